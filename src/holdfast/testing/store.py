@@ -1,0 +1,181 @@
+"""Throwaway stores for tests and benchmarks."""
+
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, Self
+
+from holdfast.errors import StoreUnsupported, StoreUnwell, UsageError
+from holdfast.store import talk
+from holdfast.store.server import LONGEST_SOCKET_PATH, Server, bundled_program
+
+Engine = Literal["valkey", "redis"]
+Durability = Literal["memory", "process", "fsync"]
+
+_LOGS: dict[Durability, tuple[tuple[str, str], ...]] = {
+    "memory": (("appendonly", "no"),),
+    "process": (("appendonly", "yes"), ("appendfsync", "everysec")),
+    "fsync": (("appendonly", "yes"), ("appendfsync", "always")),
+}
+
+
+def find_engine(engine: Engine) -> Path | None:
+    """The program for an engine: the bundled one, or the ``redis-server`` on the path; None if missing."""
+    if engine == "valkey":
+        return bundled_program()
+    found = shutil.which("redis-server")
+    return Path(found) if found else None
+
+
+class ScratchStore:
+    """A server with an empty data directory of its own, which dies with the process that started it.
+
+    It listens on a Unix socket (`url`) and, with ``tcp=True``, on a free loopback port too (`tcp_url`).
+    `settings` are further settings of the server, by their own names. Use it as a context manager, or call
+    `start` and `stop`. Raises StoreUnsupported if the engine's program is not installed.
+    """
+
+    def __init__(
+        self,
+        engine: Engine = "valkey",
+        durability: Durability = "memory",
+        *,
+        tcp: bool = False,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        program = find_engine(engine)
+        if program is None:
+            raise StoreUnsupported("redis-server is not installed")
+        self.engine: Engine = engine
+        self.durability: Durability = durability
+        self.directory = Path()
+        self.port = 0
+        self.version = ""
+        self._program = program
+        self._tcp = tcp
+        self._settings = dict(settings or {})
+        self._server: Server | None = None
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self.socket_path}"
+
+    @property
+    def tcp_url(self) -> str:
+        if not self.port:
+            raise UsageError("this scratch store was not started with tcp=True")
+        return f"redis://127.0.0.1:{self.port}"
+
+    @property
+    def socket_path(self) -> Path:
+        return self.directory / "socket"
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    def start(self) -> Self:
+        """Make the directory and start the server; returns when it answers."""
+        self.directory = _short_directory()
+        try:
+            self._start_server()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End the server and remove everything it wrote."""
+        if self._server:
+            self._server.kill()
+            self._server = None
+        if self.directory != Path():
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def kill(self) -> None:
+        """End the server with SIGKILL; `restart` brings it back with what its log holds."""
+        self._running().kill()
+
+    def restart(self) -> None:
+        """Start it again on the same directory and the same addresses, killing it first if it runs."""
+        self._running().kill()
+        self._start_server()
+
+    def flush(self) -> None:
+        """Forget all data; loaded function libraries stay."""
+        self.ask("FLUSHALL", "SYNC")
+
+    def ask(self, *words: str, timeout: float = 5.0) -> str:
+        """One plain command, for settings and INFO; lists come back as lines."""
+        return talk.ask(str(self.socket_path), *words, timeout=timeout)
+
+    def log(self) -> str:
+        """What the server wrote to its log."""
+        path = self.directory / "server.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def _running(self) -> Server:
+        if self._server is None:
+            raise UsageError("this scratch store is not started")
+        return self._server
+
+    def _start_server(self) -> None:
+        for attempt in range(10):
+            if self._tcp and not self.port:
+                self.port = _free_port()
+            self._server = Server(
+                self._program,
+                self.socket_path,
+                self._all_settings(),
+                directory=self.directory,
+                death_signal=signal.SIGKILL,
+            )
+            try:
+                facts = self._server.wait_until_ready(10)
+            except StoreUnwell as error:
+                self._server.kill()
+                # Somebody else may take a free port between our asking and the server's binding.
+                if "bind" in self.log() and attempt < 9 and not self.version:
+                    self.port = 0
+                    (self.directory / "server.log").unlink()
+                    continue
+                raise StoreUnwell(f"{error}\n{self.log()[-2000:]}") from error
+            self.version = facts.get("valkey_version") or facts["redis_version"]
+            return
+
+    def _all_settings(self) -> list[tuple[str, str]]:
+        settings = {
+            "port": str(self.port),
+            "bind": "127.0.0.1",
+            "dir": str(self.directory),
+            "logfile": str(self.directory / "server.log"),
+            "save": "",
+            "enable-debug-command": "local",
+            **dict(_LOGS[self.durability]),
+            **self._settings,
+        }
+        return list(settings.items())
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def _short_directory() -> Path:
+    directory = tempfile.mkdtemp(prefix="hf-")
+    if len(directory) + len("/socket") > LONGEST_SOCKET_PATH:
+        shutil.rmtree(directory)
+        directory = tempfile.mkdtemp(prefix="hf-", dir="/tmp")
+    return Path(directory)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,51 @@
+"""Fixtures every part shares: one scratch store per run and engine, one namespace per test."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from holdfast.testing.store import ScratchStore, find_engine
+
+
+@pytest.fixture(scope="session")
+def store() -> Iterator[ScratchStore]:
+    """The Valkey that this run's tests share."""
+    with ScratchStore("valkey") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def redis_store() -> Iterator[ScratchStore]:
+    """The Redis that this run's tests share."""
+    if find_engine("redis") is None:
+        pytest.skip("redis-server is not installed")
+    with ScratchStore("redis") as running:
+        yield running
+
+
+@pytest.fixture(params=["valkey", "redis"])
+def engine_store(request: pytest.FixtureRequest) -> ScratchStore:
+    """Each engine in turn, for what must hold on both."""
+    name = "store" if request.param == "valkey" else "redis_store"
+    running: ScratchStore = request.getfixturevalue(name)
+    return running
+
+
+@pytest.fixture
+def namespace() -> str:
+    """A namespace nobody else uses, of the kind that may be a test root."""
+    return f"test-{uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def url(store: ScratchStore) -> str:
+    """Where the shared Valkey listens."""
+    return store.url
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if find_engine("redis") is None:
+        terminalreporter.write_line(
+            "LOUD SKIP: redis-server is not installed, so nothing was tested on Redis", red=True, bold=True
+        )
