@@ -1,0 +1,10 @@
+"""What can be said: one frozen command class per verb of the core."""
+
+from collections.abc import Mapping
+
+from holdfast.commands import admin, jobs, leases, queues
+from holdfast.commands.base import Command, Reply, Spoken, Word
+
+COMMANDS: Mapping[str, type[Spoken]] = {**jobs.VERBS, **leases.VERBS, **queues.VERBS, **admin.VERBS}
+
+__all__ = ["COMMANDS", "Command", "Reply", "Spoken", "Word"]

@@ -1,0 +1,244 @@
+"""Commands about jobs: putting, finding, cancelling and moving them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from holdfast.commands.base import Reply, Spoken, Word, named, refuse
+from holdfast.errors import JobFailed, Refused
+from holdfast.ids import mint_jid
+from holdfast.models import JobFacts, text
+
+Mode = Literal["new", "move", "only"]
+
+
+class Put(Spoken, frozen=True, gc=False):
+    """Put one job. Answers its jid; a put repeated after a lost answer is never a second one.
+
+    `data` is JSON bytes, `delay_ms` how long it stays scheduled. `mode`: `new` for a minted jid, `move` for
+    a caller's own (an existing job is moved here), `only` for a job that must not exist with other content.
+    Raises JobExists, QueueFull. Core: verbs/put.lua.
+    """
+
+    verb: ClassVar[str] = "put"
+    line_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    queue: str
+    klass: str
+    data: bytes = b"{}"
+    jid: str = msgspec.field(default_factory=mint_jid)
+    priority: int = 0
+    retries: int = 5
+    delay_ms: int = 0
+    mode: Mode = "new"
+
+    def words(self) -> Sequence[Word]:
+        return (
+            self.mode,
+            self.queue,
+            self.priority,
+            self.retries,
+            self.delay_ms,
+            self.jid,
+            self.klass,
+            self.data,
+        )
+
+    def read(self, reply: Reply) -> str:
+        if len(reply) > 1:
+            refuse(reply[2])
+        return self.jid
+
+
+class PutMany(Spoken, frozen=True, gc=False):
+    """Put up to 512 jobs that share queue and options. Answers one jid or refusal a job, in their order.
+
+    `jobs` is flat: jid, klass, data, jid, klass, data, … Core: verbs/put.lua.
+    """
+
+    verb: ClassVar[str] = "put"
+    line_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    queue: str
+    jobs: Sequence[str | bytes]
+    priority: int = 0
+    retries: int = 5
+    delay_ms: int = 0
+    mode: Mode = "new"
+
+    def words(self) -> Sequence[Word]:
+        return (self.mode, self.queue, self.priority, self.retries, self.delay_ms, *self.jobs)
+
+    def read(self, reply: Reply) -> Sequence[str | Refused]:
+        jids: list[Any] = list(self.jobs[::3])
+        if len(reply) > 1:
+            for index, refused in named(reply).items():
+                if refused is not None:
+                    jids[index] = refused
+        return jids
+
+
+class Cancel(Spoken, frozen=True, gc=False):
+    """Delete up to 512 jobs. Answers True for each that was cancelled, False for unknown or complete ones.
+
+    A worker that holds one learns of it at its next heartbeat. Core: verbs/cancel.lua.
+    """
+
+    verb: ClassVar[str] = "cancel"
+    line_at: ClassVar[int] = 0
+
+    jids: Sequence[str]
+
+    def words(self) -> Sequence[Word]:
+        return tuple(self.jids)
+
+    def read(self, reply: Reply) -> list[bool]:
+        return [bool(answer) for answer in reply]
+
+
+class Move(Spoken, frozen=True, gc=False):
+    """Take a job out of whatever state it is in and put it into `queue`; its holder loses the lease.
+
+    Empty `data` and None for `priority` keep what the job has. Answers the jid. Raises JobNotFound.
+    Core: verbs/move.lua.
+    """
+
+    verb: ClassVar[str] = "move"
+    line_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    queue: str
+    jid: str
+    delay_ms: int = 0
+    data: bytes = b""
+    priority: int | None = None
+
+    def words(self) -> Sequence[Word]:
+        priority: Word = "" if self.priority is None else self.priority
+        return (self.queue, self.delay_ms, self.jid, self.data, priority)
+
+    def read(self, reply: Reply) -> str:
+        return text(reply)
+
+
+class SetPriority(Spoken, frozen=True, gc=False):
+    """Give jobs another priority; waiting ones change places. Answers True for each known job.
+
+    Core: verbs/priority.lua.
+    """
+
+    verb: ClassVar[str] = "priority"
+
+    priority: int
+    jids: Sequence[str]
+
+    def words(self) -> Sequence[Word]:
+        return (self.priority, *self.jids)
+
+    def read(self, reply: Reply) -> list[bool]:
+        return [bool(answer) for answer in reply]
+
+
+class JobGet(Spoken, frozen=True, gc=False):
+    """Look up jobs. Answers facts, or None for an unknown jid, in the order asked. Core: verbs/inspect.lua."""
+
+    verb: ClassVar[str] = "job_get"
+    reads: ClassVar[bool] = True
+
+    jids: Sequence[str]
+
+    def words(self) -> Sequence[Word]:
+        return tuple(self.jids)
+
+    def read(self, reply: Reply) -> list[JobFacts | None]:
+        return [JobFacts.from_job_row(row) if row else None for row in reply]
+
+
+class JobsComplete(Spoken, frozen=True, gc=False):
+    """The jids of completed jobs, newest first. Core: verbs/inspect.lua."""
+
+    verb: ClassVar[str] = "jobs_complete"
+    reads: ClassVar[bool] = True
+
+    offset: int = 0
+    count: int = 25
+
+    def words(self) -> Sequence[Word]:
+        return (self.offset, self.count)
+
+    def read(self, reply: Reply) -> list[str]:
+        return [text(jid) for jid in reply]
+
+
+class Failures(Spoken, frozen=True, gc=False):
+    """How many jobs each failure group holds. Core: verbs/inspect.lua."""
+
+    verb: ClassVar[str] = "failures"
+    reads: ClassVar[bool] = True
+
+    def words(self) -> Sequence[Word]:
+        return ()
+
+    def read(self, reply: Reply) -> dict[str, int]:
+        return {text(reply[at]): int(reply[at + 1]) for at in range(0, len(reply), 2)}
+
+
+class Failed(Spoken, frozen=True, gc=False):
+    """One failure group: its size, and a page of jids, newest failure first. Core: verbs/inspect.lua."""
+
+    verb: ClassVar[str] = "failed"
+    reads: ClassVar[bool] = True
+
+    group: str
+    offset: int = 0
+    count: int = 25
+
+    def words(self) -> Sequence[Word]:
+        return (self.group, self.offset, self.count)
+
+    def read(self, reply: Reply) -> tuple[int, list[str]]:
+        return int(reply[0]), [text(jid) for jid in reply[1:]]
+
+
+class Outcome(msgspec.Struct, frozen=True, gc=False):
+    """How far a job has come: `open`, `done` with its result, `failed` with its failure, or `gone`."""
+
+    status: str
+    result: bytes | None = None
+    error: JobFailed | None = None
+
+
+class Await(Spoken, frozen=True, gc=False):
+    """Ask for the ends of jobs, and mark the open ones, so that their end is published.
+
+    Answers an Outcome a jid, in order. The message comes on the channel `<root>e:r:<jid>`; asking again then
+    tells the outcome. Core: verbs/await.lua.
+    """
+
+    verb: ClassVar[str] = "await"
+
+    jids: Sequence[str]
+
+    def words(self) -> Sequence[Word]:
+        return tuple(self.jids)
+
+    def read(self, reply: Reply) -> list[Outcome]:
+        return [_outcome(text(reply[at]), reply[at + 1]) for at in range(0, len(reply), 2)]
+
+
+def _outcome(status: str, payload: Any) -> Outcome:
+    if status == "done":
+        return Outcome(status, payload)
+    if status == "failed":
+        group, message = msgspec.msgpack.decode(payload) if payload else ("", "")
+        return Outcome(status, None, JobFailed(text(group), text(message)))
+    return Outcome(status)
+
+
+VERBS: Mapping[str, type[Spoken]] = {
+    kind.verb: kind
+    for kind in (Put, Cancel, Move, SetPriority, JobGet, JobsComplete, Failures, Failed, Await)
+}

@@ -1,0 +1,334 @@
+"""Commands of workers: taking leases, keeping them, and ending them with an outcome.
+
+Each settling verb has two forms: for one job, raising what the core refused, and for many (`…Many`), answering
+one refusal or None a job, so that a lost lease does not spoil its neighbours.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol
+
+import msgspec
+
+from holdfast.commands.base import Reply, Spoken, Word, milliseconds, refuse, said
+from holdfast.errors import LeaseLost, Refused, refusal
+from holdfast.models import JobFacts, text
+
+WILL_NOT_WAIT = 0
+WILL_WAIT = 1
+WOKEN = 2
+
+
+class Held(Protocol):
+    """A lease: which job, and the token of this grant. JobFacts is one."""
+
+    @property
+    def jid(self) -> str: ...
+    @property
+    def token(self) -> int: ...
+
+
+class Lease(msgspec.Struct, frozen=True, gc=False):
+    """A lease by name; empty `data` leaves the job's data as they are."""
+
+    jid: str
+    token: int
+    worker: str = ""
+    data: bytes = b""
+
+
+class Done(msgspec.Struct, frozen=True, gc=False):
+    """A job whose work is done; `result` is kept `keep_ms` when not empty, empty `data` changes nothing."""
+
+    jid: str
+    token: int
+    data: bytes = b""
+    keep_ms: int = 0
+    result: bytes = b""
+
+
+class Popped(list[JobFacts]):
+    """The jobs a pop granted. `due` is seconds until one of its queues has something due, None if nothing is."""
+
+    due: float | None = None
+
+
+class Settlement(msgspec.Struct, frozen=True, gc=False):
+    """What a completing call answered: refusals by jid (none for the good ones), and the next jobs."""
+
+    lost: Mapping[str, Refused]
+    jobs: Popped
+
+
+def _queue_words(queues: Sequence[str], mode: int | Sequence[int]) -> list[Word]:
+    if isinstance(mode, int):
+        return [word for queue in queues for word in (queue, mode)]
+    return [word for pair in zip(queues, mode, strict=True) for word in pair]
+
+
+def _popped(reply: Sequence[Any], at: int, worker: str) -> Popped:
+    from_row = JobFacts.from_row
+    jobs = Popped([from_row(reply[i : i + 7], worker) for i in range(at + 1, len(reply), 7)])
+    due = int(reply[at])
+    if due >= 0:
+        jobs.due = due / 1000
+    return jobs
+
+
+def _done_words(jobs: Iterable[Done]) -> list[Word]:
+    return [word for job in jobs for word in (job.jid, job.token, job.data, job.keep_ms, job.result)]
+
+
+def _lost(reply: Sequence[Any], first: int, last: int) -> dict[str, Refused]:
+    lost: dict[str, Refused] = {}
+    for at in range(first, last, 2):
+        refused = said(reply[at + 1])
+        if refused is not None:
+            lost[text(reply[at])] = refused
+    return lost
+
+
+class Pop(Spoken, frozen=True, gc=False):
+    """Lease up to `limit` ready jobs to `worker`.
+
+    `queues` are tried in order, each by priority and then oldest first. `ttl` is in seconds, None for the
+    queue's own heartbeat. `mode`, one for all or one a queue, says whether the caller will wait
+    for the bell (WILL_NOT_WAIT, WILL_WAIT, WOKEN). An empty list means nothing was ready.
+    Core: verbs/pop.lua.
+    """
+
+    verb: ClassVar[str] = "pop"
+    line_at: ClassVar[int] = 1
+
+    worker: str
+    queues: Sequence[str]
+    limit: int = 1
+    ttl: float | None = None
+    mode: int | Sequence[int] = WILL_NOT_WAIT
+
+    def words(self) -> Sequence[Word]:
+        return (self.worker, self.limit, milliseconds(self.ttl), *_queue_words(self.queues, self.mode))
+
+    def read(self, reply: Reply) -> Popped:
+        return _popped(reply, 0, self.worker)
+
+
+class CompletePop(Spoken, frozen=True, gc=False):
+    """Complete `jobs` and lease up to `limit` more in the same step; 0 when the worker wants no more.
+
+    Core: verbs/complete.lua.
+    """
+
+    verb: ClassVar[str] = "complete_pop"
+    line_at: ClassVar[int] = 1
+
+    worker: str
+    queues: Sequence[str]
+    jobs: Sequence[Done]
+    limit: int = 1
+    ttl: float | None = None
+    mode: int | Sequence[int] = WILL_NOT_WAIT
+
+    def words(self) -> Sequence[Word]:
+        return (
+            self.worker,
+            self.limit,
+            milliseconds(self.ttl),
+            len(self.queues),
+            *_queue_words(self.queues, self.mode),
+            *_done_words(self.jobs),
+        )
+
+    def read(self, reply: Reply) -> Settlement:
+        end = 1 + 2 * int(reply[0])
+        return Settlement(_lost(reply, 1, end), _popped(reply, end, self.worker))
+
+
+class Complete(Spoken, frozen=True, gc=False):
+    """Complete one job. Answers the state `complete`. Raises LeaseLost. Core: verbs/complete.lua."""
+
+    verb: ClassVar[str] = "complete"
+
+    worker: str
+    job: Held
+    data: bytes = b""
+    keep_ms: int = 0
+    result: bytes = b""
+
+    def words(self) -> Sequence[Word]:
+        return (self.worker, self.job.jid, self.job.token, self.data, self.keep_ms, self.result)
+
+    def read(self, reply: Reply) -> str:
+        if len(reply) > 1:
+            refuse(reply[2])
+        return "complete"
+
+
+class CompleteMany(Spoken, frozen=True, gc=False):
+    """Complete many jobs. Answers the refusals by jid; the others are complete. Core: verbs/complete.lua."""
+
+    verb: ClassVar[str] = "complete"
+
+    worker: str
+    jobs: Sequence[Done]
+
+    def words(self) -> Sequence[Word]:
+        return (self.worker, *_done_words(self.jobs))
+
+    def read(self, reply: Reply) -> dict[str, Refused]:
+        return _lost(reply, 1, len(reply))
+
+
+class Advance(Spoken, frozen=True, gc=False):
+    """Complete one job and put it into `next_queue` under the same jid. Answers the jid.
+
+    Raises LeaseLost. Core: verbs/advance.lua.
+    """
+
+    verb: ClassVar[str] = "advance"
+
+    worker: str
+    next_queue: str
+    job: Held
+    delay_ms: int = 0
+    data: bytes = b""
+
+    def words(self) -> Sequence[Word]:
+        return (self.worker, self.next_queue, self.delay_ms, self.job.jid, self.job.token, self.data)
+
+    def read(self, reply: Reply) -> str:
+        if len(reply) > 1:
+            refuse(reply[2])
+        return self.job.jid
+
+
+class Heartbeat(Spoken, frozen=True, gc=False):
+    """Push the end of one lease away. Answers the new end in milliseconds of the store's clock.
+
+    `ttl` is in seconds, None for the queue's own heartbeat. Raises LeaseLost. Core: verbs/heartbeat.lua.
+    """
+
+    verb: ClassVar[str] = "heartbeat"
+
+    worker: str
+    job: Held
+    ttl: float | None = None
+    data: bytes = b""
+
+    def words(self) -> Sequence[Word]:
+        return (milliseconds(self.ttl), self.worker, self.job.jid, self.job.token, self.data)
+
+    def read(self, reply: Reply) -> int:
+        end = int(reply[0])
+        if end == 0:
+            raise LeaseLost(f"{self.job.jid}: the lease ended", "HF_LEASE_LOST")
+        if end < 0:
+            raise LeaseLost(f"{self.job.jid}: the job is gone", "HF_JOB_NOT_FOUND")
+        return end
+
+
+class HeartbeatMany(Spoken, frozen=True, gc=False):
+    """Push the ends of many leases away, each with its worker. Answers a number a lease, in order.
+
+    The number is the new end in milliseconds, 0 for a lost lease, -1 for a job that is gone (cancelled).
+    Core: verbs/heartbeat.lua.
+    """
+
+    verb: ClassVar[str] = "heartbeat"
+
+    leases: Sequence[Lease]
+    ttl: float | None = None
+
+    def words(self) -> Sequence[Word]:
+        words: list[Word] = [milliseconds(self.ttl)]
+        for lease in self.leases:
+            words += (lease.worker, lease.jid, lease.token, lease.data)
+        return words
+
+    def read(self, reply: Reply) -> list[int]:
+        return [int(end) for end in reply]
+
+
+class Retry(Spoken, frozen=True, gc=False):
+    """Give one job back for another try after `delay_ms`; it costs a retry.
+
+    Answers the retries left, -1 when there were none and the job failed (in `group`, or in
+    `failed-retries-<queue>`). Raises LeaseLost. Core: verbs/retry.lua.
+    """
+
+    verb: ClassVar[str] = "retry"
+
+    worker: str
+    job: Held
+    delay_ms: int = 0
+    group: str = ""
+    message: str = ""
+    data: bytes = b""
+
+    def words(self) -> Sequence[Word]:
+        job = self.job
+        return (self.worker, self.delay_ms, self.group, self.message, job.jid, job.token, self.data)
+
+    def read(self, reply: Reply) -> int:
+        answer = reply[0]
+        if isinstance(answer, int):
+            return answer
+        raise refusal(answer)
+
+
+class Fail(Spoken, frozen=True, gc=False):
+    """Fail one job for good, under a failure group. Answers its jid. Raises LeaseLost. Core: verbs/fail.lua."""
+
+    verb: ClassVar[str] = "fail"
+
+    worker: str
+    job: Held
+    group: str
+    message: str = ""
+    data: bytes = b""
+
+    def words(self) -> Sequence[Word]:
+        return (self.worker, self.group, self.message, self.job.jid, self.job.token, self.data)
+
+    def read(self, reply: Reply) -> str:
+        if len(reply) > 1:
+            refuse(reply[2])
+        return self.job.jid
+
+
+class Expire(Spoken, frozen=True, gc=False):
+    """Give back the leases of a worker that died: the jobs are handed out again at once, one retry poorer.
+
+    Answers how many were given back. Core: verbs/expire.lua.
+    """
+
+    verb: ClassVar[str] = "expire"
+
+    leases: Sequence[Lease]
+
+    def words(self) -> Sequence[Word]:
+        return [word for lease in self.leases for word in (lease.worker, lease.jid, lease.token)]
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
+class Timeout(Spoken, frozen=True, gc=False):
+    """Take the leases of running jobs away at once; they are offered again first. Answers how many.
+
+    Raises WrongState, changing nothing, when one is not running. Core: verbs/timeout.lua.
+    """
+
+    verb: ClassVar[str] = "timeout"
+
+    jids: Sequence[str]
+
+    def words(self) -> Sequence[Word]:
+        return tuple(self.jids)
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
+VERBS: Mapping[str, type[Spoken]] = {
+    kind.verb: kind for kind in (Pop, CompletePop, Complete, Advance, Heartbeat, Retry, Fail, Expire, Timeout)
+}

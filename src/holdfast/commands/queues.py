@@ -1,0 +1,131 @@
+"""Commands about queues: counts, peeks, statistics, pausing, and the limit of a queue's own throttle."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.models import Counts, JobFacts, Stats, text
+
+
+class CountQueues(Spoken, frozen=True, gc=False):
+    """Count the jobs of `queues` by state, of all known ones when empty. Core: verbs/counts.lua."""
+
+    verb: ClassVar[str] = "counts"
+    reads: ClassVar[bool] = True
+
+    queues: Sequence[str] = ()
+
+    def words(self) -> Sequence[Word]:
+        return tuple(self.queues)
+
+    def read(self, reply: Reply) -> list[Counts]:
+        return [Counts.from_row(row) for row in reply]
+
+
+class Peek(Spoken, frozen=True, gc=False):
+    """Look at the jobs that would be popped next, without taking them. Core: verbs/inspect.lua."""
+
+    verb: ClassVar[str] = "peek"
+    reads: ClassVar[bool] = True
+
+    queue: str
+    offset: int = 0
+    count: int = 1
+
+    def words(self) -> Sequence[Word]:
+        return (self.queue, self.offset, self.count)
+
+    def read(self, reply: Reply) -> list[JobFacts]:
+        return [JobFacts.from_job_row(row) for row in reply]
+
+
+class QueueNames(Spoken, frozen=True, gc=False):
+    """The names of all known queues, in order of first use. Core: verbs/inspect.lua."""
+
+    verb: ClassVar[str] = "queues"
+    reads: ClassVar[bool] = True
+
+    def words(self) -> Sequence[Word]:
+        return ()
+
+    def read(self, reply: Reply) -> list[str]:
+        return [text(name) for name in reply]
+
+
+class GetStats(Spoken, frozen=True, gc=False):
+    """The statistics of one queue on the UTC day that holds `day_ms`, 0 for today. Core: verbs/stats.lua."""
+
+    verb: ClassVar[str] = "stats"
+    reads: ClassVar[bool] = True
+
+    queue: str
+    day_ms: int = 0
+
+    def words(self) -> Sequence[Word]:
+        return (self.queue, self.day_ms)
+
+    def read(self, reply: Reply) -> Stats:
+        return Stats.from_row(reply)
+
+
+class Pause(Spoken, frozen=True, gc=False):
+    """Stop (`on`) or start handing out the jobs of `queues`; who and why are kept. Core: verbs/pause.lua."""
+
+    verb: ClassVar[str] = "pause"
+
+    queues: Sequence[str]
+    on: bool = True
+    who: str = ""
+    why: str = ""
+
+    def words(self) -> Sequence[Word]:
+        return (1 if self.on else 0, self.who, self.why, *self.queues)
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
+class ThrottleFacts(msgspec.Struct, frozen=True, gc=False):
+    """A throttle: how many of its jobs may run at once (0: any number), run now, and wait for a slot."""
+
+    maximum: int
+    used: int
+    pending: int
+
+
+class ThrottleGet(Spoken, frozen=True, gc=False):
+    """Look at a throttle. Core: verbs/throttle.lua."""
+
+    verb: ClassVar[str] = "throttle_get"
+    reads: ClassVar[bool] = True
+
+    name: str
+
+    def words(self) -> Sequence[Word]:
+        return (self.name,)
+
+    def read(self, reply: Reply) -> ThrottleFacts:
+        return ThrottleFacts(int(reply[0]), int(reply[1]), int(reply[2]))
+
+
+class ThrottleSet(Spoken, frozen=True, gc=False):
+    """Let at most `maximum` jobs of a throttle run at once, 0 for any number. Core: verbs/throttle.lua."""
+
+    verb: ClassVar[str] = "throttle_set"
+    adds: ClassVar[bool] = True
+
+    name: str
+    maximum: int
+
+    def words(self) -> Sequence[Word]:
+        return (self.name, self.maximum)
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
+VERBS: Mapping[str, type[Spoken]] = {
+    kind.verb: kind for kind in (CountQueues, Peek, QueueNames, GetStats, Pause, ThrottleGet, ThrottleSet)
+}

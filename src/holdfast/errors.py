@@ -1,0 +1,174 @@
+"""Every error holdfast raises, in one tree, and the table from the core's code words to classes.
+
+The tree says what a caller may conclude. `UsageError`: nothing was sent. `Refused`: the core said no and
+nothing changed. `TransportError`: it is not known whether it happened. The rest says who must act.
+"""
+
+from typing import Final
+
+
+class HoldfastError(Exception):
+    """The root of the tree; older programs catch it as `ReqlessError`."""
+
+
+class UsageError(HoldfastError, ValueError):
+    """The caller's mistake, found before anything was sent."""
+
+
+class CrossShard(UsageError):
+    """One call named things that live on different shards."""
+
+
+class Refused(HoldfastError):
+    """The core said no, and nothing changed.
+
+    `code` is the core's word (`HF_LEASE_LOST`), `detail` the rest of its sentence. A code this client does
+    not know arrives as a plain `Refused`, so that old clients survive new cores.
+    """
+
+    def __init__(self, detail: str = "", code: str = "") -> None:
+        super().__init__(detail or code)
+        self.code = code
+        self.detail = detail
+
+
+class JobNotFound(Refused):
+    """No job has this jid."""
+
+
+class JobExists(Refused):
+    """A job with this jid is there already, with other content."""
+
+
+class WrongState(Refused):
+    """The job is in a state in which this cannot be done."""
+
+
+class DependencyRefused(Refused):
+    """The dependencies asked for are impossible, or somebody still depends on the job."""
+
+
+class LeaseLost(Refused):
+    """The lease on this job ended: another worker may have it, or it was cancelled."""
+
+
+class ThrottleNotFound(Refused):
+    """No throttle has this name."""
+
+
+class QueueNotEmpty(Refused):
+    """The queue still has jobs."""
+
+
+class Fenced(Refused):
+    """The shard is being moved and takes no writes."""
+
+
+class QueueFull(Refused):
+    """The queue holds as many waiting jobs as it may."""
+
+
+class StoreFull(Refused):
+    """The store has no memory left for more work; what it holds can still be worked off."""
+
+
+class TransportError(HoldfastError):
+    """It is not known whether the call happened; repeating it is safe."""
+
+
+class ConnectionLost(TransportError):
+    """The connection ended, or could not be made, until the deadline had passed."""
+
+
+class StoreTimeout(TransportError):
+    """The store did not answer until the deadline had passed."""
+
+
+class StoreBusy(TransportError):
+    """The store was busy or loading until the deadline had passed; nothing was applied."""
+
+
+class StoreUnwell(TransportError):
+    """The store could not take writes until the deadline had passed."""
+
+
+class NotDurable(TransportError):
+    """The call may have happened, but not with the durability asked for."""
+
+
+class CoreMismatch(HoldfastError):
+    """The store holds a core that this client must not use or replace."""
+
+
+class StoreUnsupported(HoldfastError):
+    """The store is too old, may throw data away, or bars what holdfast needs."""
+
+
+class CodecError(HoldfastError):
+    """Data could not be written or read."""
+
+
+class JobFailed(HoldfastError):
+    """What waiting for the result of a failed job raises; `group` and `message` are the failure's."""
+
+    def __init__(self, group: str, message: str = "") -> None:
+        super().__init__(f"{group}: {message}" if message else group)
+        self.group = group
+        self.message = message
+
+
+class WorkError(HoldfastError):
+    """Something is wrong on the worker's side."""
+
+
+class NotAllowed(WorkError):
+    """The klass of this job lies outside what the worker may run."""
+
+
+class UnknownKlass(WorkError):
+    """The klass of this job could not be found."""
+
+
+class MiddlewareMisconfigured(WorkError):
+    """The middleware of this worker or job cannot work as it is put together."""
+
+
+class InvalidTimeout(WorkError):
+    """A timeout is not a positive number of seconds."""
+
+
+class PerformTimeout(WorkError):
+    """A job ran longer than it may."""
+
+
+class WorkerCrashed(WorkError):
+    """The process that performed a job ended under it."""
+
+
+_CLASSES: Final[dict[str, type[Refused]]] = {
+    "HF_JOB_NOT_FOUND": JobNotFound,
+    "HF_JOB_EXISTS": JobExists,
+    "HF_WRONG_STATE": WrongState,
+    "HF_LEASE_LOST": LeaseLost,
+    "HF_QUEUE_FULL": QueueFull,
+    "HF_QUEUE_NOT_EMPTY": QueueNotEmpty,
+    "HF_THROTTLE_NOT_FOUND": ThrottleNotFound,
+    "HF_DEPENDENCY_REFUSED": DependencyRefused,
+    "HF_FENCED": Fenced,
+}
+
+
+def refusal(text: str | bytes) -> Refused:
+    """Turn the core's `HF_CODE detail` into the exception of that code, not raised."""
+    sentence = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    code, _, detail = sentence.partition(" ")
+    if not code.startswith("HF_"):
+        return Refused(sentence)
+    return _CLASSES.get(code, Refused)(detail, code)
+
+
+ReqlessError = HoldfastError
+LostLockError = LeaseLost
+QueueNotEmptyError = QueueNotEmpty
+UnsupportedRedisVersionError = StoreUnsupported
+JobTimedOutError = PerformTimeout

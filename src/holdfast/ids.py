@@ -1,0 +1,59 @@
+"""Minting names: jids (UUIDv7) and lines.
+
+A jid is minted before the first try of its put, so that the put may be repeated. It is a UUIDv7 as 32
+lower-case hex digits; its 12 `rand_a` bits hold the shard. The last 62 bits start at a random number in
+each process and count up, which keeps jids of one process in order and unique without a lock.
+"""
+
+import itertools
+import os
+import secrets
+from collections.abc import Iterator
+from time import time_ns
+from typing import Final
+
+_VARIANT: Final = 2 << 62
+
+
+class _Mint:
+    """The state behind `mint_jid` and `new_line`; renewed in a forked child."""
+
+    __slots__ = ("heads", "line", "lines", "millisecond", "tail")
+
+    def __init__(self) -> None:
+        self.tail: Iterator[int] = itertools.count(_VARIANT | secrets.randbits(61))
+        self.millisecond = 0
+        self.heads: dict[int, str] = {}
+        self.line = secrets.token_hex(6)
+        self.lines: Iterator[int] = itertools.count(1)
+
+
+_mint = _Mint()
+
+
+def _renew() -> None:
+    global _mint
+    _mint = _Mint()
+
+
+os.register_at_fork(after_in_child=_renew)
+
+
+def mint_jid(shard: int = 0) -> str:
+    """Make a new jid of `shard` (0..4095): 32 hex digits, growing within this process."""
+    mint = _mint
+    now = time_ns() // 1_000_000
+    if now > mint.millisecond:
+        mint.millisecond = now
+        mint.heads = {}
+    heads = mint.heads
+    head = heads.get(shard)
+    if head is None:
+        # A clock that steps back keeps the last millisecond: order within the process matters more.
+        head = heads[shard] = f"{mint.millisecond:012x}7{shard:03x}"
+    return f"{head}{next(mint.tail):016x}"
+
+
+def new_line() -> str:
+    """Name a new line: one caller with one numbered call under way at a time."""
+    return f"{_mint.line}-{next(_mint.lines)}"

@@ -1,0 +1,141 @@
+"""One frozen Settings, and the checks of everything a caller may hand in."""
+
+import re
+import socket
+from difflib import get_close_matches
+from math import isfinite
+from typing import Final, Literal, get_args
+
+import msgspec
+
+from holdfast.codecs import MAX_DATA, MAX_DATA_CAP
+from holdfast.errors import UsageError
+
+Durability = Literal["memory", "process", "fsync"]
+
+MAX_BATCH: Final = 512
+MAX_PRIORITY: Final = 4095
+MAX_RETRIES: Final = 1000
+DEFAULT_RETRIES: Final = 5
+DEFAULT_HEARTBEAT: Final = 60
+MAX_DELAY: Final = 100 * 366 * 86_400.0
+
+_NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
+_NAMESPACE = re.compile(r"[^\s:{}\x00-\x1f\x7f]{1,100}")
+_known: set[str] = set()
+
+
+class Settings(msgspec.Struct, frozen=True, gc=False):
+    """How a client talks to its store; times in seconds, sizes in bytes.
+
+    `timeout` bounds one try, `deadline` a call with all its repeats. `load_core` says whether this client
+    may load or replace the library; `trust_store` lets a durability level stand that cannot be verified
+    because CONFIG is barred. `strict_loop` makes a sync client inside a running event loop an error.
+    """
+
+    url: str
+    namespace: str = "default"
+    durability: Durability = "memory"
+    timeout: float = 5.0
+    deadline: float = 30.0
+    max_data: int = MAX_DATA
+    load_core: bool = True
+    trust_store: bool = False
+    worker_name: str = ""
+    strict_loop: bool = False
+
+    def checked(self) -> "Settings":
+        """Return these settings if every one of them is sensible. Raises UsageError."""
+        check_url(self.url)
+        check_namespace(self.namespace)
+        if self.durability not in get_args(Durability):
+            raise UsageError(
+                f"durability must be one of {', '.join(get_args(Durability))}, not {self.durability!r}"
+                + _nearest(str(self.durability), get_args(Durability))
+            )
+        check_seconds("timeout", self.timeout, 0.01, 3600.0)
+        check_seconds("deadline", self.deadline, 0.0, 86_400.0)
+        check_whole("max_data", self.max_data, 1, MAX_DATA_CAP)
+        if self.worker_name:
+            check_name("hostname", self.worker_name)
+        return self
+
+
+def default_worker_name() -> str:
+    """The machine's name, as a worker name."""
+    return socket.gethostname() or "localhost"
+
+
+def check_name(what: str, name: object) -> str:
+    """Return `name` if it is 1 to 200 bytes of text without control characters. Raises UsageError."""
+    if name in _known:
+        return str(name)
+    if not isinstance(name, str):
+        raise UsageError(f"{what} must be text, not {type(name).__name__}")
+    try:
+        size = len(name.encode())
+    except UnicodeError:
+        raise UsageError(f"{what} {name!r} cannot be written as UTF-8") from None
+    if not 1 <= size <= 200:
+        raise UsageError(f"{what} must have 1 to 200 bytes, not {size}")
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{what} {name!r} holds control characters")
+    if len(_known) < 10_000:
+        _known.add(name)
+    return name
+
+
+def check_namespace(name: str) -> str:
+    """Return `name` if it may be a namespace. Raises UsageError."""
+    check_name("namespace", name)
+    if not _NAMESPACE.fullmatch(name):
+        raise UsageError(f"namespace {name!r} must be one word without blanks, colons and braces")
+    if name == "ql":
+        raise UsageError("namespace 'ql' belongs to reqless clients, and this release cannot work on it yet")
+    return name
+
+
+def check_url(url: str) -> str:
+    """Return `url` if it looks like a store's. Raises UsageError."""
+    if not url.startswith(("redis://", "rediss://", "unix://")):
+        raise UsageError(
+            f"{url!r} is not a store URL: use redis://host:port/db, rediss://… for TLS, or unix:///path/to/socket"
+        )
+    return url
+
+
+def check_whole(what: str, value: object, low: int, high: int) -> int:
+    """Return `value` if it is a whole number from `low` to `high`. Raises UsageError."""
+    if type(value) is not int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise UsageError(f"{what} must be a whole number, not {value!r}")
+        value = int(value)
+    if not low <= value <= high:
+        raise UsageError(f"{what} must be from {low} to {high}, not {value}")
+    return value
+
+
+def check_seconds(what: str, value: object, low: float = 0.0, high: float = MAX_DELAY) -> float:
+    """Return `value` if it is a finite number of seconds from `low` to `high`. Raises UsageError."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+        raise UsageError(f"{what} must be a finite number of seconds, not {value!r}")
+    if not low <= value <= high:
+        raise UsageError(f"{what} must be from {low:g} to {high:g} seconds, not {value!r}")
+    return value
+
+
+def check_milliseconds(what: str, value: object, low: float = 0.0, high: float = MAX_DELAY) -> int:
+    """Return `value` seconds as whole milliseconds, as `check_seconds` allows them."""
+    if value == 0 and low == 0 and type(value) is int:
+        return 0
+    return round(check_seconds(what, value, low, high) * 1000)
+
+
+def unknown_option(where: str, given: str, known: tuple[str, ...]) -> UsageError:
+    """The error for an option nobody knows; it names the nearest one that exists."""
+    return UsageError(f"{where} has no option {given!r}" + _nearest(given, known))
+
+
+def _nearest(given: str, known: tuple[str, ...]) -> str:
+    close = get_close_matches(given, known, 1)
+    return f"; did you mean {close[0]!r}?" if close else f"; it knows {', '.join(known)}"
