@@ -2,9 +2,15 @@
 
 from collections.abc import Mapping
 
-from holdfast.commands import admin, jobs, leases, queues
+from holdfast.commands import admin, jobs, leases, outcomes, queues
 from holdfast.commands.base import Command, Reply, Spoken, Word
 
-COMMANDS: Mapping[str, type[Spoken]] = {**jobs.VERBS, **leases.VERBS, **queues.VERBS, **admin.VERBS}
+COMMANDS: Mapping[str, type[Spoken]] = {
+    **jobs.VERBS,
+    **leases.VERBS,
+    **outcomes.VERBS,
+    **queues.VERBS,
+    **admin.VERBS,
+}
 
 __all__ = ["COMMANDS", "Command", "Reply", "Spoken", "Word"]

@@ -44,6 +44,12 @@ class Spoken(msgspec.Struct, frozen=True, gc=False):
     line_at: ClassVar[int] = -1
     adds: ClassVar[bool] = False
     reads: ClassVar[bool] = False
+    settles: ClassVar[bool] = False
+
+    @property
+    def numbered(self) -> bool:
+        """Whether a line and a request number travel with this call."""
+        return self.line_at >= 0
 
 
 def named(reply: Sequence[Any], start: int = 1) -> dict[int, Refused | None]:

@@ -34,6 +34,11 @@ class Put(Spoken, frozen=True, gc=False):
     delay_ms: int = 0
     mode: Mode = "new"
 
+    @property
+    def numbered(self) -> bool:
+        # A minted jid, and a jid that must be new, tell a repeat by themselves.
+        return self.mode == "move"
+
     def words(self) -> Sequence[Word]:
         return (
             self.mode,
@@ -68,6 +73,11 @@ class PutMany(Spoken, frozen=True, gc=False):
     retries: int = 5
     delay_ms: int = 0
     mode: Mode = "new"
+
+    @property
+    def numbered(self) -> bool:
+        # A minted jid, and a jid that must be new, tell a repeat by themselves.
+        return self.mode == "move"
 
     def words(self) -> Sequence[Word]:
         return (self.mode, self.queue, self.priority, self.retries, self.delay_ms, *self.jobs)

@@ -1,4 +1,4 @@
-"""Commands of workers: taking leases, keeping them, and ending them with an outcome.
+"""Commands of workers: taking leases, keeping them, completing them.
 
 Each settling verb has two forms: for one job, raising what the core refused, and for many (`…Many`), answering
 one refusal or None a job, so that a lost lease does not spoil its neighbours.
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 
 from holdfast.commands.base import Reply, Spoken, Word, milliseconds, refuse, said
-from holdfast.errors import LeaseLost, Refused, refusal
+from holdfast.errors import LeaseLost, Refused
 from holdfast.models import JobFacts, text
 
 WILL_NOT_WAIT = 0
@@ -120,6 +120,7 @@ class CompletePop(Spoken, frozen=True, gc=False):
 
     verb: ClassVar[str] = "complete_pop"
     line_at: ClassVar[int] = 1
+    settles: ClassVar[bool] = True
 
     worker: str
     queues: Sequence[str]
@@ -147,6 +148,7 @@ class Complete(Spoken, frozen=True, gc=False):
     """Complete one job. Answers the state `complete`. Raises LeaseLost. Core: verbs/complete.lua."""
 
     verb: ClassVar[str] = "complete"
+    settles: ClassVar[bool] = True
 
     worker: str
     job: Held
@@ -167,6 +169,7 @@ class CompleteMany(Spoken, frozen=True, gc=False):
     """Complete many jobs. Answers the refusals by jid; the others are complete. Core: verbs/complete.lua."""
 
     verb: ClassVar[str] = "complete"
+    settles: ClassVar[bool] = True
 
     worker: str
     jobs: Sequence[Done]
@@ -176,29 +179,6 @@ class CompleteMany(Spoken, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> dict[str, Refused]:
         return _lost(reply, 1, len(reply))
-
-
-class Advance(Spoken, frozen=True, gc=False):
-    """Complete one job and put it into `next_queue` under the same jid. Answers the jid.
-
-    Raises LeaseLost. Core: verbs/advance.lua.
-    """
-
-    verb: ClassVar[str] = "advance"
-
-    worker: str
-    next_queue: str
-    job: Held
-    delay_ms: int = 0
-    data: bytes = b""
-
-    def words(self) -> Sequence[Word]:
-        return (self.worker, self.next_queue, self.delay_ms, self.job.jid, self.job.token, self.data)
-
-    def read(self, reply: Reply) -> str:
-        if len(reply) > 1:
-            refuse(reply[2])
-        return self.job.jid
 
 
 class Heartbeat(Spoken, frozen=True, gc=False):
@@ -248,87 +228,4 @@ class HeartbeatMany(Spoken, frozen=True, gc=False):
         return [int(end) for end in reply]
 
 
-class Retry(Spoken, frozen=True, gc=False):
-    """Give one job back for another try after `delay_ms`; it costs a retry.
-
-    Answers the retries left, -1 when there were none and the job failed (in `group`, or in
-    `failed-retries-<queue>`). Raises LeaseLost. Core: verbs/retry.lua.
-    """
-
-    verb: ClassVar[str] = "retry"
-
-    worker: str
-    job: Held
-    delay_ms: int = 0
-    group: str = ""
-    message: str = ""
-    data: bytes = b""
-
-    def words(self) -> Sequence[Word]:
-        job = self.job
-        return (self.worker, self.delay_ms, self.group, self.message, job.jid, job.token, self.data)
-
-    def read(self, reply: Reply) -> int:
-        answer = reply[0]
-        if isinstance(answer, int):
-            return answer
-        raise refusal(answer)
-
-
-class Fail(Spoken, frozen=True, gc=False):
-    """Fail one job for good, under a failure group. Answers its jid. Raises LeaseLost. Core: verbs/fail.lua."""
-
-    verb: ClassVar[str] = "fail"
-
-    worker: str
-    job: Held
-    group: str
-    message: str = ""
-    data: bytes = b""
-
-    def words(self) -> Sequence[Word]:
-        return (self.worker, self.group, self.message, self.job.jid, self.job.token, self.data)
-
-    def read(self, reply: Reply) -> str:
-        if len(reply) > 1:
-            refuse(reply[2])
-        return self.job.jid
-
-
-class Expire(Spoken, frozen=True, gc=False):
-    """Give back the leases of a worker that died: the jobs are handed out again at once, one retry poorer.
-
-    Answers how many were given back. Core: verbs/expire.lua.
-    """
-
-    verb: ClassVar[str] = "expire"
-
-    leases: Sequence[Lease]
-
-    def words(self) -> Sequence[Word]:
-        return [word for lease in self.leases for word in (lease.worker, lease.jid, lease.token)]
-
-    def read(self, reply: Reply) -> int:
-        return int(reply)
-
-
-class Timeout(Spoken, frozen=True, gc=False):
-    """Take the leases of running jobs away at once; they are offered again first. Answers how many.
-
-    Raises WrongState, changing nothing, when one is not running. Core: verbs/timeout.lua.
-    """
-
-    verb: ClassVar[str] = "timeout"
-
-    jids: Sequence[str]
-
-    def words(self) -> Sequence[Word]:
-        return tuple(self.jids)
-
-    def read(self, reply: Reply) -> int:
-        return int(reply)
-
-
-VERBS: Mapping[str, type[Spoken]] = {
-    kind.verb: kind for kind in (Pop, CompletePop, Complete, Advance, Heartbeat, Retry, Fail, Expire, Timeout)
-}
+VERBS: Mapping[str, type[Spoken]] = {kind.verb: kind for kind in (Pop, CompletePop, Complete, Heartbeat)}
