@@ -20,6 +20,13 @@ from holdfast.store import talk
 LONGEST_SOCKET_PATH = 100
 """In bytes: the kernel takes 107, some platforms 103, and a server may add to it."""
 
+LOG_SETTINGS: dict[str, tuple[tuple[str, str], ...]] = {
+    "memory": (("appendonly", "no"),),
+    "process": (("appendonly", "yes"), ("appendfsync", "everysec")),
+    "fsync": (("appendonly", "yes"), ("appendfsync", "always")),
+}
+"""How a server keeps its log of writes, by durability level."""
+
 SET_PARENT_DEATH_SIGNAL = 1
 
 

@@ -10,16 +10,10 @@ from typing import Literal, Self
 
 from holdfast.errors import StoreUnsupported, StoreUnwell, UsageError
 from holdfast.store import talk
-from holdfast.store.server import LONGEST_SOCKET_PATH, Server, bundled_program
+from holdfast.store.server import LOG_SETTINGS, LONGEST_SOCKET_PATH, Server, bundled_program
 
 Engine = Literal["valkey", "redis"]
 Durability = Literal["memory", "process", "fsync"]
-
-_LOGS: dict[Durability, tuple[tuple[str, str], ...]] = {
-    "memory": (("appendonly", "no"),),
-    "process": (("appendonly", "yes"), ("appendfsync", "everysec")),
-    "fsync": (("appendonly", "yes"), ("appendfsync", "always")),
-}
 
 
 def find_engine(engine: Engine) -> Path | None:
@@ -154,7 +148,7 @@ class ScratchStore:
             "logfile": str(self.directory / "server.log"),
             "save": "",
             "enable-debug-command": "local",
-            **dict(_LOGS[self.durability]),
+            **dict(LOG_SETTINGS[self.durability]),
             **self._settings,
         }
         return list(settings.items())

@@ -1,0 +1,172 @@
+"""The small files a store's directory holds: what it is, and what runs in it now.
+
+holdfast.json   format of the directory, engine and newest version that opened it
+server.json     what runs now (see Record), or why nothing does; removed by a polite end
+linger          a longer wish for the warden that runs
+lock            held by the warden          server.lock   held by the server itself
+data/           the server's log of writes  server.log    what it says
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from holdfast.errors import StoreUnsupported
+from holdfast.store.server import Program
+
+FORMAT = 1
+
+DATA = "data"
+LOCK = "lock"
+SERVER_LOCK = "server.lock"
+SERVER_LOG = "server.log"
+WARDEN_LOG = "warden.log"
+OURS = frozenset(
+    {"holdfast.json", "server.json", "linger", LOCK, SERVER_LOCK, DATA, "socket", SERVER_LOG, WARDEN_LOG}
+)
+
+_LARGEST_LOG = 1 << 20
+
+
+class Record(NamedTuple):
+    """``server.json``: what a warden says of its server.
+
+    `state` is ``starting``, ``running`` or ``unwell`` (then `why` says why, and nothing runs). A process is
+    known by its pid *and* `…_started`, for pids are used again; `run_id` is the server's own name for this run.
+    `since` is in seconds of the epoch, `linger` in seconds, `crashes` counts since the warden came.
+    """
+
+    state: str
+    socket: str = ""
+    pid: int = 0
+    started: str = ""
+    run_id: str = ""
+    engine: str = ""
+    version: str = ""
+    warden_pid: int = 0
+    warden_started: str = ""
+    durability: str = ""
+    linger: float = 0.0
+    since: float = 0.0
+    crashes: int = 0
+    why: str = ""
+
+    @classmethod
+    def read(cls, directory: Path) -> Self | None:
+        content = _read(directory / "server.json")
+        try:
+            return cls(**content) if content else None
+        except TypeError:  # written by another version: it cannot be told what runs
+            return None
+
+    def write(self, directory: Path) -> None:
+        _write(directory / "server.json", self._asdict())
+
+
+def forget(directory: Path) -> None:
+    """Nothing runs here any more."""
+    for name in ("server.json", "linger"):
+        (directory / name).unlink(missing_ok=True)
+
+
+def open_format(directory: Path, program: Program, durability: str) -> None:
+    """Check that this program may open what lies here, and record that it did.
+
+    Raises StoreUnsupported for a format of a later holdfast, for another engine, for an older server than
+    the one that wrote last (its load would break, or worse, not break), and for a level without a log
+    where there is one (the jobs in it would be invisible).
+    """
+    content = _read(directory / "holdfast.json")
+    if content:
+        _check_format(directory, content, program)
+    if durability == "memory" and (directory / DATA / "appendonlydir").exists():
+        raise StoreUnsupported(
+            f"{directory} keeps its jobs in a log, which durability 'memory' would ignore: use another directory"
+        )
+    version = max(tuple(content.get("version", ())), program.version)
+    mark = {"format": FORMAT, "engine": program.engine, "version": list(version)}
+    if mark != content:
+        _write(directory / "holdfast.json", mark, lasting=True)
+
+
+def _check_format(directory: Path, content: dict[str, Any], program: Program) -> None:
+    if content.get("format", 0) > FORMAT:
+        raise StoreUnsupported(
+            f"{directory} was written by a newer holdfast (format {content['format']}, this one knows {FORMAT}): "
+            "upgrade holdfast, or use another directory"
+        )
+    if content.get("engine") != program.engine:
+        raise StoreUnsupported(
+            f"{directory} belongs to {content.get('engine')}, not to {program.engine}: use another directory"
+        )
+    written_by = tuple(content["version"])
+    if program.version[:2] < written_by[:2]:
+        raise StoreUnsupported(
+            f"{directory} was written by {program.engine} {'.'.join(map(str, written_by))}, and "
+            f"{program.version_text} is older: install the newer server again, or use another directory"
+        )
+
+
+def take_lock(path: Path) -> int | None:
+    """Lock this file for as long as the returned descriptor (or a copy of it) is open; None if it is taken.
+
+    A lock dies with its holder and travels through fork and exec, so it needs no cleaning up.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody holds this lock; makes no file."""
+    if not path.exists():
+        return False
+    descriptor = take_lock(path)
+    if descriptor is None:
+        return True
+    # Said aloud, not left to close: a fork of this process at this moment would otherwise keep the lock.
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+    return False
+
+
+def tail(path: Path, lines: int = 6) -> str:
+    """The last lines of a log, or nothing."""
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - 8192))
+            return "\n".join(log.read().decode(errors="replace").splitlines()[-lines:])
+    except OSError:
+        return ""
+
+
+def rotate(path: Path) -> None:
+    """Move a long log aside; one older one is kept."""
+    with contextlib.suppress(OSError):
+        if path.stat().st_size > _LARGEST_LOG:
+            path.replace(path.with_name(path.name + ".1"))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def _write(path: Path, content: dict[str, Any], *, lasting: bool = False) -> None:
+    """Replace the file in one step, so that a reader sees the old or the new content."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with draft.open("w") as out:
+        json.dump(content, out)
+        if lasting:
+            out.flush()
+            os.fsync(out.fileno())
+    draft.replace(path)

@@ -1,0 +1,23 @@
+"""The program that starts a warden: `python launch.py DIRECTORY PROGRAM DURABILITY LINGER`.
+
+Run by path, without site-packages: a warden needs a few files of this package and the standard library, and
+starts in a quarter of the time it would take to import all of holdfast.
+"""
+
+import sys
+import types
+from pathlib import Path
+
+
+def main() -> None:
+    package = types.ModuleType("holdfast")
+    package.__path__ = [str(Path(__file__).resolve().parents[1])]
+    sys.modules["holdfast"] = package
+
+    from holdfast.store import warden
+
+    warden.main(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()

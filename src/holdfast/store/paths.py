@@ -1,0 +1,158 @@
+"""Where an embedded store may live, and where its socket is."""
+
+import hashlib
+import os
+import re
+import stat
+import subprocess
+import tempfile
+from pathlib import Path
+
+from holdfast.errors import StoreUnsupported, UsageError
+from holdfast.store.files import OURS
+from holdfast.store.processes import ON_LINUX
+from holdfast.store.server import LONGEST_SOCKET_PATH
+
+_NETWORK = re.compile(
+    "nfs4?|cifs|smb[23]?|smbfs|afpfs|webdav|davfs|afs|ceph|glusterfs|lustre|gpfs|beegfs|ocfs2|gfs2|orangefs|9p"
+    "|vboxsf|prl_fs|vmhgfs|fuse\\.(sshfs|glusterfs|ceph|s3fs|gcsfuse|rclone)"
+)
+_OURS = re.compile(r"\.?(?:" + "|".join(re.escape(name) for name in OURS) + r")(?:\.\d+)?")
+"""Our files, their drafts (``.server.json.<pid>``) and older logs (``server.log.1``)."""
+
+
+def default_directory() -> Path:
+    """``HOLDFAST_DIR``, or ``holdfast/store`` in the user's data directory."""
+    chosen = os.environ.get("HOLDFAST_DIR")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    import platformdirs
+
+    return platformdirs.user_data_path("holdfast", appauthor=False) / "store"
+
+
+def prepare(directory: Path) -> Path:
+    """Make the directory if it is missing, check that it is ours alone, and return its full path.
+
+    Raises UsageError when something else is there: a file, somebody else's directory, one with other content.
+    """
+    try:
+        directory = directory.expanduser().resolve()
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        facts = directory.stat()
+    except FileExistsError:
+        raise UsageError(f"{directory} is a file: a store needs a directory of its own") from None
+    except OSError as error:
+        raise UsageError(f"{directory} cannot hold a store: {error.strerror}") from error
+    if facts.st_uid != os.geteuid():
+        raise UsageError(
+            f"{directory} belongs to user {facts.st_uid}, not to you ({os.geteuid()}): use another one"
+        )
+    _check_content(directory)
+    if stat.S_IMODE(facts.st_mode) & 0o077:
+        directory.chmod(0o700)
+    return directory
+
+
+def _check_content(directory: Path) -> None:
+    names = [path.name for path in directory.iterdir()]
+    foreign = sorted(name for name in names if not _OURS.fullmatch(name))
+    if foreign and "holdfast.json" not in names:
+        raise UsageError(
+            f"{directory} holds other things ({foreign[0]}): a store needs a directory of its own"
+        )
+
+
+def check_file_system(directory: Path) -> str:
+    """Refuse network file systems; return a warning to show, or ''.
+
+    Raises StoreUnsupported: over a network locks and flushes do not mean what they say.
+    """
+    kind = file_system(directory)
+    if _NETWORK.fullmatch(kind):
+        raise StoreUnsupported(
+            f"{directory} lies on a network file system ({kind}), where locks and flushes cannot be trusted: "
+            "use a local directory (HOLDFAST_DIR), or the URL of a server"
+        )
+    if kind in ("overlay", "aufs"):
+        return f"{directory} lies in a container's own layer ({kind}) and goes with it: put a volume there"
+    return ""
+
+
+def file_system(directory: Path) -> str:
+    """The kind of file system that holds this directory, '' if that cannot be told."""
+    try:
+        if ON_LINUX:
+            return kind_in_mountinfo(Path("/proc/self/mountinfo").read_text(), directory)
+        mounts = subprocess.run(["mount"], capture_output=True, text=True, check=False, timeout=5).stdout
+        return kind_in_mount_list(mounts, directory)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def kind_in_mountinfo(text: str, directory: Path) -> str:
+    """Find the mount a directory lies on in Linux's list: the longest, of equal ones the last."""
+    mounts: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        front, _, back = line.partition(" - ")
+        place = front.split()[4].encode().decode("unicode_escape")
+        mounts.append((place, back.split()[0]))
+    return _longest(mounts, directory)
+
+
+def kind_in_mount_list(text: str, directory: Path) -> str:
+    """The same in what ``mount`` prints elsewhere: ``server:/x on /x (nfs, …)``."""
+    mounts: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        front, _, options = line.rpartition(" (")
+        mounts.append((front.partition(" on ")[2], options.split(",")[0].rstrip(")")))
+    return _longest(mounts, directory)
+
+
+def _longest(mounts: list[tuple[str, str]], directory: Path) -> str:
+    best, kind = -1, ""
+    for place, its_kind in mounts:
+        if directory.is_relative_to(place) and len(place) >= best:
+            best, kind = len(place), its_kind
+    return kind
+
+
+def socket_path(directory: Path) -> Path:
+    """Where the socket is: in the directory, or, if that path is too long for a socket, in a short one."""
+    near = directory / "socket"
+    if len(os.fsencode(near)) <= LONGEST_SOCKET_PATH:
+        return near
+    name = hashlib.sha256(os.fsencode(directory)).hexdigest()[:16] + ".socket"
+    for base in (
+        os.environ.get("XDG_RUNTIME_DIR"),
+        f"/run/user/{os.geteuid()}",
+        tempfile.gettempdir(),
+        "/tmp",
+    ):
+        if base and Path(base).is_dir() and os.access(base, os.W_OK):
+            path = Path(base, f"holdfast-{os.geteuid()}", name)
+            if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
+                return _private(path)
+    raise StoreUnsupported(f"no place is short enough for the socket of {directory}: use a shorter directory")
+
+
+def _private(path: Path) -> Path:
+    folder = path.parent
+    folder.mkdir(mode=0o700, exist_ok=True)
+    facts = folder.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or stat.S_IMODE(facts.st_mode) & 0o077:
+        raise UsageError(
+            f"{folder} is not a directory that only you can open: remove it, or use a shorter directory"
+        )
+    return path
+
+
+def half_of_memory() -> int:
+    """Half of what this machine, or the container we are in, has; in bytes."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            total = min(total, int(Path(limit).read_text()))
+        except (OSError, ValueError):
+            continue
+    return total // 2

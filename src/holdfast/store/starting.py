@@ -1,0 +1,199 @@
+"""Make sure that a directory's embedded store runs.
+
+The first who needs a directory's store starts its warden (`warden.py`); everybody else finds it running.
+"""
+
+import logging
+import math
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from holdfast.errors import StoreUnsupported, StoreUnwell, UsageError
+from holdfast.store import files, paths, talk
+from holdfast.store.agreed import LEVELS, REFUSALS, STARTED, TAKEN, longer
+from holdfast.store.files import Record
+from holdfast.store.server import bundled_program
+
+log = logging.getLogger("holdfast.store")
+
+_LAUNCHES = 3
+
+
+class StoreAddress(NamedTuple):
+    """A running store: `url` for a client, `pid` of its server, `started` if this call had to start it."""
+
+    url: str
+    directory: Path
+    pid: int
+    warden_pid: int
+    run_id: str
+    engine: str
+    version: str
+    durability: str
+    started: bool
+
+
+def ensure(
+    directory: Path | None = None,
+    *,
+    durability: str = "fsync",
+    linger: float = 10.0,
+    wait: float = 10.0,
+    program: Path | None = None,
+) -> StoreAddress:
+    """Make sure that this directory's store runs, and say where.
+
+    `directory` is made if missing (default: `default_directory()`); `program` is a server program to use instead
+    of the bundled one. A store that this call starts ends itself `linger` seconds after its last connection
+    closed, 0 for never; the longest wish counts. Waits up to `wait` seconds, longer only while the server
+    says that it loads its data.
+
+    Raises UsageError for a directory that cannot be used, StoreUnsupported for a network file system, a server
+    older than its data or a running store of a lower durability, StoreUnwell if it does not start.
+    """
+    _check(durability, linger, wait)
+    directory = paths.prepare(directory or paths.default_directory())
+    starter = _Starter(directory, durability, linger, program)
+    deadline, pause = time.monotonic() + wait, 0.002
+    while True:
+        address, loading = _find(directory, starter.launched)
+        if address:
+            _accept(address, durability, linger)
+            return address
+        if loading:
+            deadline = time.monotonic() + wait
+        elif not files.is_locked(directory / files.LOCK):
+            starter.launch(wait)
+        if time.monotonic() > deadline:
+            _give_up(directory, wait)
+        time.sleep(pause)
+        pause = min(pause * 1.3, 0.02)
+
+
+class _Starter:
+    """Starts wardens for one call of `ensure`, and says why it did not work."""
+
+    def __init__(self, directory: Path, durability: str, linger: float, program: Path | None) -> None:
+        self.directory = directory
+        self.durability = durability
+        self.linger = linger
+        self.program = program
+        self.launched = 0
+        self._began = time.time()
+
+    def launch(self, wait: float) -> None:
+        """Start a warden, unless the one before it said that it cannot."""
+        record = Record.read(self.directory)
+        if record and record.state == "unwell" and record.since >= self._began:
+            raise StoreUnwell(f"the store in {self.directory} does not start: {record.why}")
+        if self.launched >= _LAUNCHES:
+            said = files.tail(self.directory / files.WARDEN_LOG)
+            raise StoreUnwell(f"the warden of {self.directory} ends as soon as it has started: {said}")
+        warning = paths.check_file_system(self.directory)
+        if warning and not self.launched:
+            log.warning(warning)
+        code, said = self._run(wait)
+        if code in REFUSALS:
+            raise REFUSALS[code](said)
+        if code not in (STARTED, TAKEN):
+            raise StoreUnwell(f"the warden of {self.directory} did not start: {said or f'exit code {code}'}")
+        self.launched += code == STARTED
+
+    def _run(self, wait: float) -> tuple[int, str]:
+        """Run the launcher, which leaves a warden behind."""
+        launcher = Path(__file__).with_name("launch.py")
+        program = self.program or bundled_program()
+        # Neither site-packages nor the user's start-up files: a warden needs nothing but this package.
+        words = [_python(), "-I", "-S", str(launcher), str(self.directory), str(program), self.durability]
+        try:
+            answer = subprocess.run(
+                [*words, str(self.linger)],
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                check=False,
+                timeout=max(wait, 5.0),
+            )
+        except subprocess.TimeoutExpired as error:
+            raise StoreUnwell(f"the warden of {self.directory} did not start in time") from error
+        return answer.returncode, answer.stderr.decode(errors="replace").strip()
+
+
+def _check(durability: str, linger: float, wait: float) -> None:
+    if durability not in LEVELS:
+        raise UsageError(
+            f"an embedded store has the durability levels {', '.join(LEVELS)}, not {durability!r}"
+        )
+    if not (math.isfinite(linger) and linger >= 0):
+        raise UsageError(f"linger is a number of seconds, or 0 for ever, not {linger!r}")
+    if not wait >= 0:
+        raise UsageError(f"wait is a number of seconds, not {wait!r}")
+
+
+def _find(directory: Path, launched: int) -> tuple[StoreAddress | None, bool]:
+    """The store that runs here, if its server answers; and whether it is loading."""
+    record = Record.read(directory)
+    if record is None or record.state != "running":
+        return None, _is_loading(record)
+    try:
+        facts = talk.facts(record.socket, "server")
+    except talk.Refusal as refusal:
+        return None, str(refusal).startswith("LOADING")
+    except OSError:
+        return None, False
+    if facts.get("run_id") != record.run_id:
+        return None, False
+    address = StoreAddress(
+        url=f"unix://{record.socket}",
+        directory=directory,
+        pid=record.pid,
+        warden_pid=record.warden_pid,
+        run_id=record.run_id,
+        engine=record.engine,
+        version=record.version,
+        durability=record.durability,
+        started=launched > 0,
+    )
+    return address, False
+
+
+def _is_loading(record: Record | None) -> bool:
+    if record is None or record.state != "starting" or not record.socket:
+        return False
+    try:
+        talk.ask(record.socket, "PING")
+    except talk.Refusal as refusal:
+        return str(refusal).startswith("LOADING")
+    except OSError:
+        return False
+    return False
+
+
+def _accept(address: StoreAddress, durability: str, linger: float) -> None:
+    if LEVELS.index(address.durability) < LEVELS.index(durability):
+        raise StoreUnsupported(
+            f"the store in {address.directory} runs at durability {address.durability!r}, less than {durability!r}: "
+            "stop it first (holdfast store stop), or ask for less"
+        )
+    record = Record.read(address.directory)
+    if record and longer(record.linger, linger) != record.linger:
+        (address.directory / "linger").write_text(str(linger))
+
+
+def _give_up(directory: Path, wait: float) -> NoReturn:
+    said = files.tail(directory / files.SERVER_LOG)
+    raise StoreUnwell(
+        f"the store in {directory} did not answer within {wait:g} s; its server said last: {said}"
+    )
+
+
+def _python() -> str:
+    """The interpreter: inside some application servers `sys.executable` names the server."""
+    if Path(sys.executable).name.startswith(("python", "pypy")):
+        return sys.executable
+    return str(Path(sys.prefix, "bin", "python3"))

@@ -1,0 +1,241 @@
+"""The warden: one small process per data directory, which owns the server there.
+
+It starts the server, starts it again when it crashes, and ends it when nobody has needed it for a while. It
+lives as long as it holds ``lock``; the server lives as long as it holds ``server.lock``, so the next warden
+knows for certain whether a server has outlived its own (possible where the system has no "die with your
+parent", and on Linux for the moment a server takes to finish its log).
+"""
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from holdfast.errors import HoldfastError, StoreUnwell, UsageError
+from holdfast.store import files, paths, processes
+from holdfast.store.agreed import FAILED, REFUSALS, STARTED, TAKEN, longer, say
+from holdfast.store.files import Record
+from holdfast.store.leftover import settle_leftover
+from holdfast.store.server import LOG_SETTINGS, Program, Server, describe_end, examine
+from holdfast.store.visitors import Visitors
+
+CRASHES_ALLOWED, CRASH_WINDOW = 5, 60.0
+FIRST_BACKOFF, LONGEST_BACKOFF = 0.05, 2.0
+START_WAIT = 30.0
+
+
+def main(words: Sequence[str]) -> NoReturn:
+    """Become the warden of a directory, in the background, or exit with a code that says why not."""
+    directory, program_path, durability, linger = Path(words[0]), words[1], words[2], float(words[3])
+    os.umask(0o077)
+    try:
+        lock = _take_lock(directory)
+        if lock is None:
+            sys.exit(TAKEN)
+        program = examine(program_path)
+        files.open_format(directory, program, durability)
+        socket = str(paths.socket_path(directory))
+    except HoldfastError as error:
+        _refuse(error)
+    except OSError as error:
+        _refuse(UsageError(f"{directory} cannot hold a store: {error.filename}: {error.strerror}"))
+    if os.fork():
+        os._exit(0)
+    _detach(directory)
+    sys.exit(Warden(directory, program, durability, linger, socket, lock).run())
+
+
+class Warden:
+    """One directory's owner. `run` returns the exit code: 0 after a polite end, 1 after giving up."""
+
+    def __init__(
+        self, directory: Path, program: Program, durability: str, linger: float, socket: str, lock: int
+    ) -> None:
+        self.directory = directory
+        self.program = program
+        self.durability = durability
+        self.linger = linger
+        self.socket = socket
+        self.lock = lock
+        self.server: Server | None = None
+        self.server_lock = -1
+        self.crashes: deque[float] = deque()
+        self.crash_count = 0
+        self.stopping = False
+        self._wakeup, wakeup_end = os.pipe()
+        os.set_blocking(wakeup_end, False)
+        os.set_blocking(self._wakeup, False)
+        signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, self._on_end)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_stop)
+
+    def run(self) -> int:
+        """Serve until nobody needs it, somebody stops it, or it crashes too often."""
+        before = Record.read(self.directory)
+        files.forget(self.directory)
+        files.rotate(self.directory / files.SERVER_LOG)
+        try:
+            self.server_lock = settle_leftover(self.directory, before)
+            while not self.stopping and (crash := self._serve()) is not None:
+                if not self._may_go_on():
+                    raise StoreUnwell(f"it crashed {CRASHES_ALLOWED} times within a minute, last: {crash}")
+                say(f"server ended: {crash}; starting it again")
+                self._back_off()
+        except (HoldfastError, OSError) as error:
+            return self._give_up(str(error))
+        if self._owns_directory():
+            files.forget(self.directory)
+            Path(self.socket).unlink(missing_ok=True)
+        return STARTED
+
+    def _serve(self) -> str | None:
+        """Run one server to its end. None after a polite one, else how it crashed."""
+        data = self.directory / files.DATA
+        data.mkdir(exist_ok=True)
+        server = Server(
+            self.program.path, self.socket, self._settings(data), directory=data, keep_open=[self.server_lock]
+        )
+        self.server = server
+        self._record("starting", "")
+        try:
+            run_id = server.wait_until_ready(START_WAIT)["run_id"]
+            self._record("running", run_id)
+            reason = self._watch(server, run_id)
+        except StoreUnwell as error:
+            reason = str(error)
+        server.end()
+        return None if self.stopping else reason
+
+    def _watch(self, server: Server, run_id: str) -> str:
+        """Wait until the server ends or should; sets `stopping` if it should."""
+        visitors = Visitors(self.socket)
+        while not self.stopping:
+            self._rest(0.1 if 0 < self.linger < 2 else 1.0)
+            ended = server.child.poll()
+            if ended is not None:
+                return describe_end(ended)
+            if not Path(self.socket).exists():
+                return "its socket was removed"
+            if not self._owns_directory():
+                say("the directory was removed")
+                self.stopping = True
+            if self._hear_wish():
+                self._record("running", run_id)
+            idle = visitors.absent_for()
+            if self.linger and idle >= self.linger:
+                say(f"nobody was connected for {idle:.1f} s")
+                self.stopping = True
+        visitors.close()
+        return ""
+
+    def _settings(self, data: Path) -> list[tuple[str, str]]:
+        return [
+            ("dir", str(data)),
+            ("logfile", str(self.directory / files.SERVER_LOG)),
+            ("save", ""),
+            ("maxmemory", str(paths.half_of_memory())),
+            ("maxmemory-policy", "noeviction"),
+            *LOG_SETTINGS[self.durability],
+        ]
+
+    def _record(self, state: str, run_id: str, why: str = "") -> None:
+        server_pid = self.server.pid if self.server else 0
+        Record(
+            state=state,
+            socket=self.socket,
+            pid=server_pid,
+            started=processes.started(server_pid),
+            run_id=run_id,
+            engine=self.program.engine,
+            version=self.program.version_text,
+            warden_pid=os.getpid(),
+            warden_started=processes.started(os.getpid()),
+            durability=self.durability,
+            linger=self.linger,
+            since=time.time(),
+            crashes=self.crash_count,
+            why=why,
+        ).write(self.directory)
+
+    def _hear_wish(self) -> bool:
+        """Whether somebody asked for a longer linger time."""
+        try:
+            wish = float((self.directory / "linger").read_text())
+        except (OSError, ValueError):
+            return False
+        before, self.linger = self.linger, longer(self.linger, wish)
+        return self.linger != before
+
+    def _owns_directory(self) -> bool:
+        try:
+            there = (self.directory / files.LOCK).stat()
+        except OSError:
+            return False
+        return os.path.samestat(there, os.fstat(self.lock))
+
+    def _may_go_on(self) -> bool:
+        now = time.monotonic()
+        self.crash_count += 1
+        self.crashes.append(now)
+        while now - self.crashes[0] > CRASH_WINDOW:
+            self.crashes.popleft()
+        return len(self.crashes) < CRASHES_ALLOWED
+
+    def _give_up(self, why: str) -> int:
+        say(f"giving up: {why}")
+        if self._owns_directory():
+            said = files.tail(self.directory / files.SERVER_LOG)
+            self._record("unwell", "", f"{why}; its server said last:\n{said}")
+        return FAILED
+
+    def _back_off(self) -> None:
+        end = time.monotonic() + min(FIRST_BACKOFF * 2 ** (len(self.crashes) - 1), LONGEST_BACKOFF)
+        while not self.stopping and (left := end - time.monotonic()) > 0:
+            self._rest(left)
+
+    def _rest(self, seconds: float) -> None:
+        """Wait so long, or until a signal comes: our server ended, or somebody wants us to."""
+        select.select([self._wakeup], [], [], seconds)
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._wakeup, 4096)
+
+    def _on_end(self, *_: object) -> None:
+        """The server ended: only the wake-up matters."""
+
+    def _on_stop(self, *_: object) -> None:
+        self.stopping = True
+        if self.server:  # it may be loading for minutes
+            self.server.child.terminate()
+
+
+def _take_lock(directory: Path) -> int | None:
+    """The directory's lock. Whoever looks whether it is free holds it for a moment, so one try is not enough."""
+    for _ in range(5):
+        lock = files.take_lock(directory / files.LOCK)
+        if lock is not None:
+            return lock
+        time.sleep(0.01)
+    return None
+
+
+def _detach(directory: Path) -> None:
+    files.rotate(directory / files.WARDEN_LOG)
+    log = os.open(directory / files.WARDEN_LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for source, target in ((nothing, 0), (nothing, 1), (log, 2)):
+        os.dup2(source, target)
+    os.close(log)
+    os.close(nothing)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _refuse(error: HoldfastError) -> NoReturn:
+    sys.stderr.write(str(error))
+    sys.exit(next((code for code, kind in REFUSALS.items() if isinstance(error, kind)), FAILED))
