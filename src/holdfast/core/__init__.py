@@ -1,0 +1,1 @@
+"""The Lua core and what assembles it."""

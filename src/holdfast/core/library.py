@@ -1,0 +1,35 @@
+"""The native library as the store gets it: name, version, digest, text."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from holdfast.core.builder import assemble
+
+NAME = "holdfast1"
+"""The library's name; the number is the protocol between client and core."""
+PREFIX = "hf1_"
+VERSION = "0.1.0.dev"
+"""The core's version. A checkout calls itself `<release>.dev` and may replace any core of that release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What `FUNCTION LOAD` takes, and what `hf1_info` answers once it is loaded."""
+
+    name: str
+    version: str
+    digest: str
+    text: str
+    functions: tuple[str, ...]
+
+
+@cache
+def library() -> Library:
+    """Assemble the native library. The digest covers the Lua text, not the version."""
+    body = assemble("doors.native")
+    digest = hashlib.sha256(body.encode()).hexdigest()[:16]
+    head = f'#!lua name={NAME}\nlocal HOLDFAST_CORE = {{ version = "{VERSION}", digest = "{digest}" }}\n'
+    verbs = re.findall(r'^  \{ "([a-z_]+)",', body, re.MULTILINE) + re.findall(r'^register\("([a-z_]+)"', body, re.MULTILINE)
+    return Library(NAME, VERSION, digest, head + body, tuple(PREFIX + verb for verb in verbs))

@@ -1,0 +1,60 @@
+-- keys: the only file that spells a key.
+--
+-- Every key starts with the root, then letters, a colon and the user's text, so
+-- no name a user picks can collide with another key. The tables below are pure
+-- functions of their arguments: caching them cannot go wrong after a failover.
+local M = {}
+
+local MOST_ROOTS, MOST_QUEUES = 500, 4000
+local roots, root_count = {}, 0
+
+local function native(root)
+  return {
+    root = root,
+    job = root .. "j:", body = root .. "b:", extra = root .. "x:",
+    completed = root .. "c", line = root .. "i:", result = root .. "a:",
+    queues = root .. "Q", config = root .. "C", groups = root .. "F", group = root .. "f:",
+    worker_news = root .. "e:w:", result_news = root .. "e:r:",
+    by_queue = {}, queue_count = 0,
+  }
+end
+
+function M.of_root(root)
+  local keys = roots[root]
+  if keys then return keys end
+  if root_count >= MOST_ROOTS then roots, root_count = {}, 0 end
+  keys = native(root)
+  roots[root], root_count = keys, root_count + 1
+  return keys
+end
+
+local function native_queue(root, name)
+  return {
+    name = name,
+    waiting = root .. "w:" .. name, leases = root .. "l:" .. name, sequence = root .. "s:" .. name,
+    control = root .. "q:" .. name, bell = root .. "n:" .. name, scheduled = root .. "t:" .. name,
+    recurring = root .. "y:" .. name, depends = root .. "D:" .. name, throttled = root .. "P:" .. name,
+    failed = root .. "fq:" .. name, options = root .. "o:" .. name, stats = root .. "z:" .. name .. ":",
+    wait_log = root .. "aw:" .. name .. ":", run_log = root .. "ar:" .. name .. ":", day = -1,
+  }
+end
+
+-- The keys of one queue. `today` fields are filled in by `on_day`.
+function M.of_queue(at, name)
+  local keys = at.keys
+  local queue = keys.by_queue[name]
+  if queue then return queue end
+  if keys.queue_count >= MOST_QUEUES then keys.by_queue, keys.queue_count = {}, 0 end
+  queue = native_queue(keys.root, name)
+  keys.by_queue[name], keys.queue_count = queue, keys.queue_count + 1
+  return queue
+end
+
+-- Makes `wait_today` and `run_today` name the sample logs of that day.
+function M.on_day(queue, day)
+  if queue.day == day then return end
+  queue.day = day
+  queue.wait_today, queue.run_today = queue.wait_log .. day, queue.run_log .. day
+end
+
+return M

@@ -1,0 +1,40 @@
+-- order: who is next. One of the two files that know two forms (the other is record).
+--
+-- Native: score = sequence - priority * 2^40, member = jid. Doubles are exact to
+-- 2^53, so priorities within +-4095 and 5.5e11 jobs per queue are exact. A score
+-- is never turned into text by Lua, which would keep 14 digits of it.
+local M = {}
+
+local CLASS = 1099511627776 -- 2^40, the width of one priority
+local START = 549755813888 -- 2^39, where sequences begin
+local URGENT = 9007199254740992 -- 2^53
+M.START = START
+
+M.native = {}
+
+function M.native.entry(sequence, priority, _, jid)
+  return sequence - priority * CLASS, jid
+end
+
+function M.native.jid(member) return member end
+
+-- The sequence behind a score: what the record keeps while the job runs. Never
+-- the raw score, which is negative for a positive priority.
+function M.native.sequence(score, priority)
+  local sequence = score + priority * CLASS
+  if sequence < 0 then return 0 end -- it was timed out, ahead of every class
+  return sequence
+end
+
+function M.native.member(_, jid) return jid end
+
+-- Ahead of its whole class (its priority was changed while it waited).
+function M.native.ahead(sequence, priority, jid)
+  if sequence >= START then sequence = sequence - START end
+  return sequence - priority * CLASS, jid
+end
+
+-- Ahead of every class (it was timed out).
+function M.native.urgent(sequence, jid) return sequence - URGENT, jid end
+
+return M

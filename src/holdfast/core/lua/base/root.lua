@@ -1,0 +1,88 @@
+-- root: the one declared key of every call, an existing hash.
+--
+-- Field `h` holds in one packed string what the hot path needs; a changing verb
+-- reads it before anything else. Sequence, latest time and fence have their room
+-- and are not used yet. Field `clock` exists in test roots only.
+local late = require("base.late")
+local refuse = require("base.refuse")
+local M = {}
+
+local FORM = "<I6I6c8HHddddddB"
+local TEST = 1
+M.SCHEMA = 1
+M.MINUTE, M.DAY = 60000, 86400000
+
+local call, pack, unpack_, format, floor
+late.bind(function()
+  call, pack, unpack_, format, floor = redis.call, struct.pack, struct.unpack, string.format, math.floor
+end)
+
+-- Fields of `h`, in order; the defaults are those of the protocol, in ms.
+local function write(key, root)
+  call("HSET", key, "h", pack(FORM, root.sequence, root.latest, root.epoch, root.schema, root.fence, root.watched,
+    root.heartbeat, root.grace, root.result_keep, root.history_age, root.history_count, root.flags))
+end
+
+function M.read(key)
+  local packed = call("HGET", key, "h")
+  if not packed then return nil end
+  local root = {}
+  root.sequence, root.latest, root.epoch, root.schema, root.fence, root.watched, root.heartbeat, root.grace,
+    root.result_keep, root.history_age, root.history_count, root.flags = unpack_(FORM, packed)
+  return root
+end
+
+local function store_time()
+  local time = call("TIME")
+  return time[1] * 1000 + floor(time[2] / 1000)
+end
+
+-- Fills `at` with what the root says, and with the time of this call.
+function M.open(at, key)
+  local packed = call("HGET", key, "h")
+  if not packed then refuse.call("NO_ROOT", key) end
+  local flags, schema, _
+  _, _, _, schema, _, _, at.heartbeat, at.grace, at.result_keep, at.history_age, at.history_count, flags =
+    unpack_(FORM, packed)
+  if schema ~= M.SCHEMA then refuse.call("SCHEMA", "this root has schema " .. schema) end
+  at.now = flags == TEST and tonumber(call("HGET", key, "clock")) or store_time()
+  return at
+end
+
+-- A new epoch: eight bytes that differ from any other root's.
+local function new_epoch(key, now)
+  local digest = redis.sha1hex(key .. format("%.0f", now) .. call("TIME")[2] .. tostring({}))
+  return digest:sub(1, 8)
+end
+
+function M.make(key, test_clock)
+  local now = test_clock or store_time()
+  local root = {
+    sequence = 0, latest = now, epoch = new_epoch(key, now), schema = M.SCHEMA, fence = 0, watched = 0,
+    heartbeat = 60000, grace = 10000, result_keep = 3600000, history_age = 604800000, history_count = 50000,
+    flags = test_clock and TEST or 0,
+  }
+  write(key, root)
+  if test_clock then call("HSET", key, "clock", format("%.17g", test_clock)) end
+  return root
+end
+
+function M.is_test(root) return root.flags == TEST end
+
+function M.set_clock(key, now)
+  local root = M.read(key)
+  if not root or not M.is_test(root) then refuse.call("NOT_A_TEST_ROOT", key) end
+  call("HSET", key, "clock", format("%.17g", now))
+end
+
+-- Copies one setting to where the hot path sees it.
+function M.set(key, field, value)
+  local root = M.read(key)
+  if not root then refuse.call("NO_ROOT", key) end
+  root[field] = value
+  write(key, root)
+end
+
+M.store_time = store_time
+
+return M

@@ -1,0 +1,83 @@
+-- numbered: calls that carry a request number, and what a repeat of them answers.
+--
+-- One rule for all: the kept reply. Only pop rebuilds its rows, from the jids and
+-- tokens that were kept, less what has ended since.
+local late = require("base.late")
+local keys = require("base.keys")
+local job = require("nouns.job")
+local lease = require("nouns.lease")
+local replay = require("nouns.replay")
+local complete = require("verbs.complete")
+local pop = require("verbs.pop")
+local M = {}
+
+local ROW = 7 -- values of a row
+
+local call
+late.bind(function() call = redis.call end)
+
+-- Runs `verb` unless this number was answered before.
+function M.once(at, line, number, verb)
+  if line == "" then return verb() end
+  local kept = replay.find(at, line, number)
+  if kept then return kept end
+  local reply = verb()
+  replay.keep(at, line, number, reply)
+  return reply
+end
+
+-- Appends the rows of grants (jid, token …) that are still held.
+local function rows_again(at, give, grants)
+  for i = 1, #grants, 2 do
+    local jid = grants[i]
+    local r = job.read(at, jid)
+    if r and lease.is_held(r, give.worker, grants[i + 1]) then
+      local ends = tonumber(call("ZSCORE", keys.of_queue(at, r.queue).leases, jid) or at.now)
+      pop.row(at, give.out, jid, r, ends, ends - r.popped)
+    end
+  end
+end
+
+-- Appends the grants behind `start` to `give.out`, whose element there is the due time.
+local function grant(at, give, line, number, want, args, first, last, kept)
+  local out = give.out
+  local start = #out
+  if kept then return rows_again(at, give, kept) end
+  local got, due = pop.run(at, give, want, args, first, last)
+  out[start] = due
+  if got == 0 or line == "" then return end
+  local grants = {}
+  for i = start + 1, #out, ROW do
+    grants[#grants + 1], grants[#grants + 2] = out[i], out[i + 1]
+  end
+  replay.keep_grants(at, line, number, grants)
+end
+
+function M.pop(at, give, line, number, want, args, first, last)
+  grant(at, give, line, number, want, args, first, last, replay.find(at, line, number))
+  return give.out
+end
+
+-- [how many, (jid, code) of the lost and of those that were complete before].
+function M.complete(at, worker, args, first, last)
+  local lost = {}
+  complete.run(at, worker, args, first, last, lost)
+  local reply = { (last - first + 1) / complete.WIDTH - #lost / 2 }
+  for i = 1, #lost do reply[i + 1] = lost[i] end
+  return reply
+end
+
+-- [how many lost, (jid, code) of these, due, rows …].
+function M.complete_pop(at, give, line, number, want, args, first, last)
+  local kept = replay.find(at, line, number) -- refuses a straggler before anything is written
+  local lost, out = {}, {}
+  complete.run(at, give.worker, args, first, last, lost)
+  out[1] = #lost / 2
+  for i = 1, #lost do out[i + 1] = lost[i] end
+  out[#out + 1] = -1
+  give.out = out
+  grant(at, give, line, number, want, args, 7, first - 1, kept)
+  return out
+end
+
+return M

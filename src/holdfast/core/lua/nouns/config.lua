@@ -1,0 +1,64 @@
+-- config: settings as stored, with the protocol's defaults. What the hot path
+-- needs is copied into the root and into the queue's control record.
+local late = require("base.late")
+local keys = require("base.keys")
+local queues = require("nouns.queue")
+local root = require("base.root")
+local M = {}
+
+local DEFAULTS = {
+  ["application"] = "holdfast", ["grace-period"] = "10", ["heartbeat"] = "60", ["jobs-history"] = "604800",
+  ["jobs-history-count"] = "50000", ["max-job-history"] = "100", ["max-pop-retry"] = "1",
+  ["max-worker-age"] = "86400",
+}
+-- Settings that the root carries: its field, and the factor to ms.
+local IN_ROOT = {
+  ["grace-period"] = { "grace", 1000 }, ["heartbeat"] = { "heartbeat", 1000 },
+  ["jobs-history"] = { "history_age", 1000 }, ["jobs-history-count"] = { "history_count", 1 },
+}
+
+local call
+late.bind(function() call = redis.call end)
+
+function M.get(at, key) return call("HGET", at.keys.config, key) or DEFAULTS[key] or false end
+
+-- All settings, as (key, value) pairs.
+function M.all(at)
+  local stored, pairs_, seen = call("HGETALL", at.keys.config), {}, {}
+  for i = 1, #stored, 2 do
+    seen[stored[i]] = true
+    pairs_[#pairs_ + 1], pairs_[#pairs_ + 2] = stored[i], stored[i + 1]
+  end
+  for key, value in pairs(DEFAULTS) do
+    if not seen[key] then pairs_[#pairs_ + 1], pairs_[#pairs_ + 2] = key, value end
+  end
+  return pairs_
+end
+
+-- Copies a value to where the hot path looks. A text that is no number counts
+-- as not set.
+local function spread(at, key, value)
+  local place = IN_ROOT[key]
+  if place then
+    local number = tonumber(value) or tonumber(DEFAULTS[key])
+    return root.set(at.keys.root, place[1], number * place[2])
+  end
+  local name = key:match("^(.+)%-heartbeat$")
+  if name then
+    local seconds = tonumber(value) or 0
+    queues.set_heartbeat(keys.of_queue(at, name), math.max(seconds, 0) * 1000)
+  end
+end
+
+function M.set(at, key, value)
+  call("HSET", at.keys.config, key, value)
+  spread(at, key, value)
+end
+
+function M.unset(at, key)
+  local was = call("HDEL", at.keys.config, key)
+  spread(at, key, DEFAULTS[key])
+  return was
+end
+
+return M

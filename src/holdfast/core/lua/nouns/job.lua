@@ -1,0 +1,104 @@
+-- job: one record, its body, and the place in a queue that its state names.
+local late = require("base.late")
+local keys = require("base.keys")
+local record = require("base.record")
+local event = require("nouns.event")
+local queues = require("nouns.queue")
+local state = require("nouns.state")
+local M = {}
+
+local FLAG = record.FLAG
+local SPILL = record.SPILL
+
+local call
+late.bind(function() call = redis.call end)
+
+function M.read(at, jid)
+  local bytes = call("GET", at.keys.job .. jid)
+  if bytes then return at.record.read(bytes) end
+end
+
+function M.write(at, jid, r) call("SET", at.keys.job .. jid, at.record.write(r)) end
+
+function M.body(at, jid, r)
+  if record.has(r.flags, FLAG.SPILLED) then return call("GET", at.keys.body .. jid) or "" end
+  return r.body
+end
+
+-- Replaces the data; "" leaves it. Write the record afterwards.
+function M.set_body(at, jid, r, body)
+  if body == "" then return end
+  if #body > SPILL then
+    call("SET", at.keys.body .. jid, body)
+    r.flags, r.body = record.with(r.flags, FLAG.SPILLED), ""
+    return
+  end
+  if record.has(r.flags, FLAG.SPILLED) then call("UNLINK", at.keys.body .. jid) end
+  r.flags, r.body = record.without(r.flags, FLAG.SPILLED), body
+end
+
+local FROM = {
+  [state.WAITING] = "waiting", [state.STALLED] = "waiting", [state.SCHEDULED] = "scheduled",
+  [state.DEPENDS] = "depends",
+}
+
+-- Takes the job out of the set that its state names (a running or failed one:
+-- `lease.evict`).
+function M.withdraw(at, jid, r)
+  local queue = keys.of_queue(at, r.queue)
+  local place = FROM[r.state]
+  if place == "waiting" then
+    call("ZREM", queue.waiting, at.order.member(r, jid))
+  elseif place then
+    call("ZREM", queue[place], jid)
+  elseif r.state == state.THROTTLED then
+    call("ZREM", queue.throttled, jid)
+    call("ZREM", queue.waiting, at.order.member(r, jid))
+  elseif r.state == state.COMPLETE then
+    call("LREM", at.keys.completed, -1, jid)
+  end
+end
+
+-- Makes the job ready at the end of its class, and rings if somebody may wait.
+-- Write the record afterwards.
+function M.make_ready(at, queue, jid, r)
+  local first, idle = queues.take_sequence(at, queue, 1)
+  r.ended = first + 1
+  call("ZADD", queue.waiting, at.order.entry(first + 1, r.priority, at.now, jid))
+  if idle then queues.signal(queue) end
+end
+
+-- Sets the job aside until `due`.
+function M.schedule(_, queue, jid, due)
+  call("ZADD", queue.scheduled, due, jid)
+  if queues.lower_due(queue, due) then queues.signal_if_idle(queue) end
+end
+
+-- Places a job anew: after `delay` ms, or now.
+function M.place(at, queue, jid, r, delay)
+  if delay > 0 then
+    state.move(r, state.SCHEDULED)
+    r.ended = 0
+    M.schedule(at, queue, jid, at.now + delay)
+  else
+    state.move(r, state.WAITING)
+    M.make_ready(at, queue, jid, r)
+  end
+end
+
+-- Deletes the job and all keys of its own.
+function M.delete(at, jid, r)
+  local k = at.keys
+  if r.flags == 0 then return call("UNLINK", k.job .. jid) end
+  return call("UNLINK", k.job .. jid, k.body .. jid, k.extra .. jid)
+end
+
+-- The job has an end: whoever waits for it hears of it.
+function M.announce_end(at, jid, r)
+  if record.has(r.flags, FLAG.AWAITED) then
+    r.flags = r.flags - FLAG.AWAITED
+    event.native.ended(at, jid)
+  end
+end
+
+return M

@@ -1,0 +1,106 @@
+-- lease: the right to run one job until a moment.
+local late = require("base.late")
+local keys = require("base.keys")
+local record = require("base.record")
+local refuse = require("base.refuse")
+local event = require("nouns.event")
+local failure = require("nouns.failure")
+local history = require("nouns.history")
+local job = require("nouns.job")
+local state = require("nouns.state")
+local stats = require("nouns.stats")
+local throttle = require("nouns.throttle")
+local M = {}
+
+local NOTICED = record.FLAG.NOTICED
+
+local call
+late.bind(function() call = redis.call end)
+
+-- Whether this worker holds the job under this token.
+function M.is_held(r, worker, token)
+  return r.state == state.RUNNING and r.token == token and r.worker == worker
+end
+
+-- Why it does not, as the reply to one job of a batch.
+function M.refusal(jid, r)
+  if not r then return refuse.job("JOB_NOT_FOUND", jid) end
+  return refuse.job("LEASE_LOST", ("%s is %s, token %.0f"):format(jid, state.NAME[r.state], r.token))
+end
+
+-- The record of a held lease, or nil and the refusal (and the record, if any).
+function M.held(at, worker, jid, token)
+  local r = job.read(at, jid)
+  if r and M.is_held(r, worker, token) then return r end
+  return nil, M.refusal(jid, r), r
+end
+
+-- Ends a lease with an outcome.
+function M.release(at, jid, r)
+  local queue = keys.of_queue(at, r.queue)
+  call("ZREM", queue.leases, jid)
+  r.flags = record.without(r.flags, NOTICED)
+  throttle.release(at, queue, jid, r)
+  return queue
+end
+
+-- Takes a job out of wherever it is, to be put anew or deleted. The holder of a
+-- lease is told by `tell` (an event).
+function M.evict(at, jid, r, tell)
+  if r.state == state.RUNNING then
+    M.release(at, jid, r)
+    tell(at, jid, r.queue, r.worker)
+  elseif r.state == state.FAILED then
+    failure.remove(at, jid, r)
+  else
+    job.withdraw(at, jid, r)
+  end
+end
+
+-- First look at a lost lease: the holder is told, the loss written down.
+function M.notice(at, queue, jid, r)
+  history.tell(at, jid, r, history.TIMED_OUT)
+  r.flags = record.with(r.flags, NOTICED)
+  stats.count(queue, at.now, "retries", 1)
+  event.native.lock_lost(at, jid, r.queue, r.worker)
+end
+
+-- The grace period is over: one retry fewer. True if the job is to be handed out
+-- again; otherwise its retries were used up and it failed.
+local function redeliver(at, queue, jid, r)
+  r.remaining, r.losses = r.remaining - 1, r.losses < 255 and r.losses + 1 or 255
+  if r.remaining >= 0 then return true end
+  r.remaining = -1
+  local group = "failed-retries-" .. queue.name
+  call("ZREM", queue.leases, jid)
+  throttle.release(at, queue, jid, r)
+  failure.add(at, queue, jid, r, history.FAILED, group,
+    'Job exhausted retries in queue "' .. queue.name .. '"', "")
+  return false
+end
+
+-- Looks at up to `bound` leases that ended. Returns the jobs to hand out again
+-- at once, at most `want`, as two lists: jids and records.
+function M.collect_lost(at, queue, bound, want)
+  local lost = call("ZRANGE", queue.leases, "-inf", at.now, "BYSCORE", "LIMIT", 0, bound)
+  local jids, records = {}, {}
+  for i = 1, #lost do
+    local jid = lost[i]
+    local r = job.read(at, jid)
+    if not r or r.state ~= state.RUNNING then
+      call("ZREM", queue.leases, jid) -- an orphan: its job is gone
+    elseif not record.has(r.flags, NOTICED) and at.grace > 0 then
+      M.notice(at, queue, jid, r)
+      job.write(at, jid, r)
+      call("ZADD", queue.leases, at.now + at.grace, jid)
+    elseif #jids < want or r.remaining <= 0 then
+      if not record.has(r.flags, NOTICED) then M.notice(at, queue, jid, r) end
+      if redeliver(at, queue, jid, r) then
+        jids[#jids + 1], records[#records + 1] = jid, r
+      end
+    end
+  end
+  return jids, records
+end
+
+return M

@@ -1,0 +1,111 @@
+-- queue: its sequence counter, its control record, its bell.
+--
+-- Three bits ride on the sequence counter, so that a put learns them for nothing:
+-- IDLE (somebody may be waiting for the bell), LIMITED (the queue has a limit on
+-- running jobs) and KNOWN (the queue is in the list of queues).
+local late = require("base.late")
+local order = require("base.order")
+local M = {}
+
+local IDLE, LIMITED, KNOWN = 35184372088832, 70368744177664, 140737488355328 -- 2^45, 2^46, 2^47
+local CONTROL = "<I6BI4I4"
+M.PAUSED, M.HAS_LIMIT = 1, 2
+
+local call, pack, unpack_
+late.bind(function() call, pack, unpack_ = redis.call, struct.pack, struct.unpack end)
+
+local function register(at, queue)
+  call("ZADD", at.keys.queues, "NX", at.now, queue.name)
+  call("INCRBY", queue.sequence, KNOWN)
+end
+
+-- Takes `count` sequence numbers: the caller uses first + 1 … first + count.
+-- Also says whether the idle and the limited bit are up.
+function M.take_sequence(at, queue, count)
+  local raw = call("INCRBY", queue.sequence, count) - count
+  if raw < KNOWN then register(at, queue) end
+  local rest = raw % KNOWN
+  return raw % IDLE + order.START, rest % LIMITED >= IDLE, rest >= LIMITED
+end
+
+-- Takes the queue out of the list of known queues.
+function M.forget(at, queue)
+  call("ZREM", at.keys.queues, queue.name)
+  if tonumber(call("GET", queue.sequence) or 0) >= KNOWN then call("DECRBY", queue.sequence, KNOWN) end
+end
+
+-- Rings, given that the idle bit is up. A token that lies in the list means that
+-- nobody is blocked on it, so then the bit goes down instead.
+function M.signal(queue)
+  if call("EXISTS", queue.bell) == 1 then
+    call("DECRBY", queue.sequence, IDLE)
+  else
+    call("RPUSH", queue.bell, "")
+  end
+end
+
+-- Rings if the idle bit is up.
+function M.signal_if_idle(queue)
+  local raw = tonumber(call("GET", queue.sequence) or 0)
+  if raw % LIMITED >= IDLE then M.signal(queue) end
+end
+
+-- Somebody is going to wait.
+function M.raise_idle(queue)
+  local raw = tonumber(call("GET", queue.sequence) or 0)
+  if raw % LIMITED < IDLE then call("INCRBY", queue.sequence, IDLE) end
+end
+
+-- Rings without looking at the bit: for reasons (pause, limit) that do not raise it.
+function M.ring(queue)
+  if call("EXISTS", queue.bell) == 0 then call("RPUSH", queue.bell, "") end
+end
+
+-- Due time of the next timer (0: none), flags, limit, own heartbeat in ms (0: default).
+function M.control(queue)
+  local packed = call("GET", queue.control)
+  if not packed then return 0, 0, 0, 0 end
+  return unpack_(CONTROL, packed)
+end
+
+function M.set_control(queue, due, flags, limit, heartbeat)
+  if due == 0 and flags == 0 and limit == 0 and heartbeat == 0 then
+    call("UNLINK", queue.control)
+  else
+    call("SET", queue.control, pack(CONTROL, due, flags, limit, heartbeat))
+  end
+end
+
+-- Notes a timer at `when`. True if it is earlier than all that was known, so
+-- that a sleeping worker has to be told.
+function M.lower_due(queue, when)
+  local due, flags, limit, heartbeat = M.control(queue)
+  if due ~= 0 and due <= when then return false end
+  M.set_control(queue, when, flags, limit, heartbeat)
+  return true
+end
+
+function M.set_paused(queue, paused)
+  local due, flags, limit, heartbeat = M.control(queue)
+  if (flags % 2 == 1) == paused then return false end
+  M.set_control(queue, due, paused and flags + M.PAUSED or flags - M.PAUSED, limit, heartbeat)
+  if not paused then M.ring(queue) end
+  return true
+end
+
+function M.set_heartbeat(queue, heartbeat)
+  local due, flags, limit = M.control(queue)
+  M.set_control(queue, due, flags, limit, heartbeat)
+end
+
+function M.set_limit(queue, limit)
+  local due, flags, _, heartbeat = M.control(queue)
+  local had = flags % 4 >= M.HAS_LIMIT
+  if limit > 0 ~= had then
+    flags = had and flags - M.HAS_LIMIT or flags + M.HAS_LIMIT
+    call(had and "DECRBY" or "INCRBY", queue.sequence, LIMITED)
+  end
+  M.set_control(queue, due, flags, limit, heartbeat)
+end
+
+return M

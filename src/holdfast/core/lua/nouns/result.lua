@@ -1,0 +1,15 @@
+-- result: what a function job returned, in a key of its own that outlives the job.
+local late = require("base.late")
+local M = {}
+
+local call
+late.bind(function() call = redis.call end)
+
+function M.keep(at, jid, result, keep)
+  call("SET", at.keys.result .. jid, result, "PX", keep)
+end
+
+-- The stored bytes, or false.
+function M.read(at, jid) return call("GET", at.keys.result .. jid) end
+
+return M

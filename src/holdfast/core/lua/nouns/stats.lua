@@ -1,0 +1,121 @@
+-- stats: how long jobs waited and ran, per queue and UTC day.
+--
+-- A sample is eight bytes appended to the day's log; every 512 the log is folded
+-- into the day's hash: count, mean, variance, the protocol's 148 buckets, and a
+-- finer scale with four buckets per power of two from 1 ms up.
+local late = require("base.late")
+local keys = require("base.keys")
+local root = require("base.root")
+local M = {}
+
+local FULL = 4096 -- bytes of a log that is folded
+local PIECE = 64 -- samples unpacked at once
+
+local call, pack, unpack_, mp_pack, mp_unpack, floor, frexp, rep, select_
+late.bind(function()
+  call, pack, unpack_, floor, frexp, rep = redis.call, struct.pack, struct.unpack, math.floor, math.frexp, string.rep
+  mp_pack, mp_unpack, select_ = cmsgpack.pack, cmsgpack.unpack, select
+end)
+
+-- The protocol's bucket of `seconds` (0 to 147), nil from seven days up.
+local function coarse(seconds)
+  if seconds < 60 then return floor(seconds) end
+  if seconds < 3600 then return 59 + floor(seconds / 60) end
+  if seconds < 86400 then return 118 + floor(seconds / 3600) end
+  if seconds < 604800 then return 141 + floor(seconds / 86400) end
+end
+
+local function fine(ms)
+  local m, e = frexp(ms + 1)
+  return e * 4 + floor(m * 8)
+end
+
+local function add(series, ms)
+  if ms < 0 then ms = 0 end
+  local x = ms / 1000
+  local count, mean = series.count + 1, series.mean
+  local moved = mean + (x - mean) / count
+  series.spread = series.spread + (x - moved) * (x - mean)
+  series.count, series.mean = count, moved
+  local bucket = coarse(x)
+  if bucket then series.buckets[bucket] = (series.buckets[bucket] or 0) + 1 end
+  bucket = fine(ms)
+  series.fine[bucket] = (series.fine[bucket] or 0) + 1
+end
+
+local function add_many(series, ...)
+  for i = 1, select_("#", ...) - 1 do add(series, (select_(i, ...))) end
+end
+
+local function add_log(series, log)
+  for first = 1, #log, 8 * PIECE do
+    local last = first + 8 * PIECE - 1
+    if last > #log then last = #log end
+    add_many(series, unpack_(rep("d", (last - first + 1) / 8), log, first))
+  end
+end
+
+local function load_series(key, field)
+  local packed = call("HGET", key, field)
+  if not packed then return { count = 0, mean = 0, spread = 0, buckets = {}, fine = {} } end
+  local flat = mp_unpack(packed)
+  local count, mean, spread = unpack_("<ddd", flat[1])
+  local series = { count = count, mean = mean, spread = spread, buckets = {}, fine = {} }
+  for i = 1, #flat[2], 2 do series.buckets[flat[2][i]] = flat[2][i + 1] end
+  for i = 1, #flat[3], 2 do series.fine[flat[3][i]] = flat[3][i + 1] end
+  return series
+end
+
+local function pairs_of(map)
+  local flat, n = {}, 0
+  for index, count in pairs(map) do
+    flat[n + 1], flat[n + 2] = index, count
+    n = n + 2
+  end
+  return flat
+end
+
+local function fold(log_key, key, field)
+  local series = load_series(key, field)
+  add_log(series, call("GET", log_key))
+  call("HSET", key, field, mp_pack({ pack("<ddd", series.count, series.mean, series.spread),
+    pairs_of(series.buckets), pairs_of(series.fine) }))
+  call("UNLINK", log_key)
+end
+
+local function day_of(now) return floor(now / root.DAY) end
+
+function M.waited(at, queue, samples)
+  local day = day_of(at.now)
+  if queue.day ~= day then keys.on_day(queue, day) end
+  if call("APPEND", queue.wait_today, samples) >= FULL then fold(queue.wait_today, queue.stats .. day, "wait") end
+end
+
+function M.ran(at, queue, samples)
+  local day = day_of(at.now)
+  if queue.day ~= day then keys.on_day(queue, day) end
+  if call("APPEND", queue.run_today, samples) >= FULL then fold(queue.run_today, queue.stats .. day, "run") end
+end
+
+-- Counts something off the usual path: `failures`, `failed` or `retries`.
+function M.count(queue, when, what, by)
+  local key = queue.stats .. day_of(when)
+  if by < 0 and tonumber(call("HGET", key, what) or 0) < -by then return end
+  call("HINCRBY", key, what, by)
+end
+
+-- One series with its unfolded tail, without writing anything.
+local function look(queue, day, log_key, field)
+  local series = load_series(queue.stats .. day, field)
+  local log = call("GET", log_key .. day)
+  if log then add_log(series, log) end
+  return series
+end
+
+function M.of_day(queue, when)
+  local day = day_of(when)
+  local counters = call("HMGET", queue.stats .. day, "retries", "failed", "failures")
+  return counters, look(queue, day, queue.wait_log, "wait"), look(queue, day, queue.run_log, "run")
+end
+
+return M

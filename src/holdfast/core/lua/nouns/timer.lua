@@ -1,0 +1,46 @@
+-- timer: jobs that become ready at a moment, and the queue's next due time.
+local late = require("base.late")
+local job = require("nouns.job")
+local queues = require("nouns.queue")
+local state = require("nouns.state")
+local M = {}
+
+local call, unpack_
+late.bind(function() call, unpack_ = redis.call, unpack end)
+
+-- Moves up to `bound` due jobs to the ready set.
+function M.promote(at, queue, bound)
+  local due = call("ZRANGE", queue.scheduled, "-inf", at.now, "BYSCORE", "LIMIT", 0, bound)
+  if #due == 0 then return end
+  local first, idle = queues.take_sequence(at, queue, #due)
+  local entries, writes, n = {}, {}, 0
+  for i = 1, #due do
+    local jid = due[i]
+    local r = job.read(at, jid)
+    if r and r.state == state.SCHEDULED then
+      state.move(r, state.WAITING)
+      r.ended = first + i
+      entries[2 * n + 1], entries[2 * n + 2] = at.order.entry(first + i, r.priority, at.now, jid)
+      writes[2 * n + 1], writes[2 * n + 2] = at.keys.job .. jid, at.record.write(r)
+      n = n + 1
+    end
+  end
+  call("ZREM", queue.scheduled, unpack_(due))
+  if n == 0 then return end
+  call("ZADD", queue.waiting, unpack_(entries))
+  call("MSET", unpack_(writes))
+  if idle then queues.signal(queue) end
+end
+
+-- The earliest moment at which this queue has something due, 0 if never.
+function M.earliest(queue)
+  local due = 0
+  for _, set in ipairs({ queue.scheduled, queue.leases, queue.recurring }) do
+    local first = call("ZRANGE", set, 0, 0, "WITHSCORES")
+    local when = tonumber(first[2] or 0)
+    if when ~= 0 and (due == 0 or when < due) then due = when end
+  end
+  return due
+end
+
+return M

@@ -1,0 +1,47 @@
+-- advance: a job is done here and goes on in the next queue, under the same jid
+-- and in the same life. Whoever depends on it keeps waiting.
+local late = require("base.late")
+local keys = require("base.keys")
+local failure = require("nouns.failure")
+local history = require("nouns.history")
+local job = require("nouns.job")
+local lease = require("nouns.lease")
+local stats = require("nouns.stats")
+local M = {}
+
+local pack
+late.bind(function() pack = struct.pack end)
+
+local function one(at, worker, next_queue, delay, jid, token, data)
+  local r, refused, other = lease.held(at, worker, jid, token)
+  if not r then
+    if other and history.ending(at, jid, other, worker, token) == history.ADVANCED then return "again" end
+    return refused
+  end
+  local queue = lease.release(at, jid, r)
+  history.tell(at, jid, r, history.ADVANCED, next_queue.name)
+  stats.ran(at, queue, pack("<d", at.now - r.popped))
+  failure.clear(at, jid, r)
+  r.queue, r.queued, r.remaining, r.losses = next_queue.name, at.now, r.retries, 0
+  job.set_body(at, jid, r, data)
+  job.place(at, next_queue, jid, r, delay)
+  job.write(at, jid, r)
+end
+
+-- `args[first … last]` are (jid, token, data or ""); `delay` is in ms. Returns how
+-- many went on, then (jid, code) of the others.
+function M.run(at, worker, name, delay, args, first, last)
+  local reply, count, next_queue = { 0 }, 0, keys.of_queue(at, name)
+  for i = first, last, 3 do
+    local code = one(at, worker, next_queue, delay, args[i], tonumber(args[i + 1]), args[i + 2])
+    if code then
+      reply[#reply + 1], reply[#reply + 2] = args[i], code
+    else
+      count = count + 1
+    end
+  end
+  reply[1] = count
+  return reply
+end
+
+return M

@@ -1,0 +1,26 @@
+-- cancel: jobs are deleted, wherever they are. A completed one is left alone.
+local event = require("nouns.event")
+local job = require("nouns.job")
+local lease = require("nouns.lease")
+local state = require("nouns.state")
+local M = {}
+
+-- Returns per jid 1 (cancelled) or 0 (unknown, or complete).
+function M.run(at, args, first, last)
+  local reply = {}
+  for i = first, last do
+    local jid = args[i]
+    local r = job.read(at, jid)
+    if r and r.state ~= state.COMPLETE then
+      lease.evict(at, jid, r, event.native.canceled)
+      job.announce_end(at, jid, r)
+      job.delete(at, jid, r)
+      reply[#reply + 1] = 1
+    else
+      reply[#reply + 1] = 0
+    end
+  end
+  return reply
+end
+
+return M

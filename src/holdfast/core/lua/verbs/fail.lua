@@ -1,0 +1,36 @@
+-- fail: the holder of a lease says that the job cannot be done. It is kept, in
+-- its failure group, until somebody acts.
+local failure = require("nouns.failure")
+local history = require("nouns.history")
+local job = require("nouns.job")
+local lease = require("nouns.lease")
+local M = {}
+
+local function one(at, worker, group, message, jid, token, data)
+  local r, refused, other = lease.held(at, worker, jid, token)
+  if not r then
+    if other and history.ending(at, jid, other, worker, token) == history.FAILED then return "again" end
+    return refused
+  end
+  local queue = lease.release(at, jid, r)
+  job.set_body(at, jid, r, data)
+  failure.add(at, queue, jid, r, history.FAILED, group, message, worker)
+end
+
+-- `args[first … last]` are (jid, token, data or ""). Returns how many failed now,
+-- then (jid, code) of the others.
+function M.run(at, worker, group, message, args, first, last)
+  local reply, count = { 0 }, 0
+  for i = first, last, 3 do
+    local code = one(at, worker, group, message, args[i], tonumber(args[i + 1]), args[i + 2])
+    if code then
+      reply[#reply + 1], reply[#reply + 2] = args[i], code
+    else
+      count = count + 1
+    end
+  end
+  reply[1] = count
+  return reply
+end
+
+return M

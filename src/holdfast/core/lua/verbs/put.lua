@@ -1,0 +1,126 @@
+-- put: jobs come into a queue.
+--
+-- Modes: `new` (the jid was minted by the caller, so a job that exists is this
+-- very put, sent again), `move` (a job that exists is moved here and starts a new
+-- life), `only` (a job that exists is left alone: `again` if klass and data are
+-- the same).
+local late = require("base.late")
+local keys = require("base.keys")
+local record = require("base.record")
+local refuse = require("base.refuse")
+local event = require("nouns.event")
+local history = require("nouns.history")
+local job = require("nouns.job")
+local lease = require("nouns.lease")
+local queues = require("nouns.queue")
+local state = require("nouns.state")
+local throttle = require("nouns.throttle")
+local M = {}
+
+local SPILL = record.SPILL
+
+local call, unpack_
+late.bind(function() call, unpack_ = redis.call, unpack end)
+
+-- A fresh job of its own: a long body, a full queue, or a batch with a known jid.
+local function put_fresh(at, to, jid, klass, body)
+  local queue, r = to.queue, {
+    state = state.DEPENDS, flags = 0, priority = to.priority, attempts = 0, retries = to.retries,
+    remaining = to.retries, losses = 0, created = at.now, queued = at.now, queue = to.queue.name, klass = klass,
+    token = 0, popped = 0, ended = 0, worker = "", body = "",
+  }
+  job.set_body(at, jid, r, body)
+  if to.limited and to.delay <= 0 then
+    local _, _, limit = queues.control(queue)
+    if throttle.free(queue, limit) < 1 then
+      throttle.park(at, queue, jid, r)
+      return job.write(at, jid, r)
+    end
+  end
+  job.place(at, queue, jid, r, to.delay)
+  job.write(at, jid, r)
+end
+
+-- A job that exists is moved here: a new life under the same jid.
+local function put_again(at, to, jid, klass, body, r)
+  lease.evict(at, jid, r, event.native.lock_lost)
+  history.tell(at, jid, r, history.PUT, to.queue.name)
+  r.queue, r.klass, r.priority, r.retries, r.remaining = to.queue.name, klass, to.priority, to.retries, to.retries
+  r.queued, r.losses = at.now, 0
+  job.set_body(at, jid, r, body)
+  job.place(at, to.queue, jid, r, to.delay)
+  job.write(at, jid, r)
+end
+
+-- One job on its own. Returns a code, or nil if it was added or moved.
+local function put_one(at, to, mode, jid, klass, body)
+  local r = job.read(at, jid)
+  if not r then return put_fresh(at, to, jid, klass, body) end
+  if mode == "move" then return put_again(at, to, jid, klass, body, r) end
+  if mode == "only" and (r.klass ~= klass or job.body(at, jid, r) ~= body) then
+    return refuse.job("JOB_EXISTS", jid)
+  end
+  return "again"
+end
+
+local function one_by_one(at, to, mode, args, first, last)
+  local reply, added = { 0 }, 0
+  for i = first, last, 3 do
+    local code = put_one(at, to, mode, args[i], args[i + 1], args[i + 2])
+    if code then
+      reply[#reply + 1], reply[#reply + 2] = (i - first) / 3, code
+    else
+      added = added + 1
+    end
+  end
+  reply[1] = added
+  return reply
+end
+
+-- Tries the straight way for one short job. False if its jid is known.
+local function add_single(at, to, head, position, jid, klass, body)
+  if call("SETNX", at.keys.job .. jid, at.record.finish(head, klass, body)) == 0 then return false end
+  call("ZADD", to.queue.waiting, at.order.entry(position, to.priority, at.now, jid))
+  return true
+end
+
+-- The straight way for many short jobs. False if any jid is known, or one body is long.
+local function add_many(at, to, head, position, args, first, last)
+  local sets, entries, n = {}, {}, 0
+  local prefix, finish, entry = at.keys.job, at.record.finish, at.order.entry
+  local priority, now = to.priority, at.now
+  for i = first, last, 3 do
+    local jid, body = args[i], args[i + 2]
+    if #body > SPILL then return false end
+    sets[n + 1], sets[n + 2] = prefix .. jid, finish(head, args[i + 1], body)
+    position = position + 1
+    entries[n + 1], entries[n + 2] = entry(position, priority, now, jid)
+    n = n + 2
+  end
+  if call("MSETNX", unpack_(sets)) == 0 then return false end
+  call("ZADD", to.queue.waiting, unpack_(entries))
+  return true
+end
+
+-- `args[first … last]` are (jid, klass, data) triples. Returns how many were added
+-- or moved, then (index from 0, code) of the others.
+function M.run(at, mode, name, priority, retries, delay, args, first, last)
+  local queue = keys.of_queue(at, name)
+  local to = { queue = queue, priority = priority, retries = retries, delay = delay }
+  local count = (last - first + 1) / 3
+  local plain = delay <= 0 and (mode == "new" or count == 1)
+  local position, idle, limited = queues.take_sequence(at, queue, count)
+  to.limited = limited
+  if not plain or limited then return one_by_one(at, to, mode, args, first, last) end
+  local head, added = at.record.fresh(state.WAITING, 0, priority, retries, at.now, name), false
+  if count > 1 then
+    added = add_many(at, to, head, position, args, first, last)
+  elseif #args[first + 2] <= SPILL then
+    added = add_single(at, to, head, position + 1, args[first], args[first + 1], args[first + 2])
+  end
+  if not added then return one_by_one(at, to, mode, args, first, last) end
+  if idle then queues.signal(queue) end
+  return { count }
+end
+
+return M

@@ -1,0 +1,33 @@
+-- reprioritise: a job gets another priority; one that waits goes ahead of its new class.
+local late = require("base.late")
+local keys = require("base.keys")
+local job = require("nouns.job")
+local state = require("nouns.state")
+local M = {}
+
+local call
+late.bind(function() call = redis.call end)
+
+local function set(at, priority, jid, r)
+  local queue = keys.of_queue(at, r.queue)
+  local score = state.is_ready(r) and call("ZSCORE", queue.waiting, at.order.member(r, jid))
+  if score then
+    local sequence = at.order.sequence(tonumber(score), r.priority)
+    call("ZADD", queue.waiting, at.order.ahead(sequence, priority, jid))
+  end
+  r.priority = priority
+  job.write(at, jid, r)
+end
+
+-- Returns per jid 1, or 0 if it is unknown.
+function M.run(at, priority, args, first, last)
+  local reply = {}
+  for i = first, last do
+    local r = job.read(at, args[i])
+    if r then set(at, priority, args[i], r) end
+    reply[#reply + 1] = r and 1 or 0
+  end
+  return reply
+end
+
+return M

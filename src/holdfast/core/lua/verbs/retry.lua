@@ -1,0 +1,51 @@
+-- retry: a job goes back to its queue, one retry poorer.
+local failure = require("nouns.failure")
+local history = require("nouns.history")
+local job = require("nouns.job")
+local lease = require("nouns.lease")
+local M = {}
+
+local FAILED = -1
+
+-- The answer to a call that is sent again, or nil: this attempt did not end so.
+local function repeated(at, jid, r, worker, token)
+  local what = r and history.ending(at, jid, r, worker, token)
+  if what == history.RETRIED then return r.remaining end
+  if what == history.EXHAUSTED then return FAILED end
+end
+
+local function exhaust(at, queue, jid, r, group, message)
+  r.remaining = -1
+  local own = group ~= "" and message ~= ""
+  if not own then message = 'Job exhausted retries in queue "' .. queue.name .. '"' end
+  if group == "" then group = "failed-retries-" .. queue.name end
+  failure.add(at, queue, jid, r, history.EXHAUSTED, group, message, own and r.worker or "")
+  return FAILED
+end
+
+-- Returns the retries left, -1 if there were none and the job failed, or the
+-- refusal. `group` and `message` ("" for none) are noted as the job's failure.
+function M.one(at, worker, delay, group, message, jid, token, data)
+  local r, refused, other = lease.held(at, worker, jid, token)
+  if not r then return repeated(at, jid, other, worker, token) or refused end
+  local queue = lease.release(at, jid, r)
+  job.set_body(at, jid, r, data)
+  if r.remaining <= 0 then return exhaust(at, queue, jid, r, group, message) end
+  r.remaining = r.remaining - 1
+  history.tell(at, jid, r, history.RETRIED, group, message:sub(1, 200))
+  if group ~= "" and message ~= "" then failure.note(at, jid, r, group, message, r.worker) end
+  job.place(at, queue, jid, r, delay)
+  job.write(at, jid, r)
+  return r.remaining
+end
+
+-- `args[first … last]` are (jid, token, data or "").
+function M.run(at, worker, delay, group, message, args, first, last)
+  local reply = {}
+  for i = first, last, 3 do
+    reply[#reply + 1] = M.one(at, worker, delay, group, message, args[i], tonumber(args[i + 1]), args[i + 2])
+  end
+  return reply
+end
+
+return M

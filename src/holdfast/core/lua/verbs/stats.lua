@@ -1,0 +1,31 @@
+-- stats: a queue's day, with what is not folded yet. Writes nothing.
+local late = require("base.late")
+local keys = require("base.keys")
+local stats = require("nouns.stats")
+local M = {}
+
+local BUCKETS = 148
+
+local format
+late.bind(function() format = string.format end)
+
+local function series(reply, found)
+  local n, buckets, fine = #reply, {}, {}
+  for i = 1, BUCKETS do buckets[i] = found.buckets[i - 1] or 0 end
+  for index, count in pairs(found.fine) do fine[#fine + 1], fine[#fine + 2] = index, count end
+  local deviation = found.count > 1 and math.sqrt(found.spread / (found.count - 1)) or 0
+  reply[n + 1], reply[n + 2], reply[n + 3] = found.count, format("%.17g", found.mean), format("%.17g", deviation)
+  reply[n + 4], reply[n + 5] = buckets, fine
+end
+
+-- `day` is any ms of the day, 0 for today.
+function M.run(at, name, day)
+  local counters, wait, run = stats.of_day(keys.of_queue(at, name), day == 0 and at.now or day)
+  local reply = {}
+  for i = 1, 3 do reply[i] = tonumber(counters[i] or 0) end
+  series(reply, wait)
+  series(reply, run)
+  return reply
+end
+
+return M

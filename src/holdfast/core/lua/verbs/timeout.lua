@@ -1,0 +1,43 @@
+-- timeout: an operator takes running jobs away from their workers, at once. They
+-- are ready again ahead of everything; no retry is used up.
+local late = require("base.late")
+local refuse = require("base.refuse")
+local event = require("nouns.event")
+local history = require("nouns.history")
+local job = require("nouns.job")
+local lease = require("nouns.lease")
+local queues = require("nouns.queue")
+local state = require("nouns.state")
+local M = {}
+
+local call
+late.bind(function() call = redis.call end)
+
+local function one(at, jid, r)
+  local queue = lease.release(at, jid, r)
+  history.tell(at, jid, r, history.TIMED_OUT)
+  event.native.lock_lost(at, jid, r.queue, r.worker)
+  state.move(r, state.STALLED)
+  local first, idle = queues.take_sequence(at, queue, 1)
+  r.ended = 0
+  call("ZADD", queue.waiting, at.order.urgent(first + 1, jid))
+  if idle then queues.signal(queue) end
+  job.write(at, jid, r)
+end
+
+-- Refused as a whole if one of them is not running. Returns how many there were.
+function M.run(at, args, first, last)
+  local records, seen = {}, {}
+  for i = first, last do
+    local r = job.read(at, args[i])
+    if not r or r.state ~= state.RUNNING then refuse.call("WRONG_STATE", args[i] .. " is not running") end
+    records[i] = not seen[args[i]] and r
+    seen[args[i]] = true
+  end
+  for i = first, last do
+    if records[i] then one(at, args[i], records[i]) end
+  end
+  return last - first + 1
+end
+
+return M
