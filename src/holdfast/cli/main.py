@@ -1,0 +1,77 @@
+"""`holdfast`: finds the sub-command, runs it, and turns how it ended into an exit code.
+
+0 it worked · 1 it did not, and one sentence says why · 2 it was asked wrongly · 130 it was interrupted.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from holdfast import __version__
+from holdfast.errors import HoldfastError, UsageError
+
+COMMANDS = {
+    "demo": "Run jobs over real files, kill a worker halfway, and see that nothing is lost.",
+    "worker": "Perform jobs.",
+    "store": "Start, stop and ask after the embedded store.",
+}
+"""What each command does. `holdfast.cli.<name>` defines it under its own name, and is imported when it is named."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported one by one, so that each starts as fast as it can."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"holdfast.cli.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="holdfast", message="%(prog)s %(version)s")
+def holdfast() -> None:
+    """Background jobs on Valkey or Redis that do not get dropped.
+
+    Every command has --help; those that answer with data have --json.
+    """
+
+
+def run(words: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code; errors are one sentence on standard error."""
+    try:
+        code: object = holdfast.main(args=words, prog_name="holdfast", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 130
+    except HoldfastError as error:
+        click.echo(f"holdfast: {error}", err=True)
+        return 2 if isinstance(error, UsageError) else 1
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def main() -> NoReturn:
+    """The installed program."""
+    sys.exit(run())
+
+
+if __name__ == "__main__":
+    main()

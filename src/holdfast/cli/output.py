@@ -1,0 +1,94 @@
+"""How commands say things: plain text and tables for people, JSON for programs, bars for what takes long."""
+
+import json
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def json_option(command: F) -> F:
+    """Gives a command `--json`, passed on as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Answer with JSON.")(command)
+
+
+def say_json(value: object) -> None:
+    """One JSON document, ending in a newline."""
+    click.echo(json.dumps(value, ensure_ascii=False, default=_plain))
+
+
+def say_facts(facts: Mapping[str, object]) -> None:
+    """Names and values, one pair a line, the values under each other; empty values are left out."""
+    shown = {name: _text(value) for name, value in facts.items() if value not in ("", None)}
+    width = max(map(len, shown), default=0)
+    for name, value in shown.items():
+        click.echo(f"{name:<{width}}  {value}")
+
+
+def say_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table: drawn on a terminal, tabs between the cells elsewhere. Numbers stand to the right."""
+    if not sys.stdout.isatty():
+        for row in [columns, *rows]:
+            click.echo("\t".join(map(_text, row)))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for index, name in enumerate(columns):
+        is_number = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
+        table.add_column(name, justify="right" if is_number else "left")
+    for row in rows:
+        table.add_row(*(Text(_text(cell)) for cell in row))  # as text: names are no markup
+    Console().print(table)
+
+
+@contextmanager
+def progress(what: str, total: int) -> Generator[Callable[[int], None], None, None]:
+    """A bar on a terminal, nothing elsewhere. Gives a function that moves it on by so many of `total` steps."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda steps: bar.advance(task, steps)
+
+
+def size(count: int) -> str:
+    """Bytes in words: ``3.7 MB``."""
+    amount, units = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while amount >= 1000 and len(units) > 1:
+        amount /= 1000
+        units.pop(0)
+    return f"{amount:.0f} {units[0]}" if units[0] == "B" else f"{amount:.1f} {units[0]}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: ``2.5 s``, ``3 min 20 s``, ``4 h 5 min``, ``3 d 2 h``."""
+    if seconds < 60:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
+    whole = round(seconds)
+    for large, small, unit, part in ((86400, 3600, "d", "h"), (3600, 60, "h", "min"), (60, 1, "min", "s")):
+        if whole >= large:
+            rest = whole % large // small
+            return f"{whole // large} {unit} {rest} {part}" if rest else f"{whole // large} {unit}"
+    return f"{whole} s"
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
