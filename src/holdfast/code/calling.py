@@ -1,0 +1,71 @@
+"""Which callable of a class or module a job runs, and whether it may."""
+
+import inspect
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+from holdfast.code.allowed import ADVICE, AllowList, Located
+from holdfast.errors import NotAllowed, WorkError
+
+PERFORM: Final = "perform"
+
+
+class MethodMissing(WorkError):
+    """An allowed class or module has no method for this queue."""
+
+
+def walk(module: ModuleType, located: Located, klass: str) -> Any:
+    """Follow the attributes of `klass` into `module`.
+
+    Only classes that were defined right there are followed. Raises AttributeError, or NotAllowed for what
+    the module merely imported.
+    """
+    thing: Any = module
+    for depth, name in enumerate(located.attributes, 1):
+        thing = getattr(thing, name)
+        if not inspect.isclass(thing):
+            if depth < len(located.attributes):
+                raise NotAllowed(f"{klass} is not allowed here: {name} is not a class")
+        elif thing.__module__ != module.__name__ or thing.__qualname__ != ".".join(
+            located.attributes[:depth]
+        ):
+            raise NotAllowed(
+                f"{klass} is not allowed here: it is defined as {thing.__module__}.{thing.__qualname__}"
+            )
+    return thing
+
+
+def find_method(
+    thing: Any, klass: str, queue: str, queue_method: bool, allow: AllowList
+) -> tuple[str, Callable[[Any], Any]]:
+    """Return the name and the callable that performs a job of `klass` in `queue`.
+
+    `queue_method`: whether a method named like the queue counts. Raises NotAllowed or MethodMissing.
+    """
+    if not (inspect.isclass(thing) or inspect.ismodule(thing)):
+        raise NotAllowed(
+            f"{klass} is not allowed here: it is neither a function job nor a class nor a module"
+        )
+    names = [queue] if queue_method and queue.isidentifier() and not queue.startswith("_") else []
+    refused = False
+    for name in [*names, "process", PERFORM]:
+        if not callable(getattr(thing, name, None)):
+            continue
+        if _is_own(thing, name, allow):
+            return name, getattr(thing, name)
+        refused = True
+    if refused:
+        raise NotAllowed(f"{klass} is not allowed here: its method comes from a place that is not; {ADVICE}")
+    raise MethodMissing(f'{klass} is missing a method "{queue}" or "process"')
+
+
+def _is_own(thing: Any, name: str, allow: AllowList) -> bool:
+    if inspect.ismodule(thing):
+        return inspect.isfunction(found := vars(thing).get(name)) and found.__module__ == thing.__name__
+    for base in inspect.getmro(thing):
+        found = vars(base).get(name)
+        if found is not None:
+            is_method = inspect.isfunction(found) or isinstance(found, (staticmethod, classmethod))
+            return is_method and (base is thing or allow.allows(base.__module__))
+    return False

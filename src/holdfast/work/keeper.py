@@ -1,0 +1,82 @@
+"""Keeping leases alive: who must be heartbeated when, and which leases were lost.
+
+The keeper has no socket and no clock; its pool asks what to send, sends it, and tells what came back.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from holdfast.commands.leases import HeartbeatMany, Lease
+from holdfast.settings import DEFAULT_HEARTBEAT, MAX_BATCH
+
+SHORT_LEASE: Final = 10.0
+
+
+class Held:
+    """One lease under the keeper: `lease` in seconds, `renewed` when it was last known good (monotonic)."""
+
+    __slots__ = ("jid", "lease", "lost", "renewed", "seat", "token", "worker")
+
+    def __init__(
+        self, jid: str, token: int, worker: str, lease: float, renewed: float, seat: int = 0
+    ) -> None:
+        self.jid = jid
+        self.token = token
+        self.worker = worker
+        self.lease = lease
+        self.renewed = renewed
+        self.seat = seat
+        self.lost = ""
+
+
+class Keeper:
+    """Decides when to heartbeat: every third of the shortest lease, all leases in one call."""
+
+    def __init__(self) -> None:
+        self.period = DEFAULT_HEARTBEAT / 3
+        self._looked = 0.0
+
+    def begin(self, now: float) -> None:
+        """Start counting at `now`."""
+        self._looked = now
+
+    def learn(self, lease: float) -> bool:
+        """Take note of a lease of that many seconds. Answers whether the keeper must look sooner for it."""
+        period = lease / 3
+        if 0 < period < self.period:
+            self.period = period
+            return True
+        return False
+
+    def due(self) -> float:
+        """When to look next, on the monotonic clock."""
+        return self._looked + self.period
+
+    def look(self, held: Iterable[Held], now: float) -> list[tuple[HeartbeatMany, list[Held]]]:
+        """Return the calls that renew `held`, each with its leases, in batches of at most 512.
+
+        A lease that nobody could renew for its full length is marked lost without asking.
+        """
+        self._looked = now
+        alive: list[Held] = []
+        for lease in held:
+            if lease.lost:
+                continue
+            if now - lease.renewed > lease.lease:
+                lease.lost = "no heartbeat got through for as long as the lease lasts"
+            else:
+                alive.append(lease)
+        batches = [alive[at : at + MAX_BATCH] for at in range(0, len(alive), MAX_BATCH)]
+        return [(_command(batch), batch) for batch in batches]
+
+    def answer(self, batch: Sequence[Held], ends: Sequence[int], sent: float) -> None:
+        """Read what a heartbeat sent at `sent` was answered: a lost lease is marked with the reason."""
+        for lease, end in zip(batch, ends, strict=True):
+            if end > 0:
+                lease.renewed = sent
+            else:
+                lease.lost = "its lease was lost" if end == 0 else "it was cancelled, or is gone"
+
+
+def _command(batch: Sequence[Held]) -> HeartbeatMany:
+    return HeartbeatMany([Lease(held.jid, held.token, held.worker) for held in batch])

@@ -1,0 +1,96 @@
+"""How a job ended, and what that says to the store.
+
+A job may return a wish (`return Retry(after=30)`). A worker turns a wish, a result or an exception into an
+ending: a `Done`, which shares the next call to the store with others, a command of its own, or None when
+there is nothing left to say.
+"""
+
+import traceback
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.code.registry import Registered
+from holdfast.commands.base import Command
+from holdfast.commands.leases import Done
+from holdfast.commands.outcomes import Advance, Fail
+from holdfast.commands.outcomes import Retry as RetryCommand
+from holdfast.models import JobFacts
+from holdfast.settings import check_milliseconds, check_name
+
+MESSAGE_LIMIT: Final = 16_000
+_HEAD: Final = 4_000
+
+Ending = Done | Command[Any] | None
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """The wish to be tried again, `after` seconds; it costs a retry. Without retries left the job fails."""
+
+    after: float = 0.0
+    group: str = ""
+    message: str = ""
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The wish to fail for good, in a failure group."""
+
+    group: str
+    message: str = ""
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """The wish to be complete here and go on in `queue`, after `delay` seconds."""
+
+    queue: str
+    delay: float = 0.0
+
+
+WISHES: Final = frozenset((Retry, Failed, Moved))
+
+
+def granted(wish: Retry | Failed | Moved, facts: JobFacts, data: bytes) -> Command[Any]:
+    """Turn a wish into the command that grants it. Raises UsageError for absurd values."""
+    if isinstance(wish, Moved):
+        queue = check_name("queue", wish.queue)
+        return Advance(facts.worker, queue, facts, check_milliseconds("delay", wish.delay), data)
+    if isinstance(wish, Failed):
+        return Fail(facts.worker, facts, check_name("group", wish.group), cut(wish.message), data)
+    after = check_milliseconds("after", wish.after)
+    return RetryCommand(facts.worker, facts, after, wish.group, cut(wish.message), data)
+
+
+def failed(facts: JobFacts, name: str, message: str, data: bytes = b"") -> Command[Any]:
+    """The job fails in group `<queue>-<name>`."""
+    return Fail(facts.worker, facts, group_of(facts.queue, name), cut(message), data)
+
+
+def raised(
+    facts: JobFacts, function: Registered | None, error: BaseException, data: bytes = b""
+) -> Command[Any]:
+    """What to do about an exception: a function job with retries left is tried again, all else fails."""
+    message = describe(error)
+    if function is None or function.retries is None or facts.remaining <= 0:
+        return failed(facts, type(error).__name__, message, data)
+    attempt = max(1, facts.retries - facts.remaining + 1)
+    delay = check_milliseconds("backoff", function.backoff(attempt, error))
+    group = group_of(facts.queue, type(error).__name__)
+    return RetryCommand(facts.worker, facts, delay, group, message, data)
+
+
+def describe(error: BaseException) -> str:
+    """The traceback of `error` without the worker's own frame, cut to what the store keeps."""
+    trace = error.__traceback__
+    return cut("".join(traceback.format_exception(type(error), error, trace.tb_next if trace else None)))
+
+
+def cut(message: str) -> str:
+    """Shorten a failure message: its beginning and its end say most."""
+    if len(message) <= MESSAGE_LIMIT:
+        return message
+    return f"{message[:_HEAD]}\n… cut …\n{message[_HEAD - MESSAGE_LIMIT :]}"
+
+
+def group_of(queue: str, name: str) -> str:
+    """The failure group `<queue>-<name>`, within the 200 bytes of a name."""
+    return f"{queue}-{name}".encode()[:200].decode("utf-8", "ignore")

@@ -1,0 +1,147 @@
+"""Performing one job: find its code, call it, and turn whatever comes of it into an ending."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from holdfast.code.current import Running, running
+from holdfast.code.registry import Registered
+from holdfast.code.resolver import CannotRun, Resolver, Target
+from holdfast.code.signature import decode_envelope
+from holdfast.codecs import encode_data
+from holdfast.commands.leases import Done
+from holdfast.errors import HoldfastError, LeaseLost, UsageError
+from holdfast.models import JobFacts
+from holdfast.work.outcome import WISHES, Ending, cut, failed, granted, raised
+
+log = logging.getLogger("holdfast")
+
+JobMaker = Callable[[JobFacts], Any]
+
+_NOTHING: Final[dict[str, Any]] = {}
+
+
+class Prepared(NamedTuple):
+    """A job whose code was found and whose arguments fit."""
+
+    target: Target
+    current: Running
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+
+class Performer:
+    """Performs jobs of one worker.
+
+    `make_job` and `make_async_job` build what code sees as its job; `async def` gets the async one, whatever
+    the pool.
+    """
+
+    def __init__(self, resolver: Resolver, make_job: JobMaker, make_async_job: JobMaker) -> None:
+        self.resolver = resolver
+        self._make_job = make_job
+        self._make_async_job = make_async_job
+
+    def perform(self, facts: JobFacts, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> Ending:
+        """Perform a job in this thread; `run` drives a coroutine to its end."""
+        prepared = self._prepare(facts)
+        if not isinstance(prepared, Prepared):
+            return prepared
+        target, current, args, kwargs = prepared
+        running.set(current)
+        try:
+            value = target.call(*args, **kwargs)
+            if target.is_async:
+                value = run(value)
+        except (Exception, SystemExit) as error:
+            return _after_error(facts, target, current, error)
+        finally:
+            running.set(None)
+        return _after_return(facts, target, current, value)
+
+    async def perform_async(self, facts: JobFacts, threads: ThreadPoolExecutor) -> Ending:
+        """Perform a job in a task of its own; plain functions run in one of `threads`."""
+        prepared = self._prepare(facts)
+        if not isinstance(prepared, Prepared):
+            return prepared
+        target, current, args, kwargs = prepared
+        running.set(current)
+        try:
+            if target.is_async:
+                value = await target.call(*args, **kwargs)
+            else:
+                loop = asyncio.get_running_loop()
+                call = copy_context().run
+                value = await loop.run_in_executor(threads, lambda: call(target.call, *args, **kwargs))
+        except (Exception, SystemExit) as error:
+            return _after_error(facts, target, current, error)
+        return _after_return(facts, target, current, value)
+
+    def _prepare(self, facts: JobFacts) -> Prepared | Ending:
+        try:
+            target = self.resolver.resolve(facts.klass, facts.queue)
+        except CannotRun as error:
+            log.warning("job %s failed: %s", facts.jid, error)
+            return failed(facts, error.reason, error.message)
+        current = Running(facts, self._make_async_job if target.is_async else self._make_job)
+        if target.function is None:
+            return Prepared(target, current, [current.job()], _NOTHING)
+        try:
+            envelope = decode_envelope(facts.data)
+            args, kwargs = target.function.arguments.fit(envelope.args, envelope.kwargs)
+        except (UsageError, msgspec.MsgspecError) as error:
+            log.warning("job %s failed: its arguments do not fit: %s", facts.jid, error)
+            return failed(facts, "ArgumentError", str(error))
+        return Prepared(target, current, args, kwargs)
+
+
+def _after_return(facts: JobFacts, target: Target, current: Running, value: Any) -> Ending:
+    made = current.made
+    if made is not None and made.state_changed:
+        return None
+    data = b"" if made is None else made.changed_data()
+    if type(value) in WISHES:
+        try:
+            return granted(value, facts, data)
+        except UsageError as error:
+            return raised(facts, None, error, data)
+    if target.function is not None:
+        return _completed(facts, target.function, value, data)
+    if target.completes:
+        return Done(facts.jid, facts.token, data)
+    log.warning(
+        "job %s (%s) returned without settling: its lease is no longer renewed, and it will be tried again; "
+        "call job.complete(), or run the worker with --auto-complete",
+        facts.jid,
+        facts.klass,
+    )
+    return None
+
+
+def _completed(facts: JobFacts, function: Registered, value: Any, data: bytes) -> Ending:
+    if not function.keep_ms:
+        return Done(facts.jid, facts.token, data)
+    if value is None:
+        return Done(facts.jid, facts.token, data, function.keep_ms, b"null")
+    try:
+        result = encode_data(msgspec.json.encode(value) if isinstance(value, (str, bytes)) else value)
+    except HoldfastError as error:
+        return failed(facts, "CodecError", f"the result of {function.name} cannot be kept: {error}", data)
+    return Done(facts.jid, facts.token, data, function.keep_ms, result)
+
+
+def _after_error(facts: JobFacts, target: Target, current: Running, error: BaseException) -> Ending:
+    made = current.made
+    if isinstance(error, LeaseLost):
+        log.warning("job %s lost its lease while it ran: %s", facts.jid, error)
+        return None
+    if made is not None and made.state_changed:
+        log.warning("job %s raised after it had settled itself: %s", facts.jid, cut(repr(error)))
+        return None
+    log.warning("job %s (%s) raised %s: %s", facts.jid, facts.klass, type(error).__name__, error)
+    return raised(facts, target.function, error, b"" if made is None else made.changed_data())

@@ -1,0 +1,1 @@
+"""How a worker performs its jobs: one module a model."""
