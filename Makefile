@@ -1,0 +1,82 @@
+# Every task by one word. `make` alone prints them.
+#
+# A fresh machine needs Python 3.11 or newer, make and pip; the rest goes into $(VENV).
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+DIR    ?=
+ARGS   ?=
+
+# Stores of these tasks live here, never in the user's own directory, and never at a URL from the environment.
+unexport HOLDFAST_URL REDIS_URL
+export HOLDFAST_DIR := $(CURDIR)/.holdfast/store
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+LOUD = printf '\033[1;31m%s\033[0m\n'
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all check format-check fmt lint lua-lint types rules core bench docs clean
+
+help: ## print this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+setup: $(READY) ## make .venv and install everything into it
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { $(LOUD) "holdfast needs Python 3.11 or newer: make PYTHON=python3.11 …"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m venv --without-pip $(VENV)
+	$(PYTHON) -m pip --python $(BIN)/python install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(READY) ## run jobs over real files and kill a worker halfway (DIR=… for other files)
+	@HOLDFAST_DIR=$(CURDIR)/.holdfast/demo $(BIN)/holdfast demo $(DIR) $(ARGS)
+
+test: $(READY) ## run the tests, without the slow ones (ARGS=… for pytest)
+	$(BIN)/pytest -m "not slow" $(ARGS)
+
+test-all: $(READY) ## run all tests
+	$(BIN)/pytest $(ARGS)
+
+check: format-check lint types rules ## what CI asks for before the tests: format, lint, types, house rules
+
+format-check: $(READY)
+	$(BIN)/ruff format --check
+
+fmt: $(READY) ## put the code into shape
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+lint: $(READY) lua-lint ## look for mistakes in Python and Lua
+	$(BIN)/ruff check
+
+lua-lint:
+	@if command -v luacheck >/dev/null; then luacheck --quiet src/holdfast/core/lua; \
+	else $(LOUD) "LOUD SKIP: luacheck is not installed, so the Lua core was not checked"; fi
+
+types: $(READY) ## check the types, twice
+	$(BIN)/mypy
+	@if $(BIN)/pyright --version >/dev/null 2>&1; then $(BIN)/pyright --pythonpath $(BIN)/python; \
+	else $(LOUD) "LOUD SKIP: pyright could not be started (it fetches node.js), so only mypy checked the types"; fi
+
+rules: $(READY)
+	$(BIN)/pytest tests/architecture
+
+core: $(READY) ## assemble the Lua core and say what came out
+	@$(BIN)/python -c 'from holdfast.core.library import library as make; core = make(); \
+		print(core.name, core.version, core.digest, len(core.functions), "functions,", len(core.text), "bytes")'
+
+bench: $(READY) ## measure (ARGS=… for the benchmarks)
+	@HOLDFAST_DIR=$(CURDIR)/.holdfast/bench $(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(READY) ## write the reference pages
+	@mkdir -p docs/reference
+	$(BIN)/python -m holdfast.cli.reference docs/reference/cli.md
+
+clean: ## end the stores of these tasks and remove everything they made
+	-@for store in .holdfast/*/; do \
+		test ! -e "$$store/lock" || $(BIN)/holdfast store stop --dir "$$store"; done
+	rm -rf .holdfast .ci-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
