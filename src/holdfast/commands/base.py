@@ -4,8 +4,8 @@ A command has no socket and no colour. `words()` leaves out the line and request
 the exchange inserts them at `line_at`, because only it knows which line is free.
 """
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -15,19 +15,31 @@ Word = str | bytes | int
 Reply = Any
 
 R_co = TypeVar("R_co", covariant=True)
+T = TypeVar("T")
 
 
 class Command(Protocol[R_co]):
     """One call of one verb.
 
     `line_at` is where line and request number go among the words, -1 when the call carries none. `adds`:
-    the verb adds work, so a full store refuses it at once. `reads`: it changes nothing.
+    the verb adds work, so a full store refuses it at once. `reads`: it changes nothing. `settles`: it ends
+    leases, so a job that is not found by a repeat was settled by the first try and forgotten since.
     """
 
-    verb: ClassVar[str]
-    line_at: ClassVar[int]
-    adds: ClassVar[bool]
-    reads: ClassVar[bool]
+    @property
+    def verb(self) -> str: ...
+    @property
+    def line_at(self) -> int: ...
+    @property
+    def adds(self) -> bool: ...
+    @property
+    def reads(self) -> bool: ...
+    @property
+    def settles(self) -> bool: ...
+    @property
+    def numbered(self) -> bool:
+        """Whether a line and a request number travel with this call."""
+        ...
 
     def words(self) -> Sequence[Word]:
         """The arguments after the root, in the core's order."""
@@ -75,3 +87,27 @@ def refuse(code: Any) -> None:
 def milliseconds(seconds: float | None) -> int:
     """Seconds as whole milliseconds; None is 0, which the core reads as its default."""
     return round(seconds * 1000) if seconds else 0
+
+
+class Then(Generic[T, R_co]):
+    """A command whose answer is turned into something else, such as facts into a handle."""
+
+    __slots__ = ("_command", "_turn", "adds", "line_at", "numbered", "reads", "settles", "verb")
+
+    def __init__(self, command: Command[T], turn: Callable[[T], R_co]) -> None:
+        self._command = command
+        self._turn = turn
+        self.verb = command.verb
+        self.line_at = command.line_at
+        self.adds = command.adds
+        self.reads = command.reads
+        self.settles = command.settles
+        self.numbered = command.numbered
+
+    def words(self) -> Sequence[Word]:
+        """The words of the command within."""
+        return self._command.words()
+
+    def read(self, reply: Reply) -> R_co:
+        """The turned answer of the command within."""
+        return self._turn(self._command.read(reply))

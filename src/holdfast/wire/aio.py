@@ -1,0 +1,251 @@
+"""The link of an event loop: connections, pools, timeouts, and nothing else. The other file that imports the driver."""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, cast
+
+import hiredis
+from redis.asyncio.connection import Connection, parse_url  # pyright: ignore[reportUnknownVariableType]
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    RedisError,
+    ResponseError,
+)
+from redis.exceptions import TimeoutError as DriverTimeout
+
+from holdfast.errors import ConnectionLost, StoreUnsupported, UsageError
+from holdfast.settings import Settings
+from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step
+from holdfast.wire.sync import error_reply
+
+IDLE_KEPT: Final = 16
+_parse = cast("Callable[[str], dict[str, Any]]", parse_url)
+_pack: Callable[[Sequence[str | bytes | int | float]], bytes] = cast(
+    "Any",
+    hiredis.pack_command,  # pyright: ignore[reportUnknownMemberType]
+)
+
+
+class Driver(Protocol):
+    """What a link uses of a connection of the driver."""
+
+    async def connect(self) -> None: ...
+    async def disconnect(self, nowait: bool = False) -> None: ...
+    async def send_packed_command(self, command: bytes, check_health: bool = True) -> None: ...
+    async def read_response(self) -> Any: ...
+
+
+class Address:
+    """Makes connections to one URL, with the driver's retries off."""
+
+    def __init__(self, settings: Settings) -> None:
+        try:
+            options: dict[str, Any] = dict(_parse(settings.url))
+        except ValueError as error:
+            raise UsageError(f"the store URL cannot be used: {error}") from error
+        self._class: Any = options.pop("connection_class", Connection)
+        options.update(
+            retry=Retry(NoBackoff(), 0), protocol=2, health_check_interval=30, decode_responses=False
+        )
+        options.setdefault("socket_timeout", settings.timeout)
+        options.setdefault("socket_connect_timeout", settings.timeout)
+        if not settings.url.startswith("unix:"):
+            options.setdefault("socket_keepalive", True)
+        self._options = options
+
+    async def open(self, **options: Any) -> Driver:
+        """An open connection. Raises LinkError (nothing was sent), StoreUnsupported for wrong credentials."""
+        connection = cast("Driver", self._class(**{**self._options, **options}))
+        try:
+            await connection.connect()
+        except AuthenticationError as error:
+            raise StoreUnsupported(f"the store refused the credentials of the URL: {error}") from error
+        except (RedisError, OSError) as error:
+            await connection.disconnect(nowait=True)
+            raise LinkError(str(error), sent=False, timed_out=isinstance(error, DriverTimeout)) from error
+        return connection
+
+
+class AsyncLink:
+    """Sends steps over pooled connections of the running loop; it survives a fork and a change of loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._address = Address(settings)
+        self._idle: list[Driver] = []
+        self._home: tuple[int, object] = (os.getpid(), None)
+
+    async def send(self, step: Step) -> Replies:
+        """Send the calls of a step together; refusals are among the replies. Raises LinkError."""
+        if step.pause:
+            await asyncio.sleep(step.pause)
+        calls = step.calls
+        packed = b"".join([_pack(call) for call in calls])
+        connection = await self._take()
+        try:
+            await connection.send_packed_command(packed)
+            replies = await _read(connection, len(calls))
+        except BusyLoadingError as error:
+            await connection.disconnect(nowait=True)
+            if len(calls) == 1:
+                return [ErrorReply(f"LOADING {error}")]
+            raise LinkError(str(error)) from error
+        except (RedisError, OSError) as error:
+            await connection.disconnect(nowait=True)
+            raise LinkError(str(error), timed_out=isinstance(error, DriverTimeout)) from error
+        except BaseException:
+            # A cancelled task leaves replies under way that belong to nobody.
+            await connection.disconnect(nowait=True)
+            raise
+        if len(self._idle) < IDLE_KEPT:
+            self._idle.append(connection)
+        else:
+            await connection.disconnect(nowait=True)
+        return replies
+
+    async def _take(self) -> Driver:
+        pid, loop = self._home
+        if pid != os.getpid() or loop is not asyncio.get_running_loop():
+            # Connections of another process or loop cannot be used here.
+            self._idle, self._home = [], (os.getpid(), asyncio.get_running_loop())
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return await self._address.open()
+
+    def bell(self) -> "AsyncBell":
+        """A new bell: a connection that waits for queues to ring."""
+        return AsyncBell(self._address)
+
+    def listener(self) -> "AsyncListener":
+        """A new listener: a connection that hears what is published."""
+        return AsyncListener(self._address)
+
+    async def close(self) -> None:
+        """Close what is idle; the link may be used again."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            await connection.disconnect()
+
+
+async def _read(connection: Driver, count: int) -> Replies:
+    replies: Replies = []
+    for _ in range(count):
+        try:
+            replies.append(await connection.read_response())
+        except ResponseError as error:
+            replies.append(error_reply(error))
+    return replies
+
+
+class _Waiter:
+    """A connection of its own that one task waits on; it is opened at first use and after it broke."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._connection: Driver | None = None
+
+    async def close(self) -> None:
+        """End the connection; the next use opens a new one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.disconnect(nowait=True)
+
+    async def _say(self, *words: str | bytes | int | float) -> None:
+        try:
+            if self._connection is None:
+                self._connection = await self._address.open(socket_timeout=None)
+            await self._connection.send_packed_command(_pack(words), check_health=False)
+        except (LinkError, RedisError, OSError) as error:
+            await self.close()
+            raise ConnectionLost(f"the waiting connection was lost: {error}") from error
+
+    async def _hear(self) -> Any:
+        connection = self._connection
+        if connection is None:
+            raise ConnectionLost("this connection is not open")
+        try:
+            return await connection.read_response()
+        except (RedisError, OSError) as error:
+            await self.close()
+            raise ConnectionLost(f"the waiting connection was lost: {error}") from error
+        except BaseException:
+            # Cancelled between question and answer: the answer would be taken for the next one.
+            await self.close()
+            raise
+
+
+class AsyncBell(_Waiter):
+    """Waits until one of some queues rings."""
+
+    async def wait(self, keys: Sequence[str], timeout: float) -> str | None:
+        """The key that rang, None when none did for `timeout` seconds. Raises ConnectionLost."""
+        timeout = max(timeout, 0.01)
+        try:
+            async with asyncio.timeout(timeout + 5.0):
+                await self._say("BLPOP", *keys, f"{timeout:.3f}")
+                reply = await self._hear()
+        except TimeoutError:
+            raise ConnectionLost("the store did not end a wait in time") from None
+        return None if reply is None else str(reply[0].decode())
+
+
+class AsyncListener(_Waiter):
+    """Hears messages on channels. One task subscribes and receives."""
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(address)
+        self._heard: deque[tuple[str, bytes]] = deque()
+        self._reading: asyncio.Task[Any] | None = None
+
+    async def subscribe(self, *channels: str) -> None:
+        """Listen on `channels` too; returns when the store has confirmed all. Raises ConnectionLost."""
+        await self._confirmed("SUBSCRIBE", channels)
+
+    async def unsubscribe(self, *channels: str) -> None:
+        """Listen on `channels` no more. Raises ConnectionLost."""
+        await self._confirmed("UNSUBSCRIBE", channels)
+
+    async def receive(self, timeout: float) -> tuple[str, bytes] | None:
+        """The next (channel, message), None when none came for `timeout` seconds. Raises ConnectionLost."""
+        if self._heard:
+            return self._heard.popleft()
+        reply = await self._next(timeout)
+        if reply is not None and reply[0] == b"message":
+            return reply[1].decode(), reply[2]
+        return None
+
+    async def close(self) -> None:
+        """End the connection; the next use opens a new one."""
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.cancel()
+            await asyncio.wait([reading])
+        await super().close()
+
+    async def _next(self, timeout: float) -> Any:
+        # The read goes on when the wait is over: breaking it off would end the connection.
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._hear())
+        done, _ = await asyncio.wait([self._reading], timeout=timeout)
+        if not done:
+            return None
+        reading, self._reading = self._reading, None
+        return reading.result()
+
+    async def _confirmed(self, verb: str, channels: Sequence[str]) -> None:
+        await self._say(verb, *channels)
+        missing = len(channels)
+        while missing:
+            reply = await self._next(5.0)
+            if reply is None:
+                await self.close()
+                raise ConnectionLost("the store did not confirm a subscription")
+            if reply[0] == b"message":
+                self._heard.append((reply[1].decode(), reply[2]))
+            else:
+                missing -= 1

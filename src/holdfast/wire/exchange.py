@@ -1,0 +1,183 @@
+"""One call, start to finish: meet the store if need be, send, repeat what may be repeated, read or raise."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from holdfast.commands import Command
+from holdfast.errors import CoreMismatch, HoldfastError, StoreUnsupported, refusal
+from holdfast.wire.meeting import meet
+from holdfast.wire.plans import Call, ErrorReply, LinkError, Plan, Replies, Step
+from holdfast.wire.repeat import Patience, gave_up, is_not_now, not_now_error
+from holdfast.wire.shards import Line, Shard
+
+R = TypeVar("R")
+
+
+def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
+    """Run one command on its shard and answer what it reads. Raises what the store refused."""
+    if not shard.met:
+        yield from meet(shard, _patience(shard))
+    line = shard.lines.take() if command.line_at >= 0 and command.numbered else None
+    try:
+        call = _call(shard, command, line)
+        try:
+            replies = yield Step([call])
+        except LinkError as error:
+            replies = [error]
+        reply = replies[0]
+        if type(reply) is ErrorReply or type(reply) is LinkError:
+            [reply] = yield from Repeating(shard, (command,), [call], replies).plan()
+    finally:
+        if line is not None:
+            shard.lines.give(line)
+    if isinstance(reply, HoldfastError):
+        raise reply
+    return command.read(reply)
+
+
+def exchange_all(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[Any]]:
+    """Run commands in one pipeline. Answers what each reads, or the HoldfastError it would have raised."""
+    if not shard.met:
+        yield from meet(shard, _patience(shard))
+    lines = [
+        shard.lines.take() if command.line_at >= 0 and command.numbered else None for command in commands
+    ]
+    try:
+        calls = [_call(shard, command, line) for command, line in zip(commands, lines, strict=True)]
+        try:
+            replies = yield Step(calls)
+        except LinkError as error:
+            replies = [error] * len(calls)
+        if any(type(reply) is ErrorReply or type(reply) is LinkError for reply in replies):
+            replies = yield from Repeating(shard, commands, calls, replies).plan()
+    finally:
+        for line in lines:
+            if line is not None:
+                shard.lines.give(line)
+    return [_read(command, reply) for command, reply in zip(commands, replies, strict=True)]
+
+
+class Repeating:
+    """The calls of one step that did not all end at the first try, and their answers so far.
+
+    An answer is a reply, a HoldfastError to raise, or (until its call has ended) an ErrorReply or LinkError.
+    """
+
+    def __init__(
+        self, shard: Shard, commands: Sequence[Command[Any]], calls: list[Call], answers: Replies
+    ) -> None:
+        self.shard, self.commands, self.calls = shard, commands, calls
+        self.answers = answers
+        self.patience = _patience(shard)
+        self.meetings = 0
+        self.resent: set[int] = set()
+
+    def plan(self) -> Plan[Replies]:
+        """Send again what may be sent again, until every call has an answer."""
+        while pending := self.pending():
+            reason = self.answers[pending[0]]
+            pause = 0.0 if self.meetings == 1 else self.patience.next_pause()
+            if pause is None:
+                self.end(pending, gave_up(reason, self.patience))
+                break
+            try:
+                yield from self.once_more(pending, pause)
+            except HoldfastError as error:
+                self.end(pending, error)
+        return self.answers
+
+    def once_more(self, pending: list[int], pause: float) -> Plan[None]:
+        """Meet the store again if it may be another one, then send the pending calls as they were."""
+        if not self.shard.met:
+            yield from meet(self.shard, self.patience, pause)
+            pause = 0.0
+        try:
+            replies = yield Step([self.calls[index] for index in pending], pause)
+        except LinkError as error:
+            replies = [error] * len(pending)
+        for index, reply in zip(pending, replies, strict=True):
+            forgiving = index in self.resent and self.commands[index].settles
+            self.answers[index] = _forgive(reply) if forgiving else reply
+
+    def pending(self) -> list[int]:
+        """The calls that have no final answer; those whose error is final get the exception instead."""
+        pending: list[int] = []
+        for index, answer in enumerate(self.answers):
+            if type(answer) is LinkError:
+                self.shard.met = False
+                if answer.sent:
+                    self.patience.sent = True
+                    self.resent.add(index)
+                pending.append(index)
+            elif type(answer) is ErrorReply:
+                if self.may_repeat(self.commands[index], answer):
+                    pending.append(index)
+                else:
+                    self.answers[index] = final_error(answer)
+        return pending
+
+    def may_repeat(self, command: Command[Any], answer: ErrorReply) -> bool:
+        """Whether a refused call may succeed soon, or once the core is loaded and the root is made."""
+        if is_not_now(answer):
+            return not (command.adds and answer.code == "OOM")
+        if answer.code == "HF_NO_ROOT" or "Function not found" in answer.text:
+            self.shard.met = False
+            self.meetings += 1
+            return self.meetings <= 3
+        return False
+
+    def end(self, pending: list[int], error: HoldfastError) -> None:
+        """Give every pending call the same last answer."""
+        for index in pending:
+            self.answers[index] = error
+
+
+def final_error(reply: ErrorReply) -> HoldfastError:
+    """The exception for an error reply that no repeat can mend."""
+    code = reply.code
+    if code.startswith("HF_"):
+        return refusal(reply.text)
+    if is_not_now(reply):
+        return not_now_error(reply)
+    if code in ("NOPERM", "NOAUTH", "WRONGPASS"):
+        return StoreUnsupported(f"the user of this URL lacks rights: {reply.text}")
+    if "Function not found" in reply.text:
+        return CoreMismatch(f"the core in the store cannot do this: {reply.text}")
+    return HoldfastError(f"the store answered: {reply.text}")
+
+
+def _forgive(reply: Any) -> Any:
+    # The first try of this call settled the job, which was forgotten before the repeat came.
+    kind = type(reply)
+    if kind is not list:
+        return reply
+    return [b"again" if _not_found(value) else value for value in reply]
+
+
+def _not_found(value: Any) -> bool:
+    return type(value) is bytes and value.startswith(b"HF_JOB_NOT_FOUND")
+
+
+def _patience(shard: Shard) -> Patience:
+    return Patience(shard.settings.deadline, shard.clock)
+
+
+def _call(shard: Shard, command: Command[Any], line: Line | None) -> Call:
+    at = command.line_at
+    words = command.words()
+    function = "hf1_" + command.verb
+    if at < 0:
+        return ("FCALL", function, 1, shard.root, *words)
+    name, number = ("", 0) if line is None else (line.name, line.next())
+    if at == 0:
+        return ("FCALL", function, 1, shard.root, name, number, *words)
+    return ("FCALL", function, 1, shard.root, *words[:at], name, number, *words[at:])
+
+
+def _read(command: Command[Any], reply: Any) -> Any:
+    if isinstance(reply, HoldfastError):
+        return reply
+    try:
+        return command.read(reply)
+    except HoldfastError as error:
+        return error

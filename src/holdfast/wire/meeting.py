@@ -1,0 +1,118 @@
+"""Meeting a store: check it, load our core where it is missing or older, make the root.
+
+no library, or an older one          load ours
+a newer one                          keep it
+the same version, another digest     CoreMismatch; but a core from a checkout (`.dev`) may replace any
+                                     core of that release, and is older than the release itself
+"""
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.commands.admin import Info
+from holdfast.errors import CoreMismatch, HoldfastError, StoreUnsupported, refusal
+from holdfast.models import CoreInfo
+from holdfast.wire import durability
+from holdfast.wire.plans import Call, ErrorReply, Plan
+from holdfast.wire.repeat import Patience, patient
+from holdfast.wire.shards import Shard
+
+if TYPE_CHECKING:
+    from holdfast.core.library import Library
+
+
+def _library() -> "Library":
+    # Imported when a store is met, because the core's text is of no use before.
+    from holdfast.core.library import library
+
+    return library()
+
+
+_RIGHTS: Final = ("NOPERM", "NOAUTH", "WRONGPASS")
+
+
+def meet(shard: Shard, patience: Patience, pause: float = 0.0) -> Plan[CoreInfo]:
+    """Make sure that the store is fit, holds a core this client can use, and has our root.
+
+    Raises StoreUnsupported, CoreMismatch, StoreFull, TransportError.
+    """
+    settings = shard.settings
+    first = [*durability.SECTIONS, _call(shard, "")]
+    if settings.durability == "fsync":
+        first += durability.ASK_FLUSH
+    replies = yield from patient(first, patience, pause)
+    for reply in replies:
+        if isinstance(reply, ErrorReply) and reply.code in ("NOAUTH", "WRONGPASS"):
+            raise StoreUnsupported(f"the store wants other credentials: {reply.text}; put them into the URL")
+    durability.check_store(durability.facts_of(replies[:3]), settings)
+    if settings.durability == "fsync":
+        durability.check_flush(replies[4], settings)
+    info = yield from _with_core(shard, patience, replies[3])
+    if info.denied:
+        raise StoreUnsupported(
+            f"the user of this URL may not run {', '.join(info.denied)}, which the core needs: allow these commands"
+        )
+    shard.info = info
+    shard.met = True
+    if shard.on_info is not None:
+        shard.on_info(info)
+    return info
+
+
+def _call(shard: Shard, mode: Any) -> Call:
+    return ("FCALL", "hf1_info", 1, shard.root, *Info(mode).words())
+
+
+def _with_core(shard: Shard, patience: Patience, reply: Any) -> Plan[CoreInfo]:
+    """From the first answer of `info` to one that came from a core we can use and a root that exists."""
+    for _ in range(4):
+        if not isinstance(reply, ErrorReply):
+            info = CoreInfo.from_row(reply)
+            if not must_load(info.version, info.digest):
+                return info
+            yield from _load(shard, patience)
+        elif "Function not found" in reply.text:
+            yield from _load(shard, patience)
+        elif reply.code != "HF_NO_ROOT":
+            raise _refused(reply)
+        [reply] = yield from patient([_call(shard, "make")], patience)
+    raise CoreMismatch(
+        "the store's core changes while we look: clients of different builds are replacing it in turn"
+    )
+
+
+def _load(shard: Shard, patience: Patience) -> Plan[None]:
+    if not shard.settings.load_core:
+        raise CoreMismatch("the store lacks our core and load_core is off: load it with `holdfast lua load`")
+    [reply] = yield from patient([("FUNCTION", "LOAD", "REPLACE", _library().text)], patience)
+    if isinstance(reply, ErrorReply):
+        raise _refused(reply)
+
+
+def must_load(version: str, digest: str) -> bool:
+    """Whether our core must replace the one found, by version and digest. Raises CoreMismatch."""
+    ours = _library()
+    if digest == ours.digest:
+        return False
+    found, own = release_of(version), release_of(ours.version)
+    if found != own:
+        return found < own
+    if ours.version.endswith(".dev") or version.endswith(".dev"):
+        return True
+    raise CoreMismatch(
+        f"the store holds another core of version {version} (digest {digest[:12]}, ours {ours.digest[:12]}): "
+        "use clients of one build, or give them another store"
+    )
+
+
+def release_of(version: str) -> tuple[int, ...]:
+    """The numbers of a version, without `.dev`."""
+    return tuple(int(number) for number in re.findall(r"\d+", version.removesuffix(".dev")))
+
+
+def _refused(reply: ErrorReply) -> HoldfastError:
+    if reply.code in _RIGHTS:
+        return StoreUnsupported(f"the user of this URL may not use the core: {reply.text}")
+    if reply.code.startswith("HF_"):
+        return refusal(reply.text)
+    return CoreMismatch(f"the core could not be used: {reply.text}")

@@ -1,0 +1,64 @@
+"""A plan: a generator that yields steps (lists of calls) and is sent their replies.
+
+Plans have no colour. A refusal by the store comes back as an `ErrorReply` among the replies; a `LinkError` is
+thrown into the plan when a link cannot know what happened.
+"""
+
+from collections.abc import Generator
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from holdfast.commands import Command, Word
+from holdfast.commands.jobs import Failed, JobGet
+from holdfast.models import JobFacts
+
+R = TypeVar("R")
+
+Call = tuple[Word, ...]
+Replies = list[Any]
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """Calls that leave together on one connection, after `pause` seconds."""
+
+    calls: list[Call]
+    pause: float = 0.0
+
+
+class ErrorReply(msgspec.Struct, frozen=True, gc=False):
+    """The store said no: its whole sentence."""
+
+    text: str
+
+    @property
+    def code(self) -> str:
+        """The first word: `OOM`, `BUSY`, `HF_LEASE_LOST`…"""
+        return self.text.partition(" ")[0]
+
+
+class LinkError(Exception):
+    """A step did not come to its end. `sent`: some of it may have reached the store."""
+
+    def __init__(self, detail: str, *, sent: bool = True, timed_out: bool = False) -> None:
+        super().__init__(detail)
+        self.sent = sent
+        self.timed_out = timed_out
+
+
+Plan = Generator[Step, Replies, R]
+
+
+class Ask(Protocol):
+    """What turns a command into a plan: `exchange`, bound to a shard."""
+
+    def __call__(self, command: Command[R]) -> Plan[R]: ...
+
+
+def failed_jobs(ask: Ask, group: str, offset: int, count: int) -> Plan[tuple[int, list[JobFacts]]]:
+    """One page of a failure group: its size, and the facts of the jobs that are still there."""
+    total, jids = yield from ask(Failed(group, offset, count))
+    if not jids:
+        return total, []
+    found = yield from ask(JobGet(jids))
+    return total, [facts for facts in found if facts is not None]

@@ -1,0 +1,109 @@
+"""What may be sent again, when, and for how long. The driver's own retries are off; this is the only repeating.
+
+    refused                              final: the store answered
+    BUSY, LOADING, READONLY, OOM, …      "not now": nothing was applied; wait a little, send again
+    no connection                        nothing was sent; wait a little, send again
+    a connection lost under way, or
+    no answer in time                    unknown: send *the same words* again, which every verb allows
+
+until the deadline has passed. Then the error says whether it may have happened.
+"""
+
+import logging
+import random
+from collections.abc import Callable
+from typing import Final
+
+from holdfast.errors import (
+    ConnectionLost,
+    HoldfastError,
+    StoreBusy,
+    StoreFull,
+    StoreTimeout,
+    StoreUnwell,
+    TransportError,
+)
+from holdfast.wire.plans import Call, ErrorReply, LinkError, Plan, Replies, Step
+
+log = logging.getLogger("holdfast")
+
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 2.0
+
+_BUSY: Final = frozenset({"BUSY", "LOADING", "TRYAGAIN", "MOVED", "ASK"})
+_UNWELL: Final = frozenset({"CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS", "READONLY", "MISCONF"})
+_NOT_NOW: Final = _BUSY | _UNWELL | {"OOM"}
+
+
+class Patience:
+    """How long one call may still be repeated, and how long to wait before the next try."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._end = clock() + seconds
+        self._pause = FIRST_PAUSE
+        self.tries = 0
+        self.sent = False
+
+    def next_pause(self) -> float | None:
+        """Seconds to wait before another try, with jitter; None when there is no time for one."""
+        self.tries += 1
+        pause = self._pause * random.uniform(0.5, 1.0)
+        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        return pause if self._clock() + pause < self._end else None
+
+
+def is_not_now(reply: ErrorReply) -> bool:
+    """Whether this answer means that nothing was applied and that it may be different soon."""
+    return reply.code in _NOT_NOW
+
+
+def patient(calls: list[Call], patience: Patience, pause: float = 0.0) -> Plan[Replies]:
+    """Send calls that change nothing, or nothing twice, until all are answered. Raises TransportError.
+
+    Used where a step stands alone (meeting a store); `exchange` repeats commands one by one.
+    """
+    while True:
+        try:
+            replies = yield Step(calls, pause)
+        except LinkError as error:
+            patience.sent = patience.sent or error.sent
+            refused: ErrorReply | LinkError = error
+        else:
+            unready = [reply for reply in replies if type(reply) is ErrorReply and is_not_now(reply)]
+            if not unready:
+                return replies
+            refused = unready[0]
+        pause = wait(refused, patience)
+
+
+def wait(reason: ErrorReply | LinkError, patience: Patience) -> float:
+    """Seconds to wait before the next try. Raises what `reason` means when there is no time for one."""
+    pause = patience.next_pause()
+    if pause is None:
+        raise gave_up(reason, patience)
+    level = logging.WARNING if patience.tries == 3 else logging.DEBUG
+    text = reason.text if isinstance(reason, ErrorReply) else reason
+    log.log(level, "the store is not available (%s); trying again", text)
+    return pause
+
+
+def gave_up(reason: ErrorReply | LinkError, patience: Patience) -> HoldfastError:
+    """The error for a call whose deadline passed because of `reason`."""
+    if isinstance(reason, ErrorReply):
+        return not_now_error(reason)
+    if not patience.sent:
+        return ConnectionLost(f"no connection to the store until the deadline: {reason}; nothing was sent")
+    kind: type[TransportError] = StoreTimeout if reason.timed_out else ConnectionLost
+    return kind(f"no answer from the store until the deadline: {reason}; it may have happened")
+
+
+def not_now_error(reply: ErrorReply) -> HoldfastError:
+    """The error for a `not now` that did not end in time."""
+    if reply.code == "OOM":
+        return StoreFull(
+            "the store has no memory left for more work; let workers drain it, or raise maxmemory", "OOM"
+        )
+    if reply.code in _UNWELL:
+        return StoreUnwell(f"the store takes no writes ({reply.text}); nothing was applied")
+    return StoreBusy(f"the store was not ready in time ({reply.text}); nothing was applied")
