@@ -1,0 +1,120 @@
+"""What the rules look at: the modules of the package, what each imports, and the Lua files."""
+
+import ast
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "holdfast"
+LUA = PACKAGE / "core" / "lua"
+
+
+@dataclass
+class Module:
+    """One Python file; `imports` maps each module it names to whether that happens inside a function."""
+
+    name: str
+    path: Path
+    tree: ast.Module
+    imports: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> int:
+        return len(self.path.read_text().splitlines())
+
+    @property
+    def part(self) -> str:
+        """The first word below the package: `wire` for `holdfast.wire.sync`, '' for the package itself."""
+        return self.name.partition(".")[2].partition(".")[0]
+
+
+def modules() -> dict[str, Module]:
+    found: dict[str, Module] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        words = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        name = ".".join(words[:-1] if words[-1] == "__init__" else words)
+        found[name] = Module(name, path, ast.parse(path.read_text()))
+    for module in found.values():
+        _note_imports(module, module.tree, found, inside=False)
+    return found
+
+
+def _note_imports(module: Module, node: ast.AST, known: dict[str, Module], inside: bool) -> None:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            for alias in child.names:
+                _note(module, alias.name, inside)
+        elif isinstance(child, ast.ImportFrom):
+            base = _absolute(module, child)
+            for alias in child.names:
+                deeper = f"{base}.{alias.name}"
+                _note(module, deeper if deeper in known else base, inside)
+        else:
+            _note_imports(
+                module, child, known, inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            )
+
+
+def _note(module: Module, name: str, inside: bool) -> None:
+    module.imports[name] = module.imports.get(name, True) and inside
+
+
+def _absolute(module: Module, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    words = module.name.split(".")
+    if module.path.name != "__init__.py":
+        words = words[:-1]
+    words = words[: len(words) - node.level + 1]
+    return ".".join([*words, *([node.module] if node.module else [])])
+
+
+def lua_files() -> list[Path]:
+    return sorted(LUA.rglob("*.lua"))
+
+
+def lua_strings(text: str) -> list[tuple[int, str]]:
+    """Every string literal outside comments, with its line, read character by character."""
+    found: list[tuple[int, str]] = []
+    line, place = 1, 0
+    while place < len(text):
+        letter = text[place]
+        if text.startswith("--[[", place):
+            end = text.index("]]", place)
+            line += text.count("\n", place, end)
+            place = end
+        elif text.startswith("--", place):
+            place = text.find("\n", place) if "\n" in text[place:] else len(text)
+            continue
+        elif letter in "\"'":
+            end = place + 1
+            while text[end] != letter:
+                end += 2 if text[end] == "\\" else 1
+            found.append((line, text[place + 1 : end]))
+            place = end
+        line += letter == "\n"
+        place += 1
+    return found
+
+
+def cycle_in(edges: dict[str, list[str]]) -> list[str]:
+    """The first circle found, as the names along it; [] if there is none."""
+    done: set[str] = set()
+
+    def visit(name: str, way: list[str]) -> list[str]:
+        if name in way:
+            return [*way[way.index(name) :], name]
+        if name in done:
+            return []
+        for below in edges.get(name, []):
+            circle = visit(below, [*way, name])
+            if circle:
+                return circle
+        done.add(name)
+        return []
+
+    for name in edges:
+        circle = visit(name, [])
+        if circle:
+            return circle
+    return []

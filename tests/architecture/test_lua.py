@@ -1,0 +1,54 @@
+"""Rules of the Lua core that can be read off its files."""
+
+import re
+from pathlib import Path
+
+import pytest
+from source_tree import LUA, cycle_in, lua_files, lua_strings
+
+KEY_LIKE = re.compile(r"^[a-zA-Z]{1,2}:(?:[a-zA-Z]{1,2}:)*$|^:|hf:|ql:(?!q:)")
+"""How a piece of a key looks: `w:`, `e:r:`, a leading colon, a root. (`ql:q:` begins the id of a throttle.)"""
+
+ROWS = ("base", "nouns", "verbs", "doors")
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(LUA).with_suffix("").parts)
+
+
+FILES = [path for path in lua_files() if name_of(path) != "base.keys"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_only_one_file_spells_keys(path: Path) -> None:
+    assert [(line, text) for line, text in lua_strings(path.read_text()) if KEY_LIKE.search(text)] == []
+
+
+def test_the_file_that_spells_keys_would_be_caught_elsewhere() -> None:
+    literals = lua_strings((LUA / "base" / "keys.lua").read_text())
+    assert len([text for _, text in literals if KEY_LIKE.search(text)]) > 10
+
+
+def requires(path: Path) -> list[str]:
+    return re.findall(r'require\("([a-z_.]+)"\)', path.read_text())
+
+
+def test_the_lua_modules_form_no_cycle() -> None:
+    assert cycle_in({name_of(path): requires(path) for path in lua_files()}) == []
+
+
+@pytest.mark.parametrize("path", lua_files(), ids=name_of)
+def test_a_lua_module_requires_only_from_its_own_row_and_below(path: Path) -> None:
+    own = ROWS.index(name_of(path).partition(".")[0])
+    assert [name for name in requires(path) if ROWS.index(name.partition(".")[0]) > own] == []
+
+
+@pytest.mark.parametrize("path", lua_files(), ids=name_of)
+def test_a_lua_module_makes_no_global(path: Path) -> None:
+    """Globals of a function library are refused by the store when they are set, in the middle of a call."""
+    stray = re.findall(
+        r"^(?:function (?!M[.:])\w+|(?!local |M[.]|return |end|if |for |register)\w+ = )",
+        path.read_text(),
+        re.M,
+    )
+    assert stray == []

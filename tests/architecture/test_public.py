@@ -1,0 +1,21 @@
+"""The names other people's programs may rely on, pinned."""
+
+import holdfast
+
+NAMES = {
+    "AsyncClient", "Client", "CodecError", "Config", "ConnectionLost", "CoreMismatch", "CrossShard",
+    "DependencyRefused", "Fenced", "HoldfastError", "InvalidTimeout", "Job", "JobExists", "JobFailed", "JobNotFound",
+    "JobTimedOutError", "LeaseLost", "LostLockError", "MiddlewareMisconfigured", "NotAllowed", "NotDurable",
+    "PerformTimeout", "Queue", "QueueFull", "QueueNotEmpty", "QueueNotEmptyError", "Refused", "ReqlessError",
+    "StoreBusy", "StoreFull", "StoreTimeout", "StoreUnsupported", "StoreUnwell", "ThrottleNotFound", "TransportError",
+    "UnknownKlass", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WorkerCrashed", "WrongState",
+    "current_job", "logger",
+}  # fmt: skip
+
+
+def test_the_public_names_are_these() -> None:
+    assert set(holdfast.__all__) - {"__version__"} == NAMES
+
+
+def test_every_public_name_can_be_had() -> None:
+    assert [name for name in holdfast.__all__ if not hasattr(holdfast, name)] == []

@@ -1,0 +1,44 @@
+"""Nothing outgrows its budget."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from source_tree import LUA, Module, lua_files, modules
+
+MODULES = list(modules().values())
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
+def test_a_python_file_has_at_most_300_lines(module: Module) -> None:
+    assert module.lines <= 300
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
+def test_a_function_has_at_most_40_lines(module: Module) -> None:
+    too_long = [
+        (node.name, code_lines(node))
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and code_lines(node) > 40
+    ]
+    assert too_long == []
+
+
+def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function without its docstring, which may say as much as is useful."""
+    assert node.end_lineno is not None
+    lines = node.end_lineno - node.lineno + 1
+    first = node.body[0]
+    if (
+        isinstance(first, ast.Expr)
+        and isinstance(first.value, ast.Constant)
+        and isinstance(first.value.value, str)
+    ):
+        assert first.end_lineno is not None
+        lines -= first.end_lineno - first.lineno + 1
+    return lines
+
+
+@pytest.mark.parametrize("path", lua_files(), ids=lambda path: str(path.relative_to(LUA)))
+def test_a_lua_file_has_at_most_150_lines(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 150
