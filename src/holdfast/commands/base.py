@@ -5,7 +5,7 @@ the exchange inserts them at `line_at`, because only it knows which line is free
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -15,6 +15,7 @@ Word = str | bytes | int
 Reply = Any
 
 R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -26,16 +27,12 @@ class Command(Protocol[R_co]):
     leases, so a job that is not found by a repeat was settled by the first try and forgotten since.
     """
 
-    @property
-    def verb(self) -> str: ...
-    @property
-    def line_at(self) -> int: ...
-    @property
-    def adds(self) -> bool: ...
-    @property
-    def reads(self) -> bool: ...
-    @property
-    def settles(self) -> bool: ...
+    verb: ClassVar[str]
+    line_at: ClassVar[int]
+    adds: ClassVar[bool]
+    reads: ClassVar[bool]
+    settles: ClassVar[bool]
+
     @property
     def numbered(self) -> bool:
         """Whether a line and a request number travel with this call."""
@@ -89,25 +86,26 @@ def milliseconds(seconds: float | None) -> int:
     return round(seconds * 1000) if seconds else 0
 
 
-class Then(Generic[T, R_co]):
+def then(command: Command[T], turn: Callable[[T], R]) -> Command[R]:
     """A command whose answer is turned into something else, such as facts into a handle."""
+    return cast("Command[R]", _Then(command, turn))
 
-    __slots__ = ("_command", "_turn", "adds", "line_at", "numbered", "reads", "settles", "verb")
 
-    def __init__(self, command: Command[T], turn: Callable[[T], R_co]) -> None:
-        self._command = command
+class _Then:
+    """Not declared a Command, because its flags are those of one other command, not of a class."""
+
+    __slots__ = ("_turn", "_within", "adds", "line_at", "numbered", "reads", "settles", "verb", "words")
+
+    def __init__(self, within: Command[Any], turn: Callable[[Any], Any]) -> None:
+        self._within = within
         self._turn = turn
-        self.verb = command.verb
-        self.line_at = command.line_at
-        self.adds = command.adds
-        self.reads = command.reads
-        self.settles = command.settles
-        self.numbered = command.numbered
+        self.verb = within.verb
+        self.line_at = within.line_at
+        self.adds = within.adds
+        self.reads = within.reads
+        self.settles = within.settles
+        self.numbered = within.numbered
+        self.words = within.words
 
-    def words(self) -> Sequence[Word]:
-        """The words of the command within."""
-        return self._command.words()
-
-    def read(self, reply: Reply) -> R_co:
-        """The turned answer of the command within."""
-        return self._turn(self._command.read(reply))
+    def read(self, reply: Reply) -> Any:
+        return self._turn(self._within.read(reply))

@@ -148,10 +148,11 @@ def final_error(reply: ErrorReply) -> HoldfastError:
 
 def _forgive(reply: Any) -> Any:
     # The first try of this call settled the job, which was forgotten before the repeat came.
-    kind = type(reply)
-    if kind is not list:
-        return reply
-    return [b"again" if _not_found(value) else value for value in reply]
+    return [b"again" if _not_found(value) else value for value in reply] if _is_list(reply) else reply
+
+
+def _is_list(reply: Any) -> bool:
+    return type(reply) is list
 
 
 def _not_found(value: Any) -> bool:
