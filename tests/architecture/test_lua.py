@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from source_tree import LUA, cycle_in, lua_files, lua_strings
 
-KEY_LIKE = re.compile(r"^[a-zA-Z]{1,2}:(?:[a-zA-Z]{1,2}:)*$|^:|hf:|ql:(?!q:)")
+KEY_LIKE = re.compile(r"^(?!ql:q:)[a-zA-Z]{1,2}:(?:[a-zA-Z]{1,2}:)*$|^:|hf:|ql:(?!q:)")
 """How a piece of a key looks: `w:`, `e:r:`, a leading colon, a root. (`ql:q:` begins the id of a throttle.)"""
 
 ROWS = ("base", "nouns", "verbs", "doors")

@@ -126,7 +126,7 @@ def take_lock(path: Path) -> int | None:
 
 def is_locked(path: Path) -> bool:
     """Whether somebody holds this lock; makes no file."""
-    if not path.exists():
+    if not path.is_file():
         return False
     descriptor = take_lock(path)
     if descriptor is None:

@@ -13,7 +13,7 @@ from holdfast.store import files, processes, talk
 from holdfast.store.agreed import say
 from holdfast.store.files import Record
 
-LEFTOVER_WAIT = 10.0
+LEFTOVER_WAIT = 5.0
 
 
 def settle_leftover(directory: Path, before: Record | None) -> int:

@@ -68,7 +68,11 @@ def check_file_system(directory: Path) -> str:
 
     Raises StoreUnsupported: over a network locks and flushes do not mean what they say.
     """
-    kind = file_system(directory)
+    return judge_file_system(directory, file_system(directory))
+
+
+def judge_file_system(directory: Path, kind: str) -> str:
+    """What `check_file_system` says of a kind."""
     if _NETWORK.fullmatch(kind):
         raise StoreUnsupported(
             f"{directory} lies on a network file system ({kind}), where locks and flushes cannot be trusted: "

@@ -107,15 +107,16 @@ class Warden:
         try:
             run_id = server.wait_until_ready(START_WAIT)["run_id"]
             self._record("running", run_id)
-            reason = self._watch(server, run_id)
+            with contextlib.closing(Visitors(self.socket)) as visitors:
+                reason = self._watch(server, run_id, visitors)
         except StoreUnwell as error:
             reason = str(error)
         server.end()
         return None if self.stopping else reason
 
-    def _watch(self, server: Server, run_id: str) -> str:
+    def _watch(self, server: Server, run_id: str, visitors: Visitors) -> str:
         """Wait until the server ends or should; sets `stopping` if it should."""
-        visitors = Visitors(self.socket)
+        visitors.absent_for()  # connects, so that from now on one of the server's clients is us
         while not self.stopping:
             self._rest(0.1 if 0 < self.linger < 2 else 1.0)
             ended = server.child.poll()
@@ -132,7 +133,6 @@ class Warden:
             if self.linger and idle >= self.linger:
                 say(f"nobody was connected for {idle:.1f} s")
                 self.stopping = True
-        visitors.close()
         return ""
 
     def _settings(self, data: Path) -> list[tuple[str, str]]:

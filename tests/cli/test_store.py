@@ -1,0 +1,180 @@
+"""`holdfast store`, and what every command has in common, run as people run it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast import store as embedded
+from holdfast.cli.main import COMMANDS, holdfast
+from holdfast.cli.output import duration, size
+from holdfast.store import processes
+
+Answer = subprocess.CompletedProcess[str]
+Run = Callable[..., Answer]
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    base = Path(tempfile.mkdtemp(prefix="hfs-"))
+    yield base / "store"
+    if (base / "store").is_dir():
+        embedded.stop(base / "store")
+    shutil.rmtree(base)
+
+
+@pytest.fixture
+def run(home: Path) -> Run:
+    """Runs the installed program with HOLDFAST_DIR set."""
+
+    def program(*words: str) -> Answer:
+        program_path = Path(sys.executable).with_name("holdfast")
+        environment = os.environ | {"HOLDFAST_DIR": str(home)}
+        return subprocess.run(
+            [program_path, *words], capture_output=True, text=True, env=environment, timeout=60
+        )
+
+    return program
+
+
+def test_a_store_is_started_asked_after_and_stopped(run: Run, home: Path) -> None:
+    started = run("store", "start")
+    assert (started.returncode, started.stderr) == (0, "")
+    assert f"unix://{home}/socket" in started.stdout
+    status = run("store", "status")
+    assert status.returncode == 0
+    assert "running" in status.stdout
+    assert "stays until it is stopped" in status.stdout
+    assert run("store", "start").stdout.startswith("valkey")
+    assert "runs already" in run("store", "start").stdout
+    stopped = run("store", "stop")
+    assert (stopped.returncode, stopped.stdout) == (0, "stopped\n")
+    status = run("store", "status")
+    assert status.returncode == 1
+    assert "stopped" in status.stdout
+    assert run("store", "stop").stdout == f"no store runs in {home}\n"
+
+
+def test_programs_get_json(run: Run, home: Path) -> None:
+    started = json.loads(run("store", "start", "--json").stdout)
+    assert started["started"] is True
+    status = json.loads(run("store", "status", "--json").stdout)
+    assert (status["state"], status["pid"], status["directory"]) == ("running", started["pid"], str(home))
+    assert json.loads(run("store", "path", "--json").stdout) == {
+        "directory": str(home),
+        "url": started["url"],
+    }
+    assert json.loads(run("store", "stop", "--json").stdout)["stopped"] is True
+    assert json.loads(run("store", "status", "--json").stdout)["state"] == "stopped"
+
+
+def test_the_path_of_a_store_is_printed_and_nothing_is_made(run: Run, home: Path) -> None:
+    answer = run("store", "path")
+    assert (answer.returncode, answer.stdout) == (0, f"{home}\n")
+    assert not home.exists()
+
+
+def test_a_directory_can_be_named_and_a_time_to_linger(run: Run, home: Path) -> None:
+    other = home.with_name("other")
+    try:
+        started = json.loads(run("store", "start", "--dir", str(other), "--linger", "30", "--json").stdout)
+        status = embedded.status(other)
+        assert (status.pid, status.linger) == (started["pid"], 30)
+        assert not home.exists()
+    finally:
+        embedded.stop(other)
+
+
+def test_a_started_store_outlives_the_command(run: Run, home: Path) -> None:
+    pid = json.loads(run("store", "start", "--json").stdout)["pid"]
+    assert processes.started(pid)
+    assert embedded.ensure(home).pid == pid
+
+
+def test_a_mistake_is_one_sentence_and_exit_code_2(run: Run, home: Path) -> None:
+    home.write_text("mine")
+    answer = run("store", "start")
+    home.unlink()
+    assert answer.returncode == 2
+    assert answer.stderr == f"holdfast: {home} is a file: a store needs a directory of its own\n"
+    assert answer.stdout == ""
+
+
+def test_what_goes_wrong_without_a_mistake_is_exit_code_1(run: Run, home: Path) -> None:
+    run("store", "start")
+    run("store", "stop")
+    (home / "holdfast.json").write_text('{"format": 1, "engine": "valkey", "version": [99, 0, 0]}')
+    answer = run("store", "start")
+    assert answer.returncode == 1
+    assert "is older: install the newer server again" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("store", "start", "--linger", "-1"),
+        ("store", "start", "--linger", "nan"),
+        ("store", "start", "--durability", "always"),
+        ("store", "fly"),
+        ("fly",),
+        ("store", "status", "--no-such-option"),
+        ("store", "status", "extra"),
+    ],
+)
+def test_bad_usage_is_exit_code_2(run: Run, home: Path, words: tuple[str, ...]) -> None:
+    answer = run(*words)
+    assert answer.returncode == 2
+    assert "Traceback" not in answer.stderr
+    assert answer.stdout == ""
+    assert not home.exists()
+
+
+def test_the_program_says_its_version_and_its_commands(run: Run) -> None:
+    assert run("--version").stdout == "holdfast 0.1.0\n"
+    help_text = run("--help").stdout
+    assert all(f"  {name} " in help_text for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_that_is_listed_exists_and_helps(run: Run, name: str) -> None:
+    answer = run(name, "--help")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout.startswith(f"Usage: holdfast {name}")
+
+
+def test_a_command_is_imported_only_when_it_is_named() -> None:
+    program = "import sys; from holdfast.cli.main import run; run(['--help']); print(*sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = answer.stdout.splitlines()[-1].split()
+    assert not {f"holdfast.cli.{name}" for name in holdfast.list_commands(None)} & set(loaded)  # type: ignore[arg-type]
+    assert "rich" not in loaded
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (3_700_000, "3.7 MB"), (5 * 10**15, "5000.0 TB")],
+)
+def test_sizes_are_said_in_words(count: int, text: str) -> None:
+    assert size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"),
+        (2.5, "2.5 s"),
+        (200, "3 min 20 s"),
+        (60, "1 min"),
+        (14_700, "4 h 5 min"),
+        (86_400 * 3 + 7200, "3 d 2 h"),
+    ],
+)
+def test_durations_are_said_in_words(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,198 @@
+"""Where a store may live, and which data it opens."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from holdfast import store as embedded
+from holdfast.errors import StoreUnsupported, UsageError
+from holdfast.store import paths, talk
+from holdfast.testing.store import find_engine
+
+
+def mark(home: Path) -> dict[str, object]:
+    content: dict[str, object] = json.loads((home / "holdfast.json").read_text())
+    return content
+
+
+def set_mark(home: Path, **changes: object) -> None:
+    (home / "holdfast.json").write_text(json.dumps(mark(home) | changes))
+
+
+@pytest.fixture
+def written(home: Path) -> Path:
+    """A directory that a store has written to."""
+    address = embedded.ensure(home)
+    talk.ask(address.url.removeprefix("unix://"), "SET", "kept", "yes")
+    embedded.stop(home)
+    return home
+
+
+def kept(address: embedded.StoreAddress) -> str:
+    return talk.ask(address.url.removeprefix("unix://"), "GET", "kept")
+
+
+def test_a_file_in_the_way_is_named(home: Path) -> None:
+    home.write_text("mine")
+    with pytest.raises(UsageError, match="is a file: a store needs a directory of its own"):
+        embedded.ensure(home)
+    assert home.read_text() == "mine"
+
+
+def test_a_file_further_up_the_way_is_an_error_of_ours_too(home: Path) -> None:
+    home.write_text("mine")
+    with pytest.raises(UsageError, match="cannot hold a store"):
+        embedded.ensure(home / "below")
+
+
+def test_a_path_longer_than_the_system_takes_is_an_error_of_ours_too(home: Path) -> None:
+    with pytest.raises(UsageError, match="cannot hold a store"):
+        embedded.ensure(home / ("x" * 300))
+
+
+def test_a_directory_of_somebody_else_is_refused(home: Path) -> None:
+    directory = Path("/usr")
+    if os.geteuid() == 0:
+        home.mkdir()
+        os.chown(home, 65534, 65534)
+        directory = home
+    with pytest.raises(UsageError, match="belongs to user"):
+        embedded.ensure(directory)
+    assert not (directory / "lock").exists()
+
+
+def test_a_directory_with_other_content_is_refused_and_left_as_it_is(home: Path) -> None:
+    home.mkdir(mode=0o755)
+    home.chmod(0o755)
+    (home / "thesis.tex").touch()
+    with pytest.raises(UsageError, match=r"holds other things \(thesis\.tex\)"):
+        embedded.ensure(home)
+    assert stat.S_IMODE(home.stat().st_mode) == 0o755
+    assert [path.name for path in home.iterdir()] == ["thesis.tex"]
+
+
+def test_an_empty_directory_that_others_could_read_is_closed_to_them(home: Path) -> None:
+    home.mkdir()
+    home.chmod(0o755)
+    embedded.ensure(home)
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+def test_a_directory_in_the_place_of_the_lock_is_an_error_of_ours(home: Path) -> None:
+    (home / "lock").mkdir(parents=True)
+    with pytest.raises(UsageError, match="cannot hold a store"):
+        embedded.ensure(home)
+
+
+def test_the_directory_says_what_it_is(written: Path) -> None:
+    assert (
+        mark(written) == {"format": 1, "engine": "valkey", "version": [9, 1, 2]}
+        or mark(written)["format"] == 1
+    )
+    assert mark(written)["engine"] == "valkey"
+
+
+def test_a_newer_server_opens_what_an_older_one_wrote(home: Path) -> None:
+    older = find_engine("redis")
+    if older is None:
+        pytest.skip("redis-server is not installed: no older server to write with")
+    address = embedded.ensure(home, program=older)
+    talk.ask(address.url.removeprefix("unix://"), "SET", "kept", "yes")
+    embedded.stop(home)
+    assert mark(home)["engine"] == "redis"
+    # The two share their history up to 7.2, so its files are those of an old Valkey.
+    set_mark(home, engine="valkey", version=[7, 2, 0])
+    address = embedded.ensure(home)
+    assert kept(address) == "yes"
+    assert address.version == ".".join(map(str, mark(home)["version"]))  # type: ignore[call-overload]
+
+
+def test_an_older_server_does_not_open_what_a_newer_one_wrote(written: Path) -> None:
+    set_mark(written, version=[99, 0, 0])
+    with pytest.raises(StoreUnsupported, match=r"was written by valkey 99\.0\.0, and .* is older"):
+        embedded.ensure(written)
+    assert embedded.status(written).state == "stopped"
+    assert mark(written)["version"] == [99, 0, 0]
+
+
+def test_a_difference_in_the_last_number_of_the_version_is_no_downgrade(written: Path) -> None:
+    major, minor, patch = mark(written)["version"]  # type: ignore[misc]
+    set_mark(written, version=[major, minor, patch + 1])
+    assert kept(embedded.ensure(written)) == "yes"
+    assert mark(written)["version"] == [major, minor, patch + 1]
+
+
+def test_a_directory_of_a_later_holdfast_is_refused(written: Path) -> None:
+    set_mark(written, format=2)
+    with pytest.raises(StoreUnsupported, match="upgrade holdfast"):
+        embedded.ensure(written)
+
+
+def test_a_directory_of_another_engine_is_refused(written: Path) -> None:
+    set_mark(written, engine="redis")
+    with pytest.raises(StoreUnsupported, match="belongs to redis, not to valkey"):
+        embedded.ensure(written)
+
+
+@pytest.mark.parametrize("program", ["/bin/true", "/nowhere/valkey-server"])
+def test_a_program_that_is_no_server_is_refused(home: Path, program: str) -> None:
+    with pytest.raises(StoreUnsupported):
+        embedded.ensure(home, program=Path(program))
+
+
+MOUNTS = """\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+31 22 0:40 / /home rw - nfs4 server:/home rw
+32 31 0:41 / /home/ann/local rw - xfs /dev/sdb rw
+33 22 0:42 / /srv/with\\040space rw - cifs //server/share rw
+34 22 0:43 / /ctr rw - overlay overlay rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("directory", "kind"),
+    [
+        ("/var/lib", "ext4"),
+        ("/home/ann/store", "nfs4"),
+        ("/home/ann/local/store", "xfs"),
+        ("/homes/ann", "ext4"),
+        ("/srv/with space/store", "cifs"),
+    ],
+)
+def test_the_file_system_of_a_directory_is_the_nearest_mount_above_it(directory: str, kind: str) -> None:
+    assert paths.kind_in_mountinfo(MOUNTS, Path(directory)) == kind
+
+
+def test_the_list_of_mounts_of_other_systems_is_read_too() -> None:
+    text = "/dev/disk3s1 on / (apfs, sealed)\n//ann@server/x on /Volumes/x (smbfs, nodev)\n"
+    assert paths.kind_in_mount_list(text, Path("/Volumes/x/store")) == "smbfs"
+    assert paths.kind_in_mount_list(text, Path("/Users/ann")) == "apfs"
+
+
+@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph"])
+def test_a_network_file_system_is_refused(home: Path, kind: str) -> None:
+    with pytest.raises(StoreUnsupported, match="network file system"):
+        paths.judge_file_system(home, kind)
+
+
+def test_a_containers_own_layer_is_warned_about(home: Path) -> None:
+    assert "put a volume there" in paths.judge_file_system(home, "overlay")
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "apfs", "tmpfs", "zfs", ""])
+def test_a_local_file_system_is_fine(home: Path, kind: str) -> None:
+    assert paths.judge_file_system(home, kind) == ""
+
+
+def test_the_file_system_of_this_machine_can_be_told(tmp_path: Path) -> None:
+    assert paths.file_system(tmp_path.resolve())
+
+
+def test_the_default_directory_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("HOLDFAST_DIR", raising=False)
+    assert embedded.default_directory().parts[-2:] == ("holdfast", "store")
+    monkeypatch.setenv("HOLDFAST_DIR", str(tmp_path / "mine"))
+    assert embedded.default_directory() == tmp_path / "mine"
