@@ -41,26 +41,49 @@ class Driver(Protocol):
 
 
 class Address:
-    """Makes connections to one URL, with the driver's retries off."""
+    """Makes connections to one URL, with the driver's retries off. Raises UsageError for a URL it cannot use.
 
-    def __init__(self, settings: Settings) -> None:
+    `where` finds the URL anew for each connection, for a store that is started when it is needed.
+    """
+
+    def __init__(self, settings: Settings, where: Callable[[], str] | None = None) -> None:
+        self._settings = settings
+        self._where = where
+        self._class: Any = None
+        self._options: dict[str, Any] = {}
+        self._aim(settings.url)
+        # A URL that cannot be used is found now, not at the first call.
+        self._new({})
+
+    def _aim(self, url: str) -> None:
+        settings = self._settings
         try:
-            options: dict[str, Any] = dict(_parse(settings.url))
+            options: dict[str, Any] = dict(_parse(url))
         except ValueError as error:
             raise UsageError(f"the store URL cannot be used: {error}") from error
-        self._class: Any = options.pop("connection_class", Connection)
+        self._class = options.pop("connection_class", Connection)
         options.update(
             retry=Retry(NoBackoff(), 0), protocol=2, health_check_interval=30, decode_responses=False
         )
         options.setdefault("socket_timeout", settings.timeout)
         options.setdefault("socket_connect_timeout", settings.timeout)
-        if not settings.url.startswith("unix:"):
+        if not url.startswith("unix:"):
             options.setdefault("socket_keepalive", True)
+        elif not options.get("path"):
+            raise UsageError(f"{url!r} names no socket: use unix:///path/to/socket")
         self._options = options
+
+    def _new(self, options: dict[str, Any]) -> Driver:
+        try:
+            return cast("Driver", self._class(**{**self._options, **options}))
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"the store URL has an option that cannot be used: {error}") from error
 
     async def open(self, **options: Any) -> Driver:
         """An open connection. Raises LinkError (nothing was sent), StoreUnsupported for wrong credentials."""
-        connection = cast("Driver", self._class(**{**self._options, **options}))
+        if self._where is not None:
+            self._aim(await asyncio.to_thread(self._where))
+        connection = self._new(options)
         try:
             await connection.connect()
         except AuthenticationError as error:
@@ -74,8 +97,8 @@ class Address:
 class AsyncLink:
     """Sends steps over pooled connections of the running loop; it survives a fork and a change of loop."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._address = Address(settings)
+    def __init__(self, settings: Settings, where: Callable[[], str] | None = None) -> None:
+        self._address = Address(settings, where)
         self._idle: list[Driver] = []
         self._home: tuple[int, object] = (os.getpid(), None)
 

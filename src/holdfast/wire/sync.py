@@ -43,14 +43,26 @@ class Driver(Protocol):
 
 
 class Address:
-    """Makes connections to one URL, with the driver's retries off. Raises UsageError for a URL it cannot use."""
+    """Makes connections to one URL, with the driver's retries off. Raises UsageError for a URL it cannot use.
 
-    def __init__(self, settings: Settings) -> None:
+    `where` finds the URL anew for each connection, for a store that is started when it is needed.
+    """
+
+    def __init__(self, settings: Settings, where: Callable[[], str] | None = None) -> None:
+        self._settings = settings
+        self._where = where
+        self._class: Any = None
+        self._options: dict[str, Any] = {}
+        self._aim(settings.url)
+        self.new()
+
+    def _aim(self, url: str) -> None:
+        settings = self._settings
         try:
-            options: dict[str, Any] = dict(_parse(settings.url))
+            options: dict[str, Any] = dict(_parse(url))
         except ValueError as error:
             raise UsageError(f"the store URL cannot be used: {error}") from error
-        self._class: Any = options.pop("connection_class", Connection)
+        self._class = options.pop("connection_class", Connection)
         options.update(
             retry=Retry(NoBackoff(), 0),
             protocol=2,
@@ -59,12 +71,11 @@ class Address:
         )
         options.setdefault("socket_timeout", settings.timeout)
         options.setdefault("socket_connect_timeout", settings.timeout)
-        if not settings.url.startswith("unix:"):
+        if not url.startswith("unix:"):
             options.setdefault("socket_keepalive", True)
         elif not options.get("path"):
-            raise UsageError(f"{settings.url!r} names no socket: use unix:///path/to/socket")
+            raise UsageError(f"{url!r} names no socket: use unix:///path/to/socket")
         self._options = options
-        self.new()
 
     def new(self) -> Driver:
         """A connection that is not yet open."""
@@ -75,6 +86,8 @@ class Address:
 
     def open(self) -> Driver:
         """An open connection. Raises LinkError (nothing was sent), StoreUnsupported for wrong credentials."""
+        if self._where is not None:
+            self._aim(self._where())
         connection = self.new()
         try:
             connection.connect()
@@ -98,8 +111,8 @@ def error_reply(error: RedisError) -> ErrorReply:
 class Link:
     """Sends steps over pooled connections; any number of threads may share it, and it survives a fork."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._address = Address(settings)
+    def __init__(self, settings: Settings, where: Callable[[], str] | None = None) -> None:
+        self._address = Address(settings, where)
         self._idle: list[Driver] = []
         self._pid = os.getpid()
 

@@ -1,0 +1,124 @@
+"""The three ways to wear a command, which give one table two colours.
+
+A handle belongs to a client and runs commands through it. `Verb` is a command worn as a method, `Asked` one that
+reading an attribute sends, `Written` a fact whose assignment is a command. On the handles of an async client
+what talks to the store answers an awaitable.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+
+from holdfast.commands import Command
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class SyncHandle:
+    """A thing of a blocking client."""
+
+    _client: Any
+
+    def run(self, command: Command[R], /) -> R:
+        """Run a command through the client this handle belongs to."""
+        return cast("R", self._client.run(command))
+
+
+class AsyncHandle:
+    """A thing of an async client."""
+
+    _client: Any
+
+    def run(self, command: Command[R], /) -> Awaitable[R]:
+        """Run a command through the client this handle belongs to."""
+        return cast("Awaitable[R]", self._client.run(command))
+
+
+class Verb(Generic[P, R]):
+    """A command worn as a method; the handle it hangs on decides the colour."""
+
+    def __init__(self, make: Callable[Concatenate[Any, P], Command[R]]) -> None:
+        self.make = make
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, handle: None, owner: object) -> "Verb[P, R]": ...
+    @overload
+    def __get__(self, handle: SyncHandle, owner: object = None) -> Callable[P, R]: ...
+    @overload
+    def __get__(self, handle: AsyncHandle, owner: object = None) -> Callable[P, Awaitable[R]]: ...
+    def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> Any:
+        if handle is None:
+            return self
+        make: Callable[..., Command[Any]] = self.make
+        run: Callable[[Command[Any]], Any] = handle.run
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return run(make(handle, *args, **kwargs))
+
+        return call
+
+
+class Asked(Generic[R]):
+    """A question to the store worn as an attribute."""
+
+    def __init__(self, make: Callable[[Any], Command[R]]) -> None:
+        self.make = make
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, handle: None, owner: object) -> "Asked[R]": ...
+    @overload
+    def __get__(self, handle: SyncHandle, owner: object = None) -> R: ...
+    @overload
+    def __get__(self, handle: AsyncHandle, owner: object = None) -> Awaitable[R]: ...
+    def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> Any:
+        if handle is None:
+            return self
+        return handle.run(self.make(handle))
+
+
+class Written(Generic[T]):
+    """A local fact whose assignment is a command: at once on a sync handle, refused on an async one."""
+
+    def __init__(self, read: Callable[[Any], T], make: Callable[[Any, T], Command[Any]]) -> None:
+        self.read = read
+        self.make = make
+        self.name = ""
+        self.__doc__ = read.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, handle: None, owner: object) -> "Written[T]": ...
+    @overload
+    def __get__(self, handle: object, owner: object = None) -> T: ...
+    def __get__(self, handle: object | None, owner: object = None) -> Any:
+        return self if handle is None else self.read(handle)
+
+    def __set__(self, handle: SyncHandle, value: T) -> None:
+        write(handle, self.name, self.make, value)
+
+
+class AskedAndWritten(Asked[T]):
+    """A question worn as an attribute, and its assignment a command: refused on an async handle."""
+
+    def __init__(self, ask: Callable[[Any], Command[T]], make: Callable[[Any, T], Command[Any]]) -> None:
+        super().__init__(ask)
+        self.tell = make
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __set__(self, handle: SyncHandle, value: T) -> None:
+        write(handle, self.name, self.tell, value)
+
+
+def write(handle: Any, name: str, make: Callable[[Any, T], Command[Any]], value: T) -> None:
+    """Send what an assignment means. Raises TypeError naming the twin on an async handle."""
+    if isinstance(handle, AsyncHandle):
+        raise TypeError(f"an assignment cannot be awaited: write `await ….set_{name}(…)`")
+    handle.run(make(handle, value))

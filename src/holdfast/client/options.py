@@ -1,0 +1,121 @@
+"""Options of puts and clients: what exists, and what their values may be, checked before anything is sent."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypedDict, cast
+
+from holdfast.code.naming import klass_name
+from holdfast.codecs import encode_data
+from holdfast.commands.jobs import Mode, Put
+from holdfast.errors import UsageError
+from holdfast.ids import mint_jid
+from holdfast.settings import (
+    DEFAULT_RETRIES,
+    MAX_PRIORITY,
+    MAX_RETRIES,
+    Settings,
+    check_milliseconds,
+    check_name,
+    check_whole,
+    unknown_option,
+)
+
+
+class PutOptions(TypedDict, total=False):
+    """How to put a job: `priority` (-4095 to 4095, higher first), `delay` in seconds, `retries` (0 to 1000),
+    `jid` of the caller's choice, `only_new` to leave an existing job alone."""
+
+    priority: int | None
+    delay: float | None
+    retries: int | None
+    jid: str | None
+    only_new: bool
+
+
+_KNOWN: Final = ("priority", "delay", "retries", "jid", "only_new")
+_ITEM: Final = ("klass", "data", *_KNOWN)
+_EMPTY: Final = b"{}"
+
+
+class Nothing:
+    """The type of an argument that was not given."""
+
+
+NOTHING: Final = Nothing()
+
+
+def make_put(
+    settings: Settings, queue: str, klass: object, data: object, options: Mapping[str, Any] | None
+) -> Put:
+    """The command for one put. Raises UsageError naming the argument that cannot be."""
+    name = klass if type(klass) is str else klass_name(klass)
+    if type(klass) is not str:
+        options = _with_class_defaults(klass, data, options)
+    check_name("klass", name)
+    body = _EMPTY if data is NOTHING else encode_data(data, settings.max_data)
+    if not options:
+        return Put(queue, name, body)
+    for option in options:
+        if option not in _KNOWN:
+            raise unknown_option("put", option, _KNOWN)
+    jid, mode = _identity(options)
+    priority, retries = options.get("priority"), options.get("retries")
+    return Put(
+        queue,
+        name,
+        body,
+        jid,
+        0 if priority is None else check_priority(priority),
+        DEFAULT_RETRIES if retries is None else check_whole("retries", retries, 0, MAX_RETRIES),
+        check_milliseconds("delay", options.get("delay") or 0),
+        mode,
+    )
+
+
+def check_priority(priority: object) -> int:
+    """Return `priority` if a job may have it. Raises UsageError."""
+    return check_whole("priority", priority, -MAX_PRIORITY, MAX_PRIORITY)
+
+
+def _identity(options: Mapping[str, Any]) -> tuple[str, Mode]:
+    jid = options.get("jid")
+    if options.get("only_new"):
+        return (mint_jid() if jid is None else check_name("jid", jid)), "only"
+    return (mint_jid(), "new") if jid is None else (check_name("jid", jid), "move")
+
+
+def _with_class_defaults(
+    klass: object, data: object, options: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    defaults = getattr(klass, "default_job_options", None)
+    if not callable(defaults):
+        return options
+    made = cast("Callable[[object], Mapping[str, Any]]", defaults)({} if data is NOTHING else data)
+    return {**made, **(options or {})}
+
+
+def put_of_item(settings: Settings, queue: str, item: object, shared: Mapping[str, Any]) -> Put:
+    """The command for one item of `put_many`: (klass, data), or a mapping with klass, data and options."""
+    if isinstance(item, tuple):
+        klass, data = _pair(cast("Any", item))
+        return make_put(settings, queue, klass, data, shared)
+    if isinstance(item, Mapping):
+        options = dict(cast("Mapping[str, Any]", item))
+        klass, data = options.pop("klass", None), options.pop("data", NOTHING)
+        for option in options:
+            if option not in _ITEM:
+                raise unknown_option("put_many", option, _ITEM)
+        if klass is not None:
+            return make_put(settings, queue, klass, data, {**shared, **options})
+    raise _not_an_item(item)
+
+
+def _pair(item: Any) -> tuple[Any, Any]:
+    if len(item) != 2:
+        raise _not_an_item(item)
+    return item[0], item[1]
+
+
+def _not_an_item(item: object) -> UsageError:
+    return UsageError(
+        f"put_many takes (klass, data) pairs, or mappings with klass, data and options, not {item!r}"
+    )

@@ -1,0 +1,275 @@
+"""The blocking client and its handles: open, close, name things, and what cannot be said in one table."""
+
+import asyncio
+import logging
+import sys
+import warnings
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from threading import get_ident
+from typing import Any, TypeVar, Unpack, cast, overload
+
+from holdfast.client.batch import Batch
+from holdfast.client.colours import SyncHandle
+from holdfast.client.config import Config
+from holdfast.client.job import JobVerbs
+from holdfast.client.opening import ClientOptions, settle
+from holdfast.client.options import PutOptions
+from holdfast.client.results import SyncResults
+from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
+from holdfast.commands import Command
+from holdfast.commands.jobs import Failures, JobGet, Outcome, Put
+from holdfast.commands.leases import Pop
+from holdfast.commands.queues import Peek
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.models import JobFacts
+from holdfast.settings import MAX_BATCH, check_name
+from holdfast.wire.exchange import exchange, exchange_all
+from holdfast.wire.gather import together
+from holdfast.wire.plans import failed_jobs
+from holdfast.wire.runners import Runner
+from holdfast.wire.shards import Shards
+from holdfast.wire.sync import Link
+
+R = TypeVar("R")
+log = logging.getLogger("holdfast")
+
+
+class Job(JobVerbs, SyncHandle):
+    """A job of a blocking client."""
+
+    @property
+    def queue(self) -> "Queue":
+        """The queue the job is in."""
+        return Queue(self.queue_name, self._client)
+
+
+class Queue(QueueVerbs, SyncHandle):
+    """A queue of a blocking client; naming it asks nobody."""
+
+    @property
+    def throttle(self) -> "Throttle":
+        """The limit on how many jobs of this queue run at once."""
+        return Throttle(f"ql:q:{self.name}", self._client)
+
+    def put_many(self, jobs: Iterable[object], /, **options: Unpack[PutOptions]) -> list[str]:
+        """Put many jobs, 512 a call; answers their jids in order.
+
+        Each is a (klass, data) pair, or a mapping with `klass`, `data` and options of its own; `options` hold for all
+        others. The first refusal is raised when all were sent. Core: verbs/put.lua.
+        """
+        jids: list[str] = []
+        refused: list[HoldfastError] = []
+        for step in self._batches(jobs, options):
+            answers = self._client.put_together(step)
+            jids += [put.jid for put in step]
+            refused += [answer for answer in answers if isinstance(answer, HoldfastError)]
+        if refused:
+            raise first_of(refused, len(jids))
+        return jids
+
+    @overload
+    def pop(self, count: None = None) -> Job | None: ...
+    @overload
+    def pop(self, count: int) -> list[Job]: ...
+    def pop(self, count: int | None = None) -> Any:
+        """Lease the next job, None when nothing is ready; with `count`, a list of up to that many.
+
+        Core: verbs/pop.lua.
+        """
+        limit = self._pop_count(count)
+        found: Sequence[JobFacts] = []
+        if limit:
+            found = self.run(Pop(self.worker_name, (self.name,), limit))
+        return _one_or_all(self._client, found, count)
+
+    @overload
+    def peek(self, offset: int | None = None, count: None = None) -> Job | None: ...
+    @overload
+    def peek(self, offset: int | None, count: int) -> list[Job]: ...
+    @overload
+    def peek(self, *, count: int) -> list[Job]: ...
+    def peek(self, offset: int | None = None, count: int | None = None) -> Any:
+        """Look at the next job without taking it; with `count`, a list. Core: verbs/inspect.lua."""
+        first, limit = check_page(offset or 0, 1 if count is None else count)
+        found = self.run(Peek(self.name, first, limit)) if limit else []
+        return _one_or_all(self._client, found, count)
+
+    def __len__(self) -> int:
+        return self.length()
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class Throttle(ThrottleVerbs, SyncHandle):
+    """A throttle of a blocking client."""
+
+
+class Queues(QueuesVerbs, SyncHandle):
+    """The queues of a blocking client: `queues["mail"]`."""
+
+    def __getitem__(self, name: str) -> Queue:
+        return Queue(name, self._client)
+
+
+class Jobs(JobsVerbs, SyncHandle):
+    """The jobs of a blocking client: `jobs[jid]`."""
+
+    def __getitem__(self, jid: str) -> Job | None:
+        found = self.get(jid)
+        return found[0] if found else None
+
+    def get(self, *jids: str) -> list[Job]:
+        """The jobs that exist, in the order asked. Core: verbs/inspect.lua."""
+        names = [check_name("jid", jid) for jid in jids]
+        steps = [names[at : at + MAX_BATCH] for at in range(0, len(names), MAX_BATCH)]
+        found = [facts for step in steps for facts in self.run(JobGet(step)) if facts is not None]
+        return [Job(facts, self._client) for facts in found]
+
+    @overload
+    def failed(self, group: None = None) -> dict[str, int]: ...
+    @overload
+    def failed(self, group: str, start: int = 0, limit: int = 25) -> dict[str, Any]: ...
+    def failed(self, group: str | None = None, start: int = 0, limit: int = 25) -> dict[str, Any]:
+        """Failure groups with their sizes; with `group`, its `total` and a page of `jobs`, newest failure first.
+
+        Core: verbs/inspect.lua.
+        """
+        if group is None:
+            return dict(self.run(Failures()))
+        client: Client = self._client
+        page = failed_jobs(client.plan_of, check_name("group", group), *check_page(start, limit))
+        total, jobs = client.runner.run(page)
+        return {"total": total, "jobs": [Job(facts, client) for facts in jobs]}
+
+
+class Client:
+    """Talks to one namespace of one store, blocking. Any number of threads may share one; it survives a fork.
+
+    `url` is `redis://`, `rediss://` or `unix://`; without one HOLDFAST_URL, REDIS_URL, or the embedded store, which
+    the first call starts. Making a client sends nothing. Raises UsageError.
+    """
+
+    def __init__(self, url: str | None = None, /, **options: Unpack[ClientOptions]) -> None:
+        opening = settle(url, options)
+        self.settings = opening.settings
+        self.shard = Shards(self.settings).all[0]
+        self.link = Link(self.settings, opening.where)
+        self.runner = Runner(self.link)
+        self.queues = Queues(self)
+        self.jobs = Jobs(self)
+        self.config = Config(self)
+        self._worker_name = self.settings.worker_name
+        self._batches: dict[int, Batch] = {}
+        self._results = SyncResults(self)
+        self._loop_allowed = False
+        self._embedded = opening.where is not None
+
+    @property
+    def root(self) -> str:
+        """The namespace's root: what all its keys begin with."""
+        return self.shard.root
+
+    @property
+    def worker_name(self) -> str:
+        """The name under which this client pops."""
+        return self._worker_name
+
+    @worker_name.setter
+    def worker_name(self, name: str) -> None:
+        self._worker_name = check_name("worker_name", name)
+
+    def run(self, command: Command[R], /) -> R:
+        """Run one command. Raises Refused, TransportError, CoreMismatch, StoreUnsupported."""
+        if not self._loop_allowed and asyncio._get_running_loop() is not None:  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
+            self._in_a_loop()
+        if self._batches:
+            batch = self._batches.get(get_ident())
+            if batch is not None:
+                asked: Any = command
+                if type(asked) is Put:
+                    return cast("R", batch.add(asked))
+                batch.send()
+        return self.runner.run(exchange(self.shard, command))
+
+    def run_all(self, commands: Sequence[Command[Any]]) -> list[Any]:
+        """Run commands in one pipeline; answers what each reads, or the HoldfastError it would have raised."""
+        return self.runner.run(exchange_all(self.shard, commands))
+
+    def plan_of(self, command: Command[R]) -> Any:
+        """The plan of one command, for plans of several."""
+        return exchange(self.shard, command)
+
+    def put_together(self, puts: Sequence[Put]) -> list[Any]:
+        """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
+        return self.runner.run(together(self.shard, puts))
+
+    @contextmanager
+    def batch(self) -> Generator[Batch]:
+        """Collect the puts of this thread and send them together: at the end, every 512, and before other calls.
+
+        `put` answers its jid at once; the first refusal is raised at the end.
+        """
+        me = get_ident()
+        if me in self._batches:
+            raise UsageError("a batch is open in this thread already")
+        batch = self._batches[me] = Batch(self.put_together)
+        try:
+            yield batch
+        finally:
+            del self._batches[me]
+            batch.send()
+        batch.check()
+
+    def wait_for(self, jid: str, timeout: float | None = None) -> Outcome:
+        """Wait until a job has ended; its Outcome, which is still `open` when `timeout` seconds were too short."""
+        return self._results.wait_for(check_name("jid", jid), timeout)
+
+    def close(self) -> None:
+        """Close idle connections; the client may be used again."""
+        self._results.close()
+        self.link.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and _place(self) == _place(other)
+
+    def __hash__(self) -> int:
+        return hash(_place(self))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} namespace={self.settings.namespace!r}>"
+
+    def _in_a_loop(self) -> None:
+        sentence = (
+            "a blocking holdfast.Client is used inside a running event loop: use holdfast.AsyncClient there"
+        )
+        if self.settings.strict_loop:
+            raise UsageError(sentence)
+        self._loop_allowed = True
+        if "IPython" not in sys.modules:
+            warnings.warn(sentence, RuntimeWarning, stacklevel=4)
+
+
+def _place(client: Any) -> tuple[str, str, bool]:
+    return client.settings.url, client.settings.namespace, client._embedded
+
+
+def _one_or_all(client: Any, found: Sequence[JobFacts], count: int | None) -> Job | list[Job] | None:
+    jobs = [Job(facts, client) for facts in found]
+    if count is None:
+        return jobs[0] if jobs else None
+    return jobs
+
+
+def first_of(refused: Sequence[HoldfastError], asked: int) -> HoldfastError:
+    """The first refusal of many, saying how many there were."""
+    error = refused[0]
+    error.add_note(f"{len(refused)} of {asked} jobs were not put; the others were")
+    return error

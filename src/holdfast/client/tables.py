@@ -1,0 +1,218 @@
+"""The verb tables: what a queue, the queues and the jobs can be asked, said once for both colours."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime, time
+from typing import Any, Final, Unpack
+
+from holdfast.client.colours import Asked, AskedAndWritten, Verb
+from holdfast.client.options import NOTHING, PutOptions, make_put, put_of_item
+from holdfast.commands import Command
+from holdfast.commands.admin import ConfigGet, ConfigSet
+from holdfast.commands.base import then
+from holdfast.commands.jobs import Cancel, JobsComplete, Put
+from holdfast.commands.queues import CountQueues, GetStats, Pause, QueueNames, ThrottleGet, ThrottleSet
+from holdfast.errors import UsageError
+from holdfast.models import Counts, Stats
+from holdfast.settings import DEFAULT_HEARTBEAT, MAX_BATCH, check_name, check_whole
+from holdfast.wire.gather import packed
+
+MAX_PAGE: Final = 10_000
+DAY: Final = 86_400
+
+
+class QueueVerbs:
+    """What a queue can be told and asked."""
+
+    _client: Any
+
+    def __init__(self, name: str, client: Any) -> None:
+        self.name = check_name("queue", name)
+        self._client = client
+        self._worker_name: str | None = None
+
+    @property
+    def worker_name(self) -> str:
+        """The name under which this handle pops: the client's, unless one was assigned here."""
+        return self._worker_name or self._client.worker_name
+
+    @worker_name.setter
+    def worker_name(self, name: str) -> None:
+        self._worker_name = check_name("worker_name", name)
+
+    @Verb
+    def put(self, klass: object, data: object = NOTHING, /, **options: Unpack[PutOptions]) -> Command[str]:
+        """Put a job into this queue; answers its jid.
+
+        `klass` is a class, module, function or dotted name; `data` any JSON value, or text that is JSON, `{}` when
+        left out. `priority` (higher first), `delay` in seconds, `retries` (5), `jid` to choose one (an
+        existing job of that jid is moved here), `only_new=True` to leave an existing job alone.
+        Raises UsageError, JobExists, StoreFull. Core: verbs/put.lua.
+        """
+        return make_put(self._client.settings, self.name, klass, data, options)
+
+    @Verb
+    def pause(self, *, why: str = "") -> Command[int]:
+        """Hand out nothing from this queue until `unpause`. Core: verbs/pause.lua."""
+        return Pause((self.name,), True, self._client.worker_name, why)
+
+    @Verb
+    def unpause(self) -> Command[int]:
+        """Hand out jobs again. Core: verbs/pause.lua."""
+        return Pause((self.name,), False, self._client.worker_name)
+
+    @Asked
+    def counts(self) -> Command[dict[str, Any]]:
+        """How many jobs are in which state: a dict. Core: verbs/counts.lua."""
+        return then(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).as_dict())
+
+    @Asked
+    def paused(self) -> Command[bool]:
+        """Whether this queue is paused. Core: verbs/counts.lua."""
+        return then(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).paused)
+
+    @Verb
+    def length(self) -> Command[int]:
+        """Waiting, running, stalled and scheduled jobs together. Core: verbs/counts.lua."""
+        return then(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).length)
+
+    @Verb
+    def stats(self, day: float | date | str | None = None, /) -> Command[dict[str, Any]]:
+        """How long jobs waited and ran on the UTC day of `day`: epoch seconds, a date, ISO text; default today.
+
+        Core: verbs/stats.lua.
+        """
+        return then(GetStats(self.name, _day_ms(day)), Stats.as_dict)
+
+    def _ask_heartbeat(self) -> Command[int]:
+        keys = (f"{self.name}-heartbeat", "heartbeat")
+        return then(
+            ConfigGet(keys), lambda found: int(float(found[keys[0]] or found[keys[1]] or DEFAULT_HEARTBEAT))
+        )
+
+    def _tell_heartbeat(self, seconds: int) -> Command[bool]:
+        return ConfigSet(f"{self.name}-heartbeat", str(check_whole("heartbeat", seconds, 1, DAY)))
+
+    heartbeat = AskedAndWritten(_ask_heartbeat, _tell_heartbeat)
+    """Seconds a worker may be silent before its lease ends."""
+    set_heartbeat = Verb(_tell_heartbeat)
+
+    def _pop_count(self, count: int | None) -> int:
+        return 1 if count is None else check_whole("count", count, 0, MAX_BATCH)
+
+    def _batches(self, jobs: Iterable[object], options: Mapping[str, Any]) -> Iterator[list[Put]]:
+        step: list[Put] = []
+        settings = self._client.settings
+        for item in jobs:
+            step.append(put_of_item(settings, self.name, item, options))
+            if len(step) == MAX_BATCH:
+                yield step
+                step = []
+        if step:
+            yield step
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    def __eq__(self, other: object) -> bool:
+        # A queue equals its name, because older programs compare `job.queue` with text.
+        if isinstance(other, str):
+            return self.name == other
+        return isinstance(other, type(self)) and self.name == other.name and self._client == other._client
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def parcels(puts: list[Put]) -> list[Command[Any]]:
+    """The calls that carry `puts`, merged where queue and options agree."""
+    return packed(puts)[0]
+
+
+def _counts_of(rows: list[Counts], name: str) -> Counts:
+    return rows[0] if rows else Counts(name)
+
+
+def _day_ms(day: float | date | str | None) -> int:
+    if day is None:
+        return 0
+    try:
+        if isinstance(day, str):
+            day = date.fromisoformat(day[:10])
+        if isinstance(day, datetime):
+            return round(day.timestamp() * 1000)
+        if isinstance(day, date):
+            return round(datetime.combine(day, time(), UTC).timestamp() * 1000)
+        return round(float(day) * 1000)
+    except (ValueError, OverflowError, TypeError) as error:
+        raise UsageError(f"date must be epoch seconds, a date or ISO text, not {day!r}") from error
+
+
+class QueuesVerbs:
+    """What can be asked of all queues."""
+
+    _client: Any
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    @Asked
+    def counts(self) -> Command[list[dict[str, Any]]]:
+        """Every known queue with its jobs by state, in order of first use. Core: verbs/counts.lua."""
+        return then(CountQueues(), lambda rows: [row.as_dict() for row in rows])
+
+    @Asked
+    def names(self) -> Command[list[str]]:
+        """The names of all known queues, in order of first use. Core: verbs/inspect.lua."""
+        return QueueNames()
+
+
+class JobsVerbs:
+    """What can be asked of jobs by jid or state."""
+
+    _client: Any
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    @Verb
+    def complete(self, offset: int = 0, count: int = 25) -> Command[list[str]]:
+        """The jids of completed jobs, newest first. Core: verbs/inspect.lua."""
+        return JobsComplete(*check_page(offset, count))
+
+    @Verb
+    def cancel(self, *jids: str) -> Command[list[bool]]:
+        """Delete up to 512 jobs in one step; True for each that was cancelled. Core: verbs/cancel.lua."""
+        if not 1 <= len(jids) <= MAX_BATCH:
+            raise UsageError(f"cancel takes 1 to {MAX_BATCH} jids in one call, not {len(jids)}")
+        return Cancel([check_name("jid", jid) for jid in jids])
+
+
+class ThrottleVerbs:
+    """A named limit on how many of its jobs run at once."""
+
+    _client: Any
+
+    def __init__(self, name: str, client: Any) -> None:
+        self.name = check_name("throttle", name)
+        self._client = client
+
+    @Verb
+    def maximum(self) -> Command[int]:
+        """How many may run at once; 0 for any number. Core: verbs/throttle.lua."""
+        return then(ThrottleGet(self.name), lambda facts: facts.maximum)
+
+    @Verb
+    def set_maximum(self, maximum: int) -> Command[int]:
+        """Let at most `maximum` run at once; 0 for any number. Core: verbs/throttle.lua."""
+        return ThrottleSet(self.name, check_whole("maximum", maximum, 0, 1_000_000))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+def check_page(offset: int, count: int) -> tuple[int, int]:
+    """Return offset and count if they name a page. Raises UsageError."""
+    return check_whole("offset", offset, 0, 2**53), check_whole("count", count, 0, MAX_PAGE)
