@@ -31,5 +31,5 @@ def library() -> Library:
     body = assemble("doors.native")
     digest = hashlib.sha256(body.encode()).hexdigest()[:16]
     head = f'#!lua name={NAME}\nlocal HOLDFAST_CORE = {{ version = "{VERSION}", digest = "{digest}" }}\n'
-    verbs = re.findall(r'^  \{ "([a-z_]+)",', body, re.MULTILINE) + re.findall(r'^register\("([a-z_]+)"', body, re.MULTILINE)
-    return Library(NAME, VERSION, digest, head + body, tuple(PREFIX + verb for verb in verbs))
+    verbs = re.findall(r'^  \{ "([a-z_]+)",|^register\("([a-z_]+)"', body, re.MULTILINE)
+    return Library(NAME, VERSION, digest, head + body, tuple(PREFIX + (row or own) for row, own in verbs))

@@ -4,11 +4,15 @@
 -- never popped, that is, while `attempts` is 0. `ended` holds the job's sequence
 -- while it waits again or runs, and the time of its end afterwards.
 local late = require("base.late")
+local order = require("base.order")
 local M = {}
 
 local HEAD = "<BHhHhhBI6I6Bc0Bc0"
-local FULL = "<BHhHhhBI6I6Bc0Bc0I6I6I6Bc0"
+local FULL = HEAD .. "I6I6I6Bc0"
 local TAIL = "<I6I6I6Bc0"
+local WHOLE = FULL .. "c0"
+local FACTS = "<ddhHhhHBddH"
+local WAITING, RUNNING, COMPLETE = 1, 2, 3
 
 M.FLAG = {
   TRACKED = 1, EXTRA = 2, DEPENDENTS = 4, THROTTLED = 8, TAGGED = 16, SPILLED = 32, NOTICED = 64, TOLD = 128,
@@ -17,8 +21,8 @@ M.FLAG = {
 -- A longer body lives in a key of its own: written once, read once, deleted with the job.
 M.SPILL = 512
 
-local pack, unpack_
-late.bind(function() pack, unpack_ = struct.pack, struct.unpack end)
+local pack, unpack_, sub
+late.bind(function() pack, unpack_, sub = struct.pack, struct.unpack, string.sub end)
 
 function M.has(flags, flag) return flags % (flag + flag) >= flag end
 
@@ -73,6 +77,46 @@ function M.native.finish(head, klass, body) return head .. pack("<Bc0", #klass, 
 function M.native.since(r)
   if r.popped > r.queued then return r.popped end
   return r.queued
+end
+
+-- What the holder of a lease is told beside jid, token, klass, queue and data.
+function M.native.facts(r, ends, length)
+  return pack(FACTS, ends, length, r.priority, r.attempts, r.retries, r.remaining, 0, r.losses, r.created, r.queued,
+    r.flags)
+end
+
+-- The usual grant without a table of fields: a waiting job that uses no feature
+-- becomes a running one. Returns the new record, token, klass, facts, body and
+-- the time its wait is counted from; nil for any other job.
+function M.native.grant(bytes, score, now, worker, ends, length)
+  local state, flags, priority, attempts, retries, remaining, losses, created, queued, queue, klass, start =
+    unpack_(HEAD, bytes)
+  if flags ~= 0 or state ~= WAITING then return nil end
+  local token, since = 0, queued
+  if attempts > 0 then
+    local popped, _
+    token, popped, _, _, start = unpack_(TAIL, bytes, start)
+    if popped > since then since = popped end
+  end
+  token = token + 1
+  if token < now then token = now end
+  local body = sub(bytes, start)
+  attempts = attempts + 1
+  return pack(WHOLE, RUNNING, 0, priority, attempts, retries, remaining, losses, created, queued, #queue, queue, #klass,
+    klass, token, now, order.native.sequence(score, priority), #worker, worker, body),
+    token, klass, pack(FACTS, ends, length, priority, attempts, retries, remaining, 0, losses, created, queued, 0), body,
+    since
+end
+
+-- The usual completion, likewise: returns the new record, the queue's name and
+-- the time of the pop; nil if the job uses a feature or is not held under `token`.
+function M.native.complete(bytes, worker, token, now)
+  local state, flags, priority, attempts, retries, _, losses, created, queued, queue, klass, start = unpack_(HEAD, bytes)
+  if flags ~= 0 or state ~= RUNNING then return nil end
+  local held, popped, _, holder, body = unpack_(TAIL, bytes, start)
+  if held ~= token or holder ~= worker then return nil end
+  return pack(WHOLE, COMPLETE, 0, priority, attempts, retries, retries, losses, created, queued, #queue, queue, #klass,
+    klass, token, popped, now, #worker, worker, sub(bytes, body)), queue, popped
 end
 
 return M

@@ -7,29 +7,32 @@ local late = require("base.late")
 local refuse = require("base.refuse")
 local M = {}
 
-local FORM = "<I6I6c8HHddddddB"
+local FORM = "<BBHI6I6c8ddddddd"
 local TEST = 1
 M.SCHEMA = 1
 M.MINUTE, M.DAY = 60000, 86400000
 
-local call, pack, unpack_, format, floor
+local call, pack, unpack_, format, floor, byte
 late.bind(function()
-  call, pack, unpack_, format, floor = redis.call, struct.pack, struct.unpack, string.format, math.floor
+  call, pack, unpack_ = redis.call, struct.pack, struct.unpack
+  format, byte, floor = string.format, string.byte, math.floor
 end)
 
--- Fields of `h`, in order; the defaults are those of the protocol, in ms.
 local function write(key, root)
-  call("HSET", key, "h", pack(FORM, root.sequence, root.latest, root.epoch, root.schema, root.fence, root.watched,
-    root.heartbeat, root.grace, root.result_keep, root.history_age, root.history_count, root.flags))
+  call("HSET", key, "h", pack(FORM, root.flags, root.schema, root.fence, root.sequence, root.latest, root.epoch,
+    root.watched, root.heartbeat, root.grace, root.result_keep, root.history_age, root.history_count, 0))
+end
+
+local function unpacked(packed)
+  local root, _ = {}, nil
+  root.flags, root.schema, root.fence, root.sequence, root.latest, root.epoch, root.watched, root.heartbeat, root.grace,
+    root.result_keep, root.history_age, root.history_count, _ = unpack_(FORM, packed)
+  return root
 end
 
 function M.read(key)
   local packed = call("HGET", key, "h")
-  if not packed then return nil end
-  local root = {}
-  root.sequence, root.latest, root.epoch, root.schema, root.fence, root.watched, root.heartbeat, root.grace,
-    root.result_keep, root.history_age, root.history_count, root.flags = unpack_(FORM, packed)
-  return root
+  if packed then return unpacked(packed) end
 end
 
 local function store_time()
@@ -37,17 +40,36 @@ local function store_time()
   return time[1] * 1000 + floor(time[2] / 1000)
 end
 
--- Fills `at` with what the root says, and with the time of this call.
-function M.open(at, key)
+-- The `at` of one call: keys, forms and bounds of this root, and the time. What
+-- the root says of leases and retention is unpacked by `settings`, where needed.
+function M.open(key, keys, order, record, bounds)
   local packed = call("HGET", key, "h")
   if not packed then refuse.call("NO_ROOT", key) end
-  local flags, schema, _
-  _, _, _, schema, _, _, at.heartbeat, at.grace, at.result_keep, at.history_age, at.history_count, flags =
-    unpack_(FORM, packed)
+  local flags, schema = byte(packed, 1, 2)
   if schema ~= M.SCHEMA then refuse.call("SCHEMA", "this root has schema " .. schema) end
-  at.now = flags == TEST and tonumber(call("HGET", key, "clock")) or store_time()
-  return at
+  return {
+    keys = keys, order = order, record = record, bounds = bounds, packed = packed, settings = false,
+    now = flags == TEST and tonumber(call("HGET", key, "clock")) or store_time(),
+  }
 end
+
+-- heartbeat, grace, result_keep, history_age (ms) and history_count of this root.
+function M.settings(at)
+  local settings = at.settings
+  if not settings then
+    settings = unpacked(at.packed)
+    at.settings = settings
+  end
+  return settings
+end
+
+-- The two that every completion needs, without a table.
+local KEPT_AT = 1 + 1 + 1 + 2 + 6 + 6 + 8 + 8 * 4
+function M.history_kept(at) return unpack_("<dd", at.packed, KEPT_AT) end
+
+-- The default length of a lease, in ms, likewise.
+local HEARTBEAT_AT = 1 + 1 + 1 + 2 + 6 + 6 + 8 + 8
+function M.heartbeat(at) return (unpack_("<d", at.packed, HEARTBEAT_AT)) end
 
 -- A new epoch: eight bytes that differ from any other root's.
 local function new_epoch(key, now)

@@ -42,7 +42,7 @@ local FROM = {
   [state.DEPENDS] = "depends",
 }
 
--- Takes the job out of the set that its state names (a running or failed one:
+-- Takes the job out of the set that its state names (others:
 -- `lease.evict`).
 function M.withdraw(at, jid, r)
   local queue = keys.of_queue(at, r.queue)
@@ -54,8 +54,6 @@ function M.withdraw(at, jid, r)
   elseif r.state == state.THROTTLED then
     call("ZREM", queue.throttled, jid)
     call("ZREM", queue.waiting, at.order.member(r, jid))
-  elseif r.state == state.COMPLETE then
-    call("LREM", at.keys.completed, -1, jid)
   end
 end
 

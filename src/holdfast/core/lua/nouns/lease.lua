@@ -3,10 +3,12 @@ local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local refuse = require("base.refuse")
+local root = require("base.root")
 local event = require("nouns.event")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
+local retention = require("nouns.retention")
 local state = require("nouns.state")
 local stats = require("nouns.stats")
 local throttle = require("nouns.throttle")
@@ -52,6 +54,8 @@ function M.evict(at, jid, r, tell)
     tell(at, jid, r.queue, r.worker)
   elseif r.state == state.FAILED then
     failure.remove(at, jid, r)
+  elseif r.state == state.COMPLETE then
+    retention.take_out(at, jid)
   else
     job.withdraw(at, jid, r)
   end
@@ -83,16 +87,16 @@ end
 -- at once, at most `want`, as two lists: jids and records.
 function M.collect_lost(at, queue, bound, want)
   local lost = call("ZRANGE", queue.leases, "-inf", at.now, "BYSCORE", "LIMIT", 0, bound)
-  local jids, records = {}, {}
+  local jids, records, grace = {}, {}, root.settings(at).grace
   for i = 1, #lost do
     local jid = lost[i]
     local r = job.read(at, jid)
     if not r or r.state ~= state.RUNNING then
       call("ZREM", queue.leases, jid) -- an orphan: its job is gone
-    elseif not record.has(r.flags, NOTICED) and at.grace > 0 then
+    elseif not record.has(r.flags, NOTICED) and grace > 0 then
       M.notice(at, queue, jid, r)
       job.write(at, jid, r)
-      call("ZADD", queue.leases, at.now + at.grace, jid)
+      call("ZADD", queue.leases, at.now + grace, jid)
     elseif #jids < want or r.remaining <= 0 then
       if not record.has(r.flags, NOTICED) then M.notice(at, queue, jid, r) end
       if redeliver(at, queue, jid, r) then

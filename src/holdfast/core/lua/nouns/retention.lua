@@ -3,64 +3,87 @@
 -- The list is trimmed in steps, a little past its limit, so that a completion
 -- pays for its share only.
 local late = require("base.late")
-local record = require("base.record")
+local root = require("base.root")
 local job = require("nouns.job")
 local M = {}
 
 local STEP = 128 -- jobs dropped at once
+local MARK = "\1"
 
-local call, unpack_
-late.bind(function() call, unpack_ = redis.call, unpack end)
+local call, unpack_, byte, sub
+late.bind(function() call, unpack_, byte, sub = redis.call, unpack, string.byte, string.sub end)
 
-local function drop(at, jids)
-  local k, names = at.keys, {}
-  for i = 1, #jids do names[i] = k.job .. jids[i] end
-  local found = call("MGET", unpack_(names))
-  for i = 1, #jids do
-    local r = found[i] and at.record.read(found[i])
-    if r and r.flags ~= 0 then
-      names[#names + 1] = k.extra .. jids[i]
-      if record.has(r.flags, record.FLAG.SPILLED) then names[#names + 1] = k.body .. jids[i] end
+-- The entry of a completed job: one with keys beside its record is marked by a
+-- byte that no name holds, so that dropping the others needs no look at them.
+function M.entry(jid, extra)
+  if extra then return MARK .. jid end
+  return jid
+end
+
+-- The jid of an entry, and whether it is marked.
+local function of_entry(entry)
+  if byte(entry) == 1 then return sub(entry, 2), true end
+  return entry, false
+end
+
+local function drop(at, entries)
+  local k, names, n = at.keys, {}, 0
+  for i = 1, #entries do
+    local jid, marked = of_entry(entries[i])
+    n = n + 1
+    names[n] = k.job .. jid
+    if marked then
+      names[n + 1], names[n + 2] = k.extra .. jid, k.body .. jid
+      n = n + 2
     end
   end
   call("UNLINK", unpack_(names))
 end
 
 -- Drops from the old end what is over the number kept.
-local function by_count(at, length)
-  local over = length - at.history_count
+local function by_count(at, length, most)
+  local over = length - most
   if over <= 0 then return 0 end
-  local jids = call("LPOP", at.keys.completed, over < STEP and over or STEP)
-  drop(at, jids)
-  return #jids
+  local entries = call("LPOP", at.keys.completed, over < STEP and over or STEP)
+  drop(at, entries)
+  return #entries
 end
 
--- Drops from the old end what is too old; looks at a step's worth.
-local function by_age(at)
-  local jids = call("LRANGE", at.keys.completed, 0, STEP - 1)
-  local old = {}
-  for i = 1, #jids do
-    local r = job.read(at, jids[i])
-    if r and r.ended > at.now - at.history_age then break end
-    old[i] = jids[i]
+-- Drops from the old end what is too old; at most a step's worth.
+local function by_age(at, age)
+  local limit, old = at.now - age, 0
+  for _, entry in ipairs(call("LRANGE", at.keys.completed, 0, STEP - 1)) do
+    local r = job.read(at, (of_entry(entry)))
+    if r and r.ended > limit then break end
+    old = old + 1
   end
-  if #old == 0 then return 0 end
-  call("LPOP", at.keys.completed, #old)
-  drop(at, old)
-  return #old
+  if old > 0 then drop(at, call("LPOP", at.keys.completed, old)) end
+  return old
+end
+
+-- Takes a job that is put again out of the list; it is usually near its new end.
+function M.take_out(at, jid)
+  if call("LREM", at.keys.completed, -1, jid) == 0 then call("LREM", at.keys.completed, -1, MARK .. jid) end
+end
+
+-- Jids, newest first.
+function M.list(at, offset, count)
+  local entries, jids = call("LRANGE", at.keys.completed, -offset - count, -offset - 1), {}
+  for i = #entries, 1, -1 do jids[#jids + 1] = (of_entry(entries[i])) end
+  return jids
 end
 
 -- After a completion that made the list `length` long.
 function M.trim(at, length)
-  local most = at.history_count
-  if length > most + at.bounds.slack or most <= 0 then by_count(at, length) end
-  if length % 64 == 0 or at.history_age <= 0 then by_age(at) end
+  local age, most = root.history_kept(at)
+  if length > most + at.bounds.slack or most <= 0 then by_count(at, length, most) end
+  if length % 64 == 0 or age <= 0 then by_age(at, age) end
 end
 
 -- For a namespace gone quiet: returns how many it dropped.
 function M.sweep(at)
-  local dropped = by_age(at)
-  return dropped + by_count(at, call("LLEN", at.keys.completed))
+  local age, most = root.history_kept(at)
+  return by_age(at, age) + by_count(at, call("LLEN", at.keys.completed), most)
 end
 
 return M

@@ -24,65 +24,54 @@ local function refusal(jid, r, worker, token)
   return lease.refusal(jid, r)
 end
 
--- What a job with flags has to do beside the usual.
-local function extras(at, queue, jid, r)
+-- What a held job off the usual path has to do. Returns its new record, queue
+-- name and time of the pop.
+local function finish(at, jid, r, data)
+  local queue, popped = keys.of_queue(at, r.queue), r.popped
+  state.move(r, state.COMPLETE)
+  r.ended, r.remaining = at.now, r.retries
+  r.flags = record.without(r.flags, record.FLAG.NOTICED)
+  call("ZREM", queue.leases, jid) -- before the throttle counts its slots
   throttle.release(at, queue, jid, r)
   if record.has(r.flags, record.FLAG.TOLD) then history.note(at, jid, r, history.DONE, queue.name) end
   failure.clear(at, jid, r)
+  job.set_body(at, jid, r, data)
   job.announce_end(at, jid, r)
+  return at.record.write(r), r.queue, popped, r.flags ~= 0
 end
 
--- Makes a held job a complete one, in memory; returns its run sample.
-local function finish(at, r)
-  state.move(r, state.COMPLETE)
-  local ran = pack("<d", at.now - r.popped)
-  r.ended, r.remaining = at.now, r.retries
-  r.flags = record.without(r.flags, record.FLAG.NOTICED)
-  return ran
+-- One job of the batch, in memory where that is enough. Returns its new record,
+-- queue name, time of the pop and whether it has keys of its own, or nil and a code.
+local function settle(at, worker, jid, token, data, bytes)
+  if bytes and data == "" then
+    local new, name, popped = at.record.complete(bytes, worker, token, at.now)
+    if new then return new, name, popped, false end
+  end
+  local r = bytes and at.record.read(bytes)
+  if not r or not lease.is_held(r, worker, token) then return nil, refusal(jid, r, worker, token) end
+  return finish(at, jid, r, data)
 end
 
 local function complete_one(at, worker, args, i, lost)
-  local jid, token, data, keep = args[i], tonumber(args[i + 1]), args[i + 2], args[i + 3]
+  local jid, keep = args[i], args[i + 3]
   local key = at.keys.job .. jid
-  local bytes = call("GET", key)
-  local r = bytes and at.record.read(bytes)
-  if not r or not lease.is_held(r, worker, token) then
-    lost[1], lost[2] = jid, refusal(jid, r, worker, token)
+  local new, name, popped, extra = settle(at, worker, jid, tonumber(args[i + 1]), args[i + 2], call("GET", key))
+  if not new then
+    lost[1], lost[2] = jid, name
     return
   end
-  local queue, ran = keys.of_queue(at, r.queue), finish(at, r)
+  local queue = keys.of_queue(at, name)
   call("ZREM", queue.leases, jid)
-  if r.flags ~= 0 then extras(at, queue, jid, r) end
-  if data ~= "" then job.set_body(at, jid, r, data) end
-  call("SET", key, at.record.write(r))
+  call("SET", key, new)
   if keep ~= "0" then result.keep(at, jid, args[i + 4], keep) end
-  stats.ran(at, queue, ran)
-  retention.trim(at, call("RPUSH", at.keys.completed, jid))
-end
-
--- Sorts a batch into what is held (by queue) and what is lost.
-local function sort(at, worker, args, first, last, lost)
-  local names, prefix, read = {}, at.keys.job, at.record.read
-  for i = first, last, WIDTH do names[(i - first) / WIDTH + 1] = prefix .. args[i] end
-  local found = call("MGET", unpack_(names))
-  local held, seen = {}, {}
-  for i = 1, #found do
-    local at_arg = first + (i - 1) * WIDTH
-    local jid, token = args[at_arg], tonumber(args[at_arg + 1])
-    local r = found[i] and read(found[i])
-    if r and not seen[jid] and lease.is_held(r, worker, token) then
-      held[#held + 1], seen[jid] = { jid, r, at_arg, names[i] }, true
-    else
-      lost[#lost + 1], lost[#lost + 2] = jid, seen[jid] and "again" or refusal(jid, r, worker, token)
-    end
-  end
-  return held
+  stats.ran(at, queue, pack("<d", at.now - popped))
+  retention.trim(at, call("RPUSH", at.keys.completed, retention.entry(jid, extra)))
 end
 
 local function group_of(at, groups, name)
   local group = groups[name]
   if not group then
-    group = { queue = keys.of_queue(at, name), jids = {}, ran = {} }
+    group = { queue = keys.of_queue(at, name), name = name, jids = {}, ran = {} }
     groups[name] = group
     groups[#groups + 1] = group
   end
@@ -90,31 +79,37 @@ local function group_of(at, groups, name)
 end
 
 local function complete_many(at, worker, args, first, last, lost)
-  local held = sort(at, worker, args, first, last, lost)
-  if #held == 0 then return end
-  local groups, sets, jids, write = {}, {}, {}, at.record.write
-  for i = 1, #held do
-    local jid, r, at_arg = held[i][1], held[i][2], held[i][3]
-    local group = group_of(at, groups, r.queue)
-    local n = #group.jids + 1
-    group.jids[n], group.ran[n], jids[i] = jid, finish(at, r), jid
-    if args[at_arg + 2] ~= "" then job.set_body(at, jid, r, args[at_arg + 2]) end
-    if r.flags ~= 0 then held.slow = true else sets[#sets + 1], sets[#sets + 2] = held[i][4], write(r) end
-    if args[at_arg + 3] ~= "0" then result.keep(at, jid, args[at_arg + 4], args[at_arg + 3]) end
-  end
-  for i = 1, #groups do call("ZREM", groups[i].queue.leases, unpack_(groups[i].jids)) end
-  if held.slow then
-    for i = 1, #held do
-      local jid, r = held[i][1], held[i][2]
-      if r.flags ~= 0 then
-        extras(at, keys.of_queue(at, r.queue), jid, r)
-        sets[#sets + 1], sets[#sets + 2] = held[i][4], write(r)
-      end
+  local names, prefix, now = {}, at.keys.job, at.now
+  for i = first, last, WIDTH do names[(i - first) / WIDTH + 1] = prefix .. args[i] end
+  local found = call("MGET", unpack_(names))
+  local groups, sets, done, seen, n = {}, {}, {}, {}, 0
+  for i = 1, #found do
+    local base = first + (i - 1) * WIDTH
+    local jid = args[base]
+    local new, name, popped, extra
+    if seen[jid] then
+      name = "again"
+    else
+      new, name, popped, extra = settle(at, worker, jid, tonumber(args[base + 1]), args[base + 2], found[i])
+    end
+    if new then
+      local group = group_of(at, groups, name)
+      n, seen[jid] = n + 1, true
+      local k = #group.jids + 1
+      group.jids[k], group.ran[k] = jid, pack("<d", now - popped)
+      sets[2 * n - 1], sets[2 * n], done[n] = names[i], new, retention.entry(jid, extra)
+      if args[base + 3] ~= "0" then result.keep(at, jid, args[base + 4], args[base + 3]) end
+    else
+      lost[#lost + 1], lost[#lost + 2] = jid, name
     end
   end
+  if n == 0 then return end
+  for i = 1, #groups do
+    call("ZREM", groups[i].queue.leases, unpack_(groups[i].jids))
+    stats.ran(at, groups[i].queue, concat(groups[i].ran))
+  end
   call("MSET", unpack_(sets))
-  for i = 1, #groups do stats.ran(at, groups[i].queue, concat(groups[i].ran)) end
-  retention.trim(at, call("RPUSH", at.keys.completed, unpack_(jids)))
+  retention.trim(at, call("RPUSH", at.keys.completed, unpack_(done)))
 end
 
 -- `args[first … last]` are (jid, token, data or "", keep in ms, result). Appends

@@ -2,6 +2,7 @@
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
+local root = require("base.root")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
 local queues = require("nouns.queue")
@@ -26,7 +27,7 @@ local function group_of(at, groups, name, length)
   if not group then
     local queue = keys.of_queue(at, name)
     local due, _, _, heartbeat = queues.control(queue)
-    if length == 0 then length = heartbeat > 0 and heartbeat or at.heartbeat end
+    if length == 0 then length = heartbeat > 0 and heartbeat or root.heartbeat(at) end
     group = { queue = queue, ends = at.now + length, due = due, entries = {} }
     groups[name] = group
     groups[#groups + 1] = group

@@ -5,6 +5,7 @@ local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local result = require("nouns.result")
+local retention = require("nouns.retention")
 local state = require("nouns.state")
 local M = {}
 
@@ -88,9 +89,7 @@ end
 -- Jids of completed jobs, newest first.
 function M.completed(at, offset, count)
   if count <= 0 then return {} end
-  local jids, reply = call("LRANGE", at.keys.completed, -offset - count, -offset - 1), {}
-  for i = #jids, 1, -1 do reply[#reply + 1] = jids[i] end
-  return reply
+  return retention.list(at, offset, count)
 end
 
 -- (group, count) pairs of the failure groups.

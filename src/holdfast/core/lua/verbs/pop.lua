@@ -7,6 +7,7 @@
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
+local root = require("base.root")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
@@ -16,7 +17,6 @@ local stats = require("nouns.stats")
 local timer = require("nouns.timer")
 local M = {}
 
-local FACTS = "<ddhHhhHBddH"
 M.WILL_WAIT, M.WOKEN = 1, 2
 local FLAG = record.FLAG
 local has = record.has
@@ -27,77 +27,86 @@ late.bind(function() call, pack, unpack_, concat = redis.call, struct.pack, unpa
 -- Appends the row of a job that is leased until `ends`.
 function M.row(at, out, jid, r, ends, length)
   local n = #out
-  local body = r.body
-  if r.flags ~= 0 and has(r.flags, FLAG.SPILLED) then body = job.body(at, jid, r) end
   out[n + 1], out[n + 2], out[n + 3], out[n + 4] = jid, r.token, r.klass, r.queue
-  out[n + 5] = pack(FACTS, ends, length, r.priority, r.attempts, r.retries, r.remaining, 0, r.losses,
-    r.created, r.queued, r.flags)
-  out[n + 6], out[n + 7] = body, ""
+  out[n + 5], out[n + 6], out[n + 7] = at.record.facts(r, ends, length), job.body(at, jid, r), ""
 end
 
--- Turns a ready or lost job into a running one; returns its wait sample.
+-- Turns a ready or lost job that is off the usual path into a running one.
+-- Appends its row; returns the new record and the time its wait is counted from.
 local function take(at, give, jid, r, sequence)
-  local now = at.now
-  local wait = pack("<d", now - at.record.since(r))
-  local token = r.token + 1
+  local now, since, token = at.now, at.record.since(r), r.token + 1
   if token < now then token = now end
   r.state, r.attempts, r.token, r.popped, r.ended = state.RUNNING, r.attempts + 1, token, now, sequence
   r.worker = give.worker
-  local flags = r.flags
-  if flags ~= 0 or give.limited then
-    flags = record.without(flags, FLAG.NOTICED)
-    if give.limited then flags = record.with(flags, FLAG.THROTTLED) end
-    r.flags = flags
-    if has(flags, FLAG.TOLD) then history.note(at, jid, r, history.POPPED, r.queue) end
+  local flags = record.without(r.flags, FLAG.NOTICED)
+  if give.limited then flags = record.with(flags, FLAG.THROTTLED) end
+  r.flags = flags
+  if has(flags, FLAG.TOLD) then history.note(at, jid, r, history.POPPED, r.queue) end
+  M.row(at, give.out, jid, r, give.ends, give.length)
+  return at.record.write(r), since
+end
+
+-- Makes one ready job a running one and appends its row. Returns the new record
+-- and the time its wait is counted from; nil if there is no such job.
+local function grant(at, queue, give, jid, score, bytes)
+  if not bytes then return nil end
+  if not give.limited then
+    local new, token, klass, facts, body, since =
+      at.record.grant(bytes, score, at.now, give.worker, give.ends, give.length)
+    if new then
+      local out = give.out
+      local n = #out
+      out[n + 1], out[n + 2], out[n + 3], out[n + 4] = jid, token, klass, queue.name
+      out[n + 5], out[n + 6], out[n + 7] = facts, body, ""
+      return new, since
+    end
   end
-  return wait
+  local r = at.record.read(bytes)
+  if not state.is_ready(r) then return nil end
+  return take(at, give, jid, r, at.order.sequence(score, r.priority))
 end
 
 local function grant_one(at, queue, give, jid, score)
   local key = at.keys.job .. jid
-  local bytes = call("GET", key)
-  local r = bytes and at.record.read(bytes)
-  if not r or not state.is_ready(r) then return 0 end
-  local wait = take(at, give, jid, r, at.order.sequence(score, r.priority))
-  call("SET", key, at.record.write(r))
+  local new, since = grant(at, queue, give, jid, score, call("GET", key))
+  if not new then return 0 end
+  call("SET", key, new)
   call("ZADD", queue.leases, give.ends, jid)
-  stats.waited(at, queue, wait)
-  M.row(at, give.out, jid, r, give.ends, give.length)
+  stats.waited(at, queue, pack("<d", at.now - since))
   return 1
 end
 
--- Writes what `take` has changed: `sets` and `leases` are argument lists.
-local function grant_flush(at, queue, sets, leases, waits)
+-- Writes grants: `sets` and `leases` are argument lists.
+local function flush(at, queue, sets, leases, waits)
   if #waits == 0 then return end
   call("MSET", unpack_(sets))
   call("ZADD", queue.leases, unpack_(leases))
   stats.waited(at, queue, concat(waits))
 end
 
--- The ready jobs among `ready` (member, score …). What would make the reply too
+-- The ready jobs among `ready` (member, score ...). What would make the reply too
 -- long goes back to its old place.
 local function grant_many(at, queue, give, ready)
-  local prefix, read, jid_of = at.keys.job, at.record.read, at.order.jid
-  local write, sequence, out, ends = at.record.write, at.order.sequence, give.out, give.ends
+  local prefix, jid_of, out, ends, now = at.keys.job, at.order.jid, give.out, give.ends, at.now
   local names, sets, leases, waits = {}, {}, {}, {}
   for i = 1, #ready, 2 do names[(i + 1) / 2] = prefix .. jid_of(ready[i]) end
-  local found, n, size = call("MGET", unpack_(names)), 0, 0
+  local found, n, size, most = call("MGET", unpack_(names)), 0, 0, at.bounds.reply
   for i = 1, #found do
-    local bytes = found[i]
-    local r = bytes and read(bytes)
-    if r and size > at.bounds.reply then
+    if size > most then
       call("ZADD", queue.waiting, ready[2 * i], ready[2 * i - 1])
-    elseif r and state.is_ready(r) then
+    else
       local jid = jid_of(ready[2 * i - 1])
-      n = n + 1
-      waits[n] = take(at, give, jid, r, sequence(ready[2 * i], r.priority))
-      sets[2 * n - 1], sets[2 * n] = names[i], write(r)
-      leases[2 * n - 1], leases[2 * n] = ends, jid
-      M.row(at, out, jid, r, ends, give.length)
-      size = size + #out[#out - 1]
+      local new, since = grant(at, queue, give, jid, ready[2 * i], found[i])
+      if new then
+        n = n + 1
+        sets[2 * n - 1], sets[2 * n] = names[i], new
+        leases[2 * n - 1], leases[2 * n] = ends, jid
+        waits[n] = pack("<d", now - since)
+        size = size + #out[#out - 1]
+      end
     end
   end
-  grant_flush(at, queue, sets, leases, waits)
+  flush(at, queue, sets, leases, waits)
   return n
 end
 
@@ -106,13 +115,12 @@ local function grant_lost(at, queue, give, want)
   local jids, records = lease.collect_lost(at, queue, at.bounds.lost, want)
   local sets, leases, waits = {}, {}, {}
   for i = 1, #jids do
-    local jid, r = jids[i], records[i]
-    waits[i] = take(at, give, jid, r, r.ended)
-    sets[2 * i - 1], sets[2 * i] = at.keys.job .. jid, at.record.write(r)
-    leases[2 * i - 1], leases[2 * i] = give.ends, jid
-    M.row(at, give.out, jid, r, give.ends, give.length)
+    local new, since = take(at, give, jids[i], records[i], records[i].ended)
+    sets[2 * i - 1], sets[2 * i] = at.keys.job .. jids[i], new
+    leases[2 * i - 1], leases[2 * i] = give.ends, jids[i]
+    waits[i] = pack("<d", at.now - since)
   end
-  grant_flush(at, queue, sets, leases, waits)
+  flush(at, queue, sets, leases, waits)
   return #jids
 end
 
@@ -142,7 +150,7 @@ local function from_queue(at, queue, give, want, mode)
   if flags % 2 == queues.PAUSED then return 0, 0 end
   local got, now = 0, at.now
   local length = give.lease
-  if length == 0 then length = heartbeat > 0 and heartbeat or at.heartbeat end
+  if length == 0 then length = heartbeat > 0 and heartbeat or root.heartbeat(at) end
   give.ends, give.length = now + length, length
   give.limited, give.limit = flags % 4 >= queues.HAS_LIMIT, limit
   local reached = due > 0 and due <= now

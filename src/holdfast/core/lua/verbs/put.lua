@@ -77,18 +77,17 @@ local function one_by_one(at, to, mode, args, first, last)
   return reply
 end
 
--- Tries the straight way for one short job. False if its jid is known.
-local function add_single(at, to, head, position, jid, klass, body)
+-- The straight way for one short job. False if its jid is known.
+local function add_single(at, queue, head, priority, position, jid, klass, body)
   if call("SETNX", at.keys.job .. jid, at.record.finish(head, klass, body)) == 0 then return false end
-  call("ZADD", to.queue.waiting, at.order.entry(position, to.priority, at.now, jid))
+  call("ZADD", queue.waiting, at.order.entry(position, priority, at.now, jid))
   return true
 end
 
 -- The straight way for many short jobs. False if any jid is known, or one body is long.
-local function add_many(at, to, head, position, args, first, last)
+local function add_many(at, queue, head, priority, position, args, first, last)
   local sets, entries, n = {}, {}, 0
-  local prefix, finish, entry = at.keys.job, at.record.finish, at.order.entry
-  local priority, now = to.priority, at.now
+  local prefix, finish, entry, now = at.keys.job, at.record.finish, at.order.entry, at.now
   for i = first, last, 3 do
     local jid, body = args[i], args[i + 2]
     if #body > SPILL then return false end
@@ -98,7 +97,7 @@ local function add_many(at, to, head, position, args, first, last)
     n = n + 2
   end
   if call("MSETNX", unpack_(sets)) == 0 then return false end
-  call("ZADD", to.queue.waiting, unpack_(entries))
+  call("ZADD", queue.waiting, unpack_(entries))
   return true
 end
 
@@ -106,21 +105,22 @@ end
 -- or moved, then (index from 0, code) of the others.
 function M.run(at, mode, name, priority, retries, delay, args, first, last)
   local queue = keys.of_queue(at, name)
-  local to = { queue = queue, priority = priority, retries = retries, delay = delay }
   local count = (last - first + 1) / 3
-  local plain = delay <= 0 and (mode == "new" or count == 1)
   local position, idle, limited = queues.take_sequence(at, queue, count)
-  to.limited = limited
-  if not plain or limited then return one_by_one(at, to, mode, args, first, last) end
-  local head, added = at.record.fresh(state.WAITING, 0, priority, retries, at.now, name), false
-  if count > 1 then
-    added = add_many(at, to, head, position, args, first, last)
-  elseif #args[first + 2] <= SPILL then
-    added = add_single(at, to, head, position + 1, args[first], args[first + 1], args[first + 2])
+  if delay <= 0 and not limited and (mode == "new" or count == 1) then
+    local head, added = at.record.fresh(state.WAITING, 0, priority, retries, at.now, name), false
+    if count > 1 then
+      added = add_many(at, queue, head, priority, position, args, first, last)
+    elseif #args[first + 2] <= SPILL then
+      added = add_single(at, queue, head, priority, position + 1, args[first], args[first + 1], args[first + 2])
+    end
+    if added then
+      if idle then queues.signal(queue) end
+      return { count }
+    end
   end
-  if not added then return one_by_one(at, to, mode, args, first, last) end
-  if idle then queues.signal(queue) end
-  return { count }
+  local to = { queue = queue, priority = priority, retries = retries, delay = delay, limited = limited }
+  return one_by_one(at, to, mode, args, first, last)
 end
 
 return M

@@ -1,0 +1,1 @@
+"""Measurements: one question per file. `make bench` runs them and writes `results.md`."""

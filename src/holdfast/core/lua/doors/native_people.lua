@@ -1,0 +1,46 @@
+-- native_people: the native door's rows for looking and for setting things.
+--
+-- A row is verb, flags, arguments in words, and what turns words into a call.
+local keys = require("base.keys")
+local checks = require("doors.checks")
+local configure = require("verbs.configure")
+local counts = require("verbs.counts")
+local inspect = require("verbs.inspect")
+local pause = require("verbs.pause")
+local stats = require("verbs.stats")
+
+local MOST = 512
+local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
+local name, names, number, time = checks.name, checks.names, checks.number, checks.time
+
+return {
+  { "counts", READS, "queue...", function(at, args) return counts.run(at, args, 1, names(args, 1, "queue")) end },
+  { "queues", READS, "", function(at) return counts.queues(at) end },
+  { "peek", READS, "queue offset count", function(at, args)
+    local queue = keys.of_queue(at, name(args, 1, "queue"))
+    return inspect.peek(at, queue, time(args, 2, "offset"), number(args, 3, "count", 0, MOST))
+  end },
+  { "job_get", READS, "jid...", function(at, args) return inspect.jobs(at, args, 1, names(args, 1, "jid")) end },
+  { "jobs_complete", READS, "offset count", function(at, args)
+    return inspect.completed(at, time(args, 1, "offset"), time(args, 2, "count"))
+  end },
+  { "failures", READS, "", function(at) return inspect.failures(at) end },
+  { "failed", READS, "group offset count", function(at, args)
+    return inspect.failed(at, name(args, 1, "group"), time(args, 2, "offset"), time(args, 3, "count"))
+  end },
+  { "stats", READS, "queue day", function(at, args)
+    return stats.run(at, name(args, 1, "queue"), time(args, 2, "day"))
+  end },
+  { "pause", DRAINS, "on who why queue...", function(at, args)
+    return pause.run(at, number(args, 1, "on", 0, 1) == 1, args[2], args[3], args, 4, names(args, 4, "queue"))
+  end },
+  { "config_get", READS, "key...", function(at, args) return configure.get(at, args, 1, names(args, 1, "key")) end },
+  { "config_set", ADDS, "key value", function(at, args) return configure.set(at, name(args, 1, "key"), args[2]) end },
+  { "config_unset", ADDS, "key", function(at, args) return configure.unset(at, name(args, 1, "key")) end },
+  { "throttle_set", ADDS, "id maximum", function(at, args)
+    return configure.throttle(at, name(args, 1, "id"), number(args, 2, "maximum", 0, 4294967295))
+  end },
+  { "throttle_get", READS, "id", function(at, args) return configure.throttle_state(at, name(args, 1, "id")) end },
+  { "sweep", DRAINS, "", function(at) return configure.sweep(at) end },
+}
+

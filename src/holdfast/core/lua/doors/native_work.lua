@@ -1,0 +1,88 @@
+-- native_work: the native door's rows for the life of a job.
+--
+-- A row is verb, flags, arguments in words, and what turns words into a call.
+local checks = require("doors.checks")
+local numbered = require("doors.numbered")
+local advance = require("verbs.advance")
+local await = require("verbs.await")
+local cancel = require("verbs.cancel")
+local expire = require("verbs.expire")
+local fail = require("verbs.fail")
+local heartbeat = require("verbs.heartbeat")
+local move = require("verbs.move")
+local put = require("verbs.put")
+local reprioritise = require("verbs.reprioritise")
+local retry = require("verbs.retry")
+local timeout = require("verbs.timeout")
+
+local MOST, MOST_RETRIES, HIGHEST = 512, 1000, 4095
+local MODES = { new = true, move = true, only = true }
+local ADDS, DRAINS = {}, { "allow-oom" }
+local bad, groups, name, names, number = checks.bad, checks.groups, checks.name, checks.names, checks.number
+local time, word = checks.time, checks.word
+
+return {
+  { "put", ADDS, "line number mode queue priority retries delay (jid klass data)...", function(at, args)
+    local line, count, mode, queue = args[1], time(args, 2, "number"), args[3], word(args, 4, "queue")
+    if not MODES[mode] then bad("mode is new, move or only") end
+    local priority = number(args, 5, "priority", -HIGHEST, HIGHEST)
+    local retries, delay = number(args, 6, "retries", 0, MOST_RETRIES), time(args, 7, "delay")
+    local last = groups(args, 8, 3)
+    if last < 8 then return { 0 } end
+    for i = 8, last, 3 do
+      name(args, i, "jid")
+      word(args, i + 1, "klass")
+    end
+    if line == "" then return put.run(at, mode, queue, priority, retries, delay, args, 8, last) end
+    return numbered.once(at, line, count, function()
+      return put.run(at, mode, queue, priority, retries, delay, args, 8, last)
+    end)
+  end },
+  { "pop", DRAINS, "worker line number n lease (queue mode)...", function(at, args)
+    local give = { worker = word(args, 1, "worker"), lease = time(args, 5, "lease"), out = { -1 } }
+    local want = number(args, 4, "n", 0, MOST)
+    return numbered.pop(at, give, args[2], time(args, 3, "number"), want, args, 6, groups(args, 6, 2))
+  end },
+  { "complete", DRAINS, "worker (jid token data keep result)...", function(at, args)
+    return numbered.complete(at, word(args, 1, "worker"), args, 2, groups(args, 2, 5))
+  end },
+  { "complete_pop", DRAINS, "worker line number n lease queues (queue mode)... (jid token data keep result)...",
+    function(at, args)
+      local give = { worker = word(args, 1, "worker"), lease = time(args, 5, "lease") }
+      local want = number(args, 4, "n", 0, MOST)
+      local first = 7 + 2 * number(args, 6, "queues", 0, MOST)
+      return numbered.complete_pop(at, give, args[2], time(args, 3, "number"), want, args, first, groups(args, first, 5))
+    end },
+  { "advance", DRAINS, "worker next_queue delay (jid token data)...", function(at, args)
+    return advance.run(at, word(args, 1, "worker"), name(args, 2, "next queue"), time(args, 3, "delay"), args, 4,
+      groups(args, 4, 3))
+  end },
+  { "heartbeat", DRAINS, "lease (worker jid token data)...", function(at, args)
+    return heartbeat.run(at, time(args, 1, "lease"), args, 2, groups(args, 2, 4))
+  end },
+  { "retry", DRAINS, "worker delay group message (jid token data)...", function(at, args)
+    return retry.run(at, word(args, 1, "worker"), time(args, 2, "delay"), args[3], args[4], args, 5, groups(args, 5, 3))
+  end },
+  { "fail", DRAINS, "worker group message (jid token data)...", function(at, args)
+    return fail.run(at, word(args, 1, "worker"), name(args, 2, "group"), args[3], args, 4, groups(args, 4, 3))
+  end },
+  { "expire", DRAINS, "(worker jid token)...", function(at, args)
+    return expire.run(at, args, 1, groups(args, 1, 3))
+  end },
+  { "cancel", DRAINS, "line number jid...", function(at, args)
+    local last = names(args, 3, "jid")
+    return numbered.once(at, args[1], time(args, 2, "number"), function() return cancel.run(at, args, 3, last) end)
+  end },
+  { "move", ADDS, "line number queue delay jid data priority", function(at, args)
+    local queue, delay, jid = name(args, 3, "queue"), time(args, 4, "delay"), name(args, 5, "jid")
+    if args[7] ~= "" then number(args, 7, "priority", -HIGHEST, HIGHEST) end
+    return numbered.once(at, args[1], time(args, 2, "number"), function()
+      return move.run(at, queue, delay, jid, args[6], args[7])
+    end)
+  end },
+  { "priority", ADDS, "priority jid...", function(at, args)
+    return reprioritise.run(at, number(args, 1, "priority", -HIGHEST, HIGHEST), args, 2, names(args, 2, "jid"))
+  end },
+  { "timeout", DRAINS, "jid...", function(at, args) return timeout.run(at, args, 1, names(args, 1, "jid")) end },
+  { "await", DRAINS, "jid...", function(at, args) return await.run(at, args, 1, names(args, 1, "jid")) end },
+}
