@@ -3,11 +3,14 @@
 The keeper has no socket and no clock; its pool asks what to send, sends it, and tells what came back.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from holdfast.commands.leases import HeartbeatMany, Lease
 from holdfast.settings import DEFAULT_HEARTBEAT, MAX_BATCH
+
+log = logging.getLogger("holdfast")
 
 SHORT_LEASE: Final = 10.0
 
@@ -52,12 +55,16 @@ class Keeper:
         """When to look next, on the monotonic clock."""
         return self._looked + self.period
 
+    def again(self, now: float, pause: float) -> None:
+        """A heartbeat did not get through: look again `pause` seconds after `now`, if not sooner."""
+        self._looked = min(self._looked, now + pause - self.period)
+
     def look(self, held: Iterable[Held], now: float) -> list[tuple[HeartbeatMany, list[Held]]]:
         """Return the calls that renew `held`, each with its leases, in batches of at most 512.
 
         A lease that nobody could renew for its full length is marked lost without asking.
         """
-        self._looked = now
+        gap, self._looked = now - self._looked, now
         alive: list[Held] = []
         for lease in held:
             if lease.lost:
@@ -66,6 +73,10 @@ class Keeper:
                 lease.lost = "no heartbeat got through for as long as the lease lasts"
             else:
                 alive.append(lease)
+        if alive and gap > self.period * 1.5:
+            log.warning(
+                "leases were not looked after for %.1f s: something hogs this process or machine", gap
+            )
         batches = [alive[at : at + MAX_BATCH] for at in range(0, len(alive), MAX_BATCH)]
         return [(_command(batch), batch) for batch in batches]
 

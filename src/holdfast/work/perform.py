@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -33,6 +33,12 @@ class Prepared(NamedTuple):
     current: Running
     args: list[Any]
     kwargs: dict[str, Any]
+
+
+class Watching(Protocol):
+    """Whoever wants to know which run is under way."""
+
+    current: Running | None
 
 
 class Performer:
@@ -64,13 +70,17 @@ class Performer:
             running.set(None)
         return _after_return(facts, target, current, value)
 
-    async def perform_async(self, facts: JobFacts, threads: ThreadPoolExecutor) -> Ending:
-        """Perform a job in a task of its own; plain functions run in one of `threads`."""
+    async def perform_async(self, facts: JobFacts, threads: ThreadPoolExecutor, seat: Watching) -> Ending:
+        """Perform a job in a task of its own; plain functions run in one of `threads`.
+
+        Raises CancelledError when the task, or the job by itself, was cancelled.
+        """
         prepared = self._prepare(facts)
         if not isinstance(prepared, Prepared):
             return prepared
         target, current, args, kwargs = prepared
         running.set(current)
+        seat.current = current
         try:
             if target.is_async:
                 value = await target.call(*args, **kwargs)
@@ -81,6 +91,15 @@ class Performer:
         except (Exception, SystemExit) as error:
             return _after_error(facts, target, current, error)
         return _after_return(facts, target, current, value)
+
+    def cancelled(self, facts: JobFacts, error: BaseException) -> Ending:
+        """The ending of a job that cancelled itself: an exception like any other."""
+        log.warning("job %s (%s) was cancelled by its own code", facts.jid, facts.klass)
+        try:
+            function = self.resolver.resolve(facts.klass, facts.queue).function
+        except CannotRun:
+            function = None
+        return raised(facts, function, error)
 
     def _prepare(self, facts: JobFacts) -> Prepared | Ending:
         try:
@@ -104,7 +123,7 @@ def _after_return(facts: JobFacts, target: Target, current: Running, value: Any)
     made = current.made
     if made is not None and made.state_changed:
         return None
-    data = b"" if made is None else made.changed_data()
+    data = _edited(current)
     if type(value) in WISHES:
         try:
             return granted(value, facts, data)
@@ -121,6 +140,14 @@ def _after_return(facts: JobFacts, target: Target, current: Running, value: Any)
         facts.klass,
     )
     return None
+
+
+def _edited(current: Running) -> bytes:
+    """The data the job's code left behind, b"" if it changed nothing."""
+    if current.made is None:
+        return b""
+    data: bytes = current.made.data.encode()
+    return b"" if data == current.facts.data else data
 
 
 def _completed(facts: JobFacts, function: Registered, value: Any, data: bytes) -> Ending:
@@ -144,4 +171,4 @@ def _after_error(facts: JobFacts, target: Target, current: Running, error: BaseE
         log.warning("job %s raised after it had settled itself: %s", facts.jid, cut(repr(error)))
         return None
     log.warning("job %s (%s) raised %s: %s", facts.jid, facts.klass, type(error).__name__, error)
-    return raised(facts, target.function, error, b"" if made is None else made.changed_data())
+    return raised(facts, target.function, error, _edited(current))

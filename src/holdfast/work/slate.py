@@ -34,7 +34,7 @@ class Slate:
         self.seats = seats
         self._page = mmap.mmap(-1, _SIZE * (seats + 1))
         self._version = 0
-        self.shortest = 0
+        self._shortest = 0
 
     def hold(self, seat: int, jid: str, token: int, lease_ms: int, since: float) -> bool:
         """Note that `seat` holds a lease. Answers whether it is the shortest lease so far."""
@@ -43,8 +43,8 @@ class Slate:
         _ENTRY.pack_into(
             self._page, _SIZE * (seat + 1), version, token, lease_ms, since, len(name), name, version
         )
-        if lease_ms < self.shortest or not self.shortest:
-            self.shortest = lease_ms
+        if lease_ms < self._shortest or not self._shortest:
+            self._shortest = lease_ms
             _HEADER.pack_into(self._page, 0, lease_ms)
             return True
         return False
@@ -70,9 +70,18 @@ class Slate:
         """The shortest lease the child ever wrote, in seconds; 0 if it has written none."""
         return float(_HEADER.unpack_from(self._page, 0)[0]) / 1000
 
+    @property
+    def paused(self) -> bool:
+        """Whether the parent wants no jobs taken for now; the one thing that the parent writes."""
+        return self._page[4] != 0
+
+    @paused.setter
+    def paused(self, pause: bool) -> None:
+        self._page[4] = pause
+
     def wipe(self) -> None:
-        """Forget everything, for the next child on this page."""
-        self._page[:] = bytes(len(self._page))
+        """Forget all that was held, for the next child on this page."""
+        self._page[_SIZE:] = bytes(_SIZE * self.seats)
 
     def close(self) -> None:
         """Give the page back."""

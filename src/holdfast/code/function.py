@@ -1,0 +1,305 @@
+"""Functions as jobs: `@app.job(…)` on a plain or async function.
+
+The decorated function is called as before; `put` puts it as a job, typed by the function's own signature. The
+client it belongs to decides the colour of `put` and of the handle it answers.
+"""
+
+import functools
+import typing
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
+
+import msgspec
+
+from holdfast.code.backoff import Backoff, make_backoff
+from holdfast.code.naming import klass_name
+from holdfast.code.registry import Registered, register
+from holdfast.errors import CodecError, JobFailed, JobNotFound, UsageError
+from holdfast.settings import (
+    MAX_DELAY,
+    MAX_PRIORITY,
+    MAX_RETRIES,
+    check_milliseconds,
+    check_name,
+    check_seconds,
+    check_whole,
+    unknown_option,
+)
+
+P = ParamSpec("P")
+C = TypeVar("C")
+R = TypeVar("R")
+
+RESULT_KEEP: Final = 3600.0
+
+
+class JobOptions(TypedDict, total=False):
+    """Options of a function job. `queue` (`default`); `name`, its stored name; `retries` and `backoff` for when it
+    raises (None: it fails at once); `priority`; `delay` and `result_keep` in seconds."""
+
+    queue: str
+    name: str | None
+    retries: int | None
+    backoff: Backoff | float | None
+    priority: int
+    delay: float
+    result_keep: float
+
+
+class PutChanges(TypedDict, total=False):
+    """What may differ for one put: `queue`, `priority`, `delay` in seconds, a `jid` of the caller's choice."""
+
+    queue: str
+    priority: int
+    delay: float
+    jid: str
+    only_new: bool
+
+
+class Ended(Protocol):
+    """How far a job has come: `status` is open, done, failed or gone."""
+
+    @property
+    def status(self) -> str: ...
+    @property
+    def result(self) -> bytes | None: ...
+    @property
+    def error(self) -> JobFailed | None: ...
+
+
+class SyncApp(Protocol):
+    """What a function job needs of a blocking client."""
+
+    @property
+    def queues(self) -> Any: ...
+    def wait_for(self, jid: str, timeout: float | None = None) -> Ended: ...
+
+
+class AsyncApp(Protocol):
+    """What a function job needs of an async client."""
+
+    @property
+    def queues(self) -> Any: ...
+    async def wait_for(self, jid: str, timeout: float | None = None) -> Ended: ...
+
+
+class _FunctionJob(Generic[P, C, R]):
+    """What both colours share: the function, its registration, and how one put differs from it."""
+
+    __name__: str
+
+    def __init__(self, function: Callable[P, C], entry: Registered, changes: PutChanges) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self.registered = entry
+        self._changes = changes
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C:
+        """Call the function, here and now."""
+        return self._function(*args, **kwargs)
+
+    def _put_words(self, args: Any, kwargs: Any) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
+        """Queue, name, data and options of a put. Raises UsageError naming an argument that does not fit."""
+        entry = self.registered
+        entry.arguments.fit(args, kwargs)
+        options: dict[str, Any] = dict(self._changes)
+        queue = options.pop("queue", entry.queue)
+        if entry.priority:
+            options.setdefault("priority", entry.priority)
+        if entry.delay:
+            options.setdefault("delay", entry.delay)
+        if entry.retries is not None:
+            options["retries"] = entry.retries
+        return queue, _stored_name(entry), {"args": args, "kwargs": kwargs}, options
+
+    def _changed(self, changes: PutChanges) -> PutChanges:
+        for name in changes:
+            if name not in PutChanges.__annotations__:
+                raise unknown_option("options", name, tuple(PutChanges.__annotations__))
+        return {**self._changes, **changes}
+
+    def __repr__(self) -> str:
+        return f"<job {self.registered.name}>"
+
+
+class FunctionJob(_FunctionJob[P, C, R]):
+    """A function job of a blocking client."""
+
+    def __init__(
+        self, app: SyncApp, function: Callable[P, C], entry: Registered, changes: PutChanges
+    ) -> None:
+        super().__init__(function, entry, changes)
+        self._app = app
+
+    def put(self, *args: P.args, **kwargs: P.kwargs) -> "Handle[R]":
+        """Put the function as a job. Raises UsageError naming an argument that does not fit."""
+        queue, name, data, options = self._put_words(args, kwargs)
+        return Handle(self._app, self._app.queues[queue].put(name, data, **options), self.registered)
+
+    def options(self, **changes: Unpack[PutChanges]) -> "FunctionJob[P, C, R]":
+        """The same job with other options for its puts: `welcome.options(delay=60).put(7)`."""
+        return FunctionJob(self._app, self._function, self.registered, self._changed(changes))
+
+
+class AsyncFunctionJob(_FunctionJob[P, C, R]):
+    """A function job of an async client."""
+
+    def __init__(
+        self, app: AsyncApp, function: Callable[P, C], entry: Registered, changes: PutChanges
+    ) -> None:
+        super().__init__(function, entry, changes)
+        self._app = app
+
+    async def put(self, *args: P.args, **kwargs: P.kwargs) -> "AsyncHandle[R]":
+        """Put the function as a job. Raises UsageError naming an argument that does not fit."""
+        queue, name, data, options = self._put_words(args, kwargs)
+        return AsyncHandle(
+            self._app, await self._app.queues[queue].put(name, data, **options), self.registered
+        )
+
+    def options(self, **changes: Unpack[PutChanges]) -> "AsyncFunctionJob[P, C, R]":
+        """The same job with other options for its puts."""
+        return AsyncFunctionJob(self._app, self._function, self.registered, self._changed(changes))
+
+
+class Handle(Generic[R]):
+    """A job that was put."""
+
+    __slots__ = ("_app", "_entry", "jid")
+
+    def __init__(self, app: SyncApp, jid: str, entry: Registered) -> None:
+        self._app = app
+        self._entry = entry
+        self.jid = jid
+
+    def result(self, timeout: float | None = None) -> R:
+        """Wait for the return value, for at most `timeout` seconds.
+
+        It is pushed by the store, not polled. Raises JobFailed with the failure's group and message, JobNotFound when
+        the job or its result is not kept any more, TimeoutError.
+        """
+        value: R = _result(self._entry, self.jid, self._app.wait_for(self.jid, timeout))
+        return value
+
+    def __repr__(self) -> str:
+        return f"<Handle {self._entry.name} {self.jid}>"
+
+
+class AsyncHandle(Generic[R]):
+    """A job that was put; what waits is awaited."""
+
+    __slots__ = ("_app", "_entry", "jid")
+
+    def __init__(self, app: AsyncApp, jid: str, entry: Registered) -> None:
+        self._app = app
+        self._entry = entry
+        self.jid = jid
+
+    async def result(self, timeout: float | None = None) -> R:
+        """Wait for the return value, for at most `timeout` seconds. Raises as `Handle.result` does."""
+        value: R = _result(self._entry, self.jid, await self._app.wait_for(self.jid, timeout))
+        return value
+
+    def __repr__(self) -> str:
+        return f"<AsyncHandle {self._entry.name} {self.jid}>"
+
+
+class JobDecorator:
+    """`@client.job(…)` of a blocking client."""
+
+    def __init__(self, app: SyncApp, options: JobOptions) -> None:
+        self._app = app
+        self._options = options
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]]
+    ) -> FunctionJob[P, Coroutine[Any, Any, R], R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R]) -> FunctionJob[P, R, R]: ...
+    def __call__(self, function: Callable[P, Any]) -> FunctionJob[P, Any, Any]:
+        return FunctionJob(self._app, function, make_entry(function, self._options), {})
+
+
+class AsyncJobDecorator:
+    """`@client.job(…)` of an async client."""
+
+    def __init__(self, app: AsyncApp, options: JobOptions) -> None:
+        self._app = app
+        self._options = options
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]]
+    ) -> AsyncFunctionJob[P, Coroutine[Any, Any, R], R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R]) -> AsyncFunctionJob[P, R, R]: ...
+    def __call__(self, function: Callable[P, Any]) -> AsyncFunctionJob[P, Any, Any]:
+        return AsyncFunctionJob(self._app, function, make_entry(function, self._options), {})
+
+
+def make_entry(function: Callable[..., Any], options: JobOptions) -> Registered:
+    """Register `function` as a job. Raises UsageError for options that cannot be."""
+    for option in options:
+        if option not in JobOptions.__annotations__:
+            raise unknown_option("job", option, tuple(JobOptions.__annotations__))
+    if not callable(function):
+        raise UsageError(f"a function job is a function, not {function!r}")
+    retries = options.get("retries")
+    entry = Registered(
+        name=_checked_name(function, options.get("name")),
+        function=function,
+        queue=check_name("queue", options.get("queue", "default")),
+        retries=None if retries is None else check_whole("retries", retries, 0, MAX_RETRIES),
+        backoff=make_backoff(options.get("backoff")),
+        priority=check_whole("priority", options.get("priority", 0), -MAX_PRIORITY, MAX_PRIORITY),
+        delay=check_seconds("delay", options.get("delay", 0)),
+        keep_ms=check_milliseconds("result_keep", options.get("result_keep", RESULT_KEEP), 0, MAX_DELAY),
+    )
+    register(entry)
+    return entry
+
+
+def _checked_name(function: Callable[..., Any], wish: str | None) -> str:
+    if wish is not None:
+        return check_name("name", wish)
+    if function.__module__ == "__main__":
+        try:
+            return klass_name(function)
+        except UsageError:
+            # Defining a job at a prompt is harmless; putting it is what cannot work.
+            return f"__main__.{function.__qualname__}"
+    return check_name("name", f"{function.__module__}.{function.__qualname__}")
+
+
+def _stored_name(entry: Registered) -> str:
+    if entry.name.startswith("__main__."):
+        klass_name(entry.function)  # raises, with advice
+    return entry.name
+
+
+def _result(entry: Registered, jid: str, ended: Ended) -> Any:
+    if ended.error is not None:
+        raise ended.error
+    if ended.status == "open":
+        raise TimeoutError(f"{entry.name} {jid} has not ended yet")
+    if ended.status == "gone":
+        raise JobNotFound(
+            f"{jid} was cancelled, or neither job nor result are kept any more", "HF_JOB_NOT_FOUND"
+        )
+    if ended.result is None:
+        return None
+    try:
+        return _result_type(entry)(ended.result)
+    except msgspec.MsgspecError as error:
+        raise CodecError(f"the result of {entry.name} is not what it says it returns: {error}") from error
+
+
+@functools.lru_cache(maxsize=1024)
+def _result_type(entry: Registered) -> Callable[[bytes], Any]:
+    try:
+        wanted = typing.get_type_hints(entry.function).get("return", Any)
+        return msgspec.json.Decoder(Any if wanted is None else wanted).decode
+    except Exception:
+        # An annotation that cannot be looked up or decoded to: the plain JSON value.
+        return msgspec.json.Decoder().decode

@@ -1,0 +1,76 @@
+"""A forked child of the supervisor: where it starts, and how it ends without running anything of its parent's."""
+
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, NoReturn
+
+from holdfast.work import signals
+from holdfast.work.signals import Terminated
+from holdfast.work.slate import Slate
+from holdfast.work.worker import StoreChoice, WorkerSettings
+
+log = logging.getLogger("holdfast")
+
+
+class Place(NamedTuple):
+    """What a child is given: its name, its slate, its end of the pipe to the parent, and what to do."""
+
+    name: str
+    slate: Slate
+    pipe: socket.socket
+    parent: int
+    settings: WorkerSettings
+    store: StoreChoice
+
+    def is_orphan(self) -> bool:
+        """Whether the parent is dead."""
+        return os.getppid() != self.parent
+
+    def poke(self) -> None:
+        """Make the parent look at the slate."""
+        try:
+            self.pipe.send(b"\0")
+        except OSError:
+            pass  # a full pipe pokes too, and a dead parent cannot be poked
+
+    def hears_of_end(self) -> bool:
+        """Read the pipe. Answers whether the parent is gone."""
+        try:
+            return self.pipe.recv(4096) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+
+Body = Callable[[Place], None]
+
+
+def become(place: Place, body: Body, inherited: Iterable[int]) -> NoReturn:
+    """Be a child: forget the parent's handlers and descriptors, run `body`, and end."""
+    code = 1
+    try:
+        signals.reset()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
+        for descriptor in inherited:
+            os.close(descriptor)
+        place.pipe.setblocking(False)
+        body(place)
+        code = 0
+    except Terminated:
+        code = 0
+    except BaseException:
+        log.exception("worker %s ends", place.name)
+    finally:
+        # Nothing of the parent's may run here: no exit handlers, no buffers of its that are not flushed.
+        try:
+            logging.shutdown()
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)

@@ -1,0 +1,147 @@
+"""The parent's care for its children's leases: heartbeats, giving back, and whom to stop for what."""
+
+import logging
+import os
+import signal
+from collections.abc import Iterable
+from time import monotonic
+from typing import Final, Protocol
+
+from holdfast.client.sync import Client
+from holdfast.commands.admin import Sweep
+from holdfast.commands.leases import Lease
+from holdfast.commands.outcomes import Expire
+from holdfast.errors import HoldfastError
+from holdfast.settings import MAX_BATCH
+from holdfast.work.keeper import Held, Keeper
+from holdfast.work.outage import Outage
+from holdfast.work.slate import Slate
+
+log = logging.getLogger("holdfast")
+
+SWEEP: Final = 60.0
+_Key = tuple[int, int, str, int]
+
+
+class Charge(Protocol):
+    """A child process, as its guard sees it."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def slate(self) -> Slate: ...
+
+
+class Guard:
+    """Keeps the leases on the slates of children alive (`beats`), and gives back those of the dead."""
+
+    def __init__(self, client: Client, beats: bool) -> None:
+        self._client = client
+        self._beats = beats
+        self._keeper = Keeper()
+        self._known: dict[_Key, Held] = {}
+        self._owed: list[tuple[float, Lease]] = []
+        self._outage = Outage()
+        now = monotonic()
+        self._keeper.begin(now)
+        self._sweep_at = now + SWEEP
+        self._give_at = 0.0
+
+    def due(self) -> float:
+        """When to call `attend` next, on the monotonic clock."""
+        due = min(self._keeper.due(), self._sweep_at)
+        return min(due, self._give_at) if self._owed else due
+
+    def learn(self, child: Charge) -> None:
+        """A child said that it holds a shorter lease than before."""
+        self._keeper.learn(child.slate.shortest_lease())
+
+    def owe(self, child: Charge) -> None:
+        """A child died: what stands on its slate is to be given back."""
+        now = monotonic()
+        for holding in child.slate.read_all():
+            log.warning("job %s goes back: its process %d ended", holding.jid, child.pid)
+            self._owed.append((now + holding.lease, Lease(holding.jid, holding.token, child.name)))
+        child.slate.wipe()
+
+    def attend(self, children: Iterable[Charge]) -> None:
+        """Do what is due: give back, heartbeat, sweep."""
+        now = monotonic()
+        if self._owed and now >= self._give_at:
+            self.give_back()
+        if now >= self._keeper.due():
+            self._look(list(children), now)
+        if now >= self._sweep_at:
+            self._sweep_at = now + SWEEP
+            self._sweep()
+        # What a child would inherit by a fork should not be an open connection.
+        self._client.link.close()
+
+    def give_back(self) -> None:
+        """Give back the leases of the dead; those that ended anyway are forgotten."""
+        now = monotonic()
+        self._owed = [entry for entry in self._owed if entry[0] > now]
+        while self._owed:
+            batch, rest = self._owed[:MAX_BATCH], self._owed[MAX_BATCH:]
+            try:
+                self._client.run(Expire([lease for _, lease in batch]))
+            except HoldfastError as error:
+                self._give_at = now + self._outage.pause(error)
+                return
+            self._outage.over()
+            self._owed = rest
+
+    def _look(self, children: list[Charge], now: float) -> None:
+        held = self._held(children) if self._beats else {}
+        for command, batch in self._keeper.look(held, now):
+            try:
+                self._keeper.answer(batch, self._client.run(command), now)
+            except HoldfastError as error:
+                self._keeper.again(now, self._outage.pause(error))
+            else:
+                self._outage.over()
+        for lease, child in held.items():
+            if lease.lost:
+                _stop_if_still(child, lease)
+
+    def _held(self, children: list[Charge]) -> dict[Held, Charge]:
+        """All that stands on the slates; what stood there before keeps its last renewal."""
+        held: dict[Held, Charge] = {}
+        known, self._known = self._known, {}
+        for child in children:
+            for holding in child.slate.read_all():
+                key = (child.pid, holding.seat, holding.jid, holding.token)
+                lease = known.get(key) or Held(
+                    holding.jid, holding.token, child.name, holding.lease, holding.since, holding.seat
+                )
+                self._known[key] = lease
+                held[lease] = child
+        return held
+
+    def _sweep(self) -> None:
+        try:
+            self._client.run(Sweep())
+        except HoldfastError as error:
+            log.debug("sweeping failed: %s", error)
+
+
+def _stop_if_still(child: Charge, lease: Held) -> None:
+    """Kill a child for a job it must not work on any more, and for no other job."""
+    if not _holds(child, lease):
+        return
+    # It is halted first: it cannot go on to its next job between our look and the end.
+    os.kill(child.pid, signal.SIGSTOP)
+    if _holds(child, lease):
+        log.warning(
+            "job %s: %s; its process %d is stopped and its work dropped", lease.jid, lease.lost, child.pid
+        )
+        os.kill(child.pid, signal.SIGKILL)
+    else:
+        os.kill(child.pid, signal.SIGCONT)
+
+
+def _holds(child: Charge, lease: Held) -> bool:
+    holding = child.slate.read(lease.seat)
+    return holding is not None and (holding.jid, holding.token) == (lease.jid, lease.token)

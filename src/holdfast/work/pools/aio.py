@@ -1,0 +1,53 @@
+"""Children with many seats on an event loop each: the `asyncio` pool. A child keeps its leases by a task."""
+
+import asyncio
+import signal
+
+from holdfast.work.child import Place
+from holdfast.work.making import make_performer
+from holdfast.work.pools.beating import BeatingTask
+from holdfast.work.pools.loop import AsyncLoop
+from holdfast.work.signals import log_stack
+
+
+def body(place: Place) -> None:
+    """Work in a forked child until told to stop."""
+    asyncio.run(_work(place))
+
+
+async def _work(place: Place) -> None:
+    client = place.store.async_client(place.name)
+    beats = place.store.beating_async_client(place.name)
+    beating = BeatingTask(beats)
+    performer = make_performer(place.store, place.settings, place.name, async_client=client)
+    jobs = AsyncLoop(
+        client, place.settings, place.name, performer, place.slate, lambda: place.slate.paused, beating.learn
+    )
+    _listen_to_others(place, jobs)
+    keeping = asyncio.create_task(beating.run(jobs))
+    try:
+        await jobs.run()
+    finally:
+        keeping.cancel()
+        await asyncio.wait([keeping])
+        await beats.close()
+        await client.close()
+
+
+def _listen_to_others(place: Place, jobs: AsyncLoop) -> None:
+    """Stop when signalled, or when the parent is gone; look again when it says so."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, jobs.abort)
+    loop.add_signal_handler(signal.SIGINT, jobs.abort)
+    loop.add_signal_handler(signal.SIGQUIT, jobs.stop)
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, log_stack)
+
+    def hear() -> None:
+        if place.hears_of_end():
+            loop.remove_reader(place.pipe)
+            jobs.stop()
+        else:
+            jobs.wake()
+
+    loop.add_reader(place.pipe, hear)

@@ -1,0 +1,147 @@
+"""Heartbeats of processes that look after their own leases: by a thread (`serial`), by a task (`asyncio`)."""
+
+import asyncio
+import logging
+import threading
+from time import monotonic
+from typing import Final
+
+from holdfast.client.aio import AsyncClient
+from holdfast.client.sync import Client
+from holdfast.commands.admin import Sweep
+from holdfast.errors import HoldfastError
+from holdfast.models import JobFacts
+from holdfast.wire.exchange import exchange
+from holdfast.work.keeper import SHORT_LEASE, Held, Keeper
+from holdfast.work.outage import Outage
+from holdfast.work.pools.loop import AsyncLoop
+
+log = logging.getLogger("holdfast")
+
+SWEEP: Final = 60.0
+
+
+def warn_of_short_leases(lease: float) -> None:
+    """Say that a lease is short for a process in which a job can keep the heartbeat from being sent."""
+    if lease < SHORT_LEASE:
+        log.warning(
+            "leases last %g s here, less than %g: a job that hogs the interpreter may lose its lease; "
+            "raise the queue's heartbeat, or use --pool process",
+            lease,
+            SHORT_LEASE,
+        )
+
+
+class BeatingThread:
+    """Keeps the lease of the one job of a serial worker, from a thread with a client of its own."""
+
+    def __init__(self, client: Client, worker: str) -> None:
+        self._client = client
+        self._worker = worker
+        self._keeper = Keeper()
+        self._held: Held | None = None
+        self._changed = threading.Event()
+        self._closed = False
+        self._outage = Outage()
+        self._thread = threading.Thread(target=self._run, name="holdfast-keeper", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread and wait for it."""
+        self._closed = True
+        self._changed.set()
+        self._thread.join()
+
+    def hold(self, facts: JobFacts, since: float) -> None:
+        lease = facts.lease_ms / 1000
+        self._held = Held(facts.jid, facts.token, self._worker, lease, since)
+        if self._keeper.learn(lease):
+            warn_of_short_leases(lease)
+            self._changed.set()
+
+    def release(self) -> None:
+        self._held = None
+
+    def lost(self) -> str:
+        return self._held.lost if self._held is not None else ""
+
+    def may_take(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return -1
+
+    def heard(self) -> None:
+        pass
+
+    def _run(self) -> None:
+        swept = monotonic()
+        self._keeper.begin(swept)
+        while not self._closed:
+            self._changed.wait(max(0.0, min(self._keeper.due(), swept + SWEEP) - monotonic()))
+            self._changed.clear()
+            now = monotonic()
+            if now >= self._keeper.due():
+                self._beat(now)
+            if now >= swept + SWEEP:
+                swept = now
+                self._sweep()
+
+    def _beat(self, now: float) -> None:
+        held = self._held
+        for command, batch in self._keeper.look([held] if held is not None else [], now):
+            try:
+                self._keeper.answer(batch, self._client.run(command), now)
+                self._outage.over()
+            except HoldfastError as error:
+                self._keeper.again(now, self._outage.pause(error))
+
+    def _sweep(self) -> None:
+        try:
+            self._client.run(Sweep())
+        except HoldfastError as error:
+            log.debug("sweeping failed: %s", error)
+
+
+class BeatingTask:
+    """Keeps all leases of an event loop's worker, from a task with a client of its own."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self._keeper = Keeper()
+        self._changed = asyncio.Event()
+        self._outage = Outage()
+
+    def learn(self, lease: float) -> None:
+        """Take note of a lease of that many seconds."""
+        if self._keeper.learn(lease):
+            warn_of_short_leases(lease)
+            self._changed.set()
+
+    async def run(self, jobs: AsyncLoop) -> None:
+        """Heartbeat what `jobs` holds, and drop what was lost, until cancelled."""
+        self._keeper.begin(monotonic())
+        while True:
+            try:
+                async with asyncio.timeout(max(0.0, self._keeper.due() - monotonic())):
+                    await self._changed.wait()
+            except TimeoutError:
+                await self._beat(jobs)
+            self._changed.clear()
+
+    async def _beat(self, jobs: AsyncLoop) -> None:
+        now = monotonic()
+        held = list(jobs.running.values())
+        for command, batch in self._keeper.look(held, now):
+            try:
+                ends = await self._client.runner.run(exchange(self._client.shard, command))
+                self._keeper.answer(batch, ends, now)
+                self._outage.over()
+            except HoldfastError as error:
+                self._keeper.again(now, self._outage.pause(error))
+        for seat in held:
+            if seat.lost and not seat.task.done():
+                jobs.drop(seat)

@@ -1,0 +1,262 @@
+"""Many seats on one event loop. Each job is a task; seats that end together share a call."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from random import uniform
+from time import monotonic
+from typing import Final, Protocol
+
+from holdfast.client.aio import AsyncClient
+from holdfast.code.current import Running
+from holdfast.commands.leases import Popped
+from holdfast.errors import ConnectionLost, Refused, TransportError
+from holdfast.models import JobFacts
+from holdfast.work.keeper import Held
+from holdfast.work.outage import Outage
+from holdfast.work.outcome import Ending
+from holdfast.work.perform import Performer
+from holdfast.work.seat import ANY_QUEUE, Turns
+from holdfast.work.worker import WorkerSettings
+
+log = logging.getLogger("holdfast")
+
+LATEST: Final = 1.0
+FAREWELL: Final = 1.0  # seconds a process that must end now gives its jobs to unwind, and its last call
+
+
+class Book(Protocol):
+    """Where a process writes down what its seats hold."""
+
+    def hold(self, seat: int, jid: str, token: int, lease_ms: int, since: float) -> object: ...
+    def clear(self, seat: int) -> None: ...
+
+
+class Seat(Held):
+    """A lease and the task that works on it."""
+
+    __slots__ = ("current", "task")
+
+    current: Running | None
+    task: "asyncio.Task[None]"
+
+
+class AsyncLoop:
+    """Takes as many jobs as there are free seats, performs each in a task, settles what ended in one call."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        settings: WorkerSettings,
+        name: str,
+        performer: Performer,
+        book: Book,
+        is_paused: Callable[[], bool],
+        on_lease: Callable[[float], None],
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._name = name
+        self._performer = performer
+        self._book = book
+        self._is_paused = is_paused
+        self._on_lease = on_lease
+        self._turns = Turns(client.shard, name, settings.queues, will_wait=not settings.drain)
+        self._keys = {client.shard.bell_key(queue): queue for queue in settings.queues}
+        self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix="job")
+        self._free = list(range(settings.concurrency))
+        self._settling: list[int] = []
+        self.running: dict[int, Seat] = {}
+        self._loop = asyncio.get_running_loop()
+        self._news: asyncio.Future[None] = self._loop.create_future()
+        self._bell = client.link.bell()
+        self._ringing: asyncio.Task[None] | None = None
+        self._rung: str | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._look = True
+        self._early = 0.0
+        self._outage = Outage()
+        self._stopping = False
+        self._aborting = False
+        self._left = settings.max_jobs or 1 << 60
+
+    def stop(self) -> None:
+        """Take no more jobs, and end when those under way have ended."""
+        self._stopping = True
+        self._poke()
+
+    def abort(self) -> None:
+        """End now: what is under way is cancelled and not settled."""
+        self._aborting = True
+        self.stop()
+
+    def wake(self) -> None:
+        """Look again, for example after a pause."""
+        self._look = True
+        self._poke()
+
+    async def run(self) -> None:
+        """Work until asked to stop, until the queues are empty (`drain`), or for `max_jobs` jobs."""
+        try:
+            await self._work()
+            if self._aborting:
+                await self._leave()
+        finally:
+            await self._stop_ringing()
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _work(self) -> None:
+        while not self._aborting:
+            is_over = self._stopping or self._left <= 0
+            if is_over and not self.running and not self._turns.has_news:
+                return
+            limit = 0 if is_over or self._is_paused() else self._settings.concurrency - len(self.running)
+            limit = min(limit, self._left)
+            rung, self._rung = self._rung, None
+            if self._turns.has_news or rung is not None or (limit and self._look):
+                since = monotonic()
+                jobs = await self._ask(limit, rung)
+                if jobs is None:
+                    continue
+                self._start(jobs, since)
+                if self._is_drained(jobs):
+                    return
+                if len(jobs) < limit:
+                    self._wait_for_more(jobs.due)
+            if self._turns.has_news or self._rung is not None:
+                continue
+            await self._news
+            self._news = self._loop.create_future()
+
+    async def _ask(self, limit: int, rung: str | None) -> Popped | None:
+        """Have a turn; None, after a pause, when the store could not be reached."""
+        settling, self._settling = self._settling, []
+        self._look = False
+        try:
+            jobs = await self._client.runner.run(self._turns.turn(limit, rung))
+        except (TransportError, Refused) as error:
+            self._settling = settling + self._settling
+            self._look = True
+            await asyncio.sleep(self._outage.pause(error))
+            return None
+        self._outage.over()
+        clear = self._book.clear
+        for seat in settling:
+            clear(seat)
+        self._free += settling
+        return jobs
+
+    def _start(self, jobs: Popped, since: float) -> None:
+        if jobs:
+            self._early = 0.0
+        self._left -= len(jobs)
+        for facts in jobs:
+            number = self._free.pop()
+            seat = Seat(facts.jid, facts.token, self._name, facts.lease_ms / 1000, since, number)
+            seat.current = None
+            if self._book.hold(number, facts.jid, facts.token, facts.lease_ms, since):
+                self._on_lease(seat.lease)
+            self.running[number] = seat
+            seat.task = self._loop.create_task(self._sit(seat, facts))
+
+    async def _sit(self, seat: Seat, facts: JobFacts) -> None:
+        ending: Ending = None
+        try:
+            ending = await self._performer.perform_async(facts, self._threads, seat)
+        except asyncio.CancelledError as error:
+            if self._aborting:
+                return
+            if not seat.lost:
+                ending = self._performer.cancelled(facts, error)
+        self._end(seat, ending)
+
+    def _end(self, seat: Seat, ending: Ending) -> None:
+        number = seat.seat
+        del self.running[number]
+        if seat.lost:
+            log.warning("job %s: %s; what it did is dropped", seat.jid, seat.lost)
+            ending = None
+        if ending is None:
+            self._book.clear(number)
+            self._free.append(number)
+            self._look = True
+        else:
+            self._turns.end(ending)
+            self._settling.append(number)
+        if not self._news.done():
+            self._news.set_result(None)
+
+    def drop(self, seat: Seat) -> None:
+        """Stop the job of a seat whose lease was lost, unless the job has settled itself."""
+        made = seat.current.made if seat.current is not None else None
+        if made is not None and made.state_changed:
+            seat.lost = ""
+        else:
+            seat.task.cancel()
+
+    def _is_drained(self, jobs: Popped) -> bool:
+        return self._settings.drain and not jobs and not self.running and not self._turns.has_news
+
+    def _wait_for_more(self, due: float | None) -> None:
+        """There were fewer jobs than seats: wait for the bell, and for what is due next."""
+        if self._settings.drain:
+            return
+        if self._ringing is None:
+            self._ringing = self._loop.create_task(self._ring())
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if due is not None:
+            # Looks that find nothing make it patient, so that it never spins.
+            self._timer = self._loop.call_later(max(due, self._early), self.wake)
+            self._early = min(LATEST, self._early * 2 or 0.004)
+
+    async def _ring(self) -> None:
+        try:
+            key = await self._bell.wait(list(self._keys), self._settings.interval * uniform(0.9, 1.1))
+            self._early = 0.0
+            self._rung = ANY_QUEUE if key is None else self._keys[key]
+        except ConnectionLost as error:
+            await asyncio.sleep(self._outage.pause(error))
+            self._rung = ANY_QUEUE
+        finally:
+            self._ringing = None
+            self._poke()
+
+    async def _stop_ringing(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        ringing = self._ringing
+        if ringing is None:
+            await self._bell.close()
+            return
+        ringing.cancel()
+        await asyncio.wait([ringing])
+        await self._bell.close()
+        try:
+            # A token may have been on its way: pass it on.
+            async with asyncio.timeout(FAREWELL):
+                await self._client.runner.run(self._turns.turn(0, ANY_QUEUE))
+        except (TransportError, Refused, TimeoutError):
+            pass
+
+    async def _leave(self) -> None:
+        """Let the jobs unwind, and say what had ended before."""
+        tasks = [seat.task for seat in self.running.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=FAREWELL)
+        if self._turns.has_news:
+            try:
+                async with asyncio.timeout(FAREWELL):
+                    await self._client.runner.run(self._turns.turn(0))
+            except (TransportError, Refused, TimeoutError):
+                return
+            for number in self._settling:
+                self._book.clear(number)
+
+    def _poke(self) -> None:
+        if not self._news.done():
+            self._news.set_result(None)

@@ -1,0 +1,48 @@
+"""Children with one seat each, the `process` pool: the parent keeps the leases, the child only works."""
+
+from holdfast.models import JobFacts
+from holdfast.work.child import Place
+from holdfast.work.making import make_performer
+from holdfast.work.pools.serial import SerialLoop
+from holdfast.work.signals import Handlers, Stop, worker_handlers
+
+
+class SlateHolder:
+    """Writes what the child holds where its parent reads it."""
+
+    def __init__(self, place: Place, stop: Stop) -> None:
+        self._place = place
+        self._slate = place.slate
+        self._stop = stop
+
+    def hold(self, facts: JobFacts, since: float) -> None:
+        if self._slate.hold(0, facts.jid, facts.token, facts.lease_ms, since):
+            self._place.poke()
+
+    def release(self) -> None:
+        self._slate.clear(0)
+
+    def lost(self) -> str:
+        return ""
+
+    def may_take(self) -> bool:
+        if self._place.is_orphan():
+            self._stop.request()
+        return not self._slate.paused
+
+    def fileno(self) -> int:
+        return self._place.pipe.fileno()
+
+    def heard(self) -> None:
+        if self._place.hears_of_end():
+            self._stop.request()
+
+
+def body(place: Place) -> None:
+    """Work in a forked child until told to stop."""
+    stop = Stop()
+    holder = SlateHolder(place, stop)
+    client = place.store.client(place.name)
+    performer = make_performer(place.store, place.settings, place.name, client, on_settled=holder.release)
+    with Handlers(worker_handlers(stop), stop.wake_fd):
+        SerialLoop(client, place.settings, place.name, performer, stop, holder).run()

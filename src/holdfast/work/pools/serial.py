@@ -1,0 +1,202 @@
+"""One seat in the calling thread: the `serial` pool, and what each child of the `process` pool does."""
+
+import asyncio
+import logging
+import select
+from collections.abc import Coroutine
+from contextvars import copy_context
+from random import uniform
+from time import monotonic
+from typing import Any, Final, Protocol
+
+from holdfast.client.sync import Client
+from holdfast.commands.leases import Popped
+from holdfast.errors import ConnectionLost, Refused, TransportError
+from holdfast.models import JobFacts
+from holdfast.work.outage import Outage
+from holdfast.work.perform import Performer
+from holdfast.work.seat import ANY_QUEUE, Turns
+from holdfast.work.signals import Stop
+from holdfast.work.worker import WorkerSettings
+
+log = logging.getLogger("holdfast")
+
+LATEST: Final = 1.0
+
+
+class Holder(Protocol):
+    """Whoever keeps the lease of the one job alive."""
+
+    def hold(self, facts: JobFacts, since: float) -> None:
+        """This job is held, on a lease asked for at `since`."""
+        ...
+
+    def release(self) -> None:
+        """Nothing is held any more, or nothing that should be kept alive."""
+        ...
+
+    def lost(self) -> str:
+        """Why the lease of the held job is known to be lost; '' if it is not."""
+        ...
+
+    def may_take(self) -> bool:
+        """Whether jobs may be taken just now; asked before each."""
+        ...
+
+    def fileno(self) -> int:
+        """A descriptor to wait on beside the bell, -1 for none."""
+        ...
+
+    def heard(self) -> None:
+        """That descriptor became readable."""
+        ...
+
+
+class SerialLoop:
+    """Takes one job, performs it here, settles it and takes the next in the same call."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: WorkerSettings,
+        name: str,
+        performer: Performer,
+        stop: Stop,
+        holder: Holder,
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._performer = performer
+        self._stop = stop
+        self._holder = holder
+        self._turns = Turns(client.shard, name, settings.queues, will_wait=not settings.drain)
+        self._keys = {client.shard.bell_key(queue): queue for queue in settings.queues}
+        self._bell = client.link.bell()
+        self._listening = False
+        self._early = 0.0
+        self._outage = Outage()
+        self._coroutines: asyncio.Runner | None = None
+        self.performed = 0
+
+    def run(self) -> None:
+        """Work until asked to stop, until the queues are empty (`drain`), or for `max_jobs` jobs."""
+        try:
+            self._work()
+        finally:
+            self._bell.close()
+            if self._coroutines is not None:
+                self._coroutines.close()
+
+    def _work(self) -> None:
+        rung: str | None = None
+        while True:
+            paused = not self._holder.may_take()
+            stopping = self._is_over()
+            if stopping and not self._turns.has_news:
+                break
+            since = monotonic()
+            jobs = self._ask(0 if stopping or paused else 1, rung)
+            rung = None
+            if jobs is None:
+                if stopping:
+                    break
+            elif jobs:
+                self._stop_listening()
+                self._early = 0.0
+                for facts in jobs:
+                    self._perform(facts, since)
+            elif not stopping:
+                if self._settings.drain:
+                    break
+                rung = self._pause() if paused else self._wait(jobs.due)
+        self._stop_listening()
+
+    def _is_over(self) -> bool:
+        most = self._settings.max_jobs
+        return self._stop.requested or (most > 0 and self.performed >= most)
+
+    def _ask(self, limit: int, rung: str | None) -> Popped | None:
+        """Have a turn; None, after a pause, when the store could not be reached."""
+        if not limit and rung is None and not self._turns.has_news:
+            return Popped()
+        try:
+            jobs = self._client.runner.run(self._turns.turn(limit, rung))
+        except (TransportError, Refused) as error:
+            self._hold_on(self._outage.pause(error))
+            return None
+        self._outage.over()
+        if not jobs:
+            self._holder.release()
+        return jobs
+
+    def _perform(self, facts: JobFacts, since: float) -> None:
+        self._holder.hold(facts, since)
+        ending = self._performer.perform(facts, self._run_coroutine)
+        self.performed += 1
+        lost = self._holder.lost()
+        if lost:
+            log.warning("job %s: %s; what it did is dropped", facts.jid, lost)
+        else:
+            self._turns.end(ending)
+        if ending is None or lost:
+            self._holder.release()
+
+    def _run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        if self._coroutines is None:
+            self._coroutines = asyncio.Runner()
+        # The copy carries the current job into the coroutine.
+        return self._coroutines.run(coroutine, context=copy_context())
+
+    def _wait(self, due: float | None) -> str | None:
+        """Wait for the bell, for what is due next, or for being stopped. Answers what rang."""
+        try:
+            if not self._listening:
+                self._bell.send(list(self._keys), self._settings.interval * uniform(0.9, 1.1))
+                self._listening = True
+            rang = self._bell.fileno() in self._readable(self._bell.fileno(), timeout=self._soon(due))
+            if not rang:
+                return None
+            self._listening = False
+            key = self._bell.receive()
+        except ConnectionLost as error:
+            self._listening = False
+            self._hold_on(self._outage.pause(error))
+            return ANY_QUEUE
+        self._early = 0.0
+        return ANY_QUEUE if key is None else self._keys[key]
+
+    def _soon(self, due: float | None) -> float | None:
+        """How long to wait for what is due; looks that find nothing make it patient, so that it never spins."""
+        if due is None:
+            return None
+        wait = max(due, self._early)
+        self._early = min(LATEST, self._early * 2 or 0.004)
+        return wait
+
+    def _stop_listening(self) -> None:
+        """Leave the bell before working; a token that was on its way is passed on."""
+        if self._listening:
+            self._listening = False
+            self._bell.close()
+            self._ask(0, ANY_QUEUE)
+
+    def _pause(self) -> str:
+        self._stop_listening()
+        self._hold_on(self._settings.interval)
+        return ANY_QUEUE
+
+    def _hold_on(self, seconds: float) -> None:
+        self._readable(timeout=seconds)
+
+    def _readable(self, *descriptors: int, timeout: float | None) -> list[int]:
+        poll = select.poll()
+        beside = self._holder.fileno()
+        for descriptor in (self._stop.fileno(), beside, *descriptors):
+            if descriptor >= 0:
+                poll.register(descriptor, select.POLLIN)
+        ready = [descriptor for descriptor, _ in poll.poll(None if timeout is None else timeout * 1000)]
+        if self._stop.fileno() in ready:
+            self._stop.heard()
+        if beside in ready:
+            self._holder.heard()
+        return ready

@@ -1,0 +1,60 @@
+"""Running a worker of any pool, from settings to its end."""
+
+import logging
+
+from holdfast.commands.admin import Info
+from holdfast.errors import TransportError
+from holdfast.work.making import make_performer
+from holdfast.work.pools import aio, process
+from holdfast.work.pools.beating import BeatingThread
+from holdfast.work.pools.serial import SerialLoop
+from holdfast.work.signals import Handlers, Stop, worker_handlers
+from holdfast.work.supervisor import Supervisor
+from holdfast.work.worker import StoreChoice, WorkerSettings
+
+log = logging.getLogger("holdfast")
+
+
+def run_worker(settings: WorkerSettings, store: StoreChoice) -> None:
+    """Run a worker until it is told to stop. Call it from the main thread of a process without other threads.
+
+    A store that is away is waited for. Raises UsageError, StoreUnsupported, CoreMismatch.
+    """
+    settings = settings.checked()
+    _meet(store, settings.worker_name(0))
+    if settings.pool == "serial":
+        run_serial(settings, store)
+    elif settings.pool == "asyncio":
+        Supervisor(settings, store, aio.body, beats=False).run()
+    else:
+        Supervisor(settings, store, process.body, beats=True).run()
+
+
+def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None = None) -> None:
+    """Perform jobs one by one in this thread; a second one keeps the leases.
+
+    Signals are handled in the main thread only; anywhere else, `stop.request()` ends it.
+    """
+    stop = stop or Stop()
+    name = settings.worker_name(0)
+    client = store.client(name)
+    holder = BeatingThread(store.beating_client(name), name)
+    performer = make_performer(store, settings, name, client, on_settled=holder.release)
+    with Handlers(worker_handlers(stop), stop.wake_fd):
+        holder.start()
+        try:
+            SerialLoop(client, settings, name, performer, stop, holder).run()
+        finally:
+            holder.close()
+            client.close()
+
+
+def _meet(store: StoreChoice, name: str) -> None:
+    """Find out now what can never work; a store that is merely away is another matter."""
+    client = store.beating_client(name)
+    try:
+        client.run(Info("make"))
+    except TransportError as error:
+        log.error("the store cannot be reached yet: %s", error)
+    finally:
+        client.close()

@@ -1,0 +1,110 @@
+"""One turn of a worker: say what ended, take what can be started, in one call.
+
+Every pool works by these turns and differs only in how it performs and waits. Nothing is taken that no free
+seat can start, and a stopping worker takes nothing: a job never granted needs no one to give it back.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.commands.base import Command
+from holdfast.commands.leases import (
+    WILL_NOT_WAIT,
+    WILL_WAIT,
+    WOKEN,
+    CompletePop,
+    Done,
+    Pop,
+    Popped,
+    Settlement,
+)
+from holdfast.errors import HoldfastError, TransportError
+from holdfast.wire.exchange import exchange, exchange_all
+from holdfast.wire.plans import Plan
+from holdfast.wire.shards import Shard
+from holdfast.work.outcome import Ending
+
+log = logging.getLogger("holdfast")
+
+ANY_QUEUE = ""
+"""What rang when a wait ended by itself: a wake lost with a dead worker is healed by looking everywhere."""
+
+
+class Turns:
+    """What one worker says to the store. `worker` is its name, `queues` are tried in order.
+
+    What ended is kept until the store has answered for it; all of it may be said twice.
+    """
+
+    def __init__(self, shard: Shard, worker: str, queues: Sequence[str], will_wait: bool = True) -> None:
+        self._shard = shard
+        self._worker = worker
+        self._queues = tuple(queues)
+        self._patient = WILL_WAIT if will_wait else WILL_NOT_WAIT
+        self._done: list[Done] = []
+        self._others: list[Command[Any]] = []
+
+    def end(self, ending: Ending) -> None:
+        """Note how a job ended; the next turn says it."""
+        if isinstance(ending, Done):
+            self._done.append(ending)
+        elif ending is not None:
+            self._others.append(ending)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something ended that the store does not know yet."""
+        return bool(self._done or self._others)
+
+    def turn(self, limit: int, rung: str | None = None) -> Plan[Popped]:
+        """Say what ended and take up to `limit` jobs.
+
+        `rung` is the queue whose bell rang, ANY_QUEUE when a wait ended by itself, None when nobody waited.
+        Raises TransportError, and then keeps what it had to say.
+        """
+        done, others = self._done, self._others
+        mode = self._mode(limit, rung)
+        take: Command[Any]
+        if done:
+            take = CompletePop(self._worker, self._queues, done, limit, None, mode)
+        else:
+            take = Pop(self._worker, self._queues, limit, None, mode)
+        # What ends meanwhile belongs to the next turn.
+        self._done, self._others = [], []
+        try:
+            answer = yield from self._say(others, take)
+        except TransportError:
+            self._done, self._others = done + self._done, others + self._others
+            raise
+        if type(answer) is Settlement:
+            for jid, refused in answer.lost.items():
+                log.warning("the result of job %s is dropped: %s", jid, refused)
+            return answer.jobs
+        return answer  # type: ignore[no-any-return]
+
+    def _say(self, others: list[Command[Any]], take: Command[Any]) -> Plan[Any]:
+        if not others:
+            return (yield from exchange(self._shard, take))
+        answers = yield from exchange_all(self._shard, [*others, take])
+        for answer in answers:
+            if isinstance(answer, TransportError):
+                raise answer
+        for command, answer in zip(others, answers, strict=False):
+            if isinstance(answer, HoldfastError):
+                log.warning("%s of job %s was refused: %s", command.verb, _jid(command), answer)
+        if isinstance(answers[-1], HoldfastError):
+            raise answers[-1]
+        return answers[-1]
+
+    def _mode(self, limit: int, rung: str | None) -> int | list[int]:
+        waiting = self._patient if limit else WILL_NOT_WAIT
+        if rung is None:
+            return waiting
+        if rung == ANY_QUEUE:
+            return WOKEN
+        return [WOKEN if queue == rung else waiting for queue in self._queues]
+
+
+def _jid(command: Command[Any]) -> str:
+    return str(getattr(getattr(command, "job", None), "jid", "?"))
