@@ -3,6 +3,7 @@ beside the floor (the same writes as bare commands, no logic) and a no-op functi
 """
 
 import statistics
+import struct
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from holdfast.core.library import library
 from holdfast.testing.store import Engine, ScratchStore
 
 BODY = b'{"user":7,"lang":"de","n":"x"}'
+TOKEN = struct.Struct("<d")
 JOBS, WAVE = 2000, 200
 NOOP = "#!lua name=noop\nredis.register_function('noop', function() return 1 end)\n"
 Round = Callable[[Wire, int], dict[str, float]]
@@ -56,8 +58,8 @@ class Native:
             ends = []
             for reply in replies:
                 words = []
-                for at in range(1, len(reply), 7):
-                    words += [reply[at], reply[at + 1], "", 0, ""]
+                for at in range(1, len(reply), 4):
+                    words += [reply[at], int(TOKEN.unpack_from(reply[at + 1], 16)[0]), "", 0, ""]
                 assert len(words) == 5 * batch
                 ends.append(fcall("complete", self.root, "host-1-0", *words))
             spent["complete"] += timed(wire, ends, batch)[0]

@@ -7,8 +7,10 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-# Lease end, lease length, priority, attempts, retries, remaining, losses, created, queued, flags.
-_FACTS = struct.Struct("<ddhHhHBddH")
+# Lease end, lease length, token, priority, attempts, retries, remaining, losses, created, queued, flags; behind
+# them the queue and the klass, each with its length in a byte before it.
+_FACTS = struct.Struct("<dddhHhhBddH")
+_QUEUE_AT = _FACTS.size
 
 
 def text(value: Any) -> str:
@@ -78,7 +80,7 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
     needs (and `lease_ms`); a row of `job_get` or `peek` fills the rest.
     """
 
-    width: ClassVar[int] = 7
+    width: ClassVar[int] = 4
 
     jid: str
     klass: str
@@ -111,16 +113,17 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def from_row(cls, row: Sequence[Any], worker: str) -> "JobFacts":
-        """Read a row of `pop`: jid, token, klass, queue, facts, data, extras."""
-        jid, token, klass, queue, facts, data, extras = row
-        end, lease, priority, attempts, retries, remaining, losses, created, queued, flags = _FACTS.unpack(
-            facts
+        """Read a row of `pop`: jid, facts, data, extras."""
+        jid, facts, data, extras = row
+        end, lease, token, priority, attempts, retries, remaining, losses, created, queued, flags = (
+            _FACTS.unpack_from(facts)
         )
+        klass_at = _QUEUE_AT + 1 + facts[_QUEUE_AT]
         known: Mapping[str, Any] = msgspec.msgpack.decode(extras) if extras else _NO_EXTRAS
         return cls(
             jid.decode(),
-            klass.decode(),
-            queue.decode(),
+            facts[klass_at + 1 :].decode(),
+            facts[_QUEUE_AT + 1 : klass_at].decode(),
             data,
             int(token),
             worker,

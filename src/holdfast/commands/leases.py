@@ -66,8 +66,8 @@ def _queue_words(queues: Sequence[str], mode: int | Sequence[int]) -> list[Word]
 
 
 def _popped(reply: Sequence[Any], at: int, worker: str) -> Popped:
-    from_row = JobFacts.from_row
-    jobs = Popped([from_row(reply[i : i + 7], worker) for i in range(at + 1, len(reply), 7)])
+    from_row, width = JobFacts.from_row, JobFacts.width
+    jobs = Popped([from_row(reply[i : i + width], worker) for i in range(at + 1, len(reply), width)])
     due = int(reply[at])
     if due >= 0:
         jobs.due = due / 1000

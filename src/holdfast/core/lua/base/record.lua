@@ -66,12 +66,12 @@ function M.native.write(r)
     #queue, queue, #klass, klass, r.token, r.popped, r.ended, #worker, worker) .. r.body
 end
 
--- The head that a batch of fresh jobs shares; klass and body follow for each.
+-- The head that a batch of fresh jobs shares; the klass follows, then the body.
 function M.native.fresh(state, flags, priority, retries, now, queue)
   return pack("<BHhHhhBI6I6Bc0", state, flags, priority, 0, retries, retries, 0, now, now, #queue, queue)
 end
 
-function M.native.finish(head, klass, body) return head .. pack("<Bc0", #klass, klass) .. body end
+function M.native.with_klass(head, klass) return head .. pack("Bc0", #klass, klass) end
 
 -- The time a wait is counted from: the put, or the last pop if that was later.
 function M.native.since(r)
@@ -79,33 +79,34 @@ function M.native.since(r)
   return r.queued
 end
 
--- What the holder of a lease is told beside jid, token, klass, queue and data.
+-- What the holder of a lease is told beside jid and data, in a layout of the
+-- protocol: lease end and length, token, priority, attempts, retries, remaining,
+-- losses, created, queued, flags, queue, klass.
 function M.native.facts(r, ends, length)
-  return pack(FACTS, ends, length, r.priority, r.attempts, r.retries, r.remaining, 0, r.losses, r.created, r.queued,
-    r.flags)
+  return pack(FACTS, ends, length, r.token, r.priority, r.attempts, r.retries, r.remaining, r.losses, r.created,
+    r.queued, r.flags, #r.queue, r.queue, #r.klass, r.klass)
 end
 
 -- The usual grant without a table of fields: a waiting job that uses no feature
--- becomes a running one. Returns the new record, token, klass, facts, body and
--- the time its wait is counted from; nil for any other job.
+-- becomes a running one. Returns the new record, facts, body, the time its wait
+-- is counted from, and the token; nil for any other job.
 function M.native.grant(bytes, score, now, worker, ends, length)
   local state, flags, priority, attempts, retries, remaining, losses, created, queued, queue, klass, start =
     unpack_(HEAD, bytes)
   if flags ~= 0 or state ~= WAITING then return nil end
-  local token, since = 0, queued
+  local token, since = now, queued
   if attempts > 0 then
-    local popped, _
-    token, popped, _, _, start = unpack_(TAIL, bytes, start)
+    local last, popped, _
+    last, popped, _, _, start = unpack_(TAIL, bytes, start)
+    if last >= now then token = last + 1 end
     if popped > since then since = popped end
   end
-  token = token + 1
-  if token < now then token = now end
-  local body = sub(bytes, start)
+  local body, m, n = sub(bytes, start), #queue, #klass
   attempts = attempts + 1
-  return pack(WHOLE, RUNNING, 0, priority, attempts, retries, remaining, losses, created, queued, #queue, queue, #klass,
-    klass, token, now, order.native.sequence(score, priority), #worker, worker, body),
-    token, klass, pack(FACTS, ends, length, priority, attempts, retries, remaining, 0, losses, created, queued, 0), body,
-    since
+  return pack(WHOLE, RUNNING, 0, priority, attempts, retries, remaining, losses, created, queued, m, queue, n, klass,
+    token, now, order.native.sequence(score, priority), #worker, worker, body),
+    pack(FACTS, ends, length, token, priority, attempts, retries, remaining, losses, created, queued, 0, m, queue, n,
+      klass), body, since, token
 end
 
 -- The usual completion, likewise: returns the new record, the queue's name and

@@ -11,27 +11,27 @@ local complete = require("verbs.complete")
 local pop = require("verbs.pop")
 local M = {}
 
-local ROW = 7 -- values of a row
+local ROW = 4 -- values of a row: jid, facts, data, extras
+local BETWEEN = "\n" -- no name holds a control character
 
-local call
-late.bind(function() call = redis.call end)
+local call, concat
+late.bind(function() call, concat = redis.call, table.concat end)
 
 -- Runs `verb` unless this number was answered before.
 function M.once(at, line, number, verb)
-  if line == "" then return verb() end
   local kept = replay.find(at, line, number)
-  if kept then return kept end
+  if kept then return replay.reply(kept) end
   local reply = verb()
-  replay.keep(at, line, number, reply)
+  replay.keep_reply(at, line, number, reply)
   return reply
 end
 
--- Appends the rows of grants (jid, token …) that are still held.
-local function rows_again(at, give, grants)
-  for i = 1, #grants, 2 do
-    local jid = grants[i]
+-- Appends the rows of grants that are still held.
+local function rows_again(at, give, kept)
+  local popped, jids = replay.grants(kept)
+  for jid in jids:gmatch("[^" .. BETWEEN .. "]+") do
     local r = job.read(at, jid)
-    if r and lease.is_held(r, give.worker, grants[i + 1]) then
+    if r and r.popped == popped and lease.is_held(r, give.worker, r.token) then
       local ends = tonumber(call("ZSCORE", keys.of_queue(at, r.queue).leases, jid) or at.now)
       pop.row(at, give.out, jid, r, ends, ends - r.popped)
     end
@@ -46,11 +46,13 @@ local function grant(at, give, line, number, want, args, first, last, kept)
   local got, due = pop.run(at, give, want, args, first, last)
   out[start] = due
   if got == 0 or line == "" then return end
-  local grants = {}
-  for i = start + 1, #out, ROW do
-    grants[#grants + 1], grants[#grants + 2] = out[i], out[i + 1]
+  local jids = out[start + 1]
+  if got > 1 then
+    local granted = {}
+    for i = 1, got do granted[i] = out[start + 1 + (i - 1) * ROW] end
+    jids = concat(granted, BETWEEN)
   end
-  replay.keep_grants(at, line, number, grants)
+  replay.keep_grants(at, line, number, jids)
 end
 
 function M.pop(at, give, line, number, want, args, first, last)

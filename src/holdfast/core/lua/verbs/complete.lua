@@ -15,8 +15,8 @@ local M = {}
 
 local WIDTH = 5 -- (jid, token, data, keep, result)
 
-local call, pack, unpack_, concat
-late.bind(function() call, pack, unpack_, concat = redis.call, struct.pack, unpack, table.concat end)
+local call, pack, unpack_, rep
+late.bind(function() call, pack, unpack_, rep = redis.call, struct.pack, unpack, string.rep end)
 
 -- Why a lease cannot be settled: the same end was recorded before, or it is lost.
 local function refusal(jid, r, worker, token)
@@ -68,6 +68,9 @@ local function complete_one(at, worker, args, i, lost)
   retention.trim(at, call("RPUSH", at.keys.completed, retention.entry(jid, extra)))
 end
 
+-- Argument lists that every call fills anew from the front.
+local names, sets, done = {}, {}, {}
+
 local function group_of(at, groups, name)
   local group = groups[name]
   if not group then
@@ -78,38 +81,47 @@ local function group_of(at, groups, name)
   return group
 end
 
+-- The first `n` completions: leases end, samples are booked, records written.
+local function flush(at, groups, n)
+  for i = 1, #groups do
+    local jids, ran = groups[i].jids, groups[i].ran
+    call("ZREM", groups[i].queue.leases, unpack_(jids))
+    stats.ran(at, groups[i].queue, pack(rep("d", #ran), unpack_(ran)))
+  end
+  call("MSET", unpack_(sets, 1, 2 * n))
+  retention.trim(at, call("RPUSH", at.keys.completed, unpack_(done, 1, n)))
+end
+
+-- Whether a jid is named twice: the second one finds its job complete.
+local function named_twice(args, base, seen)
+  local jid = args[base]
+  if seen[jid] then return true end
+  seen[jid] = true
+end
+
 local function complete_many(at, worker, args, first, last, lost)
-  local names, prefix, now = {}, at.keys.job, at.now
-  for i = first, last, WIDTH do names[(i - first) / WIDTH + 1] = prefix .. args[i] end
-  local found = call("MGET", unpack_(names))
-  local groups, sets, done, seen, n = {}, {}, {}, {}, 0
-  for i = 1, #found do
+  local prefix, now, groups, seen, n = at.keys.job, at.now, {}, {}, 0
+  local count, group = (last - first + 1) / WIDTH, nil
+  for i = 1, count do names[i] = prefix .. args[first + (i - 1) * WIDTH] end
+  local found = call("MGET", unpack_(names, 1, count))
+  for i = 1, count do
     local base = first + (i - 1) * WIDTH
-    local jid = args[base]
-    local new, name, popped, extra
-    if seen[jid] then
-      name = "again"
-    else
+    local jid, new, name, popped, extra = args[base], nil, "again", nil, nil
+    if not named_twice(args, base, seen) then
       new, name, popped, extra = settle(at, worker, jid, tonumber(args[base + 1]), args[base + 2], found[i])
     end
     if new then
-      local group = group_of(at, groups, name)
-      n, seen[jid] = n + 1, true
+      n = n + 1
+      if not group or group.name ~= name then group = group_of(at, groups, name) end
       local k = #group.jids + 1
-      group.jids[k], group.ran[k] = jid, pack("<d", now - popped)
-      sets[2 * n - 1], sets[2 * n], done[n] = names[i], new, retention.entry(jid, extra)
+      group.jids[k], group.ran[k] = jid, now - popped
+      sets[2 * n - 1], sets[2 * n], done[n] = names[i], new, extra and retention.entry(jid, true) or jid
       if args[base + 3] ~= "0" then result.keep(at, jid, args[base + 4], args[base + 3]) end
     else
       lost[#lost + 1], lost[#lost + 2] = jid, name
     end
   end
-  if n == 0 then return end
-  for i = 1, #groups do
-    call("ZREM", groups[i].queue.leases, unpack_(groups[i].jids))
-    stats.ran(at, groups[i].queue, concat(groups[i].ran))
-  end
-  call("MSET", unpack_(sets))
-  retention.trim(at, call("RPUSH", at.keys.completed, unpack_(done)))
+  if n > 0 then flush(at, groups, n) end
 end
 
 -- `args[first … last]` are (jid, token, data or "", keep in ms, result). Appends

@@ -21,14 +21,19 @@ M.WILL_WAIT, M.WOKEN = 1, 2
 local FLAG = record.FLAG
 local has = record.has
 
-local call, pack, unpack_, concat
-late.bind(function() call, pack, unpack_, concat = redis.call, struct.pack, unpack, table.concat end)
+local call, pack, unpack_, rep, format
+late.bind(function()
+  call, pack, unpack_, rep, format = redis.call, struct.pack, unpack, string.rep, string.format
+end)
+
+-- Argument lists that every call fills anew from the front: no call reads beyond
+-- what it wrote itself.
+local names, sets, leases, waits = {}, {}, {}, {}
 
 -- Appends the row of a job that is leased until `ends`.
 function M.row(at, out, jid, r, ends, length)
   local n = #out
-  out[n + 1], out[n + 2], out[n + 3], out[n + 4] = jid, r.token, r.klass, r.queue
-  out[n + 5], out[n + 6], out[n + 7] = at.record.facts(r, ends, length), job.body(at, jid, r), ""
+  out[n + 1], out[n + 2], out[n + 3], out[n + 4] = jid, at.record.facts(r, ends, length), job.body(at, jid, r), ""
 end
 
 -- Turns a ready or lost job that is off the usual path into a running one.
@@ -48,16 +53,14 @@ end
 
 -- Makes one ready job a running one and appends its row. Returns the new record
 -- and the time its wait is counted from; nil if there is no such job.
-local function grant(at, queue, give, jid, score, bytes)
+local function grant(at, give, jid, score, bytes)
   if not bytes then return nil end
   if not give.limited then
-    local new, token, klass, facts, body, since =
-      at.record.grant(bytes, score, at.now, give.worker, give.ends, give.length)
+    local new, facts, body, since = at.record.grant(bytes, score, at.now, give.worker, give.ends, give.length)
     if new then
       local out = give.out
       local n = #out
-      out[n + 1], out[n + 2], out[n + 3], out[n + 4] = jid, token, klass, queue.name
-      out[n + 5], out[n + 6], out[n + 7] = facts, body, ""
+      out[n + 1], out[n + 2], out[n + 3], out[n + 4] = jid, facts, body, ""
       return new, since
     end
   end
@@ -68,7 +71,7 @@ end
 
 local function grant_one(at, queue, give, jid, score)
   local key = at.keys.job .. jid
-  local new, since = grant(at, queue, give, jid, score, call("GET", key))
+  local new, since = grant(at, give, jid, score, call("GET", key))
   if not new then return 0 end
   call("SET", key, new)
   call("ZADD", queue.leases, give.ends, jid)
@@ -76,51 +79,50 @@ local function grant_one(at, queue, give, jid, score)
   return 1
 end
 
--- Writes grants: `sets` and `leases` are argument lists.
-local function flush(at, queue, sets, leases, waits)
-  if #waits == 0 then return end
-  call("MSET", unpack_(sets))
-  call("ZADD", queue.leases, unpack_(leases))
-  stats.waited(at, queue, concat(waits))
+-- Writes the first `n` grants of the argument lists.
+local function flush(at, queue, n)
+  if n == 0 then return end
+  call("MSET", unpack_(sets, 1, 2 * n))
+  call("ZADD", queue.leases, unpack_(leases, 1, 2 * n))
+  stats.waited(at, queue, pack(rep("d", n), unpack_(waits, 1, n)))
 end
 
 -- The ready jobs among `ready` (member, score ...). What would make the reply too
 -- long goes back to its old place.
 local function grant_many(at, queue, give, ready)
-  local prefix, jid_of, out, ends, now = at.keys.job, at.order.jid, give.out, give.ends, at.now
-  local names, sets, leases, waits = {}, {}, {}, {}
-  for i = 1, #ready, 2 do names[(i + 1) / 2] = prefix .. jid_of(ready[i]) end
-  local found, n, size, most = call("MGET", unpack_(names)), 0, 0, at.bounds.reply
-  for i = 1, #found do
+  local prefix, jid_of, out, now = at.keys.job, at.order.jid, give.out, at.now
+  local count, ends = #ready / 2, format("%.0f", give.ends)
+  for i = 1, count do names[i] = prefix .. jid_of(ready[2 * i - 1]) end
+  local found, n, size, most = call("MGET", unpack_(names, 1, count)), 0, 0, at.bounds.reply
+  for i = 1, count do
     if size > most then
       call("ZADD", queue.waiting, ready[2 * i], ready[2 * i - 1])
     else
       local jid = jid_of(ready[2 * i - 1])
-      local new, since = grant(at, queue, give, jid, ready[2 * i], found[i])
+      local new, since = grant(at, give, jid, ready[2 * i], found[i])
       if new then
         n = n + 1
         sets[2 * n - 1], sets[2 * n] = names[i], new
         leases[2 * n - 1], leases[2 * n] = ends, jid
-        waits[n] = pack("<d", now - since)
+        waits[n] = now - since
         size = size + #out[#out - 1]
       end
     end
   end
-  flush(at, queue, sets, leases, waits)
+  flush(at, queue, n)
   return n
 end
 
 -- Jobs whose lease was lost go first, whatever their priority.
 local function grant_lost(at, queue, give, want)
   local jids, records = lease.collect_lost(at, queue, at.bounds.lost, want)
-  local sets, leases, waits = {}, {}, {}
   for i = 1, #jids do
     local new, since = take(at, give, jids[i], records[i], records[i].ended)
     sets[2 * i - 1], sets[2 * i] = at.keys.job .. jids[i], new
     leases[2 * i - 1], leases[2 * i] = give.ends, jids[i]
-    waits[i] = pack("<d", at.now - since)
+    waits[i] = at.now - since
   end
-  flush(at, queue, sets, leases, waits)
+  flush(at, queue, #jids)
   return #jids
 end
 

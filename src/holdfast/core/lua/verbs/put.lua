@@ -79,25 +79,32 @@ end
 
 -- The straight way for one short job. False if its jid is known.
 local function add_single(at, queue, head, priority, position, jid, klass, body)
-  if call("SETNX", at.keys.job .. jid, at.record.finish(head, klass, body)) == 0 then return false end
+  if call("SETNX", at.keys.job .. jid, at.record.with_klass(head, klass) .. body) == 0 then return false end
   call("ZADD", queue.waiting, at.order.entry(position, priority, at.now, jid))
   return true
 end
 
+-- Argument lists that every call fills anew from the front.
+local sets, entries = {}, {}
+
 -- The straight way for many short jobs. False if any jid is known, or one body is long.
 local function add_many(at, queue, head, priority, position, args, first, last)
-  local sets, entries, n = {}, {}, 0
-  local prefix, finish, entry, now = at.keys.job, at.record.finish, at.order.entry, at.now
+  local prefix, with_klass, entry, now, n = at.keys.job, at.record.with_klass, at.order.entry, at.now, 0
+  local klass, start = nil, nil
   for i = first, last, 3 do
     local jid, body = args[i], args[i + 2]
     if #body > SPILL then return false end
-    sets[n + 1], sets[n + 2] = prefix .. jid, finish(head, args[i + 1], body)
+    if args[i + 1] ~= klass then
+      klass = args[i + 1]
+      start = with_klass(head, klass)
+    end
+    sets[n + 1], sets[n + 2] = prefix .. jid, start .. body
     position = position + 1
     entries[n + 1], entries[n + 2] = entry(position, priority, now, jid)
     n = n + 2
   end
-  if call("MSETNX", unpack_(sets)) == 0 then return false end
-  call("ZADD", queue.waiting, unpack_(entries))
+  if call("MSETNX", unpack_(sets, 1, n)) == 0 then return false end
+  call("ZADD", queue.waiting, unpack_(entries, 1, n))
   return true
 end
 
