@@ -1,3 +1,134 @@
 """Background jobs on Valkey or Redis that do not get dropped."""
 
+import importlib
+import logging
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import (
+    CodecError,
+    ConnectionLost,
+    CoreMismatch,
+    CrossShard,
+    DependencyRefused,
+    Fenced,
+    HoldfastError,
+    InvalidTimeout,
+    JobExists,
+    JobFailed,
+    JobNotFound,
+    JobTimedOutError,
+    LeaseLost,
+    LostLockError,
+    MiddlewareMisconfigured,
+    NotAllowed,
+    NotDurable,
+    PerformTimeout,
+    QueueFull,
+    QueueNotEmpty,
+    QueueNotEmptyError,
+    Refused,
+    ReqlessError,
+    StoreBusy,
+    StoreFull,
+    StoreTimeout,
+    StoreUnsupported,
+    StoreUnwell,
+    ThrottleNotFound,
+    TransportError,
+    UnknownKlass,
+    UnsupportedRedisVersionError,
+    UsageError,
+    WorkerCrashed,
+    WorkError,
+    WrongState,
+)
+from holdfast.ids import mint_jid as generate_jid
+
+if TYPE_CHECKING:
+    from holdfast.client.aio import AsyncClient, AsyncJob, AsyncQueue
+    from holdfast.client.config import Config
+    from holdfast.client.sync import Client, Job, Queue, Throttle
+    from holdfast.code.current import current_job
+
 __version__ = "0.1.0"
+
+logger = logging.getLogger("holdfast")
+"""The one logger of holdfast; it says nothing until the program configures logging."""
+logger.addHandler(logging.NullHandler())
+
+# Loaded when first named: the driver alone takes longer to import than all of this.
+_LAZY = {
+    "AsyncClient": "holdfast.client.aio",
+    "AsyncJob": "holdfast.client.aio",
+    "AsyncQueue": "holdfast.client.aio",
+    "Client": "holdfast.client.sync",
+    "Config": "holdfast.client.config",
+    "Job": "holdfast.client.sync",
+    "Queue": "holdfast.client.sync",
+    "Throttle": "holdfast.client.sync",
+    "current_job": "holdfast.code.current",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    found = getattr(importlib.import_module(module), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
+
+__all__ = [
+    "AsyncClient",
+    "AsyncJob",
+    "AsyncQueue",
+    "Client",
+    "CodecError",
+    "Config",
+    "ConnectionLost",
+    "CoreMismatch",
+    "CrossShard",
+    "DependencyRefused",
+    "Fenced",
+    "HoldfastError",
+    "InvalidTimeout",
+    "Job",
+    "JobExists",
+    "JobFailed",
+    "JobNotFound",
+    "JobTimedOutError",
+    "LeaseLost",
+    "LostLockError",
+    "MiddlewareMisconfigured",
+    "NotAllowed",
+    "NotDurable",
+    "PerformTimeout",
+    "Queue",
+    "QueueFull",
+    "QueueNotEmpty",
+    "QueueNotEmptyError",
+    "Refused",
+    "ReqlessError",
+    "StoreBusy",
+    "StoreFull",
+    "StoreTimeout",
+    "StoreUnsupported",
+    "StoreUnwell",
+    "Throttle",
+    "ThrottleNotFound",
+    "TransportError",
+    "UnknownKlass",
+    "UnsupportedRedisVersionError",
+    "UsageError",
+    "WorkError",
+    "WorkerCrashed",
+    "WrongState",
+    "current_job",
+    "generate_jid",
+    "logger",
+]

@@ -8,9 +8,10 @@ from holdfast.client.config import AsyncConfig
 from holdfast.client.job import JobVerbs
 from holdfast.client.opening import ClientOptions, settle
 from holdfast.client.options import PutOptions
-from holdfast.client.results import AsyncResults
+from holdfast.client.results import AsyncResults, result_in
 from holdfast.client.sync import first_of
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
+from holdfast.code.function import AsyncJobDecorator, JobOptions
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.jobs import Failures, JobGet, Outcome, Put
@@ -183,6 +184,17 @@ class AsyncClient:
     async def wait_for(self, jid: str, timeout: float | None = None) -> Outcome:
         """Wait until a job has ended; its Outcome, which is still `open` when `timeout` seconds were too short."""
         return await self._results.wait_for(check_name("jid", jid), timeout)
+
+    async def result_of(self, jid: str, timeout: float | None = None) -> bytes | None:
+        """Wait for the result of a job: JSON bytes, None if it left none.
+
+        Raises JobFailed, JobNotFound when neither job nor result is kept, TimeoutError.
+        """
+        return result_in(jid, await self.wait_for(jid, timeout))
+
+    def job(self, **options: Unpack[JobOptions]) -> AsyncJobDecorator:
+        """Make a function a job: `@client.job(queue="mail", retries=5)`; then `await function.put(…)` puts it."""
+        return AsyncJobDecorator(self, options)
 
     async def close(self) -> None:
         """Close idle connections; the client may be used again."""

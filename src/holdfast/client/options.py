@@ -96,8 +96,7 @@ def _with_class_defaults(
 def put_of_item(settings: Settings, queue: str, item: object, shared: Mapping[str, Any]) -> Put:
     """The command for one item of `put_many`: (klass, data), or a mapping with klass, data and options."""
     if isinstance(item, tuple):
-        klass, data = _pair(cast("Any", item))
-        return make_put(settings, queue, klass, data, shared)
+        return make_put(settings, queue, *_pair(cast("Any", item)), shared)
     if isinstance(item, Mapping):
         options = dict(cast("Mapping[str, Any]", item))
         klass, data = options.pop("klass", None), options.pop("data", NOTHING)
@@ -110,12 +109,14 @@ def put_of_item(settings: Settings, queue: str, item: object, shared: Mapping[st
 
 
 def _pair(item: Any) -> tuple[Any, Any]:
-    if len(item) != 2:
-        raise _not_an_item(item)
-    return item[0], item[1]
+    try:
+        klass, data = item
+    except ValueError:
+        raise _not_an_item(item) from None
+    return klass, data
 
 
-def _not_an_item(item: object) -> UsageError:
+def _not_an_item(item: Any) -> UsageError:
     return UsageError(
         f"put_many takes (klass, data) pairs, or mappings with klass, data and options, not {item!r}"
     )

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any, Final
 
 from holdfast.commands.jobs import Await, Outcome
-from holdfast.errors import ConnectionLost
+from holdfast.errors import ConnectionLost, JobNotFound
 
 LONGEST_WAIT: Final = 30.0
 
@@ -171,6 +171,17 @@ async def _at_most(event: asyncio.Event, seconds: float) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+def result_in(jid: str, outcome: Outcome) -> bytes | None:
+    """The result of a job that is done. Raises JobFailed, JobNotFound, TimeoutError for the other ends."""
+    if outcome.status == "done":
+        return outcome.result
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.status == "open":
+        raise TimeoutError(f"job {jid} has not ended in time")
+    raise JobNotFound(f"neither job {jid} nor a result of it is kept", "HF_JOB_NOT_FOUND")
 
 
 def _left(end: float | None) -> float:

@@ -15,8 +15,9 @@ from holdfast.client.config import Config
 from holdfast.client.job import JobVerbs
 from holdfast.client.opening import ClientOptions, settle
 from holdfast.client.options import PutOptions
-from holdfast.client.results import SyncResults
+from holdfast.client.results import SyncResults, result_in
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
+from holdfast.code.function import JobDecorator, JobOptions
 from holdfast.commands import Command
 from holdfast.commands.jobs import Failures, JobGet, Outcome, Put
 from holdfast.commands.leases import Pop
@@ -225,6 +226,17 @@ class Client:
     def wait_for(self, jid: str, timeout: float | None = None) -> Outcome:
         """Wait until a job has ended; its Outcome, which is still `open` when `timeout` seconds were too short."""
         return self._results.wait_for(check_name("jid", jid), timeout)
+
+    def result_of(self, jid: str, timeout: float | None = None) -> bytes | None:
+        """Wait for the result of a job: JSON bytes, None if it left none.
+
+        Raises JobFailed, JobNotFound when neither job nor result is kept, TimeoutError.
+        """
+        return result_in(jid, self.wait_for(jid, timeout))
+
+    def job(self, **options: Unpack[JobOptions]) -> JobDecorator:
+        """Make a function a job: `@client.job(queue="mail", retries=5)`; then `function.put(…)` puts it."""
+        return JobDecorator(self, options)
 
     def close(self) -> None:
         """Close idle connections; the client may be used again."""
