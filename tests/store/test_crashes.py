@@ -206,3 +206,12 @@ def test_a_pid_that_was_used_again_is_left_alone(home: Path) -> None:
     ).write(home)
     assert embedded.ensure(home).pid != ourselves
     assert not processes.send(ourselves, "long ago", signal.SIGKILL)
+
+
+def test_a_store_is_handed_out_only_when_it_has_loaded_its_data(home: Path, say: Say) -> None:
+    address = embedded.ensure(home)
+    say(address, "EVAL", "for i = 1, 200000 do redis.call('RPUSH', 'long', i) end", "0")
+    for _ in range(3):
+        kill(address.pid)
+        address = embedded.ensure(home)
+        assert say(address, "LLEN", "long") == "200000"

@@ -44,14 +44,12 @@ def status(directory: Path | None = None) -> StoreStatus:
     if record.state == "unwell":
         return StoreStatus("unwell", directory, disk=_disk(directory), crashes=record.crashes, why=record.why)
     try:
-        facts = talk.facts(record.socket, "server", "clients", "memory")
-    except talk.Refusal:
-        facts = {}
-    except OSError:
+        facts = talk.facts(record.socket, "server", "clients", "memory", "persistence")
+    except (OSError, talk.Refusal):
         alive = processes.is_alive(record.warden_pid, record.warden_started)
         return StoreStatus("starting" if alive else "stopped", directory, disk=_disk(directory))
     return StoreStatus(
-        state="running" if facts else "starting",
+        state="running" if facts.get("loading") == "0" else "starting",
         directory=directory,
         url=f"unix://{record.socket}",
         pid=record.pid,

@@ -117,13 +117,13 @@ class Server:
             if ended is not None:
                 raise StoreUnwell(f"the store's server ended while starting ({describe_end(ended)})")
             try:
-                facts = talk.facts(self.socket_path, "server")
+                # INFO is answered while the server loads, unlike most commands.
+                facts = talk.facts(self.socket_path, "server", "persistence")
                 if facts.get("process_id") == str(self.pid):
-                    return facts
-            except talk.Refusal as refusal:
-                if str(refusal).startswith("LOADING"):
+                    if facts["loading"] == "0":
+                        return facts
                     deadline = time.monotonic() + wait
-            except OSError:
+            except (OSError, talk.Refusal):
                 pass
             if time.monotonic() > deadline:
                 raise StoreUnwell(f"the store's server (pid {self.pid}) gave no answer for {wait:g} s")

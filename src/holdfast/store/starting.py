@@ -138,15 +138,15 @@ def _check(durability: str, linger: float, wait: float) -> None:
 def _find(directory: Path, launched: int) -> tuple[StoreAddress | None, bool]:
     """The store that runs here, if its server answers; and whether it is loading."""
     record = Record.read(directory)
-    if record is None or record.state != "running":
-        return None, _is_loading(record)
-    try:
-        facts = talk.facts(record.socket, "server")
-    except talk.Refusal as refusal:
-        return None, str(refusal).startswith("LOADING")
-    except OSError:
+    if record is None or not record.socket:
         return None, False
-    if facts.get("run_id") != record.run_id:
+    try:
+        facts = talk.facts(record.socket, "server", "persistence")
+    except (OSError, talk.Refusal):
+        return None, False
+    if facts.get("loading") != "0":
+        return None, True
+    if record.state != "running" or facts.get("run_id") != record.run_id:
         return None, False
     address = StoreAddress(
         url=f"unix://{record.socket}",
@@ -160,18 +160,6 @@ def _find(directory: Path, launched: int) -> tuple[StoreAddress | None, bool]:
         started=launched > 0,
     )
     return address, False
-
-
-def _is_loading(record: Record | None) -> bool:
-    if record is None or record.state != "starting" or not record.socket:
-        return False
-    try:
-        talk.ask(record.socket, "PING")
-    except talk.Refusal as refusal:
-        return str(refusal).startswith("LOADING")
-    except OSError:
-        return False
-    return False
 
 
 def _accept(address: StoreAddress, durability: str, linger: float) -> None:

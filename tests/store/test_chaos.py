@@ -1,0 +1,82 @@
+"""Servers and wardens killed at random, while several programs write."""
+
+import random
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from holdfast import store as embedded
+from holdfast.errors import HoldfastError
+from holdfast.store import processes, talk
+from holdfast.store.files import Record
+
+ROUNDS, WRITERS = 25, 4
+
+
+class Writer(threading.Thread):
+    """Adds 0, 1, 2 … to a list of its own, and starts again wherever it was when the connection breaks."""
+
+    def __init__(self, home: Path, name: str, stopping: threading.Event) -> None:
+        super().__init__(name=name)
+        self.home = home
+        self.stopping = stopping
+        self.acknowledged = 0
+        self.errors: list[Exception] = []
+
+    def run(self) -> None:
+        while not self.stopping.is_set():
+            try:
+                address = embedded.ensure(self.home, wait=20)
+                with talk.Line(address.url.removeprefix("unix://"), timeout=20) as line:
+                    self.write(line)
+            except OSError:
+                continue
+            except (HoldfastError, talk.Refusal) as error:
+                self.errors.append(error)
+
+    def write(self, line: talk.Line) -> None:
+        while not self.stopping.is_set():
+            line.ask("RPUSH", self.name, str(self.acknowledged))
+            self.acknowledged += 1
+
+
+@pytest.mark.slow
+def test_nothing_acknowledged_is_lost_whoever_is_killed_and_when(home: Path) -> None:
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    dice, stopping = random.Random(seed), threading.Event()
+    writers = [Writer(home, f"list{number}", stopping) for number in range(WRITERS)]
+    embedded.ensure(home)
+    for writer in writers:
+        writer.start()
+    for _ in range(ROUNDS):
+        stopping.wait(dice.uniform(0.0, 0.8))
+        kill_one(home, dice)
+    stopping.set()
+    for writer in writers:
+        writer.join()
+    assert [error for writer in writers for error in writer.errors] == []
+    address = embedded.ensure(home, wait=20)
+    for writer in writers:
+        kept = {int(number) for number in say(address, "LRANGE", writer.name, "0", "-1").split()}
+        assert kept == set(range(len(kept)))
+        # One more may have been written than was acknowledged, never one fewer.
+        assert writer.acknowledged <= len(kept) <= writer.acknowledged + 1
+        assert writer.acknowledged > 100
+
+
+def kill_one(home: Path, dice: random.Random) -> None:
+    record = Record.read(home)
+    if record is None:
+        return
+    # The warden more often: it gives up on a server that crashes five times within a minute.
+    if dice.random() < 0.4:
+        processes.send(record.pid, record.started, signal.SIGKILL)
+    else:
+        processes.send(record.warden_pid, record.warden_started, signal.SIGKILL)
+
+
+def say(address: embedded.StoreAddress, *words: str) -> str:
+    return talk.ask(address.url.removeprefix("unix://"), *words, timeout=20)
