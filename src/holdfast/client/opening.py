@@ -58,7 +58,9 @@ def settle(url: str | None, options: Mapping[str, Any]) -> Opening:
         settings = Settings(_UNSET, **chosen).checked()
         return Opening(settings, _Embedded(settings.durability))
     settings = Settings(found, **chosen).checked()
-    log.info("using the store of %s: %s", source, _without_password(found))
+    if url is None:
+        # A URL that was given is no news.
+        log.info("using the store of %s: %s", source, without_password(found))
     return Opening(settings, None)
 
 
@@ -72,7 +74,8 @@ def _find_url(url: str | None) -> tuple[str | None, str]:
     return None, ""
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
+    """A URL as it may be shown and logged."""
     scheme, _, rest = url.partition("://")
     credentials, at, place = rest.rpartition("@")
     return f"{scheme}://{credentials.partition(':')[0]}:…@{place}" if at else url

@@ -14,7 +14,7 @@ import msgspec
 from holdfast.code.backoff import Backoff, make_backoff
 from holdfast.code.naming import klass_name
 from holdfast.code.registry import Registered, register
-from holdfast.errors import CodecError, JobFailed, JobNotFound, UsageError
+from holdfast.errors import CodecError, UsageError
 from holdfast.settings import (
     MAX_DELAY,
     MAX_PRIORITY,
@@ -56,23 +56,12 @@ class PutChanges(TypedDict, total=False):
     only_new: bool
 
 
-class Ended(Protocol):
-    """How far a job has come: `status` is open, done, failed or gone."""
-
-    @property
-    def status(self) -> str: ...
-    @property
-    def result(self) -> bytes | None: ...
-    @property
-    def error(self) -> JobFailed | None: ...
-
-
 class SyncApp(Protocol):
     """What a function job needs of a blocking client."""
 
     @property
     def queues(self) -> Any: ...
-    def wait_for(self, jid: str, timeout: float | None = None) -> Ended: ...
+    def result_of(self, jid: str, timeout: float | None = None) -> bytes | None: ...
 
 
 class AsyncApp(Protocol):
@@ -80,7 +69,7 @@ class AsyncApp(Protocol):
 
     @property
     def queues(self) -> Any: ...
-    async def wait_for(self, jid: str, timeout: float | None = None) -> Ended: ...
+    async def result_of(self, jid: str, timeout: float | None = None) -> bytes | None: ...
 
 
 class _FunctionJob(Generic[P, C, R]):
@@ -178,7 +167,7 @@ class Handle(Generic[R]):
         It is pushed by the store, not polled. Raises JobFailed with the failure's group and message, JobNotFound when
         the job or its result is not kept any more, TimeoutError.
         """
-        value: R = _result(self._entry, self.jid, self._app.wait_for(self.jid, timeout))
+        value: R = _decoded(self._entry, self._app.result_of(self.jid, timeout))
         return value
 
     def __repr__(self) -> str:
@@ -197,7 +186,7 @@ class AsyncHandle(Generic[R]):
 
     async def result(self, timeout: float | None = None) -> R:
         """Wait for the return value, for at most `timeout` seconds. Raises as `Handle.result` does."""
-        value: R = _result(self._entry, self.jid, await self._app.wait_for(self.jid, timeout))
+        value: R = _decoded(self._entry, await self._app.result_of(self.jid, timeout))
         return value
 
     def __repr__(self) -> str:
@@ -278,19 +267,11 @@ def _stored_name(entry: Registered) -> str:
     return entry.name
 
 
-def _result(entry: Registered, jid: str, ended: Ended) -> Any:
-    if ended.error is not None:
-        raise ended.error
-    if ended.status == "open":
-        raise TimeoutError(f"{entry.name} {jid} has not ended yet")
-    if ended.status == "gone":
-        raise JobNotFound(
-            f"{jid} was cancelled, or neither job nor result are kept any more", "HF_JOB_NOT_FOUND"
-        )
-    if ended.result is None:
+def _decoded(entry: Registered, result: bytes | None) -> Any:
+    if result is None:
         return None
     try:
-        return _result_type(entry)(ended.result)
+        return _result_type(entry)(result)
     except msgspec.MsgspecError as error:
         raise CodecError(f"the result of {entry.name} is not what it says it returns: {error}") from error
 

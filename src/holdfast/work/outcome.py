@@ -5,7 +5,10 @@ ending: a `Done`, which shares the next call to the store with others, a command
 there is nothing left to say.
 """
 
+import asyncio
 import traceback
+from concurrent import futures
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +23,10 @@ from holdfast.settings import check_milliseconds, check_name
 
 MESSAGE_LIMIT: Final = 16_000
 _HEAD: Final = 4_000
+# How a job is called: this package, an event loop, a pool of threads.
+_OURS: Final = tuple(
+    str(Path(file).resolve().parent) for file in (__file__, asyncio.__file__, futures.__file__)
+)
 
 Ending = Done | Command[Any] | None
 
@@ -79,9 +86,11 @@ def raised(
 
 
 def describe(error: BaseException) -> str:
-    """The traceback of `error` without the worker's own frame, cut to what the store keeps."""
+    """The traceback of `error` without the worker's own frames, cut to what the store keeps."""
     trace = error.__traceback__
-    return cut("".join(traceback.format_exception(type(error), error, trace.tb_next if trace else None)))
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
+        trace = trace.tb_next
+    return cut("".join(traceback.format_exception(type(error), error, trace or error.__traceback__)))
 
 
 def cut(message: str) -> str:

@@ -8,7 +8,7 @@ from holdfast.work.making import make_performer
 from holdfast.work.pools import aio, process
 from holdfast.work.pools.beating import BeatingThread
 from holdfast.work.pools.serial import SerialLoop
-from holdfast.work.signals import Handlers, Stop, worker_handlers
+from holdfast.work.signals import Handlers, Stop, Terminated, worker_handlers
 from holdfast.work.supervisor import Supervisor
 from holdfast.work.worker import StoreChoice, WorkerSettings
 
@@ -44,6 +44,9 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
         holder.start()
         try:
             SerialLoop(client, settings, name, performer, stop, holder).run()
+        except Terminated:
+            log.info("stopped at once")
+            holder.give_back()
         finally:
             holder.close()
             client.close()

@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from holdfast.client.aio import AsyncClient
-from holdfast.client.opening import ClientOptions
+from holdfast.client.opening import ClientOptions, settle, without_password
 from holdfast.client.sync import Client
 from holdfast.code.allowed import AllowList
 from holdfast.code.resolver import Resolver
@@ -113,6 +113,15 @@ class StoreChoice(msgspec.Struct, frozen=True):
 
     url: str | None
     options: ClientOptions
+
+    def found(self) -> "StoreChoice":
+        """The same with its URL looked up, so that children need not say again which it is. Raises UsageError."""
+        opening = settle(self.url, self.options)
+        return self if opening.where is not None else StoreChoice(opening.settings.url, self.options)
+
+    def shown(self) -> str:
+        """The store in words, without secrets."""
+        return "the embedded store" if self.url is None else without_password(self.url)
 
     def client(self, name: str) -> Client:
         """A client that takes and settles jobs under the worker name `name`."""

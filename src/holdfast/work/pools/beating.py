@@ -9,6 +9,8 @@ from typing import Final
 from holdfast.client.aio import AsyncClient
 from holdfast.client.sync import Client
 from holdfast.commands.admin import Sweep
+from holdfast.commands.leases import Lease
+from holdfast.commands.outcomes import Expire
 from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.wire.exchange import exchange
@@ -67,6 +69,17 @@ class BeatingThread:
 
     def lost(self) -> str:
         return self._held.lost if self._held is not None else ""
+
+    def give_back(self) -> None:
+        """The job under way was broken off: let somebody else have it at once."""
+        held = self._held
+        if held is None:
+            return
+        try:
+            self._client.run(Expire([Lease(held.jid, held.token, held.worker)]))
+            log.warning("job %s goes back", held.jid)
+        except HoldfastError as error:
+            log.warning("job %s goes back when its lease ends: %s", held.jid, error)
 
     def may_take(self) -> bool:
         return True
