@@ -11,7 +11,7 @@ local HEAD = "<BHhHhhBI6I6Bc0Bc0"
 local FULL = HEAD .. "I6I6I6Bc0"
 local TAIL = "<I6I6I6Bc0"
 local WHOLE = FULL .. "c0"
-local FACTS = "<ddhHhhHBddH"
+local FACTS = "<dddhHhhBddHBc0Bc0"
 local WAITING, RUNNING, COMPLETE = 1, 2, 3
 
 M.FLAG = {

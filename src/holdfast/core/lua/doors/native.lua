@@ -19,9 +19,11 @@ local ORDER, RECORD = order.native, record.native
 local DRAINS, READS, ADDS = { "allow-oom" }, { "no-writes" }, {}
 
 -- A refusal leaves as it is; any other error keeps the place where it happened.
+-- The store's own pcall hands over the bare text of a thrown error table.
 local function answer(ok, reply)
   if ok then return reply end
-  if type(reply) == "table" and reply.err and reply.err:sub(1, 3) == "HF_" then return reply end
+  local text = type(reply) == "table" and reply.err or reply
+  if type(text) == "string" and text:sub(1, 3) == "HF_" then return { err = text } end
   error(reply)
 end
 
