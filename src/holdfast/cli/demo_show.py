@@ -1,0 +1,98 @@
+"""What the demo shows: a live bar on a terminal, a few lines elsewhere, and the report."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from holdfast.cli.demo_diary import Lost
+from holdfast.cli.output import size
+
+STATES = ("waiting", "running", "done", "failed")
+
+
+class Screen:
+    """Shows a run of `count` jobs on standard error; `quiet` shows nothing."""
+
+    def __init__(self, count: int, *, quiet: bool = False) -> None:
+        self._count = count
+        self._quiet = quiet
+        self._shown: set[str] = set()
+        self._tenth = 0
+        console = Console(stderr=True)
+        self._bar: Progress | None = None
+        if console.is_terminal and not quiet:
+            self._bar = Progress(
+                BarColumn(bar_width=None),
+                *(TextColumn(f"{state} {{task.fields[{state}]:>5}}") for state in STATES),
+                TimeElapsedColumn(),
+                console=console,
+            )
+            self._task = self._bar.add_task("", total=2 * count, waiting=0, running=0, done=0, failed=0)
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def say(self, sentence: str) -> None:
+        """One line above the bar."""
+        if self._quiet:
+            return
+        if self._bar:
+            self._bar.console.print(escape(sentence), highlight=False)
+        else:
+            click.echo(sentence, err=True)
+
+    def show(self, state: Mapping[str, int], returned: Sequence[Lost]) -> None:
+        """How far the run is, and which lost steps came back."""
+        for lost in returned:
+            if lost.jid not in self._shown:
+                self._shown.add(lost.jid)
+                self.say(f"  {lost.jid} is back in “{lost.queue}” after {lost.after:.1f} s")
+        if self._bar:
+            fields: dict[str, Any] = {name: state[name] for name in STATES}
+            self._bar.update(self._task, completed=state["steps"], **fields)
+        elif state["steps"] * 10 // (2 * self._count) > self._tenth:
+            self._tenth = state["steps"] * 10 // (2 * self._count)
+            self.say(", ".join(f"{name} {state[name]}" for name in STATES))
+
+    def killed(self, name: str, pid: int, lost: Sequence[Lost], seconds: int) -> None:
+        """A worker was killed, and what it held."""
+        self.say(f"killed worker “{name}” (pid {pid}) and its children with -9, holding {len(lost)} jobs:")
+        for step in lost:
+            self.say(f"  {step.jid} in “{step.queue}” ({step.worker}), due back in {seconds} s")
+
+
+def say_report(result: Mapping[str, Any]) -> None:
+    """The table of the report, and what became of the jobs."""
+    report = result["report"]
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    table = Table(title="The longest lines")
+    for column, side in (("longest", "right"), ("lines", "right"), ("bytes", "right"), ("sha256", "left"), ("file", "left")):  # fmt: skip
+        table.add_column(column, justify="right" if side == "right" else "left", no_wrap=column != "file")
+    for row in report["longest"]:
+        path = escape(row["path"])
+        table.add_row(*(f"{row[name]:,}" for name in ("longest", "lines", "bytes")), row["sha256"][:12], path)
+    console.print(table)
+    click.echo(f"files      {report['files']}, {report['lines']:,} lines, {size(report['bytes'])}; "
+               f"{report['same']} have the same content as another")  # fmt: skip
+    click.echo(f"jobs       put {result['put']}, done {result['done']}, failed {result['failed']}")
+    click.echo(f"lost       {result['lost']} with the killed worker, {result['returned']} came back; "
+               f"{result['twice']} of their steps ran twice")  # fmt: skip
+    click.echo(
+        f"speed      {result['rate']:,.0f} jobs/s, {result['seconds']} s in all, waiting for leases included"
+    )
+    click.echo(f"data       {result['data']} (namespace {result['namespace']}; this run: {result['run']})")
+    for group, count in result["failures"].items():
+        click.echo(f"failed     {count} in {group}", err=True)

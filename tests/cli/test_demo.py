@@ -1,0 +1,93 @@
+"""`holdfast demo`, as a person runs it."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast import store as embedded
+
+PROGRAM = [sys.executable, "-m", "holdfast.cli.main", "demo"]
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    for number in range(300):
+        path = tmp_path / "sources" / f"part{number % 7}" / f"module{number}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x = 1\n" * (number % 50) + "#" * number + "\n")
+    return tmp_path / "sources"
+
+
+def run(*words: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    command = [*PROGRAM, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def test_every_job_is_done_although_a_worker_was_killed_and_it_works_a_second_time(
+    sources: Path, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        ended = run(sources, "--dir", tmp_path / "store", "--json")
+        assert ended.returncode == 0, ended.stderr
+        result = json.loads(ended.stdout)
+        assert (result["put"], result["done"], result["failed"]) == (300, 300, 0)
+        assert result["lost"] == result["returned"]
+        assert result["twice"] >= result["lost"]
+        assert result["report"]["files"] == 300
+        assert result["report"]["longest"][0]["longest"] == 299
+    assert embedded.status(tmp_path / "store").state == "stopped"
+
+
+def test_a_directory_that_cannot_be_used_is_named_and_the_exit_code_is_2(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file.py").write_text("")
+    for name in ("missing", "empty", "file.py"):
+        ended = run(tmp_path / name, "--dir", tmp_path / "store")
+        assert ended.returncode == 2
+        assert name in ended.stderr
+        assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "store").exists()
+
+
+def children_of(session: int) -> set[int]:
+    """Every process whose command line names the store of this test."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes()
+        except (OSError, ValueError):
+            continue
+        if entry.name.isdigit() and b"ctrl-c-store" in words and int(entry.name) != session:
+            found.add(int(entry.name))
+    return found
+
+
+def test_ctrl_c_on_a_terminal_ends_everything_it_started(sources: Path, tmp_path: Path) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [*PROGRAM, str(sources), "--dir", str(tmp_path / "ctrl-c-store")])
+    shown = b""
+    deadline = time.monotonic() + 30
+    while b"killed worker" not in shown and time.monotonic() < deadline:
+        shown += os.read(terminal, 65536)
+    assert b"waiting" in shown, shown
+    assert children_of(pid), "the store and the workers run"
+    os.write(terminal, b"\x03")
+    while True:
+        try:
+            if not os.read(terminal, 65536):
+                break
+        except OSError:
+            break
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
+    deadline = time.monotonic() + 15
+    while (left := children_of(pid)) and time.monotonic() < deadline:
+        signal.sigtimedwait([signal.SIGCHLD], 0.05)
+    assert not left
