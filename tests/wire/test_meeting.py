@@ -1,0 +1,121 @@
+"""Meeting a store: whether it is fit, and which core wins."""
+
+import logging
+
+import pytest
+from scripted import INFO, core_info, scripted
+
+from holdfast.commands.queues import QueueNames
+from holdfast.core.library import library
+from holdfast.errors import CoreMismatch, StoreUnsupported
+from holdfast.wire.exchange import exchange
+from holdfast.wire.meeting import must_load
+from holdfast.wire.plans import ErrorReply
+
+OURS = library()
+GOOD = core_info(OURS.version, OURS.digest)
+
+
+def meeting(facts, *rest, **settings):
+    """Run one command on a shard that has not met its store, whose INFO says `facts`."""
+    info = [INFO[0], INFO[1], INFO[2], GOOD]
+    for place, text in facts.items():
+        info[place] = text
+    shard, link, runner = scripted([*info, *rest], [[b"mail"]], met=False, **settings)
+    return shard, link, lambda: runner.run(exchange(shard, QueueNames()))
+
+
+def test_a_good_store_is_met_once_and_with_one_question():
+    shard, link, run = meeting({})
+    assert run() == ["mail"]
+    assert run() == ["mail"]
+    assert len(link.sent) == 3
+    assert shard.info.version == OURS.version
+
+
+@pytest.mark.parametrize("said", [b"redis_version:6.2.14", b"redis_version:7.2.4\r\nvalkey_version:7.1.0", b""])
+def test_a_store_that_is_too_old_is_refused_with_advice(said):
+    _, _, run = meeting({0: said})
+    with pytest.raises(StoreUnsupported, match=r"too old.*upgrade"):
+        run()
+
+
+@pytest.mark.parametrize("said", [b"redis_version:7.0.0-rc1", b"redis_version:7.2.4\r\nvalkey_version:7.2.0"])
+def test_the_oldest_supported_stores_are_fine(said):
+    _, _, run = meeting({0: said})
+    assert run() == ["mail"]
+
+
+def test_a_store_that_throws_jobs_away_is_refused_with_advice():
+    _, _, run = meeting({1: b"maxmemory_policy:allkeys-lru"})
+    with pytest.raises(StoreUnsupported, match="maxmemory-policy noeviction"):
+        run()
+
+
+def test_a_store_that_throws_expiring_keys_away_is_warned_about(caplog):
+    _, _, run = meeting({1: b"maxmemory_policy:volatile-lru"})
+    with caplog.at_level(logging.WARNING, "holdfast"):
+        run()
+    assert "volatile-lru" in caplog.text
+
+
+@pytest.mark.parametrize("level", ["process", "fsync"])
+def test_a_level_above_memory_needs_the_log(level):
+    _, _, run = meeting({2: b"aof_enabled:0"}, [b"appendfsync", b"always"], durability=level)
+    with pytest.raises(StoreUnsupported, match="appendonly yes"):
+        run()
+
+
+@pytest.mark.parametrize("policy", [b"everysec", b"no"])
+def test_fsync_needs_a_flush_before_each_answer(policy):
+    _, _, run = meeting({}, [b"appendfsync", policy], durability="fsync")
+    with pytest.raises(StoreUnsupported, match="appendfsync always"):
+        run()
+    _, _, run = meeting({}, [b"appendfsync", b"always"], durability="fsync")
+    assert run() == ["mail"]
+
+
+def test_fsync_that_cannot_be_verified_is_refused_unless_trusted():
+    barred = ErrorReply("NOPERM this user has no permissions to run the 'config|get' command")
+    _, _, run = meeting({}, barred, durability="fsync")
+    with pytest.raises(StoreUnsupported, match="trust_store=True"):
+        run()
+    _, _, run = meeting({}, barred, durability="fsync", trust_store=True)
+    assert run() == ["mail"]
+
+
+def test_a_store_that_bars_inner_commands_is_refused_by_their_names():
+    _, _, run = meeting({3: core_info(OURS.version, OURS.digest, b"ZADD,SET")})
+    with pytest.raises(StoreUnsupported, match="ZADD, SET"):
+        run()
+
+
+def test_wrong_credentials_are_said_so():
+    noauth = ErrorReply("NOAUTH Authentication required.")
+    _, _, run = meeting({0: noauth, 1: noauth, 2: noauth, 3: noauth})
+    with pytest.raises(StoreUnsupported, match="credentials"):
+        run()
+
+
+def test_an_older_core_is_replaced_and_a_newer_one_kept(monkeypatch):
+    monkeypatch.setattr("holdfast.wire.meeting._library", lambda: type(OURS)("holdfast1", "1.2.0", "ours", "", ()))
+    assert must_load("1.1.9", "other")
+    assert must_load("1.2.0.dev", "other")
+    assert not must_load("1.10.0", "other")
+    assert not must_load("1.2.0", "ours")
+    with pytest.raises(CoreMismatch, match="another core of version"):
+        must_load("1.2.0", "other")
+
+
+def test_a_core_from_a_checkout_may_replace_any_of_its_release(monkeypatch):
+    mine = type(OURS)("holdfast1", "1.2.0.dev", "ours", "", ())
+    monkeypatch.setattr("holdfast.wire.meeting._library", lambda: mine)
+    assert must_load("1.2.0.dev", "other")
+    assert must_load("1.2.0", "other")
+    assert not must_load("1.3.0", "other")
+
+
+def test_a_client_that_may_not_load_says_what_to_do():
+    _, _, run = meeting({3: ErrorReply("ERR Function not found")}, load_core=False)
+    with pytest.raises(CoreMismatch, match="load_core"):
+        run()
