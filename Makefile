@@ -79,4 +79,4 @@ clean: ## end the stores of these tasks and remove everything they made
 	-@for store in .holdfast/*/; do \
 		test ! -e "$$store/lock" || $(BIN)/holdfast store stop --dir "$$store"; done
 	rm -rf .holdfast .ci-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests $(wildcard benchmarks examples) -name __pycache__ -type d -prune -exec rm -rf {} +

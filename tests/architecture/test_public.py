@@ -3,13 +3,14 @@
 import holdfast
 
 NAMES = {
-    "AsyncClient", "Client", "CodecError", "Config", "ConnectionLost", "CoreMismatch", "CrossShard",
-    "DependencyRefused", "Fenced", "HoldfastError", "InvalidTimeout", "Job", "JobExists", "JobFailed", "JobNotFound",
-    "JobTimedOutError", "LeaseLost", "LostLockError", "MiddlewareMisconfigured", "NotAllowed", "NotDurable",
-    "PerformTimeout", "Queue", "QueueFull", "QueueNotEmpty", "QueueNotEmptyError", "Refused", "ReqlessError",
-    "StoreBusy", "StoreFull", "StoreTimeout", "StoreUnsupported", "StoreUnwell", "ThrottleNotFound", "TransportError",
+    "AsyncClient", "AsyncJob", "AsyncQueue", "Client", "CodecError", "Config", "ConnectionLost",
+    "CoreMismatch", "CrossShard", "DependencyRefused", "Fenced", "HoldfastError", "InvalidTimeout", "Job",
+    "JobExists", "JobFailed", "JobNotFound", "JobTimedOutError", "LeaseLost", "LostLockError",
+    "MiddlewareMisconfigured", "NotAllowed", "NotDurable", "PerformTimeout", "Queue", "QueueFull",
+    "QueueNotEmpty", "QueueNotEmptyError", "Refused", "ReqlessError", "StoreBusy", "StoreFull",
+    "StoreTimeout", "StoreUnsupported", "StoreUnwell", "Throttle", "ThrottleNotFound", "TransportError",
     "UnknownKlass", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WorkerCrashed", "WrongState",
-    "current_job", "logger",
+    "current_job", "generate_jid", "logger",
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -161,16 +162,19 @@ def _spawn(
     before_exec = _die_with_parent(os.getpid(), death_signal)
 
     def start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            words,
-            cwd=directory,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=keep_open,
-            start_new_session=True,
-            preexec_fn=before_exec,
-        )
+        with warnings.catch_warnings():
+            # Newer Pythons warn of forking beside other threads; what runs before exec takes no lock.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return subprocess.Popen(
+                words,
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=keep_open,
+                start_new_session=True,
+                preexec_fn=before_exec,
+            )
 
     # "Parent" means the thread that forked: a server started by a passing thread would die with that thread.
     if before_exec is None or threading.current_thread() is threading.main_thread():
