@@ -1,10 +1,14 @@
 """Fixtures every part shares: one scratch store per run and engine, one namespace per test."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from holdfast.client.aio import AsyncClient
+from holdfast.client.sync import Client
+from holdfast.testing.clock import StoppedClock
 from holdfast.testing.store import ScratchStore, find_engine
 
 
@@ -42,6 +46,32 @@ def namespace() -> str:
 def url(store: ScratchStore) -> str:
     """Where the shared Valkey listens."""
     return store.url
+
+
+@pytest.fixture
+def client(url: str, namespace: str) -> Iterator[Client]:
+    """A blocking client of this test's namespace."""
+    with Client(url, namespace=namespace) as made:
+        yield made
+
+
+@pytest.fixture
+def aclient(url: str, namespace: str) -> AsyncClient:
+    """An async client of this test's namespace; the test closes it, on its own loop."""
+    return AsyncClient(url, namespace=namespace)
+
+
+@pytest.fixture
+def clock(engine_store: ScratchStore, namespace: str) -> Iterator[StoppedClock]:
+    """The stopped clock of a test root, on each engine in turn."""
+    with Client(engine_store.url, namespace=namespace) as made:
+        yield StoppedClock(made)
+
+
+@pytest.fixture
+def core(clock: StoppedClock) -> Callable[[Any], Any]:
+    """Runs a command under the stopped clock: `core(Put("mail", "Welcome"))`."""
+    return clock.core
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -37,7 +37,7 @@ def meet(shard: Shard, patience: Patience, pause: float = 0.0) -> Plan[CoreInfo]
     Raises StoreUnsupported, CoreMismatch, StoreFull, TransportError.
     """
     settings = shard.settings
-    first = [*durability.SECTIONS, _call(shard, "")]
+    first = [*durability.SECTIONS, _look(shard)]
     if settings.durability == "fsync":
         first += durability.ASK_FLUSH
     replies = yield from patient(first, patience, pause)
@@ -54,13 +54,17 @@ def meet(shard: Shard, patience: Patience, pause: float = 0.0) -> Plan[CoreInfo]
         )
     shard.info = info
     shard.met = True
-    if shard.on_info is not None:
-        shard.on_info(info)
     return info
 
 
-def _call(shard: Shard, mode: Any) -> Call:
-    return ("FCALL", "hf1_info", 1, shard.root, *Info(mode).words())
+def _look(shard: Shard) -> Call:
+    return ("FCALL", "hf1_info", 1, shard.root, *Info().words())
+
+
+def _make(shard: Shard) -> Call:
+    test_clock = shard.test_clock_ms
+    info = Info("make") if test_clock is None else Info("test", test_clock)
+    return ("FCALL", "hf1_info", 1, shard.root, *info.words())
 
 
 def _with_core(shard: Shard, patience: Patience, reply: Any) -> Plan[CoreInfo]:
@@ -75,7 +79,7 @@ def _with_core(shard: Shard, patience: Patience, reply: Any) -> Plan[CoreInfo]:
             yield from _load(shard, patience)
         elif reply.code != "HF_NO_ROOT":
             raise _refused(reply)
-        [reply] = yield from patient([_call(shard, "make")], patience)
+        [reply] = yield from patient([_make(shard)], patience)
     raise CoreMismatch(
         "the store's core changes while we look: clients of different builds are replacing it in turn"
     )

@@ -6,7 +6,6 @@ This release keeps a namespace on one shard; the map is where more will be told 
 import os
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Any
 
 from holdfast.ids import new_line
 from holdfast.models import CoreInfo
@@ -56,10 +55,11 @@ class Shard:
     """One root, and what this client knows of the store that holds it.
 
     `met` says whether the store was checked and has our core since the last connection was lost; `info` is what
-    the core said then. `clock` is monotonic seconds.
+    the core said then. `clock` is monotonic seconds. A `test_clock_ms` given before the first touch makes
+    the root a test root, whose clock stands at that time.
     """
 
-    __slots__ = ("clock", "info", "lines", "met", "on_info", "root", "settings")
+    __slots__ = ("clock", "info", "lines", "met", "root", "settings", "test_clock_ms")
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = monotonic) -> None:
         self.settings = settings
@@ -68,7 +68,7 @@ class Shard:
         self.met = False
         self.info: CoreInfo | None = None
         self.clock = clock
-        self.on_info: Callable[[CoreInfo], Any] | None = None
+        self.test_clock_ms: int | None = None
 
     def bell_key(self, queue: str) -> str:
         """The list on which an idle worker waits for jobs of `queue`."""

@@ -1,0 +1,38 @@
+"""One story, two colours: a test says what to do, the colour says who waits."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from holdfast import AsyncClient, Client
+
+
+class Sync:
+    """Does things with a blocking client."""
+
+    def __init__(self, url: str, namespace: str, **options: Any) -> None:
+        self.client: Any = Client(url, namespace=namespace, **options)
+
+    def __call__(self, ask: Callable[[], Any]) -> Any:
+        return ask()
+
+    def close(self) -> None:
+        self.client.close()
+
+
+class Async:
+    """Does things with an async client, on a loop of its own."""
+
+    def __init__(self, url: str, namespace: str, **options: Any) -> None:
+        self.client: Any = AsyncClient(url, namespace=namespace, **options)
+        self.loop = asyncio.Runner()
+
+    def __call__(self, ask: Callable[[], Any]) -> Any:
+        async def wait() -> Any:
+            return await ask()
+
+        return self.loop.run(wait())
+
+    def close(self) -> None:
+        self.loop.run(self.client.close())
+        self.loop.close()

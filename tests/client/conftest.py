@@ -1,0 +1,14 @@
+"""The fixture that runs a story in both colours."""
+
+from collections.abc import Iterator
+
+import pytest
+from colour import Async, Sync
+
+
+@pytest.fixture(params=[Sync, Async], ids=["sync", "async"])
+def do(request: pytest.FixtureRequest, url: str, namespace: str) -> Iterator[Sync | Async]:
+    """`do(lambda: do.client.queues["q"].pop())` answers the same in both colours."""
+    colour = request.param(url, namespace)
+    yield colour
+    colour.close()
