@@ -51,7 +51,11 @@ def scripted(*answers: Answer, met: bool = True, **settings: Any) -> tuple[Shard
     return shard, link, Runner(link)
 
 
-INFO = [b"# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.0\r\n", b"maxmemory_policy:noeviction\r\n", b"aof_enabled:1\r\n"]
+INFO = [
+    b"# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.0\r\n",
+    b"maxmemory_policy:noeviction\r\n",
+    b"aof_enabled:1\r\n",
+]
 
 
 def core_info(version: str, digest: str, denied: bytes = b"") -> Replies:

@@ -33,7 +33,9 @@ def test_a_good_store_is_met_once_and_with_one_question():
     assert shard.info.version == OURS.version
 
 
-@pytest.mark.parametrize("said", [b"redis_version:6.2.14", b"redis_version:7.2.4\r\nvalkey_version:7.1.0", b""])
+@pytest.mark.parametrize(
+    "said", [b"redis_version:6.2.14", b"redis_version:7.2.4\r\nvalkey_version:7.1.0", b""]
+)
 def test_a_store_that_is_too_old_is_refused_with_advice(said):
     _, _, run = meeting({0: said})
     with pytest.raises(StoreUnsupported, match=r"too old.*upgrade"):
@@ -98,7 +100,9 @@ def test_wrong_credentials_are_said_so():
 
 
 def test_an_older_core_is_replaced_and_a_newer_one_kept(monkeypatch):
-    monkeypatch.setattr("holdfast.wire.meeting._library", lambda: type(OURS)("holdfast1", "1.2.0", "ours", "", ()))
+    monkeypatch.setattr(
+        "holdfast.wire.meeting._library", lambda: type(OURS)("holdfast1", "1.2.0", "ours", "", ())
+    )
     assert must_load("1.1.9", "other")
     assert must_load("1.2.0.dev", "other")
     assert not must_load("1.10.0", "other")

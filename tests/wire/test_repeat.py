@@ -73,9 +73,9 @@ def test_pauses_grow_and_end_at_the_deadline_with_an_error_that_says_it_may_have
     shard, link, runner = scripted(CUT, deadline=10.0)
     with pytest.raises(ConnectionLost, match="it may have happened"):
         runner.run(exchange(shard, Put("mail", "K")))
-    assert 9.0 < link.clock.now - 100.0 <= 10.5
+    assert 10.0 <= link.clock.now - 100.0 <= 10.5
     assert max(link.pauses) <= 2.0
-    assert min(link.pauses[1:]) >= 0.025
+    assert min(link.pauses[1:-1]) >= 0.025
     assert len(link.sent) < 40
 
 
@@ -91,7 +91,9 @@ def test_a_store_that_was_never_reached_says_that_nothing_was_sent():
         runner.run(exchange(shard, Put("mail", "K")))
 
 
-@pytest.mark.parametrize("word", ["BUSY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "READONLY"])
+@pytest.mark.parametrize(
+    "word", ["BUSY", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "READONLY"]
+)
 def test_not_now_is_repeated_until_it_is(word):
     shard, link, runner = scripted([ErrorReply(f"{word} wait")], [ErrorReply(f"{word} wait")], [[1]])
     runner.run(exchange(shard, Put("mail", "K", jid="j1")))
@@ -99,7 +101,9 @@ def test_not_now_is_repeated_until_it_is(word):
     assert all(pause > 0 for pause in link.pauses[1:])
 
 
-@pytest.mark.parametrize(("word", "kind"), [("BUSY", StoreBusy), ("READONLY", StoreUnwell), ("LOADING", StoreBusy)])
+@pytest.mark.parametrize(
+    ("word", "kind"), [("BUSY", StoreBusy), ("READONLY", StoreUnwell), ("LOADING", StoreBusy)]
+)
 def test_not_now_until_the_deadline_says_that_nothing_was_applied(word, kind):
     shard, _, runner = scripted([ErrorReply(f"{word} wait")])
     with pytest.raises(kind, match="nothing was applied"):
@@ -135,7 +139,9 @@ def test_an_error_of_the_script_is_not_repeated():
 
 
 def test_a_user_without_rights_learns_it():
-    shard, _, runner = scripted([ErrorReply("NOPERM this user has no permissions to run the 'fcall' command")])
+    shard, _, runner = scripted(
+        [ErrorReply("NOPERM this user has no permissions to run the 'fcall' command")]
+    )
     with pytest.raises(StoreUnsupported, match="lacks rights"):
         runner.run(exchange(shard, Put("mail", "K")))
 
@@ -177,7 +183,9 @@ def test_a_pipeline_answers_every_call_when_the_deadline_passes():
 def test_a_missing_function_makes_the_client_load_its_core_and_repeat():
     lost = [ErrorReply("ERR Function not found")]
     loaded = [*INFO, ErrorReply("ERR Function not found")]
-    shard, link, runner = scripted(lost, loaded, [b"holdfast1"], [core_info(OURS.version, OURS.digest)], [[1]])
+    shard, link, runner = scripted(
+        lost, loaded, [b"holdfast1"], [core_info(OURS.version, OURS.digest)], [[1]]
+    )
     assert runner.run(exchange(shard, Put("mail", "K", jid="j1"))) == "j1"
     assert [step[0][:2] for step in link.sent][2] == ("FUNCTION", "LOAD")
 
@@ -191,10 +199,23 @@ def test_a_missing_root_is_made_and_the_call_repeated():
 
 def test_a_core_that_never_learns_a_function_is_a_mismatch_and_not_a_loop():
     shard, link, runner = scripted(
-        lambda calls: (
-            MET if calls[0][0] == "INFO" else [ErrorReply("ERR Function not found")] * len(calls)
-        )
+        lambda calls: MET if calls[0][0] == "INFO" else [ErrorReply("ERR Function not found")] * len(calls)
     )
     with pytest.raises(CoreMismatch):
         runner.run(exchange(shard, CountQueues()))
     assert len(link.sent) < 12
+
+
+def test_a_store_lost_after_its_core_was_loaded_still_has_a_deadline():
+    no_root = ErrorReply("HF_NO_ROOT hf:{default}:")
+    shard, link, runner = scripted([no_root], MET, CUT, deadline=5.0)
+    with pytest.raises(ConnectionLost):
+        runner.run(exchange(shard, CountQueues()))
+    assert 5.0 <= link.clock.now - 100.0 <= 5.5
+
+
+def test_a_long_outage_is_logged_once(caplog):
+    shard, _, runner = scripted(CUT, deadline=5.0)
+    with caplog.at_level("WARNING", "holdfast"), pytest.raises(ConnectionLost):
+        runner.run(exchange(shard, CountQueues()))
+    assert caplog.text.count("the store is not available (cut off); trying again") == 1

@@ -7,7 +7,7 @@ from holdfast.commands import Command
 from holdfast.errors import CoreMismatch, HoldfastError, StoreUnsupported, refusal
 from holdfast.wire.meeting import meet
 from holdfast.wire.plans import Call, ErrorReply, LinkError, Plan, Replies, Step
-from holdfast.wire.repeat import Patience, gave_up, is_not_now, not_now_error
+from holdfast.wire.repeat import Patience, is_not_now, not_now_error, wait
 from holdfast.wire.shards import Line, Shard
 
 R = TypeVar("R")
@@ -75,16 +75,17 @@ class Repeating:
     def plan(self) -> Plan[Replies]:
         """Send again what may be sent again, until every call has an answer."""
         while pending := self.pending():
-            reason = self.answers[pending[0]]
-            pause = 0.0 if self.meetings == 1 else self.patience.next_pause()
-            if pause is None:
-                self.end(pending, gave_up(reason, self.patience))
-                break
             try:
-                yield from self.once_more(pending, pause)
+                yield from self.once_more(pending, self.pause(self.answers[pending[0]]))
             except HoldfastError as error:
                 self.end(pending, error)
         return self.answers
+
+    def pause(self, reason: ErrorReply | LinkError) -> float:
+        """Seconds to wait before the next try. Raises what `reason` means when there is no time for one."""
+        if self.meetings == 1 and type(reason) is ErrorReply and _lacks_core(reason):
+            return 0.0
+        return wait(reason, self.patience)
 
     def once_more(self, pending: list[int], pause: float) -> Plan[None]:
         """Meet the store again if it may be another one, then send the pending calls as they were."""
@@ -120,7 +121,7 @@ class Repeating:
         """Whether a refused call may succeed soon, or once the core is loaded and the root is made."""
         if is_not_now(answer):
             return not (command.adds and answer.code == "OOM")
-        if answer.code == "HF_NO_ROOT" or "Function not found" in answer.text:
+        if _lacks_core(answer):
             self.shard.met = False
             self.meetings += 1
             return self.meetings <= 3
@@ -130,6 +131,10 @@ class Repeating:
         """Give every pending call the same last answer."""
         for index in pending:
             self.answers[index] = error
+
+
+def _lacks_core(reply: ErrorReply) -> bool:
+    return reply.code == "HF_NO_ROOT" or "Function not found" in reply.text
 
 
 def final_error(reply: ErrorReply) -> HoldfastError:

@@ -46,11 +46,15 @@ class Patience:
         self.sent = False
 
     def next_pause(self) -> float | None:
-        """Seconds to wait before another try, with jitter; None when there is no time for one."""
+        """Seconds to wait before another try, with jitter; None when the deadline has passed."""
         self.tries += 1
+        left = self._end - self._clock()
+        if left <= 0:
+            return None
         pause = self._pause * random.uniform(0.5, 1.0)
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
-        return pause if self._clock() + pause < self._end else None
+        # The last try comes at the deadline itself.
+        return min(pause, left)
 
 
 def is_not_now(reply: ErrorReply) -> bool:
