@@ -24,7 +24,8 @@ class Command(Protocol[R_co]):
 
     `line_at` is where line and request number go among the words, -1 when the call carries none. `adds`:
     the verb adds work, so a full store refuses it at once. `reads`: it changes nothing. `settles`: it ends
-    leases, so a job that is not found by a repeat was settled by the first try and forgotten since.
+    leases, so a job that is not found by a repeat was settled by the first try and forgotten since. `moot`:
+    the refusal that a repeat meets when the first try did it all; it reads as `again`.
     """
 
     verb: ClassVar[str]
@@ -32,6 +33,7 @@ class Command(Protocol[R_co]):
     adds: ClassVar[bool]
     reads: ClassVar[bool]
     settles: ClassVar[bool]
+    moot: ClassVar[str]
 
     @property
     def numbered(self) -> bool:
@@ -54,6 +56,7 @@ class Spoken(msgspec.Struct, frozen=True, gc=False):
     adds: ClassVar[bool] = False
     reads: ClassVar[bool] = False
     settles: ClassVar[bool] = False
+    moot: ClassVar[str] = ""
 
     @property
     def numbered(self) -> bool:
@@ -94,7 +97,18 @@ def then(command: Command[T], turn: Callable[[T], R]) -> Command[R]:
 class _Then:
     """Not declared a Command, because its flags are those of one other command, not of a class."""
 
-    __slots__ = ("_turn", "_within", "adds", "line_at", "numbered", "reads", "settles", "verb", "words")
+    __slots__ = (
+        "_turn",
+        "_within",
+        "adds",
+        "line_at",
+        "moot",
+        "numbered",
+        "reads",
+        "settles",
+        "verb",
+        "words",
+    )
 
     def __init__(self, within: Command[Any], turn: Callable[[Any], Any]) -> None:
         self._within = within
@@ -104,6 +118,7 @@ class _Then:
         self.adds = within.adds
         self.reads = within.reads
         self.settles = within.settles
+        self.moot = within.moot
         self.numbered = within.numbered
         self.words = within.words
 

@@ -104,6 +104,7 @@ class Timeout(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "timeout"
+    moot: ClassVar[str] = "HF_WRONG_STATE"
 
     jids: Sequence[str]
 
@@ -111,7 +112,7 @@ class Timeout(Spoken, frozen=True, gc=False):
         return tuple(self.jids)
 
     def read(self, reply: Reply) -> int:
-        return int(reply)
+        return len(self.jids) if reply == b"again" else int(reply)
 
 
 VERBS: Mapping[str, type[Spoken]] = {kind.verb: kind for kind in (Advance, Retry, Fail, Expire, Timeout)}

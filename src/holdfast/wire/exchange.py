@@ -97,8 +97,7 @@ class Repeating:
         except LinkError as error:
             replies = [error] * len(pending)
         for index, reply in zip(pending, replies, strict=True):
-            forgiving = index in self.resent and self.commands[index].settles
-            self.answers[index] = _forgive(reply) if forgiving else reply
+            self.answers[index] = _forgive(self.commands[index], reply) if index in self.resent else reply
 
     def pending(self) -> list[int]:
         """The calls that have no final answer; those whose error is final get the exception instead."""
@@ -151,9 +150,14 @@ def final_error(reply: ErrorReply) -> HoldfastError:
     return HoldfastError(f"the store answered: {reply.text}")
 
 
-def _forgive(reply: Any) -> Any:
-    # The first try of this call settled the job, which was forgotten before the repeat came.
-    return [b"again" if _not_found(value) else value for value in reply] if _is_list(reply) else reply
+def _forgive(command: Command[Any], reply: Any) -> Any:
+    """Read the answer to a repeat: what its first try may have done counts as done."""
+    if type(reply) is ErrorReply:
+        return b"again" if command.moot and reply.code == command.moot else reply
+    if command.settles and _is_list(reply):
+        # The first try settled the job, which was forgotten before the repeat came.
+        return [b"again" if _not_found(value) else value for value in reply]
+    return reply
 
 
 def _is_list(reply: Any) -> bool:
