@@ -22,7 +22,7 @@ function M.native.jid(member) return member end
 -- the raw score, which is negative for a positive priority.
 function M.native.sequence(score, priority)
   local sequence = score + priority * CLASS
-  if sequence < 0 then return 0 end -- it was timed out, ahead of every class
+  if sequence < 0 then return score + URGENT end -- it was timed out, ahead of every class
   return sequence
 end
 

@@ -102,7 +102,7 @@ function M.native.grant(bytes, score, now, worker, ends, length)
     if popped > since then since = popped end
   end
   local body, m, n = sub(bytes, start), #queue, #klass
-  attempts = attempts + 1
+  if attempts < 65535 then attempts = attempts + 1 end -- more does not fit
   return pack(WHOLE, RUNNING, 0, priority, attempts, retries, remaining, losses, created, queued, m, queue, n, klass,
     token, now, order.native.sequence(score, priority), #worker, worker, body),
     pack(FACTS, ends, length, token, priority, attempts, retries, remaining, losses, created, queued, 0, m, queue, n,

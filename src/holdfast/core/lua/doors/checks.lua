@@ -13,9 +13,20 @@ late.bind(function() find = string.find end)
 
 function M.bad(what) refuse.call("BAD_ARGUMENT", what) end
 
+-- The whole numbers that come again and again (priorities, limits), by their text.
+local whole, wholes = {}, 0
+local function number_of(text)
+  local value = tonumber(text)
+  if not value or value % 1 ~= 0 then return nil end
+  if wholes >= MOST_KNOWN then whole, wholes = {}, 0 end
+  whole[text], wholes = value, wholes + 1
+  return value
+end
+
 function M.number(args, i, what, least, most)
-  local value = tonumber(args[i])
-  if value and value >= least and value <= most and value % 1 == 0 then return value end
+  local text = args[i]
+  local value = whole[text] or number_of(text)
+  if value and value >= least and value <= most then return value end
   M.bad(what .. " is not a whole number from " .. least .. " to " .. ("%.0f"):format(most))
 end
 

@@ -4,6 +4,7 @@
 -- tokens that were kept, less what has ended since.
 local late = require("base.late")
 local keys = require("base.keys")
+local grants = require("nouns.grant")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
 local replay = require("nouns.replay")
@@ -12,7 +13,7 @@ local pop = require("verbs.pop")
 local M = {}
 
 local ROW = 4 -- values of a row: jid, facts, data, extras
-local BETWEEN = "\n" -- no name holds a control character
+local BETWEEN, BEFORE_TOKEN = "\n", "\t" -- no name holds a control character
 
 local call, concat
 late.bind(function() call, concat = redis.call, table.concat end)
@@ -26,16 +27,29 @@ function M.once(at, line, number, verb)
   return reply
 end
 
--- Appends the rows of grants that are still held.
+-- Appends the rows of grants that are still held. A token that is not the time
+-- of the grant stands behind its jid.
 local function rows_again(at, give, kept)
   local popped, jids = replay.grants(kept)
-  for jid in jids:gmatch("[^" .. BETWEEN .. "]+") do
+  for entry in jids:gmatch("[^" .. BETWEEN .. "]+") do
+    local jid, token = entry:match("^([^" .. BEFORE_TOKEN .. "]+)" .. BEFORE_TOKEN .. "?(%d*)$")
     local r = job.read(at, jid)
-    if r and r.popped == popped and lease.is_held(r, give.worker, r.token) then
+    if r and lease.is_held(r, give.worker, tonumber(token) or popped) then
       local ends = tonumber(call("ZSCORE", keys.of_queue(at, r.queue).leases, jid) or at.now)
-      pop.row(at, give.out, jid, r, ends, ends - r.popped)
+      grants.row(at, give.out, jid, r, ends, ends - r.popped)
     end
   end
+end
+
+-- What is kept of `got` rows behind `start`.
+local function to_keep(at, give, start, got)
+  local out, kept = give.out, {}
+  for i = 1, got do
+    local jid = out[start + 1 + (i - 1) * ROW]
+    local token = give.odd and job.read(at, jid).token
+    kept[i] = token and token ~= at.now and ("%s%s%.0f"):format(jid, BEFORE_TOKEN, token) or jid
+  end
+  return concat(kept, BETWEEN)
 end
 
 -- Appends the grants behind `start` to `give.out`, whose element there is the due time.
@@ -46,13 +60,8 @@ local function grant(at, give, line, number, want, args, first, last, kept)
   local got, due = pop.run(at, give, want, args, first, last)
   out[start] = due
   if got == 0 or line == "" then return end
-  local jids = out[start + 1]
-  if got > 1 then
-    local granted = {}
-    for i = 1, got do granted[i] = out[start + 1 + (i - 1) * ROW] end
-    jids = concat(granted, BETWEEN)
-  end
-  replay.keep_grants(at, line, number, jids)
+  local usual = got == 1 and not give.odd
+  replay.keep_grants(at, line, number, usual and out[start + 1] or to_keep(at, give, start, got))
 end
 
 function M.pop(at, give, line, number, want, args, first, last)

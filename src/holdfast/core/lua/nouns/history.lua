@@ -10,7 +10,7 @@ local state = require("nouns.state")
 local M = {}
 
 local TOLD, EXTRA = record.FLAG.TOLD, record.FLAG.EXTRA
-local SHORTEST = 24 -- bytes of the shortest packed line
+local SHORTEST = 16 -- bytes: no packed line is shorter
 
 M.WHAT = {
   "put", "popped", "done", "failed", "failed-retries", "retried", "timed-out", "throttled", "advanced",
@@ -58,21 +58,21 @@ local function trimmed(at, text)
   return packed_lines(kept)
 end
 
--- Appends a line to a told job.
-function M.note(at, jid, r, what, name, reason)
+-- Appends a line to a told job. `left`, the retries left, is for repeats of that call.
+function M.note(at, jid, r, what, name, reason, left)
   local key = at.keys.extra .. jid
-  local line = mp_pack({ what, at.now, r.attempts, r.token, r.worker, name or "", reason or "" })
+  local line = mp_pack({ what, at.now, r.attempts, r.token, r.worker, name or "", reason or "", left })
   call("HSET", key, "h", trimmed(at, (call("HGET", key, "h") or "") .. line))
 end
 
 -- Appends a line, making the job a told one first. Call it while the record
 -- still says what was before.
-function M.tell(at, jid, r, what, name, reason)
+function M.tell(at, jid, r, what, name, reason, left)
   if not record.has(r.flags, TOLD) then
     call("HSET", at.keys.extra .. jid, "h", packed_lines(implied(r)))
     r.flags = record.with(record.with(r.flags, TOLD), EXTRA)
   end
-  M.note(at, jid, r, what, name, reason)
+  M.note(at, jid, r, what, name, reason, left)
 end
 
 -- How the attempt with this token ended, for a call that is sent again:

@@ -74,7 +74,7 @@ end
 local function redeliver(at, queue, jid, r)
   r.remaining, r.losses = r.remaining - 1, r.losses < 255 and r.losses + 1 or 255
   if r.remaining >= 0 then return true end
-  r.remaining = -1
+  r.remaining, r.worker = -1, "" -- the history must not say that the former holder failed it
   local group = "failed-retries-" .. queue.name
   call("ZREM", queue.leases, jid)
   throttle.release(at, queue, jid, r)

@@ -9,7 +9,7 @@ local M = {}
 
 local IDLE, LIMITED, KNOWN = 35184372088832, 70368744177664, 140737488355328 -- 2^45, 2^46, 2^47
 local CONTROL = "<I6BI4I4"
-M.PAUSED, M.HAS_LIMIT = 1, 2
+M.PAUSED, M.HAS_LIMIT, M.HAS_ASIDE = 1, 2, 16
 
 local call, pack, unpack_
 late.bind(function() call, pack, unpack_ = redis.call, struct.pack, struct.unpack end)
@@ -93,6 +93,13 @@ function M.set_paused(queue, paused)
   return true
 end
 
+-- Whether jobs are set aside although there is no limit (any more).
+function M.set_aside(queue, aside)
+  local due, flags, limit, heartbeat = M.control(queue)
+  if (flags >= M.HAS_ASIDE) == aside then return end
+  M.set_control(queue, due, aside and flags + M.HAS_ASIDE or flags - M.HAS_ASIDE, limit, heartbeat)
+end
+
 function M.set_heartbeat(queue, heartbeat)
   local due, flags, limit = M.control(queue)
   M.set_control(queue, due, flags, limit, heartbeat)
@@ -101,7 +108,7 @@ end
 function M.set_limit(queue, limit)
   local due, flags, _, heartbeat = M.control(queue)
   local had = flags % 4 >= M.HAS_LIMIT
-  if limit > 0 ~= had then
+  if (limit > 0) ~= had then
     flags = had and flags - M.HAS_LIMIT or flags + M.HAS_LIMIT
     call(had and "DECRBY" or "INCRBY", queue.sequence, LIMITED)
   end

@@ -8,6 +8,7 @@ local job = require("nouns.job")
 local M = {}
 
 local STEP = 128 -- jobs dropped at once
+local MOST_STEPS = 5 -- of one call: as many jobs as it can complete
 local MARK = "\1"
 
 local call, unpack_, byte, sub
@@ -42,23 +43,33 @@ end
 
 -- Drops from the old end what is over the number kept.
 local function by_count(at, length, most)
-  local over = length - most
-  if over <= 0 then return 0 end
-  local entries = call("LPOP", at.keys.completed, over < STEP and over or STEP)
-  drop(at, entries)
-  return #entries
+  local over, dropped = length - math.max(most, 0), 0
+  for _ = 1, MOST_STEPS do
+    if over <= dropped then break end
+    local step = over - dropped
+    local entries = call("LPOP", at.keys.completed, step < STEP and step or STEP)
+    if not entries then break end -- dropped by age in the same call
+    drop(at, entries)
+    dropped = dropped + #entries
+  end
+  return dropped
 end
 
--- Drops from the old end what is too old; at most a step's worth.
+-- Drops from the old end what is too old.
 local function by_age(at, age)
-  local limit, old = at.now - age, 0
-  for _, entry in ipairs(call("LRANGE", at.keys.completed, 0, STEP - 1)) do
-    local r = job.read(at, (of_entry(entry)))
-    if r and r.ended > limit then break end
-    old = old + 1
+  local limit, dropped, old = at.now - age, 0, 0
+  for _ = 1, MOST_STEPS do
+    old = 0
+    for _, entry in ipairs(call("LRANGE", at.keys.completed, 0, STEP - 1)) do
+      local r = job.read(at, (of_entry(entry)))
+      if r and r.ended > limit then break end
+      old = old + 1
+    end
+    if old > 0 then drop(at, call("LPOP", at.keys.completed, old)) end
+    dropped = dropped + old
+    if old < STEP then break end
   end
-  if old > 0 then drop(at, call("LPOP", at.keys.completed, old)) end
-  return old
+  return dropped
 end
 
 -- Takes a job that is put again out of the list; it is usually near its new end.
@@ -73,11 +84,12 @@ function M.list(at, offset, count)
   return jids
 end
 
--- After a completion that made the list `length` long.
-function M.trim(at, length)
+-- After `added` completions that made the list `length` long. Age is looked at
+-- once in 64 of them.
+function M.trim(at, length, added)
   local age, most = root.history_kept(at)
   if length > most + at.bounds.slack or most <= 0 then by_count(at, length, most) end
-  if length % 64 == 0 or age <= 0 then by_age(at, age) end
+  if length % 64 < added or age <= 0 then by_age(at, age) end
 end
 
 -- For a namespace gone quiet: returns how many it dropped.

@@ -11,10 +11,10 @@ local M = {}
 local FULL = 4096 -- bytes of a log that is folded
 local PIECE = 64 -- samples unpacked at once
 
-local call, pack, unpack_, mp_pack, mp_unpack, floor, frexp, rep, select_
+local call, pack, unpack_, mp_pack, mp_unpack, floor, frexp, rep
 late.bind(function()
   call, pack, unpack_, floor, frexp, rep = redis.call, struct.pack, struct.unpack, math.floor, math.frexp, string.rep
-  mp_pack, mp_unpack, select_ = cmsgpack.pack, cmsgpack.unpack, select
+  mp_pack, mp_unpack = cmsgpack.pack, cmsgpack.unpack
 end)
 
 -- The protocol's bucket of `seconds` (0 to 147), nil from seven days up.
@@ -30,21 +30,23 @@ local function fine(ms)
   return e * 4 + floor(m * 8)
 end
 
-local function add(series, ms)
-  if ms < 0 then ms = 0 end
-  local x = ms / 1000
-  local count, mean = series.count + 1, series.mean
-  local moved = mean + (x - mean) / count
-  series.spread = series.spread + (x - moved) * (x - mean)
-  series.count, series.mean = count, moved
-  local bucket = coarse(x)
-  if bucket then series.buckets[bucket] = (series.buckets[bucket] or 0) + 1 end
-  bucket = fine(ms)
-  series.fine[bucket] = (series.fine[bucket] or 0) + 1
-end
-
+-- Adds samples by the protocol's streaming formulas, in order.
 local function add_many(series, ...)
-  for i = 1, select_("#", ...) - 1 do add(series, (select_(i, ...))) end
+  local count, mean, spread = series.count, series.mean, series.spread
+  local buckets, scale = series.buckets, series.fine
+  local samples, last, in_coarse, in_fine = { ... }, nil, nil, nil
+  for i = 1, #samples - 1 do -- the last one is the place behind the samples
+    local ms = samples[i]
+    if ms < 0 then ms = 0 end
+    local x, old = ms / 1000, mean
+    count = count + 1
+    mean = old + (x - old) / count
+    spread = spread + (x - mean) * (x - old)
+    if ms ~= last then last, in_coarse, in_fine = ms, coarse(x), fine(ms) end
+    if in_coarse then buckets[in_coarse] = (buckets[in_coarse] or 0) + 1 end
+    scale[in_fine] = (scale[in_fine] or 0) + 1
+  end
+  series.count, series.mean, series.spread = count, mean, spread
 end
 
 local function add_log(series, log)

@@ -33,9 +33,10 @@ function M.park(at, queue, jid, r)
   call("ZADD", queue.throttled, at.now, jid)
 end
 
--- Parked jobs become ready, in the order they came, up to the free slots.
+-- Parked jobs become ready, in the order they came, up to the free slots. Says
+-- whether there were any.
 function M.promote(at, queue, free)
-  if free < 1 then return end
+  if free < 1 then return false end
   local parked = call("ZPOPMIN", queue.throttled, math.min(free, at.bounds.released))
   for i = 1, #parked, 2 do
     local jid = parked[i]
@@ -45,6 +46,7 @@ function M.promote(at, queue, free)
       job.write(at, jid, r)
     end
   end
+  return parked[1] ~= nil
 end
 
 -- A slot came back: hand it on, and wake whoever found the queue full.
@@ -57,10 +59,12 @@ function M.release(at, queue, _, r)
   queues.ring(queue)
 end
 
--- A new limit (0: none). A higher one promotes at once.
+-- A new limit (0: none). A higher one promotes at once; where a limit is taken
+-- away, nobody releases slots any more, so pops look after what is left aside.
 function M.set(at, queue, limit)
   queues.set_limit(queue, limit)
   M.promote(at, queue, limit == 0 and at.bounds.released or M.free(queue, limit))
+  queues.set_aside(queue, limit == 0 and call("ZCARD", queue.throttled) > 0)
   queues.ring(queue)
 end
 

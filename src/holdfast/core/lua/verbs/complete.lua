@@ -19,8 +19,9 @@ local call, pack, unpack_, rep
 late.bind(function() call, pack, unpack_, rep = redis.call, struct.pack, unpack, string.rep end)
 
 -- Why a lease cannot be settled: the same end was recorded before, or it is lost.
-local function refusal(jid, r, worker, token)
+local function refusal(at, jid, r, worker, token)
   if r and r.state == state.COMPLETE and r.token == token and r.worker == worker then return "again" end
+  if r and history.ending(at, jid, r, worker, token) == history.DONE then return "again" end
   return lease.refusal(jid, r)
 end
 
@@ -48,7 +49,7 @@ local function settle(at, worker, jid, token, data, bytes)
     if new then return new, name, popped, false end
   end
   local r = bytes and at.record.read(bytes)
-  if not r or not lease.is_held(r, worker, token) then return nil, refusal(jid, r, worker, token) end
+  if not r or not lease.is_held(r, worker, token) then return nil, refusal(at, jid, r, worker, token) end
   return finish(at, jid, r, data)
 end
 
@@ -65,7 +66,7 @@ local function complete_one(at, worker, args, i, lost)
   call("SET", key, new)
   if keep ~= "0" then result.keep(at, jid, args[i + 4], keep) end
   stats.ran(at, queue, pack("<d", at.now - popped))
-  retention.trim(at, call("RPUSH", at.keys.completed, retention.entry(jid, extra)))
+  retention.trim(at, call("RPUSH", at.keys.completed, retention.entry(jid, extra)), 1)
 end
 
 -- Argument lists that every call fills anew from the front.
@@ -89,29 +90,21 @@ local function flush(at, groups, n)
     stats.ran(at, groups[i].queue, pack(rep("d", #ran), unpack_(ran)))
   end
   call("MSET", unpack_(sets, 1, 2 * n))
-  retention.trim(at, call("RPUSH", at.keys.completed, unpack_(done, 1, n)))
-end
-
--- Whether a jid is named twice: the second one finds its job complete.
-local function named_twice(args, base, seen)
-  local jid = args[base]
-  if seen[jid] then return true end
-  seen[jid] = true
+  retention.trim(at, call("RPUSH", at.keys.completed, unpack_(done, 1, n)), n)
 end
 
 local function complete_many(at, worker, args, first, last, lost)
-  local prefix, now, groups, seen, n = at.keys.job, at.now, {}, {}, 0
+  local prefix, now, groups, settled, n = at.keys.job, at.now, {}, {}, 0
   local count, group = (last - first + 1) / WIDTH, nil
   for i = 1, count do names[i] = prefix .. args[first + (i - 1) * WIDTH] end
   local found = call("MGET", unpack_(names, 1, count))
   for i = 1, count do
     local base = first + (i - 1) * WIDTH
-    local jid, new, name, popped, extra = args[base], nil, "again", nil, nil
-    if not named_twice(args, base, seen) then
-      new, name, popped, extra = settle(at, worker, jid, tonumber(args[base + 1]), args[base + 2], found[i])
-    end
+    local jid = args[base]
+    local bytes = settled[jid] or found[i] -- a jid named twice finds its job complete
+    local new, name, popped, extra = settle(at, worker, jid, tonumber(args[base + 1]), args[base + 2], bytes)
     if new then
-      n = n + 1
+      n, settled[jid] = n + 1, new
       if not group or group.name ~= name then group = group_of(at, groups, name) end
       local k = #group.jids + 1
       group.jids[k], group.ran[k] = jid, now - popped

@@ -15,13 +15,17 @@ late.bind(function() call = redis.call end)
 -- Every line's code becomes its word. A job that went on to a next queue was
 -- done in one and put into the other.
 local function told(at, jid, r)
-  local lines, words = history.lines(at, jid, r), {}
+  local lines, words, queue = history.lines(at, jid, r), {}, nil
   for i = 1, #lines do
     local line = lines[i]
-    local advanced = line[1] == history.ADVANCED
+    local what, name = line[1], line[6]
+    line[1], line[8] = history.WHAT[what], nil
     words[#words + 1] = line
-    line[1] = history.WHAT[advanced and history.DONE or line[1]]
-    if advanced then words[#words + 1] = { "put", line[2], 0, 0, "", line[6], "" } end
+    if what == history.ADVANCED then
+      line[1], line[6] = history.WHAT[history.DONE], queue or name
+      words[#words + 1] = { "put", line[2], 0, 0, "", name, "" }
+    end
+    if what == history.PUT or what == history.POPPED or what == history.ADVANCED then queue = name end
   end
   return words
 end

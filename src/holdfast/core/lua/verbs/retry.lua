@@ -9,8 +9,9 @@ local FAILED = -1
 
 -- The answer to a call that is sent again, or nil: this attempt did not end so.
 local function repeated(at, jid, r, worker, token)
-  local what = r and history.ending(at, jid, r, worker, token)
-  if what == history.RETRIED then return r.remaining end
+  if not r then return nil end
+  local what, line = history.ending(at, jid, r, worker, token)
+  if what == history.RETRIED then return line[8] end
   if what == history.EXHAUSTED then return FAILED end
 end
 
@@ -32,7 +33,7 @@ function M.one(at, worker, delay, group, message, jid, token, data)
   job.set_body(at, jid, r, data)
   if r.remaining <= 0 then return exhaust(at, queue, jid, r, group, message) end
   r.remaining = r.remaining - 1
-  history.tell(at, jid, r, history.RETRIED, group, message:sub(1, 200))
+  history.tell(at, jid, r, history.RETRIED, group, message:sub(1, 200), r.remaining)
   if group ~= "" and message ~= "" then failure.note(at, jid, r, group, message, r.worker) end
   job.place(at, queue, jid, r, delay)
   job.write(at, jid, r)
