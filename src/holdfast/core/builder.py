@@ -1,8 +1,11 @@
 """Assembling the Lua core: modules that require each other become one text.
 
 A file is a plain Lua module (`local job = require("nouns.job")` … `return M`). From a door, the requires are
-followed, sorted so that each module comes after what it needs, and every file is wrapped in a closure. Nothing
-generated is stored: assembling takes well under a millisecond once the files are read.
+followed and sorted so that each module comes after what it needs. Nothing generated is stored: assembling takes
+well under a millisecond once the files are read.
+
+`assemble` is for libraries, which are run once: every module is made at the start. `script` is for texts that the
+store runs anew for every call: there a module is made when its first name is needed, and never otherwise.
 """
 
 import re
@@ -10,7 +13,9 @@ from functools import cache
 from pathlib import Path
 
 LUA = Path(__file__).parent / "lua"
-_REQUIRE = re.compile(r'^local [a-z_]+ = require\("([a-z_.]+)"\)$', re.MULTILINE)
+_REQUIRE = re.compile(r'^local ([a-z_]+) = require\("([a-z_.]+)"\)\n', re.MULTILINE)
+_BIND = re.compile(r"^late\.bind\(function\(\)(?: (.*) end\)|\n((?:  .*\n)*)end\))$", re.MULTILINE)
+_COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
 
 
 class CoreBroken(Exception):
@@ -29,7 +34,7 @@ def source(module: str) -> str:
 
 def requires(module: str) -> list[str]:
     """The modules that `module` names, in the order of its lines."""
-    return _REQUIRE.findall(source(module))
+    return [name for _, name in _REQUIRE.findall(source(module))]
 
 
 def in_order(door: str) -> list[str]:
@@ -58,3 +63,36 @@ def assemble(door: str) -> str:
     for module in in_order(door):
         parts.append(f'loaded["{module}"] = (function()\n{source(module)}end)()')
     return "\n".join(parts) + "\n"
+
+
+def script(door: str) -> str:
+    """One Lua chunk that makes only the modules a call needs, each at the first use of its name.
+
+    `job.read(…)` becomes `(loaded[7] or make(7)).read(…)`, and `make` finds the seventh module's text.
+    """
+    modules = in_order(door)
+    number = {module: place for place, module in enumerate(modules, 1)}
+    bodies = [_lazily(module, number) for module in modules]
+    head = "local loaded, make = {}, nil\nfunction make(number)\n  local made\n"
+    tail = "  loaded[number] = made\n  return made\nend\n"
+    return f"{head}{_choice(modules, bodies, 1)}{tail}return make({number[door]})\n"
+
+
+def _lazily(module: str, number: dict[str, int]) -> str:
+    """The module's text with every use of another module spelled as a lookup, and nothing put off until later."""
+    text = _BIND.sub(lambda found: found[1] or found[2].rstrip(), source(module))
+    for name, needed in _REQUIRE.findall(text):
+        place = number[needed]
+        if needed != "base.late":
+            use = re.compile(rf"""(?<![\w."'/-]){name}\b(?=[.)(,\n])(?! =)""")
+            text = use.sub(f"(loaded[{place}] or make({place}))", text)
+    return _COMMENT.sub("", _REQUIRE.sub("", text))
+
+
+def _choice(modules: list[str], bodies: list[str], first: int) -> str:
+    """Nested halves, so that finding one module of sixty takes six comparisons."""
+    if len(modules) == 1:
+        return f"-- {modules[0]}\nmade = (function()\n{bodies[0]}end)()\n"
+    half = len(modules) // 2
+    left, right = _choice(modules[:half], bodies[:half], first), _choice(modules[half:], bodies[half:], first + half)
+    return f"if number < {first + half} then\n{left}else\n{right}end\n"

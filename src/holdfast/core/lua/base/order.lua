@@ -1,6 +1,7 @@
--- order: who is next. One of the two files that know two forms (the other is record).
+-- order: who is next. The other form, for roots whose callers bring the time, is
+-- `order_wide`; nouns use the one that `at` holds and never ask which.
 --
--- Native: score = sequence - priority * 2^40, member = jid. Doubles are exact to
+-- score = sequence - priority * 2^40, member = jid. Doubles are exact to
 -- 2^53, so priorities within +-4095 and 5.5e11 jobs per queue are exact. A score
 -- is never turned into text by Lua, which would keep 14 digits of it.
 local M = {}
@@ -8,9 +9,8 @@ local M = {}
 local CLASS = 1099511627776 -- 2^40, the width of one priority
 local START = 549755813888 -- 2^39, where sequences begin
 local URGENT = 9007199254740992 -- 2^53
-M.START = START
 
-M.native = {}
+M.native = { START = START }
 
 function M.native.entry(sequence, priority, _, jid)
   return sequence - priority * CLASS, jid
@@ -28,13 +28,26 @@ end
 
 function M.native.member(_, jid) return jid end
 
--- Ahead of its whole class (its priority was changed while it waited).
-function M.native.ahead(sequence, priority, jid)
+-- Where a job goes that is ready now. Returns score and member, as the next two do.
+function M.native.place(r, sequence, _, jid)
+  r.ended = sequence
+  return sequence - r.priority * CLASS, jid
+end
+
+-- Ahead of its whole class (its priority was changed while it waited at `score`).
+function M.native.ahead(r, score, priority, jid)
+  local sequence = M.native.sequence(score, r.priority)
   if sequence >= START then sequence = sequence - START end
   return sequence - priority * CLASS, jid
 end
 
 -- Ahead of every class (it was timed out).
-function M.native.urgent(sequence, jid) return sequence - URGENT, jid end
+function M.native.urgent(r, sequence, jid)
+  r.ended = 0
+  return sequence - URGENT, jid
+end
+
+-- How failures are ranked.
+function M.native.failure(at) return at.now end
 
 return M

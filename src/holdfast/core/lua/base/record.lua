@@ -1,4 +1,5 @@
--- record: one string a job, a packed header and the body behind it.
+-- record: one string a job, a packed header and the body behind it. The other form,
+-- for roots whose callers bring the time, is `record_wide`.
 --
 -- The second part (token, popped, ended, worker) is absent in a job that was
 -- never popped, that is, while `attempts` is 0. `ended` holds the job's sequence
@@ -16,7 +17,7 @@ local WAITING, RUNNING, COMPLETE = 1, 2, 3
 
 M.FLAG = {
   TRACKED = 1, EXTRA = 2, DEPENDENTS = 4, THROTTLED = 8, TAGGED = 16, SPILLED = 32, NOTICED = 64, TOLD = 128,
-  AWAITED = 256,
+  AWAITED = 256, NAMED = 512,
 }
 -- A longer body lives in a key of its own: written once, read once, deleted with the job.
 M.SPILL = 512
@@ -78,6 +79,11 @@ function M.native.since(r)
   if r.popped > r.queued then return r.popped end
   return r.queued
 end
+
+-- What the other form has to note at a put or pop, and when a lease ends at
+-- another time; this one need not.
+function M.native.begin() end
+function M.native.extend() return false end
 
 -- What the holder of a lease is told beside jid and data, in a layout of the
 -- protocol: lease end and length, token, priority, attempts, retries, remaining,

@@ -19,8 +19,10 @@ late.bind(function()
 end)
 
 local function write(key, root)
-  call("HSET", key, "h", pack(FORM, root.flags, root.schema, root.fence, root.sequence, root.latest, root.epoch,
-    root.watched, root.heartbeat, root.grace, root.result_keep, root.history_age, root.history_count, 0))
+  local packed = pack(FORM, root.flags, root.schema, root.fence, root.sequence, root.latest, root.epoch,
+    root.watched, root.heartbeat, root.grace, root.result_keep, root.history_age, root.history_count, 0)
+  call("HSET", key, "h", packed)
+  return packed
 end
 
 local function unpacked(packed)
@@ -35,22 +37,31 @@ function M.read(key)
   if packed then return unpacked(packed) end
 end
 
+M.unpacked = unpacked
+
 local function store_time()
   local time = call("TIME")
   return time[1] * 1000 + floor(time[2] / 1000)
 end
 
--- The `at` of one call: keys, forms and bounds of this root, and the time. What
--- the root says of leases and retention is unpacked by `settings`, where needed.
-function M.open(key, keys, order, record, bounds)
+-- Makes `at`, which holds the keys, forms and bounds of a root, the `at` of one call:
+-- what the root says now, and the time. What it says of leases and retention is
+-- unpacked by `settings`, where needed.
+function M.open(key, at)
   local packed = call("HGET", key, "h")
   if not packed then refuse.call("NO_ROOT", key) end
   local flags, schema = byte(packed, 1, 2)
   if schema ~= M.SCHEMA then refuse.call("SCHEMA", "this root has schema " .. schema) end
-  return {
-    keys = keys, order = order, record = record, bounds = bounds, packed = packed, settings = false,
-    now = flags == TEST and tonumber(call("HGET", key, "clock")) or store_time(),
-  }
+  at.packed, at.settings = packed, false
+  at.now = flags == TEST and tonumber(call("HGET", key, "clock")) or store_time()
+  return at
+end
+
+-- The same where the caller brings the time; a root that is missing is made.
+function M.open_at(key, at, now)
+  at.packed = call("HGET", key, "h") or M.make(key)
+  at.settings, at.now = false, now
+  return at
 end
 
 -- heartbeat, grace, result_keep, history_age (ms) and history_count of this root.
@@ -77,6 +88,7 @@ local function new_epoch(key, now)
   return digest:sub(1, 8)
 end
 
+-- Makes the root, a test root if it is given a clock. Returns it packed.
 function M.make(key, test_clock)
   local now = test_clock or store_time()
   local root = {
@@ -84,9 +96,8 @@ function M.make(key, test_clock)
     heartbeat = 60000, grace = 10000, result_keep = 3600000, history_age = 604800000, history_count = 50000,
     flags = test_clock and TEST or 0,
   }
-  write(key, root)
   if test_clock then call("HSET", key, "clock", format("%.17g", test_clock)) end
-  return root
+  return write(key, root)
 end
 
 function M.is_test(root) return root.flags == TEST end

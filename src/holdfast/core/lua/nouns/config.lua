@@ -7,7 +7,7 @@ local root = require("base.root")
 local M = {}
 
 local DEFAULTS = {
-  ["application"] = "holdfast", ["grace-period"] = "10", ["heartbeat"] = "60", ["jobs-history"] = "604800",
+  ["grace-period"] = "10", ["heartbeat"] = "60", ["jobs-history"] = "604800",
   ["jobs-history-count"] = "50000", ["max-job-history"] = "100", ["max-pop-retry"] = "1",
   ["max-worker-age"] = "86400",
 }
@@ -17,10 +17,14 @@ local IN_ROOT = {
   ["jobs-history"] = { "history_age", 1000 }, ["jobs-history-count"] = { "history_count", 1 },
 }
 
+local APPLICATION = "application" -- what people see; each door has its own default
+
 local call
 late.bind(function() call = redis.call end)
 
-function M.get(at, key) return call("HGET", at.keys.config, key) or DEFAULTS[key] or false end
+function M.get(at, key)
+  return call("HGET", at.keys.config, key) or DEFAULTS[key] or key == APPLICATION and at.application
+end
 
 -- All settings, as (key, value) pairs.
 function M.all(at)
@@ -32,6 +36,7 @@ function M.all(at)
   for key, value in pairs(DEFAULTS) do
     if not seen[key] then pairs_[#pairs_ + 1], pairs_[#pairs_ + 2] = key, value end
   end
+  if not seen[APPLICATION] then pairs_[#pairs_ + 1], pairs_[#pairs_ + 2] = APPLICATION, at.application end
   return pairs_
 end
 
@@ -45,8 +50,8 @@ local function spread(at, key, value)
   end
   local name = key:match("^(.+)%-heartbeat$")
   if name then
-    local seconds = tonumber(value) or 0
-    queues.set_heartbeat(keys.of_queue(at, name), math.max(seconds, 0) * 1000)
+    local seconds = tonumber(value)
+    queues.set_heartbeat(keys.of_queue(at, name), seconds and seconds * 1000 or queues.NEVER)
   end
 end
 

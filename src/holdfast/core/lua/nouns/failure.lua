@@ -8,15 +8,13 @@ local state = require("nouns.state")
 local stats = require("nouns.stats")
 local M = {}
 
-local LONGEST = 16384 -- bytes of a message that are kept
-
 local call, mp_pack, mp_unpack
 late.bind(function() call, mp_pack, mp_unpack = redis.call, cmsgpack.pack, cmsgpack.unpack end)
 
 -- Notes group, message, time and worker with the job.
 function M.note(at, jid, r, group, message, worker)
   r.flags = record.with(r.flags, record.FLAG.EXTRA)
-  call("HSET", at.keys.extra .. jid, "e", mp_pack({ group, message:sub(1, LONGEST), at.now, worker }))
+  call("HSET", at.keys.extra .. jid, "e", mp_pack({ group, message:sub(1, at.bounds.message), at.now, worker }))
 end
 
 function M.read(at, jid, r)
@@ -38,8 +36,9 @@ function M.add(at, queue, jid, r, what, group, message, worker)
   state.move(r, state.FAILED)
   r.ended = at.now
   r.flags = record.without(r.flags, record.FLAG.NOTICED)
-  if call("ZADD", at.keys.group .. group, at.now, jid) == 1 then call("HINCRBY", at.keys.groups, group, 1) end
-  call("ZADD", queue.failed, at.now, jid)
+  local rank = at.order.failure(at)
+  if call("ZADD", at.keys.group .. group, rank, jid) == 1 then call("HINCRBY", at.keys.groups, group, 1) end
+  call("ZADD", queue.failed, rank, jid)
   stats.count(queue, at.now, "failures", 1)
   stats.count(queue, at.now, "failed", 1)
   job.announce_end(at, jid, r)

@@ -10,7 +10,7 @@ local state = require("nouns.state")
 local M = {}
 
 local TOLD, EXTRA = record.FLAG.TOLD, record.FLAG.EXTRA
-local SHORTEST = 16 -- bytes: no packed line is shorter
+local SHORTEST = 8 -- bytes: no packed line is shorter
 
 M.WHAT = {
   "put", "popped", "done", "failed", "failed-retries", "retried", "timed-out", "throttled", "advanced",
@@ -58,8 +58,9 @@ local function trimmed(at, text)
   return packed_lines(kept)
 end
 
--- Appends a line to a told job. `left`, the retries left, is for repeats of that call.
+-- Appends a line to a told job, if this root tells of such things. `left`, the retries left, is for repeats of that call.
 function M.note(at, jid, r, what, name, reason, left)
+  if at.untold[what] then return end
   local key = at.keys.extra .. jid
   local line = mp_pack({ what, at.now, r.attempts, r.token, r.worker, name or "", reason or "", left })
   call("HSET", key, "h", trimmed(at, (call("HGET", key, "h") or "") .. line))

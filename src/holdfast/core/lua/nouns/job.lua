@@ -2,7 +2,6 @@
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
-local event = require("nouns.event")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
 local M = {}
@@ -52,7 +51,7 @@ function M.withdraw(at, jid, r)
   elseif place then
     call("ZREM", queue[place], jid)
   elseif r.state == state.THROTTLED then
-    call("ZREM", queue.throttled, jid)
+    at.throttles.withdraw(at, queue, jid, r)
     call("ZREM", queue.waiting, at.order.member(r, jid))
   end
 end
@@ -61,8 +60,7 @@ end
 -- Write the record afterwards.
 function M.make_ready(at, queue, jid, r)
   local first, idle = queues.take_sequence(at, queue, 1)
-  r.ended = first + 1
-  call("ZADD", queue.waiting, at.order.entry(first + 1, r.priority, at.now, jid))
+  call("ZADD", queue.waiting, at.order.place(r, first + 1, at.now, jid))
   if idle then queues.signal(queue) end
 end
 
@@ -95,7 +93,7 @@ end
 function M.announce_end(at, jid, r)
   if record.has(r.flags, FLAG.AWAITED) then
     r.flags = r.flags - FLAG.AWAITED
-    event.native.ended(at, jid)
+    at.events.ended(at, jid)
   end
 end
 

@@ -4,14 +4,12 @@ local keys = require("base.keys")
 local record = require("base.record")
 local refuse = require("base.refuse")
 local root = require("base.root")
-local event = require("nouns.event")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local retention = require("nouns.retention")
 local state = require("nouns.state")
 local stats = require("nouns.stats")
-local throttle = require("nouns.throttle")
 local M = {}
 
 local NOTICED = record.FLAG.NOTICED
@@ -40,18 +38,22 @@ end
 -- Ends a lease with an outcome.
 function M.release(at, jid, r)
   local queue = keys.of_queue(at, r.queue)
-  call("ZREM", queue.leases, jid)
+  M.let_go(at, queue, jid, r)
   r.flags = record.without(r.flags, NOTICED)
-  throttle.release(at, queue, jid, r)
   return queue
 end
 
--- Takes a job out of wherever it is, to be put anew or deleted. The holder of a
--- lease is told by `tell` (an event).
-function M.evict(at, jid, r, tell)
+-- The lease and the slots go; the record is the caller's business.
+function M.let_go(at, queue, jid, r)
+  call("ZREM", queue.leases, jid) -- before the throttle counts its slots
+  if at.workers then at.workers.drop(at, r.worker, jid) end
+  at.throttles.release(at, queue, jid, r)
+end
+
+-- Takes a job out of wherever it is, to be put anew or deleted.
+function M.evict(at, jid, r)
   if r.state == state.RUNNING then
     M.release(at, jid, r)
-    tell(at, jid, r.queue, r.worker)
   elseif r.state == state.FAILED then
     failure.remove(at, jid, r)
   elseif r.state == state.COMPLETE then
@@ -63,10 +65,13 @@ end
 
 -- First look at a lost lease: the holder is told, the loss written down.
 function M.notice(at, queue, jid, r)
+  local events = at.events
+  if at.workers then at.workers.drop(at, r.worker, jid) end
+  if events.tracked then events.tracked(at, "stalled", jid, r) end
   history.tell(at, jid, r, history.TIMED_OUT)
   r.flags = record.with(r.flags, NOTICED)
   stats.count(queue, at.now, "retries", 1)
-  event.native.lock_lost(at, jid, r.queue, r.worker)
+  events.lock_lost(at, jid, r.worker)
 end
 
 -- The grace period is over: one retry fewer. True if the job is to be handed out
@@ -74,18 +79,20 @@ end
 local function redeliver(at, queue, jid, r)
   r.remaining, r.losses = r.remaining - 1, r.losses < 255 and r.losses + 1 or 255
   if r.remaining >= 0 then return true end
+  local group, message = "failed-retries-" .. queue.name, 'Job exhausted retries in queue "' .. queue.name .. '"'
+  local events, holder = at.events, r.worker
+  M.let_go(at, queue, jid, r)
+  if events.tracked then events.tracked(at, "failed", jid, r) end
+  if events.failed then events.failed(at, jid, group, message, holder) end
   r.remaining, r.worker = -1, "" -- the history must not say that the former holder failed it
-  local group = "failed-retries-" .. queue.name
-  call("ZREM", queue.leases, jid)
-  throttle.release(at, queue, jid, r)
-  failure.add(at, queue, jid, r, history.FAILED, group,
-    'Job exhausted retries in queue "' .. queue.name .. '"', "")
+  failure.add(at, queue, jid, r, history.FAILED, group, message, "")
   return false
 end
 
--- Looks at up to `bound` leases that ended. Returns the jobs to hand out again
--- at once, at most `want`, as two lists: jids and records.
-function M.collect_lost(at, queue, bound, want)
+-- Looks at leases that ended, at most `at.bounds.lost`. Returns the jobs to hand out
+-- again at once, at most `want`, as two lists: jids and records.
+function M.collect_lost(at, queue, want)
+  local bound = at.bounds.lost or want
   local lost = call("ZRANGE", queue.leases, "-inf", at.now, "BYSCORE", "LIMIT", 0, bound)
   local jids, records, grace = {}, {}, root.settings(at).grace
   for i = 1, #lost do

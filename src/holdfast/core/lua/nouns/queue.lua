@@ -4,11 +4,11 @@
 -- IDLE (somebody may be waiting for the bell), LIMITED (the queue has a limit on
 -- running jobs) and KNOWN (the queue is in the list of queues).
 local late = require("base.late")
-local order = require("base.order")
 local M = {}
 
 local IDLE, LIMITED, KNOWN = 35184372088832, 70368744177664, 140737488355328 -- 2^45, 2^46, 2^47
-local CONTROL = "<I6BI4I4"
+local CONTROL = "<dBI4d"
+M.NEVER = 1 / 0 -- as due time: no timer; as heartbeat: the default
 M.PAUSED, M.HAS_LIMIT, M.HAS_ASIDE = 1, 2, 16
 
 local call, pack, unpack_
@@ -19,13 +19,22 @@ local function register(at, queue)
   call("INCRBY", queue.sequence, KNOWN)
 end
 
+local function meaning(at, raw)
+  local rest = raw % KNOWN
+  return raw % IDLE + at.order.START, rest % LIMITED >= IDLE, rest >= LIMITED
+end
+
 -- Takes `count` sequence numbers: the caller uses first + 1 … first + count.
 -- Also says whether the idle and the limited bit are up.
 function M.take_sequence(at, queue, count)
+  return meaning(at, call("INCRBY", queue.sequence, count) - count)
+end
+
+-- The same for jobs that come into the queue, which makes it a known one.
+function M.enter(at, queue, count)
   local raw = call("INCRBY", queue.sequence, count) - count
   if raw < KNOWN then register(at, queue) end
-  local rest = raw % KNOWN
-  return raw % IDLE + order.START, rest % LIMITED >= IDLE, rest >= LIMITED
+  return meaning(at, raw)
 end
 
 -- Takes the queue out of the list of known queues.
@@ -61,15 +70,15 @@ function M.ring(queue)
   if call("EXISTS", queue.bell) == 0 then call("RPUSH", queue.bell, "") end
 end
 
--- Due time of the next timer (0: none), flags, limit, own heartbeat in ms (0: default).
+-- Due time of the next timer, flags, limit, own heartbeat in ms.
 function M.control(queue)
   local packed = call("GET", queue.control)
-  if not packed then return 0, 0, 0, 0 end
+  if not packed then return M.NEVER, 0, 0, M.NEVER end
   return unpack_(CONTROL, packed)
 end
 
 function M.set_control(queue, due, flags, limit, heartbeat)
-  if due == 0 and flags == 0 and limit == 0 and heartbeat == 0 then
+  if due == M.NEVER and flags == 0 and limit == 0 and heartbeat == M.NEVER then
     call("UNLINK", queue.control)
   else
     call("SET", queue.control, pack(CONTROL, due, flags, limit, heartbeat))
@@ -80,7 +89,7 @@ end
 -- that a sleeping worker has to be told.
 function M.lower_due(queue, when)
   local due, flags, limit, heartbeat = M.control(queue)
-  if due ~= 0 and due <= when then return false end
+  if due <= when then return false end
   M.set_control(queue, when, flags, limit, heartbeat)
   return true
 end

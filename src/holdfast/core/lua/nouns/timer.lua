@@ -8,10 +8,11 @@ local M = {}
 local call, unpack_
 late.bind(function() call, unpack_ = redis.call, unpack end)
 
--- Moves up to `bound` due jobs to the ready set.
-function M.promote(at, queue, bound)
+local PIECE = 512 -- jobs moved at once
+
+local function promote_some(at, queue, bound)
   local due = call("ZRANGE", queue.scheduled, "-inf", at.now, "BYSCORE", "LIMIT", 0, bound)
-  if #due == 0 then return end
+  if #due == 0 then return 0 end
   local first, idle = queues.take_sequence(at, queue, #due)
   local entries, writes, n = {}, {}, 0
   for i = 1, #due do
@@ -19,26 +20,36 @@ function M.promote(at, queue, bound)
     local r = job.read(at, jid)
     if r and r.state == state.SCHEDULED then
       state.move(r, state.WAITING)
-      r.ended = first + i
-      entries[2 * n + 1], entries[2 * n + 2] = at.order.entry(first + i, r.priority, at.now, jid)
+      entries[2 * n + 1], entries[2 * n + 2] = at.order.place(r, first + i, at.now, jid)
       writes[2 * n + 1], writes[2 * n + 2] = at.keys.job .. jid, at.record.write(r)
       n = n + 1
     end
   end
   call("ZREM", queue.scheduled, unpack_(due))
-  if n == 0 then return end
-  call("ZADD", queue.waiting, unpack_(entries))
-  call("MSET", unpack_(writes))
-  if idle then queues.signal(queue) end
+  if n > 0 then
+    call("ZADD", queue.waiting, unpack_(entries))
+    call("MSET", unpack_(writes))
+    if idle then queues.signal(queue) end
+  end
+  return #due
 end
 
--- The earliest moment at which this queue has something due, 0 if never.
+-- Moves up to `bound` due jobs to the ready set.
+function M.promote(at, queue, bound)
+  while bound > 0 do
+    local step = bound < PIECE and bound or PIECE
+    if promote_some(at, queue, step) < step then return end
+    bound = bound - step
+  end
+end
+
+-- The earliest moment at which this queue has something due.
 function M.earliest(queue)
-  local due = 0
+  local due = queues.NEVER
   for _, set in ipairs({ queue.scheduled, queue.leases, queue.recurring }) do
     local first = call("ZRANGE", set, 0, 0, "WITHSCORES")
-    local when = tonumber(first[2] or 0)
-    if when ~= 0 and (due == 0 or when < due) then due = when end
+    local when = tonumber(first[2])
+    if when and when < due then due = when end
   end
   return due
 end

@@ -6,6 +6,7 @@ local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
+local queues = require("nouns.queue")
 local stats = require("nouns.stats")
 local M = {}
 
@@ -23,7 +24,9 @@ local function one(at, worker, next_queue, delay, jid, token, data)
   stats.ran(at, queue, pack("<d", at.now - r.popped))
   failure.clear(at, jid, r)
   r.queue, r.queued, r.remaining, r.losses = next_queue.name, at.now, r.retries, 0
+  at.record.begin(r, at.now)
   job.set_body(at, jid, r, data)
+  queues.enter(at, next_queue, 0)
   job.place(at, next_queue, jid, r, delay)
   job.write(at, jid, r)
 end

@@ -1,5 +1,5 @@
 -- cancel: jobs are deleted, wherever they are. A completed one is left alone.
-local event = require("nouns.event")
+local keys = require("base.keys")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
 local state = require("nouns.state")
@@ -12,7 +12,11 @@ function M.run(at, args, first, last)
     local jid = args[i]
     local r = job.read(at, jid)
     if r and r.state ~= state.COMPLETE then
-      lease.evict(at, jid, r, event.native.canceled)
+      local running = r.state == state.RUNNING
+      at.events.canceled(at, jid, r.queue, running and r.worker or "")
+      lease.evict(at, jid, r)
+      if not running then at.throttles.release(at, keys.of_queue(at, r.queue), jid, r) end
+      if at.events.tracked then at.events.tracked(at, "canceled", jid, r) end
       job.announce_end(at, jid, r)
       job.delete(at, jid, r)
       reply[#reply + 1] = 1

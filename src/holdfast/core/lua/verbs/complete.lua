@@ -10,7 +10,6 @@ local result = require("nouns.result")
 local retention = require("nouns.retention")
 local state = require("nouns.state")
 local stats = require("nouns.stats")
-local throttle = require("nouns.throttle")
 local M = {}
 
 local WIDTH = 5 -- (jid, token, data, keep, result)
@@ -32,12 +31,13 @@ local function finish(at, jid, r, data)
   state.move(r, state.COMPLETE)
   r.ended, r.remaining = at.now, r.retries
   r.flags = record.without(r.flags, record.FLAG.NOTICED)
-  call("ZREM", queue.leases, jid) -- before the throttle counts its slots
-  throttle.release(at, queue, jid, r)
+  lease.let_go(at, queue, jid, r)
   if record.has(r.flags, record.FLAG.TOLD) then history.note(at, jid, r, history.DONE, queue.name) end
   failure.clear(at, jid, r)
   job.set_body(at, jid, r, data)
   job.announce_end(at, jid, r)
+  if at.events.tracked then at.events.tracked(at, "completed", jid, r) end
+  if at.events.completed then at.events.completed(at, jid, queue.name) end
   return at.record.write(r), r.queue, popped, r.flags ~= 0
 end
 

@@ -6,15 +6,23 @@ local job = require("nouns.job")
 local lease = require("nouns.lease")
 local M = {}
 
-local function one(at, worker, group, message, jid, token, data)
+-- Fails the job of a lease that is held.
+function M.one(at, group, message, jid, r, data)
+  local events, worker = at.events, r.worker
+  if events.failed then events.failed(at, jid, group, message, worker) end
+  if events.tracked then events.tracked(at, "failed", jid, r) end
+  local queue = lease.release(at, jid, r)
+  job.set_body(at, jid, r, data)
+  failure.add(at, queue, jid, r, history.FAILED, group, message, worker)
+end
+
+local function settle(at, worker, group, message, jid, token, data)
   local r, refused, other = lease.held(at, worker, jid, token)
   if not r then
     if other and history.ending(at, jid, other, worker, token) == history.FAILED then return "again" end
     return refused
   end
-  local queue = lease.release(at, jid, r)
-  job.set_body(at, jid, r, data)
-  failure.add(at, queue, jid, r, history.FAILED, group, message, worker)
+  M.one(at, group, message, jid, r, data)
 end
 
 -- `args[first … last]` are (jid, token, data or ""). Returns how many failed now,
@@ -22,7 +30,7 @@ end
 function M.run(at, worker, group, message, args, first, last)
   local reply, count = { 0 }, 0
   for i = first, last, 3 do
-    local code = one(at, worker, group, message, args[i], tonumber(args[i + 1]), args[i + 2])
+    local code = settle(at, worker, group, message, args[i], tonumber(args[i + 1]), args[i + 2])
     if code then
       reply[#reply + 1], reply[#reply + 2] = args[i], code
     else

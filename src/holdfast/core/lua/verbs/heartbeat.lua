@@ -27,7 +27,7 @@ local function group_of(at, groups, name, length)
   if not group then
     local queue = keys.of_queue(at, name)
     local due, _, _, heartbeat = queues.control(queue)
-    if length == 0 then length = heartbeat > 0 and heartbeat or root.heartbeat(at) end
+    if length == 0 then length = heartbeat == queues.NEVER and root.heartbeat(at) or heartbeat end
     group = { queue = queue, ends = at.now + length, due = due, entries = {} }
     groups[name] = group
     groups[#groups + 1] = group
@@ -36,8 +36,9 @@ local function group_of(at, groups, name, length)
 end
 
 -- A lease that was noticed as lost is whole again; new data is kept.
-local function touch(at, jid, r, data)
-  if not record.has(r.flags, record.FLAG.NOTICED) and data == "" then return end
+local function touch(at, jid, r, data, ends)
+  if at.workers then at.workers.hold(at, r.worker, jid, ends) end
+  if not at.record.extend(r, ends) and not record.has(r.flags, record.FLAG.NOTICED) and data == "" then return end
   r.flags = record.without(r.flags, record.FLAG.NOTICED)
   job.set_body(at, jid, r, data)
   job.write(at, jid, r)
@@ -59,7 +60,7 @@ function M.run(at, length, args, first, last)
       reply[i] = LOST
     else
       local group = group_of(at, groups, r.queue, length)
-      touch(at, jid, r, args[at_arg + 3])
+      touch(at, jid, r, args[at_arg + 3], group.ends)
       local entries = group.entries
       entries[#entries + 1], entries[#entries + 2] = group.ends, jid
       reply[i] = group.ends
@@ -68,7 +69,7 @@ function M.run(at, length, args, first, last)
   for i = 1, #groups do
     local group = groups[i]
     call("ZADD", group.queue.leases, unpack_(group.entries))
-    if group.due == 0 or group.ends < group.due then queues.lower_due(group.queue, group.ends) end
+    if group.ends < group.due then queues.lower_due(group.queue, group.ends) end
   end
   return reply
 end

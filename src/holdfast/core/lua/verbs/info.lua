@@ -44,7 +44,7 @@ function M.run(key, mode, clock, core)
     if mode == "" then refuse.call("NO_ROOT", key) end
     local test = mode == "test"
     if test and not key:match("^hf:{test") then refuse.call("NOT_A_TEST_ROOT", key .. " does not begin with test") end
-    found = root.make(key, test and clock or nil)
+    found = root.unpacked(root.make(key, test and clock or nil))
   end
   local now = root.is_test(found) and tonumber(redis.call("HGET", key, "clock")) or root.store_time()
   return {

@@ -9,67 +9,68 @@ local keys = require("base.keys")
 local root = require("base.root")
 local grant = require("nouns.grant")
 local queues = require("nouns.queue")
-local throttle = require("nouns.throttle")
 local timer = require("nouns.timer")
 local M = {}
 
 M.WILL_WAIT, M.WOKEN = 1, 2
+local PIECE = 512 -- jobs granted at once
 
 local call
 late.bind(function() call = redis.call end)
 
--- Grants what is ready, at most `want`. Looks again where jobs were gone.
-local function grant_ready(at, queue, give, want)
-  local got, full = 0, false
-  while got < want and not full do
-    local left = want - got
+-- Looks at what is ready, at most `want` jobs. Returns how many it granted, how many
+-- it saw, and whether the reply is full.
+local function look(at, queue, give, want)
+  local got, seen, full = 0, 0, false
+  while seen < want and not full do
+    local left = want - seen < PIECE and want - seen or PIECE
     local ready = left == 1 and call("ZPOPMIN", queue.waiting) or call("ZPOPMIN", queue.waiting, left)
-    if not ready[1] then return got end
+    if not ready[1] then return got, seen, false end
     local granted
     if ready[3] then
       granted, full = grant.many(at, queue, give, ready)
     else
       granted = grant.one(at, queue, give, at.order.jid(ready[1]), ready[2])
     end
-    got = got + granted
+    got, seen = got + granted, seen + #ready / 2
   end
-  return got
+  return got, seen, full
 end
 
--- The same for a queue with a limit, or with jobs that a lifted limit left aside:
--- those come when nothing else is ready.
-local function grant_throttled(at, queue, give, want)
-  local free = give.limited and throttle.free(queue, give.limit) or want
-  if free < want then want = free end
-  local got = grant_ready(at, queue, give, want)
-  if got >= want then return got end
-  if throttle.promote(at, queue, want - got) then return got + grant_ready(at, queue, give, want - got) end
-  if not give.limited then queues.set_aside(queue, false) end
+-- Grants what is ready, at most `want`. Looks again where jobs were gone.
+local function grant_ready(at, queue, give, want)
+  local got, seen, full = look(at, queue, give, want)
+  while got < want and seen > 0 and not full do
+    local more
+    more, seen, full = look(at, queue, give, want - got)
+    got = got + more
+  end
   return got
 end
 
 -- Pops from one queue. Returns how many were granted, and the queue's due time.
 local function from_queue(at, queue, give, want, mode)
   local due, flags, limit, heartbeat = queues.control(queue)
-  if flags % 2 == queues.PAUSED then return 0, 0 end
+  if flags % 2 == queues.PAUSED then return 0, queues.NEVER end
   local got, now = 0, at.now
   local length = give.lease
-  if length == 0 then length = heartbeat > 0 and heartbeat or root.heartbeat(at) end
-  give.ends, give.length = now + length, length
-  give.limited, give.limit = flags % 4 >= queues.HAS_LIMIT, limit
-  local reached = due > 0 and due <= now
-  if reached and want > 0 then
-    timer.promote(at, queue, at.bounds.due)
-    got = grant.lost(at, queue, give, want)
-  end
+  if length == 0 then length = heartbeat == queues.NEVER and root.heartbeat(at) or heartbeat end
+  give.ends, give.length, give.limited = now + length, length, false
+  local reached = due <= now
+  if reached and want > 0 then got = grant.lost(at, queue, give, want) end
   if got < want then
-    local take = flags >= queues.HAS_LIMIT and grant_throttled or grant_ready
-    got = got + take(at, queue, give, want - got)
+    local room, left = at.throttles.room(at, queue, give, limit, flags), want - got
+    if reached then timer.promote(at, queue, at.bounds.due or room >= 1 and left or 0) end
+    if room then
+      got = got + at.throttles.grant(at, queue, give, left, room, at.throttles.by_round and look or grant_ready)
+    else
+      got = got + grant_ready(at, queue, give, left)
+    end
   end
   if reached then
     due = timer.earliest(queue)
     queues.set_control(queue, due, flags, limit, heartbeat)
-  elseif got > 0 and (due == 0 or give.ends < due) then
+  elseif got > 0 and give.ends < due then
     due = give.ends
     queues.set_control(queue, due, flags, limit, heartbeat)
   end
@@ -86,13 +87,13 @@ end
 -- appended to; `args[first … last]` are (queue, mode) pairs, tried in order.
 -- Returns how many were granted, and the ms until something is due (-1: never).
 function M.run(at, give, want, args, first, last)
-  local got, next_due = 0, 0
+  local got, next_due = 0, queues.NEVER
   for i = first, last, 2 do
     local granted, due = from_queue(at, keys.of_queue(at, args[i]), give, want - got, tonumber(args[i + 1]))
     got = got + granted
-    if due > 0 and (next_due == 0 or due < next_due) then next_due = due end
+    if due < next_due then next_due = due end
   end
-  if next_due == 0 then return got, -1 end
+  if next_due == queues.NEVER then return got, -1 end
   return got, next_due > at.now and next_due - at.now or 0
 end
 

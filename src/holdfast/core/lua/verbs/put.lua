@@ -8,13 +8,11 @@ local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local refuse = require("base.refuse")
-local event = require("nouns.event")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
-local throttle = require("nouns.throttle")
 local M = {}
 
 local SPILL = record.SPILL
@@ -22,38 +20,47 @@ local SPILL = record.SPILL
 local call, unpack_
 late.bind(function() call, unpack_ = redis.call, unpack end)
 
+-- A job that is new, or begins a new life, goes where it belongs. Writes the record.
+local function settle_in(at, to, jid, r)
+  local full = to.delay <= 0 and at.throttles.is_full(at, to.queue, jid, r, to.limited)
+  if full then
+    at.throttles.park(at, to.queue, jid, r, full)
+  else
+    job.place(at, to.queue, jid, r, to.delay)
+  end
+  job.write(at, jid, r)
+end
+
 -- A fresh job of its own: a long body, a full queue, or a batch with a known jid.
 local function put_fresh(at, to, jid, klass, body)
-  local queue, r = to.queue, {
+  local r = {
     state = state.DEPENDS, flags = 0, priority = to.priority, attempts = 0, retries = to.retries,
     remaining = to.retries, losses = 0, created = at.now, queued = at.now, queue = to.queue.name, klass = klass,
     token = 0, popped = 0, ended = 0, worker = "", body = "",
   }
+  at.record.begin(r, at.now)
   job.set_body(at, jid, r, body)
-  if to.limited and to.delay <= 0 then
-    local _, _, limit = queues.control(queue)
-    if throttle.free(queue, limit) < 1 then
-      throttle.park(at, queue, jid, r)
-      return job.write(at, jid, r)
-    end
-  end
-  job.place(at, queue, jid, r, to.delay)
-  job.write(at, jid, r)
+  if to.prepare then to.prepare(at, to, jid, r) end
+  settle_in(at, to, jid, r)
 end
 
 -- A job that exists is moved here: a new life under the same jid.
 local function put_again(at, to, jid, klass, body, r)
-  lease.evict(at, jid, r, event.native.lock_lost)
+  if r.state == state.RUNNING and r.worker ~= to.by then at.events.lock_lost(at, jid, r.worker) end
+  lease.evict(at, jid, r)
   history.tell(at, jid, r, history.PUT, to.queue.name)
+  if to.prepare then to.prepare(at, to, jid, r) end
   r.queue, r.klass, r.priority, r.retries, r.remaining = to.queue.name, klass, to.priority, to.retries, to.retries
   r.queued, r.losses = at.now, 0
+  at.record.begin(r, at.now)
   job.set_body(at, jid, r, body)
-  job.place(at, to.queue, jid, r, to.delay)
-  job.write(at, jid, r)
+  settle_in(at, to, jid, r)
 end
 
--- One job on its own. Returns a code, or nil if it was added or moved.
-local function put_one(at, to, mode, jid, klass, body)
+-- One job on its own; `to` says queue, priority, retries, delay, limited, by (a
+-- worker that is not told if it loses the job) and prepare (called before the job is
+-- placed, with its old record). Returns a code, or nil if it was added or moved.
+function M.one(at, to, mode, jid, klass, body)
   local r = job.read(at, jid)
   if not r then return put_fresh(at, to, jid, klass, body) end
   if mode == "move" then return put_again(at, to, jid, klass, body, r) end
@@ -66,7 +73,7 @@ end
 local function one_by_one(at, to, mode, args, first, last)
   local reply, added = { 0 }, 0
   for i = first, last, 3 do
-    local code = put_one(at, to, mode, args[i], args[i + 1], args[i + 2])
+    local code = M.one(at, to, mode, args[i], args[i + 1], args[i + 2])
     if code then
       reply[#reply + 1], reply[#reply + 2] = (i - first) / 3, code
     else
@@ -113,7 +120,7 @@ end
 function M.run(at, mode, name, priority, retries, delay, args, first, last)
   local queue = keys.of_queue(at, name)
   local count = (last - first + 1) / 3
-  local position, idle, limited = queues.take_sequence(at, queue, count)
+  local position, idle, limited = queues.enter(at, queue, count)
   if delay <= 0 and not limited and (mode == "new" or count == 1) then
     local head, added = at.record.fresh(state.WAITING, 0, priority, retries, at.now, name), false
     if count > 1 then

@@ -10,10 +10,11 @@ late.bind(function() call = redis.call end)
 
 local function set(at, priority, jid, r)
   local queue = keys.of_queue(at, r.queue)
-  local score = state.is_ready(r) and call("ZSCORE", queue.waiting, at.order.member(r, jid))
+  local old = at.order.member(r, jid)
+  local score = state.is_ready(r) and call("ZSCORE", queue.waiting, old)
   if score then
-    local sequence = at.order.sequence(tonumber(score), r.priority)
-    call("ZADD", queue.waiting, at.order.ahead(sequence, priority, jid))
+    call("ZREM", queue.waiting, old)
+    call("ZADD", queue.waiting, at.order.ahead(r, tonumber(score), priority, jid))
   end
   r.priority = priority
   job.write(at, jid, r)

@@ -24,11 +24,10 @@ local function exhaust(at, queue, jid, r, group, message)
   return FAILED
 end
 
--- Returns the retries left, -1 if there were none and the job failed, or the
--- refusal. `group` and `message` ("" for none) are noted as the job's failure.
-function M.one(at, worker, delay, group, message, jid, token, data)
-  local r, refused, other = lease.held(at, worker, jid, token)
-  if not r then return repeated(at, jid, other, worker, token) or refused end
+-- Gives back the job of a lease that is held. Returns the retries left, -1 if there
+-- were none and the job failed. `group` and `message` ("" for none) are noted as the
+-- job's failure.
+function M.one(at, delay, group, message, jid, r, data)
   local queue = lease.release(at, jid, r)
   job.set_body(at, jid, r, data)
   if r.remaining <= 0 then return exhaust(at, queue, jid, r, group, message) end
@@ -40,11 +39,18 @@ function M.one(at, worker, delay, group, message, jid, token, data)
   return r.remaining
 end
 
+-- The same, or the refusal.
+local function settle(at, worker, delay, group, message, jid, token, data)
+  local r, refused, other = lease.held(at, worker, jid, token)
+  if not r then return repeated(at, jid, other, worker, token) or refused end
+  return M.one(at, delay, group, message, jid, r, data)
+end
+
 -- `args[first … last]` are (jid, token, data or "").
 function M.run(at, worker, delay, group, message, args, first, last)
   local reply = {}
   for i = first, last, 3 do
-    reply[#reply + 1] = M.one(at, worker, delay, group, message, args[i], tonumber(args[i + 1]), args[i + 2])
+    reply[#reply + 1] = settle(at, worker, delay, group, message, args[i], tonumber(args[i + 1]), args[i + 2])
   end
   return reply
 end

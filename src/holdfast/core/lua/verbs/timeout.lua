@@ -2,7 +2,6 @@
 -- are ready again ahead of everything; no retry is used up.
 local late = require("base.late")
 local refuse = require("base.refuse")
-local event = require("nouns.event")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
@@ -16,11 +15,10 @@ late.bind(function() call = redis.call end)
 local function one(at, jid, r)
   local queue = lease.release(at, jid, r)
   history.tell(at, jid, r, history.TIMED_OUT)
-  event.native.lock_lost(at, jid, r.queue, r.worker)
+  at.events.lock_lost(at, jid, r.worker)
   state.move(r, state.STALLED)
   local first, idle = queues.take_sequence(at, queue, 1)
-  r.ended = 0
-  call("ZADD", queue.waiting, at.order.urgent(first + 1, jid))
+  call("ZADD", queue.waiting, at.order.urgent(r, first + 1, jid))
   if idle then queues.signal(queue) end
   job.write(at, jid, r)
 end

@@ -1,0 +1,59 @@
+-- record_wide: the record where the caller brings the time.
+--
+-- Told from the other form by the high bit of the state byte. Times, priority and
+-- retries are doubles, for they may be fractional, negative or huge; names may be
+-- long. It also keeps when the running wait or run began (`since`), the lease end
+-- the holder was told (`expires`), and the job's place among the ready.
+local late = require("base.late")
+local order = require("base.order_wide")
+local M = {}
+
+local WIDE = 128 -- the high bit of the state byte
+local HEAD = "<BHdI4ddBdddc22Hc0Hc0"
+local TAIL = "<ddddHc0"
+local FULL = HEAD .. "ddddHc0"
+
+local pack, unpack_, sub
+late.bind(function() pack, unpack_, sub = struct.pack, struct.unpack, string.sub end)
+
+function M.read(bytes)
+  local state, flags, priority, attempts, retries, remaining, losses, created, queued, since, place, queue, klass, at =
+    unpack_(HEAD, bytes)
+  local r = {
+    state = state - WIDE, flags = flags, priority = priority, attempts = attempts, retries = retries,
+    remaining = remaining, losses = losses, created = created, queued = queued, since = since, place = place,
+    queue = queue, klass = klass, token = 0, popped = 0, ended = 0, expires = 0, worker = "", body = "",
+  }
+  if attempts > 0 then r.token, r.popped, r.ended, r.expires, r.worker, at = unpack_(TAIL, bytes, at) end
+  r.body = sub(bytes, at)
+  return r
+end
+
+function M.write(r)
+  local queue, klass, worker, place = r.queue, r.klass, r.worker, r.place or order.NOWHERE
+  if r.attempts == 0 then
+    return pack(HEAD, r.state + WIDE, r.flags, r.priority, 0, r.retries, r.remaining, r.losses, r.created, r.queued,
+      r.since, place, #queue, queue, #klass, klass) .. r.body
+  end
+  return pack(FULL, r.state + WIDE, r.flags, r.priority, r.attempts, r.retries, r.remaining, r.losses, r.created,
+    r.queued, r.since, place, #queue, queue, #klass, klass, r.token, r.popped, r.ended, r.expires, #worker,
+    worker) .. r.body
+end
+
+-- The time a wait is counted from.
+function M.since(r) return r.since end
+
+-- A new life, or a new lease, begins now.
+function M.begin(r, now) r.since = now end
+
+-- A lease ends at another time. True: the record says so and has to be written.
+function M.extend(r, ends)
+  r.expires = ends
+  return true
+end
+
+-- No straight way past the table of fields.
+function M.grant() return nil end
+function M.complete() return nil end
+
+return M
