@@ -40,17 +40,16 @@ local function store_time()
   return time[1] * 1000 + floor(time[2] / 1000)
 end
 
--- The `at` of one call: keys, forms and bounds of this root, and the time. What
--- the root says of leases and retention is unpacked by `settings`, where needed.
-function M.open(key, keys, order, record, bounds)
+-- Fills the `at` of one call with what the root says, and with the time. What it
+-- says of leases and retention is unpacked by `settings`, where needed.
+function M.open(at, key)
   local packed = call("HGET", key, "h")
   if not packed then refuse.call("NO_ROOT", key) end
   local flags, schema = byte(packed, 1, 2)
   if schema ~= M.SCHEMA then refuse.call("SCHEMA", "this root has schema " .. schema) end
-  return {
-    keys = keys, order = order, record = record, bounds = bounds, packed = packed, settings = false,
-    now = flags == TEST and tonumber(call("HGET", key, "clock")) or store_time(),
-  }
+  at.packed, at.settings = packed, false
+  at.now = flags == TEST and tonumber(call("HGET", key, "clock")) or store_time()
+  return at
 end
 
 -- heartbeat, grace, result_keep, history_age (ms) and history_count of this root.

@@ -15,7 +15,10 @@ local info = require("verbs.info")
 
 -- How much one native call may move, release, examine.
 local BOUNDS = { due = 100, lost = 100, released = 100, slack = 64, reply = 8388608 }
-local ORDER, RECORD = order.native, record.native
+-- What verbs get as `at`: one table, of which every call fills in the rest anew.
+local AT = {
+  order = order.native, record = record.native, bounds = BOUNDS, keys = false, packed = false, settings = false, now = 0,
+}
 local DRAINS, READS, ADDS = { "allow-oom" }, { "no-writes" }, {}
 
 -- A refusal leaves as it is; any other error keeps the place where it happened.
@@ -44,7 +47,8 @@ local function register_rows(rows)
   for i = 1, #rows do
     local run = rows[i][4]
     register(rows[i][1], rows[i][2], rows[i][3], function(key, args)
-      return run(root.open(key, keys.of_root(key), ORDER, RECORD, BOUNDS), args)
+      AT.keys = keys.of_root(key)
+      return run(root.open(AT, key), args)
     end)
   end
 end

@@ -21,6 +21,16 @@ local ADDS, DRAINS = {}, { "allow-oom" }
 local bad, groups, name, names, number = checks.bad, checks.groups, checks.name, checks.names, checks.number
 local time, word = checks.time, checks.word
 
+-- Who gets jobs, for how long, and where the rows go; the queue fills in the rest.
+-- All fields are named here, and `out` has room for one row: a table that grows is
+-- made twice.
+local function to_give(args, out)
+  return {
+    worker = word(args, 1, "worker"), lease = time(args, 5, "lease"), out = out,
+    ends = 0, length = 0, limited = false, limit = 0, odd = false,
+  }
+end
+
 return {
   { "put", ADDS, "line number mode queue priority retries delay (jid klass data)...", function(at, args)
     local line, count, mode, queue = args[1], time(args, 2, "number"), args[3], word(args, 4, "queue")
@@ -39,7 +49,7 @@ return {
     end)
   end },
   { "pop", DRAINS, "worker line number n lease (queue mode)...", function(at, args)
-    local give = { worker = word(args, 1, "worker"), lease = time(args, 5, "lease"), out = { -1 } }
+    local give = to_give(args, { -1, nil, nil, nil, nil })
     local want = number(args, 4, "n", 0, MOST)
     return numbered.pop(at, give, args[2], time(args, 3, "number"), want, args, 6, groups(args, 6, 2))
   end },
@@ -48,7 +58,7 @@ return {
   end },
   { "complete_pop", DRAINS, "worker line number n lease queues (queue mode)... (jid token data keep result)...",
     function(at, args)
-      local give = { worker = word(args, 1, "worker"), lease = time(args, 5, "lease") }
+      local give = to_give(args, nil)
       local want = number(args, 4, "n", 0, MOST)
       local first = 7 + 2 * number(args, 6, "queues", 0, MOST)
       return numbered.complete_pop(at, give, args[2], time(args, 3, "number"), want, args, first, groups(args, first, 5))
