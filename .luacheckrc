@@ -3,4 +3,4 @@ std = "lua51"
 read_globals = { "redis", "server", "struct", "cmsgpack", "cjson", "bit" }
 -- Put before the modules when the library is assembled (core/library.py).
 globals = { "HOLDFAST_CORE" }
-max_line_length = 110
+max_line_length = 120
