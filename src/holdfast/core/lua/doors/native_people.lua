@@ -35,7 +35,7 @@ return {
     return pause.run(at, number(args, 1, "on", 0, 1) == 1, args[2], args[3], args, 4, names(args, 4, "queue"))
   end },
   { "config_get", READS, "key...", function(at, args) return configure.get(at, args, 1, names(args, 1, "key")) end },
-  { "config_set", ADDS, "key value", function(at, args) return configure.set(at, name(args, 1, "key"), args[2]) end },
+  { "config_set", ADDS, "key value", function(at, args) return configure.set(at, checks.setting(args), args[2]) end },
   { "config_unset", ADDS, "key", function(at, args) return configure.unset(at, name(args, 1, "key")) end },
   { "throttle_set", ADDS, "id maximum", function(at, args)
     return configure.throttle(at, name(args, 1, "id"), number(args, 2, "maximum", 0, 4294967295))

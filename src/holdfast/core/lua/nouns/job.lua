@@ -67,7 +67,8 @@ function M.make_ready(at, queue, jid, r)
 end
 
 -- Sets the job aside until `due`.
-function M.schedule(_, queue, jid, due)
+function M.schedule(at, queue, jid, due)
+  queues.know(at, queue)
   call("ZADD", queue.scheduled, due, jid)
   if queues.lower_due(queue, due) then queues.signal_if_idle(queue) end
 end

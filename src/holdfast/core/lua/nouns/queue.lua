@@ -28,6 +28,12 @@ function M.take_sequence(at, queue, count)
   return raw % IDLE + order.START, rest % LIMITED >= IDLE, rest >= LIMITED
 end
 
+-- Makes sure that the queue is in the list of known ones. Says whether it has a limit.
+function M.know(at, queue)
+  local _, _, limited = M.take_sequence(at, queue, 0)
+  return limited
+end
+
 -- Takes the queue out of the list of known queues.
 function M.forget(at, queue)
   call("ZREM", at.keys.queues, queue.name)
