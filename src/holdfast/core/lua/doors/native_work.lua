@@ -82,22 +82,19 @@ return {
   { "expire", DRAINS, "(worker jid token)...", function(at, args)
     return expire.run(at, args, 1, groups(args, 1, 3))
   end },
-  { "cancel", DRAINS, "line number jid...", function(at, args)
-    local last = names(args, 3, "jid")
-    local line, count = optional(args, 1, "line"), time(args, 2, "number")
-    return numbered.once(at, line, count, function() return cancel.run(at, args, 3, last) end)
-  end },
-  { "move", ADDS, "line number queue delay jid data priority", function(at, args)
-    local line, count = optional(args, 1, "line"), time(args, 2, "number")
+  { "cancel", DRAINS, "line number jid...", numbered.row(function(at, args)
+    return cancel.run(at, args, 3, names(args, 3, "jid"))
+  end) },
+  { "move", ADDS, "line number queue delay jid data priority", numbered.row(function(at, args)
     local queue, delay, jid = name(args, 3, "queue"), span(args, 4, "delay"), name(args, 5, "jid")
     if args[7] ~= "" then number(args, 7, "priority", -HIGHEST, HIGHEST) end
-    return numbered.once(at, line, count, function()
-      return move.run(at, queue, delay, jid, args[6], args[7])
-    end)
-  end },
+    return move.run(at, queue, delay, jid, args[6], args[7])
+  end) },
   { "priority", ADDS, "priority jid...", function(at, args)
     return reprioritise.run(at, number(args, 1, "priority", -HIGHEST, HIGHEST), args, 2, names(args, 2, "jid"))
   end },
-  { "timeout", DRAINS, "jid...", function(at, args) return timeout.run(at, args, 1, names(args, 1, "jid")) end },
+  { "timeout", DRAINS, "line number jid...", numbered.row(function(at, args)
+    return timeout.run(at, args, 3, names(args, 3, "jid"))
+  end) },
   { "await", DRAINS, "jid...", function(at, args) return await.run(at, args, 1, names(args, 1, "jid")) end },
 }

@@ -82,6 +82,28 @@ local function from_queue(at, queue, give, want, mode)
   return got, due
 end
 
+-- The sooner one of two due times, of which 0 means never.
+local function sooner(one, other)
+  if one == 0 or other > 0 and other < one then return other end
+  return one
+end
+
+-- How many ms until then, -1 for never.
+local function away(at, due)
+  if due == 0 then return -1 end
+  return due > at.now and due - at.now or 0
+end
+
+-- The ms until one of these queues has something due, without a pop.
+function M.due(at, args, first, last)
+  local next_due = 0
+  for i = first, last, 2 do
+    local due, flags = queues.control(keys.of_queue(at, args[i]))
+    if flags % 2 ~= queues.PAUSED then next_due = sooner(next_due, due) end
+  end
+  return away(at, next_due)
+end
+
 -- `give` says worker, lease (ms, 0: the queue's) and out, the list rows are
 -- appended to; `args[first … last]` are (queue, mode) pairs, tried in order.
 -- Returns how many were granted, and the ms until something is due (-1: never).
@@ -89,11 +111,9 @@ function M.run(at, give, want, args, first, last)
   local got, next_due = 0, 0
   for i = first, last, 2 do
     local granted, due = from_queue(at, keys.of_queue(at, args[i]), give, want - got, tonumber(args[i + 1]))
-    got = got + granted
-    if due > 0 and (next_due == 0 or due < next_due) then next_due = due end
+    got, next_due = got + granted, sooner(next_due, due)
   end
-  if next_due == 0 then return got, -1 end
-  return got, next_due > at.now and next_due - at.now or 0
+  return got, away(at, next_due)
 end
 
 return M
