@@ -33,12 +33,8 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
 
     def as_dict(self) -> dict[str, Any]:
         """The mapping that `job.failure` shows."""
-        return {
-            "group": self.group,
-            "message": self.message,
-            "when": self.when_ms / 1000,
-            "worker": self.worker,
-        }
+        when = self.when_ms / 1000
+        return {"group": self.group, "message": self.message, "when": when, "worker": self.worker}
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
@@ -56,9 +52,8 @@ class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
     def from_row(cls, row: Sequence[Any]) -> "HistoryEntry":
         """Read [what, when, attempt, token, worker, name, reason]."""
         what, when, attempt, token, worker, name, reason = row[:7]
-        return cls(
-            text(what), int(when), int(attempt or 0), int(token or 0), text(worker), text(name), text(reason)
-        )
+        numbers = int(when), int(attempt or 0), int(token or 0)
+        return cls(text(what), *numbers, text(worker), text(name), text(reason))
 
     def as_dict(self) -> dict[str, Any]:
         """The mapping that `job.history` shows: `what`, `when` in seconds, and what is known beside them."""

@@ -72,6 +72,6 @@ def test_a_command_has_a_verb(verb: str) -> None:
 def test_a_verb_has_a_test(verb: str) -> None:
     """Its command, or its function by name, appears in a test of the core or of the commands."""
     word = re.compile(rf"\b(?:{COMMANDS[verb].__name__}|{PREFIX}{verb})\b")
-    folders = [ROOT / "tests" / name for name in ("lua", "commands", "wire", "client", "properties")]
+    folders = [ROOT / "tests" / name for name in ("lua", "commands", "wire", "client", "properties", "chaos")]
     texts = [path.read_text() for folder in folders if folder.exists() for path in folder.rglob("*.py")]
     assert any(word.search(text) for text in texts)

@@ -1,5 +1,7 @@
 """Asking after a store, and stopping it."""
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,6 +48,14 @@ def test_a_stopped_store_is_gone_and_keeps_its_data(home: Path, say: Say) -> Non
     assert embedded.status(home).state == "stopped"
     assert not Path(address.url.removeprefix("unix://")).exists()
     assert say(embedded.ensure(home), "GET", "kept") == "yes"
+
+
+def test_stopping_also_waits_for_a_server_whose_warden_was_killed(home: Path) -> None:
+    address = embedded.ensure(home)
+    os.kill(address.warden_pid, signal.SIGKILL)
+    assert embedded.stop(home) is True
+    assert not processes.started(address.pid)
+    assert embedded.stop(home) is False
 
 
 def test_a_record_that_cannot_be_read_is_no_record(home: Path, say: Say) -> None:

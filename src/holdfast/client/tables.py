@@ -201,12 +201,12 @@ class ThrottleVerbs:
 
     @Verb
     def maximum(self) -> Command[int]:
-        """How many may run at once; 0 for any number. Core: verbs/throttle.lua."""
+        """How many may run at once; 0 for any number. Core: verbs/configure.lua."""
         return then(ThrottleGet(self.name), lambda facts: facts.maximum)
 
     @Verb
     def set_maximum(self, maximum: int) -> Command[int]:
-        """Let at most `maximum` run at once; 0 for any number. Core: verbs/throttle.lua."""
+        """Let at most `maximum` run at once; 0 for any number. Core: verbs/configure.lua."""
         return ThrottleSet(self.name, check_whole("maximum", maximum, 0, 1_000_000))
 
     def __repr__(self) -> str:

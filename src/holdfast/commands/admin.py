@@ -80,6 +80,7 @@ class ConfigUnset(Spoken, frozen=True, gc=False):
     """Return one setting to its default. Answers whether it was set. Core: verbs/configure.lua."""
 
     verb: ClassVar[str] = "config_unset"
+    line_at: ClassVar[int] = 0
 
     key: str
 
@@ -91,9 +92,10 @@ class ConfigUnset(Spoken, frozen=True, gc=False):
 
 
 class Sweep(Spoken, frozen=True, gc=False):
-    """Drop completed jobs that are too old. Answers how many. Core: verbs/sweep.lua."""
+    """Drop completed jobs that are too old. Answers how many. Core: verbs/configure.lua."""
 
     verb: ClassVar[str] = "sweep"
+    line_at: ClassVar[int] = 0
 
     def words(self) -> Sequence[Word]:
         return ()

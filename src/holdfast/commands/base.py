@@ -24,8 +24,7 @@ class Command(Protocol[R_co]):
 
     `line_at` is where line and request number go among the words, -1 when the call carries none. `adds`:
     the verb adds work, so a full store refuses it at once. `reads`: it changes nothing. `settles`: it ends
-    leases, so a job that is not found by a repeat was settled by the first try and forgotten since. `moot`:
-    the refusal that a repeat meets when the first try did it all; it reads as `again`.
+    leases, so a job that is not found by a repeat was settled by the first try and forgotten since.
     """
 
     verb: ClassVar[str]
@@ -33,7 +32,6 @@ class Command(Protocol[R_co]):
     adds: ClassVar[bool]
     reads: ClassVar[bool]
     settles: ClassVar[bool]
-    moot: ClassVar[str]
 
     @property
     def numbered(self) -> bool:
@@ -56,7 +54,6 @@ class Spoken(msgspec.Struct, frozen=True, gc=False):
     adds: ClassVar[bool] = False
     reads: ClassVar[bool] = False
     settles: ClassVar[bool] = False
-    moot: ClassVar[str] = ""
 
     @property
     def numbered(self) -> bool:
@@ -102,7 +99,6 @@ class _Then:
         "_within",
         "adds",
         "line_at",
-        "moot",
         "numbered",
         "reads",
         "settles",
@@ -118,7 +114,6 @@ class _Then:
         self.adds = within.adds
         self.reads = within.reads
         self.settles = within.settles
-        self.moot = within.moot
         self.numbered = within.numbered
         self.words = within.words
 

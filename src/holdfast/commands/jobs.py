@@ -137,7 +137,7 @@ class Move(Spoken, frozen=True, gc=False):
 class SetPriority(Spoken, frozen=True, gc=False):
     """Give jobs another priority; waiting ones change places. Answers True for each known job.
 
-    Core: verbs/priority.lua.
+    Core: verbs/reprioritise.lua.
     """
 
     verb: ClassVar[str] = "priority"

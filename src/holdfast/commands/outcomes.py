@@ -104,7 +104,7 @@ class Timeout(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "timeout"
-    moot: ClassVar[str] = "HF_WRONG_STATE"
+    line_at: ClassVar[int] = 0
 
     jids: Sequence[str]
 
@@ -112,7 +112,7 @@ class Timeout(Spoken, frozen=True, gc=False):
         return tuple(self.jids)
 
     def read(self, reply: Reply) -> int:
-        return len(self.jids) if reply == b"again" else int(reply)
+        return int(reply)
 
 
 VERBS: Mapping[str, type[Spoken]] = {kind.verb: kind for kind in (Advance, Retry, Fail, Expire, Timeout)}

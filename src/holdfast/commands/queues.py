@@ -74,6 +74,7 @@ class Pause(Spoken, frozen=True, gc=False):
     """Stop (`on`) or start handing out the jobs of `queues`; who and why are kept. Core: verbs/pause.lua."""
 
     verb: ClassVar[str] = "pause"
+    line_at: ClassVar[int] = 0
 
     queues: Sequence[str]
     on: bool = True
@@ -96,7 +97,7 @@ class ThrottleFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class ThrottleGet(Spoken, frozen=True, gc=False):
-    """Look at a throttle. Core: verbs/throttle.lua."""
+    """Look at a throttle. Core: verbs/configure.lua."""
 
     verb: ClassVar[str] = "throttle_get"
     reads: ClassVar[bool] = True
@@ -111,9 +112,10 @@ class ThrottleGet(Spoken, frozen=True, gc=False):
 
 
 class ThrottleSet(Spoken, frozen=True, gc=False):
-    """Let at most `maximum` jobs of a throttle run at once, 0 for any number. Core: verbs/throttle.lua."""
+    """Let at most `maximum` jobs of a throttle run at once, 0 for any number. Core: verbs/configure.lua."""
 
     verb: ClassVar[str] = "throttle_set"
+    line_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     name: str

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from holdfast.errors import StoreUnwell
 from holdfast.store import files, paths, processes, talk
 from holdfast.store.files import Record
+from holdfast.store.leftover import is_leftover
 
 
 class StoreStatus(NamedTuple):
@@ -73,18 +74,25 @@ def stop(directory: Path | None = None, *, wait: float = 15.0) -> bool:
     `wait` seconds.
     """
     directory = (directory or paths.default_directory()).expanduser().resolve()
-    if not directory.is_dir() or not files.is_locked(directory / files.LOCK):
+    if not _is_held(directory):
         return False
-    deadline, told = time.monotonic() + wait, False
-    while files.is_locked(directory / files.LOCK):
+    deadline, told = time.monotonic() + wait, 0
+    while _is_held(directory):
         record = Record.read(directory)
         # A warden that has only just come has not said its pid yet.
-        if record and not told:
-            told = processes.send(record.warden_pid, record.warden_started, signal.SIGTERM)
+        if record and told != record.warden_pid:
+            told = record.warden_pid
+            if not processes.send(told, record.warden_started, signal.SIGTERM) and is_leftover(record):
+                processes.send(record.pid, record.started, signal.SIGTERM)
         if time.monotonic() > deadline:
             raise StoreUnwell(f"the store in {directory} did not end within {wait:g} s")
         time.sleep(0.01)
     return True
+
+
+def _is_held(directory: Path) -> bool:
+    """Whether a warden, or a server that outlived one, is there."""
+    return files.is_locked(directory / files.LOCK) or files.is_locked(directory / files.SERVER_LOCK)
 
 
 def _disk(directory: Path) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from holdfast.errors import StoreUnsupported, StoreUnwell, UsageError
-from holdfast.store import files, paths, talk
+from holdfast.store import files, paths, processes, talk
 from holdfast.store.agreed import LEVELS, REFUSALS, STARTED, TAKEN, longer
 from holdfast.store.files import Record
 from holdfast.store.server import bundled_program
@@ -138,7 +138,8 @@ def _check(durability: str, linger: float, wait: float) -> None:
 def _find(directory: Path, launched: int) -> tuple[StoreAddress | None, bool]:
     """The store that runs here, if its server answers; and whether it is loading."""
     record = Record.read(directory)
-    if record is None or not record.socket:
+    # A server whose warden was killed still answers for a moment, while it finishes its log.
+    if record is None or not processes.is_alive(record.warden_pid, record.warden_started):
         return None, False
     try:
         facts = talk.facts(record.socket, "server", "persistence")

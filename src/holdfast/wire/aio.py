@@ -16,12 +16,11 @@ from redis.exceptions import (
     RedisError,
     ResponseError,
 )
-from redis.exceptions import TimeoutError as DriverTimeout
 
 from holdfast.errors import ConnectionLost, StoreUnsupported, UsageError
 from holdfast.settings import Settings
 from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step
-from holdfast.wire.sync import error_reply
+from holdfast.wire.sync import error_reply, link_error
 
 IDLE_KEPT: Final = 16
 _parse = cast("Callable[[str], dict[str, Any]]", parse_url)
@@ -90,7 +89,7 @@ class Address:
             raise StoreUnsupported(f"the store refused the credentials of the URL: {error}") from error
         except (RedisError, OSError) as error:
             await connection.disconnect(nowait=True)
-            raise LinkError(str(error), sent=False, timed_out=isinstance(error, DriverTimeout)) from error
+            raise link_error(error, sent=False) from error
         return connection
 
 
@@ -119,7 +118,7 @@ class AsyncLink:
             raise LinkError(str(error)) from error
         except (RedisError, OSError) as error:
             await connection.disconnect(nowait=True)
-            raise LinkError(str(error), timed_out=isinstance(error, DriverTimeout)) from error
+            raise link_error(error) from error
         except BaseException:
             # A cancelled task leaves replies under way that belong to nobody.
             await connection.disconnect(nowait=True)

@@ -152,8 +152,6 @@ def final_error(reply: ErrorReply) -> HoldfastError:
 
 def _forgive(command: Command[Any], reply: Any) -> Any:
     """Read the answer to a repeat: what its first try may have done counts as done."""
-    if type(reply) is ErrorReply:
-        return b"again" if command.moot and reply.code == command.moot else reply
     if command.settles and _is_list(reply):
         # The first try settled the job, which was forgotten before the repeat came.
         return [b"again" if _not_found(value) else value for value in reply]

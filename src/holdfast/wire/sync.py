@@ -95,8 +95,16 @@ class Address:
             raise StoreUnsupported(f"the store refused the credentials of the URL: {error}") from error
         except (RedisError, OSError) as error:
             connection.disconnect()
-            raise LinkError(str(error), sent=False, timed_out=isinstance(error, DriverTimeout)) from error
+            raise link_error(error, sent=False) from error
         return connection
+
+
+def link_error(error: Exception, *, sent: bool = True) -> LinkError:
+    """What a failed step means. A timeout inside the driver's handshake arrives under another class."""
+    text = str(error)
+    return LinkError(
+        text, sent=sent, timed_out=isinstance(error, DriverTimeout) or text.startswith("Timeout")
+    )
 
 
 def error_reply(error: RedisError) -> ErrorReply:
@@ -133,7 +141,7 @@ class Link:
             raise LinkError(str(error)) from error
         except (RedisError, OSError) as error:
             connection.disconnect()
-            raise LinkError(str(error), timed_out=isinstance(error, DriverTimeout)) from error
+            raise link_error(error) from error
         except BaseException:
             # An interrupt between question and answer leaves replies under way that belong to nobody.
             connection.disconnect()
@@ -222,8 +230,8 @@ class _Waiter:
             raise ConnectionLost("this connection is not open")
         try:
             return [connection.read_response()] if connection.can_read(timeout) else None
-        except (RedisError, OSError, ValueError, AttributeError) as error:
-            # The last two: another thread closed it under us.
+        except (RedisError, OSError, ValueError, AttributeError, TypeError) as error:
+            # The last three: another thread closed it under us.
             self.close()
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
 

@@ -9,10 +9,9 @@ from typing import Final, Protocol
 
 from holdfast.client.sync import Client
 from holdfast.commands.admin import Sweep
-from holdfast.commands.leases import Lease
-from holdfast.commands.outcomes import Expire
 from holdfast.errors import HoldfastError
-from holdfast.settings import MAX_BATCH
+from holdfast.wire.waiting import hold
+from holdfast.work.debts import Debts
 from holdfast.work.keeper import Held, Keeper
 from holdfast.work.outage import Outage
 from holdfast.work.slate import Slate
@@ -20,6 +19,7 @@ from holdfast.work.slate import Slate
 log = logging.getLogger("holdfast")
 
 SWEEP: Final = 60.0
+PARTING: Final = 2.0  # seconds that a parent about to end tries to give leases back
 _Key = tuple[int, int, str, int]
 
 
@@ -37,40 +37,35 @@ class Charge(Protocol):
 class Guard:
     """Keeps the leases on the slates of children alive (`beats`), and gives back those of the dead."""
 
-    def __init__(self, client: Client, beats: bool) -> None:
+    def __init__(self, client: Client, queues: tuple[str, ...], beats: bool) -> None:
         self._client = client
+        self._debts = Debts(client, queues)
         self._beats = beats
         self._keeper = Keeper()
         self._known: dict[_Key, Held] = {}
-        self._owed: list[tuple[float, Lease]] = []
         self._outage = Outage()
         now = monotonic()
         self._keeper.begin(now)
         self._sweep_at = now + SWEEP
-        self._give_at = 0.0
 
     def due(self) -> float:
         """When to call `attend` next, on the monotonic clock."""
         due = min(self._keeper.due(), self._sweep_at)
-        return min(due, self._give_at) if self._owed else due
+        owed = self._debts.due()
+        return due if owed is None else min(due, owed)
 
     def learn(self, child: Charge) -> None:
         """A child said that it holds a shorter lease than before."""
         self._keeper.learn(child.slate.shortest_lease())
 
     def owe(self, child: Charge) -> None:
-        """A child died: what stands on its slate is to be given back."""
-        now = monotonic()
-        for holding in child.slate.read_all():
-            log.warning("job %s goes back: its process %d ended", holding.jid, child.pid)
-            self._owed.append((now + holding.lease, Lease(holding.jid, holding.token, child.name)))
-        child.slate.wipe()
+        """A child died: what it held is to be given back."""
+        self._debts.add(child.name, child.slate, child.pid)
 
     def attend(self, children: Iterable[Charge]) -> None:
         """Do what is due: give back, heartbeat, sweep."""
         now = monotonic()
-        if self._owed and now >= self._give_at:
-            self.give_back()
+        self._debts.pay()
         if now >= self._keeper.due():
             self._look(list(children), now)
         if now >= self._sweep_at:
@@ -79,19 +74,12 @@ class Guard:
         # What a child would inherit by a fork should not be an open connection.
         self._client.link.close()
 
-    def give_back(self) -> None:
-        """Give back the leases of the dead; those that ended anyway are forgotten."""
-        now = monotonic()
-        self._owed = [entry for entry in self._owed if entry[0] > now]
-        while self._owed:
-            batch, rest = self._owed[:MAX_BATCH], self._owed[MAX_BATCH:]
-            try:
-                self._client.run(Expire([lease for _, lease in batch]))
-            except HoldfastError as error:
-                self._give_at = now + self._outage.pause(error)
-                return
-            self._outage.over()
-            self._owed = rest
+    def finish(self) -> None:
+        """Give back the last leases, of which nobody will take care any more."""
+        end = monotonic() + PARTING
+        while (due := self._debts.due()) is not None and monotonic() < end:
+            hold(max(0.0, due - monotonic()))
+            self._debts.pay()
 
     def _look(self, children: list[Charge], now: float) -> None:
         held = self._held(children) if self._beats else {}

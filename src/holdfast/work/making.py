@@ -45,10 +45,11 @@ def make_performer(
     settings: WorkerSettings,
     name: str,
     client: Client | None = None,
-    async_client: AsyncClient | None = None,
     on_settled: Callable[[], None] = nothing,
 ) -> Performer:
     """The performer of one process; a client that was not given is made when the first job needs it."""
+
+    async_client: AsyncClient | None = None
 
     def make(facts: JobFacts) -> Job:
         nonlocal client

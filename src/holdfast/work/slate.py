@@ -9,7 +9,12 @@ import struct
 from typing import Final, NamedTuple
 
 _ENTRY: Final = struct.Struct("<IQIdH200sI")
-_HEADER: Final = struct.Struct("<I")
+_SHORTEST: Final = struct.Struct("<I")
+_PAUSED_AT: Final = 4
+_NUMBER: Final = struct.Struct("<Q")
+_NUMBER_AT: Final = 8
+_LINE: Final = struct.Struct("<H100s")
+_LINE_AT: Final = 16
 _SIZE: Final = 256
 _FREE: Final = b"\0\0\0\0"
 
@@ -45,7 +50,7 @@ class Slate:
         )
         if lease_ms < self._shortest or not self._shortest:
             self._shortest = lease_ms
-            _HEADER.pack_into(self._page, 0, lease_ms)
+            _SHORTEST.pack_into(self._page, 0, lease_ms)
             return True
         return False
 
@@ -53,6 +58,20 @@ class Slate:
         """Note that `seat` holds nothing any more."""
         at = _SIZE * (seat + 1)
         self._page[at : at + 4] = _FREE
+
+    def begin(self, line: str) -> None:
+        """Note the name of the line on which the child takes its jobs."""
+        _LINE.pack_into(self._page, _LINE_AT, len(line.encode()), line.encode())
+
+    def ask(self, number: int) -> None:
+        """Note that a call of this number is under way, which may take jobs; 0: it was answered."""
+        _NUMBER.pack_into(self._page, _NUMBER_AT, number)
+
+    def asked(self) -> tuple[str, int] | None:
+        """The line and number of a call that was under way, None if there was none."""
+        [number] = _NUMBER.unpack_from(self._page, _NUMBER_AT)
+        size, line = _LINE.unpack_from(self._page, _LINE_AT)
+        return (line[:size].decode(), number) if number else None
 
     def read(self, seat: int) -> Holding | None:
         """Return what `seat` holds."""
@@ -68,20 +87,21 @@ class Slate:
 
     def shortest_lease(self) -> float:
         """The shortest lease the child ever wrote, in seconds; 0 if it has written none."""
-        return float(_HEADER.unpack_from(self._page, 0)[0]) / 1000
+        return float(_SHORTEST.unpack_from(self._page, 0)[0]) / 1000
 
     @property
     def paused(self) -> bool:
         """Whether the parent wants no jobs taken for now; the one thing that the parent writes."""
-        return self._page[4] != 0
+        return self._page[_PAUSED_AT] != 0
 
     @paused.setter
     def paused(self, pause: bool) -> None:
-        self._page[4] = pause
+        self._page[_PAUSED_AT] = pause
 
     def wipe(self) -> None:
         """Forget all that was held, for the next child on this page."""
         self._page[_SIZE:] = bytes(_SIZE * self.seats)
+        self.ask(0)
 
     def close(self) -> None:
         """Give the page back."""

@@ -50,7 +50,7 @@ class Supervisor:
         self._store = store
         self._body = body
         self._slots = [Slot(settings.worker_name(n), settings.concurrency) for n in range(settings.workers)]
-        self._guard = Guard(store.beating_client(settings.worker_name(0)), beats)
+        self._guard = Guard(store.beating_client(settings.worker_name(0)), settings.queues, beats)
         self._selector = selectors.DefaultSelector()
         self._wake = Stop()
         self._going: Going = ""
@@ -217,7 +217,7 @@ class Supervisor:
             slot.pid = 0
             if slot.pipe is not None:
                 slot.pipe.close()
-        self._guard.give_back()
+        self._guard.finish()
         for slot in self._slots:
             slot.slate.close()
 

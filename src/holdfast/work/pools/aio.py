@@ -19,10 +19,8 @@ async def _work(place: Place) -> None:
     client = place.store.async_client(place.name)
     beats = place.store.beating_async_client(place.name)
     beating = BeatingTask(beats)
-    performer = make_performer(place.store, place.settings, place.name, async_client=client)
-    jobs = AsyncLoop(
-        client, place.settings, place.name, performer, place.slate, lambda: place.slate.paused, beating.learn
-    )
+    performer = make_performer(place.store, place.settings, place.name)
+    jobs = AsyncLoop(client, place.settings, place.name, performer, place.slate, beating.learn)
     _listen_to_others(place, jobs)
     keeping = asyncio.create_task(beating.run(jobs))
     try:

@@ -57,6 +57,12 @@ class BeatingThread:
         self._changed.set()
         self._thread.join()
 
+    def begin(self, line: str) -> None:
+        pass
+
+    def ask(self, number: int) -> None:
+        pass
+
     def hold(self, facts: JobFacts, since: float) -> None:
         lease = facts.lease_ms / 1000
         self._held = Held(facts.jid, facts.token, self._worker, lease, since)

@@ -6,31 +6,26 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from random import uniform
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
 
 from holdfast.client.aio import AsyncClient
 from holdfast.code.current import Running
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
+from holdfast.wire.shards import Line
 from holdfast.work.keeper import Held
 from holdfast.work.outage import Outage
 from holdfast.work.outcome import Ending
 from holdfast.work.perform import Performer
 from holdfast.work.seat import ANY_QUEUE, Turns
+from holdfast.work.slate import Slate
 from holdfast.work.worker import WorkerSettings
 
 log = logging.getLogger("holdfast")
 
 LATEST: Final = 1.0
 FAREWELL: Final = 1.0  # seconds a process that must end now gives its jobs to unwind, and its last call
-
-
-class Book(Protocol):
-    """Where a process writes down what its seats hold."""
-
-    def hold(self, seat: int, jid: str, token: int, lease_ms: int, since: float) -> object: ...
-    def clear(self, seat: int) -> None: ...
 
 
 class Seat(Held):
@@ -51,16 +46,14 @@ class AsyncLoop:
         settings: WorkerSettings,
         name: str,
         performer: Performer,
-        book: Book,
-        is_paused: Callable[[], bool],
+        slate: Slate,
         on_lease: Callable[[float], None],
     ) -> None:
         self._client = client
         self._settings = settings
         self._name = name
         self._performer = performer
-        self._book = book
-        self._is_paused = is_paused
+        self._slate = slate
         self._on_lease = on_lease
         self._turns = Turns(client.shard, name, settings.queues, will_wait=not settings.drain)
         self._keys = {client.shard.bell_key(queue): queue for queue in settings.queues}
@@ -70,6 +63,10 @@ class AsyncLoop:
         self.running: dict[int, Seat] = {}
         self._loop = asyncio.get_running_loop()
         self._news: asyncio.Future[None] = self._loop.create_future()
+        # A line of its own, so that whoever comes after a sudden death knows what was asked last.
+        self._line = Line()
+        client.shard.lines.give(self._line)
+        slate.begin(self._line.name)
         self._bell = client.link.bell()
         self._ringing: asyncio.Task[None] | None = None
         self._rung: str | None = None
@@ -111,28 +108,27 @@ class AsyncLoop:
             is_over = self._stopping or self._left <= 0
             if is_over and not self.running and not self._turns.has_news:
                 return
-            limit = 0 if is_over or self._is_paused() else self._settings.concurrency - len(self.running)
+            limit = 0 if is_over or self._slate.paused else self._settings.concurrency - len(self.running)
             limit = min(limit, self._left)
             rung, self._rung = self._rung, None
             if self._turns.has_news or rung is not None or (limit and self._look):
-                since = monotonic()
                 jobs = await self._ask(limit, rung)
                 if jobs is None:
                     continue
-                self._start(jobs, since)
                 if self._is_drained(jobs):
                     return
                 if len(jobs) < limit:
                     self._wait_for_more(jobs.due)
-            if self._turns.has_news or self._rung is not None:
-                continue
-            await self._news
-            self._news = self._loop.create_future()
+            else:
+                await self._news
+                self._news = self._loop.create_future()
 
     async def _ask(self, limit: int, rung: str | None) -> Popped | None:
-        """Have a turn; None, after a pause, when the store could not be reached."""
+        """Have a turn and start what it took; None, after a pause, when the store could not be reached."""
+        since = monotonic()
         settling, self._settling = self._settling, []
         self._look = False
+        self._slate.ask(self._line.number + 1)
         try:
             jobs = await self._client.runner.run(self._turns.turn(limit, rung))
         except (TransportError, Refused) as error:
@@ -141,10 +137,12 @@ class AsyncLoop:
             await asyncio.sleep(self._outage.pause(error))
             return None
         self._outage.over()
-        clear = self._book.clear
+        clear = self._slate.clear
         for seat in settling:
             clear(seat)
         self._free += settling
+        self._start(jobs, since)
+        self._slate.ask(0)
         return jobs
 
     def _start(self, jobs: Popped, since: float) -> None:
@@ -155,7 +153,7 @@ class AsyncLoop:
             number = self._free.pop()
             seat = Seat(facts.jid, facts.token, self._name, facts.lease_ms / 1000, since, number)
             seat.current = None
-            if self._book.hold(number, facts.jid, facts.token, facts.lease_ms, since):
+            if self._slate.hold(number, facts.jid, facts.token, facts.lease_ms, since):
                 self._on_lease(seat.lease)
             self.running[number] = seat
             seat.task = self._loop.create_task(self._sit(seat, facts))
@@ -178,7 +176,7 @@ class AsyncLoop:
             log.warning("job %s: %s; what it did is dropped", seat.jid, seat.lost)
             ending = None
         if ending is None:
-            self._book.clear(number)
+            self._slate.clear(number)
             self._free.append(number)
             self._look = True
         else:
@@ -255,7 +253,7 @@ class AsyncLoop:
             except (TransportError, Refused, TimeoutError):
                 return
             for number in self._settling:
-                self._book.clear(number)
+                self._slate.clear(number)
 
     def _poke(self) -> None:
         if not self._news.done():

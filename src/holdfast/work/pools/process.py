@@ -15,6 +15,12 @@ class SlateHolder:
         self._slate = place.slate
         self._stop = stop
 
+    def begin(self, line: str) -> None:
+        self._slate.begin(line)
+
+    def ask(self, number: int) -> None:
+        self._slate.ask(number)
+
     def hold(self, facts: JobFacts, since: float) -> None:
         if self._slate.hold(0, facts.jid, facts.token, facts.lease_ms, since):
             self._place.poke()

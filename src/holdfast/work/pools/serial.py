@@ -13,6 +13,7 @@ from holdfast.client.sync import Client
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
+from holdfast.wire.shards import Line
 from holdfast.work.outage import Outage
 from holdfast.work.perform import Performer
 from holdfast.work.seat import ANY_QUEUE, Turns
@@ -26,6 +27,14 @@ LATEST: Final = 1.0
 
 class Holder(Protocol):
     """Whoever keeps the lease of the one job alive."""
+
+    def begin(self, line: str) -> None:
+        """Jobs will be taken by calls on this line."""
+        ...
+
+    def ask(self, number: int) -> None:
+        """A call of this number, which may take jobs, is about to be made; 0: it was answered."""
+        ...
 
     def hold(self, facts: JobFacts, since: float) -> None:
         """This job is held, on a lease asked for at `since`."""
@@ -71,6 +80,10 @@ class SerialLoop:
         self._holder = holder
         self._turns = Turns(client.shard, name, settings.queues, will_wait=not settings.drain)
         self._keys = {client.shard.bell_key(queue): queue for queue in settings.queues}
+        # A line of its own, so that whoever comes after a sudden death knows what was asked last.
+        self._line = Line()
+        client.shard.lines.give(self._line)
+        holder.begin(self._line.name)
         self._bell = client.link.bell()
         self._listening = False
         self._early = 0.0
@@ -94,7 +107,6 @@ class SerialLoop:
             stopping = self._is_over()
             if stopping and not self._turns.has_news:
                 break
-            since = monotonic()
             jobs = self._ask(0 if stopping or paused else 1, rung)
             rung = None
             if jobs is None:
@@ -103,8 +115,7 @@ class SerialLoop:
             elif jobs:
                 self._stop_listening()
                 self._early = 0.0
-                for facts in jobs:
-                    self._perform(facts, since)
+                self._perform(jobs[0])
             elif not stopping:
                 if self._settings.drain:
                     break
@@ -119,18 +130,22 @@ class SerialLoop:
         """Have a turn; None, after a pause, when the store could not be reached."""
         if not limit and rung is None and not self._turns.has_news:
             return Popped()
+        since = monotonic()
+        self._holder.ask(self._line.number + 1)
         try:
             jobs = self._client.runner.run(self._turns.turn(limit, rung))
         except (TransportError, Refused) as error:
             self._hold_on(self._outage.pause(error))
             return None
         self._outage.over()
-        if not jobs:
+        if jobs:
+            self._holder.hold(jobs[0], since)
+        else:
             self._holder.release()
+        self._holder.ask(0)
         return jobs
 
-    def _perform(self, facts: JobFacts, since: float) -> None:
-        self._holder.hold(facts, since)
+    def _perform(self, facts: JobFacts) -> None:
         ending = self._performer.perform(facts, self._run_coroutine)
         self.performed += 1
         lost = self._holder.lost()

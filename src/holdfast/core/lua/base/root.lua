@@ -44,10 +44,9 @@ local function store_time()
   return time[1] * 1000 + floor(time[2] / 1000)
 end
 
--- Makes `at`, which holds the keys, forms and bounds of a root, the `at` of one call:
--- what the root says now, and the time. What it says of leases and retention is
--- unpacked by `settings`, where needed.
-function M.open(key, at)
+-- Fills the `at` of one call with what the root says, and with the time. What it
+-- says of leases and retention is unpacked by `settings`, where needed.
+function M.open(at, key)
   local packed = call("HGET", key, "h")
   if not packed then refuse.call("NO_ROOT", key) end
   local flags, schema = byte(packed, 1, 2)
@@ -58,7 +57,7 @@ function M.open(key, at)
 end
 
 -- The same where the caller brings the time; a root that is missing is made.
-function M.open_at(key, at, now)
+function M.open_at(at, key, now)
   at.packed = call("HGET", key, "h") or M.make(key)
   at.settings, at.now = false, now
   return at

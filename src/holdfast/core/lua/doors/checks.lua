@@ -7,6 +7,9 @@ local M = {}
 
 local LONGEST_NAME, MOST_KNOWN = 200, 4000
 local WHOLE = 9007199254740991 -- the largest whole number a double is sure of
+local LONGEST = 3162240000000 -- a hundred years in ms: what is later does not fit into a record
+local LONGEST_LEASE = 86400000
+local MODES = { ["0"] = true, ["1"] = true, ["2"] = true }
 
 local find
 late.bind(function() find = string.find end)
@@ -37,6 +40,12 @@ function M.time(args, i, what)
   M.bad(what .. " is not a whole number of milliseconds")
 end
 
+-- How long to wait or to keep, in ms.
+function M.span(args, i, what) return M.number(args, i, what, 0, LONGEST) end
+
+-- The length of a lease in ms, 0 for the queue's own.
+function M.lease(args, i) return M.number(args, i, "lease", 0, LONGEST_LEASE) end
+
 -- Any name: a jid, for one.
 function M.name(args, i, what)
   local text = args[i]
@@ -62,6 +71,46 @@ function M.groups(args, first, width)
   if groups % 1 ~= 0 or groups < 0 then M.bad("a group of " .. width .. " arguments is not whole") end
   if groups > batch.LIMIT then refuse.call("TOO_MANY", "at most " .. batch.LIMIT .. " in one call") end
   return last
+end
+
+-- A name that may be left out ("").
+function M.optional(args, i, what)
+  if args[i] == "" then return "" end
+  return M.word(args, i, what)
+end
+
+-- Checks that args[first … last] are pairs of a queue and how the caller will
+-- wait. Returns `last`.
+function M.queues(args, first, last)
+  for i = first, last, 2 do
+    M.word(args, i, "queue")
+    if not MODES[args[i + 1]] then M.bad("mode is 0 (will not wait), 1 (will wait) or 2 (woken)") end
+  end
+  return last
+end
+
+-- Checks that args[first ...] are (jid, token, data, keep, result) groups. Returns
+-- the last index.
+function M.done(args, first)
+  local last = M.groups(args, first, 5)
+  for i = first + 3, last, 5 do
+    if args[i] ~= "0" then M.number(args, i, "keep", 1, LONGEST) end
+  end
+  return last
+end
+
+local MOST = { ["heartbeat"] = 86400, ["grace-period"] = 3600, ["jobs-history"] = 100000000000 }
+
+-- Checks a setting: a number that makes no sense is refused, while a text that is
+-- no number counts as not set.
+function M.setting(args)
+  local key, value = M.name(args, 1, "key"), tonumber(args[2])
+  local most = MOST[key:match("heartbeat$") or key]
+  if not args[2] then M.bad("a setting needs a value") end
+  if value and most and not (value <= most and value >= (most == MOST.heartbeat and 0 or -most)) then
+    M.bad(key .. " is not a number of seconds up to " .. most)
+  end
+  return key
 end
 
 -- Checks that args[first ...] are at most 512 names. Returns the last index.

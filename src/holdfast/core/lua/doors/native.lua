@@ -17,7 +17,11 @@ local info = require("verbs.info")
 
 -- How much one native call may move, release, examine.
 local BOUNDS = { due = 100, lost = 100, released = 100, slack = 64, reply = 8388608, message = 16384 }
-local NOTHING = {}
+-- What verbs get as `at`: the native forms, in one table, of which every call fills in the rest anew.
+local AT = {
+  order = order.native, record = record.native, bounds = BOUNDS, events = event, throttles = throttle, workers = false,
+  untold = {}, application = "holdfast", keys = false, packed = false, settings = false, now = 0,
+}
 local DRAINS, READS, ADDS = { "allow-oom" }, { "no-writes" }, {}
 
 -- A refusal leaves as it is; any other error keeps the place where it happened.
@@ -42,23 +46,12 @@ local function register(verb, flags, words, run)
   })
 end
 
--- What a verb gets as `at`: the native forms of everything. One table a root, made
--- once; what differs from call to call is filled in by `root.open`.
-local function at_of(key)
-  local k = keys.of_root(key)
-  if k.at then return k.at end
-  k.at = {
-    keys = k, order = order.native, record = record.native, bounds = BOUNDS, events = event, throttles = throttle,
-    workers = false, untold = NOTHING, application = "holdfast", packed = "", settings = false, now = 0,
-  }
-  return k.at
-end
-
 local function register_rows(rows)
   for i = 1, #rows do
     local run = rows[i][4]
     register(rows[i][1], rows[i][2], rows[i][3], function(key, args)
-      return run(root.open(key, at_of(key)), args)
+      AT.keys = keys.of_root(key)
+      return run(root.open(AT, key), args)
     end)
   end
 end

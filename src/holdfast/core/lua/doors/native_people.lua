@@ -3,6 +3,7 @@
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local keys = require("base.keys")
 local checks = require("doors.checks")
+local numbered = require("doors.numbered")
 local configure = require("verbs.configure")
 local counts = require("verbs.counts")
 local inspect = require("verbs.inspect")
@@ -31,16 +32,18 @@ return {
   { "stats", READS, "queue day", function(at, args)
     return stats.run(at, name(args, 1, "queue"), time(args, 2, "day"))
   end },
-  { "pause", DRAINS, "on who why queue...", function(at, args)
-    return pause.run(at, number(args, 1, "on", 0, 1) == 1, args[2], args[3], args, 4, names(args, 4, "queue"))
-  end },
+  { "pause", DRAINS, "line number on who why queue...", numbered.row(function(at, args)
+    return pause.run(at, number(args, 3, "on", 0, 1) == 1, args[4], args[5], args, 6, names(args, 6, "queue"))
+  end) },
   { "config_get", READS, "key...", function(at, args) return configure.get(at, args, 1, names(args, 1, "key")) end },
-  { "config_set", ADDS, "key value", function(at, args) return configure.set(at, name(args, 1, "key"), args[2]) end },
-  { "config_unset", ADDS, "key", function(at, args) return configure.unset(at, name(args, 1, "key")) end },
-  { "throttle_set", ADDS, "id maximum", function(at, args)
-    return configure.throttle(at, name(args, 1, "id"), number(args, 2, "maximum", 0, 4294967295))
-  end },
+  { "config_set", ADDS, "key value", function(at, args) return configure.set(at, checks.setting(args), args[2]) end },
+  { "config_unset", ADDS, "line number key", numbered.row(function(at, args)
+    return configure.unset(at, name(args, 3, "key"))
+  end) },
+  { "throttle_set", ADDS, "line number id maximum", numbered.row(function(at, args)
+    return configure.throttle(at, name(args, 3, "id"), number(args, 4, "maximum", 0, 4294967295))
+  end) },
   { "throttle_get", READS, "id", function(at, args) return configure.throttle_state(at, name(args, 1, "id")) end },
-  { "sweep", DRAINS, "", function(at) return configure.sweep(at) end },
+  { "sweep", DRAINS, "line number", numbered.row(function(at) return configure.sweep(at) end) },
 }
 

@@ -19,14 +19,24 @@ local MOST, MOST_RETRIES, HIGHEST = 512, 1000, 4095
 local MODES = { new = true, move = true, only = true }
 local ADDS, DRAINS = {}, { "allow-oom" }
 local bad, groups, name, names, number = checks.bad, checks.groups, checks.name, checks.names, checks.number
-local time, word = checks.time, checks.word
+local lease, optional, span, time, word = checks.lease, checks.optional, checks.span, checks.time, checks.word
+
+-- Who gets jobs, for how long, and where the rows go; the queue fills in the rest.
+-- All fields are named here, and `out` has room for one row: a table that grows is
+-- made twice.
+local function to_give(args, out)
+  return {
+    worker = word(args, 1, "worker"), lease = lease(args, 5), out = out,
+    ends = 0, length = 0, limited = false, limit = 0, odd = false,
+  }
+end
 
 return {
   { "put", ADDS, "line number mode queue priority retries delay (jid klass data)...", function(at, args)
-    local line, count, mode, queue = args[1], time(args, 2, "number"), args[3], word(args, 4, "queue")
+    local line, count, mode, queue = optional(args, 1, "line"), time(args, 2, "number"), args[3], word(args, 4, "queue")
     if not MODES[mode] then bad("mode is new, move or only") end
     local priority = number(args, 5, "priority", -HIGHEST, HIGHEST)
-    local retries, delay = number(args, 6, "retries", 0, MOST_RETRIES), time(args, 7, "delay")
+    local retries, delay = number(args, 6, "retries", 0, MOST_RETRIES), span(args, 7, "delay")
     local last = groups(args, 8, 3)
     if last < 8 then return { 0 } end
     for i = 8, last, 3 do
@@ -39,29 +49,32 @@ return {
     end)
   end },
   { "pop", DRAINS, "worker line number n lease (queue mode)...", function(at, args)
-    local give = { worker = word(args, 1, "worker"), lease = time(args, 5, "lease"), out = { -1 } }
-    local want = number(args, 4, "n", 0, MOST)
-    return numbered.pop(at, give, args[2], time(args, 3, "number"), want, args, 6, groups(args, 6, 2))
+    local give = to_give(args, { -1, nil, nil, nil, nil })
+    local want, last = number(args, 4, "n", 0, MOST), checks.queues(args, 6, groups(args, 6, 2))
+    return numbered.pop(at, give, optional(args, 2, "line"), time(args, 3, "number"), want, args, 6, last)
   end },
   { "complete", DRAINS, "worker (jid token data keep result)...", function(at, args)
-    return numbered.complete(at, word(args, 1, "worker"), args, 2, groups(args, 2, 5))
+    return numbered.complete(at, word(args, 1, "worker"), args, 2, checks.done(args, 2))
   end },
   { "complete_pop", DRAINS, "worker line number n lease queues (queue mode)... (jid token data keep result)...",
     function(at, args)
-      local give = { worker = word(args, 1, "worker"), lease = time(args, 5, "lease") }
+      local give = to_give(args, nil)
       local want = number(args, 4, "n", 0, MOST)
       local first = 7 + 2 * number(args, 6, "queues", 0, MOST)
-      return numbered.complete_pop(at, give, args[2], time(args, 3, "number"), want, args, first, groups(args, first, 5))
+      local line, count, last = optional(args, 2, "line"), time(args, 3, "number"), checks.done(args, first)
+      checks.queues(args, 7, first - 1)
+      return numbered.complete_pop(at, give, line, count, want, args, first, last)
     end },
   { "advance", DRAINS, "worker next_queue delay (jid token data)...", function(at, args)
-    return advance.run(at, word(args, 1, "worker"), name(args, 2, "next queue"), time(args, 3, "delay"), args, 4,
+    return advance.run(at, word(args, 1, "worker"), name(args, 2, "next queue"), span(args, 3, "delay"), args, 4,
       groups(args, 4, 3))
   end },
   { "heartbeat", DRAINS, "lease (worker jid token data)...", function(at, args)
-    return heartbeat.run(at, time(args, 1, "lease"), args, 2, groups(args, 2, 4))
+    return heartbeat.run(at, lease(args, 1), args, 2, groups(args, 2, 4))
   end },
   { "retry", DRAINS, "worker delay group message (jid token data)...", function(at, args)
-    return retry.run(at, word(args, 1, "worker"), time(args, 2, "delay"), args[3], args[4], args, 5, groups(args, 5, 3))
+    local worker, delay, group = word(args, 1, "worker"), span(args, 2, "delay"), optional(args, 3, "group")
+    return retry.run(at, worker, delay, group, args[4], args, 5, groups(args, 5, 3))
   end },
   { "fail", DRAINS, "worker group message (jid token data)...", function(at, args)
     return fail.run(at, word(args, 1, "worker"), name(args, 2, "group"), args[3], args, 4, groups(args, 4, 3))
@@ -69,20 +82,19 @@ return {
   { "expire", DRAINS, "(worker jid token)...", function(at, args)
     return expire.run(at, args, 1, groups(args, 1, 3))
   end },
-  { "cancel", DRAINS, "line number jid...", function(at, args)
-    local last = names(args, 3, "jid")
-    return numbered.once(at, args[1], time(args, 2, "number"), function() return cancel.run(at, args, 3, last) end)
-  end },
-  { "move", ADDS, "line number queue delay jid data priority", function(at, args)
-    local queue, delay, jid = name(args, 3, "queue"), time(args, 4, "delay"), name(args, 5, "jid")
+  { "cancel", DRAINS, "line number jid...", numbered.row(function(at, args)
+    return cancel.run(at, args, 3, names(args, 3, "jid"))
+  end) },
+  { "move", ADDS, "line number queue delay jid data priority", numbered.row(function(at, args)
+    local queue, delay, jid = name(args, 3, "queue"), span(args, 4, "delay"), name(args, 5, "jid")
     if args[7] ~= "" then number(args, 7, "priority", -HIGHEST, HIGHEST) end
-    return numbered.once(at, args[1], time(args, 2, "number"), function()
-      return move.run(at, queue, delay, jid, args[6], args[7])
-    end)
-  end },
+    return move.run(at, queue, delay, jid, args[6], args[7])
+  end) },
   { "priority", ADDS, "priority jid...", function(at, args)
     return reprioritise.run(at, number(args, 1, "priority", -HIGHEST, HIGHEST), args, 2, names(args, 2, "jid"))
   end },
-  { "timeout", DRAINS, "jid...", function(at, args) return timeout.run(at, args, 1, names(args, 1, "jid")) end },
+  { "timeout", DRAINS, "line number jid...", numbered.row(function(at, args)
+    return timeout.run(at, args, 3, names(args, 3, "jid"))
+  end) },
   { "await", DRAINS, "jid...", function(at, args) return await.run(at, args, 1, names(args, 1, "jid")) end },
 }

@@ -8,6 +8,7 @@ local grants = require("nouns.grant")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
 local replay = require("nouns.replay")
+local checks = require("doors.checks")
 local complete = require("verbs.complete")
 local pop = require("verbs.pop")
 local M = {}
@@ -25,6 +26,15 @@ function M.once(at, line, number, verb)
   local reply = verb()
   replay.keep_reply(at, line, number, reply)
   return reply
+end
+
+-- A row whose first two arguments are line and number. `run` checks the others
+-- before it writes.
+function M.row(run)
+  return function(at, args)
+    local line, number = checks.optional(args, 1, "line"), checks.time(args, 2, "number")
+    return M.once(at, line, number, function() return run(at, args) end)
+  end
 end
 
 -- Appends the rows of grants that are still held. A token that is not the time
@@ -56,7 +66,10 @@ end
 local function grant(at, give, line, number, want, args, first, last, kept)
   local out = give.out
   local start = #out
-  if kept then return rows_again(at, give, kept) end
+  if kept then
+    out[start] = pop.due(at, args, first, last)
+    return rows_again(at, give, kept)
+  end
   local got, due = pop.run(at, give, want, args, first, last)
   out[start] = due
   if got == 0 or line == "" then return end

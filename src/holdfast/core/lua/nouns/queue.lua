@@ -37,6 +37,12 @@ function M.enter(at, queue, count)
   return meaning(at, raw)
 end
 
+-- Makes sure that the queue is in the list of known ones. Says whether it has a limit.
+function M.know(at, queue)
+  local _, _, limited = M.enter(at, queue, 0)
+  return limited
+end
+
 -- Takes the queue out of the list of known queues.
 function M.forget(at, queue)
   call("ZREM", at.keys.queues, queue.name)

@@ -30,6 +30,19 @@ local function fine(ms)
   return e * 4 + floor(m * 8)
 end
 
+-- Both buckets of the short times, by their ms: looked up, not worked out.
+local SHORT = 4096
+local coarse_of, fine_of = {}, {}
+
+local function buckets_of(ms)
+  local in_fine = fine_of[ms]
+  if in_fine then return coarse_of[ms], in_fine end
+  local in_coarse = coarse(ms / 1000)
+  in_fine = fine(ms)
+  if ms < SHORT and ms % 1 == 0 then coarse_of[ms], fine_of[ms] = in_coarse, in_fine end
+  return in_coarse, in_fine
+end
+
 -- Adds samples by the protocol's streaming formulas, in order.
 local function add_many(series, ...)
   local count, mean, spread = series.count, series.mean, series.spread
@@ -42,7 +55,10 @@ local function add_many(series, ...)
     count = count + 1
     mean = old + (x - old) / count
     spread = spread + (x - mean) * (x - old)
-    if ms ~= last then last, in_coarse, in_fine = ms, coarse(x), fine(ms) end
+    if ms ~= last then
+      last = ms
+      in_coarse, in_fine = buckets_of(ms)
+    end
     if in_coarse then buckets[in_coarse] = (buckets[in_coarse] or 0) + 1 end
     scale[in_fine] = (scale[in_fine] or 0) + 1
   end

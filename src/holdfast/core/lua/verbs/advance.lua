@@ -26,7 +26,7 @@ local function one(at, worker, next_queue, delay, jid, token, data)
   r.queue, r.queued, r.remaining, r.losses = next_queue.name, at.now, r.retries, 0
   at.record.begin(r, at.now)
   job.set_body(at, jid, r, data)
-  queues.enter(at, next_queue, 0)
+  queues.know(at, next_queue)
   job.place(at, next_queue, jid, r, delay)
   job.write(at, jid, r)
 end

@@ -39,6 +39,7 @@ end
 -- clock stands at `clock` ms. Only the call that creates a root can make it a test
 -- root, only in a namespace that begins with "test".
 function M.run(key, mode, clock, core)
+  if mode ~= "" and mode ~= "make" and mode ~= "test" then refuse.call("BAD_ARGUMENT", "mode is '', make or test") end
   local found = root.read(key)
   if not found then
     if mode == "" then refuse.call("NO_ROOT", key) end

@@ -21,7 +21,7 @@ function M.run(at, name, delay, jid, data, priority)
   at.record.begin(r, at.now)
   job.set_body(at, jid, r, data)
   local queue = keys.of_queue(at, name)
-  queues.enter(at, queue, 0)
+  queues.know(at, queue)
   job.place(at, queue, jid, r, delay)
   job.write(at, jid, r)
   return jid

@@ -83,6 +83,22 @@ local function from_queue(at, queue, give, want, mode)
   return got, due
 end
 
+-- How many ms until then, -1 for never.
+local function away(at, due)
+  if due == queues.NEVER then return -1 end
+  return due > at.now and due - at.now or 0
+end
+
+-- The ms until one of these queues has something due, without a pop.
+function M.due(at, args, first, last)
+  local next_due = queues.NEVER
+  for i = first, last, 2 do
+    local due, flags = queues.control(keys.of_queue(at, args[i]))
+    if flags % 2 ~= queues.PAUSED and due < next_due then next_due = due end
+  end
+  return away(at, next_due)
+end
+
 -- `give` says worker, lease (ms, 0: the queue's) and out, the list rows are
 -- appended to; `args[first … last]` are (queue, mode) pairs, tried in order.
 -- Returns how many were granted, and the ms until something is due (-1: never).
@@ -93,8 +109,7 @@ function M.run(at, give, want, args, first, last)
     got = got + granted
     if due < next_due then next_due = due end
   end
-  if next_due == queues.NEVER then return got, -1 end
-  return got, next_due > at.now and next_due - at.now or 0
+  return got, away(at, next_due)
 end
 
 return M

@@ -1,9 +1,8 @@
 -- put: jobs come into a queue.
 --
--- Modes: `new` (the jid was minted by the caller, so a job that exists is this
--- very put, sent again), `move` (a job that exists is moved here and starts a new
--- life), `only` (a job that exists is left alone: `again` if klass and data are
--- the same).
+-- Modes: `new` (the jid was minted by the caller: a job that exists is this very
+-- put, sent again), `move` (a job that exists is moved here and starts a new life),
+-- `only` (a job that exists is left alone: `again` if klass and data are the same).
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
@@ -62,7 +61,10 @@ end
 -- placed, with its old record). Returns a code, or nil if it was added or moved.
 function M.one(at, to, mode, jid, klass, body)
   local r = job.read(at, jid)
-  if not r then return put_fresh(at, to, jid, klass, body) end
+  if not r then
+    if mode == "only" then to.limited = queues.know(at, to.queue) end
+    return put_fresh(at, to, jid, klass, body)
+  end
   if mode == "move" then return put_again(at, to, jid, klass, body, r) end
   if mode == "only" and (r.klass ~= klass or job.body(at, jid, r) ~= body) then
     return refuse.job("JOB_EXISTS", jid)
@@ -84,23 +86,39 @@ local function one_by_one(at, to, mode, args, first, last)
   return reply
 end
 
--- The straight way for one short job. False if its jid is known.
+-- The straight way for one short job. Nil if its jid is known.
 local function add_single(at, queue, head, priority, position, jid, klass, body)
-  if call("SETNX", at.keys.job .. jid, at.record.with_klass(head, klass) .. body) == 0 then return false end
+  if call("SETNX", at.keys.job .. jid, at.record.with_klass(head, klass) .. body) == 0 then return nil end
   call("ZADD", queue.waiting, at.order.entry(position, priority, at.now, jid))
-  return true
+  return { 1 }
 end
 
 -- Argument lists that every call fills anew from the front.
 local sets, entries = {}, {}
 
--- The straight way for many short jobs. False if any jid is known, or one body is long.
+-- A jid came twice in a batch: writes the first ones once more, names the others.
+local function add_first(at, queue, args, first, last)
+  local reply, seen = { 0 }, {}
+  for i = first, last, 3 do
+    local jid, n = args[i], 2 * (i - first) / 3
+    if seen[jid] then
+      reply[#reply + 1], reply[#reply + 2] = n / 2, "again"
+    else
+      seen[jid], reply[1] = true, reply[1] + 1
+      call("SET", sets[n + 1], sets[n + 2])
+      call("ZADD", queue.waiting, entries[n + 1], entries[n + 2])
+    end
+  end
+  return reply
+end
+
+-- The straight way for many short jobs. Nil if any jid is known, or one body is long.
 local function add_many(at, queue, head, priority, position, args, first, last)
   local prefix, with_klass, entry, now, n = at.keys.job, at.record.with_klass, at.order.entry, at.now, 0
-  local klass, start = nil, nil
+  local klass, start
   for i = first, last, 3 do
     local jid, body = args[i], args[i + 2]
-    if #body > SPILL then return false end
+    if #body > SPILL then return nil end
     if args[i + 1] ~= klass then
       klass = args[i + 1]
       start = with_klass(head, klass)
@@ -110,27 +128,26 @@ local function add_many(at, queue, head, priority, position, args, first, last)
     entries[n + 1], entries[n + 2] = entry(position, priority, now, jid)
     n = n + 2
   end
-  if call("MSETNX", unpack_(sets, 1, n)) == 0 then return false end
-  call("ZADD", queue.waiting, unpack_(entries, 1, n))
-  return true
+  if call("MSETNX", unpack_(sets, 1, n)) == 0 then return nil end
+  if call("ZADD", queue.waiting, unpack_(entries, 1, n)) == n / 2 then return { n / 2 } end
+  return add_first(at, queue, args, first, last)
 end
 
--- `args[first … last]` are (jid, klass, data) triples. Returns how many were added
--- or moved, then (index from 0, code) of the others.
+-- `args[first … last]` are (jid, klass, data). Returns how many were added or moved, then (index from 0, code).
 function M.run(at, mode, name, priority, retries, delay, args, first, last)
-  local queue = keys.of_queue(at, name)
-  local count = (last - first + 1) / 3
-  local position, idle, limited = queues.enter(at, queue, count)
-  if delay <= 0 and not limited and (mode == "new" or count == 1) then
-    local head, added = at.record.fresh(state.WAITING, 0, priority, retries, at.now, name), false
-    if count > 1 then
-      added = add_many(at, queue, head, priority, position, args, first, last)
-    elseif #args[first + 2] <= SPILL then
-      added = add_single(at, queue, head, priority, position + 1, args[first], args[first + 1], args[first + 2])
-    end
-    if added then
-      if idle then queues.signal(queue) end
-      return { count }
+  local queue, limited = keys.of_queue(at, name), nil
+  if mode ~= "only" then -- that one may be refused, so it looks before it takes a number
+    local count, position, idle = (last - first + 1) / 3, nil, nil
+    position, idle, limited = queues.enter(at, queue, count)
+    if delay <= 0 and not limited and (count == 1 or mode == "new") then
+      local head, added = at.record.fresh(state.WAITING, 0, priority, retries, at.now, name), nil
+      if count > 1 then
+        added = add_many(at, queue, head, priority, position, args, first, last)
+      elseif #args[first + 2] <= SPILL then
+        added = add_single(at, queue, head, priority, position + 1, args[first], args[first + 1], args[first + 2])
+      end
+      if added and idle then queues.signal(queue) end
+      if added then return added end
     end
   end
   local to = { queue = queue, priority = priority, retries = retries, delay = delay, limited = limited }

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from proxy import CuttingProxy
+from proxy import Aim, Proxy
 
 from holdfast import AsyncClient, Client
 from holdfast.commands.jobs import JobGet
@@ -17,15 +17,16 @@ from holdfast.testing.store import ScratchStore
 class Rig:
     """A client whose answers can be lost, and one that looks on undisturbed."""
 
-    def __init__(self, store: ScratchStore, namespace: str, proxy: CuttingProxy) -> None:
+    def __init__(self, store: ScratchStore, namespace: str, proxy: Proxy) -> None:
         self.proxy = proxy
+        self.aims: list[Aim] = []
         self.client = Client(proxy.url, namespace=namespace)
         self.onlooker = Client(store.url, namespace=namespace)
         self.client.queues["mail"].counts  # noqa: B018 - meets the store
 
     def cut(self, verb: str) -> None:
         """Lose the next answer of `verb`."""
-        self.proxy.cut(b"hf1_" + verb.encode() + b"\r\n")
+        self.aims.append(self.proxy.aim("cut-reply", f"hf1_{verb}"))
 
     def look(self, jid: str) -> JobFacts:
         [facts] = self.onlooker.run(JobGet((jid,)))
@@ -35,10 +36,10 @@ class Rig:
 
 @pytest.fixture
 def rig(engine_store: ScratchStore, namespace: str) -> Iterator[Rig]:
-    with CuttingProxy(engine_store.socket_path) as proxy:
+    with Proxy(engine_store.url) as proxy:
         made = Rig(engine_store, namespace, proxy)
         yield made
-        assert proxy.cuts == 1
+        assert [aim.hit.is_set() for aim in made.aims] == [True]
         made.client.close()
         made.onlooker.close()
 
@@ -192,18 +193,18 @@ def test_a_question_is_asked_again(rig):
 
 
 def test_gathered_calls_each_get_their_own_answer(engine_store, namespace):
-    async def story(url: str, proxy: CuttingProxy) -> None:
+    async def story(url: str, proxy: Proxy) -> None:
         async with AsyncClient(url, namespace=namespace) as client:
             queue = client.queues["mail"]
             await queue.put("K")
-            proxy.cut(b"hf1_put\r\n")
+            aim = proxy.aim("cut-reply", "hf1_put")
             jids = await asyncio.gather(
                 *[queue.put("K", n, priority=n % 3) for n in range(50)],
                 *[queue.put("K", n, jid=f"own-{n}") for n in range(10)],
             )
             assert len(set(jids)) == 60
+            assert aim.hit.is_set()
             assert await queue.length() == 61
 
-    with CuttingProxy(engine_store.socket_path) as proxy:
+    with Proxy(engine_store.url) as proxy:
         asyncio.run(story(proxy.url, proxy))
-        assert proxy.cuts == 1

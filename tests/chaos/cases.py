@@ -1,0 +1,473 @@
+"""Calls of every verb: what was before (`prepare`, on an undisturbed client), and the call itself.
+
+A case is a function that is given such a client, prepares its namespace, and returns the command. Clocks stand
+still and jids are fixed, so two namespaces prepared by one case are equal.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from holdfast import Client
+from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, Describe, Info, SetClock, Sweep
+from holdfast.commands.jobs import (
+    Await,
+    Cancel,
+    Failed,
+    Failures,
+    JobGet,
+    JobsComplete,
+    Move,
+    Put,
+    PutMany,
+    SetPriority,
+)
+from holdfast.commands.leases import (
+    WILL_WAIT,
+    WOKEN,
+    Complete,
+    CompleteMany,
+    CompletePop,
+    Done,
+    Heartbeat,
+    HeartbeatMany,
+    Lease,
+    Pop,
+)
+from holdfast.commands.outcomes import Advance, Expire, Fail, Retry, Timeout
+from holdfast.commands.queues import CountQueues, GetStats, Pause, Peek, QueueNames, ThrottleGet, ThrottleSet
+from holdfast.models import JobFacts
+from holdfast.testing.clock import START_MS
+
+Case = Callable[[Client], Any]
+CASES: dict[str, list[Case]] = {}
+
+LATER = START_MS + 3_600_000
+
+
+def case(verb: str) -> Callable[[Case], Case]:
+    def register(made: Case) -> Case:
+        CASES.setdefault(verb, []).append(made)
+        return made
+
+    return register
+
+
+def put(client: Client, *jids: str, queue: str = "q", **options: Any) -> None:
+    for jid in jids:
+        client.run(Put(queue, "K", b'{"of":"%s"}' % jid.encode(), jid, **options))
+
+
+def popped(client: Client, *jids: str, **options: Any) -> list[JobFacts]:
+    """Jobs put and taken by the worker `bee`."""
+    put(client, *jids, **options)
+    return client.run(Pop("bee", ("q",), len(jids)))
+
+
+@case("put")
+def a_minted_jid(client: Client) -> Any:
+    return Put("q", "K", b'{"n":1}', "a1")
+
+
+@case("put")
+def a_minted_jid_with_options(client: Client) -> Any:
+    return Put("q", "K", b"[" + b"1," * 600 + b"1]", "a1", -7, 3, 5000)
+
+
+@case("put")
+def a_batch(client: Client) -> Any:
+    return PutMany("q", [word for n in range(40) for word in (f"a{n}", "K", b"%d" % n)], priority=2)
+
+
+@case("put")
+def a_batch_with_a_known_jid(client: Client) -> Any:
+    put(client, "a3")
+    return PutMany("q", [word for n in range(10) for word in (f"a{n}", "K", b"%d" % n)])
+
+
+@case("put")
+def a_jid_of_ones_own_that_is_new(client: Client) -> Any:
+    return Put("q", "K", b"1", "mine", mode="move")
+
+
+@case("put")
+def a_jid_of_ones_own_that_waits_elsewhere(client: Client) -> Any:
+    put(client, "mine", queue="other")
+    return Put("q", "L", b"2", "mine", mode="move")
+
+
+@case("put")
+def a_jid_of_ones_own_that_runs(client: Client) -> Any:
+    popped(client, "mine")
+    return Put("q", "K", b"3", "mine", mode="move")
+
+
+@case("put")
+def a_jid_of_ones_own_that_failed(client: Client) -> Any:
+    client.run(Fail("bee", popped(client, "mine")[0], "broken", "why"))
+    return Put("q", "K", b"3", "mine", delay_ms=500, mode="move")
+
+
+@case("put")
+def a_batch_of_ones_own_jids(client: Client) -> Any:
+    put(client, "a0", queue="other")
+    popped(client, "a1")
+    return PutMany("q", [word for n in range(4) for word in (f"a{n}", "K", b"9")], mode="move")
+
+
+@case("put")
+def a_job_that_must_be_new(client: Client) -> Any:
+    return Put("q", "K", b"1", "mine", mode="only")
+
+
+@case("put")
+def a_job_that_must_be_new_and_is_not(client: Client) -> Any:
+    put(client, "mine")
+    return Put("q", "K", b"1", "mine", mode="only")
+
+
+@case("put")
+def a_job_for_a_sleeper(client: Client) -> Any:
+    client.run(Pop("bee", ("q",), 1, mode=WILL_WAIT))
+    return Put("q", "K", b"1", "a1")
+
+
+@case("put")
+def a_job_for_a_full_queue(client: Client) -> Any:
+    client.run(ThrottleSet("ql:q:q", 1))
+    popped(client, "a1")
+    return Put("q", "K", b"1", "a2")
+
+
+@case("pop")
+def one_of_several(client: Client) -> Any:
+    put(client, "a1", "a2", "a3")
+    return Pop("bee", ("q",))
+
+
+@case("pop")
+def more_than_there_are(client: Client) -> Any:
+    put(client, "a1", "a2")
+    put(client, "b1", queue="r", priority=5)
+    return Pop("bee", ("q", "r"), 9, mode=WILL_WAIT)
+
+
+@case("pop")
+def nothing_to_take(client: Client) -> Any:
+    put(client, "a1", delay_ms=900)
+    return Pop("bee", ("q",), 2, mode=WILL_WAIT)
+
+
+@case("pop")
+def woken_with_more_to_do(client: Client) -> Any:
+    client.run(Pop("ant", ("q",), 1, mode=WILL_WAIT))
+    put(client, "a1", "a2")
+    return Pop("bee", ("q",), 1, mode=WOKEN)
+
+
+@case("pop")
+def due_and_lost_jobs(client: Client) -> Any:
+    popped(client, "a1", "a2")
+    put(client, "a3", "a4", delay_ms=1000)
+    client.run(Expire([Lease("a1", START_MS, "bee")]))
+    client.run(SetClock(START_MS + 2000))
+    return Pop("ant", ("q",), 3)
+
+
+@case("pop")
+def an_own_jid_that_was_put_twice(client: Client) -> Any:
+    put(client, "mine", mode="move")
+    popped(client, "mine", mode="move")
+    put(client, "mine", mode="move")
+    return Pop("bee", ("q",))
+
+
+@case("complete")
+def a_plain_job(client: Client) -> Any:
+    return Complete("bee", popped(client, "a1")[0])
+
+
+@case("complete")
+def a_job_with_new_data_and_a_result(client: Client) -> Any:
+    return Complete("bee", popped(client, "a1")[0], b'{"x":2}', 60_000, b"42")
+
+
+@case("complete")
+def a_job_that_is_forgotten_at_once(client: Client) -> Any:
+    client.run(ConfigSet("jobs-history-count", "0"))
+    return Complete("bee", popped(client, "a1")[0])
+
+
+@case("complete")
+def a_job_that_was_retried_before(client: Client) -> Any:
+    client.run(Retry("bee", popped(client, "a1")[0], 0, "odd", "again please"))
+    return Complete("bee", client.run(Pop("bee", ("q",)))[0])
+
+
+@case("complete")
+def many_jobs_one_of_them_lost(client: Client) -> Any:
+    jobs = popped(client, "a1", "a2", "a3")
+    client.run(Timeout(("a2",)))
+    return CompleteMany("bee", [Done(job.jid, job.token) for job in jobs])
+
+
+@case("complete")
+def a_job_that_somebody_else_holds(client: Client) -> Any:
+    client.run(Timeout((popped(client, "a1")[0].jid,)))
+    [held] = client.run(Pop("ant", ("q",)))
+    return Complete("bee", held)
+
+
+@case("complete_pop")
+def one_ended_one_taken(client: Client) -> Any:
+    [job] = popped(client, "a1")
+    put(client, "a2", "a3")
+    return CompletePop("bee", ("q",), [Done(job.jid, job.token, b"", 1000, b"1")])
+
+
+@case("complete_pop")
+def several_ended_several_taken(client: Client) -> Any:
+    jobs = popped(client, "a1", "a2", "a3")
+    put(client, *(f"b{n}" for n in range(5)))
+    client.run(Timeout(("a2",)))
+    return CompletePop("bee", ("q", "r"), [Done(job.jid, job.token) for job in jobs], 4, None, [1, 2])
+
+
+@case("complete_pop")
+def one_ended_none_there(client: Client) -> Any:
+    [job] = popped(client, "a1")
+    return CompletePop("bee", ("q",), [Done(job.jid, job.token)], mode=WILL_WAIT)
+
+
+@case("complete_pop")
+def one_ended_none_wanted(client: Client) -> Any:
+    [job] = popped(client, "a1")
+    put(client, "a2")
+    return CompletePop("bee", ("q",), [Done(job.jid, job.token)], 0)
+
+
+@case("complete_pop")
+def a_forgotten_one_and_the_next(client: Client) -> Any:
+    client.run(ConfigSet("jobs-history-count", "0"))
+    [job] = popped(client, "a1")
+    put(client, "a2")
+    return CompletePop("bee", ("q",), [Done(job.jid, job.token)])
+
+
+@case("advance")
+def into_another_queue(client: Client) -> Any:
+    return Advance("bee", "r", popped(client, "a1")[0], 0, b"[2]")
+
+
+@case("advance")
+def into_the_same_queue_later(client: Client) -> Any:
+    return Advance("bee", "q", popped(client, "a1")[0], 700)
+
+
+@case("heartbeat")
+def one_lease_with_data(client: Client) -> Any:
+    return Heartbeat("bee", popped(client, "a1")[0], 30, b'{"half":true}')
+
+
+@case("heartbeat")
+def many_leases_some_lost(client: Client) -> Any:
+    jobs = popped(client, "a1", "a2", "a3")
+    client.run(Cancel(("a2",)))
+    client.run(Timeout(("a3",)))
+    return HeartbeatMany([Lease(job.jid, job.token, "bee") for job in jobs])
+
+
+@case("retry")
+def at_once(client: Client) -> Any:
+    return Retry("bee", popped(client, "a1")[0])
+
+
+@case("retry")
+def later_with_a_reason(client: Client) -> Any:
+    return Retry("bee", popped(client, "a1")[0], 1500, "odd", "a reason", b"[9]")
+
+
+@case("retry")
+def once_too_often(client: Client) -> Any:
+    return Retry("bee", popped(client, "a1", retries=0)[0], 0, "odd", "a reason")
+
+
+@case("fail")
+def for_a_reason(client: Client) -> Any:
+    return Fail("bee", popped(client, "a1")[0], "broken", "the reason", b"[1]")
+
+
+@case("expire")
+def leases_of_the_dead(client: Client) -> Any:
+    jobs = popped(client, "a1", "a2")
+    return Expire([Lease(job.jid, job.token, "bee") for job in jobs])
+
+
+@case("cancel")
+def in_all_states(client: Client) -> Any:
+    job = popped(client, "a1", "a2")[0]
+    client.run(Complete("bee", job))
+    put(client, "a3")
+    put(client, "a4", delay_ms=100)
+    return Cancel(("a1", "a2", "a3", "a4", "unknown"))
+
+
+@case("move")
+def a_waiting_job(client: Client) -> Any:
+    put(client, "a1")
+    return Move("r", "a1", 0, b"[3]", 9)
+
+
+@case("move")
+def a_running_job(client: Client) -> Any:
+    popped(client, "a1")
+    return Move("r", "a1", 250)
+
+
+@case("move")
+def an_unknown_job(client: Client) -> Any:
+    return Move("r", "nobody")
+
+
+@case("priority")
+def of_waiting_and_running_jobs(client: Client) -> Any:
+    popped(client, "a1")
+    put(client, "a2", "a3")
+    return SetPriority(-3, ("a1", "a3", "unknown"))
+
+
+@case("timeout")
+def of_running_jobs(client: Client) -> Any:
+    popped(client, "a1", "a2")
+    return Timeout(("a1", "a2"))
+
+
+@case("timeout")
+def of_a_job_that_does_not_run(client: Client) -> Any:
+    popped(client, "a1")
+    put(client, "a2")
+    return Timeout(("a1", "a2"))
+
+
+@case("await")
+def of_jobs_in_all_states(client: Client) -> Any:
+    jobs = popped(client, "a1", "a2", "a3")
+    client.run(Complete("bee", jobs[0], b"", 60_000, b"7"))
+    client.run(Fail("bee", jobs[1], "broken", "why"))
+    return Await(("a1", "a2", "a3", "unknown"))
+
+
+@case("counts")
+def of_all_queues(client: Client) -> Any:
+    popped(client, "a1", "a2")
+    put(client, "a3", queue="r", delay_ms=99)
+    return CountQueues()
+
+
+@case("peek")
+def at_a_page(client: Client) -> Any:
+    put(client, "a1", "a2", "a3")
+    return Peek("q", 1, 5)
+
+
+@case("job_get")
+def known_and_unknown(client: Client) -> Any:
+    client.run(Retry("bee", popped(client, "a1")[0], 0, "odd", "why"))
+    return JobGet(("a1", "unknown"))
+
+
+@case("jobs_complete")
+def the_newest(client: Client) -> Any:
+    for job in popped(client, "a1", "a2"):
+        client.run(Complete("bee", job))
+    return JobsComplete()
+
+
+@case("failures")
+def all_groups(client: Client) -> Any:
+    client.run(Fail("bee", popped(client, "a1")[0], "broken", "why"))
+    return Failures()
+
+
+@case("failed")
+def one_group(client: Client) -> Any:
+    client.run(Fail("bee", popped(client, "a1")[0], "broken", "why"))
+    return Failed("broken")
+
+
+@case("queues")
+def in_order_of_use(client: Client) -> Any:
+    put(client, "a1", queue="z")
+    put(client, "a2", queue="b")
+    return QueueNames()
+
+
+@case("stats")
+def of_today(client: Client) -> Any:
+    client.run(Complete("bee", popped(client, "a1")[0]))
+    return GetStats("q")
+
+
+@case("pause")
+def of_two_queues(client: Client) -> Any:
+    put(client, "a1")
+    return Pause(("q", "r"), True, "me", "because")
+
+
+@case("pause")
+def that_ends(client: Client) -> Any:
+    client.run(Pause(("q",)))
+    return Pause(("q", "r"), False)
+
+
+@case("config_get")
+def all_settings(client: Client) -> Any:
+    return ConfigGet()
+
+
+@case("config_set")
+def a_setting_of_the_root(client: Client) -> Any:
+    return ConfigSet("grace-period", "7")
+
+
+@case("config_unset")
+def a_setting_that_was_set(client: Client) -> Any:
+    client.run(ConfigSet("heartbeat", "30"))
+    return ConfigUnset("heartbeat")
+
+
+@case("throttle_set")
+def a_limit_with_parked_jobs(client: Client) -> Any:
+    client.run(ThrottleSet("ql:q:q", 1))
+    popped(client, "a1")
+    put(client, "a2", "a3", "a4")
+    return ThrottleSet("ql:q:q", 3)
+
+
+@case("throttle_get")
+def a_limit(client: Client) -> Any:
+    client.run(ThrottleSet("ql:q:q", 1))
+    return ThrottleGet("ql:q:q")
+
+
+@case("sweep")
+def of_what_is_too_old(client: Client) -> Any:
+    for job in popped(client, "a1", "a2"):
+        client.run(Complete("bee", job))
+    client.run(ConfigSet("jobs-history", "60"))
+    client.run(SetClock(LATER))
+    return Sweep()
+
+
+@case("info")
+def of_a_root_that_is_there(client: Client) -> Any:
+    return Info("make")
+
+
+@case("clock")
+def set_further(client: Client) -> Any:
+    return SetClock(LATER)
+
+
+@case("describe")
+def all_functions(client: Client) -> Any:
+    return Describe()

@@ -1,0 +1,101 @@
+"""Bad input is an error of our tree, naming the argument, before anything is sent."""
+
+import pytest
+
+from holdfast import AsyncClient, Client, UsageError
+
+BAD_PUTS = [
+    ({"data": float("nan")}, "NaN"),
+    ({"data": object()}, "JSON"),
+    ({"data": "x" * 5}, "not JSON"),
+    ({"data": {"a": "x" * (1 << 20)}}, "more than"),
+    ({"priority": 4096}, "priority"),
+    ({"priority": 1.5}, "priority"),
+    ({"retries": -1}, "retries"),
+    ({"retries": 1001}, "retries"),
+    ({"delay": -1}, "delay"),
+    ({"delay": float("inf")}, "delay"),
+    ({"jid": ""}, "jid"),
+    ({"jid": "a\nb"}, "jid"),
+    ({"prioritty": 3}, "did you mean 'priority'"),
+]
+
+
+@pytest.mark.parametrize(("options", "why"), BAD_PUTS, ids=[str(index) for index in range(len(BAD_PUTS))])
+def test_a_bad_argument_is_a_usage_error_before_anything_is_sent(do, options, why):
+    data = options.get("data", {})
+    options = {name: value for name, value in options.items() if name != "data"}
+    with pytest.raises(UsageError, match=why):
+        do(lambda: do.client.queues["mail"].put("K", data, **options))
+    assert not do.client.shard.met
+
+
+@pytest.mark.parametrize("item", ["K", ("K",), {"data": 1}, {"klass": "K", "dalay": 1}, 7])
+def test_a_bad_item_of_many_is_a_usage_error(do, item):
+    with pytest.raises(UsageError, match="put_many"):
+        do(lambda: do.client.queues["mail"].put_many([item]))
+
+
+def test_bad_names_are_usage_errors(do):
+    for ask in (
+        lambda: do.client.queues[""],
+        lambda: do.client.queues["a\tb"],
+        lambda: do.client.queues["mail"].put("x" * 201),
+        lambda: do.client.jobs[""],
+    ):
+        with pytest.raises(UsageError):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"namespace": "a:b"}, "namespace"),
+        ({"namespace": "ql"}, "reqless"),
+        ({"durability": "fsycn"}, "did you mean 'fsync'"),
+        ({"timeout": -1}, "timeout"),
+        ({"max_data": 1 << 30}, "max_data"),
+        ({"hostname": "a\nb"}, "hostname"),
+        ({"namespce": "a"}, "did you mean 'namespace'"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_bad_option_of_a_client_is_a_usage_error(kind, options, why):
+    with pytest.raises(UsageError, match=why):
+        kind("redis://localhost", **options)
+
+
+@pytest.mark.parametrize("url", ["localhost:6379", "http://localhost", "", "unix:/tmp/x"])
+def test_a_url_that_is_none_is_a_usage_error_with_examples(url):
+    with pytest.raises(UsageError, match=r"redis://host:port/db"):
+        Client(url)
+
+
+def test_a_limit_on_data_is_the_clients_to_choose(url, namespace):
+    small = Client(url, namespace=namespace, max_data=10)
+    with pytest.raises(UsageError, match="10 allowed"):
+        small.queues["q"].put("K", {"a": "long enough"})
+    large = Client(url, namespace=namespace, max_data=4 << 20)
+    jid = large.queues["q"].put("K", {"a": "x" * (3 << 20)})
+    assert len(large.jobs[jid]["a"]) == 3 << 20
+    large.close()
+
+
+@pytest.mark.parametrize("page", [(-1, 5), (0, -1), (0, 10_001), (1.5, 2)])
+def test_a_page_that_cannot_be_is_a_usage_error(do, page):
+    with pytest.raises(UsageError, match=r"offset|count"):
+        do(lambda: do.client.queues["q"].peek(*page))
+    with pytest.raises(UsageError, match=r"offset|count"):
+        do(lambda: do.client.jobs.complete(*page))
+
+
+@pytest.mark.parametrize("count", [-1, 513, 2.0, "3"])
+def test_a_pop_takes_at_most_512(do, count):
+    with pytest.raises(UsageError, match="count"):
+        do(lambda: do.client.queues["q"].pop(count))
+
+
+def test_cancelling_takes_1_to_512_jids(do):
+    for jids in ((), ("j",) * 513):
+        with pytest.raises(UsageError, match="512"):
+            do(lambda jids=jids: do.client.jobs.cancel(*jids))

@@ -1,0 +1,73 @@
+"""Every command says as many words, in as many groups, as the core's own description asks for."""
+
+import re
+
+import pytest
+
+from holdfast.commands import COMMANDS, admin, jobs, leases, outcomes, queues
+
+LEASE = leases.Lease("j", 1, "w")
+DONE = leases.Done("j", 1)
+
+# One of each, with one element in every repeated group.
+SAMPLES = [
+    jobs.Put("q", "K"),
+    jobs.PutMany("q", ["j", "K", b"1"]),
+    jobs.Cancel(("j",)),
+    jobs.Move("q", "j"),
+    jobs.SetPriority(1, ("j",)),
+    jobs.JobGet(("j",)),
+    jobs.JobsComplete(),
+    jobs.Failures(),
+    jobs.Failed("g"),
+    jobs.Await(("j",)),
+    leases.Pop("w", ("q",)),
+    leases.Complete("w", LEASE),
+    leases.CompleteMany("w", [DONE]),
+    leases.CompletePop("w", ("q",), [DONE]),
+    leases.Heartbeat("w", LEASE),
+    leases.HeartbeatMany([LEASE]),
+    outcomes.Advance("w", "q", LEASE),
+    outcomes.Retry("w", LEASE),
+    outcomes.Fail("w", LEASE, "g"),
+    outcomes.Expire([LEASE]),
+    outcomes.Timeout(("j",)),
+    queues.CountQueues(("q",)),
+    queues.Peek("q"),
+    queues.QueueNames(),
+    queues.GetStats("q"),
+    queues.Pause(("q",)),
+    queues.ThrottleGet("t"),
+    queues.ThrottleSet("t", 1),
+    admin.Info(),
+    admin.SetClock(1),
+    admin.ConfigGet(("k",)),
+    admin.ConfigSet("k", "v"),
+    admin.ConfigUnset("k"),
+    admin.Sweep(),
+    admin.Describe(),
+]
+
+
+def test_there_is_a_sample_of_every_verb():
+    assert {command.verb for command in SAMPLES} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", SAMPLES, ids=lambda command: type(command).__name__)
+def test_a_command_says_what_the_core_asks_for(command, client):
+    asked = {facts.verb: facts for facts in client.run(admin.Describe())}[command.verb]
+    names = re.findall(r"\w+", asked.arguments)
+    if command.line_at >= 0:
+        assert names[command.line_at : command.line_at + 2] == ["line", "number"]
+        del names[command.line_at : command.line_at + 2]
+    else:
+        assert "line" not in names
+    assert len(command.words()) == len(names)
+
+
+@pytest.mark.parametrize("command", SAMPLES, ids=lambda command: type(command).__name__)
+def test_only_reading_commands_call_functions_that_do_not_write(command, client):
+    asked = {facts.verb: facts for facts in client.run(admin.Describe())}[command.verb]
+    assert command.reads == ("no-writes" in asked.flags)
+    if command.adds:
+        assert asked.flags == ()

@@ -1,0 +1,284 @@
+"""The two links against real stores that end, freeze, fork and forget."""
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from holdfast import AsyncClient, Client
+from holdfast.core.library import library
+from holdfast.errors import ConnectionLost, CoreMismatch, StoreTimeout, StoreUnsupported, UsageError
+from holdfast.testing.store import ScratchStore
+from holdfast.wire.plans import ErrorReply, Step
+
+PING = Step([("PING",)])
+
+
+def drop_connections(store):
+    """End every client's connection, as a restarted balancer does."""
+    store.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+
+def test_refusals_are_replies_and_keep_their_words(engine_store):
+    link = Client(engine_store.url).link
+    pong, refused, again = link.send(Step([("PING",), ("NOSUCH", "command"), ("PING",)]))
+    assert (pong, again) == (b"PONG", b"PONG")
+    assert isinstance(refused, ErrorReply)
+    assert "unknown command" in refused.text
+    link.close()
+
+
+def test_code_words_that_the_driver_cuts_off_are_put_back():
+    with ScratchStore(settings={"maxmemory": "1mb"}) as store:
+        client = Client(store.url)
+        [refused] = client.link.send(Step([("SET", "a", "b")]))
+        assert refused.code == "OOM"
+        client.close()
+
+
+def test_a_lost_idle_connection_goes_unnoticed(client, store):
+    client.queues["q"].put("K")
+    drop_connections(store)
+    client.queues["q"].put("K")
+    assert len(client.queues["q"]) == 2
+
+
+def test_a_lost_idle_connection_of_a_loop_goes_unnoticed(aclient, store):
+    async def story():
+        async with aclient:
+            await aclient.queues["q"].put("K")
+            drop_connections(store)
+            await aclient.queues["q"].put("K")
+            assert await aclient.queues["q"].length() == 2
+
+    asyncio.run(story())
+
+
+def test_a_frozen_store_is_a_timeout_and_then_works_again():
+    with ScratchStore() as store:
+        client = Client(store.url, timeout=0.2, deadline=0.6)
+        queue = client.queues["q"]
+        queue.put("K")
+        os.kill(store.pid, signal.SIGSTOP)
+        try:
+            begun = time.monotonic()
+            with pytest.raises(StoreTimeout, match="it may have happened"):
+                queue.put("K")
+            assert time.monotonic() - begun < 5
+        finally:
+            os.kill(store.pid, signal.SIGCONT)
+        queue.put("K")
+        assert len(queue) in (2, 3)
+        client.close()
+
+
+def test_a_frozen_store_is_a_timeout_on_a_loop_too():
+    async def story(store):
+        async with AsyncClient(store.url, timeout=0.2, deadline=0.6) as client:
+            queue = client.queues["q"]
+            await queue.put("K")
+            os.kill(store.pid, signal.SIGSTOP)
+            try:
+                with pytest.raises(StoreTimeout, match="it may have happened"):
+                    await queue.put("K")
+            finally:
+                os.kill(store.pid, signal.SIGCONT)
+            await queue.put("K")
+
+    with ScratchStore() as store:
+        asyncio.run(story(store))
+
+
+def test_a_store_that_comes_back_empty_gets_the_core_again():
+    with ScratchStore() as store:
+        client = Client(store.url)
+        client.queues["q"].put("K")
+        store.restart()
+        jid = client.queues["q"].put("K")
+        assert [job.jid for job in client.queues["q"].peek(count=5)] == [jid]
+        client.close()
+
+
+def test_a_call_waits_for_a_store_that_is_away():
+    with ScratchStore() as store:
+        client = Client(store.url)
+        client.queues["q"].put("K")
+        store.kill()
+        jids = []
+        waiting = threading.Thread(target=lambda: jids.append(client.queues["q"].put("K")))
+        waiting.start()
+        store.restart()
+        waiting.join(20)
+        assert len(jids) == 1
+        client.close()
+
+
+def test_a_forgotten_library_is_loaded_again():
+    with ScratchStore() as store:
+        client = Client(store.url)
+        client.queues["q"].put("K")
+        store.ask("FUNCTION", "FLUSH")
+        client.queues["q"].put("K")
+        assert len(client.queues["q"]) == 2
+        client.close()
+
+
+def test_another_core_of_the_same_release_is_replaced_by_a_checkout_and_kept_when_newer(engine_store):
+    with ScratchStore(engine_store.engine) as store:
+        client = Client(store.url)
+        ours = library()
+        other = ours.text.replace(f'digest = "{ours.digest}"', 'digest = "other"')
+        store.ask("FUNCTION", "LOAD", "REPLACE", other)
+        client.queues["q"].put("K")
+        assert client.shard.info.digest == ours.digest
+        newer = other.replace(f'version = "{ours.version}"', 'version = "99.0.0"')
+        store.ask("FUNCTION", "LOAD", "REPLACE", newer)
+        late = Client(store.url)
+        late.queues["q"].put("K")
+        assert late.shard.info.version == "99.0.0"
+        client.close()
+        late.close()
+
+
+def test_a_client_that_may_not_load_its_core_says_so():
+    with ScratchStore() as store:
+        client = Client(store.url, load_core=False)
+        with pytest.raises(CoreMismatch, match="load_core"):
+            client.queues["q"].put("K")
+        client.close()
+
+
+def test_nobody_listening_is_an_error_that_says_that_nothing_was_sent(tmp_path):
+    client = Client(f"unix://{tmp_path}/none", deadline=0.2)
+    with pytest.raises(ConnectionLost, match="nothing was sent"):
+        client.queues["q"].put("K")
+
+
+def test_wrong_credentials_are_said_at_once():
+    with ScratchStore(tcp=True) as store:
+        store.ask("CONFIG", "SET", "requirepass", "secret")
+        for url in (store.tcp_url, store.tcp_url.replace("://", "://:wrong@")):
+            client = Client(url, deadline=5.0)
+            with pytest.raises(StoreUnsupported, match="credentials"):
+                client.queues["q"].put("K")
+            client.close()
+        client = Client(store.tcp_url.replace("://", "://:secret@"))
+        assert client.queues["q"].put("K")
+        client.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://localhost:99999999", "redis://x/?nonsense=1", "unix://", "redis://x?socket_timeout=abc"]
+)
+def test_a_url_that_cannot_be_used_is_a_usage_error(url):
+    for kind in (Client, AsyncClient):
+        with pytest.raises(UsageError, match=r"URL|socket"):
+            kind(url)
+
+
+def test_a_forked_child_uses_a_connection_and_lines_of_its_own(client):
+    queue = client.queues["q"]
+    queue.put_many([("K", n) for n in range(10)])
+    assert queue.pop() is not None
+    mine = client.link.send(Step([("CLIENT", "ID")]))
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            theirs = client.link.send(Step([("CLIENT", "ID")]))
+            jobs = [queue.pop().jid for _ in range(3)]
+            os.write(writing, f"{theirs[0]} {' '.join(jobs)}".encode())
+            code = 0
+        finally:
+            os._exit(code)
+    jobs = [queue.pop().jid for _ in range(3)]
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    theirs, *their_jobs = os.read(reading, 1000).decode().split()
+    os.close(reading)
+    os.close(writing)
+    assert mine == client.link.send(Step([("CLIENT", "ID")]))
+    assert int(theirs) != mine[0]
+    assert len({*jobs, *their_jobs}) == 6
+
+
+def test_many_threads_share_a_client(client):
+    queue = client.queues["q"]
+
+    def work():
+        for _ in range(50):
+            queue.put("K")
+            taken.append(queue.pop().jid)
+
+    taken: list[str] = []
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(taken)) == 400
+
+
+def test_a_client_may_be_used_on_one_loop_after_another(url, namespace):
+    client = AsyncClient(url, namespace=namespace)
+
+    async def story():
+        jid = await client.queues["q"].put("K")
+        await client.close()
+        return jid
+
+    assert asyncio.run(story()) != asyncio.run(story())
+
+
+def test_a_cancelled_caller_does_not_disturb_the_others(aclient):
+    async def story():
+        async with aclient:
+            queue = aclient.queues["q"]
+            tasks = [asyncio.ensure_future(_put(queue, n)) for n in range(20)]
+            await asyncio.sleep(0)
+            for task in tasks[::2]:
+                task.cancel()
+            answers = await asyncio.gather(*tasks, return_exceptions=True)
+            jids = [answer for answer in answers if isinstance(answer, str)]
+            assert len(set(jids)) == 10
+            assert len(await aclient.jobs.get(*jids)) == 10
+
+    async def _put(queue, n):
+        return await queue.put("K", n)
+
+    asyncio.run(story())
+
+
+def test_a_step_cancelled_under_way_does_not_leave_its_reply_to_the_next(aclient):
+    async def story():
+        async with aclient:
+            await aclient.queues["q"].put("K")
+            step = Step([("ECHO", "one")] * 2000)
+            task = asyncio.ensure_future(aclient.link.send(step))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            assert await aclient.link.send(PING) == [b"PONG"]
+
+    asyncio.run(story())
+
+
+def test_a_client_sends_nothing_until_it_is_used(url, namespace):
+    listening = socket.socket(socket.AF_UNIX)
+    listening.settimeout(0.05)
+    path = f"/tmp/hf-{namespace}"
+    listening.bind(path)
+    listening.listen()
+    try:
+        Client(f"unix://{path}")
+        with pytest.raises(TimeoutError):
+            listening.accept()
+    finally:
+        listening.close()
+        os.unlink(path)

@@ -1,0 +1,117 @@
+"""Bells and listeners: connections that somebody waits on."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from holdfast.errors import ConnectionLost
+
+
+def drop_connections(store):
+    """End every client's connection, as a restarted balancer does."""
+    store.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+
+def blocked(store):
+    """How many connections wait for a bell."""
+    [line] = [
+        line for line in store.ask("INFO", "clients").splitlines() if line.startswith("blocked_clients")
+    ]
+    return int(line.partition(":")[2])
+
+
+def until(condition):
+    """Wait until `condition` holds, for at most five seconds."""
+    end = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < end
+
+
+def test_a_bell_rings_once_and_its_wait_ends(client, store):
+    bell = client.link.bell()
+    keys = [client.shard.bell_key("one"), client.shard.bell_key("two")]
+    assert bell.wait(keys, 0.02) is None
+    store.ask("LPUSH", keys[1], "1")
+    assert bell.wait(keys, 5) == keys[1]
+    assert bell.wait(keys, 0.02) is None
+    bell.close()
+
+
+def test_a_bell_can_be_selected_on_and_closed_from_elsewhere(client, store):
+    key = client.shard.bell_key("one")
+    bell = client.link.bell()
+    bell.send([key], 30)
+    assert bell.fileno() >= 0
+
+    def close_when_waiting():
+        until(lambda: blocked(store) > 0)
+        bell.close()
+
+    closing = threading.Thread(target=close_when_waiting)
+    closing.start()
+    with pytest.raises(ConnectionLost):
+        bell.receive()
+    closing.join()
+    store.ask("LPUSH", key, "1")
+    assert bell.wait([key], 5) == key
+    bell.close()
+
+
+def test_a_bell_survives_a_lost_connection(client, store):
+    key = client.shard.bell_key("one")
+    bell = client.link.bell()
+    assert bell.wait([key], 0.01) is None
+    drop_connections(store)
+    with pytest.raises(ConnectionLost):
+        bell.wait([key], 0.01)
+    assert bell.wait([key], 0.01) is None
+    bell.close()
+
+
+def test_a_bell_of_a_loop_rings_and_can_be_cancelled(aclient, store):
+    async def story():
+        async with aclient:
+            key = aclient.shard.bell_key("one")
+            bell = aclient.link.bell()
+            assert await bell.wait([key], 0.02) is None
+            waiting = asyncio.ensure_future(bell.wait([key], 30))
+            await asyncio.to_thread(until, lambda: blocked(store) > 0)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            store.ask("LPUSH", key, "1")
+            assert await bell.wait([key], 5) == key
+            await bell.close()
+
+    asyncio.run(story())
+
+
+def test_a_listener_hears_its_channels_only(client, store):
+    listener = client.link.listener()
+    listener.subscribe("a", "b")
+    for channel in ("a", "c", "b"):
+        store.ask("PUBLISH", channel, f"to {channel}")
+    assert listener.receive(5) == ("a", b"to a")
+    assert listener.receive(5) == ("b", b"to b")
+    assert listener.receive(0.02) is None
+    listener.unsubscribe("a")
+    store.ask("PUBLISH", "a", "nobody")
+    assert listener.receive(0.02) is None
+    listener.close()
+
+
+def test_a_listener_of_a_loop_hears_while_it_changes_its_channels(aclient, store):
+    async def story():
+        async with aclient:
+            listener = aclient.link.listener()
+            await listener.subscribe("a")
+            assert await listener.receive(0.01) is None
+            store.ask("PUBLISH", "a", "1")
+            await listener.subscribe("b")
+            store.ask("PUBLISH", "b", "2")
+            assert await listener.receive(5) == ("a", b"1")
+            assert await listener.receive(5) == ("b", b"2")
+            await listener.close()
+
+    asyncio.run(story())

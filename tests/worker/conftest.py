@@ -1,0 +1,70 @@
+"""A directory with chores, a client on them, and workers that end with the test."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from worker_kit import CHORES, Worker
+
+import holdfast
+
+
+class Shop:
+    """Everything a worker test needs: `chores` (the module of jobs), `client`, and `start` for workers."""
+
+    def __init__(self, here: Path, url: str, namespace: str, chores: Any) -> None:
+        self.here = here
+        self.url = url
+        self.namespace = namespace
+        self.chores = chores
+        self.client: holdfast.Client = chores.app
+        self.q = self.client.queues["q"]
+        self.workers: list[Worker] = []
+
+    def start(self, pool: str = "process", *flags: str, workers: int = 1, url: str = "") -> Worker:
+        usual = ("-q", "q", "--pool", pool, "-w", str(workers), "--url", url or self.url)
+        worker = Worker(self.here, len(self.workers), *usual, "--namespace", self.namespace, *flags)
+        self.workers.append(worker)
+        return worker
+
+    def notes(self, word: str = "") -> list[str]:
+        """The lines that jobs wrote, those that begin with `word`."""
+        file = self.here / "notes"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [line for line in lines if line.startswith(word)]
+
+    def open(self, gate: str = "gate") -> None:
+        (self.here / gate).touch()
+
+    def job(self, jid: str) -> holdfast.Job:
+        job = self.client.jobs[jid]
+        assert job is not None
+        return job
+
+    def state(self, jid: str) -> str:
+        return self.job(jid).state
+
+
+@pytest.fixture(params=["process", "asyncio", "serial"])
+def pool(request: pytest.FixtureRequest) -> str:
+    """Each pool in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, url: str, namespace: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    (tmp_path / "chores.py").write_text(CHORES)
+    monkeypatch.setenv("CHORES_HERE", str(tmp_path))
+    monkeypatch.setenv("CHORES_URL", url)
+    monkeypatch.setenv("CHORES_NAMESPACE", namespace)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    chores = importlib.import_module("chores")
+    shop = Shop(tmp_path, url, namespace, chores)
+    yield shop
+    for worker in shop.workers:
+        worker.end()
+    shop.client.close()
+    del sys.modules["chores"]

@@ -1,0 +1,215 @@
+"""Workers killed, frozen and cut off: every job ends, once, and nobody works for nothing unseen."""
+
+import os
+import random
+import signal
+from collections import Counter
+
+import pytest
+from worker_kit import process_lives, until
+
+
+def began(shop, name="", count=1):
+    until(lambda: len(shop.notes(f"begin {name}".strip())) >= count, f"{name} began {count} times")
+    return [int(line.split()[2]) for line in shop.notes(f"begin {name}".strip())]
+
+
+def short_leases(shop, grace=0):
+    shop.q.heartbeat = 1
+    shop.client.config["grace-period"] = grace
+
+
+@pytest.mark.parametrize("pool", ["process", "asyncio"])
+def test_a_killed_child_is_replaced_and_its_jobs_go_back_at_once(shop, pool):
+    worker = shop.start(pool)
+    handles = [shop.chores.block.put(str(n)) for n in range(1 if pool == "process" else 20)]
+    pids = began(shop, count=len(handles))
+    os.kill(pids[0], signal.SIGKILL)
+    shop.open()
+    # Far sooner than the lease of a minute.
+    assert [handle.result(10) for handle in handles] == [str(n) for n in range(len(handles))]
+    assert {(shop.job(h.jid).attempts, shop.job(h.jid).losses) for h in handles} == {(2, 1)}
+    assert worker.process.poll() is None
+    assert "SIGKILL" in worker.said()
+
+
+def test_a_job_that_kills_its_process_is_done_by_the_next(shop):
+    shop.start("process")
+    assert shop.chores.once.put("bomb").result(10) == "bomb"
+    assert len(set(began(shop, "bomb", 2))) == 2
+
+
+def test_a_wholly_killed_worker_loses_its_leases_and_another_takes_them(shop, pool):
+    short_leases(shop)
+    worker = shop.start(pool)
+    handle = shop.chores.block.put("a")
+    began(shop)
+    worker.kill_whole()
+    shop.open()
+    shop.start(pool)
+    assert handle.result(10) == "a"
+    job = shop.job(handle.jid)
+    assert (job.losses, job.attempts) == (1, 2)
+
+
+def test_a_busy_job_keeps_its_lease_as_long_as_it_needs(shop, pool):
+    short_leases(shop)
+    shop.start(pool)
+    handle = shop.chores.block.put("a")
+    began(shop)
+    job = shop.job(handle.jid)
+    # Two whole leases later the end has moved on by as much, under the same token.
+    until(lambda: shop.job(handle.jid).expires_at > job.expires_at + 2, "the lease was renewed")
+    shop.open()
+    assert handle.result(10) == "a"
+    assert (shop.job(handle.jid).attempts, shop.job(handle.jid).losses) == (1, 0)
+
+
+def test_a_child_that_hogs_the_interpreter_keeps_its_lease_by_its_parent(shop):
+    short_leases(shop)
+    shop.start("process")
+    handle = shop.chores.hog.put("a")
+    began(shop)
+    end = shop.job(handle.jid).expires_at
+    until(lambda: shop.job(handle.jid).expires_at > end + 1.5, "the lease was renewed")
+    shop.open()
+    assert handle.result(10) == "a"
+
+
+def test_a_frozen_worker_is_refused_when_it_wakes(shop, pool):
+    short_leases(shop)
+    worker = shop.start(pool)
+    handle = shop.chores.block.put("a")
+    began(shop)
+    frozen = [worker.pid, *worker.children()]
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+    other = shop.start(pool)
+    began(shop, "a", 2)
+    token = shop.job(handle.jid).token
+    assert shop.job(handle.jid).attempts == 2
+    # The frozen one wakes to an open gate: it ends its job, and nobody takes its word.
+    shop.open()
+    for pid in frozen:
+        os.kill(pid, signal.SIGCONT)
+    assert handle.result(10) == "a"
+    until(lambda: "dropped" in worker.said(), "the frozen worker says that its result is dropped")
+    assert shop.job(handle.jid).attempts == 2
+    assert shop.job(handle.jid).token in (0, token)
+    assert "dropped" not in other.said()
+
+
+def test_a_cancelled_job_is_stopped(shop, pool):
+    short_leases(shop)
+    worker = shop.start(pool)
+    handle = shop.chores.block.put("a")
+    [pid] = began(shop)
+    shop.client.jobs.cancel(handle.jid)
+    if pool == "serial":
+        # Nothing can interrupt it; its result is dropped.
+        until(lambda: shop.client.jobs[handle.jid] is None, "it is gone")
+        shop.open()
+    until(lambda: "dropped" in worker.said(), "the worker says so")
+    if pool == "process":
+        until(lambda: not process_lives(pid), "its process was killed")
+    assert shop.notes("end") == (["end a"] if pool == "serial" else [])
+    assert shop.chores.add.put(1).result(10) == 2
+
+
+def test_a_job_that_settled_itself_may_go_on_longer_than_its_lease(shop, pool):
+    short_leases(shop)
+    worker = shop.start(pool)
+    jid = shop.q.put("chores.Lingering", {})
+    began(shop, "lingering")
+    assert shop.state(jid) == "complete"
+    # Meanwhile another lease is renewed more than once: the keeper looked, and let the first one be.
+    other = shop.start("process")
+    handle = shop.chores.hog.put("b", "other-gate")
+    began(shop, "b")
+    end = shop.job(handle.jid).expires_at
+    until(lambda: shop.job(handle.jid).expires_at > end + 1.5, "the keepers looked")
+    shop.open()
+    until(lambda: shop.notes("end lingering"), "it was not killed")
+    assert "SIGKILL" not in worker.said()
+    shop.open("other-gate")
+    assert handle.result(10) == "b"
+    assert other.process.poll() is None
+
+
+def test_workers_live_through_a_store_that_goes_away(shop, pool, tmp_path, namespace):
+    from holdfast import Client
+    from holdfast.testing.store import ScratchStore
+
+    with ScratchStore("valkey", "process") as store:
+        client = Client(store.url, namespace=namespace)
+        put = client.queues["q"].put
+        worker = shop.start(pool, "--interval", "0.3", url=store.url)
+        first = put("chores.add", {"args": [1]})
+        assert client.result_of(first, 10) == b"2"
+        store.kill()
+        until(
+            lambda: "trying again" in worker.said() or "cannot be worked" in worker.said(),
+            "it was noticed",
+            20,
+        )
+        store.restart()
+        second = put("chores.add", {"args": [2]})
+        assert client.result_of(second, 15) == b"3"
+        assert worker.process.poll() is None
+        client.close()
+
+
+def load(shop, count, flavour="count"):
+    chore = getattr(shop.chores, flavour)
+    return [chore.put(number).jid for number in range(count)]
+
+
+def all_ended(shop, jids, within=30.0):
+    def ended():
+        counts = shop.q.counts
+        return not (counts["waiting"] or counts["running"] or counts["scheduled"] or counts["stalled"])
+
+    until(ended, "the queue is empty", within)
+    states = Counter(job.state for job in shop.client.jobs.get(*jids))
+    assert states == {"complete": len(jids)}
+
+
+def test_a_polite_stop_under_load_leaves_every_job_done_once_or_waiting(shop, pool):
+    jids = load(shop, 3000, "acount" if pool == "asyncio" else "count")
+    worker = shop.start(pool, workers=2)
+    until(lambda: len(shop.notes("count")) > 200, "it is in the middle of it")
+    worker.signal(signal.SIGQUIT)
+    assert worker.wait() == 0
+    done = Counter(job.state for job in shop.client.jobs.get(*jids))
+    assert set(done) <= {"complete", "waiting"}
+    assert done["complete"] == len(shop.notes("count"))
+    shop.start(pool, workers=2)
+    all_ended(shop, jids)
+    assert Counter(shop.notes("count")) == {f"count {number}": 1 for number in range(3000)}
+
+
+def kill_children_under_load(shop, pool, count, kills):
+    jids = load(shop, count, "acount" if pool == "asyncio" else "count")
+    worker = shop.start(pool, workers=2)
+    for round_number in range(1, kills + 1):
+        until(lambda at=round_number: len(shop.notes("count")) > at * count // (kills + 2), "it goes on", 30)
+        children = worker.children()
+        if children:
+            os.kill(random.choice(children), signal.SIGKILL)
+    all_ended(shop, jids)
+    assert set(shop.notes("count")) == {f"count {number}" for number in range(count)}
+    lost = [job for job in shop.client.jobs.get(*jids) if job.losses]
+    again = sum(number - 1 for number in Counter(shop.notes("count")).values())
+    # A job runs twice only if its lease was lost once.
+    assert again <= sum(job.losses for job in lost)
+
+
+@pytest.mark.parametrize("pool", ["process", "asyncio"])
+def test_children_killed_under_load_lose_no_job(shop, pool):
+    kill_children_under_load(shop, pool, 2000, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pool", ["process", "asyncio"])
+def test_many_children_killed_under_load_lose_no_job(shop, pool):
+    kill_children_under_load(shop, pool, 20_000, 25)

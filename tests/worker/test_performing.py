@@ -1,0 +1,147 @@
+"""What becomes of a job, in every pool."""
+
+import pytest
+from worker_kit import until
+
+from holdfast import JobFailed
+
+
+def test_function_jobs_answer_their_results(shop, pool):
+    shop.start(pool)
+    handles = [shop.chores.add.put(n, b=10) for n in range(5)] + [shop.chores.aadd.put(100)]
+    assert [handle.result(10) for handle in handles] == [10, 11, 12, 13, 14, 101]
+    assert all(shop.state(handle.jid) == "complete" for handle in handles)
+
+
+def test_a_class_job_goes_through_its_queues_and_keeps_its_edits(shop, pool):
+    shop.start(pool, "-q", "r")
+    jid = shop.q.put("chores.Parcel", {"to": "Ann"})
+    until(lambda: shop.state(jid) == "complete", "the parcel is shipped")
+    assert shop.notes() == ["packed Ann", "shipped Ann True"]
+
+
+def test_a_class_job_may_be_async_or_complete_by_returning_from_perform(shop, pool):
+    shop.start(pool)
+    jids = [shop.q.put("chores.Awaited", {}), shop.q.put("chores.Older", {})]
+    until(lambda: [shop.state(jid) for jid in jids] == ["complete"] * 2, "both are complete")
+    assert sorted(shop.notes()) == ["awaited", "performed"]
+
+
+def test_an_exception_fails_the_job_with_its_own_traceback(shop, pool):
+    shop.start(pool)
+    jid = shop.q.put("chores.Broken", {})
+    until(lambda: shop.state(jid) == "failed", "the job failed")
+    failure = shop.job(jid).failure
+    assert failure["group"] == "q-KeyError"
+    assert "broken inside" in failure["message"]
+    assert "raise KeyError" in failure["message"]
+    assert "holdfast" not in failure["message"]
+
+
+def test_a_function_without_retries_fails_at_once(shop, pool):
+    shop.start(pool)
+    with pytest.raises(JobFailed, match="no hope") as caught:
+        shop.chores.hopeless.put().result(10)
+    assert caught.value.group == "q-LookupError"
+    assert shop.notes() == ["hopeless"]
+
+
+def test_a_function_with_retries_is_tried_again_and_then_fails_in_the_errors_group(shop, pool):
+    shop.start(pool)
+    handle = shop.chores.unlucky.put()
+    with pytest.raises(JobFailed, match="out of luck") as caught:
+        handle.result(10)
+    assert caught.value.group == "q-ValueError"
+    assert shop.notes() == ["unlucky"] * 3
+
+
+def test_leaving_by_sys_exit_is_a_failure_of_the_job_alone(shop, pool):
+    worker = shop.start(pool)
+    with pytest.raises(JobFailed) as caught:
+        shop.chores.leave.put().result(10)
+    assert caught.value.group == "q-SystemExit"
+    assert shop.chores.add.put(1).result(10) == 2
+    assert worker.process.poll() is None
+
+
+def test_a_job_returned_unsettled_is_named_in_a_warning_and_tried_again(shop, pool):
+    shop.q.heartbeat = 1
+    shop.client.config["grace-period"] = 0
+    worker = shop.start(pool)
+    shop.q.put("chores.Forgetful", {})
+    until(lambda: len(shop.notes("forgot")) >= 2, "it is tried again when its lease has ended")
+    assert "job.complete()" in worker.said()
+    assert "--auto-complete" in worker.said()
+
+
+def test_auto_complete_completes_any_method_that_returns(shop, pool):
+    shop.start(pool, "--auto-complete")
+    jid = shop.q.put("chores.Forgetful", {})
+    until(lambda: shop.state(jid) == "complete", "the job is complete")
+
+
+def test_what_is_not_allowed_or_does_not_fit_fails_with_a_group_of_its_own(shop, pool):
+    shop.start(pool)
+    wanted = {
+        shop.q.put("os.system", {}): "q-NotAllowed",
+        shop.q.put("pip._internal.utils.misc", {}): "q-NotAllowed",
+        shop.q.put("chores.nothing", {}): "q-AttributeError",
+        shop.q.put("nowhere.nothing", {}): "q-ModuleNotFoundError",
+        shop.q.put("chores.add", {"args": ["x"]}): "q-ArgumentError",
+        shop.q.put("chores.add", {"kwargs": {"c": 1}}): "q-ArgumentError",
+        shop.q.put("chores.add", [1]): "q-ArgumentError",
+    }
+    until(lambda: shop.client.queues["q"].counts["failed"] == len(wanted), "all have failed")
+    assert {jid: shop.job(jid).failure["group"] for jid in wanted} == wanted
+
+
+def test_a_result_that_is_not_json_fails_the_job(shop, pool):
+    shop.start(pool)
+    with pytest.raises(JobFailed) as caught:
+        shop.chores.odd.put().result(10)
+    assert caught.value.group == "q-CodecError"
+
+
+def test_the_running_job_is_known_to_its_code(shop, pool):
+    shop.start(pool, "--name", "box")
+    handle = shop.chores.who.put()
+    assert handle.result(10) == [handle.jid, "box-0", "chores.who"]
+
+
+def test_wishes_are_granted(shop, pool):
+    shop.start(pool)
+    wish = shop.chores.wish
+    assert wish.put("retry").result(10) == "retry"
+    with pytest.raises(JobFailed, match="as wished") as caught:
+        wish.put("fail").result(10)
+    assert caught.value.group == "chosen"
+    moved = wish.put("move")
+    until(lambda: shop.job(moved.jid).queue_name == "elsewhere", "it moved on")
+
+
+def test_a_delayed_job_wakes_an_idle_worker_when_it_is_due(shop, pool):
+    worker = shop.start(pool, "--interval", "60")
+    assert shop.chores.add.put(1).result(10) == 2
+    assert shop.chores.add.options(delay=0.2).put(2).result(10) == 3
+    assert shop.chores.add.put(3).result(10) == 4
+    assert worker.process.poll() is None
+
+
+def test_queues_are_tried_in_order_and_a_drained_worker_ends(shop, pool):
+    other = shop.client.queues["a"]
+    for number in range(3):
+        shop.chores.count.put(number)
+        other.put("chores.count", {"args": [number + 10]})
+    worker = shop.start(pool, "-q", "a", "--drain", "--concurrency", "1")
+    assert worker.wait() == 0
+    assert [line.split()[1] for line in shop.notes("count")] == ["0", "1", "2", "10", "11", "12"]
+
+
+def test_a_process_ends_after_max_jobs(shop):
+    for number in range(5):
+        shop.chores.count.put(number)
+    worker = shop.start("serial", "--max-jobs", "2")
+    assert worker.wait() == 0
+    assert len(shop.notes("count")) == 2
+    shop.start("process", "--max-jobs", "2")
+    until(lambda: len(shop.notes("count")) == 5, "replaced children do the rest")

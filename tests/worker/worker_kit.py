@@ -1,0 +1,232 @@
+"""Workers as real processes, on a store of the run, performing jobs written for the test."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+CHORES = '''
+import asyncio, os, pathlib, sys, threading
+import holdfast
+from holdfast.work.outcome import Failed, Moved, Retry
+
+HERE = pathlib.Path(os.environ["CHORES_HERE"])
+app = holdfast.Client(os.environ["CHORES_URL"], namespace=os.environ["CHORES_NAMESPACE"])
+
+
+def note(line):
+    """One line for each thing that happened; whole, because it is one write to a file opened to append."""
+    descriptor = os.open(HERE / "notes", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(descriptor, f"{line}\\n".encode())
+    os.close(descriptor)
+
+
+def wait_for(gate):
+    pause = threading.Event()
+    while not (HERE / gate).exists():
+        pause.wait(0.005)
+
+
+async def await_for(gate):
+    while not (HERE / gate).exists():
+        await asyncio.sleep(0.005)
+
+
+@app.job(queue="q")
+def add(a: int, b: int = 1) -> int:
+    return a + b
+
+
+@app.job(queue="q")
+async def aadd(a: int, b: int = 1) -> int:
+    await asyncio.sleep(0)
+    return a + b
+
+
+@app.job(queue="q")
+def count(number: int) -> None:
+    note(f"count {number}")
+
+
+@app.job(queue="q")
+async def acount(number: int) -> None:
+    note(f"count {number}")
+
+
+@app.job(queue="q")
+async def block(name: str, gate: str = "gate") -> str:
+    note(f"begin {name} {os.getpid()}")
+    await await_for(gate)
+    note(f"end {name}")
+    return name
+
+
+@app.job(queue="q")
+def hog(name: str, gate: str = "gate") -> str:
+    note(f"begin {name} {os.getpid()}")
+    wait_for(gate)
+    note(f"end {name}")
+    return name
+
+
+@app.job(queue="q")
+def once(name: str) -> str:
+    """Kills its process the first time, works the second."""
+    first = not (HERE / name).exists()
+    note(f"begin {name} {os.getpid()}")
+    if first:
+        (HERE / name).touch()
+        os.kill(os.getpid(), 9)
+    return name
+
+
+@app.job(queue="q", retries=2, backoff=0.02)
+def unlucky() -> None:
+    note("unlucky")
+    raise ValueError("out of luck")
+
+
+@app.job(queue="q")
+def hopeless() -> None:
+    note("hopeless")
+    raise LookupError("no hope")
+
+
+@app.job(queue="q")
+def leave() -> None:
+    sys.exit(3)
+
+
+@app.job(queue="q")
+def who() -> list[str]:
+    job = holdfast.current_job()
+    return [job.jid, job.worker_name, job.klass_name]
+
+
+@app.job(queue="q")
+def odd() -> object:
+    return object()
+
+
+@app.job(queue="q", result_keep=60)
+def wish(what: str) -> object:
+    if what == "retry" and not (HERE / "wished").exists():
+        (HERE / "wished").touch()
+        return Retry(after=0.01)
+    if what == "fail":
+        return Failed("chosen", "as wished")
+    if what == "move":
+        return Moved("elsewhere")
+    return what
+
+
+class Parcel:
+    @staticmethod
+    def q(job):
+        note(f"packed {job['to']}")
+        job["packed"] = True
+        job.complete("r")
+
+    @staticmethod
+    def r(job):
+        note(f"shipped {job['to']} {job['packed']}")
+        job.complete()
+
+
+class Older:
+    @staticmethod
+    def perform(job):
+        note("performed")
+
+
+class Forgetful:
+    @staticmethod
+    def process(job):
+        note("forgot")
+
+
+class Awaited:
+    @staticmethod
+    async def process(job):
+        await asyncio.sleep(0)
+        note("awaited")
+        await job.complete()
+
+
+class Broken:
+    @staticmethod
+    def process(job):
+        raise KeyError("broken inside")
+
+
+class Lingering:
+    """Settles itself, and goes on for longer than its lease."""
+
+    @staticmethod
+    def process(job):
+        job.complete()
+        note(f"begin lingering {os.getpid()}")
+        wait_for("gate")
+        note("end lingering")
+'''
+
+
+def until(condition: Callable[[], object], what: str, within: float = 10.0) -> None:
+    """Wait until something is true; fail if it does not become so."""
+    deadline, pause = time.monotonic() + within, threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {within:g} s: {what}"
+        pause.wait(0.005)
+
+
+def process_lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+class Worker:
+    """One `holdfast worker`; its log is a file."""
+
+    def __init__(self, here: Path, number: int, *flags: str) -> None:
+        self.log = here / f"worker-{number}.log"
+        words = [sys.executable, "-m", "holdfast.cli.main", "worker", *flags]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(words, cwd=here, stderr=log, stdout=log)
+        self.pid = self.process.pid
+
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def children(self) -> list[int]:
+        file = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        return [int(pid) for pid in file.read_text().split()]
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def wait(self, within: float = 10.0) -> int:
+        return self.process.wait(within)
+
+    def kill_whole(self) -> None:
+        """Kill parent and children at one moment, as the loss of a machine does."""
+        pids = [self.pid, *self.children()]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait(10)
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            children = self.children()
+            self.process.kill()
+            self.process.wait(10)
+            for pid in children:
+                if process_lives(pid):
+                    os.kill(pid, signal.SIGKILL)
