@@ -57,4 +57,7 @@ function M.on_day(queue, day)
   queue.wait_today, queue.run_today = queue.wait_log .. day, queue.run_log .. day
 end
 
+-- Whether a root's namespace is of the kind whose clock may be stopped.
+function M.may_be_test(root) return root:sub(1, 8) == "hf:{test" end
+
 return M

@@ -118,7 +118,8 @@ end
 -- The usual completion, likewise: returns the new record, the queue's name and
 -- the time of the pop; nil if the job uses a feature or is not held under `token`.
 function M.native.complete(bytes, worker, token, now)
-  local state, flags, priority, attempts, retries, _, losses, created, queued, queue, klass, start = unpack_(HEAD, bytes)
+  local state, flags, priority, attempts, retries, _, losses, created, queued, queue, klass, start =
+    unpack_(HEAD, bytes)
   if flags ~= 0 or state ~= RUNNING then return nil end
   local held, popped, _, holder, body = unpack_(TAIL, bytes, start)
   if held ~= token or holder ~= worker then return nil end

@@ -16,7 +16,10 @@ local work = require("doors.native_work")
 local info = require("verbs.info")
 
 -- How much one native call may move, release, examine.
-local BOUNDS = { due = 100, lost = 100, released = 100, slack = 64, reply = 8388608, message = 16384 }
+local BOUNDS = {
+  due = 100, lost = 100, released = 100, reply = 8388608, message = 16384,
+  slack = 64, ages = 64, steps = 5, -- five steps of the retention: as many jobs as a call can complete
+}
 -- What verbs get as `at`: the native forms, in one table, of which every call fills in the rest anew.
 local AT = {
   order = order.native, record = record.native, bounds = BOUNDS, events = event, throttles = throttle, workers = false,

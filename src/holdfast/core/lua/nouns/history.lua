@@ -15,7 +15,8 @@ local SHORTEST = 8 -- bytes: no packed line is shorter
 M.WHAT = {
   "put", "popped", "done", "failed", "failed-retries", "retried", "timed-out", "throttled", "advanced",
 }
-M.PUT, M.POPPED, M.DONE, M.FAILED, M.EXHAUSTED, M.RETRIED, M.TIMED_OUT, M.THROTTLED, M.ADVANCED = 1, 2, 3, 4, 5, 6, 7, 8, 9
+M.PUT, M.POPPED, M.DONE, M.FAILED, M.EXHAUSTED = 1, 2, 3, 4, 5
+M.RETRIED, M.TIMED_OUT, M.THROTTLED, M.ADVANCED = 6, 7, 8, 9
 
 local call, mp_pack, mp_unpack
 late.bind(function() call, mp_pack, mp_unpack = redis.call, cmsgpack.pack, cmsgpack.unpack end)
@@ -58,7 +59,8 @@ local function trimmed(at, text)
   return packed_lines(kept)
 end
 
--- Appends a line to a told job, if this root tells of such things. `left`, the retries left, is for repeats of that call.
+-- Appends a line to a told job, if this root tells of such things. `left`, the
+-- retries left, is for repeats of that call.
 function M.note(at, jid, r, what, name, reason, left)
   if at.untold[what] then return end
   local key = at.keys.extra .. jid

@@ -8,7 +8,6 @@ local job = require("nouns.job")
 local M = {}
 
 local STEP = 128 -- jobs dropped at once
-local MOST_STEPS = 5 -- of one call: as many jobs as it can complete
 local MARK = "\1"
 
 local call, unpack_, byte, sub
@@ -44,7 +43,7 @@ end
 -- Drops from the old end what is over the number kept.
 local function by_count(at, length, most)
   local over, dropped = length - math.max(most, 0), 0
-  for _ = 1, MOST_STEPS do
+  for _ = 1, at.bounds.steps do
     if over <= dropped then break end
     local step = over - dropped
     local entries = call("LPOP", at.keys.completed, step < STEP and step or STEP)
@@ -57,9 +56,12 @@ end
 
 -- Drops from the old end what is too old.
 local function by_age(at, age)
-  local limit, dropped, old = at.now - age, 0, 0
-  for _ = 1, MOST_STEPS do
-    old = 0
+  local limit, dropped = at.now - age, 0
+  local oldest = call("LINDEX", at.keys.completed, 0)
+  local first = oldest and job.read(at, (of_entry(oldest)))
+  if not oldest or first and first.ended > limit then return 0 end
+  for _ = 1, at.bounds.steps do
+    local old = 0
     for _, entry in ipairs(call("LRANGE", at.keys.completed, 0, STEP - 1)) do
       local r = job.read(at, (of_entry(entry)))
       if r and r.ended > limit then break end
@@ -85,11 +87,11 @@ function M.list(at, offset, count)
 end
 
 -- After `added` completions that made the list `length` long. Age is looked at
--- once in 64 of them.
+-- once in so many of them.
 function M.trim(at, length, added)
   local age, most = root.history_kept(at)
   if length > most + at.bounds.slack or most <= 0 then by_count(at, length, most) end
-  if length % 64 < added or age <= 0 then by_age(at, age) end
+  if length % at.bounds.ages < added or age <= 0 then by_age(at, age) end
 end
 
 -- For a namespace gone quiet: returns how many it dropped.

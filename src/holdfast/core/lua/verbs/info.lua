@@ -1,5 +1,6 @@
 -- info: who the core is, what the root says, and what the caller may not do.
 local late = require("base.late")
+local keys = require("base.keys")
 local refuse = require("base.refuse")
 local root = require("base.root")
 local M = {}
@@ -7,7 +8,7 @@ local M = {}
 -- Every command the core uses inside: asked about at connect, because a missing
 -- right would show only when the command is reached, after earlier writes.
 local INNER = {
-  "APPEND", "DECRBY", "EXISTS", "GET", "HDEL", "HGET", "HGETALL", "HINCRBY", "HMGET", "HSET", "INCRBY", "LLEN",
+  "APPEND", "DECRBY", "EXISTS", "GET", "HDEL", "HGET", "HGETALL", "HINCRBY", "HMGET", "HSET", "INCRBY", "LINDEX", "LLEN",
   "LPOP", "LRANGE", "LREM", "MGET", "MSET", "MSETNX", "PUBLISH", "RPUSH", "SET", "SETNX", "TIME", "UNLINK", "ZADD",
   "ZCARD", "ZCOUNT", "ZPOPMIN", "ZRANGE", "ZREM", "ZSCORE",
 }
@@ -15,7 +16,7 @@ local INNER = {
 local SHAPE = {
   TIME = {}, PUBLISH = { "e:c", "" }, MSET = { "r", "1" }, MSETNX = { "r", "1" }, SET = { "r", "1" },
   HSET = { "r", "1", "1" }, HGET = { "r", "1" }, HDEL = { "r", "1" }, HMGET = { "r", "1" },
-  HINCRBY = { "r", "1", "1" }, LRANGE = { "r", "0", "1" }, LREM = { "r", "0", "1" }, ZADD = { "r", "1", "1" },
+  HINCRBY = { "r", "1", "1" }, LINDEX = { "r", "0" }, LRANGE = { "r", "0", "1" }, LREM = { "r", "0", "1" }, ZADD = { "r", "1", "1" },
   ZCOUNT = { "r", "0", "1" }, ZRANGE = { "r", "0", "1" }, APPEND = { "r", "1" }, INCRBY = { "r", "1" },
   DECRBY = { "r", "1" }, RPUSH = { "r", "1" }, SETNX = { "r", "1" }, ZREM = { "r", "1" }, ZSCORE = { "r", "1" },
 }
@@ -44,7 +45,7 @@ function M.run(key, mode, clock, core)
   if not found then
     if mode == "" then refuse.call("NO_ROOT", key) end
     local test = mode == "test"
-    if test and not key:match("^hf:{test") then refuse.call("NOT_A_TEST_ROOT", key .. " does not begin with test") end
+    if test and not keys.may_be_test(key) then refuse.call("NOT_A_TEST_ROOT", key .. " does not begin with test") end
     found = root.unpacked(root.make(key, test and clock or nil))
   end
   local now = root.is_test(found) and tonumber(redis.call("HGET", key, "clock")) or root.store_time()
