@@ -5,10 +5,12 @@ import logging
 import pytest
 from scripted import INFO, core_info, scripted
 
+from holdfast.commands.jobs import Put
 from holdfast.commands.queues import QueueNames
 from holdfast.core.library import library
 from holdfast.errors import CoreMismatch, StoreUnsupported
-from holdfast.wire.exchange import exchange
+from holdfast.wire.durability import FlushWatch
+from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.meeting import must_load
 from holdfast.wire.plans import ErrorReply
 
@@ -123,3 +125,27 @@ def test_a_client_that_may_not_load_says_what_to_do():
     _, _, run = meeting({3: ErrorReply("ERR Function not found")}, load_core=False)
     with pytest.raises(CoreMismatch, match="load_core"):
         run()
+
+
+@pytest.mark.parametrize(("flush", "lines"), [(0.001, 0), (0.010, 1)])
+def test_a_slow_disk_is_said_once_after_fifty_flushes(flush, lines, caplog):
+    def slow(calls):
+        link.clock.now += flush
+        return [[1] for _ in calls]
+
+    shard, link, runner = scripted(slow)
+    shard.flushes = FlushWatch(link.clock)
+    with caplog.at_level(logging.WARNING, "holdfast"):
+        for _ in range(60):
+            runner.run(exchange(shard, Put("q", "K")))
+            runner.run(exchange_all(shard, [Put("q", "K")]))
+    assert caplog.text.count("durability='process'") == lines
+    assert shard.flushes is None
+
+
+def test_questions_are_not_taken_for_flushes():
+    shard, link, runner = scripted([[]])
+    watch = shard.flushes = FlushWatch(link.clock)
+    for _ in range(100):
+        runner.run(exchange(shard, QueueNames()))
+    assert shard.flushes is watch

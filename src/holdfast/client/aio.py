@@ -25,7 +25,6 @@ from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import Gatherer, together
 from holdfast.wire.plans import failed_jobs
 from holdfast.wire.runners import AsyncRunner
-from holdfast.wire.shards import Shards
 
 R = TypeVar("R")
 
@@ -47,7 +46,7 @@ class AsyncQueue(QueueVerbs, AsyncHandle):
         """The limit on how many jobs of this queue run at once."""
         return AsyncThrottle(f"ql:q:{self.name}", self._client)
 
-    async def put_many(self, jobs: Iterable[object], /, **options: Unpack[PutOptions]) -> list[str]:
+    async def put_many(self, jobs: Iterable[object], **options: Unpack[PutOptions]) -> list[str]:
         """Put many jobs, 512 a call; answers their jids in order.
 
         Each is a (klass, data) pair, or a mapping with `klass`, `data` and options of its own; `options` hold for all
@@ -140,10 +139,10 @@ class AsyncClient:
     `url` and options are those of `Client`. Making a client sends nothing. Raises UsageError.
     """
 
-    def __init__(self, url: str | None = None, /, **options: Unpack[ClientOptions]) -> None:
+    def __init__(self, url: str | None = None, **options: Unpack[ClientOptions]) -> None:
         opening = settle(url, options)
         self.settings = opening.settings
-        self.shard = Shards(self.settings).all[0]
+        self.shard = opening.shard()
         self.link = AsyncLink(self.settings, opening.where)
         self.runner = AsyncRunner(self.link)
         self.queues = AsyncQueues(self)

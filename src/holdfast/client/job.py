@@ -1,6 +1,7 @@
 """What the two Job classes share: the facts of one moment, local edits, and the verb table of a job."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from time import time
 from typing import Any, cast
@@ -16,6 +17,8 @@ from holdfast.commands.outcomes import Advance, Fail, Retry, Timeout
 from holdfast.errors import JobNotFound, UsageError
 from holdfast.models import JobFacts
 from holdfast.settings import check_milliseconds, check_name
+
+log = logging.getLogger("holdfast")
 
 
 class JobVerbs:
@@ -179,21 +182,28 @@ class JobVerbs:
     def _ended(self, command: Command[Any], answer: Any = None) -> Command[Any]:
         return then(command, lambda reply: self._mark(reply if answer is None else answer))
 
+    def _warn_of(self, group: str) -> Callable[[str], str]:
+        def warn(jid: str) -> str:
+            log.warning("job %s failed in group %s", jid, group)
+            return jid
+
+        return warn
+
     def _mark(self, answer: Any) -> Any:
         self.state_changed = True
         return answer
 
     @Verb
-    def complete(self, next: str | None = None, /, delay: float | None = None) -> Command[str | bool]:
-        """Say that the work is done; with `next`, the job goes on in that queue, after `delay` seconds.
+    def complete(self, next_queue: object = None, delay: float | None = None) -> Command[str | bool]:
+        """Say that the work is done; with `next_queue` (a queue or its name), the job goes on in that queue, after `delay` seconds.
 
         Answers `"complete"`, or True when it went on. Raises LeaseLost. Core: verbs/complete.lua, advance.lua.
         """
-        if next is None:
+        if next_queue is None:
             if delay is not None:
                 raise UsageError("complete(delay=…) needs a next queue")
             return self._ended(Complete(self._holder, self.facts, self._sent_data))
-        queue = check_name("next queue", str(next))
+        queue = check_name("next_queue", str(next_queue))
         wait = check_milliseconds("delay", delay or 0)
         return self._ended(Advance(self._holder, queue, self.facts, wait, self._sent_data), True)
 
@@ -201,7 +211,8 @@ class JobVerbs:
     def fail(self, group: str, message: str = "") -> Command[str]:
         """Fail the job for good under a failure group; answers its jid. Raises LeaseLost. Core: verbs/fail.lua."""
         check_name("group", group)
-        return self._ended(Fail(self._holder, self.facts, group, message, self._sent_data))
+        command = Fail(self._holder, self.facts, group, message, self._sent_data)
+        return then(self._ended(command), self._warn_of(group))
 
     @Verb
     def retry(self, delay: float = 0, group: str | None = None, message: str | None = None) -> Command[int]:
@@ -234,7 +245,7 @@ class JobVerbs:
         return self._ended(Cancel((self.jid,)), [self.jid])
 
     @Verb
-    def move(self, queue: str, /, delay: float = 0) -> Command[str]:
+    def move(self, queue: object, delay: float = 0) -> Command[str]:
         """Take the job out of whatever state it is in and put it into `queue`; answers its jid.
 
         Its holder loses the lease. Raises JobNotFound. Core: verbs/move.lua.

@@ -9,6 +9,8 @@ import msgspec
 
 from holdfast.errors import UsageError
 from holdfast.settings import Durability, Settings, default_worker_name, unknown_option
+from holdfast.wire.durability import FlushWatch
+from holdfast.wire.shards import Shard, Shards
 
 log = logging.getLogger("holdfast")
 
@@ -38,6 +40,13 @@ class Opening(msgspec.Struct, frozen=True):
 
     settings: Settings
     where: Callable[[], str] | None
+
+    def shard(self) -> Shard:
+        """The shard of the namespace; the flushes of an embedded store are timed at first."""
+        [shard] = Shards(self.settings).all
+        if self.where is not None and self.settings.durability == "fsync":
+            shard.flushes = FlushWatch(shard.clock)
+        return shard
 
 
 def settle(url: str | None, options: Mapping[str, Any]) -> Opening:

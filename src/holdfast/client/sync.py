@@ -29,7 +29,6 @@ from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
 from holdfast.wire.plans import failed_jobs
 from holdfast.wire.runners import Runner
-from holdfast.wire.shards import Shards
 from holdfast.wire.sync import Link
 
 R = TypeVar("R")
@@ -53,7 +52,7 @@ class Queue(QueueVerbs, SyncHandle):
         """The limit on how many jobs of this queue run at once."""
         return Throttle(f"ql:q:{self.name}", self._client)
 
-    def put_many(self, jobs: Iterable[object], /, **options: Unpack[PutOptions]) -> list[str]:
+    def put_many(self, jobs: Iterable[object], **options: Unpack[PutOptions]) -> list[str]:
         """Put many jobs, 512 a call; answers their jids in order.
 
         Each is a (klass, data) pair, or a mapping with `klass`, `data` and options of its own; `options` hold for all
@@ -152,10 +151,10 @@ class Client:
     the first call starts. Making a client sends nothing. Raises UsageError.
     """
 
-    def __init__(self, url: str | None = None, /, **options: Unpack[ClientOptions]) -> None:
+    def __init__(self, url: str | None = None, **options: Unpack[ClientOptions]) -> None:
         opening = settle(url, options)
         self.settings = opening.settings
-        self.shard = Shards(self.settings).all[0]
+        self.shard = opening.shard()
         self.link = Link(self.settings, opening.where)
         self.runner = Runner(self.link)
         self.queues = Queues(self)

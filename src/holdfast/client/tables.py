@@ -1,7 +1,7 @@
 """The verb tables: what a queue, the queues and the jobs can be asked, said once for both colours."""
 
+import datetime as days
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, date, datetime, time
 from typing import Any, Final, Unpack
 
 from holdfast.client.colours import Asked, AskedAndWritten, Verb
@@ -40,7 +40,7 @@ class QueueVerbs:
         self._worker_name = check_name("worker_name", name)
 
     @Verb
-    def put(self, klass: object, data: object = NOTHING, /, **options: Unpack[PutOptions]) -> Command[str]:
+    def put(self, klass: object, data: object = NOTHING, **options: Unpack[PutOptions]) -> Command[str]:
         """Put a job into this queue; answers its jid.
 
         `klass` is a class, module, function or dotted name; `data` any JSON value, or text that is JSON, `{}` when
@@ -76,12 +76,12 @@ class QueueVerbs:
         return then(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).length)
 
     @Verb
-    def stats(self, day: float | date | str | None = None, /) -> Command[dict[str, Any]]:
-        """How long jobs waited and ran on the UTC day of `day`: epoch seconds, a date, ISO text; default today.
+    def stats(self, date: float | days.date | str | None = None) -> Command[dict[str, Any]]:
+        """How long jobs waited and ran on the UTC day of `date`: epoch seconds, a date, ISO text; default today.
 
         Core: verbs/stats.lua.
         """
-        return then(GetStats(self.name, _day_ms(day)), Stats.as_dict)
+        return then(GetStats(self.name, _day_ms(date)), Stats.as_dict)
 
     def _ask_heartbeat(self) -> Command[int]:
         keys = (f"{self.name}-heartbeat", "heartbeat")
@@ -135,19 +135,19 @@ def _counts_of(rows: list[Counts], name: str) -> Counts:
     return rows[0] if rows else Counts(name)
 
 
-def _day_ms(day: float | date | str | None) -> int:
-    if day is None:
+def _day_ms(moment: float | days.date | str | None) -> int:
+    if moment is None:
         return 0
     try:
-        if isinstance(day, str):
-            day = date.fromisoformat(day[:10])
-        if isinstance(day, datetime):
-            return round(day.timestamp() * 1000)
-        if isinstance(day, date):
-            return round(datetime.combine(day, time(), UTC).timestamp() * 1000)
-        return round(float(day) * 1000)
+        if isinstance(moment, str):
+            moment = days.date.fromisoformat(moment[:10])
+        if isinstance(moment, days.datetime):
+            return round(moment.timestamp() * 1000)
+        if isinstance(moment, days.date):
+            return round(days.datetime.combine(moment, days.time(), days.UTC).timestamp() * 1000)
+        return round(float(moment) * 1000)
     except (ValueError, OverflowError, TypeError) as error:
-        raise UsageError(f"date must be epoch seconds, a date or ISO text, not {day!r}") from error
+        raise UsageError(f"date must be epoch seconds, a date or ISO text, not {moment!r}") from error
 
 
 class QueuesVerbs:

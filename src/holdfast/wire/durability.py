@@ -5,16 +5,48 @@ Read from INFO, because CONFIG may be barred; only the flush policy has to be as
 
 import logging
 import re
+from collections.abc import Callable
 from typing import Final
 
 from holdfast.errors import StoreUnsupported
 from holdfast.settings import Settings
-from holdfast.wire.plans import Call, ErrorReply
+from holdfast.wire.plans import Call, ErrorReply, Plan, Replies, Step
 
 log = logging.getLogger("holdfast")
 
 SECTIONS: Final[list[Call]] = [("INFO", "server"), ("INFO", "memory"), ("INFO", "persistence")]
 ASK_FLUSH: Final[list[Call]] = [("CONFIG", "GET", "appendfsync")]
+
+
+class FlushWatch:
+    """Times the first flushes of an embedded store, and says once when its disk makes them slow."""
+
+    ENOUGH = 50
+    SLOW = 0.003
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._times = 0
+        self._seconds = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether enough flushes were timed."""
+        return self._times >= self.ENOUGH
+
+    def timed(self, step: Step) -> Plan[Replies]:
+        """Send a step that changes something, and time it."""
+        begun = self._clock()
+        replies = yield step
+        self._times += 1
+        self._seconds += self._clock() - begun
+        if self.is_over and self._seconds > self.SLOW * self._times:
+            log.warning(
+                "this disk takes %.1f ms to flush a call: durability='process' would be as fast as memory, "
+                "but a power loss, or a crash of the store while the disk stalls, could lose its last second or two",
+                self._seconds / self._times * 1000,
+            )
+        return replies
 
 
 def facts_of(sections: list[object]) -> dict[str, str]:

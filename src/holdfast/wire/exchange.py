@@ -21,7 +21,8 @@ def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
     try:
         call = _call(shard, command, line)
         try:
-            replies = yield Step([call])
+            watched = shard.flushes is not None and not command.reads
+            replies = (yield from _timed(shard, Step([call]))) if watched else (yield Step([call]))
         except LinkError as error:
             replies = [error]
         reply = replies[0]
@@ -45,7 +46,8 @@ def exchange_all(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[An
     try:
         calls = [_call(shard, command, line) for command, line in zip(commands, lines, strict=True)]
         try:
-            replies = yield Step(calls)
+            watched = shard.flushes is not None and not all(command.reads for command in commands)
+            replies = (yield from _timed(shard, Step(calls))) if watched else (yield Step(calls))
         except LinkError as error:
             replies = [error] * len(calls)
         if any(type(reply) is ErrorReply or type(reply) is LinkError for reply in replies):
@@ -168,6 +170,16 @@ def _not_found(value: Any) -> bool:
 
 def _patience(shard: Shard) -> Patience:
     return Patience(shard.settings.deadline, shard.clock)
+
+
+def _timed(shard: Shard, step: Step) -> Plan[Replies]:
+    watch = shard.flushes
+    if watch is None:
+        return (yield step)
+    replies = yield from watch.timed(step)
+    if watch.is_over:
+        shard.flushes = None
+    return replies
 
 
 def _call(shard: Shard, command: Command[Any], line: Line | None) -> Call:

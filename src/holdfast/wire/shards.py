@@ -10,6 +10,7 @@ from time import monotonic
 from holdfast.ids import new_line
 from holdfast.models import CoreInfo
 from holdfast.settings import Settings
+from holdfast.wire.durability import FlushWatch
 
 
 class Line:
@@ -56,10 +57,10 @@ class Shard:
 
     `met` says whether the store was checked and has our core since the last connection was lost; `info` is what
     the core said then. `clock` is monotonic seconds. A `test_clock_ms` given before the first touch makes
-    the root a test root, whose clock stands at that time.
+    the root a test root, whose clock stands at that time. `flushes` times the first calls of an embedded store.
     """
 
-    __slots__ = ("clock", "info", "lines", "met", "root", "settings", "test_clock_ms")
+    __slots__ = ("clock", "flushes", "info", "lines", "met", "root", "settings", "test_clock_ms")
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = monotonic) -> None:
         self.settings = settings
@@ -69,6 +70,7 @@ class Shard:
         self.info: CoreInfo | None = None
         self.clock = clock
         self.test_clock_ms: int | None = None
+        self.flushes: FlushWatch | None = None
 
     def bell_key(self, queue: str) -> str:
         """The list on which an idle worker waits for jobs of `queue`."""

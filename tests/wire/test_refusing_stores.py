@@ -1,0 +1,96 @@
+"""Real stores that are full, barred, evicting or not durable enough."""
+
+import pytest
+
+from holdfast import Client, StoreFull, StoreUnsupported
+from holdfast.testing.store import ScratchStore
+
+BODY = {"text": "x" * 50_000}
+
+
+def test_a_full_store_refuses_puts_at_once_and_can_be_worked_off(engine_store):
+    with ScratchStore(engine_store.engine, settings={"maxmemory": "12mb"}) as store:
+        client = Client(store.url)
+        queue = client.queues["q"]
+
+        def fill():
+            for _ in range(500):
+                queue.put("K", BODY)
+
+        with pytest.raises(StoreFull, match="maxmemory"):
+            fill()
+        waiting = len(queue)
+        assert waiting > 20
+        for _ in range(waiting):
+            job = queue.pop()
+            job.heartbeat()
+            job.complete()
+        assert len(queue) == 0
+        client.close()
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "allkeys-random"])
+def test_a_store_that_evicts_jobs_is_refused_before_anything_is_written(policy):
+    with ScratchStore(settings={"maxmemory-policy": policy}) as store:
+        client = Client(store.url)
+        with pytest.raises(StoreUnsupported, match="noeviction"):
+            client.queues["q"].put("K")
+        assert store.ask("DBSIZE") == "0"
+        client.close()
+
+
+@pytest.mark.parametrize(
+    ("has", "asked", "why"),
+    [
+        ("memory", "process", "appendonly yes"),
+        ("memory", "fsync", "appendonly yes"),
+        ("process", "fsync", "appendfsync always"),
+    ],
+)
+def test_a_level_the_store_does_not_have_is_refused(has, asked, why):
+    with ScratchStore("valkey", has) as store:
+        client = Client(store.url, durability=asked)
+        with pytest.raises(StoreUnsupported, match=why):
+            client.queues["q"].put("K")
+        client.close()
+
+
+@pytest.mark.parametrize("level", ["memory", "process", "fsync"])
+def test_a_level_the_store_has_is_fine(level):
+    with ScratchStore("valkey", "fsync") as store:
+        client = Client(store.url, durability=level)
+        assert client.queues["q"].put("K")
+        client.close()
+
+
+def limited(store, *rules):
+    """A client of a user with `rules` on top of all rights."""
+    store.ask("ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all", *rules)
+    return Client(store.tcp_url.replace("://", "://limited:secret@"), durability="memory", deadline=5.0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [("-fcall", "may not|lacks rights"), ("-zadd", "zadd"), ("-info", "INFO"), ("-function|load", "may not")],
+)
+def test_a_user_without_the_rights_learns_which(rule, why):
+    with ScratchStore(tcp=True) as store:
+        client = limited(store, rule)
+        with pytest.raises(StoreUnsupported, match=f"(?i){why}"):
+            client.queues["q"].put("K")
+        client.close()
+
+
+def test_a_barred_config_is_fine_for_memory_and_not_for_fsync():
+    with ScratchStore("valkey", "fsync", tcp=True) as store:
+        client = limited(store, "-config")
+        assert client.queues["q"].put("K")
+        client.close()
+        url = client.settings.url
+        strict = Client(url, durability="fsync")
+        with pytest.raises(StoreUnsupported, match="trust_store=True"):
+            strict.queues["q"].put("K")
+        strict.close()
+        trusting = Client(url, durability="fsync", trust_store=True)
+        assert trusting.queues["q"].put("K")
+        trusting.close()
