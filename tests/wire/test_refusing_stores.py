@@ -1,8 +1,10 @@
 """Real stores that are full, barred, evicting or not durable enough."""
 
+import asyncio
+
 import pytest
 
-from holdfast import Client, StoreFull, StoreUnsupported
+from holdfast import AsyncClient, Client, StoreFull, StoreUnsupported
 from holdfast.testing.store import ScratchStore
 
 BODY = {"text": "x" * 50_000}
@@ -94,3 +96,22 @@ def test_a_barred_config_is_fine_for_memory_and_not_for_fsync():
         trusting = Client(url, durability="fsync", trust_store=True)
         assert trusting.queues["q"].put("K")
         trusting.close()
+
+
+def test_a_user_who_may_not_listen_still_learns_of_ends():
+    async def story(url):
+        async with AsyncClient(url) as client:
+            jid = await client.queues["q"].put("K")
+            waiting = asyncio.ensure_future(client.wait_for(jid, 10))
+            job = await client.queues["q"].pop()
+            await job.complete()
+            assert (await waiting).status == "done"
+
+    with ScratchStore(tcp=True) as store:
+        client = limited(store, "-subscribe")
+        jid = client.queues["q"].put("K")
+        assert client.wait_for(jid, 0.3).status == "open"
+        client.queues["q"].pop().complete()
+        assert client.wait_for(jid, 5).status == "done"
+        asyncio.run(story(client.settings.url))
+        client.close()

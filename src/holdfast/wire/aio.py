@@ -90,6 +90,9 @@ class Address:
         except (RedisError, OSError) as error:
             await connection.disconnect(nowait=True)
             raise link_error(error, sent=False) from error
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
         return connection
 
 
