@@ -1,6 +1,7 @@
 """Real stores that are full, barred, evicting or not durable enough."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -114,4 +115,23 @@ def test_a_user_who_may_not_listen_still_learns_of_ends():
         client.queues["q"].pop().complete()
         assert client.wait_for(jid, 5).status == "done"
         asyncio.run(story(client.settings.url))
+        client.close()
+
+
+def test_a_call_waits_while_the_store_is_a_replica(caplog):
+    with ScratchStore() as store:
+        client = Client(store.url)
+        client.queues["q"].put("K")
+        store.ask("REPLICAOF", "127.0.0.1", "1")
+        jids = []
+        waiting = threading.Thread(target=lambda: jids.append(client.queues["q"].put("K")))
+        with caplog.at_level("WARNING", "holdfast"):
+            waiting.start()
+            while "READONLY" not in caplog.text:
+                waiting.join(0.01)
+                assert waiting.is_alive()
+        store.ask("REPLICAOF", "NO", "ONE")
+        waiting.join(20)
+        assert len(jids) == 1
+        assert len(client.queues["q"]) == 2
         client.close()
