@@ -82,6 +82,7 @@ class Proxy:
         self._through = asyncio.Event()
         self._through.set()
         self._rejecting = False
+        self._held = 0
         self.port = 0
         self.accepted: list[float] = []
         self.seen: list[str] = []
@@ -128,6 +129,10 @@ class Proxy:
         self._loop.call_soon_threadsafe(self._through.set)
         if self._server is None:
             self._do(self._listen())
+
+    def quiet(self) -> bool:
+        """Whether nothing is held up, and every request that was passed on has its answer."""
+        return not self._held and not any(talk.asked for talk in list(self._talks))
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -199,7 +204,11 @@ class Proxy:
     async def _requests(self, talk: Talk, reader: asyncio.StreamReader) -> None:
         with contextlib.suppress(OSError):
             async for request in _values(reader):
-                await self._through.wait()
+                self._held += 1
+                try:
+                    await self._through.wait()
+                finally:
+                    self._held -= 1
                 aim = self._aimed(request)
                 if aim is not None and aim.action in ("cut-request", "hold"):
                     if aim.action == "hold":
@@ -225,6 +234,7 @@ class Proxy:
     async def _spoil(self, talk: Talk, aim: Aim, reply: bytes) -> bool:
         """Pass a reply on as badly as planned. Answers whether the connection lives."""
         writer, lives = talk.writer, True
+        aim.hit.set()
         if aim.action == "delay":
             await asyncio.sleep(aim.seconds)
             writer.write(reply)
@@ -239,7 +249,6 @@ class Proxy:
                 writer.close()
             talk.store.transport.abort()
             lives = False
-        aim.hit.set()
         return lives
 
     async def _straggle(self, aim: Aim, request: bytes) -> None:

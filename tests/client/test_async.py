@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from holdfast import AsyncClient, ConnectionLost
 from holdfast.commands.jobs import Put, PutMany
 from holdfast.commands.queues import QueueNames
 from holdfast.errors import JobExists, Refused
@@ -82,8 +83,6 @@ def test_each_caller_gets_its_own_answer(aclient):
 
 
 def test_an_error_before_the_call_reaches_every_caller(url, namespace):
-    from holdfast import AsyncClient, ConnectionLost
-
     async def story():
         client = AsyncClient(f"{url}-nobody", namespace=namespace, deadline=0.1)
         answers = await asyncio.gather(
@@ -189,4 +188,23 @@ def test_a_refused_step_does_not_stop_the_gatherer(aclient):
                 await job.fail("too", "late")
             assert await queue.put("K")
 
+    asyncio.run(story())
+
+
+def test_ends_are_heard_again_and_again_and_on_another_loop(url, namespace):
+    client = AsyncClient(url, namespace=namespace)
+
+    async def story():
+        queue = client.queues["q"]
+        for _ in range(20):
+            jid = await queue.put("K")
+            waiting = asyncio.ensure_future(client.wait_for(jid, 10))
+            job = await queue.pop()
+            await asyncio.sleep(0)
+            await job.complete()
+            async with asyncio.timeout(5):
+                assert (await waiting).status == "done"
+        await client.close()
+
+    asyncio.run(story())
     asyncio.run(story())

@@ -1,8 +1,11 @@
 """Real stores that are full, barred, evicting or not durable enough."""
 
+import asyncio
+import threading
+
 import pytest
 
-from holdfast import Client, StoreFull, StoreUnsupported
+from holdfast import AsyncClient, Client, StoreFull, StoreUnsupported
 from holdfast.testing.store import ScratchStore
 
 BODY = {"text": "x" * 50_000}
@@ -94,3 +97,41 @@ def test_a_barred_config_is_fine_for_memory_and_not_for_fsync():
         trusting = Client(url, durability="fsync", trust_store=True)
         assert trusting.queues["q"].put("K")
         trusting.close()
+
+
+def test_a_user_who_may_not_listen_still_learns_of_ends():
+    async def story(url):
+        async with AsyncClient(url) as client:
+            jid = await client.queues["q"].put("K")
+            waiting = asyncio.ensure_future(client.wait_for(jid, 10))
+            job = await client.queues["q"].pop()
+            await job.complete()
+            assert (await waiting).status == "done"
+
+    with ScratchStore(tcp=True) as store:
+        client = limited(store, "-subscribe")
+        jid = client.queues["q"].put("K")
+        assert client.wait_for(jid, 0.3).status == "open"
+        client.queues["q"].pop().complete()
+        assert client.wait_for(jid, 5).status == "done"
+        asyncio.run(story(client.settings.url))
+        client.close()
+
+
+def test_a_call_waits_while_the_store_is_a_replica(caplog):
+    with ScratchStore() as store:
+        client = Client(store.url)
+        client.queues["q"].put("K")
+        store.ask("REPLICAOF", "127.0.0.1", "1")
+        jids = []
+        waiting = threading.Thread(target=lambda: jids.append(client.queues["q"].put("K")))
+        with caplog.at_level("WARNING", "holdfast"):
+            waiting.start()
+            while "READONLY" not in caplog.text:
+                waiting.join(0.01)
+                assert waiting.is_alive()
+        store.ask("REPLICAOF", "NO", "ONE")
+        waiting.join(20)
+        assert len(jids) == 1
+        assert len(client.queues["q"]) == 2
+        client.close()

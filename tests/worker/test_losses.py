@@ -8,6 +8,8 @@ from collections import Counter
 import pytest
 from worker_kit import process_lives, until
 
+from holdfast import JobFailed
+
 
 def began(shop, name="", count=1):
     until(lambda: len(shop.notes(f"begin {name}".strip())) >= count, f"{name} began {count} times")
@@ -17,6 +19,33 @@ def began(shop, name="", count=1):
 def short_leases(shop, grace=0):
     shop.q.heartbeat = 1
     shop.client.config["grace-period"] = grace
+
+
+def test_a_job_that_kills_its_process_again_and_again_takes_no_neighbour_along(shop):
+    shop.open()
+    bomb = shop.chores.bomb.put()
+    handles = [shop.chores.block.put(str(n)) for n in range(30)]
+    worker = shop.start("asyncio")
+    assert [handle.result(20) for handle in handles] == [str(n) for n in range(30)]
+    with pytest.raises(JobFailed) as caught:
+        bomb.result(20)
+    assert caught.value.group == "failed-retries-q"
+    assert len(began(shop, "bomb")) == 6
+    assert all(shop.job(handle.jid).losses <= 2 for handle in handles)
+    assert "is performed alone" in worker.said()
+
+
+def test_a_serial_worker_survives_a_job_that_killed_it_twice(shop):
+    short_leases(shop)
+    shop.open()
+    bomb = shop.chores.bomb.put()
+    for _ in range(2):
+        assert shop.start("serial").wait() == -signal.SIGKILL
+    worker = shop.start("serial")
+    with pytest.raises(JobFailed):
+        bomb.result(20)
+    assert shop.chores.add.put(1).result(10) == 2
+    assert worker.process.poll() is None
 
 
 @pytest.mark.parametrize("pool", ["process", "asyncio"])
@@ -113,6 +142,16 @@ def test_a_cancelled_job_is_stopped(shop, pool):
     if pool == "process":
         until(lambda: not process_lives(pid), "its process was killed")
     assert shop.notes("end") == (["end a"] if pool == "serial" else [])
+    assert shop.chores.add.put(1).result(10) == 2
+
+
+@pytest.mark.parametrize("pool", ["process", "asyncio"])
+def test_a_cancelled_job_is_stopped_long_before_its_next_heartbeat(shop, pool):
+    worker = shop.start(pool)
+    handle = shop.chores.block.put("a")
+    began(shop)
+    shop.client.jobs.cancel(handle.jid)
+    until(lambda: "dropped" in worker.said(), "the worker has heard, though its leases last a minute", 5)
     assert shop.chores.add.put(1).result(10) == 2
 
 

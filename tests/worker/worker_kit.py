@@ -84,6 +84,13 @@ def once(name: str) -> str:
     return name
 
 
+@app.job(queue="q")
+async def bomb() -> None:
+    note(f"begin bomb {os.getpid()}")
+    await await_for("gate")
+    os.kill(os.getpid(), 9)
+
+
 @app.job(queue="q", retries=2, backoff=0.02)
 def unlucky() -> None:
     note("unlucky")

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, TypeVar, Unpack, overload
 
+from holdfast.client.bulk import note_answers, steps_of
 from holdfast.client.colours import AsyncHandle
 from holdfast.client.config import AsyncConfig
 from holdfast.client.job import JobVerbs
@@ -14,7 +15,7 @@ from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleV
 from holdfast.code.function import AsyncJobDecorator, JobOptions
 from holdfast.commands import Command
 from holdfast.commands.base import then
-from holdfast.commands.jobs import Failures, JobGet, Outcome, Put
+from holdfast.commands.jobs import Failures, JobGet, Outcome, Put, PutMany
 from holdfast.commands.leases import Pop
 from holdfast.commands.queues import Peek
 from holdfast.errors import HoldfastError
@@ -54,10 +55,8 @@ class AsyncQueue(QueueVerbs, AsyncHandle):
         """
         jids: list[str] = []
         refused: list[HoldfastError] = []
-        for step in self._batches(jobs, options):
-            answers = await self._client.put_together(step)
-            jids += [put.jid for put in step]
-            refused += [answer for answer in answers if isinstance(answer, HoldfastError)]
+        for step in steps_of(self._client.settings, self.name, jobs, options):
+            note_answers(step, await self._client.put_together(step), jids, refused)
         if refused:
             raise first_of(refused, len(jids))
         return jids
@@ -176,7 +175,7 @@ class AsyncClient:
         """The plan of one command, for plans of several."""
         return exchange(self.shard, command)
 
-    async def put_together(self, puts: Sequence[Put]) -> list[Any]:
+    async def put_together(self, puts: Sequence[Put | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
         return await self.runner.run(together(self.shard, puts))
 

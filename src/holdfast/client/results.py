@@ -9,9 +9,12 @@ from time import monotonic
 from typing import Any, Final
 
 from holdfast.commands.jobs import Await, Outcome
-from holdfast.errors import ConnectionLost, JobNotFound
+from holdfast.errors import ConnectionLost, JobNotFound, StoreUnsupported
+from holdfast.wire.waiting import hold
 
 LONGEST_WAIT: Final = 30.0
+UNHEARD: Final = 0.2
+"""Seconds between two questions while there is no listening."""
 
 
 class SyncResults:
@@ -42,7 +45,8 @@ class SyncResults:
                 listener.receive(_left(end))
                 outcome = self._ask(jid)
             listener.unsubscribe(channel)
-        except ConnectionLost:
+        except (ConnectionLost, StoreUnsupported):
+            hold(UNHEARD)
             # The next question goes through the link, which waits for the store to come back.
             outcome = self._ask(jid)
         return outcome
@@ -97,9 +101,11 @@ class AsyncResults:
     async def _once(self, jid: str, end: float | None) -> Outcome:
         call = _Call()
         self._waiting.setdefault(jid, []).append(call)
-        self._changed.set()
         if self._task is None or self._task.done():
+            # A new event, because this may be another loop than the last listener's.
+            self._changed = asyncio.Event()
             self._task = asyncio.create_task(self._listen())
+        self._changed.set()
         try:
             await _at_most(call.ready, _left(end))
             outcome = await self._ask(jid)
@@ -123,10 +129,13 @@ class AsyncResults:
                 if message is not None:
                     for call in self._waiting.get(message[1].decode(), ()):
                         call.rung.set()
-        except ConnectionLost:
+        except (ConnectionLost, StoreUnsupported):
             # Everybody asks again, through the link, which waits for the store to come back.
-            pass
+            await asyncio.sleep(UNHEARD)
         finally:
+            # From here on nobody is served: whoever comes now starts the next listener.
+            if self._task is asyncio.current_task():
+                self._task = None
             for call in [call for calls in self._waiting.values() for call in calls]:
                 call.ready.set()
                 call.rung.set()
@@ -158,10 +167,10 @@ class AsyncResults:
 
     async def close(self) -> None:
         """End the listener."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-            self._task = None
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
 
 
 async def _at_most(event: asyncio.Event, seconds: float) -> bool:

@@ -10,6 +10,7 @@ from threading import get_ident
 from typing import Any, TypeVar, Unpack, cast, overload
 
 from holdfast.client.batch import Batch
+from holdfast.client.bulk import note_answers, steps_of
 from holdfast.client.colours import SyncHandle
 from holdfast.client.config import Config
 from holdfast.client.job import JobVerbs
@@ -19,7 +20,7 @@ from holdfast.client.results import SyncResults, result_in
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
 from holdfast.code.function import JobDecorator, JobOptions
 from holdfast.commands import Command
-from holdfast.commands.jobs import Failures, JobGet, Outcome, Put
+from holdfast.commands.jobs import Failures, JobGet, Outcome, Put, PutMany
 from holdfast.commands.leases import Pop
 from holdfast.commands.queues import Peek
 from holdfast.errors import HoldfastError, UsageError
@@ -60,10 +61,8 @@ class Queue(QueueVerbs, SyncHandle):
         """
         jids: list[str] = []
         refused: list[HoldfastError] = []
-        for step in self._batches(jobs, options):
-            answers = self._client.put_together(step)
-            jids += [put.jid for put in step]
-            refused += [answer for answer in answers if isinstance(answer, HoldfastError)]
+        for step in steps_of(self._client.settings, self.name, jobs, options):
+            note_answers(step, self._client.put_together(step), jids, refused)
         if refused:
             raise first_of(refused, len(jids))
         return jids
@@ -201,7 +200,7 @@ class Client:
         """The plan of one command, for plans of several."""
         return exchange(self.shard, command)
 
-    def put_together(self, puts: Sequence[Put]) -> list[Any]:
+    def put_together(self, puts: Sequence[Put | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
         return self.runner.run(together(self.shard, puts))
 

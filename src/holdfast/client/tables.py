@@ -1,11 +1,10 @@
 """The verb tables: what a queue, the queues and the jobs can be asked, said once for both colours."""
 
 import datetime as days
-from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Unpack
 
 from holdfast.client.colours import Asked, AskedAndWritten, Verb
-from holdfast.client.options import NOTHING, PutOptions, make_put, put_of_item
+from holdfast.client.options import NOTHING, PutOptions, make_put
 from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet
 from holdfast.commands.base import then
@@ -98,17 +97,6 @@ class QueueVerbs:
 
     def _pop_count(self, count: int | None) -> int:
         return 1 if count is None else check_whole("count", count, 0, MAX_BATCH)
-
-    def _batches(self, jobs: Iterable[object], options: Mapping[str, Any]) -> Iterator[list[Put]]:
-        step: list[Put] = []
-        settings = self._client.settings
-        for item in jobs:
-            step.append(put_of_item(settings, self.name, item, options))
-            if len(step) == MAX_BATCH:
-                yield step
-                step = []
-        if step:
-            yield step
 
     def __str__(self) -> str:
         return self.name

@@ -19,7 +19,7 @@ from redis.exceptions import (
 
 from holdfast.errors import ConnectionLost, StoreUnsupported, UsageError
 from holdfast.settings import Settings
-from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step
+from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, is_demoted
 from holdfast.wire.sync import error_reply, link_error
 
 IDLE_KEPT: Final = 16
@@ -90,6 +90,9 @@ class Address:
         except (RedisError, OSError) as error:
             await connection.disconnect(nowait=True)
             raise link_error(error, sent=False) from error
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
         return connection
 
 
@@ -123,7 +126,7 @@ class AsyncLink:
             # A cancelled task leaves replies under way that belong to nobody.
             await connection.disconnect(nowait=True)
             raise
-        if len(self._idle) < IDLE_KEPT:
+        if len(self._idle) < IDLE_KEPT and not is_demoted(replies):
             self._idle.append(connection)
         else:
             await connection.disconnect(nowait=True)

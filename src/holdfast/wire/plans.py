@@ -46,6 +46,12 @@ class LinkError(Exception):
         self.timed_out = timed_out
 
 
+def is_demoted(replies: Replies) -> bool:
+    """Whether the node takes no writes any more: the next connection may find its successor."""
+    last = replies[-1]
+    return type(last) is ErrorReply and last.code == "READONLY"
+
+
 Plan = Generator[Step, Replies, R]
 
 

@@ -20,7 +20,7 @@ from redis.retry import Retry
 
 from holdfast.errors import ConnectionLost, StoreUnsupported, UsageError
 from holdfast.settings import Settings
-from holdfast.wire.plans import Call, ErrorReply, LinkError, Replies, Step
+from holdfast.wire.plans import Call, ErrorReply, LinkError, Replies, Step, is_demoted
 from holdfast.wire.waiting import hold
 
 IDLE_KEPT: Final = 16
@@ -146,7 +146,7 @@ class Link:
             # An interrupt between question and answer leaves replies under way that belong to nobody.
             connection.disconnect()
             raise
-        if len(self._idle) < IDLE_KEPT:
+        if len(self._idle) < IDLE_KEPT and not is_demoted(replies):
             self._idle.append(connection)
         else:
             connection.disconnect()

@@ -58,6 +58,10 @@ class Guard:
         """A child said that it holds a shorter lease than before."""
         self._keeper.learn(child.slate.shortest_lease())
 
+    def hurry(self) -> None:
+        """Something happened to a lease: look now."""
+        self._keeper.hurry()
+
     def owe(self, child: Charge) -> None:
         """A child died: what it held is to be given back."""
         self._debts.add(child.name, child.slate, child.pid)

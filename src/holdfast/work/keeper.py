@@ -37,11 +37,11 @@ class Keeper:
 
     def __init__(self) -> None:
         self.period = DEFAULT_HEARTBEAT / 3
-        self._looked = 0.0
+        self._looked = self._last = 0.0
 
     def begin(self, now: float) -> None:
         """Start counting at `now`."""
-        self._looked = now
+        self._looked = self._last = now
 
     def learn(self, lease: float) -> bool:
         """Take note of a lease of that many seconds. Answers whether the keeper must look sooner for it."""
@@ -55,6 +55,10 @@ class Keeper:
         """When to look next, on the monotonic clock."""
         return self._looked + self.period
 
+    def hurry(self) -> None:
+        """Something happened to a lease: look now."""
+        self._looked = -self.period
+
     def again(self, now: float, pause: float) -> None:
         """A heartbeat did not get through: look again `pause` seconds after `now`, if not sooner."""
         self._looked = min(self._looked, now + pause - self.period)
@@ -64,7 +68,8 @@ class Keeper:
 
         A lease that nobody could renew for its full length is marked lost without asking.
         """
-        gap, self._looked = now - self._looked, now
+        gap = now - self._last
+        self._looked = self._last = now
         alive: list[Held] = []
         for lease in held:
             if lease.lost:

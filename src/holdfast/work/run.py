@@ -4,6 +4,7 @@ import logging
 
 from holdfast.commands.admin import Info
 from holdfast.errors import TransportError
+from holdfast.work.alone import Alone
 from holdfast.work.making import make_performer
 from holdfast.work.pools import aio, process
 from holdfast.work.pools.beating import BeatingThread
@@ -43,7 +44,7 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     with Handlers(worker_handlers(stop), stop.wake_fd):
         holder.start()
         try:
-            SerialLoop(client, settings, name, performer, stop, holder).run()
+            SerialLoop(client, settings, name, performer, stop, holder, Alone(store, settings)).run()
         except Terminated:
             log.info("stopped at once")
             holder.give_back()

@@ -73,7 +73,10 @@ class Turns:
         # What ends meanwhile belongs to the next turn.
         self._done, self._others = [], []
         try:
-            answer = yield from self._say(others, take)
+            if others:
+                answer = yield from self._say(others, take)
+            else:
+                answer = yield from exchange(self._shard, take)
         except TransportError:
             self._done, self._others = done + self._done, others + self._others
             raise
@@ -84,8 +87,6 @@ class Turns:
         return answer  # type: ignore[no-any-return]
 
     def _say(self, others: list[Command[Any]], take: Command[Any]) -> Plan[Any]:
-        if not others:
-            return (yield from exchange(self._shard, take))
         answers = yield from exchange_all(self._shard, [*others, take])
         for answer in answers:
             if isinstance(answer, TransportError):

@@ -15,6 +15,7 @@ from typing import Final, Literal
 from holdfast.work import signals
 from holdfast.work.child import Body, Place, become
 from holdfast.work.guard import Guard
+from holdfast.work.news import News
 from holdfast.work.signals import Handlers, Stop, stack_of
 from holdfast.work.slate import Slate
 from holdfast.work.worker import StoreChoice, WorkerSettings
@@ -50,7 +51,9 @@ class Supervisor:
         self._store = store
         self._body = body
         self._slots = [Slot(settings.worker_name(n), settings.concurrency) for n in range(settings.workers)]
-        self._guard = Guard(store.beating_client(settings.worker_name(0)), settings.queues, beats)
+        client = store.beating_client(settings.worker_name(0))
+        self._guard = Guard(client, settings.queues, beats)
+        self._news = News(client, [slot.name for slot in self._slots]) if beats else None
         self._selector = selectors.DefaultSelector()
         self._wake = Stop()
         self._going: Going = ""
@@ -64,12 +67,16 @@ class Supervisor:
                 self._supervise()
             finally:
                 self._end_all()
+                if self._news is not None:
+                    self._news.close()
                 self._selector.close()
                 self._wake.close()
 
     def _supervise(self) -> None:
         while True:
             now = monotonic()
+            if self._news is not None and not self._news.is_open and now >= self._news.at:
+                self._listen(self._news)
             if not self._going:
                 for slot in self._slots:
                     if not slot.pid and not slot.is_finished and slot.fork_at <= now:
@@ -78,7 +85,10 @@ class Supervisor:
             if not living and (self._going or all(slot.is_finished for slot in self._slots)):
                 return
             for key, _ in self._selector.select(max(0.0, self._due() - monotonic())):
-                self._hear(key.data)
+                if isinstance(key.data, News):
+                    self._hear_news(key.data, key.fd)
+                else:
+                    self._hear(key.data)
             for slot in living:
                 self._reap(slot)
             self._guard.attend(self._living())
@@ -90,12 +100,27 @@ class Supervisor:
         times = [self._guard.due()]
         if self._going == "now":
             times.append(self._kill_at)
-        elif not self._going:
+        if self._news is not None and not self._news.is_open:
+            times.append(self._news.at)
+        if not self._going:
             times += [slot.fork_at for slot in self._slots if not slot.pid and not slot.is_finished]
         return min(times)
 
     def _living(self) -> list[Slot]:
         return [slot for slot in self._slots if slot.pid]
+
+    def _listen(self, news: News) -> None:
+        descriptor = news.open()
+        if descriptor >= 0:
+            self._selector.register(descriptor, selectors.EVENT_READ, news)
+
+    def _hear_news(self, news: News, descriptor: int) -> None:
+        # Before it may be closed; an open one is told to the selector again.
+        self._selector.unregister(descriptor)
+        if news.hear():
+            self._guard.hurry()
+        if news.is_open:
+            self._selector.register(descriptor, selectors.EVENT_READ, news)
 
     def _hear(self, slot: Slot | None) -> None:
         if slot is None:
@@ -137,7 +162,8 @@ class Supervisor:
         """What of the parent's a child must close; an end of a pipe kept open would hide the parent's death."""
         pipes = [slot.pipe.fileno() for slot in self._slots if slot.pipe is not None]
         selector = getattr(self._selector, "fileno", None)
-        return [*pipes, self._wake.fileno(), self._wake.wake_fd, *([selector()] if selector else [])]
+        news = [self._news.fileno()] if self._news is not None and self._news.is_open else []
+        return [*pipes, *news, self._wake.fileno(), self._wake.wake_fd, *([selector()] if selector else [])]
 
     def _reap(self, slot: Slot) -> None:
         pid, status = os.waitpid(slot.pid, os.WNOHANG)

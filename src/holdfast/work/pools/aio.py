@@ -3,8 +3,10 @@
 import asyncio
 import signal
 
+from holdfast.work.alone import Alone
 from holdfast.work.child import Place
 from holdfast.work.making import make_performer
+from holdfast.work.news import listen
 from holdfast.work.pools.beating import BeatingTask
 from holdfast.work.pools.loop import AsyncLoop
 from holdfast.work.signals import log_stack
@@ -20,14 +22,24 @@ async def _work(place: Place) -> None:
     beats = place.store.beating_async_client(place.name)
     beating = BeatingTask(beats)
     performer = make_performer(place.store, place.settings, place.name)
-    jobs = AsyncLoop(client, place.settings, place.name, performer, place.slate, beating.learn)
+    jobs = AsyncLoop(
+        client,
+        place.settings,
+        place.name,
+        performer,
+        place.slate,
+        Alone(place.store, place.settings),
+        beating.learn,
+    )
     _listen_to_others(place, jobs)
     keeping = asyncio.create_task(beating.run(jobs))
+    hearing = asyncio.create_task(listen(beats, place.name, beating.hurry))
     try:
         await jobs.run()
     finally:
         keeping.cancel()
-        await asyncio.wait([keeping])
+        hearing.cancel()
+        await asyncio.wait([keeping, hearing])
         await beats.close()
         await client.close()
 

@@ -140,6 +140,11 @@ class BeatingTask:
             warn_of_short_leases(lease)
             self._changed.set()
 
+    def hurry(self) -> None:
+        """Something happened to a lease: look now."""
+        self._keeper.hurry()
+        self._changed.set()
+
     async def run(self, jobs: AsyncLoop) -> None:
         """Heartbeat what `jobs` holds, and drop what was lost, until cancelled."""
         self._keeper.begin(monotonic())
@@ -148,8 +153,10 @@ class BeatingTask:
                 async with asyncio.timeout(max(0.0, self._keeper.due() - monotonic())):
                     await self._changed.wait()
             except TimeoutError:
-                await self._beat(jobs)
+                pass
             self._changed.clear()
+            if monotonic() >= self._keeper.due():
+                await self._beat(jobs)
 
     async def _beat(self, jobs: AsyncLoop) -> None:
         now = monotonic()

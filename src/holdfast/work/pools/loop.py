@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from random import uniform
@@ -14,6 +15,7 @@ from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
 from holdfast.wire.shards import Line
+from holdfast.work.alone import DANGEROUS, Alone, ending_of, stop
 from holdfast.work.keeper import Held
 from holdfast.work.outage import Outage
 from holdfast.work.outcome import Ending
@@ -47,6 +49,7 @@ class AsyncLoop:
         name: str,
         performer: Performer,
         slate: Slate,
+        alone: Alone,
         on_lease: Callable[[float], None],
     ) -> None:
         self._client = client
@@ -54,6 +57,7 @@ class AsyncLoop:
         self._name = name
         self._performer = performer
         self._slate = slate
+        self._alone = alone
         self._on_lease = on_lease
         self._turns = Turns(client.shard, name, settings.queues, will_wait=not settings.drain)
         self._keys = {client.shard.bell_key(queue): queue for queue in settings.queues}
@@ -161,13 +165,26 @@ class AsyncLoop:
     async def _sit(self, seat: Seat, facts: JobFacts) -> None:
         ending: Ending = None
         try:
-            ending = await self._performer.perform_async(facts, self._threads, seat)
+            if facts.losses >= DANGEROUS:
+                ending = await self._perform_alone(facts)
+            else:
+                ending = await self._performer.perform_async(facts, self._threads, seat)
         except asyncio.CancelledError as error:
             if self._aborting:
                 return
             if not seat.lost:
                 ending = self._performer.cancelled(facts, error)
         self._end(seat, ending)
+
+    async def _perform_alone(self, facts: JobFacts) -> Ending:
+        pid = self._alone.fork(facts)
+        waiting = self._loop.run_in_executor(self._threads, os.waitpid, pid, 0)
+        try:
+            _, status = await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            stop(pid)
+            raise
+        return ending_of(facts, status)
 
     def _end(self, seat: Seat, ending: Ending) -> None:
         number = seat.seat

@@ -14,6 +14,7 @@ from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
 from holdfast.wire.shards import Line
+from holdfast.work.alone import DANGEROUS, Alone
 from holdfast.work.outage import Outage
 from holdfast.work.perform import Performer
 from holdfast.work.seat import ANY_QUEUE, Turns
@@ -62,7 +63,10 @@ class Holder(Protocol):
 
 
 class SerialLoop:
-    """Takes one job, performs it here, settles it and takes the next in the same call."""
+    """Takes one job, performs it here, settles it and takes the next in the same call.
+
+    `alone` performs dangerous jobs in a process of their own; a child that is one already needs none.
+    """
 
     def __init__(
         self,
@@ -72,12 +76,14 @@ class SerialLoop:
         performer: Performer,
         stop: Stop,
         holder: Holder,
+        alone: Alone | None = None,
     ) -> None:
         self._client = client
         self._settings = settings
         self._performer = performer
         self._stop = stop
         self._holder = holder
+        self._alone = alone
         self._turns = Turns(client.shard, name, settings.queues, will_wait=not settings.drain)
         self._keys = {client.shard.bell_key(queue): queue for queue in settings.queues}
         # A line of its own, so that whoever comes after a sudden death knows what was asked last.
@@ -146,7 +152,10 @@ class SerialLoop:
         return jobs
 
     def _perform(self, facts: JobFacts) -> None:
-        ending = self._performer.perform(facts, self._run_coroutine)
+        if self._alone is not None and facts.losses >= DANGEROUS:
+            ending = self._alone.perform(facts)
+        else:
+            ending = self._performer.perform(facts, self._run_coroutine)
         self.performed += 1
         lost = self._holder.lost()
         if lost:

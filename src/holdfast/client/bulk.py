@@ -1,0 +1,65 @@
+"""Many jobs put at once: their commands, 512 jobs a step, and what became of them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from holdfast.client.options import NOTHING, make_put, put_of_item
+from holdfast.codecs import encode_data
+from holdfast.commands.jobs import Put, PutMany
+from holdfast.errors import HoldfastError
+from holdfast.ids import mint_jid
+from holdfast.settings import MAX_BATCH, Settings, check_name
+from holdfast.wire.gather import MAX_BYTES
+
+Step = list[Put | PutMany]
+
+
+def steps_of(
+    settings: Settings, queue: str, items: Iterable[object], shared: Mapping[str, Any]
+) -> Iterator[Step]:
+    """The commands for the items of `put_many`. Raises UsageError before the step with the bad item leaves.
+
+    Pairs of a klass by name and its data share one command as long as they stand together, without a
+    command of each: this is the path of millions.
+    """
+    like = make_put(settings, queue, "any", NOTHING, shared)
+    plain = shared.get("jid") is None
+    step: Step = []
+    run: list[str | bytes] | None = None
+    count, size, checked = 0, 0, ""
+    for item in items:
+        if plain and _is_plain_pair(item):
+            klass, data = cast("tuple[str, object]", item)
+            if klass != checked:
+                checked = check_name("klass", klass)
+            body = encode_data(data, settings.max_data)
+            if run is None:
+                run = []
+                step.append(PutMany(queue, run, like.priority, like.retries, like.delay_ms, like.mode))
+            run += (mint_jid(), klass, body)
+            size += len(body)
+        else:
+            put, run = put_of_item(settings, queue, item, shared), None
+            step.append(put)
+            size += len(put.data)
+        count += 1
+        if count == MAX_BATCH or size > MAX_BYTES:
+            yield step
+            step, run, count, size = [], None, 0, 0
+    if step:
+        yield step
+
+
+def _is_plain_pair(item: object) -> bool:
+    return type(item) is tuple and len(cast("Any", item)) == 2 and type(cast("Any", item)[0]) is str
+
+
+def note_answers(step: Step, answers: Sequence[Any], jids: list[str], refused: list[HoldfastError]) -> None:
+    """Add the jids of one step, in the order of its items, and what was refused."""
+    for command, answer in zip(step, answers, strict=True):
+        if type(command) is Put:
+            jids.append(command.jid)
+        else:
+            jids += cast("Any", command).jobs[::3]
+        said = cast("list[object]", answer) if isinstance(answer, list) else [answer]
+        refused += [one for one in said if isinstance(one, HoldfastError)]

@@ -1,0 +1,83 @@
+"""What the store says to workers: a lease was lost, a job was cancelled.
+
+The messages are hints and only make the keeper look sooner: what a heartbeat answers is the truth.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import Final
+
+from holdfast.client.aio import AsyncClient
+from holdfast.client.sync import Client
+from holdfast.errors import HoldfastError
+
+log = logging.getLogger("holdfast")
+
+LONGEST: Final = 60.0
+AGAIN: Final = 5.0
+
+
+class News:
+    """A listener for a selector: `fileno()` becomes readable when something was said to one of `workers`."""
+
+    def __init__(self, client: Client, workers: Sequence[str]) -> None:
+        self._listener = client.link.listener()
+        self._channels = [client.shard.worker_channel(worker) for worker in workers]
+        self._open = False
+        self.at = 0.0
+
+    def open(self) -> int:
+        """Begin to listen. Answers the descriptor to wait on, -1 if that must be tried again, at `at`."""
+        try:
+            self._listener.subscribe(*self._channels)
+        except HoldfastError as error:
+            log.debug("cannot listen to the store: %s", error)
+            self.close()
+            return -1
+        self._open = True
+        return self._listener.fileno()
+
+    def fileno(self) -> int:
+        """The descriptor, of an open one."""
+        return self._listener.fileno()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something to wait on."""
+        return self._open
+
+    def hear(self) -> bool:
+        """Take what was said. Answers whether that was anything; the listener may be closed afterwards."""
+        heard = False
+        try:
+            while self._listener.receive(0) is not None:
+                heard = True
+        except HoldfastError as error:
+            log.debug("the store is not heard any more: %s", error)
+            self.close()
+        return heard
+
+    def close(self) -> None:
+        """End listening; it may be opened again."""
+        self._open = False
+        self.at = monotonic() + AGAIN
+        self._listener.close()
+
+
+async def listen(client: AsyncClient, worker: str, on_news: Callable[[], None]) -> None:
+    """Call `on_news` whenever something is said to `worker`, until cancelled."""
+    listener = client.link.listener()
+    try:
+        while True:
+            try:
+                await listener.subscribe(client.shard.worker_channel(worker))
+                while True:
+                    if await listener.receive(LONGEST) is not None:
+                        on_news()
+            except HoldfastError as error:
+                log.debug("the store is not heard: %s", error)
+                await asyncio.sleep(AGAIN)
+    finally:
+        await listener.close()

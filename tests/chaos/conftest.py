@@ -1,0 +1,40 @@
+"""Speakers of both colours, and relays in front of stores, that end with the test."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from proxy import Proxy
+from speakers import Awaited, Blocking, Speaker
+
+from holdfast.testing.store import ScratchStore
+
+MakeSpeaker = Callable[..., Speaker]
+
+
+@pytest.fixture(params=[Blocking, Awaited], ids=["sync", "async"])
+def speaker(request: pytest.FixtureRequest, namespace: str) -> Iterator[MakeSpeaker]:
+    """`speaker(url, **options)` makes a client of this test's namespace, in each colour in turn."""
+    made: list[Speaker] = []
+
+    def make(url: str, **options: Any) -> Speaker:
+        made.append(request.param(url, namespace, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def proxy(store: ScratchStore) -> Iterator[Proxy]:
+    """A relay in front of the shared Valkey."""
+    with Proxy(store.url) as relay:
+        yield relay
+
+
+@pytest.fixture
+def own_store(engine_store: ScratchStore) -> Iterator[ScratchStore]:
+    """A store that the test may do anything to, of each engine in turn."""
+    with ScratchStore(engine_store.engine) as running:
+        yield running
