@@ -1,0 +1,133 @@
+"""`holdfast worker`: what can be told it, how it says that it cannot, and how little it asks when idle."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+from worker_kit import until
+
+from holdfast.testing.store import ScratchStore
+
+
+def run(*flags, env=None, cwd=None):
+    words = [sys.executable, "-m", "holdfast.cli.main", "worker", *flags]
+    return subprocess.run(words, capture_output=True, text=True, timeout=30, env=env, cwd=cwd)
+
+
+def test_help_lists_every_flag_with_its_default():
+    said = " ".join(run("--help").stdout.split())
+    flags = (
+        "--queue --pool --workers --concurrency --interval --name --path --import --allow --workdir --setup --url --host "
+        "--namespace --auto-complete --drain --term-timeout --max-jobs --verbose --logger"
+    )
+    for flag in flags.split():
+        assert flag in said
+    assert said.count("[default:") >= 17
+    assert "[default: 1 for process, 100 for asyncio, 1 for serial]" in said
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
+        ((), "queue"),
+        (("-q", "q", "--pool", "threads"), "threads"),
+        (("-q", "q", "--interval", "0"), "interval"),
+        (("-q", "q", "--workers", "-3"), "workers"),
+        (("-q", "q", "--concurrency", "7"), "--workers"),
+        (("-q", "q\n"), "control"),
+        (("-q", "q", "--url", "http://nowhere"), "redis://"),
+        (("-q", "q", "--namespace", "a:b"), "namespace"),
+        (("-q", "q", "--setup", "no_such_module:main"), "no_such_module"),
+        (("-q", "q", "--setup", "json:nothing"), "module:callable"),
+        (("-q", "q", "--workdir", "/no/such/place", "--url", "redis://127.0.0.1:1"), "/no/such/place"),
+        (("-q", "q", "--logger", "/no/such/place/log"), "/no/such/place"),
+        (("-q", "q", "--wrokers", "3"), "--workers"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence_and_ends_with_2(flags, word):
+    done = run(*flags)
+    assert done.returncode == 2
+    assert word in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_environment_of_older_workers_is_read(shop, monkeypatch):
+    monkeypatch.setenv("QUEUES", " q , other ")
+    monkeypatch.setenv("REDIS_URL", shop.url)
+    monkeypatch.setenv("RUN_AS_SINGLE_PROCESS", "1")
+    monkeypatch.setenv("HOLDFAST_SETUP", "chores:setup")
+    with (shop.here / "chores.py").open("a") as file:
+        file.write("\n\ndef setup():\n    note('set up')\n")
+    handle = shop.chores.add.put(1)
+    done = run("--namespace", shop.namespace, "--drain", cwd=shop.here)
+    assert done.returncode == 0, done.stderr
+    assert handle.result(1) == 2
+    assert "working for q, other: pool serial" in done.stderr
+    assert shop.notes() == ["set up"]
+
+
+def test_one_line_says_what_a_worker_works_on(shop):
+    log = shop.here / "its.log"
+    worker = shop.start("process", "--logger", str(log))
+    assert shop.chores.add.put(1).result(10) == 2
+    [line] = [line for line in worker.said().splitlines() if "working for" in line]
+    for part in ("q", "pool process", "1 × 1", shop.namespace, shop.url):
+        assert part in line
+    assert "working for" in log.read_text()
+
+
+def test_code_is_found_on_path_and_by_import_and_by_prefix_only(shop):
+    elsewhere = shop.here / "elsewhere"
+    elsewhere.mkdir()
+    (shop.here / "app").mkdir()
+    (elsewhere / "depot.py").write_text("class Depot:\n    @staticmethod\n    def perform(job): pass\n")
+    jid = shop.q.put("depot.Depot", {})
+    words = ["-q", "q", "--pool", "serial", "--drain", "--url", shop.url, "--namespace", shop.namespace]
+    assert run(*words, cwd=shop.here / "app").returncode == 0
+    assert shop.job(jid).failure["group"] == "q-ModuleNotFoundError"
+    jid = shop.q.put("depot.Depot", {})
+    assert run(*words, "--path", "../elsewhere", cwd=shop.here / "app").returncode == 0
+    assert shop.state(jid) == "complete"
+
+
+def test_a_failing_import_is_logged_and_not_fatal(shop):
+    worker = shop.start("process", "--import", "no_such_module")
+    assert shop.chores.add.put(1).result(10) == 2
+    assert "cannot import no_such_module" in worker.said()
+
+
+def test_a_worker_waits_for_a_store_that_is_not_there_yet(shop, tmp_path):
+    worker = shop.start("process", url=f"unix://{tmp_path}/nothing")
+    until(lambda: "cannot be reached yet" in worker.said(), "it says so")
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+
+
+def calls(client, seconds):
+    """How many functions were called while nothing happened for that long."""
+    from time import monotonic
+
+    from holdfast.wire.plans import Step
+
+    def count():
+        [text] = client.link.send(Step([("INFO", "commandstats")]))
+        lines = [line for line in text.decode().splitlines() if line.startswith("cmdstat_fcall")]
+        return sum(int(line.partition("calls=")[2].partition(",")[0]) for line in lines)
+
+    before, end = count(), monotonic() + seconds
+    until(lambda: monotonic() >= end, "time passed", seconds + 1)
+    return count() - before
+
+
+def test_an_idle_worker_makes_at_most_one_call_a_second(shop, pool, namespace):
+    from holdfast import Client
+
+    with ScratchStore() as store, Client(store.url, namespace=namespace) as client:
+        worker = shop.start(pool, "--interval", "1", url=store.url)
+        jid = client.queues["q"].put("chores.add", {"args": [1]})
+        # One that is due far away must not make anybody restless either.
+        client.queues["q"].put("chores.add", {"args": [1]}, delay=3600)
+        assert client.result_of(jid, 10) == b"2"
+        assert calls(client, 2.5) <= 3
+        assert worker.process.poll() is None

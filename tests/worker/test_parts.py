@@ -1,0 +1,220 @@
+"""The parts of a worker that need no store: slates, keepers, endings, outages."""
+
+import os
+import struct
+
+import pytest
+
+from holdfast.code.backoff import make_backoff
+from holdfast.code.registry import Registered
+from holdfast.commands.leases import CompletePop, Done, Pop
+from holdfast.commands.outcomes import Advance, Fail
+from holdfast.commands.outcomes import Retry as RetryCommand
+from holdfast.errors import ConnectionLost, UsageError
+from holdfast.models import JobFacts
+from holdfast.work.keeper import Held, Keeper
+from holdfast.work.outage import LONGEST, Outage
+from holdfast.work.outcome import MESSAGE_LIMIT, Failed, Moved, Retry, cut, describe, failed, granted, raised
+from holdfast.work.slate import Holding, Slate
+from holdfast.work.worker import WorkerSettings
+
+FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w", retries=3, remaining=2)
+
+
+def test_a_parent_reads_what_its_child_holds():
+    slate = Slate(seats=3)
+    assert slate.read_all() == []
+    pid = os.fork()
+    if pid == 0:
+        slate.begin("line-1")
+        slate.ask(41)
+        slate.hold(1, "jid-é", 1_700_000_000_123, 60_000, 12.5)
+        slate.hold(2, "x" * 200, 3, 2_000, 1.0)
+        slate.hold(0, "gone", 4, 60_000, 1.0)
+        slate.clear(0)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert slate.read_all() == [
+        Holding(1, "jid-é", 1_700_000_000_123, 60.0, 12.5),
+        Holding(2, "x" * 200, 3, 2.0, 1.0),
+    ]
+    assert slate.shortest_lease() == 2.0
+    assert slate.asked() == ("line-1", 41)
+    slate.wipe()
+    assert slate.read_all() == []
+    assert slate.asked() is None
+
+
+def test_an_entry_that_is_just_being_written_is_not_read():
+    slate = Slate()
+    slate.hold(0, "jid", 1, 60_000, 0.0)
+    struct.pack_into("<I", slate._page, 256, 99)  # the front of the next version, not yet its end
+    assert slate.read(0) is None
+
+
+def test_a_slate_says_when_a_lease_is_the_shortest_so_far():
+    slate = Slate()
+    assert slate.hold(0, "a", 1, 60_000, 0.0)
+    assert not slate.hold(0, "b", 1, 60_000, 0.0)
+    assert slate.hold(0, "c", 1, 1_000, 0.0)
+
+
+def held(jid="a", lease=30.0, renewed=0.0):
+    return Held(jid, 1, "w", lease, renewed)
+
+
+def test_a_keeper_looks_every_third_of_the_shortest_lease():
+    keeper = Keeper()
+    keeper.begin(100.0)
+    assert keeper.due() == 120.0
+    assert keeper.learn(30.0)
+    assert not keeper.learn(60.0)
+    assert keeper.due() == 110.0
+    keeper.look([], 110.0)
+    assert keeper.due() == 120.0
+    keeper.again(121.0, 0.5)
+    assert keeper.due() == 120.0
+    keeper.look([], 121.0)
+    keeper.again(121.0, 0.5)
+    assert keeper.due() == 121.5
+    keeper.hurry()
+    assert keeper.due() <= 0
+
+
+def test_all_leases_are_renewed_in_calls_of_at_most_512():
+    keeper = Keeper()
+    leases = [held(str(n)) for n in range(700)]
+    calls = keeper.look(leases, 10.0)
+    assert [len(batch) for _, batch in calls] == [512, 188]
+    assert [lease.jid for command, _ in calls for lease in command.leases] == [str(n) for n in range(700)]
+
+
+def test_a_keeper_learns_what_was_lost_and_asks_for_it_no_more():
+    keeper = Keeper()
+    fine, lost, gone = held("fine"), held("lost"), held("gone")
+    [(_, batch)] = keeper.look([fine, lost, gone], 10.0)
+    keeper.answer(batch, [1_700_000_000_000, 0, -1], 10.0)
+    assert (fine.lost, fine.renewed) == ("", 10.0)
+    assert "lost" in lost.lost
+    assert "cancelled" in gone.lost
+    [(command, _)] = keeper.look([fine, lost, gone], 20.0)
+    assert [lease.jid for lease in command.leases] == ["fine"]
+
+
+def test_a_lease_that_could_not_be_renewed_for_its_length_is_lost_without_asking():
+    keeper = Keeper()
+    lease = held(lease=30.0, renewed=5.0)
+    assert keeper.look([lease], 35.0)
+    assert keeper.look([lease], 35.1) == []
+    assert "no heartbeat" in lease.lost
+
+
+def test_a_gap_in_the_keepers_attention_is_logged(caplog):
+    keeper = Keeper()
+    keeper.begin(0.0)
+    keeper.learn(30.0)
+    keeper.look([held(renewed=10.0)], 16.0)
+    assert "16.0 s" in caplog.text
+
+
+def entry(retries=None):
+    return Registered("shop.job", lambda: None, "q", retries, make_backoff(2.0), 0, 0, 0)
+
+
+def error():
+    try:
+        raise ValueError("mine")
+    except ValueError as caught:
+        return caught
+
+
+def test_wishes_become_commands():
+    assert granted(Retry(after=1.5), FACTS, b"") == RetryCommand("w", FACTS, 1500)
+    assert granted(Failed("g", "m"), FACTS, b"{}") == Fail("w", FACTS, "g", "m", b"{}")
+    assert granted(Moved("r", 2), FACTS, b"") == Advance("w", "r", FACTS, 2000)
+    for absurd in (Retry(after=-1), Moved(""), Failed("a\nb"), Moved("r", float("inf"))):
+        with pytest.raises(UsageError):
+            granted(absurd, FACTS, b"")
+
+
+def test_an_exception_is_retried_while_retries_are_left_and_given():
+    retried = raised(FACTS, entry(retries=3), error())
+    assert isinstance(retried, RetryCommand)
+    assert (retried.delay_ms, retried.group) == (2000, "q-ValueError")
+    none_left = JobFacts("j1", "shop.Job", "q", token=7, worker="w", retries=3, remaining=0)
+    for facts, function in ((none_left, entry(retries=3)), (FACTS, entry()), (FACTS, None)):
+        ended = raised(facts, function, error())
+        assert isinstance(ended, Fail)
+        assert ended.group == "q-ValueError"
+
+
+def test_messages_are_cut_in_the_middle_and_groups_at_the_end():
+    assert cut("short") == "short"
+    long = cut("a" * 20_000 + "z")
+    assert len(long) <= MESSAGE_LIMIT + 20
+    assert long.startswith("aaa")
+    assert long.endswith("z")
+    command = failed(JobFacts("j", "k", "q" * 199, worker="w"), "ValueError", "")
+    assert isinstance(command, Fail)
+    assert len(command.group.encode()) == 200
+    assert 'raise ValueError("mine")' in describe(error())
+
+
+def test_an_outage_is_said_once_and_waits_longer_and_longer(caplog):
+    outage = Outage()
+    waits = [outage.pause(ConnectionLost("away")) for _ in range(12)]
+    assert waits[0] <= 0.1
+    assert all(wait <= LONGEST for wait in waits)
+    assert max(waits) > 2
+    outage.over()
+    outage.over()
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"queues": ()}, "queue"),
+        ({"queues": ("q", "q")}, "twice"),
+        ({"queues": ("a\nb",)}, "queue"),
+        ({"pool": "threads"}, "pool"),
+        ({"workers": -1}, "workers"),
+        ({"concurrency": 5}, "--workers"),
+        ({"concurrency": 1000, "pool": "asyncio"}, "concurrency"),
+        ({"interval": 0.0}, "interval"),
+        ({"interval": float("nan")}, "interval"),
+        ({"term_timeout": -1.0}, "term_timeout"),
+        ({"max_jobs": -1}, "max_jobs"),
+        ({"name": "x" * 200}, "name"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_by_name(settings, word):
+    with pytest.raises(UsageError, match=word):
+        WorkerSettings(**{"queues": ("q",), **settings}).checked()
+
+
+def test_a_turn_says_what_ended_and_takes_what_can_start():
+    from holdfast.client.sync import Client
+    from holdfast.work.seat import ANY_QUEUE, Turns
+
+    shard = Client("redis://nowhere").shard
+    shard.met = True
+    turns = Turns(shard, "w", ("a", "b"))
+
+    def words(limit, rung=None):
+        plan = turns.turn(limit, rung)
+        call = next(plan).calls[0]
+        plan.close()
+        return call
+
+    assert words(3)[1] == "hf1_pop"
+    assert words(3)[-4:] == ("a", 1, "b", 1)
+    assert words(3, "b")[-4:] == ("a", 1, "b", 2)
+    assert words(3, ANY_QUEUE)[-4:] == ("a", 2, "b", 2)
+    assert words(0)[-4:] == ("a", 0, "b", 0)
+    turns.end(None)
+    assert not turns.has_news
+    turns.end(Done("j1", 7))
+    assert turns.has_news
+    assert words(1)[1] == "hf1_complete_pop"
+    assert {Pop.verb, CompletePop.verb} == {"pop", "complete_pop"}
