@@ -18,6 +18,7 @@ COMMANDS = {
     "demo": "Run jobs over real files, kill a worker halfway, and see that nothing is lost.",
     "worker": "Perform jobs.",
     "store": "Start, stop and ask after the embedded store.",
+    "bench": "Measure how fast a store puts, pops and completes jobs.",
 }
 """What each command does. `holdfast.cli.<name>` defines it under its own name, and is imported when it is named."""
 

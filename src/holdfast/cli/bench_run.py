@@ -1,0 +1,174 @@
+"""What `holdfast bench` measures: slices of each kind of work in turn, so that a busy moment hits all alike."""
+
+import statistics
+from collections.abc import Callable, Sequence
+from time import monotonic, perf_counter
+from typing import Any, Final, NamedTuple
+
+from holdfast.client.sync import Client
+from holdfast.commands.admin import ConfigSet
+from holdfast.commands.leases import CompleteMany, Done, Pop
+from holdfast.models import JobFacts
+from holdfast.wire.exchange import final_error
+from holdfast.wire.plans import ErrorReply, Plan
+from holdfast.wire.repeat import Patience, patient
+
+QUEUE: Final = "bench"
+KLASS: Final = "bench.Job"
+DATA: Final = {"user": 7, "lang": "de", "text": "x" * 66}  # 100 bytes of JSON
+BODY: Final = b"x" * 100
+MANY: Final = 100
+ITEMS: Final = [(KLASS, DATA)] * MANY
+ROUNDS: Final = 5
+KEPT: Final = 1000
+STOCK: Final = 5000
+
+
+class Figure(NamedTuple):
+    """One kind of work: so many a second, µs of the store's CPU each, and its speed beside bare SETs."""
+
+    what: str
+    per_second: float
+    store_us: float
+    times_set: float
+
+
+Work = Callable[[], int]
+"""Works once; answers on how many jobs, 0 when there is nothing left to work on."""
+
+
+class Bench:
+    """Works in one namespace of one store, and removes all of it at the end."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._queue = client.queues[QUEUE]
+
+    def run(self, seconds: float, advance: Callable[[int], None]) -> list[Figure]:
+        """Measure each kind of work for about its share of `seconds`; `advance` hears of each slice."""
+        self._client.run(ConfigSet("jobs-history-count", str(KEPT)))
+        kinds = self._kinds()
+        slice_length = seconds / ROUNDS / len(kinds)
+        found: dict[str, list[tuple[float, float]]] = {what: [] for what in kinds}
+        for _ in range(ROUNDS):
+            for what, work in kinds.items():
+                found[what].append(self._slice(work, slice_length))
+                self._drain()
+                advance(1)
+        base = [rate for rate, _ in found[next(iter(kinds))]]
+        return [_figure(what, slices, base) for what, slices in found.items()]
+
+    def slices(self) -> int:
+        """How many slices a run has."""
+        return ROUNDS * len(self._kinds())
+
+    def clean(self) -> None:
+        """Remove every key of the namespace."""
+        cursor = b"0"
+        while True:
+            cursor, keys = self._ask("SCAN", cursor, "MATCH", self._client.root + "*", "COUNT", 1000)
+            if keys:
+                self._ask("UNLINK", *keys)
+            if cursor == b"0":
+                return
+
+    def server(self) -> str:
+        """Name and version of the server."""
+        facts = self._info("server")
+        name = facts.get("server_name", "redis")
+        return f"{name} {facts.get(f'{name}_version') or facts.get('redis_version', '')}"
+
+    def _kinds(self) -> dict[str, Work]:
+        return {
+            "SET, one by one": self._set,
+            "put, one by one": self._put,
+            "pop, one by one": self._pop,
+            "put, pop and complete, one by one": self._lifecycle,
+            f"put, {MANY} at once": self._put_many,
+            f"put, pop and complete, {MANY} at once": self._lifecycle_of_many,
+        }
+
+    def _slice(self, work: Work, length: float) -> tuple[float, float]:
+        """One slice: how many a second, and µs of the store's CPU each."""
+        if work == self._pop:
+            self._stock_up()
+        cpu, begun = self._store_cpu(), perf_counter()
+        done, took = 0, 0.0
+        while took < length:
+            step = work()
+            done += step
+            took = perf_counter() - begun
+            if not step:
+                break
+        return done / took, (self._store_cpu() - cpu) * 1e6 / done
+
+    def _set(self) -> int:
+        self._ask("SET", self._client.root + "bench", BODY)
+        return 1
+
+    def _put(self) -> int:
+        self._queue.put(KLASS, DATA)
+        return 1
+
+    def _pop(self) -> int:
+        return 0 if self._queue.pop() is None else 1
+
+    def _lifecycle(self) -> int:
+        self._queue.put(KLASS, DATA)
+        job = self._queue.pop()
+        if job is not None:
+            job.complete()
+        return 1
+
+    def _put_many(self) -> int:
+        self._queue.put_many(ITEMS)
+        return MANY
+
+    def _lifecycle_of_many(self) -> int:
+        self._queue.put_many(ITEMS)
+        self._complete(self._take())
+        return MANY
+
+    def _stock_up(self) -> None:
+        """Enough to pop for a while; a slice that empties the queue ends early."""
+        self._queue.put_many([(KLASS, DATA)] * STOCK)
+
+    def _take(self) -> Sequence[JobFacts]:
+        return self._client.run(Pop(self._client.worker_name, (QUEUE,), MANY))
+
+    def _complete(self, jobs: Sequence[JobFacts]) -> None:
+        ends = [Done(job.jid, job.token) for job in jobs]
+        self._client.run(CompleteMany(self._client.worker_name, ends))
+
+    def _drain(self) -> None:
+        """Leave nothing waiting to the next slice; what was popped and not completed goes with the namespace."""
+        while jobs := self._take():
+            self._complete(jobs)
+
+    def _store_cpu(self) -> float:
+        """CPU seconds of the server's main thread, of all of it where the server does not tell them apart."""
+        facts = self._info("cpu")
+        user = facts.get("used_cpu_user_main_thread") or facts["used_cpu_user"]
+        system = facts.get("used_cpu_sys_main_thread") or facts["used_cpu_sys"]
+        return float(user) + float(system)
+
+    def _info(self, section: str) -> dict[str, str]:
+        lines = self._ask("INFO", section).decode().splitlines()
+        return dict(line.split(":", 1) for line in lines if ":" in line)
+
+    def _ask(self, *call: Any) -> Any:
+        """One bare command of the store."""
+        return self._client.runner.run(_asking(self._client, call))
+
+
+def _asking(client: Client, call: tuple[Any, ...]) -> Plan[Any]:
+    [reply] = yield from patient([call], Patience(client.settings.deadline, monotonic))
+    if isinstance(reply, ErrorReply):
+        raise final_error(reply)
+    return reply
+
+
+def _figure(what: str, slices: list[tuple[float, float]], base: list[float]) -> Figure:
+    rates = [rate for rate, _ in slices]
+    times = statistics.median(rate / one for rate, one in zip(rates, base, strict=True))
+    return Figure(what, statistics.median(rates), statistics.median(cpu for _, cpu in slices), times)

@@ -1,0 +1,34 @@
+"""That the benchmarks run; what they measure is for people to read, and never asserted."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.slow
+def test_a_benchmark_measures_the_core_and_prints_its_table() -> None:
+    results = REPO / "benchmarks" / "results.md"
+    before = results.read_bytes() if results.exists() else b""
+    answer = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--quick", "core_cpu"],
+        cwd=REPO,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "valkey: lifecycle, batch 100" in answer.stdout
+    assert "figures missed" in answer.stdout
+    assert (results.read_bytes() if results.exists() else b"") == before, "a quick look writes no results"
+
+
+def test_a_benchmark_that_does_not_exist_is_refused() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "no_such"], cwd=REPO, capture_output=True, text=True
+    )
+    assert answer.returncode == 2
+    assert "there is no benchmark no_such" in answer.stderr
