@@ -1,0 +1,78 @@
+"""All that is visible of a root, from the model and from the core, side by side."""
+
+from math import isclose
+from typing import Any
+
+from calls import Core
+from model_lines import NumberedModel
+
+from holdfast.models import Counts, JobFacts, Sample, Stats
+
+KNOWN_KEYS = {"", "Q", "C", "F", "c", *"jbxacwlsqnty"}
+"""The first letters of keys that a root may have."""
+
+
+def compare(model: NumberedModel, core: Core, jids: list[str], queues: list[str]) -> None:
+    look = core.door.look
+    for jid, row in zip(jids, look("job_get", *jids), strict=True):
+        assert seen(row) == model.job_get(jid), jid
+    counts = [Counts.from_row(row) for row in look("counts")]
+    assert [
+        tuple(getattr(count, name) for name in count.__struct_fields__) for count in counts
+    ] == model.counts()
+    assert [name.decode() for name in look("queues")] == model.known
+    assert [jid.decode() for jid in look("jobs_complete", 0, 1000)] == model.completed[::-1]
+    groups = look("failures")
+    assert {groups[i].decode(): groups[i + 1] for i in range(0, len(groups), 2)} == {
+        group: str(count).encode() for group, count in model.failures().items()
+    }
+    for group in model.failures():
+        total, *page = look("failed", group, 0, 100)
+        assert (total, [jid.decode() for jid in page]) == (len(page), model.failed(group))
+    for queue in queues:
+        peeked = [JobFacts.from_job_row(row).jid for row in look("peek", queue, 0, 100)]
+        assert peeked == model.peek(queue, 0, 100), queue
+        same_stats(Stats.from_row(look("stats", queue, 0)), model.stats(queue, model.now))
+    add_up(model, counts, core)
+
+
+def seen(row: Any) -> dict[str, Any] | None:
+    if not row:
+        return None
+    job = JobFacts.from_job_row(row)
+    fields = (
+        "klass queue data priority state worker token expires_ms due_ms retries remaining attempts losses created_ms "
+        "queued_ms popped_ms ended_ms result"
+    )
+    shown: dict[str, Any] = {name: getattr(job, name) for name in fields.split()}
+    failure = job.failure
+    shown["failure"] = (failure.group, failure.message, failure.when_ms, failure.worker) if failure else None
+    shown["history"] = [(line.what, line.when_ms, line.name) for line in job.history]
+    return shown
+
+
+def same_stats(stats: Stats, expected: tuple[Any, ...]) -> None:
+    assert (stats.retries, stats.failed, stats.failures) == expected[:3]
+    for sample, figures in zip((stats.wait, stats.run), expected[3:], strict=True):
+        same_sample(sample, figures)
+
+
+def same_sample(sample: Sample, figures: tuple[int, float, float, list[int]]) -> None:
+    count, mean, std, histogram = figures
+    assert (sample.count, list(sample.histogram)) == (count, histogram)
+    assert isclose(sample.mean, mean, rel_tol=1e-12, abs_tol=1e-12)
+    assert isclose(sample.std, std, rel_tol=1e-12, abs_tol=1e-12)
+    assert sum(number for _, number in sample.fine) == count
+
+
+def add_up(model: NumberedModel, counts: list[Counts], core: Core) -> None:
+    """Every job is counted in exactly one state, and no key is left of one that is gone."""
+    keys = core.door.keys()
+    jobs = {key[2:] for key in keys if key.startswith("j:")}
+    in_queues = sum(
+        count.waiting + count.running + count.stalled + count.throttled + count.scheduled + count.failed
+        for count in counts
+    )
+    assert jobs == set(model.jobs)
+    assert in_queues + len(model.completed) == len(jobs)
+    assert {key[2:] for key in keys if key[:2] in ("x:", "b:")} <= jobs

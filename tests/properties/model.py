@@ -1,0 +1,268 @@
+"""The reference model: what the core promises, in dictionaries and lists.
+
+Written from the protocol page and the design pages, never from the Lua.
+"""
+
+from typing import Any
+
+from model_parts import Ending, Job, Queue
+from model_putting import RELEASED_AT_ONCE, No, Putting
+
+
+class Model(Putting):
+    """One root. Every method is a verb, called with the verb's arguments."""
+
+    # --- taking ------------------------------------------------------------------------------------------------
+
+    def pop(self, worker: str, n: int, lease: int, queues: tuple[str, ...]) -> list[Any]:
+        rows: list[Any] = []
+        for name in queues:
+            line = self.queues.get(name, Queue(name))
+            if line.paused:
+                continue
+            want = n - len(rows)
+            granted: list[Job] = []
+            if want > 0:
+                granted = self.lost(name, want)
+                for job in granted:
+                    self.grant(job, worker, lease, line)
+            if len(granted) < want:
+                self.promote_due(name)
+            for job in self.take_ready(name, line, want - len(granted)):
+                self.grant(job, worker, lease, line)
+                granted.append(job)
+            rows += [self.row(job) for job in granted]
+        return rows
+
+    def take_ready(self, name: str, line: Queue, want: int) -> list[Job]:
+        if line.limit:
+            want = min(want, line.limit - self.running(name))
+        if want <= 0:
+            return []
+        taken = self.ready_in(name)[:want]
+        if len(taken) < want and (line.limit or line.left_aside):
+            for job in self.aside_in(name)[: min(want - len(taken), RELEASED_AT_ONCE)]:
+                self.make_ready(job)
+            taken = self.ready_in(name)[:want]
+        return taken
+
+    def promote_due(self, name: str) -> None:
+        for job in self.due_in(name):
+            job.state = "waiting"
+            self.make_ready(job)
+
+    def lost(self, name: str, want: int) -> list[Job]:
+        """Leases that ended: noticed first, and after the grace period handed out again or failed."""
+        again: list[Job] = []
+        for job in self.stalled_in(name):
+            if not job.noticed and self.grace > 0:
+                self.notice(job)
+                job.end = self.now + self.grace
+            elif len(again) < want or job.remaining <= 0:
+                if not job.noticed:
+                    self.notice(job)
+                job.remaining, job.losses = job.remaining - 1, job.losses + 1
+                if job.remaining >= 0:
+                    again.append(job)
+                else:
+                    self.exhaust(job)
+        return again
+
+    def notice(self, job: Job) -> None:
+        job.noticed = True
+        job.history.append(("timed-out", self.now, ""))
+        self.day(job.queue, self.now).retries += 1
+
+    def exhaust(self, job: Job) -> None:
+        group = f"failed-retries-{job.queue}"
+        message = f'Job exhausted retries in queue "{job.queue}"'
+        self.end_lease(job)
+        self.fail_job(job, "failed", group, message, "")
+
+    def grant(self, job: Job, worker: str, lease: int, line: Queue) -> None:
+        length = lease or line.heartbeat or self.heartbeat_ms
+        waited = self.now - max(job.queued, job.popped)
+        self.day(job.queue, self.now).wait.samples.append(waited / 1000)
+        job.state, job.ready, job.noticed, job.worker = "running", False, False, worker
+        job.token = max(job.token + 1, self.now)
+        job.attempts, job.popped, job.end = job.attempts + 1, self.now, self.now + length
+        job.slot = line.limit > 0 or job.slot
+        job.history.append(("popped", self.now, job.queue))
+
+    def heartbeat(self, lease: int, held: tuple[tuple[str, str, int, bytes], ...]) -> list[int]:
+        answers = []
+        for worker, jid, token, data in held:
+            job = self.jobs.get(jid)
+            if job is None:
+                answers.append(-1)
+            elif not job.held_by(worker, token):
+                answers.append(0)
+            else:
+                job.end = self.now + (lease or self.queue(job.queue).heartbeat or self.heartbeat_ms)
+                job.noticed, job.data = False, data or job.data
+                answers.append(job.end)
+        return answers
+
+    def expire(self, held: tuple[tuple[str, str, int], ...]) -> int:
+        count = 0
+        for worker, jid, token in held:
+            job = self.jobs.get(jid)
+            if job is not None and job.held_by(worker, token):
+                if not job.noticed:
+                    self.notice(job)
+                job.end = self.now
+                count += 1
+        return count
+
+    def timeout(self, jids: tuple[str, ...]) -> int:
+        if any(jid not in self.jobs or self.jobs[jid].state != "running" for jid in jids):
+            raise No("HF_WRONG_STATE")
+        for jid in dict.fromkeys(jids):
+            job = self.jobs[jid]
+            self.end_lease(job)
+            job.history.append(("timed-out", self.now, ""))
+            job.state, job.ready, job.rank = "stalled", True, (0, self.next_number())
+        return len(jids)
+
+    # --- ending ------------------------------------------------------------------------------------------------
+
+    def refused(self, jid: str, worker: str, token: int, what: str) -> Any:
+        """Why a lease cannot be settled: `again` if this attempt ended that way before."""
+        if jid not in self.jobs:
+            return "HF_JOB_NOT_FOUND"
+        ending = self.endings.get((jid, worker, token))
+        return "again" if ending is not None and ending.what == what else "HF_LEASE_LOST"
+
+    def held(self, worker: str, jid: str, token: int) -> Job | None:
+        job = self.jobs.get(jid)
+        return job if job is not None and job.held_by(worker, token) else None
+
+    def complete(self, worker: str, done: tuple[tuple[str, int, bytes, int, bytes], ...]) -> Any:
+        codes = []
+        for jid, token, data, keep, result in done:
+            job = self.held(worker, jid, token)
+            if job is None:
+                codes.append((jid, self.refused(jid, worker, token, "done")))
+                continue
+            self.end_lease(job)
+            self.run_sample(job)
+            self.endings[jid, worker, token] = Ending("done")
+            job.history.append(("done", self.now, job.queue))
+            job.state, job.ended, job.remaining, job.failure = "complete", self.now, job.retries, None
+            job.data, job.awaited = data or job.data, False
+            self.completed.append(jid)
+            if keep:
+                self.results[jid] = result
+        if len(codes) < len(done):
+            self.retire()
+        return len(done) - len(codes), codes
+
+    def complete_pop(
+        self, worker: str, n: int, lease: int, queues: tuple[str, ...], done: tuple[Any, ...]
+    ) -> tuple[Any, list[Any]]:
+        _, codes = self.complete(worker, done)
+        return codes, self.pop(worker, n, lease, queues)
+
+    def run_sample(self, job: Job) -> None:
+        self.day(job.queue, self.now).run.samples.append((self.now - job.popped) / 1000)
+
+    def retire(self) -> None:
+        """Completed jobs beyond a limit of nothing go at once; other limits leave room to trim in steps."""
+        if self.keep_count <= 0:
+            self.forget(len(self.completed))
+        if self.keep_ms <= 0:
+            self.sweep_age()
+
+    def advance(self, worker: str, queue: str, delay: int, held: tuple[tuple[str, int, bytes], ...]) -> Any:
+        codes = []
+        for jid, token, data in held:
+            job = self.held(worker, jid, token)
+            if job is None:
+                codes.append((jid, self.refused(jid, worker, token, "advanced")))
+                continue
+            self.end_lease(job)
+            self.run_sample(job)
+            self.endings[jid, worker, token] = Ending("advanced")
+            job.history.append(("done", self.now, job.queue))
+            job.failure, job.data = None, data or job.data
+            self.begin_life(job, queue)
+            self.place(job, delay)
+        return len(held) - len(codes), codes
+
+    def retry(
+        self, worker: str, delay: int, group: str, message: str, held: tuple[tuple[str, int, bytes], ...]
+    ) -> list[Any]:
+        return [self.retry_one(worker, delay, group, message, *one) for one in held]
+
+    def retry_one(
+        self, worker: str, delay: int, group: str, message: str, jid: str, token: int, data: bytes
+    ) -> Any:
+        job = self.held(worker, jid, token)
+        if job is None:
+            code = self.refused(jid, worker, token, "retried")
+            return self.endings[jid, worker, token].answer if code == "again" else code
+        self.end_lease(job)
+        job.data, given = data or job.data, bool(group and message)
+        left = job.remaining - 1
+        self.endings[jid, worker, token] = Ending("retried", max(left, -1))
+        if left < 0:
+            if not given:
+                message = f'Job exhausted retries in queue "{job.queue}"'
+            group = group or f"failed-retries-{job.queue}"
+            job.remaining = -1
+            self.fail_job(job, "failed-retries", group, message, worker if given else "")
+            return -1
+        job.remaining = left
+        job.history.append(("retried", self.now, group))
+        if given:
+            job.failure = (group, message, self.now, worker)
+        self.place(job, delay)
+        return left
+
+    def fail(self, worker: str, group: str, message: str, held: tuple[tuple[str, int, bytes], ...]) -> Any:
+        codes = []
+        for jid, token, data in held:
+            job = self.held(worker, jid, token)
+            if job is None:
+                codes.append((jid, self.refused(jid, worker, token, "failed")))
+                continue
+            self.end_lease(job)
+            self.endings[jid, worker, token] = Ending("failed")
+            job.data = data or job.data
+            self.fail_job(job, "failed", group, message, worker)
+        return len(held) - len(codes), codes
+
+    def fail_job(self, job: Job, what: str, group: str, message: str, worker: str) -> None:
+        job.history.append((what, self.now, group))
+        job.failure = (group, message, self.now, worker)
+        job.state, job.ended, job.awaited = "failed", self.now, False
+        self.groups.setdefault(group, []).append(job.jid)
+        day = self.day(job.queue, self.now)
+        day.failures, day.failed = day.failures + 1, day.failed + 1
+
+    # --- setting -----------------------------------------------------------------------------------------------
+
+    def pause(self, on: bool, queues: tuple[str, ...]) -> int:
+        changed = 0
+        for name in queues:
+            line = self.hidden_queue(name)
+            changed += line.paused != on
+            line.paused = on
+        return changed
+
+    def throttle_set(self, queue: str, limit: int) -> int:
+        line = self.hidden_queue(queue)
+        line.limit = limit
+        self.promote_aside(line, limit - self.running(queue) if limit else RELEASED_AT_ONCE)
+        line.left_aside = limit == 0 and bool(self.aside_in(queue))
+        return 1
+
+    def config_set(self, key: str, value: str) -> int:
+        self.settings[key] = value
+        if key.endswith("-heartbeat"):
+            self.hidden_queue(key.removesuffix("-heartbeat")).heartbeat = int(value) * 1000
+        return 1
+
+    def sweep(self) -> int:
+        dropped = self.sweep_age()
+        return dropped + self.forget(max(len(self.completed) - max(self.keep_count, 0), 0))

@@ -1,0 +1,102 @@
+"""What the reference model is made of: a job, a queue, a day of statistics."""
+
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any
+
+DAY = 86_400_000
+Line = tuple[str, int, str]
+"""A line of a history: what, when in ms, and the queue or group it names."""
+
+
+@dataclass
+class Job:
+    """One job; times in ms. `rank` orders the ready ones: the smallest is next."""
+
+    jid: str
+    klass: str
+    data: bytes
+    queue: str
+    priority: int
+    retries: int
+    remaining: int
+    created: int
+    queued: int
+    state: str = "waiting"
+    attempts: int = 0
+    losses: int = 0
+    popped: int = 0
+    ended: int = 0
+    token: int = 0
+    worker: str = ""
+    end: int = 0
+    due: int = 0
+    aside: int = 0
+    rank: tuple[int, ...] = ()
+    ready: bool = False
+    noticed: bool = False
+    slot: bool = False
+    awaited: bool = False
+    failure: tuple[str, str, int, str] | None = None
+    history: list[Line] = field(default_factory=list)
+
+    def held_by(self, worker: str, token: int) -> bool:
+        return self.state == "running" and self.worker == worker and self.token == token
+
+
+@dataclass
+class Ending:
+    """How one attempt ended, for calls that are sent again."""
+
+    what: str
+    answer: Any = None
+
+
+@dataclass
+class Queue:
+    name: str
+    paused: bool = False
+    limit: int = 0
+    heartbeat: int = 0
+    left_aside: bool = False
+
+
+@dataclass
+class Series:
+    """Samples in seconds, and the protocol's figures of them (core-protocol 4.3 and 4.4)."""
+
+    samples: list[float] = field(default_factory=list)
+
+    def figures(self) -> tuple[int, float, float, list[int]]:
+        count, mean, vk = 0, 0.0, 0.0
+        histogram = [0] * 148
+        for x in self.samples:
+            count += 1
+            old = mean
+            mean += (x - mean) / count
+            vk += (x - mean) * (x - old)
+            bucket = self.bucket(int(x))
+            if bucket is not None:
+                histogram[bucket] += 1
+        return count, mean, sqrt(vk / (count - 1)) if count > 1 else 0.0, histogram
+
+    @staticmethod
+    def bucket(v: int) -> int | None:
+        if v < 60:
+            return v
+        if v < 3600:
+            return 60 + v // 60 - 1
+        if v < 86_400:
+            return 119 + v // 3600 - 1
+        if v < 7 * 86_400:
+            return 142 + v // 86_400 - 1
+        return None
+
+
+@dataclass
+class Day:
+    retries: int = 0
+    failed: int = 0
+    failures: int = 0
+    wait: Series = field(default_factory=Series)
+    run: Series = field(default_factory=Series)

@@ -1,0 +1,169 @@
+"""The rules: one for each verb, and for time, repeats and lost answers."""
+
+from typing import Any
+
+from compare import compare
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+from machine import (
+    JIDS,
+    LINES,
+    QUEUES,
+    Machine,
+    data,
+    delays,
+    jids,
+    jobs,
+    leases,
+    limits,
+    new_data,
+    priorities,
+    queues,
+    settings_of_root,
+    several,
+    some_queues,
+    steps_of_time,
+    workers,
+)
+
+lines = st.sampled_from(LINES)
+modes = st.sampled_from(["new", "move", "only"])
+retries = st.integers(0, 2)
+pick = st.data()
+
+
+class CoreAndModel(Machine):
+    @rule(mode=modes, queue=queues, priority=priorities, retries=retries, delay=delays, jobs=jobs)
+    def put(self, mode: str, queue: str, priority: int, retries: int, delay: int, jobs: Any) -> None:
+        self.do("put", mode, queue, priority, retries, delay, jobs)
+
+    @rule(line=lines, queue=queues, priority=priorities, retries=retries, delay=delays, jobs=jobs)
+    def put_numbered(self, line: str, queue: str, priority: int, retries: int, delay: int, jobs: Any) -> None:
+        self.do("once", line, self.next_number(line), "put", "move", queue, priority, retries, delay, jobs)
+
+    @rule(worker=workers, n=limits, lease=leases, names=some_queues)
+    def pop(self, worker: str, n: int, lease: int, names: Any) -> None:
+        self.do("pop", worker, n, lease, names)
+
+    @rule(line=lines, worker=workers, n=limits, lease=leases, names=some_queues)
+    def pop_numbered(self, line: str, worker: str, n: int, lease: int, names: Any) -> None:
+        self.do("pop_once", line, self.next_number(line), worker, n, lease, names)
+
+    @rule(pick=pick)
+    def complete(self, pick: Any) -> None:
+        self.do("complete", *self.some_done(pick))
+
+    @rule(pick=pick, line=lines, n=st.integers(0, 3), lease=leases, names=some_queues)
+    def complete_pop(self, pick: Any, line: str, n: int, lease: int, names: Any) -> None:
+        worker, done = self.some_done(pick)
+        self.do("complete_pop_once", line, self.next_number(line), worker, n, lease, names, done)
+
+    @rule(pick=pick, queue=queues, delay=delays)
+    def advance(self, pick: Any, queue: str, delay: int) -> None:
+        worker, held = self.several_held(pick)
+        self.do("advance", worker, queue, delay, held)
+
+    @rule(pick=pick, delay=delays, group=st.sampled_from(["", "g"]), message=st.sampled_from(["", "why"]))
+    def retry(self, pick: Any, delay: int, group: str, message: str) -> None:
+        worker, held = self.several_held(pick)
+        self.do("retry", worker, delay, group, message, held)
+
+    @rule(pick=pick, group=st.sampled_from(["g", "h"]))
+    def fail(self, pick: Any, group: str) -> None:
+        worker, held = self.several_held(pick)
+        self.do("fail", worker, group, "because", held)
+
+    @rule(pick=pick, lease=leases, data=new_data)
+    def heartbeat(self, pick: Any, lease: int, data: bytes) -> None:
+        first, second = self.held(pick), self.held(pick)
+        held = [first] if first[1] == second[1] else [first, second]
+        self.do("heartbeat", lease, tuple([(*one, data) for one in held]))
+
+    @rule(pick=pick)
+    def expire(self, pick: Any) -> None:
+        self.do("expire", (self.held(pick), self.held(pick)))
+
+    @rule(jids=several)
+    def timeout(self, jids: Any) -> None:
+        self.do("timeout", jids)
+
+    @rule(pick=pick)
+    def timeout_one_that_was_granted(self, pick: Any) -> None:
+        self.do("timeout", (self.held(pick)[1],))
+
+    @rule(line=lines, jid=jids)
+    def timeout_numbered(self, line: str, jid: str) -> None:
+        self.do("once", line, self.next_number(line), "timeout", (jid,))
+
+    @rule(jids=several)
+    def cancel(self, jids: Any) -> None:
+        self.do("cancel", jids)
+        for jid in jids:
+            self.tokens.pop(jid, None)
+
+    @rule(queue=queues, delay=delays, jid=jids, data=st.one_of(new_data, data))
+    def move(self, queue: str, delay: int, jid: str, data: bytes) -> None:
+        self.do("move", queue, delay, jid, data, None)
+
+    @rule(line=lines, queue=queues, jid=jids, priority=priorities)
+    def move_numbered(self, line: str, queue: str, jid: str, priority: int) -> None:
+        self.do("once", line, self.next_number(line), "move", queue, 0, jid, b"", priority)
+
+    @rule(priority=priorities, jids=several)
+    def set_priority(self, priority: int, jids: Any) -> None:
+        self.do("priority", priority, jids)
+
+    @rule(on=st.booleans(), names=some_queues)
+    def pause(self, on: bool, names: Any) -> None:
+        self.do("pause", on, names)
+
+    @rule(queue=queues, limit=st.integers(0, 2))
+    def throttle(self, queue: str, limit: int) -> None:
+        self.do("throttle_set", queue, limit)
+
+    @rule(setting=settings_of_root)
+    def configure(self, setting: tuple[str, str]) -> None:
+        self.do("config_set", *setting)
+
+    @rule()
+    def sweep(self) -> None:
+        self.do("sweep")
+
+    @rule(jid=jids)
+    def wait_for(self, jid: str) -> None:
+        self.do("outcome", jid)
+
+    @rule(by=steps_of_time)
+    def time_passes(self, by: int) -> None:
+        self.apply(("clock", (self.model.now + by,)))
+
+    @rule()
+    def the_next_timer_ends(self) -> None:
+        due = self.model.next_due(tuple(QUEUES))
+        if due is not None:
+            self.apply(("clock", (max(due, self.model.now),)))
+
+    @precondition(lambda self: self.calls)
+    @rule()
+    def the_last_call_comes_again(self) -> None:
+        self.apply(self.calls[-1])
+
+    @precondition(lambda self: self.calls)
+    @rule(pick=pick)
+    def an_earlier_call_comes_again(self, pick: Any) -> None:
+        self.apply(pick.draw(st.sampled_from(self.calls)))
+
+    @precondition(lambda self: self.calls)
+    @rule(pick=pick)
+    def an_answer_is_lost_and_the_call_repeated(self, pick: Any) -> None:
+        call = pick.draw(st.sampled_from(self.calls[-5:]))
+        self.core.call(call)
+        self.ask_model(call)
+        self.apply(call)
+
+    @rule()
+    def look_at_everything(self) -> None:
+        compare(self.model, self.core, JIDS, QUEUES)
+
+    def teardown(self) -> None:
+        compare(self.model, self.core, JIDS, QUEUES)
