@@ -87,8 +87,8 @@ def test_a_busy_job_keeps_its_lease_as_long_as_it_needs(shop, pool):
     handle = shop.chores.block.put("a")
     began(shop)
     job = shop.job(handle.jid)
-    # Two whole leases later the end has moved on by as much, under the same token.
-    until(lambda: shop.job(handle.jid).expires_at > job.expires_at + 2, "the lease was renewed")
+    # More than a whole lease later the end has moved on by as much, under the same token.
+    until(lambda: shop.job(handle.jid).expires_at > job.expires_at + 1.2, "the lease was renewed")
     shop.open()
     assert handle.result(10) == "a"
     assert (shop.job(handle.jid).attempts, shop.job(handle.jid).losses) == (1, 0)
@@ -100,7 +100,7 @@ def test_a_child_that_hogs_the_interpreter_keeps_its_lease_by_its_parent(shop):
     handle = shop.chores.hog.put("a")
     began(shop)
     end = shop.job(handle.jid).expires_at
-    until(lambda: shop.job(handle.jid).expires_at > end + 1.5, "the lease was renewed")
+    until(lambda: shop.job(handle.jid).expires_at > end + 1.2, "the lease was renewed")
     shop.open()
     assert handle.result(10) == "a"
 
@@ -166,7 +166,7 @@ def test_a_job_that_settled_itself_may_go_on_longer_than_its_lease(shop, pool):
     handle = shop.chores.hog.put("b", "other-gate")
     began(shop, "b")
     end = shop.job(handle.jid).expires_at
-    until(lambda: shop.job(handle.jid).expires_at > end + 1.5, "the keepers looked")
+    until(lambda: shop.job(handle.jid).expires_at > end + 0.9, "the keepers looked")
     shop.open()
     until(lambda: shop.notes("end lingering"), "it was not killed")
     assert "SIGKILL" not in worker.said()
@@ -214,7 +214,7 @@ def all_ended(shop, jids, within=30.0):
 
 
 def test_a_polite_stop_under_load_leaves_every_job_done_once_or_waiting(shop, pool):
-    jids = load(shop, 3000, "acount" if pool == "asyncio" else "count")
+    jids = load(shop, 2000, "acount" if pool == "asyncio" else "count")
     worker = shop.start(pool, workers=2)
     until(lambda: len(shop.notes("count")) > 200, "it is in the middle of it")
     worker.signal(signal.SIGQUIT)
@@ -224,7 +224,7 @@ def test_a_polite_stop_under_load_leaves_every_job_done_once_or_waiting(shop, po
     assert done["complete"] == len(shop.notes("count"))
     shop.start(pool, workers=2)
     all_ended(shop, jids)
-    assert Counter(shop.notes("count")) == {f"count {number}": 1 for number in range(3000)}
+    assert Counter(shop.notes("count")) == {f"count {number}": 1 for number in range(2000)}
 
 
 def kill_children_under_load(shop, pool, count, kills):

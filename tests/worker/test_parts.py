@@ -148,6 +148,18 @@ def test_an_exception_is_retried_while_retries_are_left_and_given():
         assert ended.group == "q-ValueError"
 
 
+@pytest.mark.parametrize(
+    "backoff", [lambda attempt, error: -1.0, lambda attempt, error: 1 / 0, lambda attempt: 1.0]
+)
+def test_a_backoff_that_is_wrong_does_not_cost_the_job(backoff, caplog):
+    wrong = entry(retries=3)
+    wrong.backoff = backoff
+    retried = raised(FACTS, wrong, error())
+    assert isinstance(retried, RetryCommand)
+    assert 1500 <= retried.delay_ms <= 2500
+    assert "shop.job" in caplog.text
+
+
 def test_messages_are_cut_in_the_middle_and_groups_at_the_end():
     assert cut("short") == "short"
     long = cut("a" * 20_000 + "z")

@@ -6,6 +6,7 @@ there is nothing left to say.
 """
 
 import asyncio
+import logging
 import traceback
 from concurrent import futures
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.code.backoff import exponential
 from holdfast.code.registry import Registered
 from holdfast.commands.base import Command
 from holdfast.commands.leases import Done
@@ -20,6 +22,8 @@ from holdfast.commands.outcomes import Advance, Fail
 from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.models import JobFacts
 from holdfast.settings import check_milliseconds, check_name
+
+log = logging.getLogger("holdfast")
 
 MESSAGE_LIMIT: Final = 16_000
 _HEAD: Final = 4_000
@@ -79,10 +83,19 @@ def raised(
     message = describe(error)
     if function is None or function.retries is None or facts.remaining <= 0:
         return failed(facts, type(error).__name__, message, data)
-    attempt = max(1, facts.retries - facts.remaining + 1)
-    delay = check_milliseconds("backoff", function.backoff(attempt, error))
+    delay = _delay(facts, function, error)
     group = group_of(facts.queue, type(error).__name__)
     return RetryCommand(facts.worker, facts, delay, group, message, data)
+
+
+def _delay(facts: JobFacts, function: Registered, error: BaseException) -> int:
+    attempt = max(1, facts.retries - facts.remaining + 1)
+    try:
+        return check_milliseconds("backoff", function.backoff(attempt, error))
+    except Exception:
+        # It is the user's code; that it is wrong must not cost the job.
+        log.exception("the backoff of %s cannot be used; taking the default", function.name)
+        return check_milliseconds("backoff", exponential()(attempt, error))
 
 
 def describe(error: BaseException) -> str:

@@ -18,7 +18,7 @@ from holdfast.wire.shards import Line
 from holdfast.work.alone import DANGEROUS, Alone, ending_of, stop
 from holdfast.work.keeper import Held
 from holdfast.work.outage import Outage
-from holdfast.work.outcome import Ending
+from holdfast.work.outcome import Ending, describe, failed
 from holdfast.work.perform import Performer
 from holdfast.work.seat import ANY_QUEUE, Turns
 from holdfast.work.slate import Slate
@@ -174,6 +174,10 @@ class AsyncLoop:
                 return
             if not seat.lost:
                 ending = self._performer.cancelled(facts, error)
+        except Exception as error:
+            # Ours, not the job's: that would have been an ending. The seat must not be lost with it.
+            log.exception("job %s could not be performed", facts.jid)
+            ending = failed(facts, type(error).__name__, describe(error))
         self._end(seat, ending)
 
     async def _perform_alone(self, facts: JobFacts) -> Ending:

@@ -122,10 +122,12 @@ class SerialLoop:
                 self._stop_listening()
                 self._early = 0.0
                 self._perform(jobs[0])
+            elif paused and not stopping:
+                rung = self._pause()
+            elif self._settings.drain:
+                break
             elif not stopping:
-                if self._settings.drain:
-                    break
-                rung = self._pause() if paused else self._wait(jobs.due)
+                rung = self._wait(jobs.due)
         self._stop_listening()
 
     def _is_over(self) -> bool:
