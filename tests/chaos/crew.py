@@ -1,0 +1,119 @@
+"""Workers as real processes: `holdfast worker` with code of the kit, started, hurt and ended by the test."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from waiting import until
+
+KIT = Path(__file__).parent
+
+
+class Crew:
+    """The workers of one test. Everything they start dies with the `with` block; what they say is kept."""
+
+    def __init__(self, here: Path, url: str, namespace: str, env: Mapping[str, str] | None = None) -> None:
+        self._here = here
+        self._flags = ("--url", url, "--namespace", namespace, "--path", str(KIT))
+        path = os.pathsep.join([str(KIT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self._env = {**os.environ, "PYTHONPATH": path, "HOLDFAST_URL": url, **(env or {})}
+        self.workers: list[Worker] = []
+
+    def start(self, *flags: str) -> "Worker":
+        """One more `holdfast worker`."""
+        log = self._here / f"worker{len(self.workers)}.log"
+        worker = Worker([*flags, *self._flags], log, self._env)
+        self.workers.append(worker)
+        return worker
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in self.workers:
+            worker.end()
+        if error is not None:
+            for worker in self.workers:
+                error.add_note(f"worker {worker.pid} said:\n{worker.said()[-2000:]}")
+
+
+class Worker:
+    """One `holdfast worker` and its children, in a session of its own."""
+
+    def __init__(self, flags: list[str], log: Path, env: Mapping[str, str]) -> None:
+        self._log = log
+        with log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "holdfast.cli.main", "worker", *flags],
+                cwd=KIT,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def lives(self) -> bool:
+        return self.process.poll() is None
+
+    def said(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def family(self) -> list[int]:
+        """All living processes of this worker, the parent first."""
+        return [self.pid, *self.children()] if self.lives else self.children()
+
+    def children(self) -> list[int]:
+        """The living processes of its session that are not the parent."""
+        return [pid for pid in members(self.pid) if pid != self.pid]
+
+    def signal(self, number: signal.Signals) -> None:
+        """To the parent alone."""
+        if self.lives:
+            self.process.send_signal(number)
+
+    def wait(self, within: float = 15.0) -> int:
+        return self.process.wait(within)
+
+    def end(self) -> None:
+        """Kill whatever is left of it."""
+        for pid in self.family():
+            send(pid, signal.SIGKILL)
+        self.process.wait(10)
+        until(lambda: not self.children(), f"all processes of worker {self.pid} are gone")
+
+
+def send(pid: int, number: signal.Signals) -> bool:
+    """Signal a process of ours. Answers whether it was there."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def members(session: int) -> list[int]:
+    """The living processes of a session."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(entry.name))
+    return found
