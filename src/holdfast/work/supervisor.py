@@ -207,8 +207,8 @@ class Supervisor:
             log.warning("killing all workers; they are replaced")
             self._signal_all(signal.SIGKILL)
         elif number == signal.SIGUSR2:
-            log.warning("pausing, until CONT; the parent is here:\n%s", stack_of(None))
             self._pause(True)
+            log.warning("pausing, until CONT; the parent is here:\n%s", stack_of(None))
         elif number == signal.SIGCONT:
             self._pause(False)
         elif number == signal.SIGHUP:
@@ -217,13 +217,13 @@ class Supervisor:
     def _go(self, how: Going) -> None:
         if self._going == "now" or self._going == how:
             return
-        log.info("stopping %s", "after the jobs under way" if how == "polite" else "now")
         self._going = how
         self._signal_all(signal.SIGQUIT if how == "polite" else signal.SIGTERM)
         # A halted child hears nothing until it goes on.
         self._signal_all(signal.SIGCONT)
         self._pause(False)
         self._kill_at = monotonic() + self._settings.term_timeout
+        log.info("stopping %s", "after the jobs under way" if how == "polite" else "now")
 
     def _pause(self, pause: bool) -> None:
         for slot in self._slots:
