@@ -145,3 +145,26 @@ def test_a_process_ends_after_max_jobs(shop):
     assert len(shop.notes("count")) == 2
     shop.start("process", "--max-jobs", "2")
     until(lambda: len(shop.notes("count")) == 5, "replaced children do the rest")
+
+
+def test_a_job_may_fork_and_there_is_still_one_worker(shop, pool):
+    shop.start(pool)
+    handles = {how: shop.chores.fork.put(how) for how in ("return", "raise", "exit", "_exit")}
+    assert {how: handle.result(10) for how, handle in handles.items()} == {
+        "return": 0,
+        "raise": 1,
+        "exit": 7,
+        "_exit": 9,
+    }
+    assert sorted(shop.notes()) == ["forked _exit", "forked exit", "forked raise", "forked return"]
+    assert all(shop.job(handle.jid).attempts == 1 for handle in handles.values())
+    assert shop.chores.add.put(1).result(10) == 2
+
+
+@pytest.mark.parametrize("pool", ["process", "asyncio"])
+def test_a_drained_worker_replaces_used_up_children_until_all_is_done(shop, pool):
+    for number in range(7):
+        shop.chores.count.put(number)
+    worker = shop.start(pool, "--drain", "--max-jobs", "2")
+    assert worker.wait() == 0
+    assert len(shop.notes("count")) == 7

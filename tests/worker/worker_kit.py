@@ -131,6 +131,26 @@ def wish(what: str) -> object:
     return what
 
 
+@app.job(queue="q")
+def fork(how: str) -> int:
+    """Forks in the middle of a job; both processes use the client, and the child leaves in its own way."""
+    app.queues["q"].counts
+    pid = os.fork()
+    app.queues["q"].counts
+    if pid == 0:
+        note(f"forked {how}")
+        if how == "return":
+            return 5
+        if how == "raise":
+            raise ValueError("in the child")
+        if how == "exit":
+            sys.exit(7)
+        os._exit(9)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    app.queues["q"].counts
+    return status
+
+
 class Parcel:
     @staticmethod
     def q(job):

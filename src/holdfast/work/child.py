@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from holdfast.work import signals
 from holdfast.work.signals import Terminated
@@ -47,7 +47,11 @@ class Place(NamedTuple):
             return True
 
 
-Body = Callable[[Place], None]
+Body = Callable[[Place], bool]
+"""Works until told to stop. Answers whether the process is used up, and another one should go on in its place."""
+
+USED_UP: Final = 75
+"""The exit status of a process that is used up."""
 
 
 def become(place: Place, body: Body, inherited: Iterable[int]) -> NoReturn:
@@ -60,8 +64,7 @@ def become(place: Place, body: Body, inherited: Iterable[int]) -> NoReturn:
         for descriptor in inherited:
             os.close(descriptor)
         place.pipe.setblocking(False)
-        body(place)
-        code = 0
+        code = USED_UP if body(place) else 0
     except Terminated:
         code = 0
     except BaseException:

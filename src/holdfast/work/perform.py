@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import os
+import sys
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -52,6 +54,7 @@ class Performer:
         self.resolver = resolver
         self._make_job = make_job
         self._make_async_job = make_async_job
+        self._pid = os.getpid()
 
     def perform(self, facts: JobFacts, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> Ending:
         """Perform a job in this thread; `run` drives a coroutine to its end."""
@@ -65,9 +68,11 @@ class Performer:
             if target.is_async:
                 value = run(value)
         except (Exception, SystemExit) as error:
+            self._leave_if_forked(error)
             return _after_error(facts, target, current, error)
         finally:
             running.set(None)
+        self._leave_if_forked(None)
         return _after_return(facts, target, current, value)
 
     async def perform_async(self, facts: JobFacts, threads: ThreadPoolExecutor, seat: Watching) -> Ending:
@@ -87,10 +92,33 @@ class Performer:
             else:
                 loop = asyncio.get_running_loop()
                 call = copy_context().run
-                value = await loop.run_in_executor(threads, lambda: call(target.call, *args, **kwargs))
+                value = await loop.run_in_executor(
+                    threads, lambda: call(self._call, target.call, args, kwargs)
+                )
         except (Exception, SystemExit) as error:
+            self._leave_if_forked(error)
             return _after_error(facts, target, current, error)
+        self._leave_if_forked(None)
         return _after_return(facts, target, current, value)
+
+    def _call(self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Call in a thread, where a forked process must leave before anybody hears of it."""
+        try:
+            value = function(*args, **kwargs)
+        except (Exception, SystemExit) as error:
+            self._leave_if_forked(error)
+            raise
+        self._leave_if_forked(None)
+        return value
+
+    def _leave_if_forked(self, error: BaseException | None) -> None:
+        """End a process that the job forked and that came back to us: there must not be two workers now."""
+        if os.getpid() == self._pid:
+            return
+        sys.stdout.flush()
+        sys.stderr.flush()
+        code = error.code if isinstance(error, SystemExit) else int(error is not None)
+        os._exit(code if isinstance(code, int) else int(code is not None))
 
     def cancelled(self, facts: JobFacts, error: BaseException) -> Ending:
         """The ending of a job that cancelled itself: an exception like any other."""

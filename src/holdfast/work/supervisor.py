@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Final, Literal
 
 from holdfast.work import signals
-from holdfast.work.child import Body, Place, become
+from holdfast.work.child import USED_UP, Body, Place, become
 from holdfast.work.guard import Guard
 from holdfast.work.news import News
 from holdfast.work.signals import Handlers, Stop, stack_of
@@ -184,12 +184,12 @@ class Supervisor:
 
     def _replace_later(self, slot: Slot, pid: int, code: int) -> None:
         now = monotonic()
-        crashed = code != 0 and now - slot.born < SHORT_LIFE
+        crashed = code not in (0, USED_UP) and now - slot.born < SHORT_LIFE
         slot.crashes = slot.crashes + 1 if crashed else 0
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * float(1 << min(slot.crashes, 10))) if crashed else 0.0
         slot.fork_at = now + pause
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-        level = logging.INFO if code == 0 else logging.WARNING
+        level = logging.INFO if code in (0, USED_UP) else logging.WARNING
         log.log(level, "worker %s (process %d) %s; it is replaced in %.1f s", slot.name, pid, how, pause)
 
     def _signal_all(self, number: signal.Signals) -> None:

@@ -12,12 +12,12 @@ from holdfast.work.pools.loop import AsyncLoop
 from holdfast.work.signals import log_stack
 
 
-def body(place: Place) -> None:
-    """Work in a forked child until told to stop."""
-    asyncio.run(_work(place))
+def body(place: Place) -> bool:
+    """Work in a forked child until told to stop. Answers whether it is used up."""
+    return asyncio.run(_work(place))
 
 
-async def _work(place: Place) -> None:
+async def _work(place: Place) -> bool:
     client = place.store.async_client(place.name)
     beats = place.store.beating_async_client(place.name)
     beating = BeatingTask(beats)
@@ -42,6 +42,7 @@ async def _work(place: Place) -> None:
         await asyncio.wait([keeping, hearing])
         await beats.close()
         await client.close()
+    return jobs.is_used_up
 
 
 def _listen_to_others(place: Place, jobs: AsyncLoop) -> None:

@@ -97,6 +97,11 @@ class AsyncLoop:
         self._look = True
         self._poke()
 
+    @property
+    def is_used_up(self) -> bool:
+        """Whether `max_jobs` were taken."""
+        return self._left <= 0
+
     async def run(self) -> None:
         """Work until asked to stop, until the queues are empty (`drain`), or for `max_jobs` jobs."""
         try:
@@ -109,7 +114,7 @@ class AsyncLoop:
 
     async def _work(self) -> None:
         while not self._aborting:
-            is_over = self._stopping or self._left <= 0
+            is_over = self._stopping or self.is_used_up
             if is_over and not self.running and not self._turns.has_news:
                 return
             limit = 0 if is_over or self._slate.paused else self._settings.concurrency - len(self.running)

@@ -44,11 +44,13 @@ class SlateHolder:
             self._stop.request()
 
 
-def body(place: Place) -> None:
-    """Work in a forked child until told to stop."""
+def body(place: Place) -> bool:
+    """Work in a forked child until told to stop. Answers whether it is used up."""
     stop = Stop()
     holder = SlateHolder(place, stop)
     client = place.store.client(place.name)
     performer = make_performer(place.store, place.settings, place.name, client, on_settled=holder.release)
     with Handlers(worker_handlers(stop), stop.wake_fd):
-        SerialLoop(client, place.settings, place.name, performer, stop, holder).run()
+        jobs = SerialLoop(client, place.settings, place.name, performer, stop, holder)
+        jobs.run()
+    return jobs.is_used_up

@@ -110,7 +110,7 @@ class SerialLoop:
         rung: str | None = None
         while True:
             paused = not self._holder.may_take()
-            stopping = self._is_over()
+            stopping = self._stop.requested or self.is_used_up
             if stopping and not self._turns.has_news:
                 break
             jobs = self._ask(0 if stopping or paused else 1, rung)
@@ -130,9 +130,10 @@ class SerialLoop:
                 rung = self._wait(jobs.due)
         self._stop_listening()
 
-    def _is_over(self) -> bool:
-        most = self._settings.max_jobs
-        return self._stop.requested or (most > 0 and self.performed >= most)
+    @property
+    def is_used_up(self) -> bool:
+        """Whether `max_jobs` were performed."""
+        return 0 < self._settings.max_jobs <= self.performed
 
     def _ask(self, limit: int, rung: str | None) -> Popped | None:
         """Have a turn; None, after a pause, when the store could not be reached."""
