@@ -28,6 +28,12 @@ def stamp(sent: int) -> None:
     note(os.environ[LOG], time.time_ns() - sent)
 
 
+@app.job(name="bench.astamp")
+async def astamp(sent: int) -> None:
+    """The same on an event loop, where a plain function would be handed to a thread."""
+    note(os.environ[LOG], time.time_ns() - sent)
+
+
 class Settling:
     """A class job that settles itself."""
 

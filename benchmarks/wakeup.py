@@ -17,7 +17,8 @@ from benchmarks.wirecpu import Wire
 from benchmarks.worker import REPO, start_worker
 from holdfast.testing.store import ScratchStore
 
-PER_SECOND = 60  # arrivals; a hand-over takes a fraction of a millisecond, so nobody waits behind another
+KLASS = {"process": "bench.stamp", "asyncio": "bench.astamp"}
+PER_SECOND = 100  # arrivals; a hand-over takes a fraction of a millisecond, so nobody waits behind another
 
 
 class Spread(NamedTuple):
@@ -76,9 +77,9 @@ def until_all_wait(wire: Wire, count: int) -> None:
         time.sleep(0.05)
 
 
-def produced(store: ScratchStore, arrivals: int, logs: tuple[Path, Path], so_far: int) -> None:
+def produced(store: ScratchStore, klass: str, arrivals: int, logs: tuple[Path, Path], so_far: int) -> None:
     """Let a producer give so many to each side, and return when all were picked up."""
-    producer = _start("wakeup_producer", store.url, str(arrivals), str(PER_SECOND))
+    producer = _start("wakeup_producer", store.url, klass, str(arrivals), str(PER_SECOND))
     if producer.wait(600):
         raise RuntimeError("the producer failed")
     for log in logs:
@@ -107,11 +108,11 @@ def picked_up(
         wire = Wire(store.url)
         try:
             until_all_wait(wire, 2 * workers)
-            produced(store, warming, (ours, theirs), 0)
+            produced(store, KLASS[pool], warming, (ours, theirs), 0)
             until_all_wait(wire, 2 * workers)
             say(f"{where}: {arrivals} arrivals")
             before = calls(wire)
-            produced(store, arrivals, (ours, theirs), warming)
+            produced(store, KLASS[pool], arrivals, (ours, theirs), warming)
             until_all_wait(wire, 2 * workers)
             after = calls(wire)
             say(f"{where}: idle")
@@ -136,7 +137,7 @@ def picked_up(
 
 
 def run(quick: bool, say: Say) -> list[Row]:
-    arrivals, idle, crowd = (50, 2.0, 10) if quick else (1500, 20.0, 50)
+    arrivals, idle, crowd = (50, 2.0, 10) if quick else (1500, 12.0, 50)
     rows: list[Row] = []
     for pool, workers in (("process", 1), ("asyncio", 1), ("process", crowd)):
         with ScratchStore() as store:

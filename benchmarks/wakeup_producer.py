@@ -1,6 +1,6 @@
 """Part of `wakeup`: at random moments, a job to the workers and a value to the bare peers, in turn.
 
-`python -m benchmarks.wakeup_producer URL ARRIVALS PER_SECOND`
+`python -m benchmarks.wakeup_producer URL KLASS ARRIVALS PER_SECOND`
 """
 
 import random
@@ -14,7 +14,7 @@ from benchmarks.worker import QUEUE
 from holdfast import Client
 
 
-def main(url: str, arrivals: str, per_second: str) -> None:
+def main(url: str, klass: str, arrivals: str, per_second: str) -> None:
     bare = redis.Redis.from_url(url)
     rate = float(per_second)
     with Client(url, namespace="bench") as client:
@@ -23,7 +23,7 @@ def main(url: str, arrivals: str, per_second: str) -> None:
         bare.ping()
         for _ in range(int(arrivals)):
             time.sleep(random.expovariate(rate))
-            queue.put("bench.stamp", {"args": [time.time_ns()], "kwargs": {}})
+            queue.put(klass, {"args": [time.time_ns()], "kwargs": {}})
             time.sleep(random.expovariate(rate))
             bare.lpush(Peers.KEY, time.time_ns())
 

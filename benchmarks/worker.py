@@ -120,6 +120,8 @@ def on_a_loop(store: ScratchStore, quick: bool, say: Say, prefix: str) -> list[R
 
 def in_children(store: ScratchStore, quick: bool, say: Say, prefix: str) -> list[Row]:
     jobs, rounds, seconds = (5_000, 1, 0.2) if quick else (20_000, 7, 0.7)
+    if store.durability == "fsync":
+        jobs //= 4
     kinds = {
         "function job": ("bench.nothing", ARGUED, 0.45),
         "class job that settles itself": ("benchmarks.jobs.Settling", {"text": TEXT}, 0.25),
