@@ -5,8 +5,12 @@ import os
 import tempfile
 from pathlib import Path
 from threading import Event
+from typing import Any
+
+from diary import Diary
 
 import holdfast
+from holdfast.work.outcome import Failed
 
 HERE = Path(os.environ.get("ERRANDS_HERE") or tempfile.gettempdir())
 app = holdfast.Client(os.environ.get("HOLDFAST_URL"))
@@ -42,3 +46,37 @@ def all_met(name: str, others: int) -> bool:
     place.mkdir(exist_ok=True)
     (place / holdfast.current_job().jid).touch()
     return len(list(place.iterdir())) >= others
+
+
+diary = Diary(HERE)
+
+
+@app.job(queue="q", retries=200, backoff=0.02)
+def toil(number: int, seconds: float) -> object:
+    """Works for a moment. Every 17th fails at its first try, every 23rd fails for good."""
+    job = begin()
+    Event().wait(seconds)
+    return end(job, number)
+
+
+@app.job(queue="q", retries=200, backoff=0.02)
+async def atoil(number: int, seconds: float) -> object:
+    """The same on an event loop."""
+    job = begin()
+    await asyncio.sleep(seconds)
+    return end(job, number)
+
+
+def begin() -> Any:
+    job = holdfast.current_job()
+    diary.note("begin", jid=job.jid, token=job.token, worker=job.worker_name)
+    return job
+
+
+def end(job: Any, number: int) -> Any:
+    diary.note("end", jid=job.jid, token=job.token)
+    if number % 23 == 0:
+        return Failed("on-purpose", "every 23rd")
+    if number % 17 == 0 and job.attempts == 1:
+        raise OSError("the first try of every 17th")
+    return None

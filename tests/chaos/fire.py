@@ -1,0 +1,236 @@
+"""A load of jobs, workers that are killed, frozen and stopped meanwhile, and a store that is killed too."""
+
+import json
+import random
+import re
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from crew import Crew, Worker, send
+from diary import Diary, entries, under_way
+from laws import broken, history
+
+from holdfast import Client
+from holdfast.commands.admin import ConfigSet
+from holdfast.commands.jobs import JobGet, Put, PutMany
+from holdfast.errors import HoldfastError
+from holdfast.ids import mint_jid
+from holdfast.testing.store import ScratchStore
+from waiting import pause, until
+
+LEASE, GRACE = 1, 0.5
+BACKLOG = 300
+REFUSED = re.compile(r"is dropped|work dropped|was refused")
+
+
+class Producer(threading.Thread):
+    """Puts jobs until told to stop; what it was told goes into the diary."""
+
+    def __init__(self, fire: "Fire", seed: int) -> None:
+        super().__init__(name=f"producer-{seed}")
+        self._fire, self._dice = fire, random.Random(seed)
+        # Impatient on purpose: what it gives up is unknown to it.
+        self._client = Client(fire.store.url, namespace=fire.namespace, deadline=0.2)
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        while not self.stopping.is_set():
+            delay = self._dice.choice((0, 0, 0, self._dice.randint(1, 400)))
+            self.put(self._dice.choice((1, 1, 1, 20)), delay)
+            while not self.stopping.is_set() and self.backlog() > BACKLOG:
+                pause(0.02)
+        self._client.close()
+
+    def backlog(self) -> int:
+        try:
+            return self._client.queues["q"].counts["waiting"]
+        except HoldfastError:
+            return 0
+
+    def put(self, count: int, delay: int) -> None:
+        words: list[str | bytes] = []
+        for _ in range(count):
+            jid = mint_jid()
+            self._fire.diary.note("asked", jid=jid, delay_ms=delay)
+            data = json.dumps({"args": [self._fire.number(), round(self._dice.uniform(0, 0.02), 4)]})
+            words += [jid, self._fire.klass, data.encode()]
+        # A job that loses its lease often is no failure here.
+        command = (
+            Put("q", str(words[1]), bytes(words[2]), str(words[0]), 0, 500, delay)  # type: ignore[arg-type]
+            if count == 1
+            else PutMany("q", words, 0, 500, delay)
+        )
+        try:
+            self._client.run(command)
+            outcome = "ok"
+        except HoldfastError:
+            outcome = "unknown"
+        for jid in words[::3]:
+            self._fire.diary.note(outcome, jid=jid)
+
+
+class Fire:
+    """One run: start it, do harm, and let it `settle`, which checks everything."""
+
+    def __init__(
+        self, store: ScratchStore, crew: Crew, here: Path, namespace: str, pool: str, seed: int
+    ) -> None:
+        self.store, self.namespace, self._here, self._crew, self._pool = store, namespace, here, crew, pool
+        self.diary = Diary(here)
+        self.klass = "errands.atoil" if pool == "asyncio" else "errands.toil"
+        self.client = Client(store.url, namespace=namespace)
+        self._dice = random.Random(seed)
+        self._count = 0
+        self._lock = threading.Lock()
+        self.harm: Counter[str] = Counter()
+        self._producers: list[Producer] = []
+        self.client.run(ConfigSet("heartbeat", str(LEASE)))
+        self.client.run(ConfigSet("grace-period", str(GRACE)))
+
+    def number(self) -> int:
+        with self._lock:
+            self._count += 1
+            return self._count
+
+    def begin(self, workers: int) -> None:
+        for _ in range(workers):
+            self.start()
+        self._producers = [Producer(self, self._dice.randrange(1 << 32)) for _ in range(2)]
+        for producer in self._producers:
+            producer.start()
+        until(lambda: any(e["what"] == "end" for e in entries(self._here)), "the workers work", 20)
+
+    def start(self) -> Worker:
+        flags = ["-q", "q", "--pool", self._pool, "-w", "2", "--interval", "0.5", "--term-timeout", "3"]
+        if self._pool == "asyncio":
+            flags += ["--concurrency", "10"]
+        return self._crew.start(*flags, "-m", "errands", "--name", f"w{len(self._crew.workers)}")
+
+    def one(self) -> Worker:
+        return self._dice.choice([worker for worker in self._crew.workers if worker.lives])
+
+    def halted(self, worker: Worker, pids: Callable[[], list[int]]) -> list[int]:
+        """Processes of a worker, stopped at a moment at which they work on something."""
+
+        def caught() -> list[int]:
+            found = pids()
+            for pid in found:
+                send(pid, signal.SIGSTOP)
+            if under_way(self._here, found):
+                return found
+            for pid in found:
+                send(pid, signal.SIGCONT)
+            return []
+
+        return until(caught, f"worker {worker.pid} is caught at work", 20)
+
+    # The harm.
+
+    def kill_child(self) -> None:
+        worker = self.one()
+        for pid in self.halted(worker, lambda: worker.children()[:1]):
+            send(pid, signal.SIGKILL)
+
+    def kill_parent(self) -> None:
+        worker = self.one()
+        self.halted(worker, worker.family)
+        worker.signal(signal.SIGKILL)
+        worker.wait()
+        for pid in worker.children():
+            send(pid, signal.SIGCONT)
+        self.start()
+        until(lambda: not worker.children(), "children end when their parent is gone", 15)
+
+    def kill_both(self) -> None:
+        worker = self.one()
+        for pid in self.halted(worker, worker.family):
+            send(pid, signal.SIGKILL)
+        worker.wait()
+        self.start()
+
+    def freeze(self) -> None:
+        worker = self.one()
+        frozen = self.halted(worker, worker.family)
+        held = under_way(self._here, frozen)
+        until(lambda: self.is_granted_again(held), "what the frozen one held is granted again", 15)
+        for pid in frozen:
+            send(pid, signal.SIGCONT)
+
+    def is_granted_again(self, held: list[tuple[str, int]]) -> bool:
+        found = self.client.run(JobGet([jid for jid, _ in held]))
+        return any(
+            facts is not None and any(line.token > token for line in facts.history)
+            for facts, (_, token) in zip(found, held, strict=True)
+        )
+
+    def stop_politely(self) -> None:
+        worker = self.one()
+        self.start()
+        worker.signal(self._dice.choice((signal.SIGTERM, signal.SIGQUIT)))
+        assert worker.wait(20) == 0, worker.said()[-2000:]
+        assert not worker.children()
+
+    def kill_store(self) -> None:
+        self.store.kill()
+        pause(self._dice.uniform(0.3, 0.8))
+        self.store.restart()
+
+    def hurt(self, what: str) -> None:
+        getattr(self, what)()
+        self.harm[what] += 1
+
+    # The end.
+
+    def settle(self) -> "Outcome":
+        for producer in self._producers:
+            producer.stopping.set()
+        for producer in self._producers:
+            producer.join()
+        until(self.is_quiet, "all jobs have ended", 90)
+        for worker in self._crew.workers:
+            worker.signal(signal.SIGTERM)
+        for worker in self._crew.workers:
+            worker.wait(20)
+            assert not worker.children(), "a child outlives its parent"
+        outcome = Outcome(self)
+        self.client.close()
+        return outcome
+
+    def is_quiet(self) -> bool:
+        counts = self.client.queues["q"].counts
+        return not any(counts[name] for name in ("waiting", "running", "stalled", "scheduled", "throttled"))
+
+
+class Outcome:
+    """What a fire left: the laws it broke (none, if all is well), and how much it hurt."""
+
+    def __init__(self, fire: Fire) -> None:
+        client = fire.client
+        diaries = list(entries(fire._here))
+        jids = [entry["jid"] for entry in diaries if entry["what"] == "asked"]
+        found = [
+            facts
+            for at in range(0, len(jids), 512)
+            for facts in client.run(JobGet(jids[at : at + 512]))
+            if facts is not None
+        ]
+        past = history(diaries, found)
+        self.broken = broken(past)
+        self.put = len(jids)
+        self.states = Counter(facts.state for facts in found)
+        self.outcomes = Counter(said.outcome for said in past.puts)
+        self.redelivered = sum(facts.losses for facts in found)
+        self.executions = len(past.begun)
+        self.refused = sum(len(REFUSED.findall(worker.said())) for worker in fire._crew.workers)
+        complete = len(client.jobs.complete(0, self.put + 1))
+        if (complete, sum(client.jobs.failed().values())) != (self.states["complete"], self.states["failed"]):
+            self.broken.append(f"L12: {complete} complete, {client.jobs.failed()} failed, but {self.states}")
+
+    def __str__(self) -> str:
+        return (
+            f"{self.put} put ({dict(self.outcomes)}), {dict(self.states)}, {self.executions} executions, "
+            f"{self.redelivered} redelivered, {self.refused} refused"
+        )
