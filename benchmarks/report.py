@@ -82,7 +82,7 @@ def machine() -> list[str]:
         f"date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         f"machine: {os.cpu_count()} cores, {_processor()}, {total:.0f} GiB, {platform.system()} {platform.release()}",
         f"Python {platform.python_version()}; {versions}",
-        f"load average at the start: {load}",
+        f"load average at the start: {load}; nice {os.nice(0)}",
     ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.pace import children_of, cpu_of, pace, ratio, setting
-from benchmarks.report import Row, Say, at_least, at_most
+from benchmarks.report import Row, Say, at_least, at_most, shown
 from benchmarks.wirecpu import Wire
 from holdfast import Client
 from holdfast.testing.store import Durability, ScratchStore
@@ -111,10 +111,14 @@ def on_a_loop(store: ScratchStore, quick: bool, say: Say, prefix: str) -> list[R
         statistics.median(column)
         for column in ([r.cpu for r in runs], [r.rate for r in runs], [r.store_cpu for r in runs])
     )
+    best = f"best run {max(r.rate for r in runs):,.0f}"
     what = f"{prefix}asyncio, 100 seats, no-op async function"
     return [
         at_most(f"{what}: worker CPU", cpu, 20, "µs a job", f"store {store_cpu:.1f} µs a job"),
-        at_least(f"{what}: speed", rate, 40_000, "jobs/s", f"best run {max(r.rate for r in runs):,.0f}"),
+        # A disk has a speed of its own: nothing is asked of it.
+        shown(f"{what}: speed", rate, "jobs/s", best)
+        if store.durability == "fsync"
+        else at_least(f"{what}: speed", rate, 40_000, "jobs/s", best),
     ]
 
 
