@@ -49,7 +49,8 @@ function M.lease(args, i) return M.number(args, i, "lease", 0, LONGEST_LEASE) en
 -- Any name: a jid, for one.
 function M.name(args, i, what)
   local text = args[i]
-  if text and #text > 0 and #text <= LONGEST_NAME and not find(text, "%c") then return text end
+  -- Anchored: looking for a control character anywhere takes half as long again.
+  if text and #text <= LONGEST_NAME and find(text, "^%C+$") then return text end
   M.bad(what .. " is not a name of 1 to 200 bytes without control characters")
 end
 
