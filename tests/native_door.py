@@ -63,7 +63,7 @@ class Door:
     def key(self, tail: str) -> str:
         return self.root + tail
 
-    def keys(self) -> set[str]:
+    def names(self) -> set[str]:
         """The keys of this root, without the root's own name."""
         found: set[str] = set()
         cursor: Any = b"0"
@@ -77,7 +77,7 @@ class Door:
 
     def dump(self) -> dict[str, bytes]:
         """The whole of this root: every key and what it holds."""
-        return {name: self.ask("DUMP", self.root + name) for name in sorted(self.keys())}
+        return {name: self.ask("DUMP", self.root + name) for name in sorted(self.names())}
 
 
 def rows(reply: Sequence[Any], worker: str = "w", at: int = 0) -> list[JobFacts]:

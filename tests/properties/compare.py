@@ -67,7 +67,7 @@ def same_sample(sample: Sample, figures: tuple[int, float, float, list[int]]) ->
 
 def add_up(model: NumberedModel, counts: list[Counts], core: Core) -> None:
     """Every job is counted in exactly one state, and no key is left of one that is gone."""
-    keys = core.door.keys()
+    keys = core.door.names()
     jobs = {key[2:] for key in keys if key.startswith("j:")}
     in_queues = sum(
         count.waiting + count.running + count.stalled + count.throttled + count.scheduled + count.failed

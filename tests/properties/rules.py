@@ -83,6 +83,26 @@ class CoreAndModel(Machine):
     def expire(self, pick: Any) -> None:
         self.do("expire", (self.held(pick), self.held(pick)))
 
+    @rule(pick=pick, verb=st.sampled_from(["complete", "fail", "retry", "advance", "heartbeat", "expire"]))
+    def a_wrong_hand(self, pick: Any, verb: str) -> None:
+        """Somebody without the lease of a running job tries to end it or to keep it."""
+        running = [job for job in self.model.jobs.values() if job.state == "running"]
+        if not running:
+            return
+        job = pick.draw(st.sampled_from(running))
+        other = "v" if job.worker == "w" else "w"
+        wrong = [(other, job.token), (job.worker, job.token + 1), (job.worker, job.token - 1)]
+        worker, token = pick.draw(st.sampled_from(wrong))
+        if verb == "complete":
+            self.do(verb, worker, ((job.jid, token, b"", 0, b""),))
+        elif verb == "heartbeat":
+            self.do(verb, 0, ((worker, job.jid, token, b""),))
+        elif verb == "expire":
+            self.do(verb, ((worker, job.jid, token),))
+        else:
+            words = {"fail": ("g", "because"), "retry": (0, "", ""), "advance": ("s", 0)}[verb]
+            self.do(verb, worker, *words, ((job.jid, token, b""),))
+
     @rule(jids=several)
     def timeout(self, jids: Any) -> None:
         self.do("timeout", jids)
