@@ -110,7 +110,12 @@ class Fire:
         return self._crew.start(*flags, "-m", "errands", "--name", f"w{len(self._crew.workers)}")
 
     def one(self) -> Worker:
-        return self._dice.choice([worker for worker in self._crew.workers if worker.lives])
+        """A worker that has begun to work: a newborn one knows no signals yet."""
+
+        def ready() -> list[Worker]:
+            return [one for one in self._crew.workers if one.lives and "started as process" in one.said()]
+
+        return self._dice.choice(until(ready, "a worker lives", 20))
 
     def halted(self, worker: Worker, pids: Callable[[], list[int]]) -> list[int]:
         """Processes of a worker, stopped at a moment at which they work on something."""
@@ -170,8 +175,9 @@ class Fire:
         worker = self.one()
         self.start()
         worker.signal(self._dice.choice((signal.SIGTERM, signal.SIGQUIT)))
-        assert worker.wait(20) == 0, worker.said()[-2000:]
-        assert not worker.children()
+        code = worker.wait(20)
+        assert code == 0, f"exit code {code}"
+        assert not worker.children(), "a child outlives its parent"
 
     def kill_store(self) -> None:
         self.store.kill()

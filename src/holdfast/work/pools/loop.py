@@ -5,8 +5,10 @@ import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from inspect import CORO_CREATED, getcoroutinestate
 from random import uniform
 from time import monotonic
+from types import CoroutineType
 from typing import Final
 
 from holdfast.client.aio import AsyncClient
@@ -216,8 +218,12 @@ class AsyncLoop:
         made = seat.current.made if seat.current is not None else None
         if made is not None and made.state_changed:
             seat.lost = ""
-        else:
-            seat.task.cancel()
+            return
+        coroutine = seat.task.get_coro()
+        seat.task.cancel()
+        if isinstance(coroutine, CoroutineType) and getcoroutinestate(coroutine) == CORO_CREATED:
+            # A task that is cancelled before its first step does nothing, not even its end.
+            self._end(seat, None)
 
     def _is_drained(self, jobs: Popped) -> bool:
         return self._settings.drain and not jobs and not self.running and not self._turns.has_news

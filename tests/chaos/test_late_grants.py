@@ -1,0 +1,29 @@
+"""Grants that reach a worker later than their lease lasts."""
+
+from pathlib import Path
+
+import pytest
+from crew import Crew
+from proxy import Proxy
+from waiting import until
+
+from holdfast import Client
+from holdfast.commands.admin import ConfigSet
+from holdfast.commands.jobs import Put
+from holdfast.testing.store import ScratchStore
+
+
+@pytest.mark.parametrize("pool", ["process", "asyncio", "serial"])
+def test_a_worker_goes_on_when_a_grant_reached_it_too_late(
+    pool: str, store: ScratchStore, proxy: Proxy, namespace: str, tmp_path: Path
+) -> None:
+    with Client(store.url, namespace=namespace) as client, Crew(tmp_path, proxy.url, namespace) as crew:
+        client.run(ConfigSet("heartbeat", "1"))
+        client.run(ConfigSet("grace-period", "0"))
+        jids = [client.run(Put("q", "errands.anothing")) for _ in range(5)]
+        late = proxy.aim("delay", "hf1_pop", seconds=1.6)
+        flags = ["--concurrency", "5"] if pool == "asyncio" else []
+        crew.start("-q", "q", "--pool", pool, "-w", "1", "--interval", "0.2", "-m", "errands", *flags)
+        until(late.hit.is_set, "it was given jobs late")
+        until(lambda: client.queues["q"].counts["waiting"] == 0, "it took all jobs")
+        until(lambda: {job.state for job in client.jobs.get(*jids)} == {"complete"}, "all are done")
