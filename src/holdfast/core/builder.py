@@ -15,7 +15,8 @@ from pathlib import Path
 LUA = Path(__file__).parent / "lua"
 _REQUIRE = re.compile(r'^local ([a-z_]+) = require\("([a-z_.]+)"\)\n', re.MULTILINE)
 _BIND = re.compile(r"^late\.bind\(function\(\)(?: (.*) end\)|\n((?:  .*\n)*)end\))$", re.MULTILINE)
-_COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
+_COMMENT = re.compile(r"^ *--.*\n| +-- .*$", re.MULTILINE)
+_TEXT = re.compile(r"""("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""")
 
 
 class CoreBroken(Exception):
@@ -68,25 +69,26 @@ def assemble(door: str) -> str:
 def script(door: str) -> str:
     """One Lua chunk that makes only the modules a call needs, each at the first use of its name.
 
-    `job.read(…)` becomes `(loaded[7] or make(7)).read(…)`, and `make` finds the seventh module's text.
+    `job.read(…)` becomes `loaded[7].read(…)`, and a miss in that table runs the seventh module's text.
     """
     modules = in_order(door)
     number = {module: place for place, module in enumerate(modules, 1)}
     bodies = [_lazily(module, number) for module in modules]
-    head = "local loaded, make = {}, nil\nfunction make(number)\n  local made\n"
-    tail = "  loaded[number] = made\n  return made\nend\n"
-    return f"{head}{_choice(modules, bodies, 1)}{tail}return make({number[door]})\n"
+    head = "local loaded = {}\nlocal function make(_, number)\n  local made\n"
+    tail = "  loaded[number] = made\n  return made\nend\nsetmetatable(loaded, { __index = make })\n"
+    return f"{head}{_choice(modules, bodies, 1)}{tail}return loaded[{number[door]}]\n"
 
 
 def _lazily(module: str, number: dict[str, int]) -> str:
     """The module's text with every use of another module spelled as a lookup, and nothing put off until later."""
     text = _BIND.sub(lambda found: found[1] or found[2].rstrip(), source(module))
-    for name, needed in _REQUIRE.findall(text):
-        place = number[needed]
-        if needed != "base.late":
-            use = re.compile(rf"""(?<![\w."'/-]){name}\b(?=[.)(,\n])(?! =)""")
-            text = use.sub(f"(loaded[{place}] or make({place}))", text)
-    return _COMMENT.sub("", _REQUIRE.sub("", text))
+    places = {name: number[needed] for name, needed in _REQUIRE.findall(text)}
+    names = re.compile(rf"(?<![\w.])({'|'.join(places) or '$'})\b(?! =)")
+
+    pieces = _TEXT.split(_COMMENT.sub("", _REQUIRE.sub("", text)))
+    for place in range(0, len(pieces), 2):  # every other piece is a text in quotes
+        pieces[place] = names.sub(lambda name: f"loaded[{places[name[1]]}]", pieces[place])
+    return "".join(pieces)
 
 
 def _choice(modules: list[str], bodies: list[str], first: int) -> str:

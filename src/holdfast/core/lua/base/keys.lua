@@ -19,11 +19,27 @@ local function native(root)
   }
 end
 
+-- The root that programs of many languages share: the keys they use themselves are
+-- spelled as their protocol says (its section 9).
+M.SHARED = "ql:hf:"
+
+local function shared()
+  return {
+    root = "ql:hf:", is_shared = true,
+    job = "ql:hf:j:", body = "ql:hf:b:", extra = "ql:hf:x:", completed = "ql:hf:c", line = "ql:hf:i:",
+    result = "ql:hf:a:", queues = "ql:hf:Q", config = "ql:hf:C", groups = "ql:hf:F", group = "ql:hf:f:",
+    failure_calls = "ql:hf:F#", workers = "ql:hf:W", held = "ql:hf:L:", marks = "ql:hf:K",
+    holders = "ql:hf:h:", pending = "ql:hf:p:", throttle = "ql:th:",
+    news = "ql:", log = "ql:log", worker_news = "ql:w:", result_news = "ql:hf:e:r:",
+    by_queue = {}, queue_count = 0,
+  }
+end
+
 function M.of_root(root)
   local keys = roots[root]
   if keys then return keys end
   if root_count >= MOST_ROOTS then roots, root_count = {}, 0 end
-  keys = native(root)
+  keys = root == M.SHARED and shared() or native(root)
   roots[root], root_count = keys, root_count + 1
   return keys
 end
@@ -35,7 +51,19 @@ local function native_queue(root, name)
     control = root .. "q:" .. name, bell = root .. "n:" .. name, scheduled = root .. "t:" .. name,
     recurring = root .. "y:" .. name, depends = root .. "D:" .. name, throttled = root .. "P:" .. name,
     failed = root .. "fq:" .. name, options = root .. "o:" .. name, stats = root .. "z:" .. name .. ":",
-    wait_log = root .. "aw:" .. name .. ":", run_log = root .. "ar:" .. name .. ":", day = -1,
+    wait_log = root .. "aw:" .. name .. ":", run_log = root .. "ar:" .. name .. ":", day = 0 / 0,
+  }
+end
+
+local function shared_queue(name)
+  local own = "ql:q:" .. name
+  return {
+    name = name, own = own,
+    waiting = own .. "-work", leases = own .. "-locks", scheduled = own .. "-scheduled", recurring = own .. "-recur",
+    sequence = "ql:hf:s:" .. name, control = "ql:hf:q:" .. name, bell = "ql:hf:n:" .. name,
+    depends = "ql:hf:D:" .. name, throttled = "ql:hf:P:" .. name, failed = "ql:hf:fq:" .. name,
+    options = "ql:hf:o:" .. name, stats = "ql:hf:z:" .. name .. ":", wait_log = "ql:hf:aw:" .. name .. ":",
+    run_log = "ql:hf:ar:" .. name .. ":", day = 0 / 0,
   }
 end
 
@@ -45,7 +73,7 @@ function M.of_queue(at, name)
   local queue = keys.by_queue[name]
   if queue then return queue end
   if keys.queue_count >= MOST_QUEUES then keys.by_queue, keys.queue_count = {}, 0 end
-  queue = native_queue(keys.root, name)
+  queue = keys.is_shared and shared_queue(name) or native_queue(keys.root, name)
   keys.by_queue[name], keys.queue_count = queue, keys.queue_count + 1
   return queue
 end

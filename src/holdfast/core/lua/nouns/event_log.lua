@@ -40,10 +40,17 @@ function M.failed(at, jid, group, message, worker)
     ',"event":"failed","worker":' .. encode(worker) .. "}")
 end
 
+-- The flags of a fresh job: somebody may have tracked an earlier one of that name.
+function M.flags(at, jid)
+  return call("ZSCORE", at.keys.marks, jid) and TRACKED or 0
+end
+
 -- The jid itself, on a channel of its own, if somebody tracks the job.
 function M.tracked(at, what, jid, r)
   if record.has(r.flags, TRACKED) then call("PUBLISH", at.keys.news .. what, jid) end
 end
+
+function M.marked(at, what, jid) call("PUBLISH", at.keys.news .. what, jid) end
 
 function M.config_set(at, key, value)
   log(at, '{"option":' .. encode(key) .. ',"event":"config_set","value":' .. encode(value) .. "}")

@@ -33,6 +33,13 @@ local function park(at, queue, jid, r, id)
   call("ZADD", queue.throttled, at.now, jid)
 end
 
+-- The throttles of a job that is put; `r` still says which queue it comes from.
+function M.assign(at, queue, jid, r, ids)
+  if ids or record.has(r.flags, record.FLAG.NAMED) then
+    named.name(at, queue, jid, r, ids or {}, keys.of_queue(at, r.queue).own)
+  end
+end
+
 -- The throttle that a job which is put finds full, or nil.
 function M.is_full(at, queue, jid, r) return first_full(at, named.ids(at, queue, jid, r)) end
 
@@ -124,6 +131,12 @@ function M.set(at, id, maximum, seconds)
   local key = at.keys.throttle .. id
   call("HSET", key, "id", id, "maximum", maximum)
   if seconds then call("EXPIRE", key, seconds) end
+  M.offer(at, id)
+end
+
+-- No definition, no limit; who holds a slot keeps it.
+function M.delete(at, id)
+  call("UNLINK", at.keys.throttle .. id)
   M.offer(at, id)
 end
 

@@ -79,12 +79,15 @@ function M.take_out(at, jid)
   if call("LREM", at.keys.completed, -1, jid) == 0 then call("LREM", at.keys.completed, -1, MARK .. jid) end
 end
 
--- Jids, newest first.
-function M.list(at, offset, count)
-  local entries, jids = call("LRANGE", at.keys.completed, -offset - count, -offset - 1), {}
+-- Jids, newest first: those at places `first` to `last`, of which the oldest is -1.
+function M.range(at, first, last)
+  local entries, jids = call("LRANGE", at.keys.completed, -last - 1, -first - 1), {}
   for i = #entries, 1, -1 do jids[#jids + 1] = (of_entry(entries[i])) end
   return jids
 end
+
+-- Jids, newest first.
+function M.list(at, offset, count) return M.range(at, offset, offset + count - 1) end
 
 -- After `added` completions that made the list `length` long. Age is looked at
 -- once in so many of them.

@@ -15,10 +15,15 @@ end
 
 function M.set(at, key, value)
   config.set(at, key, value)
+  if at.events.config_set then at.events.config_set(at, key, value) end
   return 1
 end
 
-function M.unset(at, key) return config.unset(at, key) end
+function M.unset(at, key)
+  local was = config.unset(at, key)
+  if at.events.config_unset then at.events.config_unset(at, key) end
+  return was
+end
 
 -- Sets how many jobs of a queue may run at once; 0 takes the limit away.
 function M.throttle(at, id, maximum)

@@ -52,6 +52,7 @@ end
 local function from_queue(at, queue, give, want, mode)
   local due, flags, limit, heartbeat = queues.control(queue)
   if flags % 2 == queues.PAUSED then return 0, queues.NEVER end
+  if at.workers then at.workers.seen(at, give.worker) end
   local got, now = 0, at.now
   local length = give.lease
   if length == 0 then length = heartbeat == queues.NEVER and root.heartbeat(at) or heartbeat end

@@ -1,0 +1,40 @@
+-- reqless: that protocol's commands, as one script that is run for every call.
+--
+-- `EVALSHA <sha> 0 <command> <now> [argument]…`. The caller brings the time, in
+-- seconds; inside it is ms. This file opens the root and finds the command.
+local keys = require("base.keys")
+local order = require("base.order_wide")
+local record = require("base.record_wide")
+local root = require("base.root")
+local looking = require("doors.reqless.looking")
+local popping = require("doors.reqless.popping")
+local putting = require("doors.reqless.putting")
+local setting = require("doors.reqless.setting")
+local settling = require("doors.reqless.settling")
+local words = require("doors.reqless.words")
+local event_log = require("nouns.event_log")
+local history = require("nouns.history")
+local holders = require("nouns.holders")
+local worker = require("nouns.worker")
+
+-- This protocol moves, releases and looks at as much as it is asked to.
+local BOUNDS = { due = false, lost = false, reply = 1 / 0, message = 2147483647, slack = 0, ages = 1, steps = 8 }
+
+local function find(name)
+  if name == "queue.pop" then return popping[name] end
+  if name == "queue.put" then return putting[name] end
+  return settling[name] or looking[name] or setting[name] or putting[name] or popping[name]
+end
+
+local function open(now)
+  return root.open_at({
+    order = order, record = record, bounds = BOUNDS, events = event_log, throttles = holders, workers = worker,
+    untold = { [history.RETRIED] = true }, application = "reqless", keys = keys.of_root(keys.SHARED),
+    packed = false, settings = false, now = 0,
+  }, keys.SHARED, now * 1000)
+end
+
+if #KEYS > 0 then words.refuse("No Keys should be provided") end
+if not ARGV[1] then words.refuse("Must provide a command") end
+local run = find(ARGV[1]) or words.refuse("Unknown command " .. ARGV[1])
+return run(open(words.number(ARGV, 2, 'Arg "now" missing or not a number')), ARGV)

@@ -1,0 +1,88 @@
+-- job_text: a job as that protocol shows it. An empty list inside an object is `{}`.
+local late = require("base.late")
+local keys = require("base.keys")
+local record = require("base.record")
+local failure = require("nouns.failure")
+local history = require("nouns.history")
+local job = require("nouns.job")
+local named = require("nouns.named")
+local state = require("nouns.state")
+local M = {}
+
+local FLAG = record.FLAG
+
+local call, encode, floor, format, concat
+late.bind(function()
+  call, encode, floor, format, concat = redis.call, cjson.encode, math.floor, string.format, table.concat
+end)
+
+-- Numbers have 14 digits; times come in ms and are shown in seconds.
+function M.number(x) return format("%.14g", x) end
+function M.seconds(ms) return format("%.14g", ms / 1000) end
+
+function M.list(texts, empty)
+  if #texts == 0 then return empty end
+  return "[" .. concat(texts, ",") .. "]"
+end
+
+function M.names(names, empty)
+  local texts = {}
+  for i = 1, #names do texts[i] = encode(names[i]) end
+  return M.list(texts, empty)
+end
+
+-- What a line tells beside `what` and `when`.
+local function details(line)
+  local what, worker, name = line[1], line[5], line[6]
+  if what == history.POPPED then return ',"worker":' .. encode(worker) end
+  if what == history.DONE or what == history.TIMED_OUT then return "" end
+  if what == history.EXHAUSTED then return ',"group":' .. encode(name) end
+  if what == history.FAILED then
+    return (worker ~= "" and ',"worker":' .. encode(worker) or "") .. ',"group":' .. encode(name)
+  end
+  return ',"queue":' .. encode(name)
+end
+
+local function lines(at, jid, r)
+  local found, texts = history.lines(at, jid, r), {}
+  for i = 1, #found do
+    local line = found[i]
+    texts[i] = '{"what":"' .. history.WHAT[line[1]] .. '","when":' .. M.number(floor(line[2] / 1000)) ..
+      details(line) .. "}"
+  end
+  return M.list(texts, "{}")
+end
+
+-- A failure that somebody stated is told with its second, one that was found with
+-- its exact time.
+local function failed(at, jid, r)
+  local noted = failure.read(at, jid, r)
+  if not noted then return "{}" end
+  local when = noted[4] ~= "" and M.number(floor(noted[3] / 1000)) or M.seconds(noted[3])
+  return '{"group":' .. encode(noted[1]) .. ',"message":' .. encode(noted[2]) .. ',"when":' .. when ..
+    ',"worker":' .. encode(noted[4]) .. "}"
+end
+
+-- The state as of now: a scheduled job that is due shows as waiting.
+local function state_name(at, queue, jid, r)
+  if r.state == state.SCHEDULED and tonumber(call("ZSCORE", queue.scheduled, jid) or 0) <= at.now then
+    return state.NAME[state.WAITING]
+  end
+  return state.NAME[r.state]
+end
+
+function M.of(at, jid, r)
+  local queue, running = keys.of_queue(at, r.queue), r.state == state.RUNNING
+  return concat({
+    '{"jid":', encode(jid), ',"klass":', encode(r.klass), ',"state":"', state_name(at, queue, jid, r),
+    '","queue":', encode(r.state == state.COMPLETE and "" or r.queue), ',"worker":', encode(running and r.worker or ""),
+    ',"tracked":', record.has(r.flags, FLAG.TRACKED) and "true" or "false", ',"priority":', M.number(r.priority),
+    ',"expires":', running and M.seconds(r.expires) or "0", ',"retries":', M.number(r.retries),
+    ',"remaining":', M.number(floor(r.remaining)), ',"data":', encode(job.body(at, jid, r)),
+    ',"tags":{},"history":', lines(at, jid, r), ',"failure":', failed(at, jid, r),
+    ',"throttles":', M.names(named.ids(at, queue, jid, r), "{}"),
+    ',"dependents":{},"dependencies":{},"spawned_from_jid":false}',
+  })
+end
+
+return M

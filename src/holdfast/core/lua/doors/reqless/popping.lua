@@ -1,0 +1,57 @@
+-- popping: queue.pop and queue.peek.
+local late = require("base.late")
+local keys = require("base.keys")
+local words = require("doors.reqless.words")
+local job_text = require("doors.reqless.job_text")
+local job = require("nouns.job")
+local timer = require("nouns.timer")
+local pop = require("verbs.pop")
+local M = {}
+
+local ROW = 4 -- values of a row, as the native one has: jid, -, data, record
+
+local call
+late.bind(function() call = redis.call end)
+
+local function row(at, out, jid, r)
+  local n = #out
+  out[n + 1], out[n + 2], out[n + 3], out[n + 4] = jid, "", job.body(at, jid, r), r
+end
+
+M["queue.pop"] = function(at, args)
+  local name = words.text(args, 3, words.NO_QUEUE)
+  local worker = words.text(args, 4, 'Pop(): Arg "worker" missing')
+  local want = words.number(args, 5, 'Pop(): Arg "limit" missing or not a number')
+  if want % 1 ~= 0 then words.refuse('Pop(): Arg "limit" is not a whole number') end
+  local out, texts = {}, {}
+  pop.run(at, { worker = worker, lease = 0, out = out, row = row }, want, { name, 0 }, 1, 2)
+  for i = 1, #out, ROW do texts[#texts + 1] = job_text.of(at, out[i], out[i + 3]) end
+  return job_text.list(texts, "[]")
+end
+
+-- The jids from `offset` on: lost leases, then the ready ones.
+local function seen(at, queue, offset, count, lost)
+  local jids = call("ZRANGE", queue.leases, "-inf", at.now, "BYSCORE", "LIMIT", offset, count)
+  if #jids == count then return jids end
+  local first = offset > lost and offset - lost or 0
+  for _, member in ipairs(call("ZRANGE", queue.waiting, first, first + count - #jids - 1)) do
+    jids[#jids + 1] = at.order.jid(member)
+  end
+  return jids
+end
+
+M["queue.peek"] = function(at, args)
+  local queue = keys.of_queue(at, words.text(args, 3, words.NO_QUEUE))
+  local offset = words.number(args, 4, 'Peek(): Arg "offset" missing or not a number')
+  local count = words.number(args, 5, 'Peek(): Arg "limit" missing or not a number')
+  if count <= 0 then return "[]" end
+  local lost, texts = call("ZCOUNT", queue.leases, "-inf", at.now), {}
+  timer.promote(at, queue, offset + count - math.min(lost, offset + count))
+  for _, jid in ipairs(seen(at, queue, offset, count, lost)) do
+    local r = job.read(at, jid)
+    if r then texts[#texts + 1] = job_text.of(at, jid, r) end
+  end
+  return job_text.list(texts, "[]")
+end
+
+return M

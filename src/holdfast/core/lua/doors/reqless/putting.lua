@@ -1,0 +1,62 @@
+-- putting: queue.put and job.requeue.
+local keys = require("base.keys")
+local words = require("doors.reqless.words")
+local job = require("nouns.job")
+local queues = require("nouns.queue")
+local put_one = require("verbs.put_one")
+local M = {}
+
+-- The pairs behind the fixed arguments; the last of a name wins.
+local function pairs_of(args)
+  if #args % 2 == 1 then words.refuse("Odd number of additional args") end
+  local found = {}
+  for i = 9, #args, 2 do found[args[i]] = args[i + 1] end
+  return found
+end
+
+local function number_in(found, key, refusal)
+  if not found[key] then return nil end
+  return words.finite(found[key]) or words.refuse(refusal)
+end
+
+-- What this core does not do yet is refused rather than left out in silence.
+local function refuse_unserved(found)
+  for _, key in ipairs({ "tags", "depends" }) do
+    if found[key] and #words.list(found[key], key) > 0 then words.refuse(key .. " are not served yet") end
+  end
+end
+
+-- queue.put worker queue jid klass data delay [key value]...
+local function read(args)
+  local name = words.text(args, 4, words.NO_QUEUE)
+  local jid = words.text(args, 5, 'Put(): Arg "jid" missing')
+  local klass = words.text(args, 6, 'Put(): Arg "klass" missing')
+  local data = words.data(args, 7, 'Put(): Arg "data" missing or not JSON')
+  local delay = words.number(args, 8, 'Put(): Arg "delay" not a number')
+  local found = #args > 8 and pairs_of(args) or {}
+  local retries = number_in(found, "retries", 'Put(): Arg "retries" not a number')
+  local priority = number_in(found, "priority", 'Put(): Arg "priority" not a number')
+  local throttles = found.throttles and words.list(found.throttles, "throttles")
+  refuse_unserved(found)
+  if retries then retries = math.floor(retries) end
+  return jid, klass, data, name, {
+    delay = delay * 1000, retries = retries, priority = priority, throttles = throttles, by = args[3], limited = false,
+  }
+end
+
+local function put(at, jid, klass, data, name, to)
+  to.queue = keys.of_queue(at, name)
+  queues.know(at, to.queue)
+  put_one.run(at, to, "move", jid, klass, data)
+  return jid
+end
+
+M["queue.put"] = function(at, args) return put(at, read(args)) end
+
+M["job.requeue"] = function(at, args)
+  local jid, klass, data, name, to = read(args)
+  if not job.read(at, jid) then words.refuse("Requeue(): Job " .. jid .. " does not exist") end
+  return put(at, jid, klass, data, name, to)
+end
+
+return M

@@ -1,0 +1,75 @@
+-- setting: configuration, throttles, pausing, and marks on jobs.
+local late = require("base.late")
+local keys = require("base.keys")
+local words = require("doors.reqless.words")
+local job = require("nouns.job")
+local config = require("nouns.config")
+local configure = require("verbs.configure")
+local pause = require("verbs.pause")
+local track = require("verbs.track")
+local M = {}
+
+local encode, concat
+late.bind(function() encode, concat = cjson.encode, table.concat end)
+
+M["config.get"] = function(at, args)
+  return config.get(at, words.text(args, 3, "config.get(): Argument 'key' missing"))
+end
+
+M["config.getAll"] = function(at)
+  local found, texts = config.all(at), {}
+  for i = 1, #found, 2 do texts[#texts + 1] = encode(found[i]) .. ":" .. encode(found[i + 1]) end
+  return "{" .. concat(texts, ",") .. "}"
+end
+
+M["config.set"] = function(at, args)
+  local key = words.text(args, 3, 'config.set(): Arg "option" missing')
+  configure.set(at, key, words.text(args, 4, 'config.set(): Arg "value" missing'))
+end
+
+M["config.unset"] = function(at, args)
+  configure.unset(at, words.text(args, 3, 'config.unset(): Arg "option" missing'))
+end
+
+local function set(at, id, args, seconds)
+  local maximum = words.text(args, 4, "Throttle(): no maximum provided")
+  words.number(args, 4, "Throttle(): the maximum is not a number")
+  at.throttles.set(at, id, maximum, seconds)
+end
+
+M["throttle.set"] = function(at, args)
+  local id = words.text(args, 3, words.NO_ID)
+  local seconds = words.number_or(args, 5, 0, "Throttle(): the expiration is not a number")
+  if seconds % 1 ~= 0 then words.refuse("Throttle(): the expiration is not a whole number") end
+  set(at, id, args, seconds > 0 and seconds or nil)
+end
+
+M["queue.throttle.set"] = function(at, args)
+  set(at, keys.of_queue(at, words.text(args, 3, words.NO_QUEUE)).own, args)
+end
+
+M["throttle.delete"] = function(at, args) at.throttles.delete(at, words.text(args, 3, words.NO_ID)) end
+
+M["throttle.release"] = function(at, args)
+  local id = words.text(args, 3, words.NO_ID)
+  for i = 4, #args do at.throttles.release_one(at, id, args[i]) end
+end
+
+local function paused(at, args, on)
+  words.text(args, 3, words.NO_QUEUE)
+  pause.run(at, on, "", "", args, 3, #args)
+end
+
+M["queue.pause"] = function(at, args) paused(at, args, true) end
+M["queue.unpause"] = function(at, args) paused(at, args, false) end
+
+local function mark(at, args, on)
+  local jid = words.text(args, 3, 'Track(): Arg "jid" missing')
+  if on and not job.read(at, jid) then words.refuse("Track(): Job does not exist") end
+  return tostring(track.run(at, jid, on))
+end
+
+M["job.track"] = function(at, args) return mark(at, args, true) end
+M["job.untrack"] = function(at, args) return mark(at, args, false) end
+
+return M

@@ -1,0 +1,53 @@
+-- words: that protocol's arguments, and how it says no.
+--
+-- A refusal is an error text: clients look for parts of it, and the store puts the
+-- place in the script before it, which some of them look for too.
+local late = require("base.late")
+local M = {}
+
+local decode, find
+late.bind(function() decode, find = cjson.decode, string.find end)
+
+function M.refuse(text) error(text, 2) end
+
+-- A word that has to be there, empty or not.
+function M.text(args, i, refusal)
+  return args[i] or M.refuse(refusal)
+end
+
+local function finite(text)
+  local value = tonumber(text)
+  if value and value == value and value ~= 1 / 0 and value ~= -1 / 0 then return value end
+end
+
+-- A number that has to be there.
+function M.number(args, i, refusal) return finite(args[i]) or M.refuse(refusal) end
+
+-- A number that may be left out from the right.
+function M.number_or(args, i, default, refusal)
+  if args[i] == nil then return default end
+  return finite(args[i]) or M.refuse(refusal)
+end
+
+M.finite = finite
+
+-- Data is JSON, and not the text `false`, and kept as it came.
+function M.data(args, i, refusal)
+  if not args[i] or decode(args[i]) == false then M.refuse(refusal) end
+  return args[i]
+end
+
+-- A JSON list of texts or numbers.
+function M.list(text, what)
+  local list = decode(text)
+  if type(list) ~= "table" or not find(text, "^%s*[%[]") then M.refuse(what .. " is not a JSON list") end
+  for i = 1, #list do
+    local kind = type(list[i])
+    if kind ~= "string" and kind ~= "number" then M.refuse(what .. " holds what is neither text nor number") end
+  end
+  return list
+end
+
+M.NO_JID, M.NO_QUEUE, M.NO_ID = "no jid provided", "no queue name provided", "no tid provided"
+
+return M
