@@ -96,5 +96,8 @@ def _choice(modules: list[str], bodies: list[str], first: int) -> str:
     if len(modules) == 1:
         return f"-- {modules[0]}\nmade = (function()\n{bodies[0]}end)()\n"
     half = len(modules) // 2
-    left, right = _choice(modules[:half], bodies[:half], first), _choice(modules[half:], bodies[half:], first + half)
+    left, right = (
+        _choice(modules[:half], bodies[:half], first),
+        _choice(modules[half:], bodies[half:], first + half),
+    )
     return f"if number < {first + half} then\n{left}else\n{right}end\n"

@@ -1,0 +1,94 @@
+"""Two cores behind one protocol: a call, its reply, and the messages it published."""
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import hiredis
+
+MARK = "-- end of call --"
+"""A message of our own, on a channel of its own name: what was published before it belongs to the call."""
+RAW = {"queue.put", "job.requeue", "job.complete", "job.fail", "config.get"}
+"""Commands whose bulk reply is a plain text; any other bulk reply is JSON."""
+PLACE = re.compile(r"^.*?user_script:\d+: *| *script: (?:[0-9a-f]+,)? ?on .*$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An error reply, without the place in the script that the store adds."""
+
+    text: str
+
+
+class Connection:
+    """A socket that speaks the store's protocol, and nothing more."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(10)
+        self._socket.connect(str(path))
+        self._reader = hiredis.Reader(encoding="utf-8")
+
+    def send(self, *words: object) -> None:
+        self._socket.sendall(hiredis.pack_command(tuple(str(word) for word in words)))
+
+    def read(self) -> Any:
+        while True:
+            reply = self._reader.gets()
+            if reply is not False:
+                return reply
+            self._reader.feed(self._socket.recv(1 << 16))
+
+    def ask(self, *words: object) -> Any:
+        self.send(*words)
+        return self.read()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Door:
+    """One script in one database."""
+
+    def __init__(self, path: Path, text: str, database: int) -> None:
+        self.connection = Connection(path)
+        self.connection.ask("SELECT", database)
+        self.sha = self.connection.ask("SCRIPT", "LOAD", text)
+        self._listener = Connection(path)
+        self._listener.ask("PSUBSCRIBE", "*")
+
+    def raw(self, *words: object) -> Any:
+        """The reply as it came over the wire, errors as values."""
+        reply = self.connection.ask("EVALSHA", self.sha, 0, *words)
+        return Refused(PLACE.sub("", str(reply))) if isinstance(reply, hiredis.ReplyError) else reply
+
+    def call(self, command: str, now: float, *words: object) -> Any:
+        """The reply, read as the protocol says: JSON replies as what they mean."""
+        reply = self.raw(command, repr(now), *words)
+        if isinstance(reply, str) and command not in RAW:
+            return json.loads(reply)
+        return reply
+
+    def messages(self) -> list[tuple[str, str]]:
+        """What was published since the last time, on this server, by anybody."""
+        self.connection.ask("PUBLISH", MARK, MARK)
+        return list(self._until_mark())
+
+    def _until_mark(self) -> Iterator[tuple[str, str]]:
+        while True:
+            kind, _, channel, text = self._listener.read()
+            assert kind == "pmessage"
+            if channel == MARK:
+                return
+            yield channel, text
+
+    def flush(self) -> None:
+        self.connection.ask("FLUSHDB")
+
+    def close(self) -> None:
+        self.connection.close()
+        self._listener.close()
