@@ -11,10 +11,10 @@ import sys
 from collections import defaultdict
 from secrets import token_hex
 
+from benchmarks.core_cpu import reference_text
 from benchmarks.wirecpu import Wire, pack
 from holdfast.core.builder import script
 from holdfast.testing.store import Engine, ScratchStore
-from tests.reqless.reference import reference_text
 
 JOBS, WAVE = 2000, 100
 BODY = b'{"user":7,"lang":"de","n":"x"}'

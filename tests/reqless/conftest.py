@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from doors import Door
 from reference import PACKAGE, reference_text
+from two_doors import Door
 
 from holdfast.core.builder import script
 from holdfast.testing import ScratchStore

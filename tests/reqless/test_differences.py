@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-from doors import Door
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
-from machine import Machine
 from reference import reference_text
+from sequences import Machine
+from two_doors import Door
 
 from holdfast.core.builder import script
 from holdfast.testing import ScratchStore

@@ -61,8 +61,7 @@ def in_order(door: str) -> list[str]:
 def assemble(door: str) -> str:
     """One Lua chunk: the modules that `door` needs, each in a closure of its own, then the door."""
     parts = ["local loaded = {}", "local function require(name) return loaded[name] end"]
-    for module in in_order(door):
-        parts.append(f'loaded["{module}"] = (function()\n{source(module)}end)()')
+    parts += [f'loaded["{module}"] = (function()\n{source(module)}end)()' for module in in_order(door)]
     return "\n".join(parts) + "\n"
 
 

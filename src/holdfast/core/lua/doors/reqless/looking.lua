@@ -4,14 +4,13 @@ local keys = require("base.keys")
 local words = require("doors.reqless.words")
 local job_text = require("doors.reqless.job_text")
 local job = require("nouns.job")
-local named = require("nouns.named")
 local retention = require("nouns.retention")
 local counts = require("verbs.counts")
 local stats = require("verbs.stats")
 local M = {}
 
-local call, encode, concat
-late.bind(function() call, encode, concat = redis.call, cjson.encode, table.concat end)
+local call, encode, concat, format
+late.bind(function() call, encode, concat, format = redis.call, cjson.encode, table.concat, string.format end)
 
 M["job.get"] = function(at, args)
   local jid = words.text(args, 3, words.NO_JID)
@@ -73,7 +72,7 @@ end
 
 M["failureGroups.counts"] = function(at)
   local found, texts = call("HGETALL", at.keys.groups), {}
-  for i = 1, #found, 2 do texts[#texts + 1] = encode(found[i]) .. ":" .. found[i + 1] end
+  for i = 1, #found, 2 do texts[#texts + 1] = format("%s:%s", encode(found[i]), found[i + 1]) end
   return "{" .. concat(texts, ",") .. "}"
 end
 
@@ -126,26 +125,6 @@ M["queue.stats"] = function(at, args)
   local found = stats.of(at, name, date * 1000)
   return '{"retries":' .. found[1] .. ',"failed":' .. found[2] .. ',"failures":' .. found[3] .. ',"wait":' ..
     series(found, 4) .. ',"run":' .. series(found, 9) .. "}"
-end
-
--- A throttle as its definition says, with what is left of its time.
-function M.throttle(at, id)
-  local most, left = named.maximum(at, id), call("TTL", at.keys.throttle .. id)
-  return '{"id":' .. encode(id) .. ',"maximum":' .. job_text.number(most) .. ',"ttl":' .. left .. "}"
-end
-
-M["throttle.get"] = function(at, args) return M.throttle(at, words.text(args, 3, words.NO_ID)) end
-
-M["throttle.locks"] = function(at, args)
-  return job_text.names(call("ZRANGE", at.keys.holders .. words.text(args, 3, words.NO_ID), 0, -1), "[]")
-end
-
-M["throttle.pending"] = function(at, args)
-  return job_text.names(call("ZRANGE", at.keys.pending .. words.text(args, 3, words.NO_ID), 0, -1), "[]")
-end
-
-M["queue.throttle.get"] = function(at, args)
-  return M.throttle(at, keys.of_queue(at, words.text(args, 3, words.NO_QUEUE)).own)
 end
 
 return M

@@ -1,16 +1,18 @@
 -- setting: configuration, throttles, pausing, and marks on jobs.
 local late = require("base.late")
 local keys = require("base.keys")
+local job_text = require("doors.reqless.job_text")
 local words = require("doors.reqless.words")
 local job = require("nouns.job")
+local named = require("nouns.named")
 local config = require("nouns.config")
 local configure = require("verbs.configure")
 local pause = require("verbs.pause")
 local track = require("verbs.track")
 local M = {}
 
-local encode, concat
-late.bind(function() encode, concat = cjson.encode, table.concat end)
+local call, encode, concat, format
+late.bind(function() call, encode, concat, format = redis.call, cjson.encode, table.concat, string.format end)
 
 M["config.get"] = function(at, args)
   return config.get(at, words.text(args, 3, "config.get(): Argument 'key' missing"))
@@ -18,7 +20,7 @@ end
 
 M["config.getAll"] = function(at)
   local found, texts = config.all(at), {}
-  for i = 1, #found, 2 do texts[#texts + 1] = encode(found[i]) .. ":" .. encode(found[i + 1]) end
+  for i = 1, #found, 2 do texts[#texts + 1] = format("%s:%s", encode(found[i]), encode(found[i + 1])) end
   return "{" .. concat(texts, ",") .. "}"
 end
 
@@ -53,6 +55,26 @@ M["throttle.delete"] = function(at, args) at.throttles.delete(at, words.text(arg
 M["throttle.release"] = function(at, args)
   local id = words.text(args, 3, words.NO_ID)
   for i = 4, #args do at.throttles.release_one(at, id, args[i]) end
+end
+
+-- A throttle as its definition says, with what is left of its time.
+local function throttle_text(at, id)
+  local most, left = named.maximum(at, id), call("TTL", at.keys.throttle .. id)
+  return '{"id":' .. encode(id) .. ',"maximum":' .. job_text.number(most) .. ',"ttl":' .. left .. "}"
+end
+
+M["throttle.get"] = function(at, args) return throttle_text(at, words.text(args, 3, words.NO_ID)) end
+
+M["throttle.locks"] = function(at, args)
+  return job_text.names(call("ZRANGE", at.keys.holders .. words.text(args, 3, words.NO_ID), 0, -1), "[]")
+end
+
+M["throttle.pending"] = function(at, args)
+  return job_text.names(call("ZRANGE", at.keys.pending .. words.text(args, 3, words.NO_ID), 0, -1), "[]")
+end
+
+M["queue.throttle.get"] = function(at, args)
+  return throttle_text(at, keys.of_queue(at, words.text(args, 3, words.NO_QUEUE)).own)
 end
 
 local function paused(at, args, on)

@@ -16,8 +16,8 @@ local M = {}
 local function held(at, jid, worker, missing, idle, taken)
   local r = job.read(at, jid)
   if not r then words.refuse(missing) end
-  if r.state ~= state.RUNNING then words.refuse(idle .. ": " .. state.NAME[r.state]) end
-  if r.worker ~= worker then words.refuse(taken .. ": " .. r.worker) end
+  if r.state ~= state.RUNNING then words.refuse(idle .. state.NAME[r.state]) end
+  if r.worker ~= worker then words.refuse(taken .. r.worker) end
   return r
 end
 
@@ -26,8 +26,8 @@ M["job.complete"] = function(at, args)
   local worker = words.text(args, 4, 'Complete(): Arg "worker" missing')
   local queue = words.text(args, 5, 'Complete(): Arg "queue_name" missing')
   local data = words.data(args, 6, 'Complete(): Arg "data" missing or not JSON')
-  local r = held(at, jid, worker, "Complete(): Job does not exist", "Complete(): Job is not currently running",
-    "Complete(): Job has been handed out to another worker")
+  local r = held(at, jid, worker, "Complete(): Job does not exist", "Complete(): Job is not currently running: ",
+    "Complete(): Job has been handed out to another worker: ")
   if r.queue ~= queue then words.refuse("Complete(): Job running in another queue: " .. r.queue) end
   complete.one(at, jid, r, data)
   return "complete"
@@ -39,8 +39,8 @@ M["job.fail"] = function(at, args)
   local group = words.text(args, 5, 'Fail(): Arg "group" missing')
   local message = words.text(args, 6, 'Fail(): Arg "message" missing')
   local data = args[7] and words.data(args, 7, 'Fail(): Arg "data" not JSON') or ""
-  local r = held(at, jid, worker, "Fail(): Job does not exist", "Fail(): Job not currently running",
-    "Fail(): Job running with another worker")
+  local r = held(at, jid, worker, "Fail(): Job does not exist", "Fail(): Job not currently running: ",
+    "Fail(): Job running with another worker: ")
   fail.one(at, group, message, jid, r, data)
   return jid
 end
@@ -50,8 +50,8 @@ M["job.retry"] = function(at, args)
   words.text(args, 4, 'Retry(): Arg "queue_name" missing') -- and the job's own queue is used
   local worker = words.text(args, 5, 'Retry(): Arg "worker" missing')
   local delay = words.number_or(args, 6, 0, 'Retry(): Arg "delay" not a number')
-  local r = held(at, jid, worker, "Retry(): Job does not exist", "Retry(): Job is not currently running",
-    "Retry(): Job has been given to another worker")
+  local r = held(at, jid, worker, "Retry(): Job does not exist", "Retry(): Job is not currently running: ",
+    "Retry(): Job has been given to another worker: ")
   return retry.one(at, delay * 1000, args[7] or "", args[8] or "", jid, r, "")
 end
 
@@ -59,8 +59,8 @@ M["job.heartbeat"] = function(at, args)
   local jid = words.text(args, 3, words.NO_JID)
   local worker = words.text(args, 4, 'Heartbeat(): Arg "worker" missing')
   local data = args[5] and words.data(args, 5, 'Heartbeat(): Arg "data" not JSON') or ""
-  local r = held(at, jid, worker, "Heartbeat(): Job does not exist", "Heartbeat(): Job not currently running",
-    "Heartbeat(): Job given out to another worker")
+  local r = held(at, jid, worker, "Heartbeat(): Job does not exist", "Heartbeat(): Job not currently running: ",
+    "Heartbeat(): Job given out to another worker: ")
   at.workers.seen(at, worker)
   return heartbeat.run(at, 0, { worker, jid, r.token, data }, 1, heartbeat.WIDTH)[1] / 1000
 end

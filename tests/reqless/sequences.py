@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Any, ClassVar
 
-from doors import Door, Refused
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from two_doors import Door, Refused
 from weaknesses import same_job
 
 QUEUES, WORKERS, THROTTLES = ("q", "other"), ("w1", "w2"), ("db", "api")
