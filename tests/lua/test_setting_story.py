@@ -1,0 +1,238 @@
+"""Pause, limits, settings, retention, and what belongs to the root."""
+
+import pytest
+
+from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, Describe, Info, SetClock, Sweep
+from holdfast.commands.jobs import JobGet, JobsComplete
+from holdfast.commands.leases import Complete, CompleteMany, Done, Pop
+from holdfast.commands.queues import CountQueues, Pause, ThrottleGet, ThrottleSet
+from holdfast.errors import ThrottleNotFound
+from native_door import Door, Said
+
+DEFAULTS = {
+    "application": "holdfast", "grace-period": "10", "heartbeat": "60", "jobs-history": "604800",
+    "jobs-history-count": "50000", "max-job-history": "100", "max-pop-retry": "1", "max-worker-age": "86400",
+}  # fmt: skip
+
+
+def test_a_paused_queue_hands_out_nothing_until_it_goes_on(core, clock, door: Door):
+    door.put("q", "a")
+    lost = core(Pop("w", ["q"]))
+    door.put("q", "b")
+    door.put("other", "c")
+    assert core(Pause(["q", "later"], who="me", why="deploy")) == 2
+    assert core(Pause(["q"])) == 0
+    clock.advance(seconds=90)
+    assert [job.jid for job in core(Pop("w", ["q", "other"], limit=9))] == ["c"]
+    assert core(CountQueues(["q"]))[0].paused
+    core(Complete("w", lost[0]))  # what runs may end
+    assert core(Pause(["q"], on=False)) == 1
+    assert [job.jid for job in core(Pop("w", ["q"], limit=9))] == ["b"]
+
+
+def test_who_paused_a_queue_and_why_is_kept_while_it_lasts(core, door: Door):
+    core(Pause(["q"], who="me", why="deploy"))
+    kept = door.ask("HGETALL", door.key("o:q"))
+    assert dict(zip(kept[::2], kept[1::2], strict=True)) == {
+        b"paused-by": b"me", b"paused-why": b"deploy", b"paused-since": b"1700000000000",
+    }  # fmt: skip
+    core(Pause(["q"], on=False))
+    assert "o:q" not in door.names()
+
+
+def test_a_limit_holds_at_pop_and_puts_are_set_aside_while_it_is_reached(core, door: Door):
+    assert core(ThrottleSet("ql:q:q", 2)) == 1
+    door.put("q", "a", "b", "c")
+    jobs = core(Pop("w", ["q"], limit=9))
+    assert [job.jid for job in jobs] == ["a", "b"]
+    door.put("q", "d", "e")
+    facts = core(ThrottleGet("ql:q:q"))
+    assert (facts.maximum, facts.used, facts.pending) == (2, 2, 2)
+    [d] = core(JobGet(["d"]))
+    assert (d.state, [line.what for line in d.history]) == ("throttled", ["put", "throttled"])
+    core(Complete("w", jobs[0]))
+    assert [job.jid for job in core(Pop("w", ["q"], limit=9))] == ["c"]
+    core(Complete("w", jobs[1]))
+    assert [job.jid for job in core(Pop("w", ["q"], limit=9))] == ["d"]
+
+
+def test_a_higher_limit_lets_jobs_go_and_none_lets_all_go(core, door: Door):
+    core(ThrottleSet("ql:q:q", 1))
+    door.put("q", "holder")
+    core(Pop("w", ["q"]))
+    door.put("q", *"abcd")
+    core(ThrottleSet("ql:q:q", 3))
+    assert [job.jid for job in core(Pop("w", ["q"], limit=9))] == ["a", "b"]
+    core(ThrottleSet("ql:q:q", 0))
+    assert [job.jid for job in core(Pop("w", ["q"], limit=9))] == ["c", "d"]
+    assert core(ThrottleGet("ql:q:q")).maximum == 0
+
+
+def test_hundreds_set_aside_all_come_when_the_limit_is_taken_away(core, door: Door):
+    core(ThrottleSet("ql:q:q", 1))
+    door.put("q", "holder")
+    core(Pop("w", ["q"]))
+    door.put("q", *[f"j{n}" for n in range(250)])
+    core(ThrottleSet("ql:q:q", 0))
+    got = 0
+    while jobs := core(Pop("w", ["q"], limit=60)):
+        got += len(jobs)
+    assert got == 250
+
+
+def test_jobs_set_aside_go_on_when_those_that_ran_were_popped_before_the_limit(core, door: Door):
+    door.put("q", "before")
+    [before] = core(Pop("w", ["q"]))
+    core(ThrottleSet("ql:q:q", 1))
+    door.put("q", "after")
+    assert door.state("after") == "throttled"
+    core(Complete("w", before))
+    assert [job.jid for job in core(Pop("w", ["q"]))] == ["after"]
+
+
+def test_a_lost_lease_keeps_its_slot(core, clock, door: Door):
+    core(ConfigSet("grace-period", "0"))
+    core(ThrottleSet("ql:q:q", 1))
+    door.put("q", "a", "b")
+    core(Pop("w", ["q"]))
+    clock.advance(seconds=60)
+    assert [job.jid for job in core(Pop("v", ["q"], limit=2))] == ["a"]
+
+
+def test_a_throttle_that_is_no_queue_s_own_is_unknown_so_far(core):
+    for command in (ThrottleGet("mine"), ThrottleSet("mine", 3)):
+        with pytest.raises(ThrottleNotFound):
+            core(command)
+
+
+def test_settings_have_the_protocol_s_defaults_and_can_be_set_and_unset(core):
+    assert core(ConfigGet()) == DEFAULTS
+    core(ConfigSet("heartbeat", "30"))
+    core(ConfigSet("colour", "red"))
+    assert core(ConfigGet()) == {**DEFAULTS, "heartbeat": "30", "colour": "red"}
+    assert core(ConfigGet(["colour", "heartbeat", "unknown"])) == {
+        "colour": "red", "heartbeat": "30", "unknown": None,
+    }  # fmt: skip
+    assert core(ConfigUnset("heartbeat")) is True
+    assert core(ConfigUnset("heartbeat")) is False
+    assert core(ConfigGet(["heartbeat"])) == {"heartbeat": "60"}
+    assert core(Info()).heartbeat == 60_000.0
+
+
+def test_a_setting_that_is_no_number_counts_as_not_set(core, door: Door):
+    door.put("q", "a", "b")
+    core(ConfigSet("heartbeat", "soon"))
+    core(ConfigSet("q-heartbeat", "later"))
+    assert core(Pop("w", ["q"]))[0].lease_ms == 60_000
+    core(ConfigSet("q-heartbeat", "5"))
+    core(ConfigUnset("q-heartbeat"))
+    assert core(Pop("w", ["q"]))[0].lease_ms == 60_000
+
+
+def complete_some(core, door: Door, count: int, first: int = 0) -> None:
+    door.put("q", *[f"j{n}" for n in range(first, first + count)])
+    jobs = core(Pop("w", ["q"], limit=count))
+    core(CompleteMany("w", [Done(job.jid, job.token) for job in jobs]))
+
+
+def test_completed_jobs_are_kept_up_to_a_number_a_little_late(core, door: Door):
+    core(ConfigSet("jobs-history-count", "100"))
+    for n in range(10):
+        complete_some(core, door, 50, n * 50)
+    kept = core(JobsComplete(0, 1000))
+    assert 100 <= len(kept) <= 164
+    assert kept[:3] == ["j499", "j498", "j497"]
+    records = {name for name in door.names() if name.startswith("j:")}
+    assert records == {f"j:{jid}" for jid in kept}
+    core(Sweep())
+    assert len(core(JobsComplete(0, 1000))) == 100
+
+
+def test_a_number_of_nothing_forgets_a_whole_batch_in_the_call_that_completes_it(core, door: Door):
+    core(ConfigSet("jobs-history-count", "0"))
+    complete_some(core, door, 512)
+    assert core(JobsComplete(0, 1000)) == []
+    assert not {name for name in door.names() if name[:2] in ("j:", "x:", "b:")}
+
+
+def test_completed_jobs_are_kept_for_a_time(core, clock, door: Door):
+    core(ConfigSet("jobs-history", "100"))
+    complete_some(core, door, 5)
+    clock.advance(seconds=99)
+    assert core(Sweep()) == 0
+    complete_some(core, door, 1, first=5)
+    clock.advance(seconds=1)
+    assert core(Sweep()) == 5
+    assert core(JobsComplete()) == ["j5"]
+
+
+def test_old_jobs_go_when_others_complete_whatever_the_size_of_the_batches(core, clock, door: Door):
+    core(ConfigSet("jobs-history", "100"))
+    complete_some(core, door, 67)
+    clock.advance(seconds=101)
+    for n in range(22):
+        complete_some(core, door, 3, first=100 + 3 * n)
+    assert "j0" not in core(JobsComplete(0, 1000))
+
+
+def test_a_forgotten_job_takes_its_other_keys_along(core, door: Door):
+    core(ConfigSet("jobs-history-count", "0"))
+    door("put", "", 0, "new", "q", 0, 5, 0, "long", "k", "x" * 600)
+    [job] = core(Pop("w", ["q"]))
+    door("retry", "w", 0, "", "", "long", job.token, "")
+    core(Complete("w", core(Pop("w", ["q"]))[0]))
+    assert not {name for name in door.names() if name.endswith(":long")}
+
+
+@pytest.mark.parametrize("most", ["5", "2", "1"])
+def test_a_history_keeps_its_first_and_its_newest_lines(most: str, core, clock, door: Door):
+    core(ConfigSet("max-job-history", most))
+    door.put("q", "j")
+    first = clock.now_ms
+    for _ in range(20):
+        clock.advance(seconds=1)
+        door("move", "", 0, "q", 0, "j", "", "")
+    whens = [line.when_ms for line in core(JobGet(["j"]))[0].history]
+    newest = [clock.now_ms - 1000 * back for back in reversed(range(int(most) - 1))]
+    assert whens == [first, *newest]
+
+
+def test_a_history_has_at_most_a_hundred_lines(core, door: Door):
+    door.put("q", "j")
+    for _ in range(130):
+        door("move", "", 0, "q", 0, "j", "", "")
+    assert len(core(JobGet(["j"]))[0].history) == 100
+
+
+def test_a_root_is_made_only_on_purpose_and_a_test_root_only_where_it_may_be(
+    engine_store, clock, door: Door, namespace
+):
+    unknown = f"hf:{{{namespace}-other}}:"
+    for words in (("info", "", 0), ("counts",), ("put", "", 0, "new", "q", 0, 5, 0, "j", "k", "{}")):
+        with pytest.raises(Said, match="HF_NO_ROOT"):
+            door.ask("FCALL", f"hf1_{words[0]}", 1, unknown, *words[1:])
+    for words in (("info", "test", 5), ("clock", 5)):
+        with pytest.raises(Said, match=r"HF_NO(T_A_TEST)?_ROOT"):
+            door.ask("FCALL", f"hf1_{words[0]}", 1, f"hf:{{real-{namespace}}}:", *words[1:])
+    with pytest.raises(Said, match="HF_BAD_ARGUMENT"):
+        door.ask("FCALL", "hf1_info", 1, unknown, "maybe", 0)
+    made = door.ask("FCALL", "hf1_info", 1, unknown, "make", 0)
+    assert door.ask("FCALL", "hf1_info", 1, unknown, "test", 5)[3:6:2] == [made[3], 0]
+    with pytest.raises(Said, match="HF_NOT_A_TEST_ROOT"):
+        door.ask("FCALL", "hf1_clock", 1, unknown, 5)
+    door.ask("UNLINK", unknown)
+
+
+def test_the_clock_of_a_test_root_stands_until_it_is_set(core, clock):
+    assert core(Info()).now_ms == core(Info()).now_ms == clock.now_ms
+    assert core(SetClock(clock.now_ms - 5000)) == clock.now_ms - 5000
+    assert core(Info()).now_ms == clock.now_ms - 5000
+    assert core(Info()).is_test
+
+
+def test_the_door_describes_every_function_it_has(core):
+    described = {verb.verb: verb for verb in core(Describe())}
+    assert {"put", "pop", "complete", "info", "describe"} <= set(described)
+    assert described["pop"].flags == ("allow-oom",)
+    assert described["counts"].flags == ("no-writes",)
+    assert described["put"].arguments.startswith("line number mode queue")
