@@ -14,8 +14,8 @@ _QUEUE_AT = _FACTS.size
 
 
 def text(value: Any) -> str:
-    """A reply value as text."""
-    return value.decode() if type(value) is bytes else str(value)
+    """A reply value as text; bytes that are none, which another client may have left, show as such."""
+    return value.decode("utf-8", "replace") if type(value) is bytes else str(value)
 
 
 def texts(values: Sequence[Any]) -> tuple[str, ...]:

@@ -3,12 +3,14 @@
 local late = require("base.late")
 local batch = require("base.batch")
 local refuse = require("base.refuse")
+local text = require("base.text")
 local M = {}
 
 local LONGEST_NAME, MOST_KNOWN = 200, 4000
 local WHOLE = 9007199254740991 -- the largest whole number a double is sure of
 local LONGEST = 3162240000000 -- a hundred years in ms: what is later does not fit into a record
 local LONGEST_LEASE = 86400000
+local LONGEST_BODY = 67108864 -- bytes
 local MODES = { ["0"] = true, ["1"] = true, ["2"] = true }
 
 local find
@@ -18,17 +20,17 @@ function M.bad(what) refuse.call("BAD_ARGUMENT", what) end
 
 -- The whole numbers that come again and again (priorities, limits), by their text.
 local whole, wholes = {}, 0
-local function number_of(text)
-  local value = tonumber(text)
+local function number_of(given)
+  local value = tonumber(given)
   if not value or value % 1 ~= 0 then return nil end
   if wholes >= MOST_KNOWN then whole, wholes = {}, 0 end
-  whole[text], wholes = value, wholes + 1
+  whole[given], wholes = value, wholes + 1
   return value
 end
 
 function M.number(args, i, what, least, most)
-  local text = args[i]
-  local value = whole[text] or number_of(text)
+  local given = args[i]
+  local value = whole[given] or number_of(given)
   if value and value >= least and value <= most then return value end
   M.bad(what .. " is not a whole number from " .. least .. " to " .. ("%.0f"):format(most))
 end
@@ -48,21 +50,21 @@ function M.lease(args, i) return M.number(args, i, "lease", 0, LONGEST_LEASE) en
 
 -- Any name: a jid, for one.
 function M.name(args, i, what)
-  local text = args[i]
-  -- Anchored: looking for a control character anywhere takes half as long again.
-  if text and #text <= LONGEST_NAME and find(text, "^%C+$") then return text end
-  M.bad(what .. " is not a name of 1 to 200 bytes without control characters")
+  local given = args[i]
+  -- The first look is the quick one, for minted jids.
+  if given and #given <= LONGEST_NAME and (find(given, "^%w+$") or text.is_clean(given)) then return given end
+  M.bad(what .. " is not a name of 1 to 200 bytes of UTF-8 without control characters")
 end
 
 -- A name that comes again and again (queue, klass, worker), looked at once.
 local known, count = {}, 0
 function M.word(args, i, what)
-  local text = args[i]
-  if known[text] then return text end
+  local given = args[i]
+  if known[given] then return given end
   M.name(args, i, what)
   if count >= MOST_KNOWN then known, count = {}, 0 end
-  known[text], count = true, count + 1
-  return text
+  known[given], count = true, count + 1
+  return given
 end
 
 -- Checks that args[first ...] are groups of `width`, at most 512. Returns the last index.
@@ -71,6 +73,19 @@ function M.groups(args, first, width)
   local groups = (last - first + 1) / width
   if groups % 1 ~= 0 or groups < 0 then M.bad("a group of " .. width .. " arguments is not whole") end
   if groups > batch.LIMIT then refuse.call("TOO_MANY", "at most " .. batch.LIMIT .. " in one call") end
+  return last
+end
+
+-- Checks a body, the one value that may be long.
+function M.body(args, i)
+  local given = args[i]
+  if not given or #given > LONGEST_BODY then M.bad("data and results have at most " .. LONGEST_BODY .. " bytes") end
+end
+
+-- Like `groups`, of which each ends with a body.
+function M.with_bodies(args, first, width)
+  local last = M.groups(args, first, width)
+  for i = first + width - 1, last, width do M.body(args, i) end
   return last
 end
 
@@ -96,6 +111,8 @@ function M.done(args, first)
   local last = M.groups(args, first, 5)
   for i = first + 3, last, 5 do
     if args[i] ~= "0" then M.number(args, i, "keep", 1, LONGEST) end
+    M.body(args, i - 1)
+    M.body(args, i + 1)
   end
   return last
 end

@@ -20,6 +20,7 @@ local MODES = { new = true, move = true, only = true }
 local ADDS, DRAINS = {}, { "allow-oom" }
 local bad, groups, name, names, number = checks.bad, checks.groups, checks.name, checks.names, checks.number
 local lease, optional, span, time, word = checks.lease, checks.optional, checks.span, checks.time, checks.word
+local with_bodies = checks.with_bodies
 
 -- Who gets jobs, for how long, and where the rows go; the queue fills in the rest.
 -- All fields are named here, and `out` has room for one row: a table that grows is
@@ -42,6 +43,7 @@ return {
     for i = 8, last, 3 do
       name(args, i, "jid")
       word(args, i + 1, "klass")
+      checks.body(args, i + 2)
     end
     if line == "" then return put.run(at, mode, queue, priority, retries, delay, args, 8, last) end
     return numbered.once(at, line, count, function()
@@ -67,17 +69,17 @@ return {
     end },
   { "advance", DRAINS, "worker next_queue delay (jid token data)...", function(at, args)
     return advance.run(at, word(args, 1, "worker"), name(args, 2, "next queue"), span(args, 3, "delay"), args, 4,
-      groups(args, 4, 3))
+      with_bodies(args, 4, 3))
   end },
   { "heartbeat", DRAINS, "lease (worker jid token data)...", function(at, args)
-    return heartbeat.run(at, lease(args, 1), args, 2, groups(args, 2, 4))
+    return heartbeat.run(at, lease(args, 1), args, 2, with_bodies(args, 2, 4))
   end },
   { "retry", DRAINS, "worker delay group message (jid token data)...", function(at, args)
     local worker, delay, group = word(args, 1, "worker"), span(args, 2, "delay"), optional(args, 3, "group")
-    return retry.run(at, worker, delay, group, args[4], args, 5, groups(args, 5, 3))
+    return retry.run(at, worker, delay, group, args[4], args, 5, with_bodies(args, 5, 3))
   end },
   { "fail", DRAINS, "worker group message (jid token data)...", function(at, args)
-    return fail.run(at, word(args, 1, "worker"), name(args, 2, "group"), args[3], args, 4, groups(args, 4, 3))
+    return fail.run(at, word(args, 1, "worker"), name(args, 2, "group"), args[3], args, 4, with_bodies(args, 4, 3))
   end },
   { "expire", DRAINS, "(worker jid token)...", function(at, args)
     return expire.run(at, args, 1, groups(args, 1, 3))
@@ -87,6 +89,7 @@ return {
   end) },
   { "move", ADDS, "line number queue delay jid data priority", numbered.row(function(at, args)
     local queue, delay, jid = name(args, 3, "queue"), span(args, 4, "delay"), name(args, 5, "jid")
+    checks.body(args, 6)
     if args[7] ~= "" then number(args, 7, "priority", -HIGHEST, HIGHEST) end
     return move.run(at, queue, delay, jid, args[6], args[7])
   end) },

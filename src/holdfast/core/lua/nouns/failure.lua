@@ -2,6 +2,7 @@
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
+local text = require("base.text")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local state = require("nouns.state")
@@ -14,7 +15,7 @@ late.bind(function() call, mp_pack, mp_unpack = redis.call, cmsgpack.pack, cmsgp
 -- Notes group, message, time and worker with the job.
 function M.note(at, jid, r, group, message, worker)
   r.flags = record.with(r.flags, record.FLAG.EXTRA)
-  call("HSET", at.keys.extra .. jid, "e", mp_pack({ group, message:sub(1, at.bounds.message), at.now, worker }))
+  call("HSET", at.keys.extra .. jid, "e", mp_pack({ group, text.cut(message, at.bounds.message), at.now, worker }))
 end
 
 function M.read(at, jid, r)

@@ -1,4 +1,5 @@
 -- retry: a job goes back to its queue, one retry poorer.
+local text = require("base.text")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
@@ -32,7 +33,7 @@ function M.one(at, delay, group, message, jid, r, data)
   job.set_body(at, jid, r, data)
   if r.remaining <= 0 then return exhaust(at, queue, jid, r, group, message) end
   r.remaining = r.remaining - 1
-  history.tell(at, jid, r, history.RETRIED, group, message:sub(1, 200), r.remaining)
+  history.tell(at, jid, r, history.RETRIED, group, text.cut(message, 200), r.remaining)
   if group ~= "" and message ~= "" then failure.note(at, jid, r, group, message, r.worker) end
   job.place(at, queue, jid, r, delay)
   job.write(at, jid, r)

@@ -1,0 +1,50 @@
+-- text: what bytes must be to be shown to people, which is UTF-8.
+local late = require("base.late")
+local M = {}
+
+local USUAL = "^[\32-\126]+$"
+
+local byte, find, sub
+late.bind(function() byte, find, sub = string.byte, string.find, string.sub end)
+
+local function is_tail(c) return c ~= nil and c >= 128 and c <= 191 end
+
+-- How many bytes follow the first byte `c` of a letter beyond ASCII, and between
+-- what the next one lies: no control characters, surrogates and detours.
+local function letter(c)
+  if c < 194 or c > 244 then return nil end
+  local count = c < 224 and 1 or c < 240 and 2 or 3
+  local least = (c == 194 or c == 224) and 160 or c == 240 and 144 or 128
+  return count, least, c == 237 and 159 or c == 244 and 143 or 191
+end
+
+local function are_letters(text)
+  local i, last = 1, #text
+  while i <= last do
+    local c, second = byte(text, i, i + 1)
+    local count = 0
+    if c < 32 or c == 127 then return false end
+    if c > 127 then
+      local least, most
+      count, least, most = letter(c)
+      if not count or not second or second < least or second > most then return false end
+      for k = i + 2, i + count do
+        if not is_tail(byte(text, k)) then return false end
+      end
+    end
+    i = i + count + 1
+  end
+  return true
+end
+
+-- Whether this is UTF-8 without control characters, and not empty.
+function M.is_clean(text) return find(text, USUAL) or text ~= "" and are_letters(text) end
+
+-- The first `most` bytes, less what would be half a letter.
+function M.cut(text, most)
+  if #text <= most then return text end
+  while most > 0 and is_tail(byte(text, most + 1)) do most = most - 1 end
+  return sub(text, 1, most)
+end
+
+return M
