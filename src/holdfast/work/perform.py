@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -28,13 +28,20 @@ JobMaker = Callable[[JobFacts], Any]
 _NOTHING: Final[dict[str, Any]] = {}
 
 
-class Prepared(NamedTuple):
-    """A job whose code was found and whose arguments fit."""
+class _Forks:
+    """How many forks lie between this process and the first one; cheaper to ask than the process id."""
 
-    target: Target
-    current: Running
-    args: list[Any]
-    kwargs: dict[str, Any]
+    count = 0
+
+
+def _count_fork() -> None:
+    _Forks.count += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
+_Prepared = tuple[Target, Running, list[Any], dict[str, Any]]
+"""A job whose code was found and whose arguments fit."""
 
 
 class Watching(Protocol):
@@ -54,12 +61,12 @@ class Performer:
         self.resolver = resolver
         self._make_job = make_job
         self._make_async_job = make_async_job
-        self._pid = os.getpid()
+        self._forks = _Forks.count
 
     def perform(self, facts: JobFacts, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> Ending:
         """Perform a job in this thread; `run` drives a coroutine to its end."""
         prepared = self._prepare(facts)
-        if not isinstance(prepared, Prepared):
+        if not isinstance(prepared, tuple):
             return prepared
         target, current, args, kwargs = prepared
         running.set(current)
@@ -81,7 +88,7 @@ class Performer:
         Raises CancelledError when the task, or the job by itself, was cancelled.
         """
         prepared = self._prepare(facts)
-        if not isinstance(prepared, Prepared):
+        if not isinstance(prepared, tuple):
             return prepared
         target, current, args, kwargs = prepared
         running.set(current)
@@ -113,7 +120,7 @@ class Performer:
 
     def _leave_if_forked(self, error: BaseException | None) -> None:
         """End a process that the job forked and that came back to us: there must not be two workers now."""
-        if os.getpid() == self._pid:
+        if _Forks.count == self._forks:
             return
         sys.stdout.flush()
         sys.stderr.flush()
@@ -129,7 +136,7 @@ class Performer:
             function = None
         return raised(facts, function, error)
 
-    def _prepare(self, facts: JobFacts) -> Prepared | Ending:
+    def _prepare(self, facts: JobFacts) -> _Prepared | Ending:
         try:
             target = self.resolver.resolve(facts.klass, facts.queue)
         except CannotRun as error:
@@ -137,14 +144,14 @@ class Performer:
             return failed(facts, error.reason, error.message)
         current = Running(facts, self._make_async_job if target.is_async else self._make_job)
         if target.function is None:
-            return Prepared(target, current, [current.job()], _NOTHING)
+            return target, current, [current.job()], _NOTHING
         try:
             envelope = decode_envelope(facts.data)
             args, kwargs = target.function.arguments.fit(envelope.args, envelope.kwargs)
         except (UsageError, msgspec.MsgspecError) as error:
             log.warning("job %s failed: its arguments do not fit: %s", facts.jid, error)
             return failed(facts, "ArgumentError", str(error))
-        return Prepared(target, current, args, kwargs)
+        return target, current, args, kwargs
 
 
 def _after_return(facts: JobFacts, target: Target, current: Running, value: Any) -> Ending:

@@ -1,10 +1,15 @@
 """Children with one seat each, the `process` pool: the parent keeps the leases, the child only works."""
 
+from time import monotonic
+from typing import Final
+
 from holdfast.models import JobFacts
 from holdfast.work.child import Place
 from holdfast.work.making import make_performer
 from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.signals import Handlers, Stop, worker_handlers
+
+LOOK: Final = 0.2  # seconds between two looks at whether the parent lives, while there is work
 
 
 class SlateHolder:
@@ -14,6 +19,7 @@ class SlateHolder:
         self._place = place
         self._slate = place.slate
         self._stop = stop
+        self._look_at = 0.0
 
     def begin(self, line: str) -> None:
         self._slate.begin(line)
@@ -32,8 +38,11 @@ class SlateHolder:
         return ""
 
     def may_take(self) -> bool:
-        if self._place.is_orphan():
-            self._stop.request()
+        now = monotonic()
+        if now >= self._look_at:
+            self._look_at = now + LOOK
+            if self._place.is_orphan():
+                self._stop.request()
         return not self._slate.paused
 
     def fileno(self) -> int:
