@@ -145,7 +145,7 @@ def run(quick: bool, say: Say) -> list[Row]:
         if find_engine(engine) is None:
             rows.append(Row(f"{engine}: not installed, not measured", ""))
         else:
-            rows += rows_of(measure(engine, 2 if quick else 15, say))
+            rows += rows_of(measure(engine, 1 if quick else 15, say))
     if reference_text() is None:
         rows.append(Row(f"the reference was not at hand: {HOW}", ""))
     return rows

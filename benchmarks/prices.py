@@ -130,7 +130,7 @@ def run(quick: bool, say: Say) -> list[Row]:
     for engine in engines:
         if find_engine(engine) is None:
             continue
-        rows += rows_of(engine, measure(engine, 3 if quick else 15, batches, say), batches)
+        rows += rows_of(engine, measure(engine, 2 if quick else 15, batches, say), batches)
         say(f"{engine}: bytes")
         extra = bytes_of_padding(engine, 5_000 if quick else 50_000)
         rows.append(shown(f"{engine}: ten more bytes of header, memory", extra, "B a waiting job"))
