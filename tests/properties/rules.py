@@ -83,7 +83,7 @@ class CoreAndModel(Machine):
     def expire(self, pick: Any) -> None:
         self.do("expire", (self.held(pick), self.held(pick)))
 
-    @rule(pick=pick, verb=st.sampled_from(["complete", "fail", "retry", "advance", "heartbeat", "expire"]))
+    @rule(pick=pick, verb=st.sampled_from(["complete", "complete", "complete", "fail", "retry", "advance", "heartbeat", "expire"]))
     def a_wrong_hand(self, pick: Any, verb: str) -> None:
         """Somebody without the lease of a running job tries to end it or to keep it."""
         running = [job for job in self.model.jobs.values() if job.state == "running"]

@@ -1,0 +1,72 @@
+"""A store without memory left refuses new work untouched, and lets what it holds be worked off."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.client.sync import Client
+from holdfast.testing.clock import StoppedClock
+from holdfast.testing.store import ScratchStore
+from native_door import Door, Said, rows
+
+
+@pytest.fixture(params=["valkey", "redis"])
+def full(request: pytest.FixtureRequest, namespace: str) -> Iterator[Door]:
+    """Nine jobs in `q`, three of them running, and no memory left."""
+    if request.param == "redis":
+        request.getfixturevalue("redis_store")
+    with ScratchStore(request.param) as store, Client(store.url, namespace=namespace) as client:
+        StoppedClock(client).advance(seconds=0)
+        door = Door(client)
+        door.put("q", *[f"j{n}" for n in range(9)])
+        door.pop("w", "q", n=3)
+        door.ask("CONFIG", "SET", "maxmemory", "1")
+        yield door
+
+
+ADDING = [
+    ("put", "", 0, "new", "q", 0, 5, 0, "new", "k", "{}"), ("move", "", 0, "q", 0, "j0", "", ""), ("priority", 5, "j5"),
+    ("config_set", "heartbeat", "5"), ("config_unset", "", 0, "heartbeat"), ("throttle_set", "", 0, "ql:q:q", 1),
+    ("clock", 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", ADDING, ids=lambda call: call[0])
+def test_what_adds_work_is_refused_untouched(call, full: Door):
+    before = full.dump()
+    with pytest.raises(Said, match=r"^OOM"):
+        full(*call)
+    assert full.dump() == before
+
+
+def test_what_is_there_can_be_worked_off(full: Door):
+    a, b, c = [full.job(f"j{n}") for n in range(3)]
+    assert full("heartbeat", 0, "w", "j0", a.token, "")[0] > 0
+    assert full("complete", "w", "j0", a.token, "", 60_000, b"1") == [1]
+    assert full("fail", "w", "G", "m", "j1", b.token, "") == [1]
+    assert full("retry", "w", 0, "", "", "j2", c.token, "") == [4]
+    [next_job] = rows(full("pop", "w", "l", 1, 1, 0, "q", 1))
+    reply = full("complete_pop", "w", "l", 2, 1, 0, 1, "q", 0, next_job.jid, next_job.token, "", 0, "")
+    [held] = rows(reply, at=1)
+    assert full("advance", "w", "next", 0, held.jid, held.token, "") == [1]
+    [held] = full.pop("w", "q")
+    assert full("expire", "w", held.jid, held.token) == 1
+    [held] = full.pop("w", "q")
+    assert full("timeout", "", 0, held.jid) == 1
+    assert full("cancel", "", 0, held.jid) == [1]
+    assert full("pause", "", 0, 1, "me", "full", "next") == 1
+    assert full("await", "j0") == [b"done", b"1"]
+    assert full("sweep", "", 0) == 0
+    assert full("info", "", 0)[5] == 1
+
+
+def test_what_looks_works_in_any_case(full: Door):
+    for look in (
+        ("counts",),
+        ("queues",),
+        ("peek", "q", 0, 5),
+        ("job_get", "j0"),
+        ("stats", "q", 0),
+        ("failures",),
+    ):
+        assert full.look(*look) is not None

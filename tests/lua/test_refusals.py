@@ -1,0 +1,106 @@
+"""Whatever is refused leaves no trace: the whole key space is compared before and after."""
+
+import pytest
+
+from holdfast.core.library import PREFIX, library
+from native_door import Door, Said
+
+LONG = "n" * 201
+PUT = ("put", "", 0, "new", "q", 0, 5, 0)
+MANY = [f"x{n}" for n in range(513)]
+
+BAD = [
+    (*PUT, "j", "k"), (*PUT, "", "k", "{}"), (*PUT, LONG, "k", "{}"), (*PUT, "a\nb", "k", "{}"), (*PUT, "j", "", "{}"),
+    (*PUT, "good", "k", "{}", "\x01", "k", "{}"),
+    ("put", "", 0, "maybe", "q", 0, 5, 0, "j", "k", "{}"), ("put", "", 0, "new", "", 0, 5, 0, "j", "k", "{}"),
+    ("put", "", 0, "new", LONG, 0, 5, 0, "j", "k", "{}"), ("put", "", 0, "new", "q", 4096, 5, 0, "j", "k", "{}"),
+    ("put", "", 0, "new", "q", -4096, 5, 0, "j", "k", "{}"), ("put", "", 0, "new", "q", "1.5", 5, 0, "j", "k", "{}"),
+    ("put", "", 0, "new", "q", "nan", 5, 0, "j", "k", "{}"), ("put", "", 0, "new", "q", 0, 1001, 0, "j", "k", "{}"),
+    ("put", "", 0, "new", "q", 0, -1, 0, "j", "k", "{}"), ("put", "", 0, "new", "q", 0, 5, -1, "j", "k", "{}"),
+    ("put", "", 0, "new", "q", 0, 5, "inf", "j", "k", "{}"), ("put", "", 0, "new", "q", 0, 5, 10**15, "j", "k", "{}"),
+    ("put", "line", "x", "move", "q", 0, 5, 0, "j", "k", "{}"), ("put", "a\tb", 1, "move", "q", 0, 5, 0, "j", "k", "{}"),
+    ("put", "", 0, "new", "q"), ("put",), ("put", "", 0, "only", "new-queue", 0, 5, 0, *["w", "k"]),
+    ("pop", "w", "", 0, 1, 0, "q"), ("pop", "w", "", 0, 513, 0, "q", 0), ("pop", "w", "", 0, -1, 0, "q", 0),
+    ("pop", "w", "", 0, 1, -1, "q", 0), ("pop", "w", "", 0, 1, 86_400_001, "q", 0), ("pop", "w", "", 0, 1, 0, "q", 3),
+    ("pop", "w", "", 0, 1, 0, "q", ""), ("pop", "w", "", 0, 1, 0, "q", "x"), ("pop", "", "", 0, 1, 0, "q", 0),
+    ("pop", "w", "", 0, 1, 0, "", 0), ("pop", "w", LONG, 1, 1, 0, "q", 0), ("pop", "w", "l", 1.5, 1, 0, "q", 0), ("pop",),
+    ("complete", "w", "run", "T", "", 0), ("complete", "w", "run", "T", "", "x", "r"),
+    ("complete", "w", "run", "T", "", -5, "r"), ("complete", "w", "run", "T", "", "", "r"),
+    ("complete", "w", "run", "T", "", "00", "r"), ("complete", "", "run", "T", "", 0, ""), ("complete",),
+    ("complete", "w", "run", "T", "", 0, "", "two", "T", "", "0.5", "r"),
+    ("complete_pop", "w", "", 0, 1, 0, 9, "q", 0), ("complete_pop", "w", "", 0, 1, 0, 1, "q", 7),
+    ("complete_pop", "w", "", 0, 1, 0, 1, "q", 0, "run", "T", "", "x", "r"), ("complete_pop", "w", "", 0, 1, 0, "x"),
+    ("complete_pop", "w", "", 0, 1, 0, 1, "q", 7, "run", "T", "", 0, ""),
+    ("advance", "w", "", 0, "run", "T", ""), ("advance", "w", "q", -1, "run", "T", ""), ("advance", "w", "q", 0, "run"),
+    ("heartbeat", -1, "w", "run", "T", ""), ("heartbeat", 0, "w", "run", "T"), ("heartbeat", 10**9, "w", "run", "T", ""),
+    ("retry", "w", "x", "", "", "run", "T", ""), ("retry", "w", 0, "a\nb", "", "run", "T", ""),
+    ("retry", "w", 0, LONG, "m", "run", "T", ""), ("retry", "w", 0, "", "", "run", "T"),
+    ("fail", "w", "", "m", "run", "T", ""), ("fail", "w", "G\n", "m", "run", "T", ""), ("fail", "w", "G", "m", "run", "T"),
+    ("expire", "w", "run"), ("cancel", "", 0, ""), ("cancel", "", 0, *MANY), ("cancel", "", "x", "run"),
+    ("move", "", 0, "", 0, "run", "", ""), ("move", "", 0, "q", "x", "run", "", ""), ("move", "", 0, "q", 0, "", "", ""),
+    ("move", "", 0, "q", 0, "run", "", 5000), ("move", "", 0, "q", 0, "run", "", "x"), ("move", "", 0, "q", 0, "nobody", "", ""),
+    ("priority", 4096, "run"), ("priority", "", "run"), ("priority", 1, *MANY), ("priority", 1, ""),
+    ("timeout", "", 0, "run", "wait"), ("timeout", "", 0, "nobody"), ("timeout", "", 0, *MANY),
+    ("await", *MANY), ("await", ""), ("counts", ""), ("peek", "q", 0, 513), ("peek", "q", -1, 5), ("peek", "", 0, 5),
+    ("job_get", *MANY), ("jobs_complete", -1, 5), ("failed", "", 0, 5), ("failed", "G", "x", 5), ("stats", "q", "x"),
+    ("pause", "", 0, 2, "", "", "q"), ("pause", "", 0, "on", "", "", "q"), ("pause", "", 0, 1, "", "", ""),
+    ("config_set", "heartbeat", "-1"), ("config_set", "heartbeat", "nan"), ("config_set", "q-heartbeat", "1e300"),
+    ("config_set", "heartbeat", "86401"), ("config_set", "grace-period", "inf"), ("config_set", "", "x"),
+    ("config_set", "heartbeat"), ("config_unset", "", 0, ""), ("config_get", LONG),
+    ("throttle_set", "", 0, "mine", 1), ("throttle_set", "", 0, "ql:q:q", -1), ("throttle_set", "", 0, "ql:q:q", "x"),
+    ("throttle_set", "", 0, "ql:q:q", 2**32), ("throttle_get", "mine"), ("clock", -1), ("clock", "noon"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def busy(door: Door) -> Door:
+    """A root in which every call would find something to spoil."""
+    door("throttle_set", "", 0, "ql:q:limited", 1)
+    door.put("q", "run", "two", "wait")
+    door.put("q", "later", delay=5000)
+    door.pop("w", "q", n=2, mode=1)
+    return door
+
+
+@pytest.mark.parametrize(
+    "call", BAD, ids=lambda call: " ".join(str(word)[:12] for word in call[:14]).encode().hex()[:60]
+)
+def test_a_refused_call_leaves_no_trace(call, busy: Door):
+    token = busy.job("run").token
+    before = busy.dump()
+    with pytest.raises(Said, match=r"^HF_"):
+        busy(*[token if word == "T" else word for word in call])
+    assert busy.dump() == before
+
+
+def test_refusals_of_single_jobs_leave_no_trace(busy: Door):
+    before = busy.dump()
+    assert busy("put", "", 0, "only", "fresh", 0, 5, 0, "wait", "other", "{}")[0] == 0
+    assert busy("complete", "w", "run", 1, "", 0, "", "x", 1, "", 0, "", "wait", 0, "", 0, "")[0] == 0
+    assert busy("advance", "v", "fresh", 0, "run", 1, "")[0] == 0
+    assert busy("fail", "w", "G", "m", "wait", 0, "")[0] == 0
+    assert busy("retry", "w", 0, "", "", "run", "x", "")[0].startswith(b"HF_LEASE_LOST")
+    assert busy("heartbeat", 0, "w", "run", 1, "x", "w", "wait", 0, "") == [0, 0]
+    assert busy("expire", "w", "run", 1, "w", "wait", 0) == 0
+    assert busy("cancel", "", 0, "nobody") == [0]
+    assert busy("priority", 5, "nobody") == [0]
+    assert busy("await", "nobody") == [b"gone", None]
+    assert busy.pop("w", "nothing") == []
+    assert busy.dump() == before
+
+
+def test_empty_batches_do_nothing(busy: Door):
+    before = busy.dump()
+    assert busy(*PUT) == [0]
+    assert busy("complete", "w") == [0]
+    assert busy("heartbeat", 0) == []
+    assert busy("pop", "w", "", 0, 5, 0) == [-1]
+    assert busy("cancel", "", 0) == []
+    assert busy("timeout", "", 0) == 0
+    assert busy.dump() == before
+
+
+def test_every_verb_that_takes_words_was_called_wrongly() -> None:
+    wordless = {"queues", "failures", "sweep", "info", "describe"}
+    verbs = {name.removeprefix(PREFIX) for name in library().functions}
+    assert {call[0] for call in BAD} == verbs - wordless

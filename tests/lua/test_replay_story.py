@@ -1,0 +1,111 @@
+"""Numbered calls: sent again they are answered as before, and a straggler is refused."""
+
+import pytest
+
+from native_door import Door, Said, rows
+
+
+def pop(door: Door, line: str, number: int, n: int = 2, worker: str = "w", queue: str = "q"):
+    return door("pop", worker, line, number, n, 0, queue, 0)
+
+
+def test_a_repeated_pop_answers_the_same_leases_with_the_same_tokens(door: Door):
+    door.put("q", *"abcd")
+    first = pop(door, "l", 1)
+    assert pop(door, "l", 1) == first
+    assert [job.jid for job in rows(pop(door, "l", 2))] == ["c", "d"]
+
+
+def test_a_repeated_pop_leaves_out_what_ended_since(door: Door, clock):
+    door.put("q", *"abc")
+    a, _, c = rows(pop(door, "l", 1, n=3))
+    door("complete", "w", "a", a.token, "", 0, "")
+    door("cancel", "", 0, "b")
+    assert [(job.jid, job.token) for job in rows(pop(door, "l", 1, n=3))] == [("c", c.token)]
+    assert rows(pop(door, "l", 1, n=3, worker="v")) == []
+
+
+def test_a_repeated_pop_never_shows_a_later_grant_of_the_same_moment(door: Door):
+    door.put("q", "a")
+    [first] = rows(pop(door, "l", 1))
+    door("retry", "w", 0, "", "", "a", first.token, "")
+    [second] = rows(pop(door, "m", 1))
+    assert second.token > first.token
+    assert rows(pop(door, "l", 1)) == []
+    assert [job.token for job in rows(pop(door, "m", 1))] == [second.token]
+
+
+def test_an_empty_pop_is_not_kept(door: Door):
+    assert pop(door, "l", 1) == [-1]
+    assert "i:l" not in door.names()
+    door.put("q", "a")
+    assert len(rows(pop(door, "l", 1))) == 1
+
+
+def test_a_lower_number_is_a_straggler(door: Door):
+    door.put("q", *"abcd")
+    pop(door, "l", 5)
+    before = door.dump()
+    calls = [
+        ("pop", "w", "l", 4, 1, 0, "q", 0), ("cancel", "l", 4, "a"), ("move", "l", 4, "q", 0, "a", "", ""),
+        ("put", "l", 4, "move", "q", 0, 5, 0, "n", "k", "{}"), ("complete_pop", "w", "l", 4, 1, 0, 1, "q", 0),
+        ("pause", "l", 4, 1, "", "", "q"), ("timeout", "l", 4, "a"), ("throttle_set", "l", 4, "ql:q:q", 1),
+        ("sweep", "l", 4), ("config_unset", "l", 4, "heartbeat"),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(Said, match="HF_STALE_NUMBER"):
+            door(*call)
+    assert door.dump() == before
+    pop(door, "other", 1)
+
+
+def test_a_repeated_put_or_move_of_a_caller_s_own_jid_happens_once(door: Door):
+    put = ("put", "l", 1, "move", "q", 0, 5, 0, "j", "k", "{}")
+    assert door(*put) == [1]
+    [job] = door.pop("w", "q")
+    assert door(*put) == [1]
+    assert door.state("j") == "running"
+    move = ("move", "l", 2, "other", 0, "j", "", "")
+    assert door(*move) == b"j"
+    [job] = door.pop("w", "other")
+    assert door(*move) == b"j"
+    assert door("heartbeat", 0, "w", "j", job.token, "")[0] > 0
+
+
+def test_a_repeated_cancel_answers_what_it_did(door: Door):
+    door.put("q", "a")
+    assert door("cancel", "l", 1, "a", "b") == [1, 0]
+    door.put("q", "a")
+    assert door("cancel", "l", 1, "a", "b") == [1, 0]
+    assert door.state("a") == "waiting"
+
+
+def test_a_repeated_complete_pop_says_again_and_gives_the_same_next_lease(door: Door):
+    door.put("q", *"abc")
+    [a] = rows(pop(door, "l", 1, n=1))
+    call = ("complete_pop", "w", "l", 2, 1, 0, 1, "q", 0, "a", a.token, "", 0, "")
+    first, second = door(*call), door(*call)
+    assert first[0] == 0
+    assert second[:3] == [1, b"a", b"again"]
+    assert rows(second, at=3) == rows(first, at=1)
+    assert door.state("c") == "waiting"
+
+
+def test_a_reply_over_4_kilobytes_is_answered_again_and_not_done_again(door: Door):
+    for first in range(0, 400, 100):
+        door.put("q", *[f"j{n}" for n in range(first, first + 100)])
+    jobs = [word for n in range(400) for word in (f"j{n}", "other", "{}")]
+    call = ("put", "l", 1, "only", "q", 0, 5, 0, "new", "k", "{}", *jobs)
+    first = door(*call)
+    assert first[0] == 1
+    assert len(first) == 801
+    assert door(*call) == [b"again"]
+    assert door.ask("STRLEN", door.key("i:l")) < 64
+
+
+def test_what_is_kept_of_a_line_goes_after_a_minute(door: Door):
+    door.put("q", "a")
+    pop(door, "l", 1)
+    assert 0 < door.ask("PTTL", door.key("i:l")) <= 60_000
+    door("cancel", "m", 1, "x")
+    assert 0 < door.ask("PTTL", door.key("i:m")) <= 60_000
