@@ -33,6 +33,8 @@ async def _work(place: Place) -> bool:
     )
     _listen_to_others(place, jobs)
     keeping = asyncio.create_task(beating.run(jobs))
+    # Without its keeper a worker would lose every lease unseen: better end, and be replaced.
+    keeping.add_done_callback(lambda task: jobs.abort())
     hearing = asyncio.create_task(listen(beats, place.name, beating.hurry))
     try:
         await jobs.run()
@@ -40,6 +42,8 @@ async def _work(place: Place) -> bool:
         keeping.cancel()
         hearing.cancel()
         await asyncio.wait([keeping, hearing])
+        if not keeping.cancelled():
+            keeping.result()
         await beats.close()
         await client.close()
     return jobs.is_used_up

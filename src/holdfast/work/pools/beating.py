@@ -103,11 +103,15 @@ class BeatingThread:
             self._changed.wait(max(0.0, min(self._keeper.due(), swept + SWEEP) - monotonic()))
             self._changed.clear()
             now = monotonic()
-            if now >= self._keeper.due():
-                self._beat(now)
-            if now >= swept + SWEEP:
-                swept = now
-                self._sweep()
+            try:
+                if now >= self._keeper.due():
+                    self._beat(now)
+                if now >= swept + SWEEP:
+                    swept = now
+                    self._client.run(Sweep())
+            except Exception:
+                # Whatever it was, a keeper that ends loses the lease unseen.
+                log.exception("the keeper could not do its work; it goes on")
 
     def _beat(self, now: float) -> None:
         held = self._held
@@ -117,12 +121,6 @@ class BeatingThread:
                 self._outage.over()
             except HoldfastError as error:
                 self._keeper.again(now, self._outage.pause(error))
-
-    def _sweep(self) -> None:
-        try:
-            self._client.run(Sweep())
-        except HoldfastError as error:
-            log.debug("sweeping failed: %s", error)
 
 
 class BeatingTask:
