@@ -101,6 +101,11 @@ class Machine(RuleBasedStateMachine):
     def held(self, pick: Any, made_up: bool = True) -> tuple[str, str, int]:
         """A lease: one that was granted (perhaps long lost), one of somebody else, or one nobody ever had."""
         kind = pick.draw(st.integers(0, 9))
+        running = [
+            (job.worker, job.jid, job.token) for job in self.model.jobs.values() if job.state == "running"
+        ]
+        if kind > 4 and running:
+            return pick.draw(st.sampled_from(running))
         if not self.grants or (kind == 0 and made_up):
             return pick.draw(workers), pick.draw(jids), pick.draw(st.sampled_from([0, 1, START_MS]))
         recent = self.grants[-4:] if kind > 2 else self.grants

@@ -68,6 +68,17 @@ class CoreAndModel(Machine):
         worker, held = self.several_held(pick)
         self.do("retry", worker, delay, group, message, held)
 
+    @rule(pick=pick)
+    def a_second_try(self, pick: Any) -> None:
+        """A job is given back and taken again, and goes on from there."""
+        worker, jid, token = self.held(pick)
+        self.do("retry", worker, 0, "", "", ((jid, token, b""),))
+        if jid in self.model.jobs:
+            self.do("pop", worker, 2, 0, (self.model.jobs[jid].queue,))
+            again = self.model.jobs.get(jid)
+            if again is not None and pick.draw(st.booleans()):
+                self.do("advance", worker, "s", 0, ((jid, again.token, b""),))
+
     @rule(pick=pick, group=st.sampled_from(["g", "h"]))
     def fail(self, pick: Any, group: str) -> None:
         worker, held = self.several_held(pick)
@@ -83,7 +94,12 @@ class CoreAndModel(Machine):
     def expire(self, pick: Any) -> None:
         self.do("expire", (self.held(pick), self.held(pick)))
 
-    @rule(pick=pick, verb=st.sampled_from(["complete", "complete", "complete", "fail", "retry", "advance", "heartbeat", "expire"]))
+    @rule(
+        pick=pick,
+        verb=st.sampled_from(
+            ["complete", "complete", "complete", "fail", "retry", "advance", "heartbeat", "expire"]
+        ),
+    )
     def a_wrong_hand(self, pick: Any, verb: str) -> None:
         """Somebody without the lease of a running job tries to end it or to keep it."""
         running = [job for job in self.model.jobs.values() if job.state == "running"]
@@ -140,6 +156,15 @@ class CoreAndModel(Machine):
     @rule(queue=queues, limit=st.integers(0, 2))
     def throttle(self, queue: str, limit: int) -> None:
         self.do("throttle_set", queue, limit)
+
+    @rule(queue=queues, limit=st.integers(1, 2), worker=workers, n=limits)
+    def a_full_queue(self, queue: str, limit: int, worker: str, n: int) -> None:
+        """Chance alone seldom fills a queue up to its limit."""
+        self.do("throttle_set", queue, limit)
+        self.do("pop", worker, n, 0, (queue,))
+        self.do("put", "move", queue, 0, 1, 0, tuple([(jid, "k", b"{}") for jid in JIDS[:3]]))
+        self.do("pop", worker, n, 0, (queue,))
+        self.do("put", "new", queue, 0, 1, 0, tuple([(jid, "k", b"{}") for jid in JIDS]))
 
     @rule(setting=settings_of_root)
     def configure(self, setting: tuple[str, str]) -> None:

@@ -1,0 +1,50 @@
+"""Seeded mistakes: what a wrong core could do, as replacements in the text of the library.
+
+A replacement that no longer fits the text fails its test, so that none of them can rot unseen.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mistake:
+    name: str
+    right: str
+    wrong: str
+
+    def made_in(self, text: str) -> str:
+        assert self.right in text, f"no longer in the core: {self.right}"
+        return text.replace(self.right, self.wrong)
+
+
+MISTAKES = [
+    Mistake("the token of a lease is not compared", "r.token == token and r.worker == worker", "r.worker == worker"),
+    Mistake("completing does not compare the token", "if held ~= token or holder ~= worker", "if holder ~= worker"),
+    Mistake("completing does not compare the worker", "if held ~= token or holder ~= worker", "if held ~= token"),
+    Mistake("a token does not grow", "at.record.since(r), r.token + 1\n", "at.record.since(r), at.now\n"),
+    Mistake("a lost lease costs no retry", "r.remaining, r.losses = r.remaining - 1,", "r.remaining, r.losses = r.remaining,"),
+    Mistake("a lost lease is not counted", "r.losses < 255 and r.losses + 1 or 255", "r.losses"),
+    Mistake("grace is not given", "and grace > 0 then", "and grace > 1e9 then"),
+    Mistake("a second loss gets no grace", "r.flags = record.without(r.flags, FLAG.NOTICED)\n  at.record.begin", "at.record.begin"),
+    Mistake("a heartbeat does not end the grace period", "  r.flags = record.without(r.flags, record.FLAG.NOTICED)\n  job.set_body(at, jid, r, data)\n  job.write", "  job.set_body(at, jid, r, data)\n  job.write"),
+    Mistake("used up retries do not fail a lost job", "if r.remaining >= 0 then return true end", "if r.remaining >= -9 then return true end"),
+    Mistake("a dead child's jobs get grace", "then lease.notice(at, queue, jid, r) end\n      job.write", "then end\n      job.write"),
+    Mistake("priority is reversed", "- priority * CLASS", "+ priority * CLASS"),
+    Mistake("a timed out job has to queue again", "return sequence - URGENT, jid", "return sequence, jid"),
+    Mistake("a scheduled job starts early", 'queue.scheduled, "-inf", at.now, "BYSCORE"', 'queue.scheduled, "-inf", at.now + 5000, "BYSCORE"'),
+    Mistake("a paused queue hands out jobs", "if flags % 2 == queues.PAUSED then return 0", "if flags % 2 == 7 then return 0"),
+    Mistake("the replay record is dropped", "if last < number then return nil end", "if last <= number then return nil end"),
+    Mistake("a straggler is let in", "if last > number then refuse.call", "if last > number + 1000 then refuse.call"),
+    Mistake("a repeated pop shows leases that ended", "if r and lease.is_held(r, give.worker, tonumber(token) or popped) then", "if r then"),
+    Mistake("a repeated put resets a running job", 'if mode == "move" then return put_again', 'if mode ~= "only" then return put_again'),
+    Mistake("putting over another job is not refused", "job.body(at, jid, r) ~= body", "false"),
+    Mistake("a slot is not handed on", "  promote(at, queue, free_slots(queue, limit))\n  queues.ring", "  queues.ring"),
+    Mistake("a pop does not look at the limit", "if room < want then want = room end", ""),
+    Mistake("a retry does not cost one", "r.remaining = r.remaining - 1\n", ""),
+    Mistake("advancing does not renew the retries", "r.queue, r.queued, r.remaining, r.losses = next_queue.name, at.now, r.retries, 0", "r.queue, r.queued = next_queue.name, at.now"),
+    Mistake("a failed job stays in its group", 'call("ZREM", at.keys.group .. group, jid) == 1', "1 == 1"),
+    Mistake("a completed job can be cancelled", "if r and r.state ~= state.COMPLETE then\n", "if r then\n"),
+    Mistake("a job that is put again is still listed as complete", "    retention.take_out(at, jid)\n", "\n"),
+    Mistake("a wait counts from the put, however often it was popped", "  if r.popped > r.queued then return r.popped end\n", ""),
+    Mistake("a long body is left behind", 'if record.has(r.flags, FLAG.SPILLED) then call("UNLINK", at.keys.body .. jid) end', ""),
+]  # fmt: skip
