@@ -221,7 +221,7 @@ def test_a_turn_says_what_ended_and_takes_what_can_start():
 
     assert words(3)[1] == "hf1_pop"
     assert words(3)[-4:] == ("a", 1, "b", 1)
-    assert words(3, "b")[-4:] == ("a", 1, "b", 2)
+    assert words(3, "b")[-2:] == ("b", 2)
     assert words(3, ANY_QUEUE)[-4:] == ("a", 2, "b", 2)
     assert words(0)[-4:] == ("a", 0, "b", 0)
     turns.end(None)
