@@ -22,7 +22,7 @@ COMMON: dict[str, Any] = {
     "suppress_health_check": list(HealthCheck),
 }
 QUICK = settings(max_examples=150, stateful_step_count=50, **COMMON)
-DEEP = settings(max_examples=3000, stateful_step_count=150, **COMMON)
+DEEP = settings(max_examples=1000, stateful_step_count=150, **COMMON)
 
 
 @pytest.fixture(params=["valkey", "redis"])
