@@ -67,6 +67,8 @@ class Machine(RuleBasedStateMachine):
     def apply(self, call: Call) -> None:
         answer, expected = self.core.call(call), self.ask_model(call)
         assert answer == expected, f"{call}: the core says {answer!r}, the model {expected!r}"
+        # A job that is gone takes its tokens along: the next one of its name is another job.
+        self.tokens = {jid: token for jid, token in self.tokens.items() if jid in self.model.jobs}
         if call[0].startswith(("pop", "complete_pop")):
             self.took(call, answer)
 

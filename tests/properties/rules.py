@@ -91,6 +91,18 @@ class CoreAndModel(Machine):
         self.do("heartbeat", lease, tuple([(*one, data) for one in held]))
 
     @rule(pick=pick)
+    def a_silent_worker_comes_back_in_its_grace_period(self, pick: Any) -> None:
+        running = [job for job in self.model.jobs.values() if job.state == "running"]
+        if not running:
+            return
+        job = pick.draw(st.sampled_from(running))
+        other = "v" if job.worker == "w" else "w"
+        for _ in range(2):
+            self.apply(("clock", (max(job.end, self.model.now),)))
+            self.do("pop", other, 1, 0, (job.queue,))
+            self.do("heartbeat", 0, ((job.worker, job.jid, job.token, b""),))
+
+    @rule(pick=pick)
     def expire(self, pick: Any) -> None:
         self.do("expire", (self.held(pick), self.held(pick)))
 
@@ -134,8 +146,6 @@ class CoreAndModel(Machine):
     @rule(jids=several)
     def cancel(self, jids: Any) -> None:
         self.do("cancel", jids)
-        for jid in jids:
-            self.tokens.pop(jid, None)
 
     @rule(queue=queues, delay=delays, jid=jids, data=st.one_of(new_data, data))
     def move(self, queue: str, delay: int, jid: str, data: bytes) -> None:
