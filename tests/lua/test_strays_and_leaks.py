@@ -107,3 +107,18 @@ def settle(door: Door, turn: int, job) -> None:
         door(*ways[turn % 8])
         if ways[turn % 8][0] == "complete":
             door.ask("UNLINK", door.key(f"a:{job.jid}"))
+
+
+def test_a_history_without_limit_can_be_longer_than_one_call_returns(core, door: Door):
+    core(ConfigSet("max-job-history", "0"))
+    door.put("q", "j")
+    door("move", "", 0, "q", 0, "j", "", "")
+    line = door.ask("HGET", door.key("x:j"), "h")
+    door.ask("HSET", door.key("x:j"), "h", line * 5_000)
+    [job] = core(Pop("w", ["q"]))
+    assert door("retry", "w", 0, "", "", "j", job.token, "") == [4]
+    assert door("retry", "w", 0, "", "", "j", job.token, "") == [4]
+    assert len(door.job("j").history) == 10_002
+    core(ConfigSet("max-job-history", "9000"))
+    door("move", "", 0, "q", 0, "j", "", "")
+    assert len(door.job("j").history) == 9_000

@@ -11,6 +11,7 @@ local M = {}
 
 local TOLD, EXTRA = record.FLAG.TOLD, record.FLAG.EXTRA
 local SHORTEST = 8 -- bytes: no packed line is shorter
+local PIECE = 4000 -- lines unpacked at once
 
 M.WHAT = {
   "put", "popped", "done", "failed", "failed-retries", "retried", "timed-out", "throttled", "advanced",
@@ -18,8 +19,10 @@ M.WHAT = {
 M.PUT, M.POPPED, M.DONE, M.FAILED, M.EXHAUSTED = 1, 2, 3, 4, 5
 M.RETRIED, M.TIMED_OUT, M.THROTTLED, M.ADVANCED = 6, 7, 8, 9
 
-local call, mp_pack, mp_unpack
-late.bind(function() call, mp_pack, mp_unpack = redis.call, cmsgpack.pack, cmsgpack.unpack end)
+local call, mp_pack, mp_unpack, mp_some
+late.bind(function()
+  call, mp_pack, mp_unpack, mp_some = redis.call, cmsgpack.pack, cmsgpack.unpack, cmsgpack.unpack_limit
+end)
 
 -- The lines a plain job's header implies, oldest first.
 local function implied(r)
@@ -31,10 +34,23 @@ local function implied(r)
   return lines
 end
 
+-- The lines of a packed history. A call of Lua returns fewer than 8000 values, so a
+-- very long one (`max-job-history` 0) is read in pieces.
+local function unpacked(text)
+  if #text <= PIECE * SHORTEST then return { mp_unpack(text) } end
+  local lines, place = {}, 0
+  while place >= 0 do
+    local some = { mp_some(text, PIECE, place) }
+    place = some[1]
+    for i = 2, #some do lines[#lines + 1] = some[i] end
+  end
+  return lines
+end
+
 local function stored(at, jid)
   local packed = call("HGET", at.keys.extra .. jid, "h")
   if not packed then return {} end
-  return { mp_unpack(packed) }
+  return unpacked(packed)
 end
 
 -- All lines of a job, each {what, when, attempt, token, worker, name, reason}.
@@ -53,7 +69,7 @@ end
 local function trimmed(at, text)
   local most = tonumber(call("HGET", at.keys.config, "max-job-history") or 100) or 100
   if most <= 0 or #text <= most * SHORTEST then return text end
-  local lines = { mp_unpack(text) }
+  local lines = unpacked(text)
   local kept = { lines[1] }
   for i = math.max(#lines - most + 2, 2), #lines do kept[#kept + 1] = lines[i] end
   return packed_lines(kept)
