@@ -12,13 +12,16 @@ QUEUES, WORKERS, THROTTLES = ("q", "other"), ("w1", "w2"), ("db", "api")
 JIDS = tuple(f"j{n}" for n in range(7))
 queues, workers, throttles, jids = map(st.sampled_from, (QUEUES, WORKERS, THROTTLES, JIDS))
 STEPS = st.sampled_from((0.25, 1.0, 3.0, 7.5, 11.0, 59.0, 61.0, 4000.0))
+SHORT = st.sampled_from((0.25, 0.5, 1.0, 3.0, 11.0))
+OTHERS = st.sampled_from((None,) * 7 + ("w1",))
+"""Who speaks for a running job: mostly its holder."""
 SETTINGS = st.sampled_from([
     ("heartbeat", "60"), ("heartbeat", "10"), ("q-heartbeat", "5"), ("grace-period", "10"), ("grace-period", "0"),
     ("grace-period", "-1"), ("max-pop-retry", "3"), ("other-max-pop-retry", "2"), ("max-job-history", "3"),
     ("max-job-history", "0"), ("jobs-history", "100"), ("jobs-history-count", "2"), ("jobs-history-count", "0"),
     ("jobs-history", "-1"), ("heartbeat", "0"), ("app.colour", "blue"),
 ])  # fmt: skip
-DATA = st.sampled_from(("{}", '{"a":1}', '{"text":"a / b"}', "7", '"x"'))
+DATA = st.sampled_from(("{}", '{"a":1}', '{"text":"ab"}', "7", '"x"'))
 
 
 class Machine(RuleBasedStateMachine):
@@ -30,8 +33,8 @@ class Machine(RuleBasedStateMachine):
     seen: ClassVar[Counter[str]] = Counter()
     """How often each command was answered, refused, or answered with nothing."""
 
-    @initialize(throttling=st.booleans())
-    def begin(self, throttling: bool) -> None:
+    @initialize(throttling=st.booleans(), most=st.integers(0, 2), own=st.integers(0, 3))
+    def begin(self, throttling: bool, most: int, own: int) -> None:
         self.now = 1_700_000_000.0
         self.throttling = throttling
         self.priority = 0
@@ -40,6 +43,12 @@ class Machine(RuleBasedStateMachine):
         for door in (self.reference, self.ours):
             door.flush()
             door.messages()
+        if throttling:
+            self.limit(1.0, THROTTLES[0], most)
+            self.limit(1.0, "ql:q:q", own)
+        for number, jid in enumerate(JIDS[:4]):
+            self.put(1.0, QUEUES[number % 3 == 2], "w1", jid, "{}", 0, None, [THROTTLES[0]] * (number % 2))
+        self.pop(1.0, QUEUES[0], "w1", 2)
 
     def both(self, command: str, *words: object) -> Any:
         """Send a call to both and compare; returns what both answered."""
@@ -77,7 +86,7 @@ class Machine(RuleBasedStateMachine):
         self.priority += 1
         return self.priority * 7919 % 1009 - 500
 
-    @rule(step=STEPS, queue=queues, worker=workers, jid=jids, data=DATA, delay=st.sampled_from((0, 0, -1, 5, 30.5)),
+    @rule(step=SHORT, queue=queues, worker=workers, jid=jids, data=DATA, delay=st.sampled_from((0, 0, -1, 5, 30.5)),
           retries=st.sampled_from((None, 0, 1, 5)), named=st.lists(throttles, max_size=2, unique=True))  # fmt: skip
     def put(self, step: float, queue: str, worker: str, jid: str, data: str, delay: float, retries: int | None,
             named: list[str]) -> None:  # fmt: skip
@@ -100,11 +109,26 @@ class Machine(RuleBasedStateMachine):
         self.both("queue.put", worker, queue, jid, "klass", data, delay, *words)
         self.look(jid)
 
+    @rule(step=SHORT, queue=queues, worker=workers, limit=st.integers(2, 4))
+    def pop_some(self, step: float, queue: str, worker: str, limit: int) -> None:
+        self.pop(step, queue, worker, limit)
+
+    @rule(queue=queues, worker=workers, seconds=st.sampled_from((61.0, 71.0)))
+    def lose(self, queue: str, worker: str, seconds: float) -> None:
+        """Nobody speaks for a while, then somebody asks twice: locks are noticed as lost, and handed out again."""
+        self.pop(seconds, queue, worker, 3)
+        self.pop(11.0, queue, worker, 3)
+
     @rule(step=STEPS, queue=queues, worker=workers, limit=st.integers(1, 4))
     def pop(self, step: float, queue: str, worker: str, limit: int) -> None:
         self.later(step)
         for job in self.both("queue.pop", queue, worker, limit):
             self.given_back.discard(job["jid"])
+
+    def running(self, jid: str) -> str:
+        """A running job, if there is one and `jid` does not run; which one depends on `jid`."""
+        found = [job["jid"] for job in map(self.job, JIDS) if job and job["state"] == "running"]
+        return jid if jid in found or not found else str(found[JIDS.index(jid) % len(found)])
 
     def holder(self, jid: str, other: str | None) -> tuple[str, str]:
         job = self.job(jid)
@@ -112,16 +136,18 @@ class Machine(RuleBasedStateMachine):
             return other or WORKERS[0], QUEUES[0]
         return other or job["worker"], job["queue"]
 
-    @rule(step=STEPS, jid=jids, other=st.sampled_from((None, None, None, "w1")), data=DATA)
+    @rule(step=SHORT, jid=jids, other=OTHERS, data=DATA)
     def complete(self, step: float, jid: str, other: str | None, data: str) -> None:
         self.later(step)
+        jid = self.running(jid)
         worker, queue = self.holder(jid, other)
         self.settle(jid, "job.complete", jid, worker, queue, data)
 
-    @rule(step=STEPS, jid=jids, other=st.sampled_from((None, None, None, "w1")), group=st.sampled_from(("g", "h")),
+    @rule(step=SHORT, jid=jids, other=OTHERS, group=st.sampled_from(("g", "h")),
           data=st.none() | DATA)  # fmt: skip
     def fail(self, step: float, jid: str, other: str | None, group: str, data: str | None) -> None:
         self.later(step)
+        jid = self.running(jid)
         worker, _ = self.holder(jid, other)
         self.settle(jid, "job.fail", jid, worker, group, 'a "message"', *([data] if data else []))
 
@@ -132,10 +158,11 @@ class Machine(RuleBasedStateMachine):
         self.both(str(call[0]), *call[1:])
         self.look(jid)
 
-    @rule(step=STEPS, jid=jids, other=st.sampled_from((None, None, None, "w1")), delay=st.sampled_from((0, 0, 20)),
+    @rule(step=SHORT, jid=jids, other=OTHERS, delay=st.sampled_from((0, 0, 20)),
           why=st.sampled_from(((), ("g",), ("g", "m"))))  # fmt: skip
     def retry(self, step: float, jid: str, other: str | None, delay: float, why: tuple[str, ...]) -> None:
         self.later(step)
+        jid = self.running(jid)
         job = self.job(jid)
         if job and self.in_grace(job):
             return
@@ -144,9 +171,10 @@ class Machine(RuleBasedStateMachine):
             self.given_back.add(jid)
         self.look(jid)
 
-    @rule(step=STEPS, jid=jids, other=st.sampled_from((None, None, None, "w1")), data=st.none() | DATA)
+    @rule(step=SHORT, jid=jids, other=OTHERS, data=st.none() | DATA)
     def heartbeat(self, step: float, jid: str, other: str | None, data: str | None) -> None:
         self.later(step)
+        jid = self.running(jid)
         job = self.job(jid)
         if job and self.in_grace(job):
             return
@@ -157,6 +185,7 @@ class Machine(RuleBasedStateMachine):
     @rule(step=STEPS, jid=jids)
     def timeout(self, step: float, jid: str) -> None:
         self.later(step)
+        jid = self.running(jid)
         found = [job for job in map(self.job, JIDS) if job]
         if any(self.in_grace(job) and job["jid"] == jid for job in found):
             return
@@ -214,7 +243,7 @@ class Machine(RuleBasedStateMachine):
         self.both("throttle.release", name, jid)
         self.look(jid)
 
-    @rule(step=STEPS, queue=queues, on=st.booleans())
+    @rule(step=STEPS, queue=queues, on=st.sampled_from((True, False, False, False)))
     def pause(self, step: float, queue: str, on: bool) -> None:
         self.later(step)
         self.both("queue.pause" if on else "queue.unpause", queue)
@@ -227,7 +256,6 @@ class Machine(RuleBasedStateMachine):
     def look(self, jid: str) -> None:
         self.both("job.get", jid)
 
-    @rule(step=STEPS)
     def look_at_all(self, step: float) -> None:
         """Everything that can be read."""
         self.later(step)

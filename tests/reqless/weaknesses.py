@@ -16,6 +16,7 @@ KEPT_OUT = {
     "W16": "a job that holds or awaits slots is not put, while throttles are looked at",
     "W20": "a failed job is put into the queue where it failed",
     "W21": "only jobs that exist are cancelled",
+    "W22": "data is written as it would be written again",
     "W28": "max-job-history is 0 or at least 3",
     "W35": "due jobs are moved by a look at the head of the queue before they are counted or listed",
     "W38": "a maximum is changed only while nobody waits for a slot",

@@ -23,7 +23,7 @@ end
 -- spelled as their protocol says (its section 9).
 M.SHARED = "ql:hf:"
 
-local function shared()
+function M.shared()
   return {
     root = "ql:hf:", is_shared = true,
     job = "ql:hf:j:", body = "ql:hf:b:", extra = "ql:hf:x:", completed = "ql:hf:c", line = "ql:hf:i:",
@@ -39,7 +39,7 @@ function M.of_root(root)
   local keys = roots[root]
   if keys then return keys end
   if root_count >= MOST_ROOTS then roots, root_count = {}, 0 end
-  keys = root == M.SHARED and shared() or native(root)
+  keys = root == M.SHARED and M.shared() or native(root)
   roots[root], root_count = keys, root_count + 1
   return keys
 end
@@ -55,16 +55,31 @@ local function native_queue(root, name)
   }
 end
 
+-- Spelled when it is first used, for a script forgets them after each call. Names
+-- in an order that finds the usual ones first.
+local function spelled(queue, field)
+  local name, key = queue.name, nil
+  if field == "control" then key = "ql:hf:q:" .. name
+  elseif field == "waiting" then key = "ql:q:" .. name .. "-work"
+  elseif field == "leases" then key = "ql:q:" .. name .. "-locks"
+  elseif field == "sequence" then key = "ql:hf:s:" .. name
+  elseif field == "wait_log" then key = "ql:hf:aw:" .. name .. ":"
+  elseif field == "run_log" then key = "ql:hf:ar:" .. name .. ":"
+  elseif field == "scheduled" then key = "ql:q:" .. name .. "-scheduled"
+  elseif field == "recurring" then key = "ql:q:" .. name .. "-recur"
+  elseif field == "throttled" then key = "ql:hf:P:" .. name
+  elseif field == "depends" then key = "ql:hf:D:" .. name
+  elseif field == "failed" then key = "ql:hf:fq:" .. name
+  elseif field == "stats" then key = "ql:hf:z:" .. name .. ":"
+  elseif field == "bell" then key = "ql:hf:n:" .. name
+  elseif field == "options" then key = "ql:hf:o:" .. name
+  end
+  queue[field] = key
+  return key
+end
+
 local function shared_queue(name)
-  local own = "ql:q:" .. name
-  return {
-    name = name, own = own,
-    waiting = own .. "-work", leases = own .. "-locks", scheduled = own .. "-scheduled", recurring = own .. "-recur",
-    sequence = "ql:hf:s:" .. name, control = "ql:hf:q:" .. name, bell = "ql:hf:n:" .. name,
-    depends = "ql:hf:D:" .. name, throttled = "ql:hf:P:" .. name, failed = "ql:hf:fq:" .. name,
-    options = "ql:hf:o:" .. name, stats = "ql:hf:z:" .. name .. ":", wait_log = "ql:hf:aw:" .. name .. ":",
-    run_log = "ql:hf:ar:" .. name .. ":", day = 0 / 0,
-  }
+  return setmetatable({ name = name, own = "ql:q:" .. name, day = 0 / 0 }, { __index = spelled })
 end
 
 -- The keys of one queue. `today` fields are filled in by `on_day`.

@@ -20,18 +20,28 @@ local worker = require("nouns.worker")
 -- This protocol moves, releases and looks at as much as it is asked to.
 local BOUNDS = { due = false, lost = false, reply = 1 / 0, message = 2147483647, slack = 0, ages = 1, steps = 8 }
 
+-- A retry is no line of this protocol's history.
+local UNTOLD = { [history.RETRIED] = true }
+
 local function find(name)
-  if name == "queue.pop" then return popping[name] end
-  if name == "queue.put" then return putting[name] end
+  if name == "queue.pop" then return popping["queue.pop"] end
+  if name == "queue.put" then return putting["queue.put"] end
+  if name == "job.complete" then return settling["job.complete"] end
+  if name == "job.heartbeat" then return settling["job.heartbeat"] end
+  if name == "job.get" then return looking["job.get"] end
   return settling[name] or looking[name] or setting[name] or putting[name] or popping[name]
 end
 
+-- What verbs get as `at`. The forms are known before a call is made, so a script
+-- does not look them up (core/script.py).
+local AT = {
+  order = order, record = record, bounds = BOUNDS, events = event_log, throttles = holders, workers = worker,
+  untold = UNTOLD, application = "reqless", keys = false, packed = false, settings = false, now = 0,
+}
+
 local function open(now)
-  return root.open_at({
-    order = order, record = record, bounds = BOUNDS, events = event_log, throttles = holders, workers = worker,
-    untold = { [history.RETRIED] = true }, application = "reqless", keys = keys.of_root(keys.SHARED),
-    packed = false, settings = false, now = 0,
-  }, keys.SHARED, now * 1000)
+  AT.keys = keys.shared()
+  return root.open_at(AT, keys.SHARED, now * 1000)
 end
 
 if #KEYS > 0 then words.refuse("No Keys should be provided") end

@@ -19,14 +19,16 @@ local PIECE = 512
 local call, floor
 late.bind(function() call, floor = redis.call, math.floor end)
 
-local function first_full(at, ids)
-  for i = 1, #ids do
-    if named.free_slots(at, ids[i]) < 1 then return ids[i] end
+-- The first throttle without a free slot; the last one, the queue's own, has `room`.
+local function first_full(at, ids, room)
+  local count = #ids
+  for i = 1, count do
+    if (i == count and room or named.free_slots(at, ids[i])) < 1 then return ids[i] end
   end
 end
 
 -- Sets a job aside, pending on the throttle that is full.
-local function park(at, queue, jid, r, id)
+function M.park(at, queue, jid, r, id)
   if r.state ~= state.THROTTLED then history.tell(at, jid, r, history.THROTTLED, queue.name) end
   state.move(r, state.THROTTLED)
   call("ZADD", at.keys.pending .. id, at.now, jid)
@@ -43,8 +45,6 @@ end
 -- The throttle that a job which is put finds full, or nil.
 function M.is_full(at, queue, jid, r) return first_full(at, named.ids(at, queue, jid, r)) end
 
-M.park = park
-
 -- A job set aside is put elsewhere or deleted.
 function M.withdraw(at, queue, jid, r)
   call("ZREM", queue.throttled, jid)
@@ -54,23 +54,23 @@ end
 -- A job whose lease was lost keeps its slots.
 function M.keep() end
 
--- For a pop: how many slots the queue's own throttle has free.
+-- For a pop: the free slots of the queue's own throttle.
 function M.room(at, queue, give)
-  give.limited = true
-  return named.free_slots(at, queue.own)
+  give.limited, give.room = true, named.free_slots(at, queue.own)
+  return give.room
 end
 
 -- All slots a job needs, or none: then it is set aside, and the answer is true.
-function M.take(at, queue, jid, r)
+function M.take(at, queue, jid, r, give)
   local ids = named.ids(at, queue, jid, r)
-  local full = first_full(at, ids)
+  local full = first_full(at, ids, give.room)
   if full then
-    park(at, queue, jid, r, full)
+    M.park(at, queue, jid, r, full)
     job.write(at, jid, r)
     return true
   end
   for i = 1, #ids do call("ZADD", at.keys.holders .. ids[i], 0, jid) end
-  r.flags = record.with(r.flags, THROTTLED)
+  r.flags, give.room = record.with(r.flags, THROTTLED), give.room - 1
 end
 
 local function rounds(at, queue)
@@ -83,7 +83,7 @@ M.by_round = true
 function M.grant(at, queue, give, want, room, ready)
   if room < 1 then return 0 end
   local got, seen = ready(at, queue, give, want)
-  if got == want or seen == 0 then return got end
+  if got == want or seen == 0 then return got end -- the usual end
   for _ = 2, rounds(at, queue) do
     local more
     more, seen = ready(at, queue, give, want - got)
@@ -93,8 +93,7 @@ function M.grant(at, queue, give, want, room, ready)
   return got
 end
 
--- The first `count` pending jobs become ready. They keep their state, and get the
--- slot when they are popped.
+-- The first `count` pending jobs become ready; they get the slot when they are popped.
 local function promote(at, id, count)
   while count >= 1 do
     local pending = call("ZPOPMIN", at.keys.pending .. id, count < PIECE and floor(count) or PIECE)

@@ -57,9 +57,9 @@ function M.withdraw(at, jid, r)
 end
 
 -- Makes the job ready at the end of its class, and rings if somebody may wait.
--- Write the record afterwards.
-function M.make_ready(at, queue, jid, r)
-  local first, idle = queues.take_sequence(at, queue, 1)
+-- Write the record afterwards. `first` and `idle`: of a sequence number that is taken.
+function M.make_ready(at, queue, jid, r, first, idle)
+  if not first then first, idle = queues.take_sequence(at, queue, 1) end
   call("ZADD", queue.waiting, at.order.place(r, first + 1, at.now, jid))
   if idle then queues.signal(queue) end
 end
@@ -71,14 +71,14 @@ function M.schedule(_, queue, jid, due)
 end
 
 -- Places a job anew: after `delay` ms, or now.
-function M.place(at, queue, jid, r, delay)
+function M.place(at, queue, jid, r, delay, first, idle)
   if delay > 0 then
     state.move(r, state.SCHEDULED)
     r.ended = 0
     M.schedule(at, queue, jid, at.now + delay)
   else
     state.move(r, state.WAITING)
-    M.make_ready(at, queue, jid, r)
+    M.make_ready(at, queue, jid, r, first, idle)
   end
 end
 

@@ -65,13 +65,12 @@ end
 
 -- First look at a lost lease: the holder is told, the loss written down.
 function M.notice(at, queue, jid, r)
-  local events = at.events
   if at.workers then at.workers.drop(at, r.worker, jid) end
-  if events.tracked then events.tracked(at, "stalled", jid, r) end
+  if at.events.tracked then at.events.tracked(at, "stalled", jid, r) end
   history.tell(at, jid, r, history.TIMED_OUT)
   r.flags = record.with(r.flags, NOTICED)
   stats.count(queue, at.now, "retries", 1)
-  events.lock_lost(at, jid, r.worker)
+  at.events.lock_lost(at, jid, r.worker)
 end
 
 -- The grace period is over: one retry fewer. True if the job is to be handed out
@@ -80,10 +79,10 @@ local function redeliver(at, queue, jid, r)
   r.remaining, r.losses = r.remaining - 1, r.losses < 255 and r.losses + 1 or 255
   if r.remaining >= 0 then return true end
   local group, message = "failed-retries-" .. queue.name, 'Job exhausted retries in queue "' .. queue.name .. '"'
-  local events, holder = at.events, r.worker
+  local holder = r.worker
   M.let_go(at, queue, jid, r)
-  if events.tracked then events.tracked(at, "failed", jid, r) end
-  if events.failed then events.failed(at, jid, group, message, holder) end
+  if at.events.tracked then at.events.tracked(at, "failed", jid, r) end
+  if at.events.failed then at.events.failed(at, jid, group, message, holder) end
   r.remaining, r.worker = -1, "" -- the history must not say that the former holder failed it
   failure.add(at, queue, jid, r, history.FAILED, group, message, "")
   return false

@@ -47,8 +47,9 @@ end
 
 -- How many slots are free.
 function M.free_slots(at, id)
-  local most = M.maximum(at, id)
-  if most == 0 then return M.NO_LIMIT end
+  local text = call("HGET", at.keys.throttle .. id, "maximum")
+  local most = text and tonumber(text) or 0
+  if most == 0 or most ~= most then return M.NO_LIMIT end
   return most - call("ZCARD", at.keys.holders .. id)
 end
 

@@ -8,9 +8,9 @@ local M = {}
 
 -- Fails the job of a lease that is held.
 function M.one(at, group, message, jid, r, data)
-  local events, worker = at.events, r.worker
-  if events.failed then events.failed(at, jid, group, message, worker) end
-  if events.tracked then events.tracked(at, "failed", jid, r) end
+  local worker = r.worker
+  if at.events.failed then at.events.failed(at, jid, group, message, worker) end
+  if at.events.tracked then at.events.tracked(at, "failed", jid, r) end
   local queue = lease.release(at, jid, r)
   job.set_body(at, jid, r, data)
   failure.add(at, queue, jid, r, history.FAILED, group, message, worker)

@@ -15,7 +15,7 @@ local function settle_in(at, to, jid, r)
   if full then
     at.throttles.park(at, to.queue, jid, r, full)
   else
-    job.place(at, to.queue, jid, r, to.delay)
+    job.place(at, to.queue, jid, r, to.delay, to.first, to.idle)
   end
   job.write(at, jid, r)
   if at.events.tracked then at.events.tracked(at, "put", jid, r) end
@@ -57,7 +57,8 @@ local function put_again(at, to, jid, klass, body, r)
 end
 
 -- One job on its own; `to` says queue, delay, limited, priority and retries (nil: as
--- before), throttles (nil: none), and by, a worker that need not be told if it loses
+-- before), throttles (nil: none), first and idle (of a sequence number that is taken),
+-- and by, a worker that need not be told if it loses
 -- the job. Returns a code, or nil if it was added or moved.
 function M.run(at, to, mode, jid, klass, body)
   local r = job.read(at, jid)

@@ -26,6 +26,14 @@ local function refuse_unserved(found)
   end
 end
 
+local function read_options(to, found)
+  local retries = number_in(found, "retries", 'Put(): Arg "retries" not a number')
+  to.retries = retries and math.floor(retries)
+  to.priority = number_in(found, "priority", 'Put(): Arg "priority" not a number')
+  to.throttles = found.throttles and words.list(found.throttles, "throttles")
+  refuse_unserved(found)
+end
+
 -- queue.put worker queue jid klass data delay [key value]...
 local function read(args)
   local name = words.text(args, 4, words.NO_QUEUE)
@@ -33,20 +41,14 @@ local function read(args)
   local klass = words.text(args, 6, 'Put(): Arg "klass" missing')
   local data = words.data(args, 7, 'Put(): Arg "data" missing or not JSON')
   local delay = words.number(args, 8, 'Put(): Arg "delay" not a number')
-  local found = #args > 8 and pairs_of(args) or {}
-  local retries = number_in(found, "retries", 'Put(): Arg "retries" not a number')
-  local priority = number_in(found, "priority", 'Put(): Arg "priority" not a number')
-  local throttles = found.throttles and words.list(found.throttles, "throttles")
-  refuse_unserved(found)
-  if retries then retries = math.floor(retries) end
-  return jid, klass, data, name, {
-    delay = delay * 1000, retries = retries, priority = priority, throttles = throttles, by = args[3], limited = false,
-  }
+  local to = { queue = false, delay = delay * 1000, by = args[3], limited = false, first = 0, idle = false }
+  if #args > 8 then read_options(to, pairs_of(args)) end
+  return jid, klass, data, name, to
 end
 
 local function put(at, jid, klass, data, name, to)
   to.queue = keys.of_queue(at, name)
-  queues.know(at, to.queue)
+  to.first, to.idle = queues.enter(at, to.queue, 1)
   put_one.run(at, to, "move", jid, klass, data)
   return jid
 end

@@ -1,0 +1,47 @@
+"""The Lua files of the core, and which of them need which."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+LUA = Path(__file__).parent / "lua"
+_REQUIRE = re.compile(r'^local [a-z_]+ = require\("([a-z_.]+)"\)$', re.MULTILINE)
+
+
+class CoreBroken(Exception):
+    """The Lua files do not fit together: a missing module or a cycle. A defect of the core, never of a caller."""
+
+
+@cache
+def source(module: str) -> str:
+    """The text of a module such as `nouns.job`. Raises CoreBroken if there is none."""
+    path = LUA / (module.replace(".", "/") + ".lua")
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CoreBroken(f"no Lua module {module}") from error
+
+
+def requires(module: str) -> list[str]:
+    """The modules that `module` names, in the order of its lines."""
+    return _REQUIRE.findall(source(module))
+
+
+def in_order(door: str) -> list[str]:
+    """All modules that `door` needs, itself last, each after what it requires. Raises CoreBroken on a cycle."""
+    done: list[str] = []
+    under_way: list[str] = []
+
+    def visit(module: str) -> None:
+        if module in done:
+            return
+        if module in under_way:
+            raise CoreBroken("a cycle: " + " → ".join([*under_way[under_way.index(module) :], module]))
+        under_way.append(module)
+        for needed in requires(module):
+            visit(needed)
+        under_way.pop()
+        done.append(module)
+
+    visit(door)
+    return done
