@@ -39,7 +39,7 @@ def run(machine: type[Machine], sequences: int, steps: int) -> None:
 
 
 def test_both_cores_answer_alike(machine: type[Machine], engine_store: ScratchStore) -> None:
-    run(machine, 200 if engine_store.engine == "valkey" else 40, 30)
+    run(machine, 150 if engine_store.engine == "valkey" else 30, 30)
 
 
 @pytest.mark.slow

@@ -1,0 +1,30 @@
+"""Helpers of the stories: shorter words for what every one of them says."""
+
+from typing import Any
+
+from two_doors import Door, Refused
+
+
+def put(
+    door: Door, now: float, jid: str, queue: str = "q", delay: float = 0, *more: object, worker: str = "w"
+) -> Any:
+    return door.call("queue.put", now, worker, queue, jid, "klass", "{}", delay, *more)
+
+
+def popped(door: Door, now: float, queue: str = "q", worker: str = "w", limit: int = 10) -> list[Any]:
+    """(jid, remaining, expires) of what a pop answers."""
+    jobs = door.call("queue.pop", now, queue, worker, limit)
+    return [(job["jid"], job["remaining"], job["expires"]) for job in jobs]
+
+
+def peeked(door: Door, now: float, queue: str = "q") -> list[str]:
+    return [job["jid"] for job in door.call("queue.peek", now, queue, 0, 100)]
+
+
+def refusal(reply: object) -> str:
+    assert isinstance(reply, Refused)
+    return reply.text
+
+
+def history(job: dict[str, Any]) -> list[tuple[str, int]]:
+    return [(line["what"], line["when"]) for line in job["history"]]
