@@ -99,6 +99,19 @@ def test_a_lost_lease_keeps_its_slot(core, clock, door: Door):
     assert [job.jid for job in core(Pop("v", ["q"], limit=2))] == ["a"]
 
 
+def test_a_job_handed_out_again_under_a_limit_hands_its_slot_on_when_it_ends(core, clock, door: Door):
+    core(ConfigSet("grace-period", "0"))
+    door.put("q", "a")
+    core(Pop("w", ["q"]))
+    core(ThrottleSet("ql:q:q", 1))
+    door.put("q", "aside")
+    clock.advance(seconds=60)
+    [again] = core(Pop("v", ["q"]))
+    core(Complete("v", again))
+    [counts] = core(CountQueues(["q"]))
+    assert (counts.waiting, counts.throttled) == (1, 0)
+
+
 def test_a_throttle_that_is_no_queue_s_own_is_unknown_so_far(core):
     for command in (ThrottleGet("mine"), ThrottleSet("mine", 3)):
         with pytest.raises(ThrottleNotFound):

@@ -56,7 +56,7 @@ local function from_queue(at, queue, give, want, mode)
   local got, now = 0, at.now
   local length = give.lease
   if length == 0 then length = heartbeat == queues.NEVER and root.heartbeat(at) or heartbeat end
-  give.ends, give.length, give.limited = now + length, length, false
+  give.ends, give.length, give.limited = now + length, length, flags % 4 >= queues.HAS_LIMIT
   local reached = due <= now
   if reached and want > 0 then got = grant.lost(at, queue, give, want) end
   if got < want then
