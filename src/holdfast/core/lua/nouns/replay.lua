@@ -7,7 +7,7 @@ local late = require("base.late")
 local refuse = require("base.refuse")
 local M = {}
 
-local KEEP = 60000 -- ms
+local KEEP = "60000" -- ms; as text, because turning a number into one costs Redis a quarter of a microsecond
 local MOST = 4096 -- bytes of a reply that are kept
 M.NOTHING = "again" -- kept in place of a longer reply
 
