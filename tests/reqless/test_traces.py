@@ -5,7 +5,7 @@ from two_doors import Door
 
 
 def lock_lost(worker: str) -> list[tuple[str, str]]:
-    text = '{"jid":"m1","event":"lock_lost","worker":"%s"}' % worker
+    text = f'{{"jid":"m1","event":"lock_lost","worker":"{worker}"}}'
     return [("ql:stalled", "m1"), (f"ql:w:{worker}", text), ("ql:log", text)]
 
 
