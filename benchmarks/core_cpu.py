@@ -56,12 +56,12 @@ class Found:
     def row(self, step: str, batch: int, limit: float, beside: str = "") -> Row:
         """The row of one figure, read at the reference's pace where that is known."""
         what, value = f"{self.engine}: {step}, batch {batch}", self.median("native", batch, step)
+        beside += f"{', ' if beside else ''}best round {min(self.rounds['native', batch, step]):.1f}"
         if not self.has_reference():
             return at_most(what, value, limit, "µs", beside)
         pace = PACE[self.engine] / self.times(batch, step)
-        shared = f"{beside}; " if beside else ""
         return Row(what, f"{number(value)} µs, at pace {number(pace)}", f"≤ {number(limit)} µs", pace <= limit,
-                   f"{shared}reference {self.median('reference', batch, 'lifecycle'):.0f}")  # fmt: skip
+                   f"{beside}; reference {self.median('reference', batch, 'lifecycle'):.0f}, best {min(self.rounds['reference', batch, 'lifecycle']):.0f}")  # fmt: skip
 
 
 def reference_text() -> str | None:

@@ -115,5 +115,5 @@ def run(quick: bool, say: Say) -> list[Row]:
             at_most(f"{engine}: completed job, the same", completed, limits[1], "B"),
             at_most(f"{engine}: waiting job, klass and data 200 B", long, LONG_LIMITS[engine], "B"),
         ]
-        rows += crowded(engine, 50_000 if quick else 1_000_000, 2 if quick else 10, say)
+        rows += crowded(engine, 50_000 if quick else 1_000_000, 2 if quick else 7, say)
     return rows

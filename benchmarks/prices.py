@@ -23,11 +23,7 @@ NO_ROOT_READ: Patch = {
 NO_WAIT_SAMPLE: Patch = {
     "function M.waited(at, queue, samples)\n": "function M.waited(at, queue, samples)\n  do return end\n",
 }
-PAD = "xxxxxxxxxx"
-WIDER_HEADER: Patch = {
-    'local HEAD = "<BHhHhhBI6I6Bc0Bc0"': f'local HEAD = "<BHhHhhB{PAD}I6I6Bc0Bc0"',
-    'return pack("<BHhHhhBI6I6Bc0",': f'return pack("<BHhHhhB{PAD}I6I6Bc0",',
-}
+WIDER_HEADER: Patch = {'"<BHhHhhBI6': f'"<BHhHhhB{"x" * 10}I6'}  # wherever a header is packed or unpacked
 ESTIMATES = {
     "root": "every call +0.35 / 0.25",
     "sample": "pop +0.9 / 0.7",
@@ -46,7 +42,7 @@ def patched(text: str, patch: Patch, name: str) -> str:
         **patch,
     }
     for before, after in changes.items():
-        assert text.count(before) == 1, f"the core does not contain this once: {before}"
+        assert before in text, f"the core does not contain this: {before}"
         text = text.replace(before, after)
     return text
 
@@ -130,7 +126,7 @@ def run(quick: bool, say: Say) -> list[Row]:
     for engine in engines:
         if find_engine(engine) is None:
             continue
-        rows += rows_of(engine, measure(engine, 2 if quick else 15, batches, say), batches)
+        rows += rows_of(engine, measure(engine, 2 if quick else 11, batches, say), batches)
         say(f"{engine}: bytes")
         extra = bytes_of_padding(engine, 5_000 if quick else 50_000)
         rows.append(shown(f"{engine}: ten more bytes of header, memory", extra, "B a waiting job"))

@@ -100,7 +100,7 @@ def performing(quick: bool, say: Say, durability: Durability, prefix: str = "") 
 
 
 def on_a_loop(store: ScratchStore, quick: bool, say: Say, prefix: str) -> list[Row]:
-    jobs, rounds = (40_000, 1) if quick else (200_000, 5)
+    jobs, rounds = (40_000, 1) if quick else (200_000, 3)
     runs = []
     for number in range(rounds):
         say(f"{prefix}asyncio pool, run {number + 1} of {rounds}")
@@ -125,7 +125,7 @@ def on_a_loop(store: ScratchStore, quick: bool, say: Say, prefix: str) -> list[R
 def in_children(store: ScratchStore, quick: bool, say: Say, prefix: str) -> list[Row]:
     jobs, rounds, seconds = (5_000, 1, 0.2) if quick else (20_000, 7, 0.7)
     if store.durability == "fsync":
-        jobs //= 4
+        jobs, rounds = jobs // 8, min(rounds, 5)
     kinds = {
         "function job": ("bench.nothing", ARGUED, 0.45),
         "class job that settles itself": ("benchmarks.jobs.Settling", {"text": TEXT}, 0.25),
