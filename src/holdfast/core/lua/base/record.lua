@@ -3,17 +3,21 @@
 --
 -- The second part (token, popped, ended, worker) is absent in a job that was
 -- never popped, that is, while `attempts` is 0. `ended` holds the job's sequence
--- while it waits again or runs, and the time of its end afterwards.
+-- while it waits again or runs, and the time of its end afterwards. In the usual
+-- life `queued` is `created` and the token is the time of the pop: then both are
+-- left out, and the state is raised by 64 (the short form).
 local late = require("base.late")
 local order = require("base.order")
 local M = {}
 
-local HEAD = "<BHhHhhBI6I6Bc0Bc0"
-local FULL = HEAD .. "I6I6I6Bc0"
-local TAIL = "<I6I6I6Bc0"
-local WHOLE = FULL .. "c0"
+local HEAD = "<BHhHhhBI6Bc0Bc0I6"
+local TAIL = "<I6I6Bc0I6"
+local SHORT_HEAD = "<BHhHhhBI6Bc0Bc0"
+local SHORT_TAIL = "<I6I6Bc0"
+local SHORT_WHOLE = "<BHhHhhBI6Bc0Bc0I6I6Bc0c0"
+local SHORT = 64
 local FACTS = "<dddhHhhBddHBc0Bc0"
-local WAITING, RUNNING, COMPLETE = 1, 2, 3
+local WAITING, RUNNING, COMPLETE = SHORT + 1, SHORT + 2, SHORT + 3
 
 M.FLAG = {
   TRACKED = 1, EXTRA = 2, DEPENDENTS = 4, THROTTLED = 8, TAGGED = 16, SPILLED = 32, NOTICED = 64, TOLD = 128,
@@ -22,8 +26,8 @@ M.FLAG = {
 -- A longer body lives in a key of its own: written once, read once, deleted with the job.
 M.SPILL = 512
 
-local pack, unpack_, sub
-late.bind(function() pack, unpack_, sub = struct.pack, struct.unpack, string.sub end)
+local pack, unpack_, byte, sub
+late.bind(function() pack, unpack_, byte, sub = struct.pack, struct.unpack, string.byte, string.sub end)
 
 function M.has(flags, flag) return flags % (flag + flag) >= flag end
 
@@ -40,36 +44,42 @@ end
 M.native = {}
 
 function M.native.read(bytes)
-  local state, flags, priority, attempts, retries, remaining, losses, created, queued, queue, klass, at =
-    unpack_(HEAD, bytes)
-  if attempts == 0 then
-    return {
-      state = state, flags = flags, priority = priority, attempts = 0, retries = retries, remaining = remaining,
-      losses = losses, created = created, queued = queued, queue = queue, klass = klass,
-      token = 0, popped = 0, ended = 0, worker = "", body = bytes:sub(at),
-    }
+  local short = byte(bytes) > SHORT
+  local at
+  local r = { token = 0, popped = 0, ended = 0, worker = "" }
+  if short then
+    r.state, r.flags, r.priority, r.attempts, r.retries, r.remaining, r.losses, r.created, r.queue, r.klass, at =
+      unpack_(SHORT_HEAD, bytes)
+    r.state, r.queued = r.state - SHORT, r.created
+  else
+    r.state, r.flags, r.priority, r.attempts, r.retries, r.remaining, r.losses, r.created, r.queue, r.klass, r.queued,
+      at = unpack_(HEAD, bytes)
   end
-  local token, popped, ended, worker, start = unpack_(TAIL, bytes, at)
-  return {
-    state = state, flags = flags, priority = priority, attempts = attempts, retries = retries, remaining = remaining,
-    losses = losses, created = created, queued = queued, queue = queue, klass = klass,
-    token = token, popped = popped, ended = ended, worker = worker, body = bytes:sub(start),
-  }
+  if r.attempts > 0 and short then
+    r.popped, r.ended, r.worker, at = unpack_(SHORT_TAIL, bytes, at)
+    r.token = r.popped
+  elseif r.attempts > 0 then
+    r.popped, r.ended, r.worker, r.token, at = unpack_(TAIL, bytes, at)
+  end
+  r.body = sub(bytes, at)
+  return r
 end
 
 function M.native.write(r)
-  local queue, klass, worker = r.queue, r.klass, r.worker
-  if r.attempts == 0 then
-    return pack(HEAD, r.state, r.flags, r.priority, 0, r.retries, r.remaining, r.losses, r.created, r.queued,
-      #queue, queue, #klass, klass) .. r.body
+  local queue, klass, worker, popped = r.queue, r.klass, r.worker, r.attempts > 0
+  if r.queued == r.created and r.token == r.popped then
+    local head = pack(SHORT_HEAD, r.state + SHORT, r.flags, r.priority, r.attempts, r.retries, r.remaining, r.losses,
+      r.created, #queue, queue, #klass, klass)
+    return head .. (popped and pack(SHORT_TAIL, r.popped, r.ended, #worker, worker) or "") .. r.body
   end
-  return pack(FULL, r.state, r.flags, r.priority, r.attempts, r.retries, r.remaining, r.losses, r.created, r.queued,
-    #queue, queue, #klass, klass, r.token, r.popped, r.ended, #worker, worker) .. r.body
+  local head = pack(HEAD, r.state, r.flags, r.priority, r.attempts, r.retries, r.remaining, r.losses, r.created, #queue,
+    queue, #klass, klass, r.queued)
+  return head .. (popped and pack(TAIL, r.popped, r.ended, #worker, worker, r.token) or "") .. r.body
 end
 
 -- The head that a batch of fresh jobs shares; the klass follows, then the body.
 function M.native.fresh(state, flags, priority, retries, now, queue)
-  return pack("<BHhHhhBI6I6Bc0", state, flags, priority, 0, retries, retries, 0, now, now, #queue, queue)
+  return pack("<BHhHhhBI6Bc0", state + SHORT, flags, priority, 0, retries, retries, 0, now, #queue, queue)
 end
 
 function M.native.with_klass(head, klass) return head .. pack("Bc0", #klass, klass) end
@@ -93,38 +103,30 @@ function M.native.facts(r, ends, length)
     r.queued, r.flags, #r.queue, r.queue, #r.klass, r.klass)
 end
 
--- The usual grant without a table of fields: a waiting job that uses no feature
--- becomes a running one. Returns the new record, facts, body, the time its wait
--- is counted from, and the token; nil for any other job.
+-- The usual grant without a table of fields: a job that waits for the first time
+-- and uses no feature becomes a running one. Returns the new record, facts, body,
+-- and the time its wait is counted from; nil for any other job.
 function M.native.grant(bytes, score, now, worker, ends, length)
-  local state, flags, priority, attempts, retries, remaining, losses, created, queued, queue, klass, start =
-    unpack_(HEAD, bytes)
-  if flags ~= 0 or state ~= WAITING then return nil end
-  local token, since = now, queued
-  if attempts > 0 then
-    local last, popped, _
-    last, popped, _, _, start = unpack_(TAIL, bytes, start)
-    if last >= now then token = last + 1 end
-    if popped > since then since = popped end
-  end
+  if byte(bytes) ~= WAITING then return nil end
+  local _, flags, priority, attempts, retries, remaining, losses, created, queue, klass, start =
+    unpack_(SHORT_HEAD, bytes)
+  if flags ~= 0 or attempts ~= 0 then return nil end
   local body, m, n = sub(bytes, start), #queue, #klass
-  if attempts < 65535 then attempts = attempts + 1 end -- more does not fit
-  return pack(WHOLE, RUNNING, 0, priority, attempts, retries, remaining, losses, created, queued, m, queue, n, klass,
-    token, now, order.native.sequence(score, priority), #worker, worker, body),
-    pack(FACTS, ends, length, token, priority, attempts, retries, remaining, losses, created, queued, 0, m, queue, n,
-      klass), body, since, token
+  return pack(SHORT_WHOLE, RUNNING, 0, priority, 1, retries, remaining, losses, created, m, queue, n, klass,
+    now, order.native.sequence(score, priority), #worker, worker, body),
+    pack(FACTS, ends, length, now, priority, 1, retries, remaining, losses, created, created, 0, m, queue, n, klass),
+    body, created
 end
 
 -- The usual completion, likewise: returns the new record, the queue's name and
 -- the time of the pop; nil if the job uses a feature or is not held under `token`.
 function M.native.complete(bytes, worker, token, now)
-  local state, flags, priority, attempts, retries, _, losses, created, queued, queue, klass, start =
-    unpack_(HEAD, bytes)
-  if flags ~= 0 or state ~= RUNNING then return nil end
-  local held, popped, _, holder, body = unpack_(TAIL, bytes, start)
-  if held ~= token or holder ~= worker then return nil end
-  return pack(WHOLE, COMPLETE, 0, priority, attempts, retries, retries, losses, created, queued, #queue, queue, #klass,
-    klass, token, popped, now, #worker, worker, sub(bytes, body)), queue, popped
+  if byte(bytes) ~= RUNNING then return nil end
+  local _, flags, priority, attempts, retries, _, losses, created, queue, klass, start = unpack_(SHORT_HEAD, bytes)
+  local popped, _, holder, body = unpack_(SHORT_TAIL, bytes, start)
+  if flags ~= 0 or popped ~= token or holder ~= worker then return nil end
+  return pack(SHORT_WHOLE, COMPLETE, 0, priority, attempts, retries, retries, losses, created, #queue, queue, #klass,
+    klass, popped, now, #worker, worker, sub(bytes, body)), queue, popped
 end
 
 return M

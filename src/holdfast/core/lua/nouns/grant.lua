@@ -61,12 +61,11 @@ end
 local function grant(at, queue, give, jid, score, bytes)
   if not bytes then return nil end
   if not give.limited then
-    local new, facts, body, since, token = at.record.grant(bytes, score, at.now, give.worker, give.ends, give.length)
+    local new, facts, body, since = at.record.grant(bytes, score, at.now, give.worker, give.ends, give.length)
     if new then
       local out = give.out
       local n = #out
       out[n + 1], out[n + 2], out[n + 3], out[n + 4] = jid, facts, body, ""
-      if token ~= at.now then give.odd = true end
       return new, since
     end
   end
