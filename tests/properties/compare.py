@@ -8,8 +8,8 @@ from model_lines import NumberedModel
 
 from holdfast.models import Counts, JobFacts, Sample, Stats
 
-KNOWN_KEYS = {"", "Q", "C", "F", "c", *"jbxacwlsqnty"}
-"""The first letters of keys that a root may have."""
+LONGEST_IN_RECORD = 512
+"""Bytes; longer data live in a key of their own."""
 
 
 def compare(model: NumberedModel, core: Core, jids: list[str], queues: list[str]) -> None:
@@ -75,4 +75,6 @@ def add_up(model: NumberedModel, counts: list[Counts], core: Core) -> None:
     )
     assert jobs == set(model.jobs)
     assert in_queues + len(model.completed) == len(jobs)
-    assert {key[2:] for key in keys if key[:2] in ("x:", "b:")} <= jobs
+    assert {key[2:] for key in keys if key.startswith("x:")} <= jobs
+    long = {jid for jid, job in model.jobs.items() if len(job.data) > LONGEST_IN_RECORD}
+    assert {key[2:] for key in keys if key.startswith("b:")} == long
