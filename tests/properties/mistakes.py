@@ -19,8 +19,8 @@ class Mistake:
 
 MISTAKES = [
     Mistake("the token of a lease is not compared", "r.token == token and r.worker == worker", "r.worker == worker"),
-    Mistake("completing does not compare the token", "if held ~= token or holder ~= worker", "if holder ~= worker"),
-    Mistake("completing does not compare the worker", "if held ~= token or holder ~= worker", "if held ~= token"),
+    Mistake("completing does not compare the token", "popped ~= token or holder ~= worker", "holder ~= worker"),
+    Mistake("completing does not compare the worker", "popped ~= token or holder ~= worker", "popped ~= token"),
     Mistake("a token does not grow", "at.record.since(r), r.token + 1\n", "at.record.since(r), at.now\n"),
     Mistake("a lost lease costs no retry", "r.remaining, r.losses = r.remaining - 1,", "r.remaining, r.losses = r.remaining,"),
     Mistake("a lost lease is not counted", "r.losses < 255 and r.losses + 1 or 255", "r.losses"),
