@@ -37,7 +37,26 @@ end })
 redis.register_function({ function_name = "spy_trace", callback = function() return TRACE end })
 """
 WRITES = frozenset(
-    ["APPEND", "DECRBY", "HDEL", "HINCRBY", "HSET", "INCRBY", "LPOP", "LREM", "MSET", "MSETNX", "PUBLISH", "RPUSH", "SET", "SETNX", "UNLINK", "ZADD", "ZPOPMIN", "ZREM"]
+    [
+        "APPEND",
+        "DECRBY",
+        "HDEL",
+        "HINCRBY",
+        "HSET",
+        "INCRBY",
+        "LPOP",
+        "LREM",
+        "MSET",
+        "MSETNX",
+        "PUBLISH",
+        "RPUSH",
+        "SET",
+        "SETNX",
+        "UNLINK",
+        "ZADD",
+        "ZPOPMIN",
+        "ZREM",
+    ]
 )
 
 

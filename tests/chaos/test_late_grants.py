@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from crew import Crew
 from proxy import Proxy
-from waiting import until
 
 from holdfast import Client
 from holdfast.commands.admin import ConfigSet
 from holdfast.commands.jobs import Put
 from holdfast.testing.store import ScratchStore
+from waiting import until
 
 
 @pytest.mark.parametrize("pool", ["process", "asyncio", "serial"])

@@ -4,6 +4,7 @@ Real workers hesitate at random where a wake-up could fall between two chairs. I
 some way, and all of them must be done long before anybody's wait would end by itself.
 """
 
+import asyncio
 import json
 import random
 import threading
@@ -16,13 +17,16 @@ from typing import Any, NamedTuple
 
 import pytest
 from crew import Crew
+from twins import say
 
-from holdfast import Client
+from holdfast import AsyncClient, Client
 from holdfast.commands.jobs import Put
 from holdfast.commands.queues import CountQueues, ThrottleSet
 from holdfast.models import Counts
 from holdfast.testing.store import ScratchStore
-from waiting import pause
+from holdfast.wire.aio import AsyncBell
+from holdfast.wire.sync import Bell
+from waiting import pause, until
 
 BLOCK = "60"
 STUCK = 15.0
@@ -100,11 +104,23 @@ class Rounds:
             thread.join()
         deadline = monotonic() + STUCK
         while not self.is_done():
-            assert monotonic() < deadline, f"stuck in a round of kind {kind}, {self.put} put: {self.look()}"
+            assert monotonic() < deadline, (
+                f"stuck in a round of kind {kind}, {self.put} put\n{self.explain()}"
+            )
             pause(0.002)
 
     def is_done(self) -> bool:
         return all(not (row.waiting or row.running or row.scheduled or row.throttled) for row in self.look())
+
+    def explain(self) -> str:
+        """Who waits for which bell, and what the queues know of it."""
+        lines = [repr(row) for row in self.look()]
+        for queue in QUEUES:
+            sequence = int(say(self._client, "GET", f"{self._client.root}s:{queue}") or 0)
+            token = say(self._client, "EXISTS", self._client.shard.bell_key(queue))
+            lines.append(f"{queue}: somebody waits: {sequence >> 45 & 1}, a token lies there: {token}")
+        clients = say(self._client, "CLIENT", "LIST").decode().splitlines()
+        return "\n".join(lines + [line for line in clients if "cmd=blpop" in line or "cmd=fcall" in line])
 
     def look(self) -> list[Counts]:
         return list(self._client.run(CountQueues(QUEUES)))
@@ -185,3 +201,66 @@ def test_no_wake_up_is_lost(
     layout: Layout, flavour: str, engine_store: ScratchStore, namespace: str, tmp_path: Path
 ) -> None:
     hunt(layout, flavour, 1500, engine_store, namespace, tmp_path)
+
+
+@pytest.mark.parametrize("pool", ["process", "asyncio"])
+def test_a_timer_is_handed_on_by_the_worker_that_is_busy_now(
+    pool: str, store: ScratchStore, namespace: str, tmp_path: Path
+) -> None:
+    layout = Layout(pool, 1, 2)
+    with Client(store.url, namespace=namespace) as client, at_work(layout, store.url, namespace, tmp_path):
+        rounds = Rounds(client, layout, 0)
+        rounds.put_some(random.Random(), f"errands.{rounds._prefix}nothing", b"{}", 1)
+        until(rounds.is_done, "the workers are there")
+        # Whoever waits for the first of the two is busy when the second comes due.
+        for delay in (60, 180):
+            client.run(Put("r", f"errands.{rounds._prefix}meet", b'{"args":["two",2]}', delay_ms=delay))
+        until(rounds.is_done, "both have met", 5)
+
+
+def leave(bell: Bell) -> None:
+    bell.send(["bell"], 10)
+    bell.leave()
+
+
+async def leave_async(bell: AsyncBell) -> None:
+    waiting = asyncio.create_task(bell.wait(["bell"], 10))
+    await asyncio.sleep(0.0005)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+
+@pytest.mark.parametrize("colour", ["sync", "async"])
+def test_no_token_is_given_to_a_bell_that_was_left(colour: str, engine_store: ScratchStore) -> None:
+    with Client(engine_store.url) as client, asyncio.Runner() as loop, busy(engine_store):
+        link = AsyncClient(engine_store.url).link
+        bell, async_bell = client.link.bell(), link.bell()
+        for _ in range(300):
+            if colour == "sync":
+                leave(bell)
+            else:
+                loop.run(leave_async(async_bell))
+            say(client, "RPUSH", "bell", "token")
+            assert say(client, "DEL", "bell") == 1
+        bell.close()
+
+
+@contextmanager
+def busy(store: ScratchStore) -> Iterator[None]:
+    """The store has other things to do, so that what happens to connections comes late to it."""
+    ended = threading.Event()
+
+    def ask() -> None:
+        with Client(store.url) as client:
+            while not ended.is_set():
+                say(client, "LRANGE", "long", 0, -1)
+
+    with Client(store.url) as client:
+        say(client, "RPUSH", "long", *["x" * 100] * 500)
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    yield
+    ended.set()
+    for thread in threads:
+        thread.join()

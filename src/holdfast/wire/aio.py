@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, Final, Protocol, cast
 
 import hiredis
@@ -19,10 +20,12 @@ from redis.exceptions import (
 
 from holdfast.errors import ConnectionLost, StoreUnsupported, UsageError
 from holdfast.settings import Settings
-from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, is_demoted
-from holdfast.wire.sync import error_reply, link_error
+from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
+from holdfast.wire.sync import link_error
+from holdfast.wire.waiting import hang_up_async
 
 IDLE_KEPT: Final = 16
+_streams_of = attrgetter("_reader", "_writer")
 _parse = cast("Callable[[str], dict[str, Any]]", parse_url)
 _pack: Callable[[Sequence[str | bytes | int | float]], bytes] = cast(
     "Any",
@@ -200,12 +203,20 @@ class _Waiter:
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
         except BaseException:
             # Cancelled between question and answer: the answer would be taken for the next one.
-            await self.close()
+            await self._abandon()
             raise
+
+    async def _abandon(self) -> None:
+        await self.close()
 
 
 class AsyncBell(_Waiter):
-    """Waits until one of some queues rings."""
+    """Waits until one of some queues rings. When a cancelled wait has ended, the store lets no bell ring for it."""
+
+    async def _abandon(self) -> None:
+        if self._connection is not None:
+            await hang_up_async(*_streams_of(self._connection))
+        await self.close()
 
     async def wait(self, keys: Sequence[str], timeout: float) -> str | None:
         """The key that rang, None when none did for `timeout` seconds. Raises ConnectionLost."""

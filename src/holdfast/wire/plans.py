@@ -37,6 +37,15 @@ class ErrorReply(msgspec.Struct, frozen=True, gc=False):
         return self.text.partition(" ")[0]
 
 
+def error_reply(error: Exception) -> ErrorReply:
+    """The store's sentence as it was sent: the driver cuts some code words off."""
+    code = getattr(error, "status_code", None)
+    text = str(error)
+    if isinstance(code, str) and code != "ERR" and not text.startswith(code):
+        return ErrorReply(f"{code} {text}")
+    return ErrorReply(text)
+
+
 class LinkError(Exception):
     """A step did not come to its end. `sent`: some of it may have reached the store."""
 

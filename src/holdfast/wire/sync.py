@@ -20,8 +20,8 @@ from redis.retry import Retry
 
 from holdfast.errors import ConnectionLost, StoreUnsupported, UsageError
 from holdfast.settings import Settings
-from holdfast.wire.plans import Call, ErrorReply, LinkError, Replies, Step, is_demoted
-from holdfast.wire.waiting import hold
+from holdfast.wire.plans import Call, ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
+from holdfast.wire.waiting import hang_up, hold
 
 IDLE_KEPT: Final = 16
 _socket_of = attrgetter("_sock")
@@ -105,15 +105,6 @@ def link_error(error: Exception, *, sent: bool = True) -> LinkError:
     return LinkError(
         text, sent=sent, timed_out=isinstance(error, DriverTimeout) or text.startswith("Timeout")
     )
-
-
-def error_reply(error: RedisError) -> ErrorReply:
-    """The store's sentence as it was sent: the driver cuts some code words off."""
-    code = getattr(error, "status_code", None)
-    text = str(error)
-    if isinstance(code, str) and code != "ERR" and not text.startswith(code):
-        return ErrorReply(f"{code} {text}")
-    return ErrorReply(text)
 
 
 class Link:
@@ -246,6 +237,12 @@ class Bell(_Waiter):
         timeout = max(timeout, 0.01)
         self._patience = timeout + 5.0
         self._say("BLPOP", *keys, f"{timeout:.3f}")
+
+    def leave(self) -> None:
+        """End the connection; when this returns, the store lets no bell ring for it any more."""
+        if self._connection is not None and self._pid == os.getpid():
+            hang_up(_socket_of(self._connection))
+        self.close()
 
     def receive(self) -> str | None:
         """The key that rang, None when the wait ended without. Raises ConnectionLost."""

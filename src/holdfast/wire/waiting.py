@@ -1,10 +1,40 @@
-"""Waiting between two tries, for callers that block."""
+"""Waiting between two tries, for callers that block; and how a wait at the store is ended early.
 
+A connection that is just closed stays blocked at the store until it looks, and a token may still be given to it.
+Hence the half-close: the store ends its side when it has forgotten the wait.
+"""
+
+import asyncio
+import socket
 from threading import Event
+from typing import Final
 
+PATIENCE: Final = 1.0  # seconds for a store to notice
 _never = Event()
 
 
 def hold(seconds: float) -> None:
     """Block this thread; under gevent, this greenlet."""
     _never.wait(seconds)
+
+
+def hang_up(connection: socket.socket) -> None:
+    """Say that no more will be sent, and read on until the store has hung up too, or does not in time."""
+    try:
+        connection.settimeout(PATIENCE)
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(4096):
+            pass
+    except (OSError, ValueError):
+        pass  # it is gone already
+
+
+async def hang_up_async(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """The same on an event loop."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            writer.write_eof()
+            while await reader.read(4096):
+                pass
+    except (OSError, RuntimeError, NotImplementedError):
+        pass  # it is gone already, or it is TLS, which knows no half-close

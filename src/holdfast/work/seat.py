@@ -98,13 +98,10 @@ class Turns:
             raise answers[-1]
         return answers[-1]
 
-    def _mode(self, limit: int, rung: str | None) -> int | list[int]:
+    def _mode(self, limit: int, rung: str | None) -> int:
         waiting = self._patient if limit else WILL_NOT_WAIT
-        if rung is None:
-            return waiting
-        if rung == ANY_QUEUE:
-            return WOKEN
-        return [WOKEN if queue == rung else waiting for queue in self._queues]
+        # Who leaves its wait hands on what it waited for, in all queues.
+        return waiting if rung is None else WOKEN
 
 
 def _jid(command: Command[Any]) -> str:

@@ -239,8 +239,13 @@ class AsyncLoop:
             self._timer = None
         if due is not None:
             # Looks that find nothing make it patient, so that it never spins.
-            self._timer = self._loop.call_later(max(due, self._early), self.wake)
+            self._timer = self._loop.call_later(max(due, self._early), self._come_due)
             self._early = min(LATEST, self._early * 2 or 0.004)
+
+    def _come_due(self) -> None:
+        """Look for what is due; if no seat is free by now, another worker is told."""
+        self._rung = self._rung or ANY_QUEUE
+        self.wake()
 
     async def _ring(self) -> None:
         try:

@@ -204,7 +204,7 @@ class SerialLoop:
         """Leave the bell before working; a token that was on its way is passed on."""
         if self._listening:
             self._listening = False
-            self._bell.close()
+            self._bell.leave()
             self._ask(0, ANY_QUEUE)
 
     def _pause(self) -> str:

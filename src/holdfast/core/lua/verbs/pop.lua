@@ -3,7 +3,7 @@
 -- Per queue: what came due is moved, leases that were lost are handed out again
 -- before anything that waits, then the ready ones in order. A worker that is
 -- going to wait raises the idle bit; one that was woken passes the bell on while
--- there is work.
+-- there is work, or something soon due that nobody else may be waiting for.
 local late = require("base.late")
 local keys = require("base.keys")
 local root = require("base.root")
@@ -13,6 +13,7 @@ local timer = require("nouns.timer")
 local M = {}
 
 M.WILL_WAIT, M.WOKEN = 1, 2
+local SOON = 5000 -- ms: what is due later is learnt by an idle worker's next look
 local PIECE = 512 -- jobs granted at once
 
 local call
@@ -48,6 +49,9 @@ local function grant_ready(at, queue, give, want)
   return got
 end
 
+-- Whether a worker that was idle and is busy now must hand on its timer.
+local function is_soon(at, due) return due < at.now + SOON end
+
 -- Pops from one queue. Returns how many were granted, and the queue's due time.
 local function from_queue(at, queue, give, want, mode)
   local due, flags, limit, heartbeat = queues.control(queue)
@@ -79,7 +83,7 @@ local function from_queue(at, queue, give, want, mode)
     queues.raise_idle(queue)
   elseif mode == M.WOKEN then
     queues.raise_idle(queue)
-    if call("ZCARD", queue.waiting) > 0 then queues.signal(queue) end
+    if call("ZCARD", queue.waiting) > 0 or is_soon(at, due) then queues.signal(queue) end
   end
   return got, due
 end
@@ -104,11 +108,20 @@ end
 -- appended to; `args[first … last]` are (queue, mode) pairs, tried in order.
 -- Returns how many were granted, and the ms until something is due (-1: never).
 function M.run(at, give, want, args, first, last)
-  local got, next_due = 0, queues.NEVER
+  local got, next_due, short = 0, queues.NEVER, nil
   for i = first, last, 2 do
-    local granted, due = from_queue(at, keys.of_queue(at, args[i]), give, want - got, tonumber(args[i + 1]))
+    local queue, mode = keys.of_queue(at, args[i]), tonumber(args[i + 1])
+    local granted, due = from_queue(at, queue, give, want - got, mode)
     got = got + granted
     if due < next_due then next_due = due end
+    if got < want and mode == M.WOKEN and is_soon(at, due) then
+      short = short or {}
+      short[#short + 1] = queue
+    end
+  end
+  -- Nothing was ready there, and a later queue made the worker busy.
+  if short and got >= want then
+    for i = 1, #short do queues.signal(short[i]) end
   end
   return got, away(at, next_due)
 end
