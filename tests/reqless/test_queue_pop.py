@@ -90,3 +90,13 @@ def test_many_thousand_jobs_are_handed_out_in_one_call(door: Door) -> None:
 ])  # fmt: skip
 def test_a_pop_that_is_not_whole_is_refused(door: Door, words: tuple[object, ...], sentence: str) -> None:
     assert sentence in refusal(door.call("queue.pop", 1, *words))
+
+
+def test_a_loss_is_told_again_when_the_grace_period_was_taken_away_meanwhile(door: Door) -> None:
+    put(door, 1, "j")
+    popped(door, 2)
+    assert popped(door, 62, worker="v") == []
+    door.call("config.set", 63, "grace-period", 0)
+    assert popped(door, 72, worker="v") == [("j", 4, 132)]
+    lines = [what for what, _ in history(door.call("job.get", 72, "j"))]
+    assert lines == ["put", "popped", "timed-out", "timed-out", "popped"]

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import hiredis
 
 MARK = "-- end of call --"
-"""A message of our own, on a channel of its own name: what was published before it belongs to the call."""
+"""The channel of messages of our own: what was published before one belongs to the call."""
 RAW = {"queue.put", "job.requeue", "job.complete", "job.fail", "config.get"}
 """Commands whose bulk reply is a plain text; any other bulk reply is JSON."""
 PLACE = re.compile(r"^.*?user_script:\d+: *| *script: (?:[0-9a-f]+,)? ?on .*$", re.DOTALL)
@@ -75,16 +76,18 @@ class Door:
 
     def messages(self) -> list[tuple[str, str]]:
         """What was published since the last time, on this server, by anybody."""
-        self.connection.ask("PUBLISH", MARK, MARK)
-        return list(self._until_mark())
+        mark = uuid4().hex  # other doors listen to our marks, too
+        self.connection.ask("PUBLISH", MARK, mark)
+        return list(self._until(mark))
 
-    def _until_mark(self) -> Iterator[tuple[str, str]]:
+    def _until(self, mark: str) -> Iterator[tuple[str, str]]:
         while True:
             kind, _, channel, text = self._listener.read()
             assert kind == "pmessage"
-            if channel == MARK:
+            if channel == MARK and text == mark:
                 return
-            yield channel, text
+            if channel != MARK:
+                yield channel, text
 
     def flush(self) -> None:
         self.connection.ask("FLUSHDB")

@@ -104,7 +104,9 @@ function M.collect_lost(at, queue, want)
       job.write(at, jid, r)
       call("ZADD", queue.leases, at.now + grace, jid)
     elseif #jids < want or r.remaining <= 0 then
-      if not record.has(r.flags, NOTICED) then M.notice(at, queue, jid, r) end
+      -- Without grace, that protocol tells of a loss even if it told of it before.
+      local untold = not record.has(r.flags, NOTICED) or at.bounds.retell and grace <= 0
+      if untold then M.notice(at, queue, jid, r) end
       if redeliver(at, queue, jid, r) then
         jids[#jids + 1], records[#records + 1] = jid, r
       end

@@ -73,16 +73,15 @@ end
 
 function M.of(at, jid, r)
   local queue, running = keys.of_queue(at, r.queue), r.state == state.RUNNING
-  return concat({
-    '{"jid":', encode(jid), ',"klass":', encode(r.klass), ',"state":"', state_name(at, queue, jid, r),
-    '","queue":', encode(r.state == state.COMPLETE and "" or r.queue), ',"worker":', encode(running and r.worker or ""),
-    ',"tracked":', record.has(r.flags, FLAG.TRACKED) and "true" or "false", ',"priority":', M.number(r.priority),
-    ',"expires":', running and M.seconds(r.expires) or "0", ',"retries":', M.number(r.retries),
-    ',"remaining":', M.number(floor(r.remaining)), ',"data":', encode(job.body(at, jid, r)),
-    ',"tags":{},"history":', lines(at, jid, r), ',"failure":', failed(at, jid, r),
-    ',"throttles":', M.names(named.ids(at, queue, jid, r), "{}"),
-    ',"dependents":{},"dependencies":{},"spawned_from_jid":false}',
-  })
+  return '{"jid":' .. encode(jid) .. ',"klass":' .. encode(r.klass) .. ',"state":"' .. state_name(at, queue, jid, r) ..
+    '","queue":' .. encode(r.state == state.COMPLETE and "" or r.queue) ..
+    ',"worker":' .. encode(running and r.worker or "") ..
+    ',"tracked":' .. (record.has(r.flags, FLAG.TRACKED) and "true" or "false") ..
+    ',"priority":' .. M.number(r.priority) .. ',"expires":' .. (running and M.seconds(r.expires) or "0") ..
+    ',"retries":' .. M.number(r.retries) .. ',"remaining":' .. M.number(floor(r.remaining)) ..
+    ',"data":' .. encode(job.body(at, jid, r)) .. ',"tags":{},"history":' .. lines(at, jid, r) ..
+    ',"failure":' .. failed(at, jid, r) .. ',"throttles":' .. M.names(named.ids(at, queue, jid, r), "{}") ..
+    ',"dependents":{},"dependencies":{},"spawned_from_jid":false}'
 end
 
 return M
