@@ -231,7 +231,8 @@ class Outcome:
         self.redelivered = sum(facts.losses for facts in found)
         self.executions = len(past.begun)
         self.refused = sum(len(REFUSED.findall(worker.said())) for worker in fire._crew.workers)
-        complete = len(client.jobs.complete(0, self.put + 1))
+        pages = [client.jobs.complete(at, 10_000) for at in range(0, self.put + 1, 10_000)]
+        complete = sum(len(page) for page in pages)
         if (complete, sum(client.jobs.failed().values())) != (self.states["complete"], self.states["failed"]):
             self.broken.append(f"L12: {complete} complete, {client.jobs.failed()} failed, but {self.states}")
 

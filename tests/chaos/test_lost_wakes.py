@@ -9,7 +9,7 @@ import json
 import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -227,7 +227,8 @@ async def leave_async(bell: AsyncBell) -> None:
     waiting = asyncio.create_task(bell.wait(["bell"], 10))
     await asyncio.sleep(0.0005)
     waiting.cancel()
-    await asyncio.wait([waiting])
+    with suppress(asyncio.CancelledError):
+        await waiting
 
 
 @pytest.mark.parametrize("colour", ["sync", "async"])

@@ -39,7 +39,7 @@ class Driver(Protocol):
     async def connect(self) -> None: ...
     async def disconnect(self, nowait: bool = False) -> None: ...
     async def send_packed_command(self, command: bytes, check_health: bool = True) -> None: ...
-    async def read_response(self) -> Any: ...
+    async def read_response(self, *, disconnect_on_error: bool = True) -> Any: ...
 
 
 class Address:
@@ -197,7 +197,7 @@ class _Waiter:
         if connection is None:
             raise ConnectionLost("this connection is not open")
         try:
-            return await connection.read_response()
+            return await connection.read_response(disconnect_on_error=False)
         except (RedisError, OSError) as error:
             await self.close()
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error

@@ -36,5 +36,5 @@ async def hang_up_async(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
             writer.write_eof()
             while await reader.read(4096):
                 pass
-    except (OSError, RuntimeError, NotImplementedError):
-        pass  # it is gone already, or it is TLS, which knows no half-close
+    except (OSError, RuntimeError, NotImplementedError, AttributeError):
+        pass  # it is gone already (the driver has let go of it), or it is TLS, which knows no half-close
