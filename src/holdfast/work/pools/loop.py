@@ -86,6 +86,8 @@ class AsyncLoop:
 
     def stop(self) -> None:
         """Take no more jobs, and end when those under way have ended."""
+        if not self._stopping:
+            log.info("worker %s takes no more jobs", self._name)
         self._stopping = True
         self._poke()
 
