@@ -7,7 +7,7 @@ import pytest
 from proxy import Proxy
 from speakers import Awaited, Blocking, Speaker
 
-from holdfast.testing.store import ScratchStore
+from holdfast.testing.store import ScratchStore, find_engine
 
 MakeSpeaker = Callable[..., Speaker]
 
@@ -33,8 +33,10 @@ def proxy(store: ScratchStore) -> Iterator[Proxy]:
         yield relay
 
 
-@pytest.fixture
-def own_store(engine_store: ScratchStore) -> Iterator[ScratchStore]:
-    """A store that the test may do anything to, of each engine in turn."""
-    with ScratchStore(engine_store.engine) as running:
+@pytest.fixture(params=["valkey", pytest.param("redis", marks=pytest.mark.slow)])
+def own_store(request: pytest.FixtureRequest) -> Iterator[ScratchStore]:
+    """A store that the test may do anything to; of the other engine too, when there is time."""
+    if find_engine(request.param) is None:
+        pytest.skip("redis-server is not installed")
+    with ScratchStore(request.param) as running:
         yield running

@@ -13,7 +13,12 @@ from holdfast.testing.store import ScratchStore
 from waiting import until
 
 
-@pytest.mark.parametrize("pool", ["process", "asyncio", "serial"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "pool", [pytest.param("process", marks=SLOW), "asyncio", pytest.param("serial", marks=SLOW)]
+)
 def test_a_worker_goes_on_when_a_grant_reached_it_too_late(
     pool: str, store: ScratchStore, proxy: Proxy, namespace: str, tmp_path: Path
 ) -> None:
@@ -21,7 +26,7 @@ def test_a_worker_goes_on_when_a_grant_reached_it_too_late(
         client.run(ConfigSet("heartbeat", "1"))
         client.run(ConfigSet("grace-period", "0"))
         jids = [client.run(Put("q", "errands.anothing")) for _ in range(5)]
-        late = proxy.aim("delay", "hf1_pop", seconds=1.6)
+        late = proxy.aim("delay", "hf1_pop", seconds=1.3)
         flags = ["--concurrency", "5"] if pool == "asyncio" else []
         crew.start("-q", "q", "--pool", pool, "-w", "1", "--interval", "0.2", "-m", "errands", *flags)
         until(late.hit.is_set, "it was given jobs late")
