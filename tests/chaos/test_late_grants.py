@@ -12,7 +12,6 @@ from holdfast.commands.jobs import Put
 from holdfast.testing.store import ScratchStore
 from waiting import until
 
-
 SLOW = pytest.mark.slow
 
 
