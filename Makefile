@@ -8,6 +8,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DIR    ?=
 ARGS   ?=
+TOGETHER ?= 2
 
 # Stores of these tasks live here, never in the user's own directory, and never at a URL from the environment.
 unexport HOLDFAST_URL REDIS_URL
@@ -34,11 +35,11 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## run jobs over real files and kill a worker halfway (DIR=… for other files)
 	@HOLDFAST_DIR=$(CURDIR)/.holdfast/demo $(BIN)/holdfast demo $(DIR) $(ARGS)
 
-test: $(READY) ## run the tests, without the slow ones (ARGS=… for pytest)
-	$(BIN)/pytest -m "not slow" $(ARGS)
+test: $(READY) ## run the tests but the slow ones, TOGETHER=2 at a time (ARGS=… for pytest)
+	$(BIN)/pytest -n $(TOGETHER) --dist worksteal -m "not slow" $(ARGS)
 
 test-all: $(READY) ## run all tests
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n $(TOGETHER) --dist worksteal $(ARGS)
 
 check: format-check lint types rules ## what CI asks for before the tests: format, lint, types, house rules
 
