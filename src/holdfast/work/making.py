@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.client.aio import AsyncClient, AsyncJob
+from holdfast.client.job import JobVerbs
 from holdfast.client.sync import Client, Job
 from holdfast.models import JobFacts
 from holdfast.work.perform import Performer
 from holdfast.work.worker import StoreChoice, WorkerSettings, make_resolver
 
 
-class HeldJob(Job):
+class Held(JobVerbs):
     """A job that says when it settled itself, so that nobody keeps its lease after that."""
 
     def __init__(self, facts: JobFacts, client: Any, on_settled: Callable[[], None]) -> None:
@@ -23,17 +24,12 @@ class HeldJob(Job):
         return answer
 
 
-class HeldAsyncJob(AsyncJob):
+class HeldJob(Held, Job):
+    """What plain code sees as its job."""
+
+
+class HeldAsyncJob(Held, AsyncJob):
     """The same for `async def`."""
-
-    def __init__(self, facts: JobFacts, client: Any, on_settled: Callable[[], None]) -> None:
-        super().__init__(facts, client)
-        self._on_settled = on_settled
-
-    def _mark(self, answer: Any) -> Any:
-        answer = super()._mark(answer)
-        self._on_settled()
-        return answer
 
 
 def nothing() -> None:

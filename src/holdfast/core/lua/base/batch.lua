@@ -1,22 +1,22 @@
--- batch: long lists, in pieces the store's `unpack` can carry.
-local late = require("base.late")
+-- batch: what holds for the many jobs of one call.
 local M = {}
 
 M.LIMIT = 512 -- jobs of one native call
-local PIECE = 4000 -- arguments of one inner command
 
-local call, unpack_
-late.bind(function() call, unpack_ = redis.call, unpack end)
-
--- Runs `command key a b c…` for all `values`, `stride` of which belong together.
-function M.each(command, key, values, stride)
-  local count = #values
-  local piece = PIECE - PIECE % (stride or 1)
-  for first = 1, count, piece do
-    local last = first + piece - 1
-    if last > count then last = count end
-    call(command, key, unpack_(values, first, last))
+-- Runs `one(jid, token, data)` for each such triple of args[first … last]. Returns
+-- how many it answered nothing for, then (jid, code) of the others.
+function M.settle(args, first, last, one)
+  local reply, count = { 0 }, 0
+  for i = first, last, 3 do
+    local code = one(args[i], tonumber(args[i + 1]), args[i + 2])
+    if code then
+      reply[#reply + 1], reply[#reply + 2] = args[i], code
+    else
+      count = count + 1
+    end
   end
+  reply[1] = count
+  return reply
 end
 
 return M

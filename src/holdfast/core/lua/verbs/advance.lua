@@ -1,6 +1,7 @@
 -- advance: a job is done here and goes on in the next queue, under the same jid
 -- and in the same life. Whoever depends on it keeps waiting.
 local late = require("base.late")
+local batch = require("base.batch")
 local keys = require("base.keys")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
@@ -34,17 +35,10 @@ end
 -- `args[first … last]` are (jid, token, data or ""); `delay` is in ms. Returns how
 -- many went on, then (jid, code) of the others.
 function M.run(at, worker, name, delay, args, first, last)
-  local reply, count, next_queue = { 0 }, 0, keys.of_queue(at, name)
-  for i = first, last, 3 do
-    local code = one(at, worker, next_queue, delay, args[i], tonumber(args[i + 1]), args[i + 2])
-    if code then
-      reply[#reply + 1], reply[#reply + 2] = args[i], code
-    else
-      count = count + 1
-    end
-  end
-  reply[1] = count
-  return reply
+  local next_queue = keys.of_queue(at, name)
+  return batch.settle(args, first, last, function(jid, token, data)
+    return one(at, worker, next_queue, delay, jid, token, data)
+  end)
 end
 
 return M

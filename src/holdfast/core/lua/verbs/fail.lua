@@ -1,5 +1,6 @@
 -- fail: the holder of a lease says that the job cannot be done. It is kept, in
 -- its failure group, until somebody acts.
+local batch = require("base.batch")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
@@ -28,17 +29,9 @@ end
 -- `args[first … last]` are (jid, token, data or ""). Returns how many failed now,
 -- then (jid, code) of the others.
 function M.run(at, worker, group, message, args, first, last)
-  local reply, count = { 0 }, 0
-  for i = first, last, 3 do
-    local code = settle(at, worker, group, message, args[i], tonumber(args[i + 1]), args[i + 2])
-    if code then
-      reply[#reply + 1], reply[#reply + 2] = args[i], code
-    else
-      count = count + 1
-    end
-  end
-  reply[1] = count
-  return reply
+  return batch.settle(args, first, last, function(jid, token, data)
+    return settle(at, worker, group, message, jid, token, data)
+  end)
 end
 
 return M
