@@ -90,18 +90,21 @@ def without_password(url: str) -> str:
     return f"{scheme}://{credentials.partition(':')[0]}:…@{place}" if at else url
 
 
+_said: set[str] = set()
+"""The embedded stores that were named in the log: once for this program, its other clients and its children."""
+
+
 class _Embedded:
     """Finds, and if need be starts, the embedded store, whenever a connection is to be opened."""
 
     def __init__(self, durability: Durability) -> None:
         self._durability: Durability = durability
-        self._said = ""
 
     def __call__(self) -> str:
         from holdfast.store import ensure
 
         address = ensure(durability=self._durability)
-        if address.url != self._said:
+        if address.url not in _said:
             log.info("using the embedded store in %s, durability %s", address.directory, self._durability)
-            self._said = address.url
+            _said.add(address.url)
         return address.url

@@ -32,6 +32,7 @@ class SetClock(Spoken, frozen=True, gc=False):
     """Set the clock of a test root, in milliseconds. Core: verbs/info.lua."""
 
     verb: ClassVar[str] = "clock"
+    adds: ClassVar[bool] = True
 
     now_ms: int
 
@@ -65,6 +66,7 @@ class ConfigSet(Spoken, frozen=True, gc=False):
     """Write one setting, as text. Core: verbs/configure.lua."""
 
     verb: ClassVar[str] = "config_set"
+    adds: ClassVar[bool] = True
 
     key: str
     value: str
@@ -80,6 +82,7 @@ class ConfigUnset(Spoken, frozen=True, gc=False):
     """Return one setting to its default. Answers whether it was set. Core: verbs/configure.lua."""
 
     verb: ClassVar[str] = "config_unset"
+    adds: ClassVar[bool] = True
     line_at: ClassVar[int] = 0
 
     key: str

@@ -23,7 +23,7 @@ class Command(Protocol[R_co]):
     """One call of one verb.
 
     `line_at` is where line and request number go among the words, -1 when the call carries none. `adds`:
-    the verb adds work, so a full store refuses it at once. `reads`: it changes nothing. `settles`: it ends
+    the verb adds something, so a full store refuses it at once. `reads`: it changes nothing. `settles`: it ends
     leases, so a job that is not found by a repeat was settled by the first try and forgotten since.
     """
 

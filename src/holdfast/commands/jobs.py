@@ -141,6 +141,7 @@ class SetPriority(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "priority"
+    adds: ClassVar[bool] = True
 
     priority: int
     jids: Sequence[str]

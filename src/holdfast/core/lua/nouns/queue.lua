@@ -43,12 +43,6 @@ function M.know(at, queue)
   return limited
 end
 
--- Takes the queue out of the list of known queues.
-function M.forget(at, queue)
-  call("ZREM", at.keys.queues, queue.name)
-  if tonumber(call("GET", queue.sequence) or 0) >= KNOWN then call("DECRBY", queue.sequence, KNOWN) end
-end
-
 -- Rings, given that the idle bit is up. A token that lies in the list means that
 -- nobody is blocked on it, so then the bit goes down instead.
 function M.signal(queue)
