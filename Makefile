@@ -73,8 +73,7 @@ bench: $(READY) ## measure (ARGS=… for the benchmarks)
 	@HOLDFAST_DIR=$(CURDIR)/.holdfast/bench $(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(READY) ## write the reference pages
-	@mkdir -p docs/reference
-	$(BIN)/python -m holdfast.cli.reference docs/reference/cli.md
+	$(BIN)/python -m holdfast.cli.reference docs/reference
 
 clean: ## end the stores of these tasks and remove everything they made
 	-@for store in .holdfast/*/; do \

@@ -1,34 +1,84 @@
-"""Writes the reference page of the command line: `python -m holdfast.cli.reference FILE`."""
+"""Writes the pages of the reference that the program knows best itself: `python -m holdfast.cli.reference DIRECTORY`."""
 
+import inspect
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
 
+from holdfast import errors
 from holdfast.cli.main import holdfast
+from holdfast.commands import COMMANDS
+from holdfast.core.library import library
+
+_ROW = re.compile(
+    r'^  \{ "([a-z_]+)", ([A-Z]+), "([^"]*)"|^register\("([a-z_]+)", ([A-Z]+), "([^"]*)"', re.MULTILINE
+)
+_FLAGS = {"ADDS": "refused when the store is full", "DRAINS": "`allow-oom`", "READS": "`no-writes`"}
 
 
-def pages(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[str]:
-    """The help of a command and of all below it, each as a section."""
+def command_line() -> str:
+    """The help of every command, each as a section."""
+    return "\n".join(
+        [
+            "# The command line\n\nWritten by `make docs` from the program's own help.\n",
+            *_helps(holdfast, "holdfast"),
+        ]
+    )
+
+
+def _helps(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[str]:
     context = click.Context(command, info_name=name, parent=parent, terminal_width=100, max_content_width=100)
     yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
         for below in command.list_commands(context):
             found = command.get_command(context, below)
             if found:
-                yield from pages(found, below, context)
+                yield from _helps(found, below, context)
 
 
-def main(path: Path) -> None:
-    """Write the page."""
-    text = "\n".join(
-        [
-            "# The command line\n\nWritten by `make docs` from the program's own help.\n",
-            *pages(holdfast, "holdfast"),
-        ]
+def verbs() -> str:
+    """Every verb of the core: its words, its flag, and what it does."""
+    parts = [
+        "# The verbs\n\nWritten by `make docs` from the core and its commands. `FCALL hf1_<verb> 1 <root> …` with these "
+        "words; `protocol.md` says how they travel.\n"
+    ]
+    for match in _ROW.finditer(library().text):
+        row, flag, words, own, own_flag, own_words = match.groups()
+        told = inspect.getdoc(COMMANDS[row or own]) or ""
+        parts.append(
+            f"## {row or own}\n\n`{words or own_words or '(no words)'}` · {_FLAGS[flag or own_flag]}\n\n{told}\n"
+        )
+    return "\n".join(parts)
+
+
+def mistakes() -> str:
+    """The tree of errors."""
+    return "# Errors\n\nWritten by `make docs` from `holdfast.errors`.\n\n" + "".join(
+        _tree(errors.HoldfastError, 0)
     )
-    path.write_text(text, encoding="utf-8")
+
+
+def _tree(kind: type[BaseException], depth: int) -> Iterator[str]:
+    first = (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
+    yield f"{'  ' * depth}* `{kind.__name__}`: {first}\n"
+    for below in kind.__subclasses__():
+        if below.__module__ == errors.__name__:  # the tree that callers can meet
+            yield from _tree(below, depth + 1)
+
+
+def pages() -> Mapping[str, str]:
+    """File name → text."""
+    return {"cli.md": command_line(), "verbs.md": verbs(), "errors.md": mistakes()}
+
+
+def main(directory: Path) -> None:
+    """Write the pages."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (directory / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
