@@ -37,6 +37,9 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
         return {"group": self.group, "message": self.message, "when": when, "worker": self.worker}
 
 
+_NAMES_A_GROUP: Final = frozenset(("failed", "failed-retries", "retried"))
+
+
 class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
     """One line of a job's history; `name` is the queue, or the group of a failure."""
 
@@ -59,7 +62,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
         """The mapping that `job.history` shows: `what`, `when` in seconds, and what is known beside them."""
         entry: dict[str, Any] = {"what": self.what, "when": self.when_ms / 1000}
         if self.name:
-            entry["group" if self.what == "failed" else "queue"] = self.name
+            entry["group" if self.what in _NAMES_A_GROUP else "queue"] = self.name
         for key in ("attempt", "token", "worker", "reason"):
             value = getattr(self, key)
             if value:

@@ -22,6 +22,7 @@ from holdfast.commands.leases import (
 from holdfast.commands.outcomes import Advance, Expire, Fail, Retry
 from holdfast.commands.queues import CountQueues, GetStats, Pause
 from holdfast.errors import JobExists, JobFailed, LeaseLost, QueueFull
+from holdfast.models import HistoryEntry
 
 HELD = Lease("j1", 42)
 
@@ -206,3 +207,17 @@ def test_a_wrapped_command_keeps_its_words_and_flags_and_turns_its_answer():
 
 def test_the_facts_of_a_pop_row_have_the_layout_of_the_protocol():
     assert struct.calcsize("<dddhHhhBddH") == 51
+
+
+@pytest.mark.parametrize(
+    ("what", "key"),
+    [
+        ("put", "queue"),
+        ("popped", "queue"),
+        ("retried", "group"),
+        ("failed", "group"),
+        ("failed-retries", "group"),
+    ],
+)
+def test_a_line_of_history_names_its_queue_or_its_group(what: str, key: str) -> None:
+    assert HistoryEntry(what, 1000, name="there").as_dict() == {"what": what, "when": 1.0, key: "there"}
