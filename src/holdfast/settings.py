@@ -85,6 +85,13 @@ def check_name(what: str, name: object) -> str:
     return name
 
 
+def check_text(what: str, text: object) -> str:
+    """Return `text` as UTF-8 can say it: half characters, as in odd file names, are spelled out. Raises UsageError."""
+    if not isinstance(text, str):
+        raise UsageError(f"{what} must be text, not {type(text).__name__}")
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def check_namespace(name: str) -> str:
     """Return `name` if it may be a namespace. Raises UsageError."""
     check_name("namespace", name)

@@ -99,3 +99,12 @@ def test_cancelling_takes_1_to_512_jids(do):
     for jids in ((), ("j",) * 513):
         with pytest.raises(UsageError, match="512"):
             do(lambda jids=jids: do.client.jobs.cancel(*jids))
+
+
+def test_a_failure_message_that_is_no_text_is_a_usage_error_and_half_characters_are_spelled_out(do):
+    do(lambda: do.client.queues["mail"].put("K", {}, jid="odd"))
+    job = do(lambda: do.client.queues["mail"].pop())
+    with pytest.raises(UsageError, match="message must be text"):
+        do(lambda: job.fail("group", ValueError("no text")))
+    do(lambda: job.fail("group", "no file \udcff"))
+    assert do(lambda: do.client.jobs.get("odd"))[0].failure["message"] == "no file \\udcff"

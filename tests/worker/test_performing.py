@@ -64,6 +64,39 @@ def test_leaving_by_sys_exit_is_a_failure_of_the_job_alone(shop, pool):
     assert worker.process.poll() is None
 
 
+@pytest.mark.parametrize(
+    ("how", "name"),
+    [
+        ("interrupt", "KeyboardInterrupt"),
+        ("time", "OutOfTime"),
+        ("generator", "GeneratorExit"),
+        ("iterator", "StopIteration"),
+        ("name", "OSError"),
+        ("text", "Unspeakable"),
+    ],
+)
+def test_whatever_a_job_raises_is_a_failure_of_the_job_alone(shop, pool, how, name):
+    worker = shop.start(pool, "--workers", "1")
+    with pytest.raises(JobFailed) as caught:
+        shop.chores.end_oddly.put(how).result(10)
+    assert caught.value.group == f"q-{name}"
+    with pytest.raises(JobFailed) as caught:
+        shop.chores.aend_oddly.put(how).result(10)
+    assert caught.value.group == ("q-RuntimeError" if how == "iterator" else f"q-{name}")
+    assert shop.chores.add.put(1).result(10) == 2
+    assert "goes back" not in worker.said()
+    assert "Logging error" not in worker.said()
+
+
+@pytest.mark.parametrize("how", ["text", "group"])
+def test_a_wish_that_cannot_be_granted_is_a_failure_of_the_job(shop, pool, how):
+    worker = shop.start(pool, "--workers", "1")
+    with pytest.raises(JobFailed) as caught:
+        shop.chores.wish_oddly.put(how).result(10)
+    assert caught.value.group == "q-UsageError"
+    assert "goes back" not in worker.said()
+
+
 def test_a_job_returned_unsettled_is_named_in_a_warning_and_tried_again(shop, pool):
     shop.q.heartbeat = 1
     shop.client.config["grace-period"] = 0

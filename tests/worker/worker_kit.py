@@ -108,6 +108,42 @@ def leave() -> None:
     sys.exit(3)
 
 
+class OutOfTime(BaseException):
+    """What libraries raise to get past `except Exception`."""
+
+
+class Unspeakable(Exception):
+    """An exception whose text cannot be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+ODD_ENDS = {
+    "interrupt": KeyboardInterrupt(),
+    "time": OutOfTime(),
+    "generator": GeneratorExit(),
+    "iterator": StopIteration(),
+    "name": OSError("no file \\udcff\\nof that name"),
+    "text": Unspeakable(),
+}
+
+
+@app.job(queue="q")
+def end_oddly(how: str) -> None:
+    raise ODD_ENDS[how]
+
+
+@app.job(queue="q")
+async def aend_oddly(how: str) -> None:
+    raise ODD_ENDS[how]
+
+
+@app.job(queue="q")
+def wish_oddly(how: str) -> object:
+    return {"text": Failed("g", 7), "group": Retry(group="a\\nb")}[how]
+
+
 @app.job(queue="q")
 def who() -> list[str]:
     job = holdfast.current_job()

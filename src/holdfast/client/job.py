@@ -16,7 +16,7 @@ from holdfast.commands.leases import Complete, Heartbeat
 from holdfast.commands.outcomes import Advance, Fail, Retry, Timeout
 from holdfast.errors import JobNotFound, UsageError
 from holdfast.models import JobFacts
-from holdfast.settings import check_milliseconds, check_name
+from holdfast.settings import check_milliseconds, check_name, check_text
 
 log = logging.getLogger("holdfast")
 
@@ -211,7 +211,8 @@ class JobVerbs:
     def fail(self, group: str, message: str = "") -> Command[str]:
         """Fail the job for good under a failure group; answers its jid. Raises LeaseLost. Core: verbs/fail.lua."""
         check_name("group", group)
-        command = Fail(self._holder, self.facts, group, message, self._sent_data)
+        told = check_text("message", message)
+        command = Fail(self._holder, self.facts, group, told, self._sent_data)
         return then(self._ended(command), self._warn_of(group))
 
     @Verb
@@ -222,7 +223,9 @@ class JobVerbs:
         are given. Raises LeaseLost. Core: verbs/retry.lua.
         """
         told = (
-            (check_name("group", group), message) if group is not None and message is not None else ("", "")
+            (check_name("group", group), check_text("message", message))
+            if group is not None and message is not None
+            else ("", "")
         )
         wait = check_milliseconds("delay", delay)
         return self._ended(Retry(self._holder, self.facts, wait, *told, self._sent_data))

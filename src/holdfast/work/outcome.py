@@ -21,11 +21,12 @@ from holdfast.commands.leases import Done
 from holdfast.commands.outcomes import Advance, Fail
 from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.models import JobFacts
-from holdfast.settings import check_milliseconds, check_name
+from holdfast.settings import check_milliseconds, check_name, check_text
 
 log = logging.getLogger("holdfast")
 
 MESSAGE_LIMIT: Final = 16_000
+BRIEF: Final = 400
 _HEAD: Final = 4_000
 # How a job is called: this package, an event loop, a pool of threads.
 _OURS: Final = tuple(
@@ -68,7 +69,8 @@ def granted(wish: Retry | Failed | Moved, facts: JobFacts, data: bytes) -> Comma
     if isinstance(wish, Failed):
         return Fail(facts.worker, facts, check_name("group", wish.group), cut(wish.message), data)
     after = check_milliseconds("after", wish.after)
-    return RetryCommand(facts.worker, facts, after, wish.group, cut(wish.message), data)
+    group = wish.group and check_name("group", wish.group)
+    return RetryCommand(facts.worker, facts, after, group, cut(wish.message), data)
 
 
 def failed(facts: JobFacts, name: str, message: str, data: bytes = b"") -> Command[Any]:
@@ -106,8 +108,18 @@ def describe(error: BaseException) -> str:
     return cut("".join(traceback.format_exception(type(error), error, trace or error.__traceback__)))
 
 
+def brief(error: BaseException) -> str:
+    """One line about `error` for the log, whatever its text holds or does."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = "(its text cannot be made)"
+    return f"{type(error).__name__}: {text[:BRIEF]}"
+
+
 def cut(message: str) -> str:
-    """Shorten a failure message: its beginning and its end say most."""
+    """A failure message as the store keeps it, shortened: its beginning and its end say most. Raises UsageError."""
+    message = check_text("message", message)
     if len(message) <= MESSAGE_LIMIT:
         return message
     return f"{message[:_HEAD]}\n… cut …\n{message[_HEAD - MESSAGE_LIMIT :]}"

@@ -19,7 +19,8 @@ from holdfast.codecs import encode_data
 from holdfast.commands.leases import Done
 from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.models import JobFacts
-from holdfast.work.outcome import WISHES, Ending, cut, failed, granted, raised
+from holdfast.work.outcome import WISHES, Ending, brief, failed, granted, raised
+from holdfast.work.signals import Terminated
 
 log = logging.getLogger("holdfast")
 
@@ -64,7 +65,10 @@ class Performer:
         self._forks = _Forks.count
 
     def perform(self, facts: JobFacts, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> Ending:
-        """Perform a job in this thread; `run` drives a coroutine to its end."""
+        """Perform a job in this thread; `run` drives a coroutine to its end.
+
+        Whatever the job raises is an ending of the job. Raises Terminated when this process must end.
+        """
         prepared = self._prepare(facts)
         if not isinstance(prepared, tuple):
             return prepared
@@ -74,7 +78,9 @@ class Performer:
             value = target.call(*args, **kwargs)
             if target.is_async:
                 value = run(value)
-        except (Exception, SystemExit) as error:
+        except Terminated:
+            raise
+        except BaseException as error:
             self._leave_if_forked(error)
             return _after_error(facts, target, current, error)
         finally:
@@ -99,24 +105,33 @@ class Performer:
             else:
                 loop = asyncio.get_running_loop()
                 call = copy_context().run
-                value = await loop.run_in_executor(
+                value, error = await loop.run_in_executor(
                     threads, lambda: call(self._call, target.call, args, kwargs)
                 )
-        except (Exception, SystemExit) as error:
+                if error is not None:
+                    raise error
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
             self._leave_if_forked(error)
             return _after_error(facts, target, current, error)
         self._leave_if_forked(None)
         return _after_return(facts, target, current, value)
 
-    def _call(self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Call in a thread, where a forked process must leave before anybody hears of it."""
+    def _call(
+        self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> tuple[Any, BaseException | None]:
+        """Call in a thread, where a forked process must leave before anybody hears of it.
+
+        Answers what was raised: an event loop's future never ends by a StopIteration.
+        """
         try:
             value = function(*args, **kwargs)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             self._leave_if_forked(error)
-            raise
+            return None, error
         self._leave_if_forked(None)
-        return value
+        return value, None
 
     def _leave_if_forked(self, error: BaseException | None) -> None:
         """End a process that the job forked and that came back to us: there must not be two workers now."""
@@ -203,7 +218,7 @@ def _after_error(facts: JobFacts, target: Target, current: Running, error: BaseE
         log.warning("job %s lost its lease while it ran: %s", facts.jid, error)
         return None
     if made is not None and made.state_changed:
-        log.warning("job %s raised after it had settled itself: %s", facts.jid, cut(repr(error)))
+        log.warning("job %s raised after it had settled itself: %s", facts.jid, brief(error))
         return None
-    log.warning("job %s (%s) raised %s: %s", facts.jid, facts.klass, type(error).__name__, error)
+    log.warning("job %s (%s) raised %s", facts.jid, facts.klass, brief(error))
     return raised(facts, target.function, error, _edited(current))
