@@ -22,6 +22,7 @@ MAX_DELAY: Final = 100 * 366 * 86_400.0
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _NAMESPACE = re.compile(r"[^\s:{}\x00-\x1f\x7f]{1,100}")
+_DATABASE = re.compile(r"rediss?://[^/?#]*/([^?#]*[^/?#])")
 _known: set[str] = set()
 
 
@@ -108,6 +109,9 @@ def check_url(url: str) -> str:
         raise UsageError(
             f"{url!r} is not a store URL: use redis://host:port/db, rediss://… for TLS, or unix:///path/to/socket"
         )
+    database = _DATABASE.match(url)
+    if database and not database[1].isdecimal():
+        raise UsageError(f"the store URL ends in {database[1]!r} where a database number stands, such as /0")
     return url
 
 

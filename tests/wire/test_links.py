@@ -166,13 +166,24 @@ def test_wrong_credentials_are_said_at_once():
             with pytest.raises(StoreUnsupported, match="credentials"):
                 client.queues["q"].put("K")
             client.close()
+        client = Client(f"{store.tcp_url.replace('://', '://:secret@')}/99", deadline=5.0)
+        with pytest.raises(StoreUnsupported, match="no database"):
+            client.queues["q"].put("K")
+        client.close()
         client = Client(store.tcp_url.replace("://", "://:secret@"))
         assert client.queues["q"].put("K")
         client.close()
 
 
 @pytest.mark.parametrize(
-    "url", ["redis://localhost:99999999", "redis://x/?nonsense=1", "unix://", "redis://x?socket_timeout=abc"]
+    "url",
+    [
+        "redis://localhost:99999999",
+        "redis://x/?nonsense=1",
+        "unix://",
+        "redis://x?socket_timeout=abc",
+        "rediss://x?ssl_cert_reqs=some",
+    ],
 )
 def test_a_url_that_cannot_be_used_is_a_usage_error(url):
     for kind in (Client, AsyncClient):

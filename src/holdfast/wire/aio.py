@@ -78,7 +78,7 @@ class Address:
     def _new(self, options: dict[str, Any]) -> Driver:
         try:
             return cast("Driver", self._class(**{**self._options, **options}))
-        except (TypeError, ValueError) as error:
+        except (RedisError, TypeError, ValueError) as error:
             raise UsageError(f"the store URL has an option that cannot be used: {error}") from error
 
     async def open(self, **options: Any) -> Driver:
@@ -92,6 +92,8 @@ class Address:
             raise StoreUnsupported(f"the store refused the credentials of the URL: {error}") from error
         except (RedisError, OSError) as error:
             await connection.disconnect(nowait=True)
+            if "DB index" in str(error):
+                raise StoreUnsupported(f"the store has no database of that number: {error}") from error
             raise link_error(error, sent=False) from error
         except BaseException:
             await connection.disconnect(nowait=True)

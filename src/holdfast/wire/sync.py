@@ -81,7 +81,7 @@ class Address:
         """A connection that is not yet open."""
         try:
             return cast("Driver", self._class(**self._options))
-        except (TypeError, ValueError) as error:
+        except (RedisError, TypeError, ValueError) as error:
             raise UsageError(f"the store URL has an option that cannot be used: {error}") from error
 
     def open(self) -> Driver:
@@ -95,6 +95,8 @@ class Address:
             raise StoreUnsupported(f"the store refused the credentials of the URL: {error}") from error
         except (RedisError, OSError) as error:
             connection.disconnect()
+            if "DB index" in str(error):
+                raise StoreUnsupported(f"the store has no database of that number: {error}") from error
             raise link_error(error, sent=False) from error
         return connection
 
