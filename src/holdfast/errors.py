@@ -158,12 +158,18 @@ _CLASSES: Final[dict[str, type[Refused]]] = {
 }
 
 
+_BARE: Final = {"HF_JOB_NOT_FOUND": "there is no job {}", "HF_JOB_EXISTS": "there is a job {} already"}
+"""What a refusal says that names its job and nothing else."""
+
+
 def refusal(text: str | bytes) -> Refused:
     """Turn the core's `HF_CODE detail` into the exception of that code, not raised."""
     sentence = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     code, _, detail = sentence.partition(" ")
     if not code.startswith("HF_"):
         return Refused(sentence)
+    if code in _BARE and " " not in detail:
+        detail = _BARE[code].format(detail)
     return _CLASSES.get(code, Refused)(detail, code)
 
 

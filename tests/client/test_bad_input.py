@@ -71,6 +71,18 @@ def test_a_url_that_is_none_is_a_usage_error_with_examples(url):
         Client(url)
 
 
+@pytest.mark.parametrize("url", ["redis://localhost:1/jobs", "rediss://:secret@localhost:1/0/1?timeout=1"])
+def test_a_url_with_a_database_that_is_no_number_is_a_usage_error_without_its_password(url):
+    with pytest.raises(UsageError, match="a database number") as caught:
+        Client(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_lambda_is_no_job(do):
+    with pytest.raises(UsageError, match="lambda"):
+        do(lambda: do.client.queues["mail"].put(lambda job: None))
+
+
 def test_a_limit_on_data_is_the_clients_to_choose(url, namespace):
     small = Client(url, namespace=namespace, max_data=10)
     with pytest.raises(UsageError, match="10 allowed"):

@@ -21,7 +21,7 @@ from holdfast.commands.leases import (
 )
 from holdfast.commands.outcomes import Advance, Expire, Fail, Retry
 from holdfast.commands.queues import CountQueues, GetStats, Pause
-from holdfast.errors import JobExists, JobFailed, LeaseLost, QueueFull
+from holdfast.errors import JobExists, JobFailed, LeaseLost, QueueFull, refusal
 from holdfast.models import HistoryEntry
 
 HELD = Lease("j1", 42)
@@ -50,6 +50,12 @@ def test_a_put_that_was_applied_before_answers_its_jid():
 def test_a_refused_put_raises_what_the_core_said():
     with pytest.raises(JobExists, match="j1 has other content"):
         Put("mail", "Welcome").read([0, 0, b"HF_JOB_EXISTS j1 has other content"])
+
+
+def test_a_refusal_that_only_names_its_job_becomes_a_sentence():
+    assert str(refusal(b"HF_JOB_NOT_FOUND j1")) == "there is no job j1"
+    assert str(refusal(b"HF_JOB_EXISTS j1")) == "there is a job j1 already"
+    assert str(refusal(b"HF_LEASE_LOST j1 is waiting")) == "j1 is waiting"
 
 
 def test_a_batch_of_puts_answers_each_job_for_itself():

@@ -19,6 +19,10 @@ def klass_name(thing: Any) -> str:
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str):
         raise UsageError(f"a job is a function, class, module or name, not {thing!r}")
+    if "<lambda>" in name:
+        raise UsageError(
+            "a lambda has no name under which a worker could find it: put a function or class of a module"
+        )
     return f"{real_module(module)}.{thing.__name__ if '<locals>' in name else name}"
 
 
