@@ -88,6 +88,16 @@ def test_whatever_a_job_raises_is_a_failure_of_the_job_alone(shop, pool, how, na
     assert "Logging error" not in worker.said()
 
 
+def test_whatever_a_module_raises_when_it_is_imported_is_a_failure_of_the_job_alone(shop, pool):
+    (shop.here / "stormy.py").write_text("raise KeyboardInterrupt")
+    worker = shop.start(pool)
+    jid = shop.q.put("stormy.Job", {})
+    until(lambda: shop.state(jid) == "failed", "the job failed")
+    assert shop.job(jid).failure["group"] == "q-KeyboardInterrupt"
+    assert shop.chores.add.put(1).result(10) == 2
+    assert "goes back" not in worker.said()
+
+
 @pytest.mark.parametrize("how", ["text", "group"])
 def test_a_wish_that_cannot_be_granted_is_a_failure_of_the_job(shop, pool, how):
     worker = shop.start(pool, "--workers", "1")
@@ -176,8 +186,9 @@ def test_a_process_ends_after_max_jobs(shop):
     worker = shop.start("serial", "--max-jobs", "2")
     assert worker.wait() == 0
     assert len(shop.notes("count")) == 2
-    shop.start("process", "--max-jobs", "2")
+    worker = shop.start("process", "--max-jobs", "2")
     until(lambda: len(shop.notes("count")) == 5, "replaced children do the rest")
+    assert "as many jobs as it may" in worker.said()
 
 
 def test_a_job_may_fork_and_there_is_still_one_worker(shop, pool):

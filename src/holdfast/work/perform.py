@@ -19,7 +19,7 @@ from holdfast.codecs import encode_data
 from holdfast.commands.leases import Done
 from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.models import JobFacts
-from holdfast.work.outcome import WISHES, Ending, brief, failed, granted, raised
+from holdfast.work.outcome import WISHES, Ending, brief, describe, failed, granted, raised
 from holdfast.work.signals import Terminated
 
 log = logging.getLogger("holdfast")
@@ -157,6 +157,11 @@ class Performer:
         except CannotRun as error:
             log.warning("job %s failed: %s", facts.jid, error)
             return failed(facts, error.reason, error.message)
+        except Terminated:
+            raise
+        except BaseException as error:
+            log.warning("job %s failed: its module raised %s", facts.jid, brief(error))
+            return failed(facts, type(error).__name__, describe(error))
         current = Running(facts, self._make_async_job if target.is_async else self._make_job)
         if target.function is None:
             return target, current, [current.job()], _NOTHING

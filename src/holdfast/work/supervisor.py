@@ -188,7 +188,12 @@ class Supervisor:
         slot.crashes = slot.crashes + 1 if crashed else 0
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * float(1 << min(slot.crashes, 10))) if crashed else 0.0
         slot.fork_at = now + pause
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+        if code == USED_UP:
+            how = "has performed as many jobs as it may"
+        elif code < 0:
+            how = f"was killed by {signal.Signals(-code).name}"
+        else:
+            how = f"ended with status {code}"
         level = logging.INFO if code in (0, USED_UP) else logging.WARNING
         log.log(level, "worker %s (process %d) %s; it is replaced in %.1f s", slot.name, pid, how, pause)
 
