@@ -33,7 +33,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(READY) ## run jobs over real files and kill a worker halfway (DIR=… for other files)
-	@HOLDFAST_DIR=$(CURDIR)/.holdfast/demo $(BIN)/holdfast demo $(DIR) $(ARGS)
+	@HOLDFAST_DIR=$(CURDIR)/.holdfast/demo $(BIN)/holdfast demo $(if $(DIR),"$(DIR)") $(ARGS)
 
 test: $(READY) ## run the tests but the slow ones, TOGETHER=2 at a time (ARGS=… for pytest)
 	$(BIN)/pytest -n $(TOGETHER) --dist worksteal -m "not slow" $(ARGS)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import store as embedded
+from holdfast.cli.demo import source_files
 
 PROGRAM = [sys.executable, "-m", "holdfast.cli.main", "demo"]
 
@@ -54,6 +55,12 @@ def test_a_directory_that_cannot_be_used_is_named_and_the_exit_code_is_2(tmp_pat
         assert name in ended.stderr
         assert "Traceback" not in ended.stderr
     assert not (tmp_path / "store").exists()
+
+
+def test_files_whose_names_are_no_text_are_left_out(tmp_path: Path) -> None:
+    for name in (b"plain.py", b"half\xff.py", b"two\nlines.py"):
+        Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), name))).write_text("")
+    assert [path.name for path in source_files(tmp_path)] == ["plain.py"]
 
 
 def children_of(session: int) -> set[int]:

@@ -75,9 +75,14 @@ def _walk(directory: Path) -> Iterator[Path]:
         ]
         for leaf in leaves:
             path = Path(parent, leaf)
-            if path.suffix in ENDINGS and path.is_file() and found < MOST_FILES:
+            if path.suffix in ENDINGS and _is_text(leaf, parent) and path.is_file() and found < MOST_FILES:
                 found += 1
                 yield path
+
+
+def _is_text(*names: str) -> bool:
+    """Whether these names can be said in JSON; a file system allows any bytes."""
+    return all(name.isprintable() for name in names)
 
 
 def _stop_store(address: embedded.StoreAddress) -> None:

@@ -69,9 +69,15 @@ class Screen:
 
     def killed(self, name: str, pid: int, lost: Sequence[Lost], seconds: int) -> None:
         """A worker was killed, and what it held."""
-        self.say(f"killed worker “{name}” (pid {pid}) and its children with -9, holding {len(lost)} jobs:")
+        holding = "no job" if not lost else f"{count_of(lost)}:"
+        self.say(f"killed worker “{name}” (pid {pid}) and its children with -9, holding {holding}")
         for step in lost:
             self.say(f"  {step.jid} in “{step.queue}” ({step.worker}), due back in {seconds} s")
+
+
+def count_of(jobs: Sequence[Lost]) -> str:
+    """How many jobs, in words."""
+    return "1 job" if len(jobs) == 1 else f"{len(jobs)} jobs"
 
 
 def say_report(result: Mapping[str, Any]) -> None:
