@@ -36,6 +36,16 @@ def test_term_and_int_stop_at_once_and_give_the_job_back(shop, pool, number):
     assert shop.job(handle.jid).losses == 1
 
 
+def test_being_told_to_stop_again_and_again_gives_the_job_back_all_the_same(shop, pool):
+    worker = shop.start(pool)
+    handle = shop.chores.block.put("a")
+    began(shop)
+    while worker.process.poll() is None:
+        worker.signal(signal.SIGTERM)
+    assert "Traceback" not in worker.said()
+    assert given_back(shop, handle)
+
+
 def test_quit_finishes_what_is_under_way_and_takes_nothing_more(shop, pool):
     worker = shop.start(pool, "--concurrency", "1")
     first, second = shop.chores.block.put("a"), shop.chores.block.put("b")
@@ -94,8 +104,11 @@ def test_usr1_kills_the_children_and_goes_on_with_others(shop):
 
 @pytest.mark.parametrize("pool", ["process", "asyncio"])
 def test_usr2_pauses_and_cont_goes_on(shop, pool):
-    worker = shop.start(pool, workers=2)
-    assert shop.chores.add.put(1).result(10) == 2
+    worker = shop.start(pool, "--concurrency", "1", workers=2)
+    handles = [shop.chores.block.put(name) for name in "ab"]
+    began(shop, 2)  # one each: no child is still about to ask for its first
+    shop.open()
+    assert [handle.result(10) for handle in handles] == ["a", "b"]
     worker.signal(signal.SIGUSR2)
     until(lambda: "pausing" in worker.said(), "the parent has heard")
     handle = shop.chores.add.put(2)
@@ -105,11 +118,14 @@ def test_usr2_pauses_and_cont_goes_on(shop, pool):
     assert handle.result(10) == 3
 
 
-def test_hup_shows_where_the_parent_is_and_changes_nothing(shop):
-    worker = shop.start("process")
+@pytest.mark.parametrize(
+    ("pool", "line"), [("process", "the parent is here"), ("serial", "at SIGHUP process")]
+)
+def test_hup_shows_where_the_parent_is_and_changes_nothing(shop, pool, line):
+    worker = shop.start(pool)
     assert shop.chores.add.put(1).result(10) == 2
     worker.signal(signal.SIGHUP)
-    until(lambda: "the parent is here" in worker.said(), "the stack is in the log")
+    until(lambda: line in worker.said(), "the stack is in the log")
     assert shop.chores.add.put(2).result(10) == 3
 
 

@@ -106,7 +106,8 @@ def worker(
     """Perform jobs of the named queues until told to stop.
 
     TERM and INT stop at once: jobs under way go back. QUIT stops after them. USR1 kills and replaces the children,
-    USR2 pauses, CONT goes on, HUP logs where the parent is.
+    USR2 pauses, CONT goes on, HUP logs where the parent is. With --pool serial, USR1, USR2 and HUP
+    log where it is.
 
     Only marked functions (@client.job), modules named by --import, modules below --path or the working
     directory, and names under --allow are run.

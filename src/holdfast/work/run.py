@@ -1,6 +1,7 @@
 """Running a worker of any pool, from settings to its end."""
 
 import logging
+import signal
 
 from holdfast.commands.admin import Info
 from holdfast.errors import TransportError
@@ -9,7 +10,7 @@ from holdfast.work.making import make_performer
 from holdfast.work.pools import aio, process
 from holdfast.work.pools.beating import BeatingThread
 from holdfast.work.pools.serial import SerialLoop
-from holdfast.work.signals import Handlers, Stop, Terminated, worker_handlers
+from holdfast.work.signals import Handlers, Stop, Terminated, log_stack, worker_handlers
 from holdfast.work.supervisor import Supervisor
 from holdfast.work.worker import StoreChoice, WorkerSettings
 
@@ -41,7 +42,7 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     client = store.client(name)
     holder = BeatingThread(store.beating_client(name), name)
     performer = make_performer(store, settings, name, client, on_settled=holder.release)
-    with Handlers(worker_handlers(stop), stop.wake_fd):
+    with Handlers({**worker_handlers(stop), signal.SIGHUP: log_stack}, stop.wake_fd):
         holder.start()
         try:
             SerialLoop(client, settings, name, performer, stop, holder, Alone(store, settings)).run()

@@ -6,6 +6,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from time import monotonic
 from types import FrameType
 from typing import Any, Final
 
@@ -23,6 +24,9 @@ ALL: Final = (
     signal.SIGHUP,
     signal.SIGCHLD,
 )
+
+
+TOGETHER: Final = 1.0  # seconds
 
 
 class Terminated(BaseException):
@@ -109,9 +113,21 @@ def stack_of(frame: FrameType | None) -> str:
     return "".join(traceback.format_stack(frame))
 
 
-def terminate(number: int, frame: FrameType | None) -> None:
-    """End now, by way of an exception."""
-    raise Terminated
+def terminator() -> Handler:
+    """A handler that ends the process by way of an exception. Orders that come together are one.
+
+    The second would cut off what the first one set going; one that comes later is obeyed again.
+    """
+    heard_at = -TOGETHER
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        nonlocal heard_at
+        now = monotonic()
+        if now - heard_at >= TOGETHER:
+            heard_at = now
+            raise Terminated
+
+    return terminate
 
 
 def log_stack(number: int, frame: FrameType | None) -> None:
@@ -121,6 +137,7 @@ def log_stack(number: int, frame: FrameType | None) -> None:
 
 def worker_handlers(stop: Stop) -> dict[signal.Signals, Handler]:
     """What a process that performs jobs in its main thread does at a signal."""
+    terminate = terminator()
     return {
         signal.SIGTERM: terminate,
         signal.SIGINT: terminate,
