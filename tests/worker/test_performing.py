@@ -98,6 +98,18 @@ def test_whatever_a_module_raises_when_it_is_imported_is_a_failure_of_the_job_al
     assert "goes back" not in worker.said()
 
 
+def test_a_module_that_forks_when_it_is_imported_does_not_make_a_second_worker(shop, pool):
+    (shop.here / "forking.py").write_text(
+        "import os, chores\nif os.fork() == 0:\n    chores.note('forked')\nclass Job:\n"
+        "    @staticmethod\n    def perform(job):\n        chores.note('performed')\n        job.complete()\n"
+    )
+    shop.start(pool)
+    jid = shop.q.put("forking.Job", {})
+    until(lambda: shop.state(jid) == "complete" and shop.notes("forked"), "the job is complete")
+    assert shop.chores.add.put(1).result(10) == 2
+    assert shop.notes("performed") == ["performed"]
+
+
 @pytest.mark.parametrize("how", ["text", "group"])
 def test_a_wish_that_cannot_be_granted_is_a_failure_of_the_job(shop, pool, how):
     worker = shop.start(pool, "--workers", "1")

@@ -162,6 +162,8 @@ class Performer:
         except BaseException as error:
             log.warning("job %s failed: its module raised %s", facts.jid, brief(error))
             return failed(facts, type(error).__name__, describe(error))
+        finally:
+            self._leave_if_forked(None)
         current = Running(facts, self._make_async_job if target.is_async else self._make_job)
         if target.function is None:
             return target, current, [current.job()], _NOTHING
