@@ -118,6 +118,16 @@ def test_going_on_and_a_higher_limit_and_a_free_slot_ring_without_a_bit(core, do
     assert bell(door) == 1
 
 
+def test_the_end_of_a_job_that_ran_before_the_limit_rings_too(core, door: Door):
+    door.put("q", "a", "b")
+    [a] = core(Pop("w", ["q"]))
+    core(ThrottleSet("ql:q:q", 1))
+    take_token(door)
+    assert core(Pop("v", ["q"], mode=WOKEN)) == []
+    core(Complete("w", a))
+    assert bell(door) == 1
+
+
 def test_a_blocked_worker_gets_the_token_at_once(core, door: Door, clock):
     core(Pop("w", ["q"], mode=WILL_WAIT))
     waiting = clock._client.link.bell()

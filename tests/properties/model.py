@@ -253,6 +253,10 @@ class Model(Putting):
     def throttle_set(self, queue: str, limit: int) -> int:
         line = self.hidden_queue(queue)
         line.limit = limit
+        if limit:
+            for job in self.jobs.values():
+                # What ran before there was a limit holds a slot too.
+                job.slot = job.slot or (job.queue == queue and job.state == "running")
         self.promote_aside(line, limit - self.running(queue) if limit else RELEASED_AT_ONCE)
         line.left_aside = limit == 0 and bool(self.aside_in(queue))
         return 1

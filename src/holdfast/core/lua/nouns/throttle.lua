@@ -16,6 +16,7 @@ local state = require("nouns.state")
 local M = {}
 
 local OWN = "^ql:q:(.+)$"
+local MOST_MARKED = 1000
 local call
 late.bind(function() call = redis.call end)
 
@@ -99,10 +100,24 @@ function M.release(at, queue, _, r)
   queues.ring(queue)
 end
 
+-- Jobs that ran before there was a limit hold slots too: their end has to be
+-- noticed. Beyond so many, a worker that waits learns of an end at its next look.
+local function mark_holders(at, queue)
+  local jids = call("ZRANGE", queue.leases, 0, MOST_MARKED - 1)
+  for i = 1, #jids do
+    local r = job.read(at, jids[i])
+    if r and r.state == state.RUNNING then
+      r.flags = record.with(r.flags, record.FLAG.THROTTLED)
+      job.write(at, jids[i], r)
+    end
+  end
+end
+
 -- A new limit (0: none). A higher one promotes at once; where a limit is taken
 -- away, nobody releases slots any more, so pops look after what is left aside.
 local function set_limit(at, queue, limit)
   queues.set_limit(queue, limit)
+  if limit > 0 then mark_holders(at, queue) end
   promote(at, queue, limit == 0 and at.bounds.released or free_slots(queue, limit))
   queues.set_aside(queue, limit == 0 and call("ZCARD", queue.throttled) > 0)
   queues.ring(queue)
