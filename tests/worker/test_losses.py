@@ -145,6 +145,18 @@ def test_a_cancelled_job_is_stopped(shop, pool):
     assert shop.chores.add.put(1).result(10) == 2
 
 
+def test_children_stopped_for_cancelled_jobs_are_replaced_at_once_and_nothing_untrue_is_said(shop):
+    worker = shop.start("process", "--workers", "1")
+    for name in "abc":
+        handle = shop.chores.block.put(name)
+        began(shop, name)
+        shop.client.jobs.cancel(handle.jid)
+        until(lambda jid=handle.jid: f"job {jid}: it was cancelled" in worker.said(), "its child was stopped")
+    assert shop.chores.add.put(1).result(10) == 2
+    assert worker.said().count("it is replaced in 0.0 s") == 3
+    assert "goes back" not in worker.said()
+
+
 @pytest.mark.parametrize("pool", ["process", "asyncio"])
 def test_a_cancelled_job_is_stopped_long_before_its_next_heartbeat(shop, pool):
     worker = shop.start(pool)

@@ -45,12 +45,16 @@ class Debts:
         self._debts: list[_Debt] = []
         self._outage = Outage()
 
-    def add(self, worker: str, slate: Slate, pid: int) -> None:
-        """Take over the slate of a process that died, and wipe it."""
+    def add(self, worker: str, slate: Slate, pid: int, *, quiet: bool = False) -> None:
+        """Take over the slate of a process that died, and wipe it.
+
+        `quiet`: it was stopped because it had lost its job, which has been said, and nothing may come of this.
+        """
         debt = _Debt(worker, slate, monotonic())
         slate.wipe()
-        for lease in debt.leases:
-            log.warning("job %s goes back: its process %d ended", lease.jid, pid)
+        if not quiet:
+            for lease in debt.leases:
+                log.warning("job %s goes back: its process %d ended", lease.jid, pid)
         if debt.leases or debt.asked:
             self._debts.append(debt)
 

@@ -43,6 +43,7 @@ class Guard:
         self._beats = beats
         self._keeper = Keeper()
         self._known: dict[_Key, Held] = {}
+        self._stopped: set[int] = set()
         self._outage = Outage()
         now = monotonic()
         self._keeper.begin(now)
@@ -62,9 +63,12 @@ class Guard:
         """Something happened to a lease: look now."""
         self._keeper.hurry()
 
-    def owe(self, child: Charge) -> None:
-        """A child died: what it held is to be given back."""
-        self._debts.add(child.name, child.slate, child.pid)
+    def owe(self, child: Charge) -> bool:
+        """A child died: what it held is to be given back. Answers whether it was we who stopped it."""
+        stopped = child.pid in self._stopped
+        self._stopped.discard(child.pid)
+        self._debts.add(child.name, child.slate, child.pid, quiet=stopped)
+        return stopped
 
     def attend(self, children: Iterable[Charge]) -> None:
         """Do what is due: give back, heartbeat, sweep."""
@@ -95,8 +99,8 @@ class Guard:
             else:
                 self._outage.over()
         for lease, child in held.items():
-            if lease.lost:
-                _stop_if_still(child, lease)
+            if lease.lost and _stop_if_still(child, lease):
+                self._stopped.add(child.pid)
 
     def _held(self, children: list[Charge]) -> dict[Held, Charge]:
         """All that stands on the slates; what stood there before keeps its last renewal."""
@@ -119,10 +123,10 @@ class Guard:
             log.debug("sweeping failed: %s", error)
 
 
-def _stop_if_still(child: Charge, lease: Held) -> None:
-    """Kill a child for a job it must not work on any more, and for no other job."""
+def _stop_if_still(child: Charge, lease: Held) -> bool:
+    """Kill a child for a job it must not work on any more, and for no other job. Answers whether it did."""
     if not _holds(child, lease):
-        return
+        return False
     # It is halted first: it cannot go on to its next job between our look and the end.
     os.kill(child.pid, signal.SIGSTOP)
     if _holds(child, lease):
@@ -130,8 +134,9 @@ def _stop_if_still(child: Charge, lease: Held) -> None:
             "job %s: %s; its process %d is stopped and its work dropped", lease.jid, lease.lost, child.pid
         )
         os.kill(child.pid, signal.SIGKILL)
-    else:
-        os.kill(child.pid, signal.SIGCONT)
+        return True
+    os.kill(child.pid, signal.SIGCONT)
+    return False
 
 
 def _holds(child: Charge, lease: Held) -> bool:

@@ -170,7 +170,7 @@ class Supervisor:
         if not pid:
             return
         code = os.waitstatus_to_exitcode(status)
-        self._guard.owe(slot)
+        stopped = self._guard.owe(slot)
         if slot.pipe is not None:
             self._selector.unregister(slot.pipe)
             slot.pipe.close()
@@ -180,21 +180,23 @@ class Supervisor:
         if self._going or slot.is_finished:
             log.info("worker %s (process %d) has ended", slot.name, pid)
         else:
-            self._replace_later(slot, pid, code)
+            self._replace_later(slot, pid, code, stopped)
 
-    def _replace_later(self, slot: Slot, pid: int, code: int) -> None:
+    def _replace_later(self, slot: Slot, pid: int, code: int, stopped: bool) -> None:
         now = monotonic()
-        crashed = code not in (0, USED_UP) and now - slot.born < SHORT_LIFE
+        crashed = code not in (0, USED_UP) and not stopped and now - slot.born < SHORT_LIFE
         slot.crashes = slot.crashes + 1 if crashed else 0
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * float(1 << min(slot.crashes, 10))) if crashed else 0.0
         slot.fork_at = now + pause
         if code == USED_UP:
             how = "has performed as many jobs as it may"
+        elif stopped:
+            how = "was stopped with its job"
         elif code < 0:
             how = f"was killed by {signal.Signals(-code).name}"
         else:
             how = f"ended with status {code}"
-        level = logging.INFO if code in (0, USED_UP) else logging.WARNING
+        level = logging.INFO if code in (0, USED_UP) or stopped else logging.WARNING
         log.log(level, "worker %s (process %d) %s; it is replaced in %.1f s", slot.name, pid, how, pause)
 
     def _signal_all(self, number: signal.Signals) -> None:
