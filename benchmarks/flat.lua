@@ -3,8 +3,9 @@
 -- The same reads, checks and writes as the native door makes for a job that uses no
 -- feature, for one root and one queue: no `at`, no tables of keys, no forms of order
 -- and record. It measures what the layers of the core cost; nobody calls it.
-local HEAD, TAIL = "<BHhHhhBI6I6Bc0Bc0", "<I6I6I6Bc0"
-local FULL = "<BHhHhhBI6I6Bc0Bc0I6I6I6Bc0c0"
+local HEAD, TAIL = "<BHhHhhBI6Bc0Bc0", "<I6I6Bc0"
+local FULL = "<BHhHhhBI6Bc0Bc0I6I6Bc0c0"
+local WAITING, RUNNING, COMPLETE = 65, 66, 67
 local FACTS, CONTROL = "<dddhHhhBddHBc0Bc0", "<dBI4d"
 local IDLE, LIMITED, KNOWN = 35184372088832, 70368744177664, 140737488355328
 local CLASS, START = 1099511627776, 549755813888
@@ -69,7 +70,7 @@ local function put(keys, a)
   end
   local rest, position = raw % KNOWN, raw % IDLE + START
   if rest >= LIMITED or delay > 0 then error("not plain") end
-  local head = pack("<BHhHhhBI6I6Bc0", 1, 0, priority, 0, retries, retries, 0, now, now, #queue, queue)
+  local head = pack("<BHhHhhBI6Bc0", WAITING, 0, priority, 0, retries, retries, 0, now, #queue, queue)
   if count == 1 then
     local klass = a[9]
     if call("SETNX", job .. a[8], head .. pack("Bc0", #klass, klass) .. a[10]) == 0 then return { 0 } end
@@ -95,23 +96,15 @@ local function put(keys, a)
 end
 
 local function grant(bytes, score, now, worker, ends, length, out, jid)
-  local state, flags, priority, attempts, retries, remaining, losses, created, queued, queue, klass, start =
+  local state, flags, priority, attempts, retries, remaining, losses, created, queue, klass, start =
     unpack_struct(HEAD, bytes)
-  if flags ~= 0 or state ~= 1 then error("not plain") end
-  local token, since = now, queued
-  if attempts > 0 then
-    local last, popped, _
-    last, popped, _, _, start = unpack_struct(TAIL, bytes, start)
-    if last >= now then token = last + 1 end
-    if popped > since then since = popped end
-  end
+  if flags ~= 0 or state ~= WAITING or attempts ~= 0 then error("not plain") end
   local body, m, k, n = sub(bytes, start), #queue, #klass, #out
-  attempts = attempts + 1
-  out[n + 1], out[n + 2] = jid, pack(FACTS, ends, length, token, priority, attempts, retries, remaining, losses,
-    created, queued, 0, m, queue, k, klass)
+  out[n + 1], out[n + 2] = jid, pack(FACTS, ends, length, now, priority, 1, retries, remaining, losses, created,
+    created, 0, m, queue, k, klass)
   out[n + 3], out[n + 4] = body, ""
-  return pack(FULL, 2, 0, priority, attempts, retries, remaining, losses, created, queued, m, queue, k, klass,
-    token, now, score + priority * CLASS, #worker, worker, body), since
+  return pack(FULL, RUNNING, 0, priority, 1, retries, remaining, losses, created, m, queue, k, klass, now,
+    score + priority * CLASS, #worker, worker, body), created
 end
 
 local function keep(line, count, now, jids)
@@ -171,13 +164,12 @@ local function pop(keys, a)
 end
 
 local function complete(bytes, worker, token, now)
-  local state, flags, priority, attempts, retries, _, losses, created, queued, queue, klass, start =
-    unpack_struct(HEAD, bytes)
-  if flags ~= 0 or state ~= 2 then error("not plain") end
-  local last, popped, _, holder, body = unpack_struct(TAIL, bytes, start)
-  if last ~= token or holder ~= worker then error("lost") end
-  return pack(FULL, 3, 0, priority, attempts, retries, retries, losses, created, queued, #queue, queue, #klass, klass,
-    token, popped, now, #worker, worker, sub(bytes, body)), popped
+  local state, flags, priority, attempts, retries, _, losses, created, queue, klass, start = unpack_struct(HEAD, bytes)
+  if flags ~= 0 or state ~= RUNNING then error("not plain") end
+  local popped, _, holder, body = unpack_struct(TAIL, bytes, start)
+  if popped ~= token or holder ~= worker then error("lost") end
+  return pack(FULL, COMPLETE, 0, priority, attempts, retries, retries, losses, created, #queue, queue, #klass, klass,
+    popped, now, #worker, worker, sub(bytes, body)), popped
 end
 
 local function settle(keys, a)
