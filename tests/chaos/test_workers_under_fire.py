@@ -20,9 +20,11 @@ def kept_store() -> Iterator[ScratchStore]:
         yield running
 
 
-def burn(store: ScratchStore, namespace: str, here: Path, pool: str, plan: list[str]) -> None:
+def burn(store: ScratchStore, namespace: str, here: Path, pool: str, plan: list[str]) -> bool:
+    """Check the laws over a fire. Answers whether it hurt: a run that did not has proved nothing."""
     seed = random.randrange(1 << 32)
     print("seed", seed)
+    here.mkdir(exist_ok=True)
     with Crew(here, store.url, namespace, {"ERRANDS_HERE": str(here)}) as crew:
         fire = Fire(store, crew, here, namespace, pool, seed)
         fire.begin(2)
@@ -31,12 +33,13 @@ def burn(store: ScratchStore, namespace: str, here: Path, pool: str, plan: list[
         outcome = fire.settle()
     print(outcome, dict(fire.harm))
     assert outcome.broken == []
-    # A run that did not hurt has proved nothing.
     kills = sum(fire.harm[what] for what in ("kill_child", "kill_parent", "kill_both"))
-    assert outcome.redelivered >= max(kills / 2, 1)
-    assert outcome.refused >= fire.harm["freeze"]
-    assert outcome.outcomes["unknown"] >= fire.harm["kill_store"]
-    assert outcome.states["failed"] > 0
+    return (
+        outcome.redelivered >= max(kills / 2, 1)
+        and outcome.refused >= fire.harm["freeze"]
+        and outcome.outcomes["unknown"] >= fire.harm["kill_store"]
+        and outcome.states["failed"] > 0
+    )
 
 
 @pytest.mark.parametrize("pool", POOLS)
@@ -44,7 +47,8 @@ def test_no_job_is_lost_or_ends_twice_in_a_short_fire(
     pool: str, kept_store: ScratchStore, namespace: str, tmp_path: Path
 ) -> None:
     plan = ["kill_child", "freeze", "kill_store", "kill_both"]
-    burn(kept_store, namespace, tmp_path, pool, plan)
+    fires = (burn(kept_store, f"{namespace}-{n}", tmp_path / str(n), pool, plan) for n in range(3))
+    assert any(fires), "none of three fires has hurt"
 
 
 @pytest.mark.slow
@@ -61,4 +65,4 @@ def test_no_job_is_lost_or_ends_twice_in_a_long_fire(
         *["kill_store"] * 8,
     ]
     random.shuffle(plan)
-    burn(kept_store, namespace, tmp_path, pool, plan)
+    assert burn(kept_store, namespace, tmp_path, pool, plan), "it has not hurt"

@@ -70,7 +70,8 @@ class Supervisor:
                 if self._news is not None:
                     self._news.close()
                 self._selector.close()
-                self._wake.close()
+        # Not sooner: a signal may be written to it as long as its handler stands.
+        self._wake.close()
 
     def _supervise(self) -> None:
         while True:
