@@ -35,6 +35,7 @@ from holdfast.commands.leases import (
 )
 from holdfast.commands.outcomes import Advance, Expire, Fail, Retry, Timeout
 from holdfast.commands.queues import CountQueues, GetStats, Pause, Peek, QueueNames, ThrottleGet, ThrottleSet
+from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.models import JobFacts
 from holdfast.testing.clock import START_MS
 
@@ -71,6 +72,23 @@ def a_minted_jid(client: Client) -> Any:
 @case("put")
 def a_minted_jid_with_options(client: Client) -> Any:
     return Put("q", "K", b"[" + b"1," * 600 + b"1]", "a1", -7, 3, 5000)
+
+
+@case("put_x")
+def jobs_with_wishes(client: Client) -> Any:
+    put(client, "parent")
+    wish = Wish(tags=["red", "blue"], depends=["parent"], expires_ms=60_000)
+    return PutX(
+        "q", [Wished("K", b"{}", "a1", wish), Wished("K", b"{}", "a2", Wish(tags=["red"], limit_ms=5_000))]
+    )
+
+
+@case("put_x")
+def a_known_jid_with_other_wishes(client: Client) -> Any:
+    client.run(PutX("q", [Wished("K", b"{}", "mine", Wish(tags=["red"], keep_ms=1_000))]))
+    return PutX(
+        "q", [Wished("K", b"[]", "mine", Wish(tags=["blue"], backoff="fixed:1000:1000:0"))], mode="move"
+    )
 
 
 @case("put")

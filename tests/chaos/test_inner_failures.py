@@ -153,6 +153,7 @@ LATE = {
     "pause": "o q",
     "pop": "C aw j l q s t w x y",
     "priority": "j w",
+    "put_x": "C D G Q d g j o q s w x",
     "put": "C F P Q fq j l q t w x z",
     "retry": "C F f fq q s t w x z",
     "throttle_set": "P j l s w",

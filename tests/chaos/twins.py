@@ -56,6 +56,8 @@ _READ: dict[bytes, tuple[str, ...]] = {
     b"hash": ("HGETALL",),
     b"zset": ("ZRANGE", "0", "-1", "WITHSCORES"),
     b"list": ("LRANGE", "0", "-1"),
+    b"set": ("SMEMBERS",),
+    b"stream": ("XRANGE", "-", "+"),
 }
 
 
@@ -76,6 +78,8 @@ def _settled(name: bytes, kind: bytes, content: Any) -> Any:
     if name.startswith(b"s:") and kind == b"string":
         # The sequence may have gaps: a repeated put takes a number and does not use it.
         return int(content) // IDLE
+    if kind == b"set":
+        return sorted(content)
     if kind != b"hash":
         return content
     fields = dict(zip(content[::2], content[1::2], strict=True))

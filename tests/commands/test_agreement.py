@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from holdfast.commands import COMMANDS, admin, jobs, leases, outcomes, queues
+from holdfast.commands import COMMANDS, admin, jobs, leases, outcomes, queues, wishes
 
 LEASE = leases.Lease("j", 1, "w")
 DONE = leases.Done("j", 1)
@@ -21,6 +21,7 @@ SAMPLES = [
     jobs.Failures(),
     jobs.Failed("g"),
     jobs.Await(("j",)),
+    wishes.PutX("q", [wishes.Wished("K", wish=wishes.Wish(tags=["t"]))]),
     leases.Pop("w", ("q",)),
     leases.Complete("w", LEASE),
     leases.CompleteMany("w", [DONE]),

@@ -14,8 +14,11 @@ local function native(root)
     job = root .. "j:", body = root .. "b:", extra = root .. "x:",
     completed = root .. "c", line = root .. "i:", result = root .. "a:",
     queues = root .. "Q", config = root .. "C", groups = root .. "F", group = root .. "f:",
-    worker_news = root .. "e:w:", result_news = root .. "e:r:",
-    by_queue = {}, queue_count = 0,
+    worker_news = root .. "e:w:", result_news = root .. "e:r:", news = root .. "e:", changes = root .. "e:c",
+    holders = root .. "h:", pending = root .. "p:", limits = root .. "H", marks = root .. "K",
+    tagged = root .. "g:", tag_counts = root .. "G", dependents = root .. "d:", releasing = root .. "u",
+    template = root .. "r:", workers = root .. "W", worker_facts = root .. "v:", audit = root .. "A",
+    identifiers = root .. "qi", priorities = root .. "qp", by_queue = {}, queue_count = 0,
   }
 end
 
@@ -23,16 +26,52 @@ end
 -- spelled as their protocol says (its section 9).
 M.SHARED = "ql:hf:"
 
+-- Those of its keys that few calls use.
+local function seldom(field)
+  return ({
+    tagged = "ql:hf:g:", tag_counts = "ql:tags", dependents = "ql:hf:d:", releasing = "ql:hf:u", template = "ql:hf:r:",
+    worker_facts = "ql:hf:v:", audit = "ql:hf:A", changes = "ql:hf:e:c", limits = "ql:hf:H",
+    identifiers = "ql:qp:identifiers", old_identifiers = "qmore:dynamic",
+    priorities = "ql:qp:priorities", old_priorities = "qmore:priority",
+  })[field]
+end
+
+-- Spelled when it is first used, for a script forgets them after each call. Names
+-- in an order that finds the usual ones first.
+local function spelled(queue, field)
+  local name, key = queue.name, nil
+  if not name then return seldom(field) end
+  if field == "control" then key = "ql:hf:q:" .. name
+  elseif field == "waiting" then key = "ql:q:" .. name .. "-work"
+  elseif field == "leases" then key = "ql:q:" .. name .. "-locks"
+  elseif field == "sequence" then key = "ql:hf:s:" .. name
+  elseif field == "wait_log" then key = "ql:hf:aw:" .. name .. ":"
+  elseif field == "run_log" then key = "ql:hf:ar:" .. name .. ":"
+  elseif field == "scheduled" then key = "ql:q:" .. name .. "-scheduled"
+  elseif field == "recurring" then key = "ql:q:" .. name .. "-recur"
+  elseif field == "throttled" then key = "ql:hf:P:" .. name
+  elseif field == "depends" then key = "ql:hf:D:" .. name
+  elseif field == "failed" then key = "ql:hf:fq:" .. name
+  elseif field == "stats" then key = "ql:hf:z:" .. name .. ":"
+  elseif field == "bell" then key = "ql:hf:n:" .. name
+  elseif field == "options" then key = "ql:hf:o:" .. name
+  elseif field == "tallies" then key = "ql:hf:k:" .. name
+  elseif field == "minutes" then key = "ql:hf:m:" .. name
+  end
+  queue[field] = key
+  return key
+end
+
 function M.shared()
-  return {
-    root = "ql:hf:", is_shared = true,
+  return setmetatable({
+    root = "ql:hf:", is_shared = true, name = false,
     job = "ql:hf:j:", body = "ql:hf:b:", extra = "ql:hf:x:", completed = "ql:hf:c", line = "ql:hf:i:",
     result = "ql:hf:a:", queues = "ql:hf:Q", config = "ql:hf:C", groups = "ql:hf:F", group = "ql:hf:f:",
     failure_calls = "ql:hf:F#", workers = "ql:hf:W", held = "ql:hf:L:", marks = "ql:hf:K",
     holders = "ql:hf:h:", pending = "ql:hf:p:", throttle = "ql:th:",
     news = "ql:", log = "ql:log", worker_news = "ql:w:", result_news = "ql:hf:e:r:",
     by_queue = {}, queue_count = 0,
-  }
+  }, { __index = spelled })
 end
 
 function M.of_root(root)
@@ -51,31 +90,9 @@ local function native_queue(root, name)
     control = root .. "q:" .. name, bell = root .. "n:" .. name, scheduled = root .. "t:" .. name,
     recurring = root .. "y:" .. name, depends = root .. "D:" .. name, throttled = root .. "P:" .. name,
     failed = root .. "fq:" .. name, options = root .. "o:" .. name, stats = root .. "z:" .. name .. ":",
+    tallies = root .. "k:" .. name, minutes = root .. "m:" .. name,
     wait_log = root .. "aw:" .. name .. ":", run_log = root .. "ar:" .. name .. ":", day = 0 / 0,
   }
-end
-
--- Spelled when it is first used, for a script forgets them after each call. Names
--- in an order that finds the usual ones first.
-local function spelled(queue, field)
-  local name, key = queue.name, nil
-  if field == "control" then key = "ql:hf:q:" .. name
-  elseif field == "waiting" then key = "ql:q:" .. name .. "-work"
-  elseif field == "leases" then key = "ql:q:" .. name .. "-locks"
-  elseif field == "sequence" then key = "ql:hf:s:" .. name
-  elseif field == "wait_log" then key = "ql:hf:aw:" .. name .. ":"
-  elseif field == "run_log" then key = "ql:hf:ar:" .. name .. ":"
-  elseif field == "scheduled" then key = "ql:q:" .. name .. "-scheduled"
-  elseif field == "recurring" then key = "ql:q:" .. name .. "-recur"
-  elseif field == "throttled" then key = "ql:hf:P:" .. name
-  elseif field == "depends" then key = "ql:hf:D:" .. name
-  elseif field == "failed" then key = "ql:hf:fq:" .. name
-  elseif field == "stats" then key = "ql:hf:z:" .. name .. ":"
-  elseif field == "bell" then key = "ql:hf:n:" .. name
-  elseif field == "options" then key = "ql:hf:o:" .. name
-  end
-  queue[field] = key
-  return key
 end
 
 local function shared_queue(name)

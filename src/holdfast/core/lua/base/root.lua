@@ -8,7 +8,9 @@ local refuse = require("base.refuse")
 local M = {}
 
 local FORM = "<BBHI6I6c8ddddddd"
-local TEST = 1
+-- Flags. RELEASING: a finished job has dependents that are not released yet. WATCHED:
+-- somebody looks at the pages, until the moment in `watched`.
+M.TEST, M.RELEASING, M.WATCHED = 1, 2, 4
 M.SCHEMA = 1
 M.MINUTE, M.DAY = 60000, 86400000
 
@@ -44,15 +46,22 @@ local function store_time()
   return time[1] * 1000 + floor(time[2] / 1000)
 end
 
+-- The rare root: its clock is a test's, or somebody watches it.
+local function open_flagged(at, key, flags)
+  at.now = flags % 2 == M.TEST and tonumber(call("HGET", key, "clock")) or store_time()
+  if flags >= M.WATCHED and unpacked(at.packed).watched > at.now then at.watched = {} end
+end
+
 -- Fills the `at` of one call with what the root says, and with the time. What it
--- says of leases and retention is unpacked by `settings`, where needed.
+-- says of leases and retention is unpacked by `settings`, where needed. `at.watched`
+-- is false, or the set of names whose change is told at the end of the call.
 function M.open(at, key)
   local packed = call("HGET", key, "h")
   if not packed then refuse.call("NO_ROOT", key) end
   local flags, schema = byte(packed, 1, 2)
   if schema ~= M.SCHEMA then refuse.call("SCHEMA", "this root has schema " .. schema) end
-  at.packed, at.settings = packed, false
-  at.now = flags == TEST and tonumber(call("HGET", key, "clock")) or store_time()
+  at.packed, at.settings, at.flags, at.watched = packed, false, flags, false
+  if flags == 0 then at.now = store_time() else open_flagged(at, key, flags) end
   return at
 end
 
@@ -93,13 +102,21 @@ function M.make(key, test_clock)
   local root = {
     sequence = 0, latest = now, epoch = new_epoch(key, now), schema = M.SCHEMA, fence = 0, watched = 0,
     heartbeat = 60000, grace = 10000, result_keep = 3600000, history_age = 604800000, history_count = 50000,
-    flags = test_clock and TEST or 0,
+    flags = test_clock and M.TEST or 0,
   }
   if test_clock then call("HSET", key, "clock", format("%.17g", test_clock)) end
   return write(key, root)
 end
 
-function M.is_test(root) return root.flags == TEST end
+function M.is_test(root) return root.flags % 2 == M.TEST end
+
+-- Raises or lowers one of the flags.
+function M.set_flag(at, flag, on)
+  local root = M.read(at.keys.root)
+  if root.flags % (flag + flag) >= flag == on then return end
+  root.flags = on and root.flags + flag or root.flags - flag
+  write(at.keys.root, root)
+end
 
 function M.set_clock(key, now)
   local root = M.read(key)

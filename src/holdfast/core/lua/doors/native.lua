@@ -11,6 +11,7 @@ local root = require("base.root")
 local checks = require("doors.checks")
 local people = require("doors.native_people")
 local event = require("nouns.event")
+local releasing = require("nouns.releasing")
 local throttle = require("nouns.throttle")
 local work = require("doors.native_work")
 local info = require("verbs.info")
@@ -23,7 +24,8 @@ local BOUNDS = {
 -- What verbs get as `at`: the native forms, in one table, of which every call fills in the rest anew.
 local AT = {
   order = order.native, record = record.native, bounds = BOUNDS, events = event, throttles = throttle, workers = false,
-  untold = {}, application = "holdfast", keys = false, packed = false, settings = false, now = 0,
+  untold = {}, application = "holdfast", keys = false, packed = false, settings = false, now = 0, flags = 0,
+  watched = false,
 }
 local DRAINS, READS, ADDS = { "allow-oom" }, { "no-writes" }, {}
 
@@ -49,12 +51,21 @@ local function register(verb, flags, words, run)
   })
 end
 
+-- What a changing call does for others: it goes on with releases that an earlier one
+-- had to leave, and tells who watches what it changed.
+local function afterwards(at)
+  if at.flags % 4 >= root.RELEASING then releasing.go_on(at) end
+  if at.watched then event.tell_changes(at) end
+end
+
 local function register_rows(rows)
   for i = 1, #rows do
-    local run = rows[i][4]
+    local run, changes = rows[i][4], rows[i][2][1] ~= READS[1]
     register(rows[i][1], rows[i][2], rows[i][3], function(key, args)
       AT.keys = keys.of_root(key)
-      return run(root.open(AT, key), args)
+      local reply = run(root.open(AT, key), args)
+      if changes and AT.flags > root.TEST then afterwards(AT) end
+      return reply
     end)
   end
 end

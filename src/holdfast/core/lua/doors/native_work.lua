@@ -3,6 +3,7 @@
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local checks = require("doors.checks")
 local numbered = require("doors.numbered")
+local wishes = require("doors.wishes")
 local advance = require("verbs.advance")
 local await = require("verbs.await")
 local cancel = require("verbs.cancel")
@@ -11,6 +12,7 @@ local fail = require("verbs.fail")
 local heartbeat = require("verbs.heartbeat")
 local move = require("verbs.move")
 local put = require("verbs.put")
+local put_x = require("verbs.put_x")
 local reprioritise = require("verbs.reprioritise")
 local retry = require("verbs.retry")
 local timeout = require("verbs.timeout")
@@ -32,12 +34,16 @@ local function to_give(args, out)
   }
 end
 
+-- What the two puts begin with: line, number, mode, queue, priority, retries, delay.
+local function to_put(args)
+  if not MODES[args[3]] then bad("mode is new, move or only") end
+  return optional(args, 1, "line"), time(args, 2, "number"), args[3], word(args, 4, "queue"),
+    number(args, 5, "priority", -HIGHEST, HIGHEST), number(args, 6, "retries", 0, MOST_RETRIES), span(args, 7, "delay")
+end
+
 return {
   { "put", ADDS, "line number mode queue priority retries delay (jid klass data)...", function(at, args)
-    local line, count, mode, queue = optional(args, 1, "line"), time(args, 2, "number"), args[3], word(args, 4, "queue")
-    if not MODES[mode] then bad("mode is new, move or only") end
-    local priority = number(args, 5, "priority", -HIGHEST, HIGHEST)
-    local retries, delay = number(args, 6, "retries", 0, MOST_RETRIES), span(args, 7, "delay")
+    local line, count, mode, queue, priority, retries, delay = to_put(args)
     local last = groups(args, 8, 3)
     if last < 8 then return { 0 } end
     for i = 8, last, 3 do
@@ -50,6 +56,14 @@ return {
       return put.run(at, mode, queue, priority, retries, delay, args, 8, last)
     end)
   end },
+  { "put_x", ADDS, "line number mode queue priority retries delay (jid klass data options (option value)...)...",
+    function(at, args)
+      local line, count, mode, queue, priority, retries, delay = to_put(args)
+      local jobs = wishes.jobs(args, 8)
+      return numbered.once(at, line, count, function()
+        return put_x.run(at, mode, queue, priority, retries, delay, jobs)
+      end)
+    end },
   { "pop", DRAINS, "worker line number n lease (queue mode)...", function(at, args)
     local give = to_give(args, { -1, nil, nil, nil, nil })
     local want, last = number(args, 4, "n", 0, MOST), checks.queues(args, 6, groups(args, 6, 2))

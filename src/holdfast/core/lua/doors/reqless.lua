@@ -38,7 +38,8 @@ end
 -- does not look them up (core/script.py).
 local AT = {
   order = order, record = record, bounds = BOUNDS, events = event_log, throttles = holders, workers = worker,
-  untold = UNTOLD, application = "reqless", keys = false, packed = false, settings = false, now = 0,
+  untold = UNTOLD, application = "reqless", keys = false, packed = false, settings = false, now = 0, flags = 0,
+  watched = false,
 }
 
 local function open(now)

@@ -20,6 +20,17 @@ function M.canceled(at, jid, _, worker)
   if worker ~= "" then to_worker(at, "canceled", jid, worker) end
 end
 
+-- Something changed that a page may show: `queues`, `queue:<name>`, `failed`,
+-- `job:<jid>`, `worker:<name>` and the like. Told once a call, and only while
+-- somebody watches.
+function M.changed(at, name)
+  if at.watched then at.watched[name] = true end
+end
+
+function M.tell_changes(at)
+  for name in pairs(at.watched) do call("PUBLISH", at.keys.changes, name) end
+end
+
 -- Whoever waits for the outcome of the job hears that there is one.
 function M.ended(at, jid) call("PUBLISH", at.keys.result_news .. jid, jid) end
 

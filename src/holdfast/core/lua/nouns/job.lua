@@ -86,7 +86,7 @@ end
 function M.delete(at, jid, r)
   local k = at.keys
   if r.flags == 0 then return call("UNLINK", k.job .. jid) end
-  return call("UNLINK", k.job .. jid, k.body .. jid, k.extra .. jid)
+  return call("UNLINK", k.job .. jid, k.body .. jid, k.extra .. jid, k.dependents .. jid)
 end
 
 -- The job has an end: whoever waits for it hears of it.

@@ -1,8 +1,10 @@
 -- cancel: jobs are deleted, wherever they are. A completed one is left alone.
 local keys = require("base.keys")
+local dependency = require("nouns.dependency")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
 local state = require("nouns.state")
+local tag = require("nouns.tag")
 local M = {}
 
 -- Returns per jid 1 (cancelled) or 0 (unknown, or complete).
@@ -18,6 +20,8 @@ function M.run(at, args, first, last)
       if not running then at.throttles.release(at, keys.of_queue(at, r.queue), jid, r) end
       if at.events.tracked then at.events.tracked(at, "canceled", jid, r) end
       job.announce_end(at, jid, r)
+      tag.forget(at, jid, r)
+      dependency.leave(at, jid, r)
       job.delete(at, jid, r)
       reply[#reply + 1] = 1
     else

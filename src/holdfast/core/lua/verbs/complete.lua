@@ -6,6 +6,7 @@ local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
+local releasing = require("nouns.releasing")
 local result = require("nouns.result")
 local retention = require("nouns.retention")
 local state = require("nouns.state")
@@ -36,6 +37,7 @@ local function finish(at, jid, r, data)
   failure.clear(at, jid, r)
   job.set_body(at, jid, r, data)
   job.announce_end(at, jid, r)
+  if record.has(r.flags, record.FLAG.DEPENDENTS) then releasing.released(at, jid, r) end
   if at.events.tracked then at.events.tracked(at, "completed", jid, r) end
   if at.events.completed then at.events.completed(at, jid, queue.name) end
   return at.record.write(r), r.queue, popped, r.flags ~= 0

@@ -79,7 +79,7 @@ end
 
 -- `args[first … last]` are (jid, klass, data). Returns how many were added or moved, then (index from 0, code).
 function M.run(at, mode, name, priority, retries, delay, args, first, last)
-  local queue, limited = keys.of_queue(at, name), false
+  local queue, limited = keys.of_queue(at, name), nil
   if mode ~= "only" then -- that one may be refused, so it looks before it takes a number
     local count = (last - first + 1) / 3
     local position, idle, has_limit = queues.enter(at, queue, count)

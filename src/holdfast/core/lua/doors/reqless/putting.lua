@@ -30,8 +30,9 @@ local function read_options(to, found)
   local retries = number_in(found, "retries", 'Put(): Arg "retries" not a number')
   to.retries = retries and math.floor(retries)
   to.priority = number_in(found, "priority", 'Put(): Arg "priority" not a number')
-  to.throttles = found.throttles and words.list(found.throttles, "throttles")
+  local wish = { throttles = found.throttles and words.list(found.throttles, "throttles") }
   refuse_unserved(found)
+  return wish
 end
 
 -- queue.put worker queue jid klass data delay [key value]...
@@ -42,23 +43,22 @@ local function read(args)
   local data = words.data(args, 7, 'Put(): Arg "data" missing or not JSON')
   local delay = words.number(args, 8, 'Put(): Arg "delay" not a number')
   local to = { queue = false, delay = delay * 1000, by = args[3], limited = false, first = 0, idle = false }
-  if #args > 8 then read_options(to, pairs_of(args)) end
-  return jid, klass, data, name, to
+  return jid, klass, data, name, to, #args > 8 and read_options(to, pairs_of(args)) or nil
 end
 
-local function put(at, jid, klass, data, name, to)
+local function put(at, jid, klass, data, name, to, wish)
   to.queue = keys.of_queue(at, name)
   to.first, to.idle = queues.enter(at, to.queue, 1)
-  put_one.run(at, to, "move", jid, klass, data)
+  put_one.run(at, to, "move", jid, klass, data, wish)
   return jid
 end
 
 M["queue.put"] = function(at, args) return put(at, read(args)) end
 
 M["job.requeue"] = function(at, args)
-  local jid, klass, data, name, to = read(args)
+  local jid, klass, data, name, to, wish = read(args)
   if not job.read(at, jid) then words.refuse("Requeue(): Job " .. jid .. " does not exist") end
-  return put(at, jid, klass, data, name, to)
+  return put(at, jid, klass, data, name, to, wish)
 end
 
 return M

@@ -1,0 +1,99 @@
+"""Putting jobs with wishes: tags, throttles, dependencies, backoff, deadlines."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from holdfast.commands.base import Reply, Spoken, Word, named
+from holdfast.commands.jobs import Mode
+from holdfast.errors import Refused
+from holdfast.ids import mint_jid
+
+
+class Wish(msgspec.Struct, frozen=True, gc=False):
+    """What may be wished for a job. None and empty mean: nothing, or as before when the job is put again.
+
+    `backoff` is the pause between tries as the core writes it, `kind:first:most:jitter` in milliseconds and
+    percent (`exponential:1000:600000:25`). `expires_ms`: do not start later than so long after the put.
+    `limit_ms`: longest run. `keep_ms`: how long the result is kept.
+    """
+
+    tags: Sequence[str] | None = None
+    throttles: Sequence[str] = ()
+    depends: Sequence[str] = ()
+    backoff: str = ""
+    expires_ms: int = 0
+    limit_ms: int = 0
+    keep_ms: int = 0
+
+    def words(self) -> list[Word]:
+        """The number of options, then (option, value) pairs."""
+        pairs: list[Word] = []
+        if self.tags is not None and not self.tags:
+            pairs += ("untagged", "")
+        for option, values in (
+            ("tag", self.tags or ()),
+            ("throttle", self.throttles),
+            ("depends", self.depends),
+        ):
+            for value in values:
+                pairs += (option, value)
+        if self.backoff:
+            pairs += ("backoff", self.backoff)
+        for option, number in (
+            ("expires", self.expires_ms),
+            ("limit", self.limit_ms),
+            ("keep", self.keep_ms),
+        ):
+            if number:
+                pairs += (option, number)
+        return [len(pairs) // 2, *pairs]
+
+
+class Wished(msgspec.Struct, frozen=True, gc=False):
+    """One job of a `PutX`."""
+
+    klass: str
+    data: bytes = b"{}"
+    jid: str = msgspec.field(default_factory=mint_jid)
+    wish: Wish = Wish()
+
+
+class PutX(Spoken, frozen=True, gc=False):
+    """Put up to 512 jobs with wishes, 2,048 options together. Answers one jid or refusal a job, in their order.
+
+    Core: verbs/put_x.lua.
+    """
+
+    verb: ClassVar[str] = "put_x"
+    line_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    queue: str
+    jobs: Sequence[Wished]
+    priority: int = 0
+    retries: int = 5
+    delay_ms: int = 0
+    mode: Mode = "new"
+
+    @property
+    def numbered(self) -> bool:
+        # A minted jid, and a jid that must be new, tell a repeat by themselves.
+        return self.mode == "move"
+
+    def words(self) -> Sequence[Word]:
+        words: list[Word] = [self.mode, self.queue, self.priority, self.retries, self.delay_ms]
+        for job in self.jobs:
+            words += (job.jid, job.klass, job.data, *job.wish.words())
+        return words
+
+    def read(self, reply: Reply) -> Sequence[str | Refused]:
+        jids: list[str | Refused] = [job.jid for job in self.jobs]
+        for index, refused in named(reply).items():
+            if refused is not None:
+                jids[index] = refused
+        return jids
+
+
+VERBS: Mapping[str, type[Spoken]] = {PutX.verb: PutX}

@@ -1,0 +1,74 @@
+-- wishes: what may be wished for a job when it is put, as words, checked before
+-- anything is written.
+local late = require("base.late")
+local refuse = require("base.refuse")
+local checks = require("doors.checks")
+local M = {}
+
+local MOST = 2048 -- options of one call: each costs about two microseconds
+local MOST_OF = { tags = 64, throttles = 16, depends = 1000 }
+local LIST = { tag = "tags", throttle = "throttles", depends = "depends" }
+local KINDS = { fixed = true, exponential = true }
+local MONTH = 2678400000 -- ms, the longest pause between two tries
+
+local match
+late.bind(function() match = string.match end)
+
+-- "kind:first:most:jitter": ms, ms, percent.
+local function backoff(text)
+  local kind, first, most, jitter = match(text, "^(%a+):(%d+):(%d+):(%d+)$")
+  first, most, jitter = tonumber(first), tonumber(most), tonumber(jitter)
+  if KINDS[kind] and first <= MONTH and most <= MONTH and jitter <= 100 then return { kind, first, most, jitter } end
+  checks.bad("backoff is fixed or exponential, with first and most in ms and jitter in percent")
+end
+
+local function add(wish, seen, list, value)
+  local found = wish[list]
+  if not found then
+    found = {}
+    wish[list], seen[list] = found, {}
+  end
+  if seen[list][value] then return end
+  if #found >= MOST_OF[list] then refuse.call("TOO_MANY", "at most " .. MOST_OF[list] .. " " .. list .. " a job") end
+  found[#found + 1], seen[list][value] = value, true
+end
+
+-- The wish in args[first … first + 2 * count - 1], (option, value) pairs.
+local function read(args, first, count)
+  local wish, seen = {}, {}
+  for i = first, first + 2 * count - 1, 2 do
+    local option, list = args[i], LIST[args[i]]
+    if list then
+      add(wish, seen, list, checks.name(args, i + 1, option))
+    elseif option == "untagged" then
+      wish.tags = wish.tags or {}
+    elseif option == "backoff" then
+      wish.backoff = backoff(args[i + 1])
+    elseif option == "expires" or option == "limit" or option == "keep" then
+      wish[option] = checks.span(args, i + 1, option)
+    else
+      checks.bad("unknown option " .. tostring(option))
+    end
+  end
+  return wish
+end
+
+-- Jobs in args[first …]: each jid, klass, data, how many options, (option, value)…
+function M.jobs(args, first)
+  local jobs, total, i, last = {}, 0, first, #args
+  while i <= last do
+    local count = checks.number(args, i + 3, "options", 0, MOST)
+    total = total + count
+    if #jobs >= 512 or total > MOST then refuse.call("TOO_MANY", "at most 512 jobs and " .. MOST .. " options") end
+    if i + 3 + 2 * count > last then checks.bad("an option has no value") end
+    checks.body(args, i + 2)
+    jobs[#jobs + 1] = {
+      jid = checks.name(args, i, "jid"), klass = checks.word(args, i + 1, "klass"), data = args[i + 2],
+      wish = read(args, i + 4, count),
+    }
+    i = i + 4 + 2 * count
+  end
+  return jobs
+end
+
+return M

@@ -1,0 +1,42 @@
+-- options: what was wished for a job when it was put, beyond what its record holds.
+--
+-- Packed in extra field `o` (flag OPTIONS), each absent unless wished: backoff
+-- {kind, first, most, jitter}, expires (do not start after, ms), limit (of a run, ms),
+-- keep (of the result, ms).
+local late = require("base.late")
+local record = require("base.record")
+local extra = require("nouns.extra")
+local M = {}
+
+local OPTIONS = record.FLAG.OPTIONS
+
+local mp_pack, mp_unpack
+late.bind(function() mp_pack, mp_unpack = cmsgpack.pack, cmsgpack.unpack end)
+
+local NONE = {}
+
+-- The options of a job, as a table.
+function M.of(at, jid, r)
+  if not record.has(r.flags, OPTIONS) then return NONE end
+  local packed = extra.get(at, jid, r, "o")
+  return packed and mp_unpack(packed) or NONE
+end
+
+-- Takes over what is wished; what is not stays as it was, but for the moment a job
+-- must not start after, which belongs to one put. Write the record afterwards.
+function M.set(at, jid, r, wish)
+  local was = M.of(at, jid, r)
+  local found = {
+    backoff = wish.backoff or was.backoff, limit = wish.limit or was.limit, keep = wish.keep or was.keep,
+    expires = wish.expires and at.now + wish.expires or nil,
+  }
+  if next(found) then
+    extra.set(at, jid, r, "o", mp_pack(found))
+    r.flags = record.with(r.flags, OPTIONS)
+  elseif was ~= NONE then
+    extra.clear(at, jid, r, "o")
+    r.flags = r.flags - OPTIONS
+  end
+end
+
+return M
