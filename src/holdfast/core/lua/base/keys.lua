@@ -85,7 +85,7 @@ end
 
 local function native_queue(root, name)
   return {
-    name = name,
+    name = name, own = "ql:q:" .. name,
     waiting = root .. "w:" .. name, leases = root .. "l:" .. name, sequence = root .. "s:" .. name,
     control = root .. "q:" .. name, bell = root .. "n:" .. name, scheduled = root .. "t:" .. name,
     recurring = root .. "y:" .. name, depends = root .. "D:" .. name, throttled = root .. "P:" .. name,

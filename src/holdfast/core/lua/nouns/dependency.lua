@@ -28,6 +28,20 @@ function M.parents(at, jid, r)
   return found
 end
 
+-- Up to about so many of the jobs that wait for this one, in no order.
+function M.children(at, jid, r, most)
+  local found, seen, cursor = {}, {}, "0"
+  if not record.has(r.flags, DEPENDENTS) then return found end
+  repeat
+    local page = call("SSCAN", at.keys.dependents .. jid, cursor, "COUNT", most)
+    cursor = page[1]
+    for _, child in ipairs(page[2]) do
+      if not seen[child] then found[#found + 1], seen[child] = child, true end
+    end
+  until cursor == "0" or #found >= most
+  return found
+end
+
 -- How many parents are still open after one more is done; nil if it was none.
 function M.close(at, jid, parent)
   if call("HDEL", at.keys.extra .. jid, OPEN .. parent) == 0 then return nil end

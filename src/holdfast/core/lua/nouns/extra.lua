@@ -19,6 +19,9 @@ function M.get(at, jid, r, field)
   return call("HGET", at.keys.extra .. jid, field) or nil
 end
 
+-- The bytes of some fields, as a list (false where there is none).
+function M.many(at, jid, ...) return call("HMGET", at.keys.extra .. jid, ...) end
+
 -- Write the record afterwards.
 function M.set(at, jid, r, field, bytes)
   call("HSET", at.keys.extra .. jid, field, bytes)

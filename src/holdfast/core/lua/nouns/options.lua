@@ -10,16 +10,27 @@ local M = {}
 
 local OPTIONS = record.FLAG.OPTIONS
 
-local mp_pack, mp_unpack
-late.bind(function() mp_pack, mp_unpack = cmsgpack.pack, cmsgpack.unpack end)
+local mp_pack, mp_unpack, concat
+late.bind(function() mp_pack, mp_unpack, concat = cmsgpack.pack, cmsgpack.unpack, table.concat end)
 
 local NONE = {}
+local NUMBERS = { "expires", "limit", "keep" }
 
 -- The options of a job, as a table.
 function M.of(at, jid, r)
   if not record.has(r.flags, OPTIONS) then return NONE end
   local packed = extra.get(at, jid, r, "o")
   return packed and mp_unpack(packed) or NONE
+end
+
+-- The same as (option, value) pairs, in the words of a put; `expires` is a moment.
+function M.flat(at, jid, r)
+  local found, flat = M.of(at, jid, r), {}
+  if found.backoff then flat[1], flat[2] = "backoff", concat(found.backoff, ":") end
+  for _, name in ipairs(NUMBERS) do
+    if found[name] then flat[#flat + 1], flat[#flat + 2] = name, found[name] end
+  end
+  return flat
 end
 
 -- Takes over what is wished; what is not stays as it was, but for the moment a job

@@ -10,7 +10,8 @@ local M = {}
 local INNER = {
   "APPEND", "DECRBY", "EXISTS", "GET", "HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSET", "INCRBY",
   "LINDEX", "LLEN", "LPOP", "LRANGE", "LREM", "MGET", "MSET", "MSETNX", "PUBLISH", "RPUSH", "SADD", "SET", "SETNX",
-  "SPOP", "SREM", "TIME", "UNLINK", "ZADD", "ZCARD", "ZCOUNT", "ZINCRBY", "ZPOPMIN", "ZRANGE", "ZREM", "ZSCORE",
+  "SPOP", "SREM", "SSCAN", "TIME", "UNLINK", "ZADD", "ZCARD", "ZCOUNT", "ZINCRBY", "ZPOPMIN", "ZRANGE", "ZREM",
+  "ZSCORE",
 }
 -- Arguments that make each of them a well-formed call on the root.
 local SHAPE = {
@@ -20,7 +21,7 @@ local SHAPE = {
   LREM = { "r", "0", "1" }, ZADD = { "r", "1", "1" },
   ZCOUNT = { "r", "0", "1" }, ZRANGE = { "r", "0", "1" }, APPEND = { "r", "1" }, INCRBY = { "r", "1" },
   DECRBY = { "r", "1" }, RPUSH = { "r", "1" }, SETNX = { "r", "1" }, SADD = { "r", "1" },
-  SREM = { "r", "1" }, ZINCRBY = { "r", "1", "1" }, ZREM = { "r", "1" }, ZSCORE = { "r", "1" },
+  SREM = { "r", "1" }, SSCAN = { "r", "0" }, ZINCRBY = { "r", "1", "1" }, ZREM = { "r", "1" }, ZSCORE = { "r", "1" },
 }
 
 local unpack_

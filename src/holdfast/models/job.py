@@ -1,5 +1,4 @@
-"""What is talked about: frozen data, read from the core's replies. Times are whole milliseconds of the
-store's clock unless a name says otherwise; properties ending in no unit are seconds."""
+"""What is known of one job, of its failure, its history, its progress."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -7,20 +6,12 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from holdfast.models.texts import text, texts
+
 # Lease end, lease length, token, priority, attempts, retries, remaining, losses, created, queued, flags; behind
 # them the queue and the klass, each with its length in a byte before it.
 _FACTS = struct.Struct("<dddhHhhBddH")
 _QUEUE_AT = _FACTS.size
-
-
-def text(value: Any) -> str:
-    """A reply value as text; bytes that are none, which another client may have left, show as such."""
-    return value.decode("utf-8", "replace") if type(value) is bytes else str(value)
-
-
-def texts(values: Sequence[Any]) -> tuple[str, ...]:
-    """Reply values as text."""
-    return tuple([text(value) for value in values])
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):
@@ -41,7 +32,10 @@ _NAMES_A_GROUP: Final = frozenset(("failed", "failed-retries", "retried"))
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
-    """One line of a job's history; `name` is the queue, or the group of a failure."""
+    """One line of a job's history; `name` is the queue, or the group of a failure.
+
+    A line that somebody logged has a `what` of their own, and `data`.
+    """
 
     what: str
     when_ms: int
@@ -50,17 +44,19 @@ class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
     worker: str = ""
     name: str = ""
     reason: str = ""
+    data: Mapping[str, Any] = {}
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> "HistoryEntry":
-        """Read [what, when, attempt, token, worker, name, reason]."""
+        """Read [what, when, attempt, token, worker, name, reason], and the JSON object of a logged line."""
         what, when, attempt, token, worker, name, reason = row[:7]
         numbers = int(when), int(attempt or 0), int(token or 0)
-        return cls(text(what), *numbers, text(worker), text(name), text(reason))
+        data = msgspec.json.decode(row[7]) if len(row) > 7 and row[7] else _NO_EXTRAS
+        return cls(text(what), *numbers, text(worker), text(name), text(reason), data)
 
     def as_dict(self) -> dict[str, Any]:
         """The mapping that `job.history` shows: `what`, `when` in seconds, and what is known beside them."""
-        entry: dict[str, Any] = {"what": self.what, "when": self.when_ms / 1000}
+        entry: dict[str, Any] = {**self.data, "what": self.what, "when": self.when_ms / 1000}
         if self.name:
             entry["group" if self.what in _NAMES_A_GROUP else "queue"] = self.name
         for key in ("attempt", "token", "worker", "reason"):
@@ -70,12 +66,21 @@ class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
         return entry
 
 
+class Progress(msgspec.Struct, frozen=True, gc=False):
+    """How far a running job says it is: a fraction from 0 to 1, a note, and when it said so."""
+
+    fraction: float
+    note: str = ""
+    when_ms: int = 0
+
+
 class JobFacts(msgspec.Struct, frozen=True, gc=False):
     """Everything the store knows of one job at one moment.
 
     `data` is the stored JSON. `token` and `worker` are the lease, 0 and '' when nobody holds one;
     `remaining` counts the retries left, `losses` the leases lost. A row of `pop` fills what a worker
-    needs (and `lease_ms`); a row of `job_get` or `peek` fills the rest.
+    needs (and `lease_ms`); a row of `job_get` or `peek` fills the rest. `options` are what was wished at the put
+    (`expires` as a moment), `log` the lines of the last report, `earlier` the data of earlier attempts by number.
     """
 
     width: ClassVar[int] = 4
@@ -108,6 +113,12 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
     history: tuple[HistoryEntry, ...] = ()
     result: bytes | None = None
     extras: Mapping[str, Any] = {}
+    options: Mapping[str, str | int] = {}
+    progress: Progress | None = None
+    log: tuple[str, ...] = ()
+    spawned_from: str = ""
+    tracked: bool = False
+    earlier: tuple[tuple[int, bytes], ...] = ()
 
     @classmethod
     def from_row(cls, row: Sequence[Any], worker: str) -> "JobFacts":
@@ -172,129 +183,24 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
             else None,
             history=tuple([HistoryEntry.from_row(entry) for entry in row[24]]),
             result=row[25],
+            options=_options(row[26]),
+            progress=_progress(row[27]),
+            log=texts(row[28]),
+            spawned_from=text(row[29]),
+            tracked=bool(row[30]),
+            earlier=tuple([(int(row[31][at]), bytes(row[31][at + 1])) for at in range(0, len(row[31]), 2)]),
         )
 
 
 _NO_EXTRAS: Final[Mapping[str, Any]] = {}
 
 
-class Counts(msgspec.Struct, frozen=True, gc=False):
-    """How many jobs of one queue are in which state."""
-
-    name: str
-    waiting: int = 0
-    running: int = 0
-    stalled: int = 0
-    throttled: int = 0
-    scheduled: int = 0
-    depends: int = 0
-    recurring: int = 0
-    paused: bool = False
-    failed: int = 0
-
-    @classmethod
-    def from_row(cls, row: Sequence[Any]) -> "Counts":
-        """Read a row of `counts`."""
-        waiting, running, stalled, throttled, scheduled, depends, recurring, paused, failed = map(
-            int, row[1:10]
-        )
-        return cls(
-            text(row[0]),
-            waiting,
-            running,
-            stalled,
-            throttled,
-            scheduled,
-            depends,
-            recurring,
-            bool(paused),
-            failed,
-        )
-
-    @property
-    def length(self) -> int:
-        """Waiting, running, stalled and scheduled jobs together: the `len` of a queue."""
-        return self.waiting + self.running + self.stalled + self.scheduled
-
-    def as_dict(self) -> dict[str, Any]:
-        """The mapping that `queue.counts` shows."""
-        return msgspec.structs.asdict(self)
+def _options(pairs: Sequence[Any]) -> dict[str, str | int]:
+    found: dict[str, str | int] = {}
+    for name, value in zip(pairs[::2], pairs[1::2], strict=True):
+        found[text(name)] = value if isinstance(value, int) else text(value)
+    return found
 
 
-class Sample(msgspec.Struct, frozen=True, gc=False):
-    """Durations of one day: count, mean and deviation in seconds, the 148 buckets, the finer scale."""
-
-    count: int
-    mean: float
-    std: float
-    histogram: tuple[int, ...]
-    fine: tuple[tuple[int, int], ...] = ()
-
-    @classmethod
-    def from_row(cls, row: Sequence[Any]) -> "Sample":
-        """Read [count, mean, std, buckets, fine]."""
-        count, mean, std, buckets, fine = row
-        numbers = [int(value) for value in fine]
-        pairs = tuple(zip(numbers[::2], numbers[1::2], strict=True))
-        return cls(int(count), float(mean), float(std), tuple([int(value) for value in buckets]), pairs)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The mapping that `queue.stats()` shows for `wait` and `run`."""
-        return {"count": self.count, "mean": self.mean, "std": self.std, "histogram": list(self.histogram)}
-
-
-class Stats(msgspec.Struct, frozen=True, gc=False):
-    """One queue on one UTC day: lost leases, jobs still failed, failures, time waited, time run."""
-
-    retries: int
-    failed: int
-    failures: int
-    wait: Sample
-    run: Sample
-
-    @classmethod
-    def from_row(cls, row: Sequence[Any]) -> "Stats":
-        """Read the reply of `stats`."""
-        return cls(
-            int(row[0]), int(row[1]), int(row[2]), Sample.from_row(row[3:8]), Sample.from_row(row[8:13])
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        """The mapping that `queue.stats()` shows."""
-        return {
-            "retries": self.retries,
-            "failed": self.failed,
-            "failures": self.failures,
-            "wait": self.wait.as_dict(),
-            "run": self.run.as_dict(),
-        }
-
-
-class CoreInfo(msgspec.Struct, frozen=True, gc=False):
-    """What the core says of itself and of this root; `heartbeat` and `grace` are seconds."""
-
-    version: str
-    digest: str
-    schema: int
-    epoch: str
-    now_ms: int
-    is_test: bool
-    denied: tuple[str, ...]
-    heartbeat: float = 60.0
-    grace: float = 10.0
-
-    @classmethod
-    def from_row(cls, row: Sequence[Any]) -> "CoreInfo":
-        """Read the reply of `info`."""
-        denied = text(row[6])
-        return cls(
-            text(row[0]),
-            text(row[1]),
-            int(row[2]),
-            text(row[3]),
-            int(row[4]),
-            bool(int(row[5])),
-            tuple(denied.split(",")) if denied else (),
-            float(row[7]),
-            float(row[8]),
-        )
+def _progress(row: Sequence[Any]) -> Progress | None:
+    return Progress(float(row[0]), text(row[1]), int(row[2])) if row else None

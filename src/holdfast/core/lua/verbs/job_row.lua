@@ -1,0 +1,78 @@
+-- job_row: all that is known of a job, as people want to see it. Writes nothing.
+local late = require("base.late")
+local keys = require("base.keys")
+local record = require("base.record")
+local dependency = require("nouns.dependency")
+local extra = require("nouns.extra")
+local history = require("nouns.history")
+local job = require("nouns.job")
+local named = require("nouns.named")
+local options = require("nouns.options")
+local result = require("nouns.result")
+local state = require("nouns.state")
+local tag = require("nouns.tag")
+local M = {}
+
+local FLAG = record.FLAG
+local MOST = 1000 -- jids shown of each kind of relatives
+
+local call, mp_unpack
+late.bind(function() call, mp_unpack = redis.call, cmsgpack.unpack end)
+
+-- Every line's code becomes its word. A job that went on to a next queue was
+-- done in one and put into the other.
+local function told(at, jid, r)
+  local lines, words, queue = history.lines(at, jid, r), {}, nil
+  for i = 1, #lines do
+    local line = lines[i]
+    local what, name = line[1], line[6]
+    local word = history.WHAT[what]
+    if word then line[1], line[8] = word, nil end -- a line of somebody's own keeps its data there
+    words[#words + 1] = line
+    if what == history.ADVANCED then
+      line[1], line[6] = history.WHAT[history.DONE], queue or name
+      words[#words + 1] = { "put", line[2], 0, 0, "", name, "" }
+    end
+    if what == history.PUT or what == history.POPPED or what == history.ADVANCED then queue = name end
+  end
+  return words
+end
+
+-- State as of now: a scheduled job that is due shows as waiting.
+local function placed(at, queue, jid, r)
+  local expires, due, name = 0, 0, state.NAME[r.state]
+  if r.state == state.RUNNING then expires = tonumber(call("ZSCORE", queue.leases, jid) or 0) end
+  if r.state == state.SCHEDULED then
+    due = tonumber(call("ZSCORE", queue.scheduled, jid) or 0)
+    if due <= at.now then name = "waiting" end
+  end
+  return name, expires, due
+end
+
+local function unpacked(packed) return packed and mp_unpack(packed) or {} end
+
+-- What is noted beside the record: failure, progress, log, template, earlier data.
+local function noted(at, jid, r)
+  if not record.has(r.flags, FLAG.EXTRA) then return {}, {}, {}, "", {} end
+  local found = extra.many(at, jid, "e", "p", "g", "s", "v")
+  return unpacked(found[1]), unpacked(found[2]), unpacked(found[3]), found[4] or "", unpacked(found[5])
+end
+
+-- One job, in the order of the protocol's job row. Behind the result: options
+-- (option, value)…, progress (fraction, note, when) or nothing, log lines, the template
+-- it came from, tracked, earlier data (attempt, data)….
+function M.of(at, jid, r)
+  local running, over = r.state == state.RUNNING, r.state == state.COMPLETE or r.state == state.FAILED
+  local queue = keys.of_queue(at, r.queue)
+  local name, expires, due = placed(at, queue, jid, r)
+  local failure, progress, log, template, earlier = noted(at, jid, r)
+  return {
+    jid, r.klass, name, r.queue, running and r.worker or "", r.priority, r.retries, r.remaining, r.attempts, r.losses,
+    r.created, r.queued, r.popped, over and r.ended or 0, running and r.token or 0, expires, due, r.flags,
+    job.body(at, jid, r), tag.of(at, jid, r), named.ids(at, queue, jid, r), dependency.parents(at, jid, r),
+    dependency.children(at, jid, r, MOST), failure, told(at, jid, r), result.read(at, jid), options.flat(at, jid, r),
+    progress, log, template, record.has(r.flags, FLAG.TRACKED) and 1 or 0, earlier,
+  }
+end
+
+return M

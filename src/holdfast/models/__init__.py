@@ -1,0 +1,20 @@
+"""What is talked about: frozen data, read from the core's replies. Times are whole milliseconds of the
+store's clock unless a name says otherwise; properties ending in no unit are seconds."""
+
+from holdfast.models.job import Failure, HistoryEntry, JobFacts, Progress
+from holdfast.models.queue import Counts, Sample, Stats
+from holdfast.models.root import CoreInfo
+from holdfast.models.texts import text, texts
+
+__all__ = [
+    "CoreInfo",
+    "Counts",
+    "Failure",
+    "HistoryEntry",
+    "JobFacts",
+    "Progress",
+    "Sample",
+    "Stats",
+    "text",
+    "texts",
+]

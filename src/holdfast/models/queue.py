@@ -1,0 +1,100 @@
+"""What is known of one queue: its counts, its statistics."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.models.texts import text
+
+
+class Counts(msgspec.Struct, frozen=True, gc=False):
+    """How many jobs of one queue are in which state."""
+
+    name: str
+    waiting: int = 0
+    running: int = 0
+    stalled: int = 0
+    throttled: int = 0
+    scheduled: int = 0
+    depends: int = 0
+    recurring: int = 0
+    paused: bool = False
+    failed: int = 0
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> "Counts":
+        """Read a row of `counts`."""
+        waiting, running, stalled, throttled, scheduled, depends, recurring, paused, failed = map(
+            int, row[1:10]
+        )
+        return cls(
+            text(row[0]),
+            waiting,
+            running,
+            stalled,
+            throttled,
+            scheduled,
+            depends,
+            recurring,
+            bool(paused),
+            failed,
+        )
+
+    @property
+    def length(self) -> int:
+        """Waiting, running, stalled and scheduled jobs together: the `len` of a queue."""
+        return self.waiting + self.running + self.stalled + self.scheduled
+
+    def as_dict(self) -> dict[str, Any]:
+        """The mapping that `queue.counts` shows."""
+        return msgspec.structs.asdict(self)
+
+
+class Sample(msgspec.Struct, frozen=True, gc=False):
+    """Durations of one day: count, mean and deviation in seconds, the 148 buckets, the finer scale."""
+
+    count: int
+    mean: float
+    std: float
+    histogram: tuple[int, ...]
+    fine: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> "Sample":
+        """Read [count, mean, std, buckets, fine]."""
+        count, mean, std, buckets, fine = row
+        numbers = [int(value) for value in fine]
+        pairs = tuple(zip(numbers[::2], numbers[1::2], strict=True))
+        return cls(int(count), float(mean), float(std), tuple([int(value) for value in buckets]), pairs)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The mapping that `queue.stats()` shows for `wait` and `run`."""
+        return {"count": self.count, "mean": self.mean, "std": self.std, "histogram": list(self.histogram)}
+
+
+class Stats(msgspec.Struct, frozen=True, gc=False):
+    """One queue on one UTC day: lost leases, jobs still failed, failures, time waited, time run."""
+
+    retries: int
+    failed: int
+    failures: int
+    wait: Sample
+    run: Sample
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> "Stats":
+        """Read the reply of `stats`."""
+        return cls(
+            int(row[0]), int(row[1]), int(row[2]), Sample.from_row(row[3:8]), Sample.from_row(row[8:13])
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The mapping that `queue.stats()` shows."""
+        return {
+            "retries": self.retries,
+            "failed": self.failed,
+            "failures": self.failures,
+            "wait": self.wait.as_dict(),
+            "run": self.run.as_dict(),
+        }
