@@ -15,7 +15,7 @@ READS = {
     "await": "",  # marks the jobs as awaited
     "counts": "no-writes", "describe": "no-writes", "failed": "no-writes", "failures": "no-writes",
     "job_get": "no-writes", "jobs_complete": "no-writes", "peek": "no-writes", "queues": "no-writes",
-    "stats": "no-writes", "config_get": "no-writes", "throttle_get": "no-writes",
+    "stats": "no-writes", "config_get": "no-writes", "throttle_get": "no-writes", "list": "no-writes",
 }  # fmt: skip
 DRAINS = {
     "pop", "complete", "complete_pop", "advance", "heartbeat", "retry", "fail", "expire", "timeout", "cancel", "pause",

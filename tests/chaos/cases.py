@@ -33,6 +33,7 @@ from holdfast.commands.leases import (
     Lease,
     Pop,
 )
+from holdfast.commands.listing import ListSet
 from holdfast.commands.outcomes import Advance, Expire, Fail, Retry, Timeout
 from holdfast.commands.queues import CountQueues, GetStats, Pause, Peek, QueueNames, ThrottleGet, ThrottleSet
 from holdfast.commands.wishes import PutX, Wish, Wished
@@ -410,6 +411,28 @@ def all_groups(client: Client) -> Any:
 def one_group(client: Client) -> Any:
     client.run(Fail("bee", popped(client, "a1")[0], "broken", "why"))
     return Failed("broken")
+
+
+@case("list")
+def behind_a_job_that_is_gone(client: Client) -> Any:
+    put(client, *(f"a{n}" for n in range(9)), delay_ms=100)
+    client.run(Cancel(("a4",)))
+    return ListSet("scheduled", "q", (str(START_MS + 100), "a4"), 3)
+
+
+@case("list")
+def of_waiting_and_due_jobs(client: Client) -> Any:
+    put(client, "a1", delay_ms=100)
+    put(client, "a2")
+    client.run(SetClock(START_MS + 2000))
+    return ListSet("waiting", "q")
+
+
+@case("list")
+def of_completed_jobs(client: Client) -> Any:
+    for job in popped(client, "a1", "a2"):
+        client.run(Complete("bee", job))
+    return ListSet("completed", after=("0", "a2"))
 
 
 @case("queues")

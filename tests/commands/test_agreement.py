@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from holdfast.commands import COMMANDS, admin, jobs, leases, outcomes, queues, wishes
+from holdfast.commands import COMMANDS, admin, jobs, leases, listing, outcomes, queues, wishes
 
 LEASE = leases.Lease("j", 1, "w")
 DONE = leases.Done("j", 1)
@@ -40,6 +40,7 @@ SAMPLES = [
     queues.Pause(("q",)),
     queues.ThrottleGet("t"),
     queues.ThrottleSet("t", 1),
+    listing.ListSet("waiting", "q"),
     admin.Info(),
     admin.SetClock(1),
     admin.ConfigGet(("k",)),

@@ -38,6 +38,7 @@ LOOKS = [
     ("counts",), ("counts", "q", "unknown"), ("queues",), ("peek", "q", 0, 50), ("job_get", "lost", "due", "done", "x"),
     ("jobs_complete", 0, 9), ("failures",), ("failed", "G", 0, 9), ("stats", "q", 0), ("config_get",),
     ("config_get", "heartbeat"), ("throttle_get", "ql:q:full"), ("describe",),
+    ("list", "waiting", "q", "", "", 2), ("list", "completed", "", "0", "done", 5), ("list", "failed", "q", "", "", 5),
 ]  # fmt: skip
 
 

@@ -54,7 +54,8 @@ BAD = [
     ("config_set", "heartbeat", "86401"), ("config_set", "grace-period", "inf"), ("config_set", "", "x"),
     ("config_set", "heartbeat"), ("config_unset", "", 0, ""), ("config_get", LONG),
     ("throttle_set", "", 0, "mine", 1), ("throttle_set", "", 0, "ql:q:q", -1), ("throttle_set", "", 0, "ql:q:q", "x"),
-    ("throttle_set", "", 0, "ql:q:q", 2**32), ("throttle_get", "mine"), ("clock", -1), ("clock", "noon"),
+    ("throttle_set", "", 0, "ql:q:q", 2**32), ("throttle_get", "mine"), ("list",), ("list", "jobs", "q", "", "", 5), ("list", "waiting", "", "", "", 5),
+    ("list", "waiting", "q", "x", "j", 5), ("list", "waiting", "q", "", "", 513), ("clock", -1), ("clock", "noon"),
 ]  # fmt: skip
 
 

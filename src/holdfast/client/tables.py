@@ -4,6 +4,7 @@ import datetime as days
 from typing import Any, Final, Unpack
 
 from holdfast.client.colours import Asked, AskedAndWritten, Verb
+from holdfast.client.lists import ListVerbs
 from holdfast.client.options import NOTHING, PutOptions, make_put
 from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet
@@ -157,10 +158,8 @@ class QueuesVerbs:
         return QueueNames()
 
 
-class JobsVerbs:
+class JobsVerbs(ListVerbs):
     """What can be asked of jobs by jid or state."""
-
-    _client: Any
 
     def __init__(self, client: Any) -> None:
         self._client = client

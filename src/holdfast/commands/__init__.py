@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from holdfast.commands import admin, jobs, leases, outcomes, queues, wishes
+from holdfast.commands import admin, jobs, leases, listing, outcomes, queues, wishes
 from holdfast.commands.base import Command, Reply, Spoken, Word
 
 COMMANDS: Mapping[str, type[Spoken]] = {
@@ -11,6 +11,7 @@ COMMANDS: Mapping[str, type[Spoken]] = {
     **outcomes.VERBS,
     **queues.VERBS,
     **admin.VERBS,
+    **listing.VERBS,
     **wishes.VERBS,
 }
 

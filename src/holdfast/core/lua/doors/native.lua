@@ -9,6 +9,7 @@ local order = require("base.order")
 local record = require("base.record")
 local root = require("base.root")
 local checks = require("doors.checks")
+local lists = require("doors.native_lists")
 local people = require("doors.native_people")
 local event = require("nouns.event")
 local releasing = require("nouns.releasing")
@@ -72,6 +73,7 @@ end
 
 register_rows(work)
 register_rows(people)
+register_rows(lists)
 
 register("info", DRAINS, "mode clock", function(key, args)
   return info.run(key, args[1], checks.time(args, 2, "clock"), HOLDFAST_CORE)

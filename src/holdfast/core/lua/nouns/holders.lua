@@ -11,10 +11,8 @@ local named = require("nouns.named")
 local state = require("nouns.state")
 local M = {}
 
-local THROTTLED = record.FLAG.THROTTLED
-local NO_LIMIT = named.NO_LIMIT
-local RELEASED = 10 -- jobs that a release without a limit lets go
-local PIECE = 512
+local THROTTLED, NO_LIMIT = record.FLAG.THROTTLED, named.NO_LIMIT
+local RELEASED, PIECE = 10, 512 -- jobs that a release without a limit lets go; jobs taken at once
 
 local call, floor
 late.bind(function() call, floor = redis.call, math.floor end)
@@ -138,6 +136,9 @@ function M.delete(at, id)
   call("UNLINK", at.keys.throttle .. id)
   M.offer(at, id)
 end
+
+-- The sets of who holds a slot and of who waits for one.
+function M.sets(at, id) return at.keys.holders .. id, at.keys.pending .. id end
 
 -- Lets pending jobs go, as many as there are slots.
 function M.offer(at, id)

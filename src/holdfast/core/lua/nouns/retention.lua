@@ -8,6 +8,7 @@ local job = require("nouns.job")
 local M = {}
 
 local STEP = 128 -- jobs dropped at once
+local LOOKED = 10000 -- entries among which one is looked for
 local MARK = "\1"
 
 local call, unpack_, byte, sub
@@ -88,6 +89,24 @@ end
 
 -- Jids, newest first.
 function M.list(at, offset, count) return M.range(at, offset, offset + count - 1) end
+
+-- The place, from the newest as 0, of a job that was at `place` when it was read. Others
+-- completed since: it is looked for a while; a job that is not found has kept its place.
+local function place_now(at, place, jid)
+  for _, entry in ipairs({ jid, MARK .. jid }) do
+    local found = call("LPOS", at.keys.completed, entry, "RANK", -1, "MAXLEN", LOOKED)
+    if found then return call("LLEN", at.keys.completed) - 1 - found end
+  end
+  return place
+end
+
+-- (jid, place) pairs, newest first, at most `count`: those older than the job read at
+-- `place` (nil: from the newest).
+function M.page(at, place, jid, count)
+  local first, page = place and place_now(at, place, jid) + 1 or 0, {}
+  for i, found in ipairs(M.list(at, first, count)) do page[2 * i - 1], page[2 * i] = found, first + i - 1 end
+  return page
+end
 
 -- After `added` completions that made the list `length` long. Age is looked at
 -- once in so many of them.

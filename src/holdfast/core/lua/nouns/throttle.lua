@@ -129,6 +129,13 @@ local function own(at, id)
   return queue
 end
 
+-- The sets of who holds a slot and of who waits for one.
+function M.sets(at, id)
+  local queue = queue_of(at, id)
+  if queue then return queue.leases, queue.throttled end
+  return at.keys.holders .. id, at.keys.pending .. id
+end
+
 function M.set(at, id, maximum) set_limit(at, own(at, id), maximum) end
 
 -- [maximum, used, pending]

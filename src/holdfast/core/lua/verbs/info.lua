@@ -8,17 +8,21 @@ local M = {}
 -- Every command the core uses inside: asked about at connect, because a missing
 -- right would show only when the command is reached, after earlier writes.
 local INNER = {
-  "APPEND", "DECRBY", "EXISTS", "GET", "HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSET", "INCRBY",
-  "LINDEX", "LLEN", "LPOP", "LRANGE", "LREM", "MGET", "MSET", "MSETNX", "PUBLISH", "RPUSH", "SADD", "SET", "SETNX",
-  "SPOP", "SREM", "SSCAN", "TIME", "UNLINK", "ZADD", "ZCARD", "ZCOUNT", "ZINCRBY", "ZPOPMIN", "ZRANGE", "ZREM",
-  "ZSCORE",
+  "APPEND", "DECRBY", "EXISTS", "GET",
+  "HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSET",
+  "INCRBY",
+  "LINDEX", "LLEN", "LPOP", "LPOS", "LRANGE", "LREM",
+  "MGET", "MSET", "MSETNX", "PUBLISH", "RPUSH",
+  "SADD", "SET", "SETNX", "SPOP", "SREM", "SSCAN",
+  "TIME", "UNLINK",
+  "ZADD", "ZCARD", "ZCOUNT", "ZINCRBY", "ZPOPMIN", "ZRANGE", "ZRANK", "ZREM", "ZSCORE",
 }
 -- Arguments that make each of them a well-formed call on the root.
 local SHAPE = {
   TIME = {}, PUBLISH = { "e:c", "" }, MSET = { "r", "1" }, MSETNX = { "r", "1" }, SET = { "r", "1" },
   HSET = { "r", "1", "1" }, HGET = { "r", "1" }, HDEL = { "r", "1" }, HMGET = { "r", "1" },
   HINCRBY = { "r", "1", "1" }, LINDEX = { "r", "0" }, LRANGE = { "r", "0", "1" },
-  LREM = { "r", "0", "1" }, ZADD = { "r", "1", "1" },
+  LREM = { "r", "0", "1" }, LPOS = { "r", "1" }, ZRANK = { "r", "1" }, ZADD = { "r", "1", "1" },
   ZCOUNT = { "r", "0", "1" }, ZRANGE = { "r", "0", "1" }, APPEND = { "r", "1" }, INCRBY = { "r", "1" },
   DECRBY = { "r", "1" }, RPUSH = { "r", "1" }, SETNX = { "r", "1" }, SADD = { "r", "1" },
   SREM = { "r", "1" }, SSCAN = { "r", "0" }, ZINCRBY = { "r", "1", "1" }, ZREM = { "r", "1" }, ZSCORE = { "r", "1" },

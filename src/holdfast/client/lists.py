@@ -1,0 +1,39 @@
+"""Reading the sets of the store page by page, said once for both colours."""
+
+from typing import Any
+
+from holdfast.client.colours import Verb
+from holdfast.commands import Command
+from holdfast.commands.listing import NAMELESS, SETS, Cursor, Direction, ListSet, Page
+from holdfast.errors import UsageError
+from holdfast.settings import MAX_BATCH, check_name, check_whole
+
+
+class ListVerbs:
+    """What can be listed."""
+
+    _client: Any
+
+    @Verb
+    def listing(
+        self,
+        set: str,
+        name: str = "",
+        after: Cursor | None = None,
+        count: int = 100,
+        *,
+        direction: Direction = "",
+    ) -> Command[Page]:
+        """One page of a set, up to 512 entries, behind the cursor `after`; its `next` is the cursor of the following page.
+
+        `set` is waiting, running, stalled, scheduled, depends, throttled, recurring or failed (of the queue `name`), group
+        (a failure group), tagged (a tag), holders or pending (of a throttle), completed, tracked, workers or queues.
+        Waiting jobs come in the order of pops. `direction` is `up` or `down`, the set's own when left out: the newest
+        first for failed, completed and tracked jobs. Raises UsageError. Core: verbs/listing.lua.
+        """
+        if set not in SETS:
+            raise UsageError(f"there is no set {set!r}: name one of {', '.join(sorted(SETS))}")
+        if direction not in ("", "up", "down"):
+            raise UsageError(f"direction is up or down, not {direction!r}")
+        whose = "" if set in NAMELESS else check_name("name", name)
+        return ListSet(set, whose, after, check_whole("count", count, 1, MAX_BATCH), direction)

@@ -1,0 +1,40 @@
+-- native_lists: the native door's rows for reading sets page by page.
+--
+-- A row is verb, flags, arguments in words, and what turns words into a call.
+local checks = require("doors.checks")
+local listing = require("verbs.listing")
+
+local MOST = 512
+local READS = { "no-writes" }
+local NAMELESS = { completed = true, tracked = true, workers = true, queues = true }
+local DIRECTIONS = { [""] = true, up = true, down = true }
+
+-- Which set, of whom. The second is "" where a set is nobody's.
+local function which(args)
+  local set = args[1]
+  if not set or not listing.is_known(set) then checks.bad("there is no set " .. tostring(set)) end
+  return set, NAMELESS[set] and "" or checks.name(args, 2, "name")
+end
+
+-- A score as the store wrote it, and the member it belongs to; "" for the beginning.
+local function cursor(args, i)
+  local score = args[i]
+  if score == "" then return "", "" end
+  local number = score and score:match("^" .. listing.DUE .. "(.+)$") or score
+  if not number or not number:match("^-?[%d.]+e?[-+]?%d*$") or not tonumber(number) then
+    checks.bad("a score is a number, as it was read")
+  end
+  if not args[i + 1] then checks.bad("a cursor is a score and a member") end
+  return score, args[i + 1]
+end
+
+return {
+  { "list", READS, "set name after_score after_member count direction", function(at, args)
+    local set, name = which(args)
+    local score, member = cursor(args, 3)
+    local count, direction = checks.number(args, 5, "count", 0, MOST), args[6] or ""
+    if not DIRECTIONS[direction] then checks.bad("direction is up or down") end
+    if set == "completed" and direction == "up" then checks.bad("completed jobs are listed from the newest on") end
+    return listing.run(at, set, name, score, member, count, direction)
+  end },
+}

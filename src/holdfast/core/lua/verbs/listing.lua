@@ -1,0 +1,116 @@
+-- listing: any set of jobs or names, page by page. Writes nothing.
+--
+-- A cursor is the last (score, member) of the page before. States are as of now: a job
+-- that is due is waiting, behind all that is ready, and a lease past its end is stalled,
+-- just as they are counted.
+local late = require("base.late")
+local batch = require("base.batch")
+local keys = require("base.keys")
+local refuse = require("base.refuse")
+local job = require("nouns.job")
+local retention = require("nouns.retention")
+local M = {}
+
+-- What the score of a due job begins with, for the scores of the ready are no times.
+M.DUE = "due:"
+
+local call, sub
+late.bind(function() call, sub = redis.call, string.sub end)
+
+local function whole(set) return { { set = set, first = 0, stop = call("ZCARD", set), mark = "" } } end
+
+-- The ranks of what has its time by now, or has not.
+local function by_now(at, set, is_past, mark)
+  local past = call("ZCOUNT", set, "-inf", at.now)
+  if is_past then return { { set = set, first = 0, stop = past, mark = mark } } end
+  return { { set = set, first = past, stop = call("ZCARD", set), mark = mark } }
+end
+
+-- What of a queue can be listed; `failed` is by failure.
+local OF_QUEUE = {
+  waiting = function(at, queue)
+    local ready = whole(queue.waiting)[1]
+    ready.ordered = true
+    return { ready, by_now(at, queue.scheduled, true, M.DUE)[1] }
+  end,
+  running = function(at, queue) return by_now(at, queue.leases, false, "") end,
+  stalled = function(at, queue) return by_now(at, queue.leases, true, "") end,
+  scheduled = function(at, queue) return by_now(at, queue.scheduled, false, "") end,
+  depends = function(_, queue) return whole(queue.depends) end,
+  throttled = function(_, queue) return whole(queue.throttled) end,
+  recurring = function(_, queue) return whole(queue.recurring) end,
+  failed = function(_, queue) return whole(queue.failed) end,
+}
+
+local OTHERS = {
+  group = function(at, name) return whole(at.keys.group .. name) end,
+  tagged = function(at, name) return whole(at.keys.tagged .. name) end,
+  holders = function(at, name) return whole((at.throttles.sets(at, name))) end,
+  pending = function(at, name)
+    local _, pending = at.throttles.sets(at, name)
+    return whole(pending)
+  end,
+  tracked = function(at) return whole(at.keys.marks) end,
+  workers = function(at) return whole(at.keys.workers) end,
+  queues = function(at) return whole(at.keys.queues) end,
+}
+
+-- Those that people read from the newest on.
+local DOWN = { failed = true, group = true, tracked = true, workers = true }
+
+local function parts_of(at, set, name)
+  local of_queue = OF_QUEUE[set]
+  if of_queue then return of_queue(at, keys.of_queue(at, name)) end
+  return OTHERS[set](at, name)
+end
+
+-- The member by which the ready set knows a job.
+local function ready_member(at, jid)
+  local r = job.read(at, jid)
+  return r and at.order.member(r, jid) or jid
+end
+
+-- Appends one page of a part.
+local function append(at, found, part, score, member, count, down)
+  if score and part.ordered then member = ready_member(at, member) end
+  local page = batch.page(part.set, part.first, part.stop, score, member, count, down)
+  for i = 1, #page, 2 do
+    found[#found + 1] = part.ordered and at.order.jid(page[i]) or page[i]
+    found[#found + 1] = part.mark .. page[i + 1]
+  end
+end
+
+-- Splits a score into the mark of its part and the number.
+local function split(score)
+  if sub(score, 1, #M.DUE) == M.DUE then return M.DUE, sub(score, #M.DUE + 1) end
+  return "", score
+end
+
+-- (jid, place) pairs of completed jobs, newest first; a place counts from the newest.
+local function completed(at, score, member, count)
+  return retention.page(at, score ~= "" and tonumber(score) or nil, member, count)
+end
+
+function M.is_known(set) return set == "completed" or OF_QUEUE[set] ~= nil or OTHERS[set] ~= nil end
+
+-- (member, score) pairs, at most `count`, behind those two ("" for the beginning).
+-- `direction` is up, down, or "" for the set's own.
+function M.run(at, set, name, score, member, count, direction)
+  if set == "completed" then return completed(at, score, member, count) end
+  local down = direction == "down" or direction == "" and DOWN[set] or false
+  local parts, found = parts_of(at, set, name), {}
+  local mark, number = split(score)
+  local reached = score == ""
+  for i = 1, #parts do
+    local part = parts[down and #parts + 1 - i or i]
+    local here = not reached and part.mark == mark
+    if (reached or here) and #found < 2 * count then
+      append(at, found, part, here and number or nil, member, count - #found / 2, down)
+    end
+    reached = reached or here
+  end
+  if not reached then refuse.call("BAD_ARGUMENT", set .. " has no score " .. score) end
+  return found
+end
+
+return M
