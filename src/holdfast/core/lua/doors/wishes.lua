@@ -23,14 +23,11 @@ local function backoff(text)
 end
 
 local function add(wish, seen, list, value)
-  local found = wish[list]
-  if not found then
-    found = {}
-    wish[list], seen[list] = found, {}
-  end
-  if seen[list][value] then return end
+  local found, known = wish[list] or {}, seen[list] or {}
+  wish[list], seen[list] = found, known
+  if known[value] then return end
   if #found >= MOST_OF[list] then refuse.call("TOO_MANY", "at most " .. MOST_OF[list] .. " " .. list .. " a job") end
-  found[#found + 1], seen[list][value] = value, true
+  found[#found + 1], known[value] = value, true
 end
 
 -- The wish in args[first … first + 2 * count - 1], (option, value) pairs.

@@ -5,6 +5,7 @@
 local late = require("base.late")
 local root = require("base.root")
 local job = require("nouns.job")
+local tag = require("nouns.tag")
 local M = {}
 
 local STEP = 128 -- jobs dropped at once
@@ -36,6 +37,8 @@ local function drop(at, entries)
     if marked then
       names[n + 1], names[n + 2] = k.extra .. jid, k.body .. jid
       n = n + 2
+      local r = job.read(at, jid)
+      if r then tag.forget(at, jid, r) end
     end
   end
   call("UNLINK", unpack_(names))

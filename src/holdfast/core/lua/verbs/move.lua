@@ -5,6 +5,7 @@ local refuse = require("base.refuse")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
+local placement = require("nouns.placement")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
 local M = {}
@@ -21,9 +22,7 @@ function M.run(at, name, delay, jid, data, priority)
   at.record.begin(r, at.now)
   job.set_body(at, jid, r, data)
   local queue = keys.of_queue(at, name)
-  queues.know(at, queue)
-  job.place(at, queue, jid, r, delay)
-  job.write(at, jid, r)
+  placement.settle(at, { queue = queue, delay = delay, limited = queues.know(at, queue) }, jid, r)
   return jid
 end
 
