@@ -14,6 +14,12 @@ def flat(groups: Sequence[Sequence[Any]]) -> list[Any]:
     return [word for group in groups for word in group]
 
 
+def wished(job: Any) -> list[Any]:
+    """One job of `put_x`, as words."""
+    jid, klass, data, options = job
+    return [jid, klass, data, len(options), *flat(options)]
+
+
 def word(code: bytes) -> str:
     return code.decode().partition(" ")[0]
 
@@ -59,6 +65,21 @@ class Core:
         number: int = 0,
     ) -> Any:
         reply = self.door("put", line, number, mode, queue, priority, retries, delay, *flat(jobs))
+        return reply[0], {reply[i]: word(reply[i + 1]) for i in range(1, len(reply), 2)}
+
+    def put_x(
+        self,
+        mode: str,
+        queue: str,
+        priority: int,
+        retries: int,
+        delay: int,
+        jobs: Any,
+        line: str = "",
+        number: int = 0,
+    ) -> Any:
+        words = [word for job in jobs for word in wished(job)]
+        reply = self.door("put_x", line, number, mode, queue, priority, retries, delay, *words)
         return reply[0], {reply[i]: word(reply[i + 1]) for i in range(1, len(reply), 2)}
 
     def move(

@@ -33,7 +33,10 @@ def compare(model: NumberedModel, core: Core, jids: list[str], queues: list[str]
         peeked = [JobFacts.from_job_row(row).jid for row in look("peek", queue, 0, 100)]
         assert peeked == model.peek(queue, 0, 100), queue
         same_stats(Stats.from_row(look("stats", queue, 0)), model.stats(queue, model.now))
+    same_tags(model, core)
+    same_dependencies(model, core)
     add_up(model, counts, core)
+    nothing_leaks(model, core)
 
 
 def seen(row: Any) -> dict[str, Any] | None:
@@ -47,6 +50,8 @@ def seen(row: Any) -> dict[str, Any] | None:
     shown: dict[str, Any] = {name: getattr(job, name) for name in fields.split()}
     failure = job.failure
     shown["failure"] = (failure.group, failure.message, failure.when_ms, failure.worker) if failure else None
+    shown |= {name: set(getattr(job, name)) for name in ("dependencies", "dependents")}
+    shown |= {"tags": job.tags, "options": dict(job.options)}
     shown["history"] = [(line.what, line.when_ms, line.name) for line in job.history]
     return shown
 
@@ -65,12 +70,44 @@ def same_sample(sample: Sample, figures: tuple[int, float, float, list[int]]) ->
     assert sum(number for _, number in sample.fine) == count
 
 
+def same_tags(model: NumberedModel, core: Core) -> None:
+    """The index by tag, and how many jobs have each."""
+    ask, key, counts = core.door.ask, core.door.key, model.tag_counts()
+    found = ask("ZRANGE", key("G"), 0, -1, "WITHSCORES")
+    assert {tag.decode(): int(number) for tag, number in pairs(found)} == counts
+    for tag in counts:
+        members = pairs(ask("ZRANGE", key(f"g:{tag}"), 0, -1, "WITHSCORES"))
+        assert [(jid.decode(), int(when)) for jid, when in members] == model.tagged(tag), tag
+
+
+def pairs(reply: Any) -> list[tuple[Any, Any]]:
+    """What an engine answers in pairs, flat or not."""
+    if reply and isinstance(reply[0], list):
+        return [(one, other) for one, other in reply]
+    return list(zip(reply[::2], reply[1::2], strict=True))
+
+
+def same_dependencies(model: NumberedModel, core: Core) -> None:
+    """Both directions: whom a job waits for, and who waits for it."""
+    for jid in model.jobs:
+        children = core.door.ask("SMEMBERS", core.door.key(f"d:{jid}"))
+        assert {child.decode() for child in children} == model.children(jid), jid
+        fields = [field.decode() for field in core.door.ask("HKEYS", core.door.key(f"x:{jid}"))]
+        assert {field[1:] for field in fields if field.startswith(">")} == model.jobs[jid].parents, jid
+
+
 def add_up(model: NumberedModel, counts: list[Counts], core: Core) -> None:
-    """Every job is counted in exactly one state, and no key is left of one that is gone."""
+    """Every job is counted in exactly one state, and no key is left of one that is gone (L3, L12)."""
     keys = core.door.names()
     jobs = {key[2:] for key in keys if key.startswith("j:")}
     in_queues = sum(
-        count.waiting + count.running + count.stalled + count.throttled + count.scheduled + count.failed
+        count.waiting
+        + count.running
+        + count.stalled
+        + count.throttled
+        + count.scheduled
+        + count.depends
+        + count.failed
         for count in counts
     )
     assert jobs == set(model.jobs)
@@ -78,3 +115,27 @@ def add_up(model: NumberedModel, counts: list[Counts], core: Core) -> None:
     assert {key[2:] for key in keys if key.startswith("x:")} <= jobs
     long = {jid for jid, job in model.jobs.items() if len(job.data) > LONGEST_IN_RECORD}
     assert {key[2:] for key in keys if key.startswith("b:")} == long
+
+
+def nothing_leaks(model: NumberedModel, core: Core) -> None:
+    """Every key belongs to somebody (L17): a job, what it holds or waits for, or a queue that was used."""
+    owned = owned_keys(model)
+    always = (
+        *("s:", "q:", "aw:", "ar:", "z:", "k:", "m:", "o:", "n:", "i:", "a:", "e:", "v:", "j:", "x:", "b:"),
+    )
+    single = {"", "c", "C", "Q", "W", "A", "K", "qi", "qp", "H", "F"}
+    keys = {key for key in core.door.names() if key not in single and not key.startswith(always)}
+    assert keys == owned
+
+
+def owned_keys(model: NumberedModel) -> set[str]:
+    """The keys that must exist, and no others of their kinds."""
+    jobs = list(model.jobs.values())
+    keys = {"G"} if model.tag_counts() else set[str]()
+    keys |= {f"g:{tag}" for tag in model.tag_counts()}
+    keys |= {f"d:{parent}" for job in jobs for parent in job.parents}
+    of_state = {"running": "l:", "scheduled": "t:", "depends": "D:", "failed": "fq:"}
+    keys |= {of_state[job.state] + job.queue for job in jobs if job.state in of_state}
+    keys |= {f"w:{job.queue}" for job in jobs if job.ready}
+    keys |= {f"P:{job.queue}" for job in jobs if job.state == "throttled" and not job.ready}
+    return keys | {f"f:{group}" for group in model.failures()}

@@ -35,6 +35,10 @@ settings_of_root = st.sampled_from(
         ("jobs-history-count", "0"), ("jobs-history-count", "50000"), ("jobs-history", "0"), ("jobs-history", "604800"),
     ]
 )  # fmt: skip
+lines = st.sampled_from(LINES)
+modes = st.sampled_from(["new", "move", "only"])
+retries = st.integers(0, 2)
+pick = st.data()
 steps_of_time = st.sampled_from([1, 1_000, 2_000, 3_000, 5_000, 10_000, 60_000, 70_000, 86_400_000])
 
 
@@ -67,19 +71,28 @@ class Machine(RuleBasedStateMachine):
         self.apply((name, args))
 
     def apply(self, call: Call) -> None:
-        answer, expected = self.core.call(call), self.ask_model(call)
+        answer, expected = self.both(call)
         assert answer == expected, f"{call}: the core says {answer!r}, the model {expected!r}"
         # A job that is gone takes its tokens along: the next one of its name is another job.
         self.tokens = {jid: token for jid, token in self.tokens.items() if jid in self.model.jobs}
         if call[0].startswith(("pop", "complete_pop")):
             self.took(call, answer)
 
-    def ask_model(self, call: Call) -> Any:
+    def both(self, call: Call) -> tuple[Any, Any]:
+        """What the core answers, and the model."""
+        answer = self.core.call(call)
+        self.model.first_seen = lambda: self.order_of_the_core(call, answer)
         name, args = call
         try:
-            return getattr(self.model, name)(*args)
+            return answer, getattr(self.model, name)(*args)
         except No as no:
-            return str(no)
+            return answer, str(no)
+
+    def order_of_the_core(self, call: Call, answer: Any) -> list[str]:
+        """Jids as the core handed them out in this call, then as it would next: where the pages leave it open."""
+        rows = answer[1] if call[0].startswith("complete_pop") and isinstance(answer, tuple) else []
+        peeked = [row for queue in QUEUES for row in self.door.look("peek", queue, 0, 100)]
+        return [*[row[0] for row in rows], *[row[0].decode() for row in peeked]]
 
     def took(self, call: Call, answer: Any) -> None:
         """Remember new grants; tokens of a job only grow, and the due time is never said too late."""

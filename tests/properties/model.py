@@ -153,6 +153,7 @@ class Model(Putting):
             self.completed.append(jid)
             if keep:
                 self.results[jid] = result
+            self.release_children(jid)
         if len(codes) < len(done):
             self.retire()
         return len(done) - len(codes), codes

@@ -1,5 +1,7 @@
 """The state of the reference model, and what it shows to whoever looks without changing anything."""
 
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from model_parts import DAY, Day, Ending, Job, Queue
@@ -8,7 +10,10 @@ DEFAULTS = {"grace-period": "10", "heartbeat": "60", "jobs-history": "604800", "
 
 
 class Looks:
-    """The state: jobs by jid, queues by name, what completed oldest first, failure groups, days of statistics."""
+    """The state: jobs by jid, queues by name, what completed oldest first, failure groups, days of statistics.
+
+    `first_seen` says in which order the core shows jobs where the pages leave the order open.
+    """
 
     def __init__(self, now: int) -> None:
         self.now = now
@@ -22,6 +27,7 @@ class Looks:
         self.settings: dict[str, str] = {}
         self.results: dict[str, bytes] = {}
         self.endings: dict[tuple[str, str, int], Ending] = {}
+        self.first_seen: Callable[[], list[str]] = list
 
     def setting(self, key: str) -> int:
         return int(self.settings.get(key, DEFAULTS[key]))
@@ -124,7 +130,8 @@ class Looks:
             "retries": job.retries, "remaining": job.remaining, "attempts": job.attempts, "losses": job.losses,
             "created_ms": job.created, "queued_ms": job.queued, "popped_ms": job.popped,
             "ended_ms": job.ended if over else 0, "failure": job.failure, "history": job.history,
-            "result": self.results.get(jid),
+            "result": self.results.get(jid), "tags": tuple(job.tags),
+            "dependencies": job.parents, "dependents": self.children(jid), "options": job.options,
         }  # fmt: skip
 
     def counts(self) -> list[tuple[Any, ...]]:
@@ -134,13 +141,24 @@ class Looks:
         due, lost = len(self.due_in(name)), len(self.stalled_in(name))
         return (
             name, len(self.ready_in(name)) + due, self.running(name) - lost, lost, len(self.aside_in(name)),
-            len(self.in_state(name, "scheduled")) - due, 0, 0, self.queues[name].paused,
+            len(self.in_state(name, "scheduled")) - due, len(self.in_state(name, "depends")), 0, self.queues[name].paused,
             len(self.in_state(name, "failed")),
         )  # fmt: skip
 
     def peek(self, queue: str, offset: int, count: int) -> list[str]:
         seen = [*self.stalled_in(queue), *self.ready_in(queue), *self.due_in(queue)]
         return [job.jid for job in seen[offset : offset + count]]
+
+    def tagged(self, tag: str) -> list[tuple[str, int]]:
+        """(jid, since when) of the jobs with a tag, by time and jid."""
+        found = [(job.jid, job.tags[tag]) for job in self.jobs.values() if tag in job.tags]
+        return sorted(found, key=lambda one: (one[1], one[0]))
+
+    def tag_counts(self) -> dict[str, int]:
+        return dict(Counter(tag for job in self.jobs.values() for tag in job.tags))
+
+    def children(self, parent: str) -> set[str]:
+        return {job.jid for job in self.jobs.values() if parent in job.parents}
 
     def failed(self, group: str) -> list[str]:
         """Newest first; of one moment, by jid backwards."""

@@ -11,7 +11,11 @@ Line = tuple[str, int, str]
 
 @dataclass
 class Job:
-    """One job; times in ms. `rank` orders the ready ones: the smallest is next."""
+    """One job; times in ms. `rank` orders the ready ones: the smallest is next.
+
+    `tags` say when each was attached, `parents` are the open ones, and `due_then` is the due time (0: none) that is
+    kept until they are complete.
+    """
 
     jid: str
     klass: str
@@ -37,6 +41,10 @@ class Job:
     noticed: bool = False
     slot: bool = False
     awaited: bool = False
+    tags: dict[str, int] = field(default_factory=dict)
+    parents: set[str] = field(default_factory=set)
+    due_then: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
     failure: tuple[str, str, int, str] | None = None
     history: list[Line] = field(default_factory=list)
 

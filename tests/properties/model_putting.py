@@ -4,10 +4,12 @@ Written from the protocol page and the design pages, never from the Lua. A refus
 `No`; one of a job in a batch is a code word in the answer.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from model_looks import Looks
 from model_parts import Job, Queue
+from model_wishes import Wish, Wished
 
 RELEASED_AT_ONCE = 100
 
@@ -33,37 +35,99 @@ class Putting(Looks):
         delay: int,
         jobs: tuple[tuple[str, str, bytes], ...],
     ) -> Any:
+        plain = tuple([(*one, ()) for one in jobs])
+        answer = self.put_x(mode, queue, priority, retries, delay, plain)
+        if mode != "only":
+            self.queue(queue)
+        return answer
+
+    def put_x(
+        self, mode: str, queue: str, priority: int, retries: int, delay: int, jobs: tuple[Wished, ...]
+    ) -> Any:
         count, codes = 0, {}
-        for index, (jid, klass, data) in enumerate(jobs):
-            job = self.jobs.get(jid)
-            if job is None:
-                self.put_fresh(queue, priority, retries, delay, jid, klass, data)
-            elif mode == "move":
-                self.withdraw(job)
-                job.klass, job.data, job.priority, job.retries = klass, data, priority, retries
-                self.begin_life(job, queue)
-                self.settle_in(job, delay)
-            else:
+        for index, (jid, klass, data, options) in enumerate(jobs):
+            job, wish = self.jobs.get(jid), Wish.of(options)
+            if job is not None and mode != "move":
                 same = job.klass == klass and job.data == data
                 codes[index] = "again" if mode == "new" or same else "HF_JOB_EXISTS"
-                continue
-            count += 1
-        if mode != "only" or count:
-            self.queue(queue)
+            elif self.is_circle(jid, wish.depends):
+                codes[index] = "HF_DEPENDENCY_REFUSED"
+            else:
+                self.put_one(job, queue, (priority, retries, delay), (jid, klass, data), wish)
+                count += 1
         return count, codes
 
-    def put_fresh(
-        self, queue: str, priority: int, retries: int, delay: int, jid: str, klass: str, data: bytes
+    def put_one(
+        self,
+        job: Job | None,
+        queue: str,
+        wanted: tuple[int, int, int],
+        what: tuple[str, str, bytes],
+        wish: Wish,
     ) -> None:
-        job = Job(jid, klass, data, queue, priority, retries, retries, self.now, self.now)
-        self.jobs[jid] = job
-        job.history.append(("put", self.now, queue))
+        """A job that is new, or begins a new life."""
+        (priority, retries, delay), (jid, klass, data) = wanted, what
+        if job is None:
+            job = Job(jid, klass, data, queue, priority, retries, retries, self.now, self.now)
+            self.jobs[jid] = job
+        else:
+            self.withdraw(job)
+        job.klass, job.data, job.priority, job.retries = klass, data, priority, retries
+        self.begin_life(job, queue)
+        self.dress(job, wish)
         self.settle_in(job, delay)
+
+    def dress(self, job: Job, wish: Wish) -> None:
+        """Tags and dependencies stay as they are unless others are named; the deadline belongs to this put."""
+        if wish.tags is not None:
+            job.tags = dict.fromkeys(wish.tags, self.now)
+        if wish.depends:
+            job.parents = {jid for jid in wish.depends if self.is_open(jid)}
+        kept = {key: job.options[key] for key in ("backoff", "limit", "keep") if key in job.options}
+        job.options = kept | wish.options
+        if "expires" in wish.options:
+            job.options["expires"] += self.now
+
+    # --- dependencies ------------------------------------------------------------------------------------------
+
+    def is_open(self, jid: str) -> bool:
+        return jid in self.jobs and self.jobs[jid].state != "complete"
+
+    def is_circle(self, jid: str, parents: Iterable[str]) -> bool:
+        """Whether a job would wait for itself, at once or over others."""
+        ahead, seen = [parent for parent in parents if parent == jid or self.is_open(parent)], set[str]()
+        while ahead:
+            one = ahead.pop()
+            if one == jid:
+                return True
+            if one not in seen:
+                seen.add(one)
+                ahead += self.jobs[one].parents
+        return False
+
+    def release_children(self, parent: str) -> None:
+        """A job is complete: those that waited for it alone may go. In which order is left open."""
+        children = self.children(parent)
+        order = self.first_seen() if len(children) > 1 else []
+        for jid in sorted(children, key=lambda jid: (order.index(jid) if jid in order else len(order), jid)):
+            job = self.jobs[jid]
+            job.parents.discard(parent)
+            if job.parents:
+                continue
+            if job.due_then:
+                job.state, job.due, job.due_then = "scheduled", job.due_then, 0
+            else:
+                self.place(job, 0)
+
+    # --- placing -----------------------------------------------------------------------------------------------
 
     def settle_in(self, job: Job, delay: int) -> None:
         """A job that was put goes where it belongs, which is aside where its queue is full."""
         line = self.queue(job.queue)
-        if delay <= 0 and line.limit and self.running(job.queue) >= line.limit:
+        job.due_then = 0
+        if job.parents:
+            job.state, job.due_then = "depends", self.now + delay if delay > 0 else 0
+        elif delay <= 0 and line.limit and self.running(job.queue) >= line.limit:
             job.state, job.aside = "throttled", self.now
             job.history.append(("throttled", self.now, job.queue))
         else:
@@ -108,10 +172,13 @@ class Putting(Looks):
         job.priority = job.priority if priority is None else priority
         job.data = data or job.data
         self.begin_life(job, queue)
-        self.place(job, delay)
+        self.settle_in(job, delay)
         return jid
 
     def cancel(self, jids: tuple[str, ...]) -> list[int]:
+        """All or nothing: whoever waits for one of these has to be among them."""
+        if any(self.children(jid) - set(jids) for jid in jids):
+            raise No("HF_DEPENDENCY_REFUSED")
         answers = []
         for jid in jids:
             job = self.jobs.get(jid)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
-from rules import CoreAndModel
+from rules_always import CoreAndModel
 
 from holdfast.client.sync import Client
 from holdfast.core.library import library

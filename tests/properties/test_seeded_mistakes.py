@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from mistakes import MISTAKES, Mistake
-from rules import CoreAndModel
+from rules_always import CoreAndModel
 
 from holdfast.client.sync import Client
 from holdfast.core.library import library

@@ -1,0 +1,40 @@
+"""What is wished for a job when it is put, as the model understands it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+Options = tuple[tuple[str, Any], ...]
+"""(option, value) pairs, as they are sent."""
+Wished = tuple[str, str, bytes, Options]
+"""jid, klass, data, options."""
+
+
+@dataclass
+class Wish:
+    """`tags` None: as before. A name that is given twice counts once."""
+
+    tags: list[str] | None = None
+    throttles: list[str] = field(default_factory=list)
+    depends: list[str] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: Iterable[tuple[str, Any]]) -> "Wish":
+        wish = cls()
+        for option, value in options:
+            if option == "tag":
+                wish.tags = cls.with_name(wish.tags or [], value)
+            elif option == "untagged":
+                wish.tags = wish.tags or []
+            elif option == "throttle":
+                wish.throttles = cls.with_name(wish.throttles, value)
+            elif option == "depends":
+                wish.depends = cls.with_name(wish.depends, value)
+            else:
+                wish.options[option] = value
+        return wish
+
+    @staticmethod
+    def with_name(names: list[str], name: str) -> list[str]:
+        return names if name in names else [*names, name]

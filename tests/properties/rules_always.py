@@ -1,0 +1,46 @@
+"""The rules that hold for all verbs: time passes, calls come again, answers are lost; and all of them together."""
+
+from typing import Any
+
+from compare import compare
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+from machine import JIDS, QUEUES, pick, steps_of_time
+from rules import UsualRules
+from rules_wishes import WishRules
+
+
+class CoreAndModel(WishRules, UsualRules):
+    @rule(by=steps_of_time)
+    def time_passes(self, by: int) -> None:
+        self.apply(("clock", (self.model.now + by,)))
+
+    @rule()
+    def the_next_timer_ends(self) -> None:
+        due = self.model.next_due(tuple(QUEUES))
+        if due is not None:
+            self.apply(("clock", (max(due, self.model.now),)))
+
+    @precondition(lambda self: self.calls)
+    @rule()
+    def the_last_call_comes_again(self) -> None:
+        self.apply(self.calls[-1])
+
+    @precondition(lambda self: self.calls)
+    @rule(pick=pick)
+    def an_earlier_call_comes_again(self, pick: Any) -> None:
+        self.apply(pick.draw(st.sampled_from(self.calls)))
+
+    @precondition(lambda self: self.calls)
+    @rule(pick=pick)
+    def an_answer_is_lost_and_the_call_repeated(self, pick: Any) -> None:
+        call = pick.draw(st.sampled_from(self.calls[-5:]))
+        self.both(call)
+        self.apply(call)
+
+    @rule()
+    def look_at_everything(self) -> None:
+        compare(self.model, self.core, JIDS, QUEUES)
+
+    def teardown(self) -> None:
+        compare(self.model, self.core, JIDS, QUEUES)

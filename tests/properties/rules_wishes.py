@@ -1,0 +1,63 @@
+"""Rules for jobs that are put with wishes: tags, dependencies, options."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+from machine import JIDS, Machine, data, delays, jids, lines, modes, pick, priorities, queues, retries
+
+TAGS = ["red", "blue", "7"]
+
+tags = st.sampled_from(TAGS)
+spans = st.sampled_from([0, 1_000, 5_000, 60_000])
+options = st.one_of(
+    st.tuples(st.just("tag"), tags),
+    st.tuples(st.just("depends"), jids),
+    st.tuples(st.just("depends"), jids),
+    st.just(("untagged", "")),
+    st.tuples(st.sampled_from(["keep"]), spans),
+    st.just(("backoff", "exponential:1000:60000:0")),
+)
+
+
+def later(job: Any) -> Any:
+    """Jobs wait for those before them, so that none waits for itself."""
+    jid, klass, data, pairs = job
+    return jid, klass, data, tuple([pair for pair in pairs if pair[0] != "depends" or pair[1] < jid])
+
+
+wishes = st.lists(options, max_size=4).map(tuple)
+wished = st.lists(
+    st.tuples(jids, st.sampled_from(["k", "other"]), data, wishes).map(later), min_size=1, max_size=3
+).map(tuple)
+
+
+class WishRules(Machine):
+    @rule(mode=modes, queue=queues, priority=priorities, retries=retries, delay=delays, jobs=wished)
+    def put_x(self, mode: str, queue: str, priority: int, retries: int, delay: int, jobs: Any) -> None:
+        self.do("put_x", mode, queue, priority, retries, delay, jobs)
+
+    @rule(line=lines, queue=queues, priority=priorities, retries=retries, delay=delays, jobs=wished)
+    def put_x_numbered(
+        self, line: str, queue: str, priority: int, retries: int, delay: int, jobs: Any
+    ) -> None:
+        self.do("once", line, self.next_number(line), "put_x", "move", queue, priority, retries, delay, jobs)
+
+    @rule(queue=queues, parent=jids, pick=pick, delay=delays)
+    def some_wait_for_one(self, queue: str, parent: str, pick: Any, delay: int) -> None:
+        """Chance alone seldom makes several wait for the same job, which then comes to its end."""
+        children = pick.draw(st.lists(st.sampled_from(JIDS), min_size=1, max_size=3, unique=True))
+        jobs = [(jid, "k", b"{}", (("depends", parent),)) for jid in children if jid > parent]
+        self.do("put", "new", queue, 0, 1, 0, ((parent, "k", b"{}"),))
+        self.do("put_x", "move", queue, 0, 1, delay, tuple(jobs or [(parent, "k", b"{}", ())]))
+
+    @rule(pick=pick, keep=st.booleans())
+    def one_that_others_wait_for_is_done(self, pick: Any, keep: bool) -> None:
+        waited_for = sorted({parent for job in self.model.jobs.values() for parent in job.parents})
+        running = [jid for jid in waited_for if self.model.jobs[jid].state == "running"]
+        if running:
+            job = self.model.jobs[pick.draw(st.sampled_from(running))]
+            self.do("complete", job.worker, ((job.jid, job.token, b"", 0, b""),))
+        elif waited_for:
+            queue = self.model.jobs[pick.draw(st.sampled_from(waited_for))].queue
+            self.do("pop", "w", 4, 0, (queue,))
