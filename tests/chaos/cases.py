@@ -34,7 +34,7 @@ from holdfast.commands.leases import (
     Pop,
 )
 from holdfast.commands.listing import ListSet
-from holdfast.commands.outcomes import Advance, Expire, Fail, Retry, Timeout
+from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Expire, Fail, Retry, Timeout
 from holdfast.commands.queues import CountQueues, GetStats, Pause, Peek, QueueNames, ThrottleGet, ThrottleSet
 from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.models import JobFacts
@@ -193,6 +193,20 @@ def due_and_lost_jobs(client: Client) -> Any:
 
 
 @case("pop")
+def late_limited_and_retried_jobs(client: Client) -> Any:
+    wishes = [
+        Wish(expires_ms=1000),
+        Wish(tags=["red"], limit_ms=5000, expires_ms=9000),
+        Wish(limit_ms=90_000),
+    ]
+    client.run(PutX("q", [Wished("K", b"{}", f"a{n}", wish) for n, wish in enumerate(wishes)]))
+    client.run(PutX("q", [Wished("K", b"{}", "late", wishes[0])], delay_ms=1000))
+    client.run(Retry("bee", popped(client, "b", priority=9)[0], 1000, "odd", "again please"))
+    client.run(SetClock(START_MS + 2000))
+    return Pop("bee", ("q",), 4)
+
+
+@case("pop")
 def an_own_jid_that_was_put_twice(client: Client) -> Any:
     put(client, "mine", mode="move")
     popped(client, "mine", mode="move")
@@ -288,6 +302,15 @@ def one_lease_with_data(client: Client) -> Any:
 
 
 @case("heartbeat")
+def a_lease_with_a_limit_and_one_that_is_over(client: Client) -> Any:
+    jobs = [Wished("K", b"{}", f"a{n}", Wish(limit_ms=5000 * n)) for n in (1, 2, 99)]
+    client.run(PutX("q", jobs))
+    held = client.run(Pop("bee", ("q",), 3))
+    client.run(SetClock(START_MS + 6000))
+    return HeartbeatMany([Lease(job.jid, job.token, "bee") for job in held])
+
+
+@case("heartbeat")
 def many_leases_some_lost(client: Client) -> Any:
     jobs = popped(client, "a1", "a2", "a3")
     client.run(Cancel(("a2",)))
@@ -298,6 +321,12 @@ def many_leases_some_lost(client: Client) -> Any:
 @case("retry")
 def at_once(client: Client) -> Any:
     return Retry("bee", popped(client, "a1")[0])
+
+
+@case("retry")
+def by_its_own_backoff(client: Client) -> Any:
+    client.run(PutX("q", [Wished("K", b"{}", "a1", Wish(backoff="exponential:700:9000:30"))]))
+    return Retry("bee", client.run(Pop("bee", ("q",)))[0], OWN_BACKOFF)
 
 
 @case("retry")

@@ -151,7 +151,7 @@ LATE = {
     "heartbeat": "l",
     "move": "C Q q s t w x",
     "pause": "o q",
-    "pop": "C aw j l q s t w x y",
+    "pop": "C F aw f fq j l q s t w x y z",
     "priority": "j w",
     "put_x": "C D G Q d g j o q s w x",
     "put": "C F P Q fq j l q t w x z",

@@ -1,11 +1,14 @@
 """Commands that end a lease otherwise than by completing the job for good."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from holdfast.commands.base import Reply, Spoken, Word, refuse
 from holdfast.commands.leases import Held, Lease
 from holdfast.errors import refusal
+
+OWN_BACKOFF: Final = -1
+"""As delay of a retry: by the backoff that the job was put with."""
 
 
 class Advance(Spoken, frozen=True, gc=False):
@@ -33,9 +36,9 @@ class Advance(Spoken, frozen=True, gc=False):
 
 
 class Retry(Spoken, frozen=True, gc=False):
-    """Give one job back for another try after `delay_ms`; it costs a retry.
+    """Give one job back for another try after `delay_ms`; it costs a retry. OWN_BACKOFF: as the job itself says.
 
-    Answers the retries left, -1 when there were none and the job failed (in `group`, or in
+    Without a backoff of its own it waits a second, then twice as long each time, up to ten minutes. Answers the retries left, -1 when there were none and the job failed (in `group`, or in
     `failed-retries-<queue>`). Raises LeaseLost. Core: verbs/retry.lua.
     """
 

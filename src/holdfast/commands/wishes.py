@@ -12,11 +12,11 @@ from holdfast.ids import mint_jid
 
 
 class Wish(msgspec.Struct, frozen=True, gc=False):
-    """What may be wished for a job. None and empty mean: nothing, or as before when the job is put again.
+    """What may be wished for a job. None, 0 and empty mean: nothing, or as before when the job is put again.
 
     `backoff` is the pause between tries as the core writes it, `kind:first:most:jitter` in milliseconds and
     percent (`exponential:1000:600000:25`). `expires_ms`: do not start later than so long after the put.
-    `limit_ms`: longest run. `keep_ms`: how long the result is kept.
+    `limit_ms`: longest run. `keep_ms`: how long the result is kept, 0: not at all, None: as its code says.
     """
 
     tags: Sequence[str] | None = None
@@ -25,7 +25,7 @@ class Wish(msgspec.Struct, frozen=True, gc=False):
     backoff: str = ""
     expires_ms: int = 0
     limit_ms: int = 0
-    keep_ms: int = 0
+    keep_ms: int | None = None
 
     def words(self) -> list[Word]:
         """The number of options, then (option, value) pairs."""
@@ -41,13 +41,12 @@ class Wish(msgspec.Struct, frozen=True, gc=False):
                 pairs += (option, value)
         if self.backoff:
             pairs += ("backoff", self.backoff)
-        for option, number in (
-            ("expires", self.expires_ms),
-            ("limit", self.limit_ms),
-            ("keep", self.keep_ms),
-        ):
-            if number:
-                pairs += (option, number)
+        if self.expires_ms:
+            pairs += ("expires", self.expires_ms)
+        if self.limit_ms:
+            pairs += ("limit", self.limit_ms)
+        if self.keep_ms is not None:
+            pairs += ("keep", self.keep_ms)
         return [len(pairs) // 2, *pairs]
 
 

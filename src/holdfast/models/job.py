@@ -112,7 +112,6 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
     failure: Failure | None = None
     history: tuple[HistoryEntry, ...] = ()
     result: bytes | None = None
-    extras: Mapping[str, Any] = {}
     options: Mapping[str, str | int] = {}
     progress: Progress | None = None
     log: tuple[str, ...] = ()
@@ -128,8 +127,7 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
             _FACTS.unpack_from(facts)
         )
         klass_at = _QUEUE_AT + 1 + facts[_QUEUE_AT]
-        known: Mapping[str, Any] = msgspec.msgpack.decode(extras) if extras else _NO_EXTRAS
-        return cls(
+        facts_of_row = cls(
             jid.decode(),
             facts[klass_at + 1 :].decode(),
             facts[_QUEUE_AT + 1 : klass_at].decode(),
@@ -147,8 +145,8 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
             int(end),
             int(lease),
             flags,
-            extras=known,
         )
+        return _with_extras(facts_of_row, extras) if extras else facts_of_row
 
     @classmethod
     def from_job_row(cls, row: Sequence[Any]) -> "JobFacts":
@@ -193,6 +191,24 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 _NO_EXTRAS: Final[Mapping[str, Any]] = {}
+
+
+def _with_extras(facts: JobFacts, packed: bytes) -> JobFacts:
+    """A popped job with what it has beside its record: t tags, o options, s template, e last failure."""
+    known: dict[str, Any] = msgspec.msgpack.decode(packed)
+    failure = known.get("e")
+    return msgspec.structs.replace(
+        facts,
+        tags=tuple(known.get("t", ())),
+        options={
+            name: ":".join(map(str, value)) if name == "backoff" else value
+            for name, value in known.get("o", {}).items()
+        },
+        spawned_from=known.get("s", ""),
+        failure=Failure(text(failure[0]), text(failure[1]), int(failure[2]), text(failure[3]))
+        if failure
+        else None,
+    )
 
 
 def _options(pairs: Sequence[Any]) -> dict[str, str | int]:

@@ -21,7 +21,7 @@ local WAITING, RUNNING, COMPLETE = SHORT + 1, SHORT + 2, SHORT + 3
 
 M.FLAG = {
   TRACKED = 1, EXTRA = 2, DEPENDENTS = 4, THROTTLED = 8, TAGGED = 16, SPILLED = 32, NOTICED = 64, TOLD = 128,
-  AWAITED = 256, NAMED = 512, OPTIONS = 1024, DEPENDING = 2048,
+  AWAITED = 256, NAMED = 512, OPTIONS = 1024, DEPENDING = 2048, EXPIRING = 4096,
 }
 -- A longer body lives in a key of its own: written once, read once, deleted with the job.
 M.SPILL = 512

@@ -19,7 +19,7 @@ local info = require("verbs.info")
 
 -- How much one native call may move, release, examine.
 local BOUNDS = {
-  due = 100, lost = 100, retell = false, released = 100, reply = 8388608, message = 16384,
+  due = 100, lost = 100, retell = false, released = 100, expired = 100, reply = 8388608, message = 16384,
   slack = 64, ages = 64, steps = 5, -- five steps of the retention: as many jobs as a call can complete
 }
 -- What verbs get as `at`: the native forms, in one table, of which every call fills in the rest anew.

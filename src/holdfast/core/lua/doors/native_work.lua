@@ -19,6 +19,7 @@ local timeout = require("verbs.timeout")
 
 local MOST, MOST_RETRIES, HIGHEST = 512, 1000, 4095
 local MODES = { new = true, move = true, only = true }
+local OWN = "-1" -- as delay of a retry: by the backoff of the job
 local ADDS, DRAINS = {}, { "allow-oom" }
 local bad, groups, name, names, number = checks.bad, checks.groups, checks.name, checks.names, checks.number
 local lease, optional, span, time, word = checks.lease, checks.optional, checks.span, checks.time, checks.word
@@ -30,7 +31,7 @@ local with_bodies = checks.with_bodies
 local function to_give(args, out)
   return {
     worker = word(args, 1, "worker"), lease = lease(args, 5), out = out,
-    ends = 0, length = 0, limited = false, limit = 0, odd = false,
+    ends = 0, least = 0, length = 0, limited = false, limit = 0, odd = false, expired = 0, patience = 0,
   }
 end
 
@@ -89,7 +90,8 @@ return {
     return heartbeat.run(at, lease(args, 1), args, 2, with_bodies(args, 2, 4))
   end },
   { "retry", DRAINS, "worker delay group message (jid token data)...", function(at, args)
-    local worker, delay, group = word(args, 1, "worker"), span(args, 2, "delay"), optional(args, 3, "group")
+    local worker, group = word(args, 1, "worker"), optional(args, 3, "group")
+    local delay = args[2] ~= OWN and span(args, 2, "delay") or nil
     return retry.run(at, worker, delay, group, args[4], args, 5, with_bodies(args, 5, 3))
   end },
   { "fail", DRAINS, "worker group message (jid token data)...", function(at, args)

@@ -4,7 +4,7 @@
 -- tokens that were kept, less what has ended since.
 local late = require("base.late")
 local keys = require("base.keys")
-local grants = require("nouns.grant")
+local attempt = require("nouns.attempt")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
 local replay = require("nouns.replay")
@@ -46,7 +46,7 @@ local function rows_again(at, give, kept)
     local r = job.read(at, jid)
     if r and lease.is_held(r, give.worker, tonumber(token) or popped) then
       local ends = tonumber(call("ZSCORE", keys.of_queue(at, r.queue).leases, jid) or at.now)
-      grants.row(at, give.out, jid, r, ends, ends - r.popped)
+      attempt.row(at, give.out, jid, r, ends, ends - r.popped)
     end
   end
 end

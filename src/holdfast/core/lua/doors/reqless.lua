@@ -19,7 +19,8 @@ local worker = require("nouns.worker")
 
 -- This protocol moves, releases and looks at as much as it is asked to.
 local BOUNDS = {
-  due = false, lost = false, retell = true, reply = 1 / 0, message = 2147483647, slack = 0, ages = 1, steps = 8,
+  due = false, lost = false, retell = true, reply = 1 / 0, message = 2147483647, slack = 0, ages = 1,
+  expired = 100, steps = 8,
 }
 
 -- A retry is no line of this protocol's history.

@@ -10,6 +10,7 @@ local MOST_OF = { tags = 64, throttles = 16, depends = 1000 }
 local LIST = { tag = "tags", throttle = "throttles", depends = "depends" }
 local KINDS = { fixed = true, exponential = true }
 local MONTH = 2678400000 -- ms, the longest pause between two tries
+local LEAST, LONGEST = { expires = 1, limit = 1, keep = 0 }, 3162240000000 -- ms, up to a hundred years
 
 local match
 late.bind(function() match = string.match end)
@@ -41,8 +42,8 @@ local function read(args, first, count)
       wish.tags = wish.tags or {}
     elseif option == "backoff" then
       wish.backoff = backoff(args[i + 1])
-    elseif option == "expires" or option == "limit" or option == "keep" then
-      wish[option] = checks.span(args, i + 1, option)
+    elseif LEAST[option] then
+      wish[option] = checks.number(args, i + 1, option, LEAST[option], LONGEST)
     else
       checks.bad("unknown option " .. tostring(option))
     end

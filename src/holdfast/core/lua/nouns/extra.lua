@@ -10,13 +10,38 @@ local M = {}
 
 local EXTRA = record.FLAG.EXTRA
 
-local call
-late.bind(function() call = redis.call end)
+local call, char, pack, mp_pack, mp_unpack
+late.bind(function()
+  call, char, pack, mp_pack, mp_unpack = redis.call, string.char, struct.pack, cmsgpack.pack, cmsgpack.unpack
+end)
 
 -- The bytes of a field, or nil.
 function M.get(at, jid, r, field)
   if not record.has(r.flags, EXTRA) then return nil end
   return call("HGET", at.keys.extra .. jid, field) or nil
+end
+
+local function as_bytes(text) return pack(">BHc0", 197, #text, text) end
+
+-- What is noted of a failure, packed anew with its texts as bytes: nobody has looked
+-- whether they are text, and who reads them must not stumble.
+local function failure(packed)
+  local noted = mp_unpack(packed)
+  return "\148" .. as_bytes(noted[1]) .. as_bytes(noted[2]) .. mp_pack(noted[3]) .. as_bytes(noted[4])
+end
+
+-- What a worker is told of a job beside its record, "" for nothing: a packed map of t
+-- tags, o options, s template and e last failure. What is packed is taken as it is.
+function M.packed(at, jid, r)
+  if not record.has(r.flags, EXTRA) then return "" end
+  local found = call("HMGET", at.keys.extra .. jid, "t", "o", "s", "e")
+  local text, count = "", 0
+  if found[1] then text, count = "\161t" .. found[1], 1 end
+  if found[2] then text, count = text .. "\161o" .. found[2], count + 1 end
+  if found[3] then text, count = text .. "\161s" .. mp_pack(found[3]), count + 1 end
+  if found[4] then text, count = text .. "\161e" .. failure(found[4]), count + 1 end
+  if count == 0 then return "" end
+  return char(128 + count) .. text
 end
 
 -- The bytes of some fields, as a list (false where there is none).

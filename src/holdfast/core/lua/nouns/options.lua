@@ -8,10 +8,10 @@ local record = require("base.record")
 local extra = require("nouns.extra")
 local M = {}
 
-local OPTIONS = record.FLAG.OPTIONS
+local OPTIONS, EXPIRING = record.FLAG.OPTIONS, record.FLAG.EXPIRING
 
-local mp_pack, mp_unpack, concat
-late.bind(function() mp_pack, mp_unpack, concat = cmsgpack.pack, cmsgpack.unpack, table.concat end)
+local mp_pack, mp_unpack, format, unpack_
+late.bind(function() mp_pack, mp_unpack, format, unpack_ = cmsgpack.pack, cmsgpack.unpack, string.format, unpack end)
 
 local NONE = {}
 local NUMBERS = { "expires", "limit", "keep" }
@@ -26,17 +26,25 @@ end
 -- The same as (option, value) pairs, in the words of a put; `expires` is a moment.
 function M.flat(at, jid, r)
   local found, flat = M.of(at, jid, r), {}
-  if found.backoff then flat[1], flat[2] = "backoff", concat(found.backoff, ":") end
+  if found.backoff then flat[1], flat[2] = "backoff", format("%s:%d:%d:%d", unpack_(found.backoff)) end
   for _, name in ipairs(NUMBERS) do
     if found[name] then flat[#flat + 1], flat[#flat + 2] = name, found[name] end
   end
   return flat
 end
 
+-- When the lease of a job with options ends that would end at `ends`.
+function M.lease_end(at, jid, r, ends)
+  local limit = M.of(at, jid, r).limit
+  return limit and r.popped + limit < ends and r.popped + limit or ends
+end
+
 -- Takes over what is wished; what is not stays as it was, but for the moment a job
 -- must not start after, which belongs to one put. Write the record afterwards.
 function M.set(at, jid, r, wish)
   local was = M.of(at, jid, r)
+  r.flags = record.without(r.flags, EXPIRING)
+  if wish.expires then r.flags = r.flags + EXPIRING end
   local found = {
     backoff = wish.backoff or was.backoff, limit = wish.limit or was.limit, keep = wish.keep or was.keep,
     expires = wish.expires and at.now + wish.expires or nil,

@@ -9,7 +9,7 @@ M.NAME = { "waiting", "running", "complete", "failed", "scheduled", "depends", "
 -- LAWFUL[from] names the states that may follow. Put and move may take a job from
 -- anywhere, so 1, 5, 6 and 7 are open to every state; the rest is the life of a lease.
 local LAWFUL = {
-  "12567", -- waiting
+  "124567", -- waiting
   "12345678", -- running
   "1567", -- complete
   "1567", -- failed

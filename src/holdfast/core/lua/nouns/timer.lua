@@ -1,5 +1,7 @@
 -- timer: jobs that become ready at a moment, and the queue's next due time.
 local late = require("base.late")
+local record = require("base.record")
+local expiry = require("nouns.expiry")
 local job = require("nouns.job")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
@@ -8,6 +10,7 @@ local M = {}
 local call, unpack_
 late.bind(function() call, unpack_ = redis.call, unpack end)
 
+local EXPIRING = record.FLAG.EXPIRING
 local PIECE = 512 -- jobs moved at once
 
 local function promote_some(at, queue, bound)
@@ -20,9 +23,13 @@ local function promote_some(at, queue, bound)
     local r = job.read(at, jid)
     if r and r.state == state.SCHEDULED then
       state.move(r, state.WAITING)
-      entries[2 * n + 1], entries[2 * n + 2] = at.order.place(r, first + i, at.now, jid)
-      writes[2 * n + 1], writes[2 * n + 2] = at.keys.job .. jid, at.record.write(r)
-      n = n + 1
+      if record.has(r.flags, EXPIRING) and expiry.is_over(at, jid, r) then
+        expiry.fail(at, queue, jid, r)
+      else
+        entries[2 * n + 1], entries[2 * n + 2] = at.order.place(r, first + i, at.now, jid)
+        writes[2 * n + 1], writes[2 * n + 2] = at.keys.job .. jid, at.record.write(r)
+        n = n + 1
+      end
     end
   end
   call("ZREM", queue.scheduled, unpack_(due))

@@ -5,11 +5,13 @@ local record = require("base.record")
 local root = require("base.root")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
+local options = require("nouns.options")
 local queues = require("nouns.queue")
 local M = {}
 
 local WIDTH = 4 -- (worker, jid, token, data)
 local LOST, GONE = 0, -1
+local FLAG = record.FLAG
 
 local call, unpack_
 late.bind(function() call, unpack_ = redis.call, unpack end)
@@ -35,13 +37,23 @@ local function group_of(at, groups, name, length)
   return group
 end
 
--- A lease that was noticed as lost is whole again; new data is kept.
-local function touch(at, jid, r, data, ends)
+-- Renews a lease that is held: it is whole again if it was noticed as lost, and new data
+-- is kept. Returns its new end, or 0 where the run has taken all the time that it may.
+local function renew(at, group, jid, r, data)
+  local ends, noticed = group.ends, record.has(r.flags, FLAG.NOTICED)
+  if record.has(r.flags, FLAG.OPTIONS) then
+    ends = options.lease_end(at, jid, r, ends)
+    if ends < group.ends and ends <= at.now then return LOST end
+  end
+  local entries = group.entries
+  entries[#entries + 1], entries[#entries + 2] = ends, jid
   if at.workers then at.workers.hold(at, r.worker, jid, ends) end
-  if not at.record.extend(r, ends) and not record.has(r.flags, record.FLAG.NOTICED) and data == "" then return end
-  r.flags = record.without(r.flags, record.FLAG.NOTICED)
-  job.set_body(at, jid, r, data)
-  job.write(at, jid, r)
+  if at.record.extend(r, ends) or noticed or data ~= "" then
+    if noticed then r.flags = r.flags - FLAG.NOTICED end
+    job.set_body(at, jid, r, data)
+    job.write(at, jid, r)
+  end
+  return ends
 end
 
 -- `args[first … last]` are (worker, jid, token, data or ""); `length` is in ms, 0
@@ -59,17 +71,15 @@ function M.run(at, length, args, first, last)
     elseif not lease.is_held(r, args[at_arg], tonumber(args[at_arg + 2])) then
       reply[i] = LOST
     else
-      local group = group_of(at, groups, r.queue, length)
-      touch(at, jid, r, args[at_arg + 3], group.ends)
-      local entries = group.entries
-      entries[#entries + 1], entries[#entries + 2] = group.ends, jid
-      reply[i] = group.ends
+      reply[i] = renew(at, group_of(at, groups, r.queue, length), jid, r, args[at_arg + 3])
     end
   end
   for i = 1, #groups do
     local group = groups[i]
-    call("ZADD", group.queue.leases, unpack_(group.entries))
-    if group.ends < group.due then queues.lower_due(group.queue, group.ends) end
+    if group.entries[1] then
+      call("ZADD", group.queue.leases, unpack_(group.entries))
+      if group.ends < group.due then queues.lower_due(group.queue, group.ends) end
+    end
   end
   return reply
 end

@@ -58,6 +58,9 @@ local function noted(at, jid, r)
   return unpacked(found[1]), unpacked(found[2]), unpacked(found[3]), found[4] or "", unpacked(found[5])
 end
 
+-- A job that was never popped has no room for its end in its record.
+local function ended_of(r, failure) return r.attempts > 0 and r.ended or failure[3] or 0 end
+
 -- One job, in the order of the protocol's job row. Behind the result: options
 -- (option, value)…, progress (fraction, note, when) or nothing, log lines, the template
 -- it came from, tracked, earlier data (attempt, data)….
@@ -68,7 +71,7 @@ function M.of(at, jid, r)
   local failure, progress, log, template, earlier = noted(at, jid, r)
   return {
     jid, r.klass, name, r.queue, running and r.worker or "", r.priority, r.retries, r.remaining, r.attempts, r.losses,
-    r.created, r.queued, r.popped, over and r.ended or 0, running and r.token or 0, expires, due, r.flags,
+    r.created, r.queued, r.popped, over and ended_of(r, failure) or 0, running and r.token or 0, expires, due, r.flags,
     job.body(at, jid, r), tag.of(at, jid, r), named.ids(at, queue, jid, r), dependency.parents(at, jid, r),
     dependency.children(at, jid, r, MOST), failure, told(at, jid, r), result.read(at, jid), options.flat(at, jid, r),
     progress, log, template, record.has(r.flags, FLAG.TRACKED) and 1 or 0, earlier,

@@ -20,7 +20,7 @@ local call
 late.bind(function() call = redis.call end)
 
 -- Looks at what is ready, at most `want` jobs. Returns how many it granted, how many
--- it saw, and whether the reply is full.
+-- it saw, and whether the reply is full, or the call has met enough that came too late.
 local function look(at, queue, give, want)
   local got, seen, full = 0, 0, false
   while seen < want and not full do
@@ -32,6 +32,7 @@ local function look(at, queue, give, want)
       granted, full = grant.many(at, queue, give, ready)
     else
       granted = grant.one(at, queue, give, at.order.jid(ready[1]), ready[2])
+      full = give.expired >= give.patience
     end
     got, seen = got + granted, seen + #ready / 2
   end
@@ -61,6 +62,7 @@ local function from_queue(at, queue, give, want, mode)
   local length = give.lease
   if length == 0 then length = heartbeat == queues.NEVER and root.heartbeat(at) or heartbeat end
   give.ends, give.length, give.limited = now + length, length, flags % 4 >= queues.HAS_LIMIT
+  give.least = give.ends
   local reached = due <= now
   if reached and want > 0 then got = grant.lost(at, queue, give, want) end
   if got < want then
@@ -72,11 +74,12 @@ local function from_queue(at, queue, give, want, mode)
       got = got + grant_ready(at, queue, give, left)
     end
   end
-  if reached then
-    due = timer.earliest(queue)
+  local unseen = got < want and give.expired >= give.patience -- the next call looks on
+  if reached or unseen then
+    due = unseen and now or timer.earliest(queue)
     queues.set_control(queue, due, flags, limit, heartbeat)
-  elseif got > 0 and give.ends < due then
-    due = give.ends
+  elseif got > 0 and give.least < due then
+    due = give.least
     queues.set_control(queue, due, flags, limit, heartbeat)
   end
   if mode > 0 and got < want then
@@ -109,6 +112,7 @@ end
 -- Returns how many were granted, and the ms until something is due (-1: never).
 function M.run(at, give, want, args, first, last)
   local got, next_due, short = 0, queues.NEVER, nil
+  give.expired, give.patience = 0, at.bounds.expired
   for i = first, last, 2 do
     local queue, mode = keys.of_queue(at, args[i]), tonumber(args[i + 1])
     local granted, due = from_queue(at, queue, give, want - got, mode)

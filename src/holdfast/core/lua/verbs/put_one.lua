@@ -1,4 +1,5 @@
 -- put_one: one job comes into a queue, by itself.
+local record = require("base.record")
 local refuse = require("base.refuse")
 local dependency = require("nouns.dependency")
 local history = require("nouns.history")
@@ -11,16 +12,17 @@ local state = require("nouns.state")
 local tag = require("nouns.tag")
 local M = {}
 
+local NOTHING = {}
 local RETRIES = 5 -- where nobody says otherwise
 
 -- What was wished for the job. `wish` (nil: nothing) says tags (nil: as before),
 -- throttles (nil: none), depends (nil or empty: as before), and what `options` keeps.
 local function dress(at, to, jid, r, wish)
   if at.throttles.assign then at.throttles.assign(at, to.queue, jid, r, wish and wish.throttles) end
+  if wish or record.has(r.flags, record.FLAG.OPTIONS) then options.set(at, jid, r, wish or NOTHING) end
   if not wish then return end
   if wish.tags then tag.set(at, jid, r, wish.tags) end
   if wish.depends and wish.depends[1] then dependency.replace(at, jid, r, wish.depends) end
-  options.set(at, jid, r, wish)
 end
 
 -- A job that is new, or begins a new life, goes where it belongs. Writes the record.

@@ -1,5 +1,6 @@
 -- retry: a job goes back to its queue, one retry poorer.
 local text = require("base.text")
+local backoff = require("nouns.backoff")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
@@ -26,12 +27,13 @@ local function exhaust(at, queue, jid, r, group, message)
 end
 
 -- Gives back the job of a lease that is held. Returns the retries left, -1 if there
--- were none and the job failed. `group` and `message` ("" for none) are noted as the
--- job's failure.
+-- were none and the job failed. `delay` is in ms, nil: by the backoff of the job. `group`
+-- and `message` ("" for none) are noted as the job's failure.
 function M.one(at, delay, group, message, jid, r, data)
   local queue = lease.release(at, jid, r)
   job.set_body(at, jid, r, data)
   if r.remaining <= 0 then return exhaust(at, queue, jid, r, group, message) end
+  delay = delay or backoff.pause(at, jid, r)
   r.remaining = r.remaining - 1
   history.tell(at, jid, r, history.RETRIED, group, text.cut(message, 200), r.remaining)
   if group ~= "" and message ~= "" then failure.note(at, jid, r, group, message, r.worker) end
