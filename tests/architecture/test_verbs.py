@@ -16,12 +16,13 @@ READS = {
     "counts": "no-writes", "describe": "no-writes", "failed": "no-writes", "failures": "no-writes",
     "job_get": "no-writes", "jobs_complete": "no-writes", "peek": "no-writes", "queues": "no-writes",
     "stats": "no-writes", "config_get": "no-writes", "throttle_get": "no-writes", "list": "no-writes",
+    "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes",
 }  # fmt: skip
 DRAINS = {
     "pop", "complete", "complete_pop", "advance", "heartbeat", "retry", "fail", "expire", "timeout", "cancel", "pause",
-    "await", "sweep",
+    "await", "sweep", "queue_forget", "audit", "watch",
 }  # fmt: skip
-"""Verbs that end or shrink work: they run when the memory is full."""
+"""Verbs that end or shrink work, or add what has a fixed size: they run when the memory is full."""
 
 
 def flag_expected(verb: str) -> set[str]:

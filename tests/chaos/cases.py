@@ -35,7 +35,26 @@ from holdfast.commands.leases import (
 )
 from holdfast.commands.listing import ListSet
 from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Expire, Fail, Retry, Timeout
-from holdfast.commands.queues import CountQueues, GetStats, Pause, Peek, QueueNames, ThrottleGet, ThrottleSet
+from holdfast.commands.queues import (
+    CountQueues,
+    GetStats,
+    Pause,
+    Peek,
+    QueueForget,
+    QueueNames,
+    ThrottleGet,
+    ThrottleSet,
+)
+from holdfast.commands.upkeep import (
+    Audit,
+    AuditList,
+    IdentifiersSet,
+    Patterns,
+    PrioritiesSet,
+    SettingSet,
+    SettingsGet,
+    Watch,
+)
 from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.models import JobFacts
 from holdfast.testing.clock import START_MS
@@ -487,6 +506,85 @@ def of_two_queues(client: Client) -> Any:
 def that_ends(client: Client) -> Any:
     client.run(Pause(("q",)))
     return Pause(("q", "r"), False)
+
+
+@case("pause")
+def for_a_while(client: Client) -> Any:
+    put(client, "a1")
+    return Pause(("q", "r"), True, "me", "because", 60_000)
+
+
+@case("pop")
+def from_a_queue_whose_pause_is_over(client: Client) -> Any:
+    put(client, "a1", "a2")
+    client.run(Pause(("q",), length_ms=1000))
+    client.run(SetClock(START_MS + 1000))
+    return Pop("bee", ("q",))
+
+
+@case("queue_forget")
+def that_is_empty(client: Client) -> Any:
+    client.run(Complete("bee", popped(client, "a1")[0]))
+    client.run(Pause(("q",)))
+    return QueueForget(("q", "unknown"))
+
+
+@case("queue_forget")
+def that_has_a_job(client: Client) -> Any:
+    put(client, "a1")
+    return QueueForget(("r", "q"))
+
+
+@case("patterns")
+def of_a_fresh_root(client: Client) -> Any:
+    return Patterns()
+
+
+@case("identifiers_set")
+def in_place_of_others(client: Client) -> Any:
+    client.run(IdentifiersSet({"old": '["o"]'}))
+    return IdentifiersSet({"mail": '["m*"]', "none": "[]"})
+
+
+@case("priorities_set")
+def two_rules(client: Client) -> Any:
+    client.run(PrioritiesSet(['{"pattern":["old"]}']))
+    return PrioritiesSet(['{"pattern":["a"],"fairly":true}', '{"pattern":["b"]}'])
+
+
+@case("settings")
+def one_of_them_set(client: Client) -> Any:
+    client.run(SettingSet("stats-days", 30))
+    return SettingsGet()
+
+
+@case("setting")
+def given_a_value(client: Client) -> Any:
+    return SettingSet("keep-data", 0)
+
+
+@case("setting")
+def given_its_default_back(client: Client) -> Any:
+    client.run(SettingSet("keep-data", 0))
+    return SettingSet("keep-data", None)
+
+
+@case("audit")
+def the_second_line(client: Client) -> Any:
+    client.run(Audit("ann", "pause", "q", "first"))
+    return Audit("ann", "unpause", "q")
+
+
+@case("audit_list")
+def two_lines(client: Client) -> Any:
+    client.run(Audit("ann", "pause", "q"))
+    client.run(Audit("ann", "unpause", "q"))
+    return AuditList()
+
+
+@case("watch")
+def for_a_few_seconds(client: Client) -> Any:
+    return Watch(5000)
 
 
 @case("config_get")

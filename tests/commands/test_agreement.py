@@ -4,7 +4,17 @@ import re
 
 import pytest
 
-from holdfast.commands import COMMANDS, admin, jobs, leases, listing, outcomes, queues, wishes
+from holdfast.commands import (
+    COMMANDS,
+    admin,
+    jobs,
+    leases,
+    listing,
+    outcomes,
+    queues,
+    upkeep,
+    wishes,
+)
 
 LEASE = leases.Lease("j", 1, "w")
 DONE = leases.Done("j", 1)
@@ -48,6 +58,15 @@ SAMPLES = [
     admin.ConfigUnset("k"),
     admin.Sweep(),
     admin.Describe(),
+    queues.QueueForget(("q",)),
+    upkeep.Patterns(),
+    upkeep.IdentifiersSet({"i": "[]"}),
+    upkeep.PrioritiesSet(["{}"]),
+    upkeep.SettingsGet(),
+    upkeep.SettingSet("stats-days", 1),
+    upkeep.Audit("w", "did"),
+    upkeep.AuditList(),
+    upkeep.Watch(1),
 ]
 
 

@@ -20,7 +20,17 @@ from holdfast.commands.leases import (
     Pop,
 )
 from holdfast.commands.outcomes import Advance, Expire, Fail, Retry
-from holdfast.commands.queues import CountQueues, GetStats, Pause
+from holdfast.commands.queues import CountQueues, GetStats, Pause, QueueForget
+from holdfast.commands.upkeep import (
+    Audit,
+    AuditList,
+    IdentifiersSet,
+    Patterns,
+    PrioritiesSet,
+    SettingSet,
+    SettingsGet,
+    Watch,
+)
 from holdfast.errors import JobExists, JobFailed, LeaseLost, QueueFull, refusal
 from holdfast.models import HistoryEntry
 
@@ -29,7 +39,7 @@ HELD = Lease("j1", 42)
 
 def test_every_command_knows_its_verb_and_can_be_found_by_it():
     assert all(kind.verb == verb for verb, kind in COMMANDS.items())
-    assert len(COMMANDS) == 34
+    assert len(COMMANDS) == 43
 
 
 def test_a_put_says_mode_queue_options_and_one_job():
@@ -181,7 +191,25 @@ def test_statistics_are_read_as_two_samples():
 
 
 def test_pausing_says_who_and_why():
-    assert Pause(("a", "b"), True, "ann", "deploy").words() == (1, "ann", "deploy", "a", "b")
+    assert Pause(("a", "b"), True, "ann", "deploy").words() == (1, "ann", "deploy", 0, "a", "b")
+    assert Pause(("a",), True, "", "", 1500).words() == (1, "", "", 1500, "a")
+
+
+def test_what_looks_after_an_installation_says_its_words():
+    assert QueueForget(("a", "b")).words() == ("a", "b")
+    assert IdentifiersSet({"mail": '["m"]', "x": "[]"}).words() == ("mail", '["m"]', "x", "[]")
+    assert PrioritiesSet(["{}"]).words() == ("{}",)
+    assert SettingSet("stats-days", None).words() == ("stats-days", "")
+    assert Audit("ann", "pause").words() == ("ann", "pause", "", "")
+    assert (AuditList("1-0", 5).words(), Watch(9).words()) == (("1-0", 5), (9,))
+
+
+def test_what_an_installation_keeps_is_read_as_mappings_and_lines():
+    found = Patterns().read([[b"default", b'["*"]'], [b"{}"]])
+    assert (found.identifiers, found.priorities) == ({"default": '["*"]'}, ("{}",))
+    assert SettingsGet().read([b"keep-data", 1]) == {"keep-data": 1}
+    [line] = AuditList().read([[b"17-0", 17, b"ann", b"pause", b"q", b""]])
+    assert (line.id, line.when_ms, line.who, line.what, line.target) == ("17-0", 17, "ann", "pause", "q")
 
 
 def test_failure_groups_are_a_mapping_and_a_group_is_a_page():

@@ -61,7 +61,14 @@ BAD = [
     ("timeout", "", 0, "run", "wait"), ("timeout", "", 0, "nobody"), ("timeout", "", 0, *MANY),
     ("await", *MANY), ("await", ""), ("counts", ""), ("peek", "q", 0, 513), ("peek", "q", -1, 5), ("peek", "", 0, 5),
     ("job_get", *MANY), ("jobs_complete", -1, 5), ("failed", "", 0, 5), ("failed", "G", "x", 5), ("stats", "q", "x"),
-    ("pause", "", 0, 2, "", "", "q"), ("pause", "", 0, "on", "", "", "q"), ("pause", "", 0, 1, "", "", ""),
+    ("pause", "", 0, 2, "", "", 0, "q"), ("pause", "", 0, "on", "", "", 0, "q"), ("pause", "", 0, 1, "", "", 0, ""),
+    ("pause", "", 0, 1, "", "", "x", "q"), ("pause", "", 0, 1, LONG, "", 0, "q"), ("pause", "", 0, 1),
+    ("pause", "", 0, 1, "", "y" * 4097, 0, "q"), ("pause", "", 0, 1, "", "", -1, "q"),
+    ("queue_forget", "", 0, "q"), ("queue_forget", "", 0, "empty", ""), ("queue_forget", "", 0, *[f"q{n}" for n in range(9)]),
+    ("identifiers_set", "a"), ("priorities_set", "a"), ("setting", "", 0, "colour", 1), ("setting", "", 0, "stats-days", 0),
+    ("setting", "", 0), ("setting", "", 0, "stats-days", "x"), ("setting", "", 0, "keep-data"),
+    ("audit", "", 0, "me", "", "", ""), ("audit", "", 0, "me", "did", "", "y" * 4097), ("audit", "", 0, "me", "did", ""),
+    ("audit_list", "x", 5), ("audit_list", "", 129), ("audit_list",), ("watch", 0), ("watch", 60_001), ("watch",),
     ("config_set", "heartbeat", "-1"), ("config_set", "heartbeat", "nan"), ("config_set", "q-heartbeat", "1e300"),
     ("config_set", "heartbeat", "86401"), ("config_set", "grace-period", "inf"), ("config_set", "", "x"),
     ("config_set", "heartbeat"), ("config_unset", "", 0, ""), ("config_get", LONG),
@@ -120,6 +127,6 @@ def test_empty_batches_do_nothing(busy: Door):
 
 
 def test_every_verb_that_takes_words_was_called_wrongly() -> None:
-    wordless = {"queues", "failures", "sweep", "info", "describe"}
+    wordless = {"queues", "failures", "sweep", "info", "describe", "patterns", "settings"}
     verbs = {name.removeprefix(PREFIX) for name in library().functions}
     assert {call[0] for call in BAD} == verbs - wordless

@@ -12,6 +12,7 @@ from holdfast.client.options import PutOptions
 from holdfast.client.results import AsyncResults, result_in
 from holdfast.client.sync import first_of
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
+from holdfast.client.upkeep import AsyncAuditLog, AsyncQueuePatterns
 from holdfast.code.function import AsyncJobDecorator, JobOptions
 from holdfast.commands import Command
 from holdfast.commands.base import then
@@ -147,6 +148,8 @@ class AsyncClient:
         self.queues = AsyncQueues(self)
         self.jobs = AsyncJobs(self)
         self.config = AsyncConfig(self)
+        self.queue_patterns = AsyncQueuePatterns(self)
+        self.audit = AsyncAuditLog(self)
         self.run = Gatherer(self.shard, self.runner).submit
         """Run one command; answers a future. Its call leaves with what else is asked for in this loop turn."""
         self._worker_name = self.settings.worker_name

@@ -18,6 +18,7 @@ from holdfast.client.opening import ClientOptions, settle
 from holdfast.client.options import PutOptions
 from holdfast.client.results import SyncResults, result_in
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
+from holdfast.client.upkeep import AuditLog, QueuePatterns
 from holdfast.code.function import JobDecorator, JobOptions
 from holdfast.commands import Command
 from holdfast.commands.jobs import Failures, JobGet, Outcome, Put, PutMany
@@ -159,6 +160,8 @@ class Client:
         self.queues = Queues(self)
         self.jobs = Jobs(self)
         self.config = Config(self)
+        self.queue_patterns = QueuePatterns(self)
+        self.audit = AuditLog(self)
         self._worker_name = self.settings.worker_name
         self._batches: dict[int, Batch] = {}
         self._results = SyncResults(self)

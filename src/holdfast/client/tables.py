@@ -10,10 +10,25 @@ from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet
 from holdfast.commands.base import then
 from holdfast.commands.jobs import Cancel, JobsComplete, Put
-from holdfast.commands.queues import CountQueues, GetStats, Pause, QueueNames, ThrottleGet, ThrottleSet
+from holdfast.commands.queues import (
+    CountQueues,
+    GetStats,
+    Pause,
+    QueueForget,
+    QueueNames,
+    ThrottleGet,
+    ThrottleSet,
+)
 from holdfast.errors import UsageError
 from holdfast.models import Counts, Stats
-from holdfast.settings import DEFAULT_HEARTBEAT, MAX_BATCH, check_name, check_whole
+from holdfast.settings import (
+    DEFAULT_HEARTBEAT,
+    MAX_BATCH,
+    check_milliseconds,
+    check_name,
+    check_text,
+    check_whole,
+)
 from holdfast.wire.gather import packed
 
 MAX_PAGE: Final = 10_000
@@ -51,14 +66,26 @@ class QueueVerbs:
         return make_put(self._client.settings, self.name, klass, data, options)
 
     @Verb
-    def pause(self, *, why: str = "") -> Command[int]:
-        """Hand out nothing from this queue until `unpause`. Core: verbs/pause.lua."""
-        return Pause((self.name,), True, self._client.worker_name, why)
+    def pause(self, *, why: str = "", who: str = "", seconds: float = 0) -> Command[int]:
+        """Hand out nothing from this queue until `unpause`, or for so many `seconds`.
+
+        `who` (the worker name of this client unless given) and `why` are shown to people. Core: verbs/pause.lua.
+        """
+        length = check_milliseconds("seconds", seconds)
+        return Pause((self.name,), True, who or self._client.worker_name, check_text("why", why), length)
 
     @Verb
     def unpause(self) -> Command[int]:
         """Hand out jobs again. Core: verbs/pause.lua."""
         return Pause((self.name,), False, self._client.worker_name)
+
+    @Verb
+    def forget(self) -> Command[int]:
+        """Take this queue, which must be empty, off the list of known ones; answers 1 if it was there.
+
+        Raises QueueNotEmpty. Core: verbs/forget.lua.
+        """
+        return QueueForget((self.name,))
 
     @Asked
     def counts(self) -> Command[dict[str, Any]]:
@@ -85,9 +112,7 @@ class QueueVerbs:
 
     def _ask_heartbeat(self) -> Command[int]:
         keys = (f"{self.name}-heartbeat", "heartbeat")
-        return then(
-            ConfigGet(keys), lambda found: int(float(found[keys[0]] or found[keys[1]] or DEFAULT_HEARTBEAT))
-        )
+        return then(ConfigGet(keys), lambda found: _seconds_of(found[keys[0]], found[keys[1]]))
 
     def _tell_heartbeat(self, seconds: int) -> Command[bool]:
         return ConfigSet(f"{self.name}-heartbeat", str(check_whole("heartbeat", seconds, 1, DAY)))
@@ -122,6 +147,16 @@ def parcels(puts: list[Put]) -> list[Command[Any]]:
 
 def _counts_of(rows: list[Counts], name: str) -> Counts:
     return rows[0] if rows else Counts(name)
+
+
+def _seconds_of(*settings: str | None) -> int:
+    """The first that is a number, as the core reads them."""
+    for setting in settings:
+        try:
+            return int(float(setting or ""))
+        except (ValueError, OverflowError):
+            continue
+    return int(DEFAULT_HEARTBEAT)
 
 
 def _day_ms(moment: float | days.date | str | None) -> int:

@@ -2,7 +2,16 @@
 
 from collections.abc import Mapping
 
-from holdfast.commands import admin, jobs, leases, listing, outcomes, queues, wishes
+from holdfast.commands import (
+    admin,
+    jobs,
+    leases,
+    listing,
+    outcomes,
+    queues,
+    upkeep,
+    wishes,
+)
 from holdfast.commands.base import Command, Reply, Spoken, Word
 
 COMMANDS: Mapping[str, type[Spoken]] = {
@@ -13,6 +22,7 @@ COMMANDS: Mapping[str, type[Spoken]] = {
     **admin.VERBS,
     **listing.VERBS,
     **wishes.VERBS,
+    **upkeep.VERBS,
 }
 
 __all__ = ["COMMANDS", "Command", "Reply", "Spoken", "Word"]

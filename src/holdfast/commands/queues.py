@@ -71,7 +71,10 @@ class GetStats(Spoken, frozen=True, gc=False):
 
 
 class Pause(Spoken, frozen=True, gc=False):
-    """Stop (`on`) or start handing out the jobs of `queues`; who and why are kept. Core: verbs/pause.lua."""
+    """Stop (`on`) or start handing out the jobs of `queues`; who and why are kept.
+
+    `length_ms`: the pause ends by itself after so long, 0 for never. Core: verbs/pause.lua.
+    """
 
     verb: ClassVar[str] = "pause"
     line_at: ClassVar[int] = 0
@@ -80,9 +83,29 @@ class Pause(Spoken, frozen=True, gc=False):
     on: bool = True
     who: str = ""
     why: str = ""
+    length_ms: int = 0
 
     def words(self) -> Sequence[Word]:
-        return (1 if self.on else 0, self.who, self.why, *self.queues)
+        return (1 if self.on else 0, self.who, self.why, self.length_ms, *self.queues)
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
+class QueueForget(Spoken, frozen=True, gc=False):
+    """Take up to 8 empty queues off the list of known ones, with all that is left of them.
+
+    Answers how many were known. Raises QueueNotEmpty, and then forgets none; a job that failed counts too.
+    Core: verbs/forget.lua.
+    """
+
+    verb: ClassVar[str] = "queue_forget"
+    line_at: ClassVar[int] = 0
+
+    queues: Sequence[str]
+
+    def words(self) -> Sequence[Word]:
+        return tuple(self.queues)
 
     def read(self, reply: Reply) -> int:
         return int(reply)
@@ -129,5 +152,6 @@ class ThrottleSet(Spoken, frozen=True, gc=False):
 
 
 VERBS: Mapping[str, type[Spoken]] = {
-    kind.verb: kind for kind in (CountQueues, Peek, QueueNames, GetStats, Pause, ThrottleGet, ThrottleSet)
+    kind.verb: kind
+    for kind in (CountQueues, Peek, QueueNames, GetStats, Pause, QueueForget, ThrottleGet, ThrottleSet)
 }

@@ -118,6 +118,15 @@ function M.set_flag(at, flag, on)
   write(at.keys.root, root)
 end
 
+-- Notes until when somebody watches, 0 for nobody.
+function M.watch(at, until_)
+  local root = M.read(at.keys.root)
+  local watched = root.flags % (2 * M.WATCHED) >= M.WATCHED
+  if watched ~= (until_ > 0) then root.flags = root.flags + (watched and -M.WATCHED or M.WATCHED) end
+  root.watched = until_
+  write(at.keys.root, root)
+end
+
 function M.set_clock(key, now)
   local root = M.read(key)
   if not root or not M.is_test(root) then refuse.call("NOT_A_TEST_ROOT", key) end

@@ -89,6 +89,14 @@ function M.with_bodies(args, first, width)
   return last
 end
 
+-- Words for people, of at most `most` bytes.
+M.SHORT = 4096
+function M.text(args, i, what, most)
+  local given = args[i]
+  if given and #given <= most then return given end
+  M.bad(what .. " has at most " .. most .. " bytes")
+end
+
 -- A name that may be left out ("").
 function M.optional(args, i, what)
   if args[i] == "" then return "" end

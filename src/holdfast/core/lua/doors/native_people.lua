@@ -32,8 +32,10 @@ return {
   { "stats", READS, "queue day", function(at, args)
     return stats.run(at, name(args, 1, "queue"), time(args, 2, "day"))
   end },
-  { "pause", DRAINS, "line number on who why queue...", numbered.row(function(at, args)
-    return pause.run(at, number(args, 3, "on", 0, 1) == 1, args[4], args[5], args, 6, names(args, 6, "queue"))
+  { "pause", DRAINS, "line number on who why length queue...", numbered.row(function(at, args)
+    local on, who = number(args, 3, "on", 0, 1) == 1, checks.optional(args, 4, "who")
+    local why, length = checks.text(args, 5, "why", checks.SHORT), checks.span(args, 6, "length")
+    return pause.run(at, on, who, why, length, args, 7, names(args, 7, "queue"))
   end) },
   { "config_get", READS, "key...", function(at, args) return configure.get(at, args, 1, names(args, 1, "key")) end },
   { "config_set", ADDS, "key value", function(at, args) return configure.set(at, checks.setting(args), args[2]) end },

@@ -20,6 +20,12 @@ function M.canceled(at, jid, _, worker)
   if worker ~= "" then to_worker(at, "canceled", jid, worker) end
 end
 
+-- A worker is told to take no more jobs, or to take jobs again.
+function M.quiet(at, worker, on)
+  call("PUBLISH", at.keys.worker_news .. worker,
+    '{"event":"' .. (on and "quiet" or "resume") .. '","worker":' .. encode(worker) .. "}")
+end
+
 -- Something changed that a page may show: `queues`, `queue:<name>`, `failed`,
 -- `job:<jid>`, `worker:<name>` and the like. Told once a call, and only while
 -- somebody watches.

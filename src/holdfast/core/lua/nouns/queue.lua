@@ -109,6 +109,24 @@ function M.set_aside(queue, aside)
   M.set_control(queue, due, aside and flags + M.HAS_ASIDE or flags - M.HAS_ASIDE, limit, heartbeat)
 end
 
+-- Takes the queue off the list of known ones. Returns 1, or 0 if it was not there.
+function M.forget(at, queue)
+  if tonumber(call("GET", queue.sequence) or 0) >= KNOWN then call("DECRBY", queue.sequence, KNOWN) end
+  return call("ZREM", at.keys.queues, queue.name)
+end
+
+-- What an empty queue leaves goes: its limit, its pause, its place in the order. A lease
+-- length of its own is configuration and stays, and so does the bit of those who may
+-- wait; a token in the bell may have lowered it.
+function M.reset(queue)
+  local raw = tonumber(call("GET", queue.sequence) or 0)
+  local idle = raw % LIMITED >= IDLE or call("EXISTS", queue.bell) == 1
+  local _, _, _, heartbeat = M.control(queue)
+  call("UNLINK", queue.bell, queue.options, queue.sequence)
+  if idle then call("SET", queue.sequence, IDLE) end
+  M.set_control(queue, M.NEVER, 0, 0, heartbeat)
+end
+
 function M.set_heartbeat(queue, heartbeat)
   local due, flags, limit = M.control(queue)
   M.set_control(queue, due, flags, limit, heartbeat)

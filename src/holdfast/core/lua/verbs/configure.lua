@@ -1,6 +1,8 @@
 -- configure: settings, limits, and the sweep of what is too old.
 local config = require("nouns.config")
+local event = require("nouns.event")
 local retention = require("nouns.retention")
+local watch = require("verbs.watch")
 local M = {}
 
 -- (key, value or false) of the settings named, of all if none is.
@@ -16,12 +18,14 @@ end
 function M.set(at, key, value)
   config.set(at, key, value)
   if at.events.config_set then at.events.config_set(at, key, value) end
+  event.changed(at, "config")
   return 1
 end
 
 function M.unset(at, key)
   local was = config.unset(at, key)
   if at.events.config_unset then at.events.config_unset(at, key) end
+  event.changed(at, "config")
   return was
 end
 
@@ -34,6 +38,10 @@ end
 -- [maximum, used, pending]
 function M.throttle_state(at, id) return at.throttles.state(at, id) end
 
-function M.sweep(at) return retention.sweep(at) end
+-- Returns how many completed jobs were too old.
+function M.sweep(at)
+  watch.lower(at)
+  return retention.sweep(at)
+end
 
 return M

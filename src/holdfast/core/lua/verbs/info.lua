@@ -14,7 +14,7 @@ local INNER = {
   "LINDEX", "LLEN", "LPOP", "LPOS", "LRANGE", "LREM",
   "MGET", "MSET", "MSETNX", "PUBLISH", "RPUSH",
   "SADD", "SET", "SETNX", "SPOP", "SREM", "SSCAN",
-  "TIME", "UNLINK",
+  "TIME", "UNLINK", "XADD", "XREVRANGE",
   "ZADD", "ZCARD", "ZCOUNT", "ZINCRBY", "ZPOPMIN", "ZRANGE", "ZRANK", "ZREM", "ZSCORE",
 }
 -- Arguments that make each of them a well-formed call on the root.
@@ -26,6 +26,7 @@ local SHAPE = {
   ZCOUNT = { "r", "0", "1" }, ZRANGE = { "r", "0", "1" }, APPEND = { "r", "1" }, INCRBY = { "r", "1" },
   DECRBY = { "r", "1" }, RPUSH = { "r", "1" }, SETNX = { "r", "1" }, SADD = { "r", "1" },
   SREM = { "r", "1" }, SSCAN = { "r", "0" }, ZINCRBY = { "r", "1", "1" }, ZREM = { "r", "1" }, ZSCORE = { "r", "1" },
+  XADD = { "r", "*", "1", "1" }, XREVRANGE = { "r", "+", "-" },
 }
 
 local unpack_

@@ -1,23 +1,16 @@
--- pause: a queue hands out nothing until it is told to go on.
-local late = require("base.late")
+-- pause: queues hand out nothing until they are told to go on, or for a while.
 local keys = require("base.keys")
-local queues = require("nouns.queue")
+local pausing = require("nouns.pausing")
 local M = {}
 
-local call
-late.bind(function() call = redis.call end)
-
--- `who` and `why` are kept for people. Returns how many queues changed.
-function M.run(at, paused, who, why, args, first, last)
+-- `who` and `why` are kept for people; `length` is in ms, 0 for no end. Returns how many
+-- queues changed.
+function M.run(at, paused, who, why, length, args, first, last)
   local count = 0
   for i = first, last do
     local queue = keys.of_queue(at, args[i])
-    if queues.set_paused(queue, paused) then count = count + 1 end
-    if paused then
-      call("HSET", queue.options, "paused-by", who, "paused-why", why, "paused-since", at.now)
-    else
-      call("HDEL", queue.options, "paused-by", "paused-why", "paused-since")
-    end
+    local changed = paused and pausing.begin(at, queue, who, why, length) or not paused and pausing.stop(at, queue)
+    if changed then count = count + 1 end
   end
   return count
 end

@@ -8,6 +8,7 @@ local late = require("base.late")
 local keys = require("base.keys")
 local root = require("base.root")
 local grant = require("nouns.grant")
+local pausing = require("nouns.pausing")
 local queues = require("nouns.queue")
 local timer = require("nouns.timer")
 local M = {}
@@ -56,7 +57,11 @@ local function is_soon(at, due) return due < at.now + SOON end
 -- Pops from one queue. Returns how many were granted, and the queue's due time.
 local function from_queue(at, queue, give, want, mode)
   local due, flags, limit, heartbeat = queues.control(queue)
-  if flags % 2 == queues.PAUSED then return 0, queues.NEVER end
+  if flags % 2 == queues.PAUSED then
+    local ends = pausing.ends(queue)
+    if ends > at.now then return 0, ends end
+    flags = pausing.over(at, queue, flags)
+  end
   if at.workers then at.workers.seen(at, give.worker) end
   local got, now = 0, at.now
   local length = give.lease
@@ -101,8 +106,10 @@ end
 function M.due(at, args, first, last)
   local next_due = queues.NEVER
   for i = first, last, 2 do
-    local due, flags = queues.control(keys.of_queue(at, args[i]))
-    if flags % 2 ~= queues.PAUSED and due < next_due then next_due = due end
+    local queue = keys.of_queue(at, args[i])
+    local due, flags = queues.control(queue)
+    if flags % 2 == queues.PAUSED then due = pausing.ends(queue) end
+    if due < next_due then next_due = due end
   end
   return away(at, next_due)
 end

@@ -79,7 +79,7 @@ end
 
 local function paused(at, args, on)
   words.text(args, 3, words.NO_QUEUE)
-  pause.run(at, on, "", "", args, 3, #args)
+  pause.run(at, on, "", "", 0, args, 3, #args)
 end
 
 M["queue.pause"] = function(at, args) paused(at, args, true) end

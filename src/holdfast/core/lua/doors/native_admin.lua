@@ -1,0 +1,86 @@
+-- native_admin: the native door's rows for those who look after an installation.
+--
+-- A row is verb, flags, arguments in words, and what turns words into a call.
+local checks = require("doors.checks")
+local numbered = require("doors.numbered")
+local audit = require("nouns.audit")
+local patterns = require("nouns.patterns")
+local settings = require("nouns.settings")
+local forget = require("verbs.forget")
+local watch = require("verbs.watch")
+
+local MOST_QUEUES, MOST_LINES, MOST_PATTERNS = 8, 128, 65536
+local DRAINS, READS, ADDS = { "allow-oom" }, { "no-writes" }, {}
+local bad, name, number, text = checks.bad, checks.name, checks.number, checks.text
+
+local function few_queues(args, first)
+  local last = checks.names(args, first, "queue")
+  if last - first >= MOST_QUEUES then bad("at most " .. MOST_QUEUES .. " queues are forgotten in one call") end
+  return last
+end
+
+-- Patterns are the only texts the core looks into, so they are short.
+local function short(args)
+  local size = 0
+  for i = 1, #args do size = size + #args[i] end
+  if size > MOST_PATTERNS then bad("patterns have at most " .. MOST_PATTERNS .. " bytes in all") end
+end
+
+local function identifiers(args)
+  local last = checks.groups(args, 1, 2)
+  short(args)
+  for i = 1, last, 2 do
+    name(args, i, "identifier")
+    if not patterns.size(args[i + 1]) then bad("the patterns of " .. args[i] .. " are no JSON list of texts") end
+  end
+  return last
+end
+
+local function rules(args)
+  local last = checks.groups(args, 1, 1)
+  short(args)
+  for i = 1, last do
+    if not patterns.rule(args[i]) then bad("a rule is a JSON object whose pattern is a list of texts") end
+  end
+  return last
+end
+
+-- The name of a setting and its value, nil for the default.
+local function setting(args)
+  local known = settings.KNOWN[args[3] or ""]
+  if not known then bad("there is no setting " .. tostring(args[3])) end
+  return args[3], args[4] ~= "" and number(args, 4, args[3], known[2], known[3]) or nil
+end
+
+return {
+  { "queue_forget", DRAINS, "line number queue...", numbered.row(function(at, args)
+    return forget.run(at, true, args, 3, few_queues(args, 3))
+  end) },
+  { "patterns", READS, "", function(at) return { patterns.identifiers(at), patterns.priorities(at) } end },
+  { "identifiers_set", ADDS, "(name patterns)...", function(at, args)
+    patterns.set_identifiers(at, args, 1, identifiers(args))
+    return 1
+  end },
+  { "priorities_set", ADDS, "rule...", function(at, args)
+    patterns.set_priorities(at, args, 1, rules(args))
+    return 1
+  end },
+  { "settings", READS, "", function(at) return settings.all(at) end },
+  { "setting", ADDS, "line number name value", numbered.row(function(at, args)
+    local which, value = setting(args)
+    settings.set(at, which, value)
+    return 1
+  end) },
+  { "audit", DRAINS, "line number who what target detail", numbered.row(function(at, args)
+    return audit.add(at, checks.optional(args, 3, "who"), name(args, 4, "what"), checks.optional(args, 5, "target"),
+      text(args, 6, "detail", checks.SHORT))
+  end) },
+  { "audit_list", READS, "before count", function(at, args)
+    local before = args[1]
+    if before ~= "" and not (before and before:match("^%d+%-%d+$")) then bad("before is an id, or empty") end
+    return audit.list(at, before, number(args, 2, "count", 0, MOST_LINES))
+  end },
+  { "watch", DRAINS, "length", function(at, args)
+    return watch.run(at, number(args, 1, "length", 1, watch.LONGEST))
+  end },
+}

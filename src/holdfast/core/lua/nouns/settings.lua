@@ -1,0 +1,38 @@
+-- settings: what an installation can choose that the protocol's configuration has no key
+-- for. They are fields of the root, so that a fresh configuration has its eight keys.
+local late = require("base.late")
+local M = {}
+
+M.STATS_DAYS, M.KEEP_DATA = "stats-days", "keep-data"
+-- By name: default, least, most. Days that statistics are kept; whether the data of an
+-- earlier attempt are kept when they changed.
+M.KNOWN = { [M.STATS_DAYS] = { 400, 1, 3660 }, [M.KEEP_DATA] = { 1, 0, 1 } }
+
+local call
+late.bind(function() call = redis.call end)
+
+-- The value of one of them.
+function M.number(at, name)
+  return tonumber(call("HGET", at.keys.root, name) or nil) or M.KNOWN[name][1]
+end
+
+-- All of them, as (name, value) pairs in the order of their names.
+function M.all(at)
+  local found = {}
+  for name in pairs(M.KNOWN) do found[#found + 1] = name end
+  table.sort(found)
+  local pairs_ = {}
+  for i = 1, #found do pairs_[2 * i - 1], pairs_[2 * i] = found[i], M.number(at, found[i]) end
+  return pairs_
+end
+
+-- Sets one; nil gives it its default back.
+function M.set(at, name, value)
+  if value then
+    call("HSET", at.keys.root, name, value)
+  else
+    call("HDEL", at.keys.root, name)
+  end
+end
+
+return M

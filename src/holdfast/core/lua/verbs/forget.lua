@@ -1,0 +1,58 @@
+-- forget: queues leave the list of known ones, and an empty one leaves nothing behind.
+local late = require("base.late")
+local keys = require("base.keys")
+local refuse = require("base.refuse")
+local root = require("base.root")
+local event = require("nouns.event")
+local queues = require("nouns.queue")
+local settings = require("nouns.settings")
+local M = {}
+
+local SETS = { "waiting", "leases", "scheduled", "depends", "throttled", "recurring", "failed" }
+local PIECE = 1000 -- keys named in one command
+
+local call, floor, unpack_
+late.bind(function() call, floor, unpack_ = redis.call, math.floor, unpack end)
+
+local function jobs_in(queue)
+  local count = 0
+  for i = 1, #SETS do count = count + call("ZCARD", queue[SETS[i]]) end
+  return count
+end
+
+-- The statistics of all days that may still be kept.
+local function drop_statistics(at, queue)
+  local names, today = { queue.tallies, queue.minutes }, floor(at.now / root.DAY)
+  for day = today - settings.number(at, settings.STATS_DAYS), today do
+    local n = #names
+    names[n + 1], names[n + 2], names[n + 3] = queue.stats .. day, queue.wait_log .. day, queue.run_log .. day
+    if n > PIECE then
+      call("UNLINK", unpack_(names))
+      names = {}
+    end
+  end
+  if names[1] then call("UNLINK", unpack_(names)) end
+end
+
+-- `only_empty`: a queue that has jobs (failed ones too) is refused, and what is forgotten
+-- takes its statistics along. Otherwise jobs stay where they are. Returns how many of
+-- args[first … last] were known.
+function M.run(at, only_empty, args, first, last)
+  local found, counts, known = {}, {}, 0
+  for i = first, last do
+    local queue = keys.of_queue(at, args[i])
+    found[i], counts[i] = queue, jobs_in(queue)
+    if only_empty and counts[i] > 0 then
+      refuse.call("QUEUE_NOT_EMPTY", ("%s has %d jobs"):format(queue.name, counts[i]))
+    end
+  end
+  for i = first, last do
+    known = known + queues.forget(at, found[i])
+    if counts[i] == 0 then queues.reset(found[i]) end
+    if only_empty then drop_statistics(at, found[i]) end
+    event.changed(at, "queues")
+  end
+  return known
+end
+
+return M

@@ -1,0 +1,77 @@
+"""Patterns, the audit log, pauses with an end and forgotten queues, in both colours."""
+
+from collections.abc import Iterator
+
+import pytest
+from colour import Async, Sync
+
+from holdfast import QueueNotEmpty, UsageError
+from holdfast.client.upkeep import QueuePriorityPattern
+
+
+@pytest.fixture(params=[Sync, Async], ids=["sync", "async"])
+def do(request, url: str, namespace: str) -> Iterator[Sync | Async]:
+    made = request.param(url, namespace)
+    yield made
+    made.close()
+
+
+def test_identifiers_are_lists_of_patterns(do):
+    patterns = do.client.queue_patterns
+    assert do(patterns.get_queue_identifier_patterns) == {"default": ["*"]}
+    do(lambda: patterns.set_queue_identifier_patterns({"mail": ["m*", "!mx"], "none": []}))
+    assert do(patterns.get_queue_identifier_patterns) == {"default": ["*"], "mail": ["m*", "!mx"]}
+    do(lambda: patterns.set_queue_identifier_patterns({}))
+    assert do(patterns.get_queue_identifier_patterns) == {"default": ["*"]}
+    with pytest.raises(UsageError):
+        do(lambda: patterns.set_queue_identifier_patterns({"mail": "m*"}))
+
+
+def test_rules_of_priority_compare_by_patterns_and_fairness(do):
+    patterns, last = do.client.queue_patterns, QueuePriorityPattern(["default"])
+    assert do(patterns.get_queue_priority_patterns) == [last]
+    rules = [QueuePriorityPattern(["a", "b"], True), QueuePriorityPattern(["c"])]
+    do(lambda: patterns.set_queue_priority_patterns(rules))
+    assert do(patterns.get_queue_priority_patterns) == [*rules, last]
+    assert "should_distribute_fairly=True" in repr(rules[0])
+
+
+def test_the_audit_log_is_written_and_read(do):
+    do.client.worker_name = "ann"
+    first = do(lambda: do.client.audit.add("pause", "mail", "for a deploy"))
+    do(lambda: do.client.audit.add("unpause", "mail", who="eve"))
+    lines = do(do.client.audit.newest)
+    assert [(line.who, line.what, line.target) for line in lines] == [
+        ("eve", "unpause", "mail"),
+        ("ann", "pause", "mail"),
+    ]
+    assert do(lambda: do.client.audit.newest(before=first)) == []
+
+
+def test_an_empty_queue_can_be_forgotten(do):
+    queue = do.client.queues["mail"]
+    jid = do(lambda: queue.put("K"))
+    with pytest.raises(QueueNotEmpty):
+        do(queue.forget)
+    do(lambda: do.client.jobs.cancel(jid))
+    assert do(queue.forget) == 1
+    assert do(lambda: do.client.queues.names) == []
+
+
+def test_a_pause_may_have_an_end(do):
+    queue = do.client.queues["mail"]
+    assert do(lambda: queue.pause(why="deploy", seconds=60)) == 1
+    assert do(lambda: queue.paused) is True
+    with pytest.raises(UsageError):
+        do(lambda: queue.pause(seconds=-1))
+
+
+def test_a_lease_length_that_is_no_number_reads_as_the_default(do):
+    config = do.client.config
+    if isinstance(do, Sync):
+        config["mail-heartbeat"] = "soon"
+        config["heartbeat"] = "30"
+    else:
+        do(lambda: config.set("mail-heartbeat", "soon"))
+        do(lambda: config.set("heartbeat", "30"))
+    assert do(lambda: do.client.queues["mail"].heartbeat) == 30
