@@ -47,6 +47,14 @@ class Door:
         words = [word for jid in jids for word in (jid, "k", "{}")]
         return self("put", "", 0, mode, queue, priority, retries, delay, *words)
 
+    def put_waiting(
+        self, jid: str, *parents: str, queue: str = "q", mode: str = "new", delay: int = 0, retries: int = 5
+    ) -> Any:
+        """Put a job that waits for `parents`."""
+        options = [word for parent in parents for word in ("depends", parent)]
+        words = ("", 0, mode, queue, 0, retries, delay, jid, "k", "{}", len(parents), *options)
+        return self("put_x", *words)
+
     def pop(self, worker: str, *queues: str, n: int = 1, lease: int = 0, mode: int = 0) -> list[JobFacts]:
         """Pop without a request number."""
         pairs = [word for queue in queues for word in (queue, mode)]

@@ -13,7 +13,7 @@ VERBS = sorted(name.removeprefix(PREFIX) for name in library().functions)
 
 READS = {
     "await": "",  # marks the jobs as awaited
-    "counts": "no-writes", "describe": "no-writes", "failed": "no-writes", "failures": "no-writes",
+    "counts": "no-writes", "dependents": "no-writes", "describe": "no-writes", "failed": "no-writes", "failures": "no-writes",
     "job_get": "no-writes", "jobs_complete": "no-writes", "peek": "no-writes", "queues": "no-writes",
     "stats": "no-writes", "config_get": "no-writes", "throttle_get": "no-writes", "list": "no-writes",
     "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes",

@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast import Client
 from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, Describe, Info, SetClock, Sweep
+from holdfast.commands.dependencies import Depend, Dependents
 from holdfast.commands.jobs import (
     Await,
     Cancel,
@@ -393,6 +394,63 @@ def a_running_job(client: Client) -> Any:
 @case("move")
 def an_unknown_job(client: Client) -> Any:
     return Move("r", "nobody")
+
+
+def waiting(client: Client, jid: str, *parents: str, **options: Any) -> None:
+    client.run(PutX("q", [Wished("K", b"{}", jid, Wish(depends=parents))], **options))
+
+
+@case("depend")
+def on_more_jobs(client: Client) -> Any:
+    put(client, "a1", "a2", "a3")
+    waiting(client, "b1", "a1")
+    return Depend("b1", ("a2", "a3", "unknown"))
+
+
+@case("depend")
+def on_nobody_any_more(client: Client) -> Any:
+    put(client, "a1", "a2")
+    waiting(client, "b1", "a1", "a2", delay_ms=5_000)
+    return Depend("b1", mode="all")
+
+
+@case("dependents")
+def of_a_parent(client: Client) -> Any:
+    put(client, "a1")
+    waiting(client, "b1", "a1")
+    waiting(client, "b2", "a1")
+    return Dependents("a1", "", 1)
+
+
+@case("complete")
+def a_job_that_others_wait_for(client: Client) -> Any:
+    [job] = popped(client, "a1")
+    for jid in ("b1", "b2"):
+        waiting(client, jid, "a1")
+    waiting(client, "b3", "a1", delay_ms=5_000)
+    return Complete("bee", job)
+
+
+@case("complete")
+def a_job_that_very_many_wait_for(client: Client) -> Any:
+    [job] = popped(client, "a1")
+    client.run(PutX("r", [Wished("K", b"{}", f"b{n}", Wish(depends=["a1"])) for n in range(220)]))
+    return Complete("bee", job)
+
+
+@case("cancel")
+def a_whole_family(client: Client) -> Any:
+    put(client, "a1", "a2")
+    waiting(client, "b1", "a1", "a2")
+    waiting(client, "b2", "b1")
+    return Cancel(("a1", "b1", "b2"))
+
+
+@case("move")
+def a_job_that_waits_for_others(client: Client) -> Any:
+    put(client, "a1")
+    waiting(client, "b1", "a1", delay_ms=5_000)
+    return Move("r", "b1", 100)
 
 
 @case("priority")

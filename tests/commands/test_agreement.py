@@ -7,6 +7,7 @@ import pytest
 from holdfast.commands import (
     COMMANDS,
     admin,
+    dependencies,
     jobs,
     leases,
     listing,
@@ -32,6 +33,8 @@ SAMPLES = [
     jobs.Failed("g"),
     jobs.Await(("j",)),
     wishes.PutX("q", [wishes.Wished("K", wish=wishes.Wish(tags=["t"]))]),
+    dependencies.Depend("j", ("p",)),
+    dependencies.Dependents("j"),
     leases.Pop("w", ("q",)),
     leases.Complete("w", LEASE),
     leases.CompleteMany("w", [DONE]),

@@ -58,6 +58,14 @@ BAD = [
     ("move", "", 0, "", 0, "run", "", ""), ("move", "", 0, "q", "x", "run", "", ""), ("move", "", 0, "q", 0, "", "", ""),
     ("move", "", 0, "q", 0, "run", "", 5000), ("move", "", 0, "q", 0, "run", "", "x"), ("move", "", 0, "q", 0, "nobody", "", ""),
     ("priority", 4096, "run"), ("priority", "", "run"), ("priority", 1, *MANY), ("priority", 1, ""),
+    ("depend", "", 0, "add", "child", "child"), ("depend", "", 0, "add", "parent", "child"), ("depend", "", 0, "add", "wait", "x"),
+    ("depend", "", 0, "maybe", "child", "wait"), ("depend", "", 0, "add", "nobody", "wait"), ("depend", "", 0, "all", "wait"),
+    ("depend", "", 0, "all", "child", "parent"), ("depend", "", 0, "add", "child", ""), ("depend", "", 0, "add", "child", LONG),
+    ("depend", "", 0, "add", "", "wait"), ("depend", "", 0, "add", "child", *MANY), ("depend", "l", "x", "all", "child"), ("depend",),
+    ("depend", "", 0, "remove", "child", "a\nb"), ("dependents", "", "", 5), ("dependents", "parent", "x", 5),
+    ("dependents", "parent", "", 0), ("dependents", "parent", "", 513), ("dependents", "parent", "5", 5), ("dependents", "parent"),
+    ("put_x", "", 0, "new", "q", 0, 5, 0, "j", "k", "{}", 1001, *[w for n in range(1001) for w in ("depends", f"p{n}")]),
+    ("cancel", "", 0, "parent"), ("cancel", "", 0, "wait", "parent", "two"), ("cancel", "", 0, "root", "parent"),
     ("timeout", "", 0, "run", "wait"), ("timeout", "", 0, "nobody"), ("timeout", "", 0, *MANY),
     ("await", *MANY), ("await", ""), ("counts", ""), ("peek", "q", 0, 513), ("peek", "q", -1, 5), ("peek", "", 0, 5),
     ("job_get", *MANY), ("jobs_complete", -1, 5), ("failed", "", 0, 5), ("failed", "G", "x", 5), ("stats", "q", "x"),
@@ -85,6 +93,9 @@ def busy(door: Door) -> Door:
     door.put("q", "run", "two", "wait")
     door.put("q", "later", delay=5000)
     door.pop("w", "q", n=2, mode=1)
+    door.put("q", "root")
+    door.put_waiting("parent", "root")
+    door.put_waiting("child", "parent")
     return door
 
 
@@ -111,6 +122,8 @@ def test_refusals_of_single_jobs_leave_no_trace(busy: Door):
     assert busy("cancel", "", 0, "nobody") == [0]
     assert busy("priority", 5, "nobody") == [0]
     assert busy("await", "nobody") == [b"gone", None]
+    assert busy.put_waiting("self", "self")[0] == 0
+    assert busy.put_waiting("parent", "child", mode="move")[0] == 0
     assert busy.pop("w", "nothing") == []
     assert busy.dump() == before
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from holdfast.commands import (
     admin,
+    dependencies,
     jobs,
     leases,
     listing,
@@ -23,6 +24,7 @@ COMMANDS: Mapping[str, type[Spoken]] = {
     **listing.VERBS,
     **wishes.VERBS,
     **upkeep.VERBS,
+    **dependencies.VERBS,
 }
 
 __all__ = ["COMMANDS", "Command", "Reply", "Spoken", "Word"]

@@ -54,13 +54,14 @@ end
 
 -- Fills the `at` of one call with what the root says, and with the time. What it
 -- says of leases and retention is unpacked by `settings`, where needed. `at.watched`
--- is false, or the set of names whose change is told at the end of the call.
+-- is false, or the set of names whose change is told at the end of the call; `at.released`
+-- counts the dependents that this call released.
 function M.open(at, key)
   local packed = call("HGET", key, "h")
   if not packed then refuse.call("NO_ROOT", key) end
   local flags, schema = byte(packed, 1, 2)
   if schema ~= M.SCHEMA then refuse.call("SCHEMA", "this root has schema " .. schema) end
-  at.packed, at.settings, at.flags, at.watched = packed, false, flags, false
+  at.packed, at.settings, at.flags, at.watched, at.released = packed, false, flags, false, 0
   if flags == 0 then at.now = store_time() else open_flagged(at, key, flags) end
   return at
 end

@@ -11,6 +11,7 @@ local root = require("base.root")
 local checks = require("doors.checks")
 local lists = require("doors.native_lists")
 local admin = require("doors.native_admin")
+local dependencies = require("doors.native_dependencies")
 local people = require("doors.native_people")
 local event = require("nouns.event")
 local releasing = require("nouns.releasing")
@@ -21,13 +22,13 @@ local info = require("verbs.info")
 -- How much one native call may move, release, examine.
 local BOUNDS = {
   due = 100, lost = 100, retell = false, released = 100, expired = 100, reply = 8388608, message = 16384,
-  slack = 64, ages = 64, steps = 5, -- five steps of the retention: as many jobs as a call can complete
+  ties = 2048, slack = 64, ages = 64, steps = 5, -- five steps of the retention: as many jobs as a call can complete
 }
 -- What verbs get as `at`: the native forms, in one table, of which every call fills in the rest anew.
 local AT = {
   order = order.native, record = record.native, bounds = BOUNDS, events = event, throttles = throttle, workers = false,
   untold = {}, application = "holdfast", keys = false, packed = false, settings = false, now = 0, flags = 0,
-  watched = false,
+  watched = false, released = 0,
 }
 local DRAINS, READS, ADDS = { "allow-oom" }, { "no-writes" }, {}
 
@@ -76,6 +77,7 @@ register_rows(work)
 register_rows(people)
 register_rows(lists)
 register_rows(admin)
+register_rows(dependencies)
 
 register("info", DRAINS, "mode clock", function(key, args)
   return info.run(key, args[1], checks.time(args, 2, "clock"), HOLDFAST_CORE)

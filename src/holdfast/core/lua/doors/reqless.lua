@@ -40,7 +40,7 @@ end
 local AT = {
   order = order, record = record, bounds = BOUNDS, events = event_log, throttles = holders, workers = worker,
   untold = UNTOLD, application = "reqless", keys = false, packed = false, settings = false, now = 0, flags = 0,
-  watched = false,
+  watched = false, released = 0,
 }
 
 local function open(now)

@@ -3,10 +3,11 @@
 local late = require("base.late")
 local refuse = require("base.refuse")
 local checks = require("doors.checks")
+local dependency = require("nouns.dependency")
 local M = {}
 
 local MOST = 2048 -- options of one call: each costs about two microseconds
-local MOST_OF = { tags = 64, throttles = 16, depends = 1000 }
+local MOST_OF = { tags = 64, throttles = 16, depends = dependency.MOST }
 local LIST = { tag = "tags", throttle = "throttles", depends = "depends" }
 local KINDS = { fixed = true, exponential = true }
 local MONTH = 2678400000 -- ms, the longest pause between two tries
@@ -51,7 +52,8 @@ local function read(args, first, count)
   return wish
 end
 
--- Jobs in args[first …]: each jid, klass, data, how many options, (option, value)…
+-- Jobs in args[first …]: each jid, klass, data, how many options, (option, value)… Their
+-- `depend` says whether any waits for others.
 function M.jobs(args, first)
   local jobs, total, i, last = {}, 0, first, #args
   while i <= last do
@@ -64,6 +66,7 @@ function M.jobs(args, first)
       jid = checks.name(args, i, "jid"), klass = checks.word(args, i + 1, "klass"), data = args[i + 2],
       wish = read(args, i + 4, count),
     }
+    jobs.depend = jobs.depend or jobs[#jobs].wish.depends ~= nil
     i = i + 4 + 2 * count
   end
   return jobs

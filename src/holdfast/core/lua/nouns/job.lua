@@ -9,8 +9,8 @@ local M = {}
 local FLAG = record.FLAG
 local SPILL = record.SPILL
 
-local call
-late.bind(function() call = redis.call end)
+local call, unpack_
+late.bind(function() call, unpack_ = redis.call, unpack end)
 
 function M.read(at, jid)
   local bytes = call("GET", at.keys.job .. jid)
@@ -61,6 +61,23 @@ end
 function M.make_ready(at, queue, jid, r, first, idle)
   if not first then first, idle = queues.take_sequence(at, queue, 1) end
   call("ZADD", queue.waiting, at.order.place(r, first + 1, at.now, jid))
+  if idle then queues.signal(queue) end
+end
+
+-- The same for many jobs of one queue, in that order. Writes their records.
+function M.make_many_ready(at, queue, jids, records)
+  local count = #jids
+  if count == 0 then return end
+  local first, idle = queues.take_sequence(at, queue, count)
+  local entries, writes = {}, {}
+  for i = 1, count do
+    local jid, r = jids[i], records[i]
+    state.move(r, state.WAITING)
+    entries[2 * i - 1], entries[2 * i] = at.order.place(r, first + i, at.now, jid)
+    writes[2 * i - 1], writes[2 * i] = at.keys.job .. jid, at.record.write(r)
+  end
+  call("ZADD", queue.waiting, unpack_(entries))
+  call("MSET", unpack_(writes))
   if idle then queues.signal(queue) end
 end
 

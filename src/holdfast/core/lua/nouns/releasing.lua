@@ -1,4 +1,8 @@
 -- releasing: a job is complete, and those that waited for it may go.
+--
+-- One call tells so many children. Those of a larger family are set apart under the name
+-- of the attempt that ended, listed in `u`, and told by later calls: the parent may begin
+-- a new life meanwhile, with new children of its own.
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
@@ -8,54 +12,109 @@ local job = require("nouns.job")
 local state = require("nouns.state")
 local M = {}
 
-local call
-late.bind(function() call = redis.call end)
+local PIECE = 512
+local BETWEEN = "\t" -- jid and token: no name holds a control character
 
--- All parents are complete: the job is due when it was to be, or ready.
-local function release(at, jid, r)
-  local queue, due = keys.of_queue(at, r.queue), tonumber(call("HGET", at.keys.extra .. jid, "w") or nil)
-  call("ZREM", queue.depends, jid)
-  dependency.settle(at, jid, r)
-  if due then
-    state.move(r, state.SCHEDULED)
-    r.ended = 0
-    job.schedule(at, queue, jid, due)
-  else
-    state.move(r, state.WAITING)
-    job.make_ready(at, queue, jid, r)
+local call, unpack_, match
+late.bind(function() call, unpack_, match = redis.call, unpack, string.match end)
+
+-- Jobs that may go, by their queue: (jid, record) each, in the order they came.
+local function group_of(at, groups, name)
+  local group = groups[name]
+  if not group then
+    group = { queue = keys.of_queue(at, name), jids = {}, records = {} }
+    groups[name] = group
+    groups[#groups + 1] = group
   end
+  return group
+end
+
+-- One that had to wait longer than its parents took.
+local function schedule(at, jid, r, due)
+  local queue = keys.of_queue(at, r.queue)
+  call("ZREM", queue.depends, jid)
+  state.move(r, state.SCHEDULED)
+  r.ended = 0
+  job.schedule(at, queue, jid, due)
   job.write(at, jid, r)
 end
 
--- A child learns that one of its parents is complete.
-local function tell(at, parent, jid)
-  local left = dependency.close(at, jid, parent)
-  if not left or left > 0 then return end
-  local r = job.read(at, jid)
-  if r and r.state == state.DEPENDS then release(at, jid, r) end
+local function ready(at, groups)
+  for i = 1, #groups do
+    local group = groups[i]
+    call("ZREM", group.queue.depends, unpack_(group.jids))
+    job.make_many_ready(at, group.queue, group.jids, group.records)
+  end
 end
 
--- Tells up to so many children of a complete job. Says whether there are more.
-local function tell_some(at, parent, most)
-  local children = call("SPOP", at.keys.dependents .. parent, most)
-  for i = 1, #children do tell(at, parent, children[i]) end
-  return #children == most and call("EXISTS", at.keys.dependents .. parent) == 1
+-- Children learn that their parent is complete. Those in the set `next_life` wait for what
+-- it became since: they are not meant.
+local function tell(at, parent, children, next_life)
+  local groups = {}
+  for i = 1, #children, 2 do
+    local jid = children[i]
+    if not next_life or not call("ZSCORE", next_life, jid) then
+      local r, due = dependency.close(at, jid, parent)
+      if due then
+        schedule(at, jid, r, due)
+      elseif r then
+        local group = group_of(at, groups, r.queue)
+        local n = #group.jids + 1
+        group.jids[n], group.records[n] = jid, r
+      end
+    end
+  end
+  ready(at, groups)
 end
 
--- A job is complete: its children are told, the first of them in this call.
-function M.released(at, jid, r)
-  r.flags = record.without(r.flags, record.FLAG.DEPENDENTS)
-  if not tell_some(at, jid, at.bounds.released) then return end
-  call("RPUSH", at.keys.releasing, jid)
+-- Tells up to `most` of the children in a set. Returns how many.
+local function tell_some(at, parent, set, most, next_life)
+  local children = call("ZPOPMIN", set, most)
+  tell(at, parent, children, next_life)
+  return #children / 2
+end
+
+local function set_apart(at, jid, r, set)
+  local entry = ("%s%s%.0f"):format(jid, BETWEEN, r.token)
+  call("RENAME", set, at.keys.dependents .. entry)
+  call("RPUSH", at.keys.releasing, entry)
   root.set_flag(at, root.RELEASING, true)
 end
 
--- Goes on where an earlier call stopped.
+-- A job is complete: its children are told, as many as the call has left to tell.
+function M.released(at, jid, r)
+  r.flags = record.without(r.flags, record.FLAG.DEPENDENTS)
+  local set, most = at.keys.dependents .. jid, at.bounds.released
+  if not most then -- as many as there are
+    repeat until tell_some(at, jid, set, PIECE) < PIECE
+    return
+  end
+  local left = most - at.released
+  local told = left > 0 and tell_some(at, jid, set, left) or 0
+  at.released = at.released + told
+  if told == left and call("EXISTS", set) == 1 then set_apart(at, jid, r, set) end
+end
+
+-- Goes on where earlier calls stopped.
 function M.go_on(at)
-  local parent = call("LINDEX", at.keys.releasing, 0)
-  if parent and tell_some(at, parent, at.bounds.released) then return end
-  call("LPOP", at.keys.releasing)
-  if call("EXISTS", at.keys.releasing) == 0 then root.set_flag(at, root.RELEASING, false) end
+  local left = at.bounds.released
+  while left > 0 do
+    local entry = call("LINDEX", at.keys.releasing, 0)
+    if not entry then return root.set_flag(at, root.RELEASING, false) end
+    local parent = match(entry, "^[^" .. BETWEEN .. "]+")
+    local next_life = at.keys.dependents .. parent
+    if call("EXISTS", next_life) == 0 then next_life = nil end
+    local told = tell_some(at, parent, at.keys.dependents .. entry, left, next_life)
+    if told < left then call("LPOP", at.keys.releasing) end
+    left = left - told
+  end
+end
+
+-- The last open parent was let go by hand: the job is ready at once.
+function M.by_hand(at, jid, r)
+  local queue = keys.of_queue(at, r.queue)
+  call("ZREM", queue.depends, jid)
+  job.make_many_ready(at, queue, { jid }, { r })
 end
 
 return M

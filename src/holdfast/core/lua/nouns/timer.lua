@@ -16,28 +16,21 @@ local PIECE = 512 -- jobs moved at once
 local function promote_some(at, queue, bound)
   local due = call("ZRANGE", queue.scheduled, "-inf", at.now, "BYSCORE", "LIMIT", 0, bound)
   if #due == 0 then return 0 end
-  local first, idle = queues.take_sequence(at, queue, #due)
-  local entries, writes, n = {}, {}, 0
+  local jids, records = {}, {}
   for i = 1, #due do
     local jid = due[i]
     local r = job.read(at, jid)
     if r and r.state == state.SCHEDULED then
-      state.move(r, state.WAITING)
       if record.has(r.flags, EXPIRING) and expiry.is_over(at, jid, r) then
+        state.move(r, state.WAITING)
         expiry.fail(at, queue, jid, r)
       else
-        entries[2 * n + 1], entries[2 * n + 2] = at.order.place(r, first + i, at.now, jid)
-        writes[2 * n + 1], writes[2 * n + 2] = at.keys.job .. jid, at.record.write(r)
-        n = n + 1
+        jids[#jids + 1], records[#records + 1] = jid, r
       end
     end
   end
   call("ZREM", queue.scheduled, unpack_(due))
-  if n > 0 then
-    call("ZADD", queue.waiting, unpack_(entries))
-    call("MSET", unpack_(writes))
-    if idle then queues.signal(queue) end
-  end
+  job.make_many_ready(at, queue, jids, records)
   return #due
 end
 

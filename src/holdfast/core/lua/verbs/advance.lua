@@ -7,6 +7,7 @@ local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
+local placement = require("nouns.placement")
 local queues = require("nouns.queue")
 local stats = require("nouns.stats")
 local M = {}
@@ -28,8 +29,7 @@ local function one(at, worker, next_queue, delay, jid, token, data)
   at.record.begin(r, at.now)
   job.set_body(at, jid, r, data)
   queues.know(at, next_queue)
-  job.place(at, next_queue, jid, r, delay)
-  job.write(at, jid, r)
+  placement.go_on(at, next_queue, jid, r, delay)
 end
 
 -- `args[first … last]` are (jid, token, data or ""); `delay` is in ms. Returns how

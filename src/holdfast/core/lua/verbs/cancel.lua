@@ -1,5 +1,7 @@
--- cancel: jobs are deleted, wherever they are. A completed one is left alone.
+-- cancel: jobs are deleted, wherever they are, all of them or none. A completed one is
+-- left alone.
 local keys = require("base.keys")
+local refuse = require("base.refuse")
 local dependency = require("nouns.dependency")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
@@ -7,26 +9,72 @@ local state = require("nouns.state")
 local tag = require("nouns.tag")
 local M = {}
 
--- Returns per jid 1 (cancelled) or 0 (unknown, or complete).
+-- The jobs to delete: their records by jid, and the set of all that were named.
+local function find(at, args, first, last)
+  local records, given = {}, {}
+  for i = first, last do
+    local jid = args[i]
+    if not given[jid] then
+      local r = job.read(at, jid)
+      given[jid], records[jid] = true, r and r.state ~= state.COMPLETE and r or nil
+    end
+  end
+  return records, given
+end
+
+-- One that waits for this job and would wait for ever. `left` is how many ties may still be
+-- looked at; answers what is left of that, too.
+local function left_behind(at, jid, r, given, left)
+  local children = dependency.children(at, jid, r, left < 1 / 0 and left + 1 or 0)
+  for i = 1, #children do
+    local child = children[i]
+    if not given[child] and dependency.waits_for(at, child, jid) then return left, child end
+  end
+  return left - #children, nil
+end
+
+-- Refuses a set that is not closed, or whose ties are too many for one call.
+local function check(at, args, first, last, records, given)
+  local left = at.bounds.ties or 1 / 0
+  for i = first, last do
+    local jid = args[i]
+    local r, child = records[jid], nil
+    if r then
+      left = left - dependency.count(at, jid, r)
+      left, child = left_behind(at, jid, r, given, left)
+    end
+    if child then
+      refuse.call("DEPENDENCY_REFUSED", jid .. " is a dependency of " .. child .. ", which is not mentioned")
+    end
+    if left < 0 then refuse.call("TOO_MANY", "at most " .. at.bounds.ties .. " dependencies in one call") end
+  end
+end
+
+local function delete(at, jid, r, given)
+  local running = r.state == state.RUNNING
+  at.events.canceled(at, jid, r.queue, running and r.worker or "")
+  lease.evict(at, jid, r)
+  if not running then at.throttles.release(at, keys.of_queue(at, r.queue), jid, r) end
+  if at.events.tracked then at.events.tracked(at, "canceled", jid, r) end
+  job.announce_end(at, jid, r)
+  tag.forget(at, jid, r)
+  dependency.leave(at, jid, r, given)
+  job.delete(at, jid, r)
+end
+
+-- Refused if a job that is not given waits for one that is. Returns per jid 1 (cancelled)
+-- or 0 (unknown, or complete).
 function M.run(at, args, first, last)
+  local records, given = find(at, args, first, last)
+  check(at, args, first, last, records, given)
   local reply = {}
   for i = first, last do
     local jid = args[i]
-    local r = job.read(at, jid)
-    if r and r.state ~= state.COMPLETE then
-      local running = r.state == state.RUNNING
-      at.events.canceled(at, jid, r.queue, running and r.worker or "")
-      lease.evict(at, jid, r)
-      if not running then at.throttles.release(at, keys.of_queue(at, r.queue), jid, r) end
-      if at.events.tracked then at.events.tracked(at, "canceled", jid, r) end
-      job.announce_end(at, jid, r)
-      tag.forget(at, jid, r)
-      dependency.leave(at, jid, r)
-      job.delete(at, jid, r)
-      reply[#reply + 1] = 1
-    else
-      reply[#reply + 1] = 0
-    end
+    local r = records[jid]
+    -- A slot that came back may have made a job ready that was set aside.
+    if r and r.state == state.THROTTLED then r = job.read(at, jid) end
+    if r then delete(at, jid, r, given) end
+    reply[#reply + 1], records[jid] = r and 1 or 0, nil
   end
   return reply
 end

@@ -12,9 +12,8 @@ local INNER = {
   "HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSET",
   "INCRBY",
   "LINDEX", "LLEN", "LPOP", "LPOS", "LRANGE", "LREM",
-  "MGET", "MSET", "MSETNX", "PUBLISH", "RPUSH",
-  "SADD", "SET", "SETNX", "SPOP", "SREM", "SSCAN",
-  "TIME", "UNLINK", "XADD", "XREVRANGE",
+  "MGET", "MSET", "MSETNX", "PUBLISH", "RENAME", "RPUSH",
+  "SET", "SETNX", "TIME", "UNLINK", "XADD", "XREVRANGE",
   "ZADD", "ZCARD", "ZCOUNT", "ZINCRBY", "ZPOPMIN", "ZRANGE", "ZRANK", "ZREM", "ZSCORE",
 }
 -- Arguments that make each of them a well-formed call on the root.
@@ -24,8 +23,8 @@ local SHAPE = {
   HINCRBY = { "r", "1", "1" }, LINDEX = { "r", "0" }, LRANGE = { "r", "0", "1" },
   LREM = { "r", "0", "1" }, LPOS = { "r", "1" }, ZRANK = { "r", "1" }, ZADD = { "r", "1", "1" },
   ZCOUNT = { "r", "0", "1" }, ZRANGE = { "r", "0", "1" }, APPEND = { "r", "1" }, INCRBY = { "r", "1" },
-  DECRBY = { "r", "1" }, RPUSH = { "r", "1" }, SETNX = { "r", "1" }, SADD = { "r", "1" },
-  SREM = { "r", "1" }, SSCAN = { "r", "0" }, ZINCRBY = { "r", "1", "1" }, ZREM = { "r", "1" }, ZSCORE = { "r", "1" },
+  DECRBY = { "r", "1" }, RPUSH = { "r", "1" }, SETNX = { "r", "1" }, RENAME = { "r", "r" },
+  ZINCRBY = { "r", "1", "1" }, ZREM = { "r", "1" }, ZSCORE = { "r", "1" },
   XADD = { "r", "*", "1", "1" }, XREVRANGE = { "r", "+", "-" },
 }
 

@@ -1,5 +1,5 @@
 -- move: a job is taken out of whatever state it is in and starts a new life in a
--- queue. A holder loses its lease.
+-- queue. A holder loses its lease; what the job waits for it keeps waiting for.
 local keys = require("base.keys")
 local refuse = require("base.refuse")
 local history = require("nouns.history")

@@ -1,7 +1,7 @@
 -- put_one: one job comes into a queue, by itself.
 local record = require("base.record")
 local refuse = require("base.refuse")
-local dependency = require("nouns.dependency")
+local circle = require("nouns.circle")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
@@ -10,6 +10,7 @@ local placement = require("nouns.placement")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
 local tag = require("nouns.tag")
+local ties = require("nouns.ties")
 local M = {}
 
 local NOTHING = {}
@@ -22,7 +23,7 @@ local function dress(at, to, jid, r, wish)
   if wish or record.has(r.flags, record.FLAG.OPTIONS) then options.set(at, jid, r, wish or NOTHING) end
   if not wish then return end
   if wish.tags then tag.set(at, jid, r, wish.tags) end
-  if wish.depends and wish.depends[1] then dependency.replace(at, jid, r, wish.depends) end
+  if wish.depends and wish.depends[1] then ties.replace(at, jid, r, wish.depends) end
 end
 
 -- A job that is new, or begins a new life, goes where it belongs. Writes the record.
@@ -42,7 +43,7 @@ end
 local function put_fresh(at, to, jid, klass, body, wish)
   local retries = to.retries or RETRIES
   local r = {
-    state = state.DEPENDS, flags = tell(at, to, jid), priority = to.priority or 0, attempts = 0, retries = retries,
+    state = state.WAITING, flags = tell(at, to, jid), priority = to.priority or 0, attempts = 0, retries = retries,
     remaining = retries, losses = 0, created = at.now, queued = at.now, queue = to.queue.name, klass = klass,
     token = 0, popped = 0, ended = 0, worker = "", body = "",
   }
@@ -67,12 +68,12 @@ local function put_again(at, to, jid, klass, body, r, wish)
 end
 
 -- One job on its own; `to` says queue, delay, limited, priority and retries (nil: as
--- before), first and idle (of a sequence number that is taken), and by, a worker that
--- need not be told if it loses the job. Returns a code, or nil if it was added or moved.
+-- before), first and idle (of a sequence number that is taken), by, a worker that need
+-- not be told if it loses the job, and `left` for circles. Returns a code, or nil if it was added or moved.
 function M.run(at, to, mode, jid, klass, body, wish)
   local r = job.read(at, jid)
   local wanted = not r or mode == "move"
-  local refused = wanted and wish and wish.depends and dependency.refusal(at, jid, r, wish.depends)
+  local refused = wanted and wish and wish.depends and circle.refusal(at, to, jid, r, wish.depends)
   if refused then return refused end
   -- A queue becomes known with its first job, after all that may be refused.
   if wanted and to.limited == nil then to.limited = queues.know(at, to.queue) end

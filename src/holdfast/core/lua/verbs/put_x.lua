@@ -1,18 +1,47 @@
 -- put_x: jobs come into a queue that use what `put` does not know: tags, throttles,
 -- dependencies and options. Each is looked at by itself.
 local keys = require("base.keys")
+local refuse = require("base.refuse")
+local family = require("nouns.family")
+local job = require("nouns.job")
 local put_one = require("verbs.put_one")
 local M = {}
 
--- `jobs` are tables of jid, klass, data, wish. Returns as `put` does.
+-- A parent of this call that was refused and is not there. Who waits for it would wait for
+-- nobody.
+local function missing(at, refused, wish)
+  for _, parent in ipairs(next(refused) and wish.depends or {}) do
+    if refused[parent] and not job.read(at, parent) then return parent end
+  end
+end
+
+local function put(at, to, mode, one, circle, refused)
+  local code
+  local parent = circle or missing(at, refused, one.wish)
+  if circle then
+    code = refuse.job("DEPENDENCY_REFUSED", one.jid .. " and " .. circle .. " would wait for each other")
+  elseif parent then
+    code = refuse.job("DEPENDENCY_REFUSED", one.jid .. " waits for " .. parent .. ", which was refused")
+  else
+    code = put_one.run(at, to, mode, one.jid, one.klass, one.data, one.wish)
+  end
+  if code and code ~= "again" then refused[one.jid] = true end
+  return code
+end
+
+-- `jobs` are tables of jid, klass, data, wish; `jobs.depend` says whether any waits for
+-- others. Returns as `put` does.
 function M.run(at, mode, name, priority, retries, delay, jobs)
   local to = { queue = keys.of_queue(at, name), priority = priority, retries = retries, delay = delay, limited = nil }
-  local reply = { 0 }
+  local reply, codes, refused, order, circles = { 0 }, {}, {}, nil, {}
+  if jobs.depend then order, circles = family.in_order(jobs) end
+  for n = 1, #jobs do
+    local i = order and order[n] or n
+    codes[i] = put(at, to, mode, jobs[i], circles[i], refused)
+  end
   for i = 1, #jobs do
-    local one = jobs[i]
-    local code = put_one.run(at, to, mode, one.jid, one.klass, one.data, one.wish)
-    if code then
-      reply[#reply + 1], reply[#reply + 2] = i - 1, code
+    if codes[i] then
+      reply[#reply + 1], reply[#reply + 2] = i - 1, codes[i]
     else
       reply[1] = reply[1] + 1
     end

@@ -1,0 +1,72 @@
+-- circle: jobs that would wait, through others, for themselves are refused.
+local late = require("base.late")
+local record = require("base.record")
+local refuse = require("base.refuse")
+local dependency = require("nouns.dependency")
+local M = {}
+
+local MOST = 2000 -- ties one call looks at: about two milliseconds
+
+local call
+late.bind(function() call = redis.call end)
+
+local function new_side(jids, look)
+  local side = { edge = jids, seen = {}, look = look }
+  for i = 1, #jids do side.seen[jids[i]] = true end
+  return side
+end
+
+local function above(at, jid) return dependency.named(at, jid) end
+
+local function below(at, jid, left) return call("ZRANGE", at.keys.dependents .. jid, 0, left) end
+
+-- One step away from all that the side reached last. True if the other side was met;
+-- `walk.left` falls below zero if there was too much to look at.
+local function step(at, walk, side, other)
+  local edge = {}
+  for i = 1, #side.edge do
+    local found = side.look(at, side.edge[i], walk.left)
+    walk.left = walk.left - #found - 1
+    if walk.left < 0 then return false end
+    for k = 1, #found do
+      local jid = found[k]
+      if other.seen[jid] then return true end
+      if not side.seen[jid] then
+        side.seen[jid] = true
+        edge[#edge + 1] = jid
+      end
+    end
+  end
+  side.edge = edge
+  return false
+end
+
+-- Whether a way leads up from `parents` to `jid`. Looks from both ends, always where less
+-- is to be looked at; where either comes to its end there is none.
+local function leads_to(at, walk, jid, parents)
+  local up, down = new_side(parents, above), new_side({ jid }, below)
+  while #up.edge > 0 and #down.edge > 0 and walk.left >= 0 do
+    local side, other = up, down
+    if #down.edge < #up.edge then side, other = down, up end
+    if step(at, walk, side, other) then return true end
+  end
+  return false
+end
+
+-- Why a job cannot wait for these, or nil. `r` is its record, if it exists: who has no
+-- dependents can be in no circle. `walk` counts for all jobs of one call what was looked at.
+function M.refusal(at, walk, jid, r, parents)
+  for i = 1, #parents do
+    if parents[i] == jid then return refuse.job("DEPENDENCY_REFUSED", jid .. " cannot wait for itself") end
+  end
+  if not r or not record.has(r.flags, record.FLAG.DEPENDENTS) then return nil end
+  walk.left = walk.left or MOST
+  if leads_to(at, walk, jid, parents) then
+    return refuse.job("DEPENDENCY_REFUSED", jid .. " would wait for itself, through others")
+  end
+  if walk.left < 0 then
+    return refuse.job("DEPENDENCY_REFUSED", "what waits for " .. jid .. " is too large to look for circles")
+  end
+end
+
+return M

@@ -1,0 +1,90 @@
+-- ties: who waits for whom is changed.
+local late = require("base.late")
+local record = require("base.record")
+local dependency = require("nouns.dependency")
+local job = require("nouns.job")
+local state = require("nouns.state")
+local M = {}
+
+local DEPENDING, DEPENDENTS, EXTRA = record.FLAG.DEPENDING, record.FLAG.DEPENDENTS, record.FLAG.EXTRA
+local OPEN = dependency.OPEN
+
+local call, unpack_
+late.bind(function() call, unpack_ = redis.call, unpack end)
+
+-- A parent gets one more child, if it exists and is not complete: says whether.
+local function enter(at, jid, parent)
+  local p = job.read(at, parent)
+  if not p or p.state == state.COMPLETE then return false end
+  call("ZADD", at.keys.dependents .. parent, "NX", at.now, jid)
+  if not record.has(p.flags, DEPENDENTS) then
+    p.flags = p.flags + DEPENDENTS
+    job.write(at, parent, p)
+  end
+  return true
+end
+
+-- Adds those parents that exist and are not complete; the others count as done. `known`
+-- are open ones it has. Write the record afterwards.
+function M.add(at, jid, r, parents, known)
+  local is_known, fields, new = {}, {}, 0
+  for i = 1, #known do is_known[known[i]] = true end
+  for i = 1, #parents do
+    local parent = parents[i]
+    -- One that is known is entered again, in case its earlier life's children are being released.
+    if enter(at, jid, parent) and not is_known[parent] then
+      is_known[parent], new = true, new + 1
+      fields[2 * new - 1], fields[2 * new] = OPEN .. parent, ""
+    end
+  end
+  if new == 0 then return end
+  fields[2 * new + 1], fields[2 * new + 2] = "n", #known + new
+  call("HSET", at.keys.extra .. jid, unpack_(fields))
+  r.flags = record.with(record.with(r.flags, DEPENDING), EXTRA)
+end
+
+-- Lets go of open parents, of which `left` stay. What was kept for the last one goes with it.
+local function drop(at, jid, r, gone, left)
+  if #gone == 0 then return end
+  local fields = {}
+  for i = 1, #gone do
+    fields[i] = OPEN .. gone[i]
+    call("ZREM", at.keys.dependents .. gone[i], jid)
+  end
+  if left == 0 then fields[#fields + 1], fields[#fields + 2] = "n", "w" end
+  call("HDEL", at.keys.extra .. jid, unpack_(fields))
+  if left > 0 then return call("HSET", at.keys.extra .. jid, "n", left) end
+  dependency.settle(at, jid, r)
+end
+
+-- Divides open parents into those that are in the set and those that are not.
+local function divided(open, set)
+  local inside, outside = {}, {}
+  for i = 1, #open do
+    local side = set[open[i]] and inside or outside
+    side[#side + 1] = open[i]
+  end
+  return inside, outside
+end
+
+local function set_of(jids)
+  local set = {}
+  for i = 1, #jids do set[jids[i]] = true end
+  return set
+end
+
+-- Lets go of those that are parents. Says whether any is left open.
+function M.remove(at, jid, r, parents)
+  local gone, left = divided(dependency.parents(at, jid, r), set_of(parents))
+  drop(at, jid, r, gone, #left)
+  return dependency.is_open(r)
+end
+
+-- A put with parents: earlier ones that are not named again are let go.
+function M.replace(at, jid, r, parents)
+  local kept, gone = divided(dependency.parents(at, jid, r), set_of(parents))
+  drop(at, jid, r, gone, #kept)
+  M.add(at, jid, r, parents, kept)
+end
+
+return M

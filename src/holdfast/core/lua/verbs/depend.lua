@@ -1,0 +1,59 @@
+-- depend: what a waiting job waits for is changed, or looked at.
+local late = require("base.late")
+local batch = require("base.batch")
+local refuse = require("base.refuse")
+local circle = require("nouns.circle")
+local dependency = require("nouns.dependency")
+local job = require("nouns.job")
+local releasing = require("nouns.releasing")
+local state = require("nouns.state")
+local ties = require("nouns.ties")
+local M = {}
+
+local call, concat
+late.bind(function() call, concat = redis.call, table.concat end)
+
+local function slice(args, first, last)
+  local part = {}
+  for i = first, last do part[i - first + 1] = args[i] end
+  return part
+end
+
+-- Refuses what cannot be: a circle, or more parents than a job may have.
+local function check(at, jid, r, parents)
+  local refused = circle.refusal(at, {}, jid, r, parents)
+  if refused then refuse.for_all(refused) end
+  if dependency.count(at, jid, r) + #parents <= dependency.MOST then return end
+  refuse.call("TOO_MANY", "at most " .. dependency.MOST .. " dependencies a job")
+end
+
+-- `mode` is add, remove or all (let go of all); `args[first … last]` are parents. A job
+-- whose last parent is let go is ready at once, whatever delay it was put with. Returns 1.
+function M.run(at, mode, jid, args, first, last)
+  local r = job.read(at, jid)
+  if not r then refuse.call("JOB_NOT_FOUND", jid) end
+  if r.state ~= state.DEPENDS then
+    refuse.call("WRONG_STATE", jid .. " is not in the depends state: " .. state.NAME[r.state])
+  end
+  local parents = mode == "all" and dependency.parents(at, jid, r) or slice(args, first, last)
+  if mode == "add" then
+    check(at, jid, r, parents)
+    ties.add(at, jid, r, parents, dependency.parents(at, jid, r))
+  elseif not ties.remove(at, jid, r, parents) then
+    releasing.by_hand(at, jid, r)
+  end
+  return 1
+end
+
+-- A page of the jobs that wait for this one, the first to come first, behind `cursor`
+-- ("score jid", "" for the beginning). Returns the next cursor ("" at the end), then jids.
+function M.dependents(at, jid, score, member, count)
+  local set = at.keys.dependents .. jid
+  local page = batch.page(set, 0, call("ZCARD", set), score, member, count, false)
+  local reply, n = { "" }, #page
+  for i = 1, n, 2 do reply[#reply + 1] = page[i] end
+  if n == 2 * count then reply[1] = concat({ page[n], page[n - 1] }, " ") end
+  return reply
+end
+
+return M
