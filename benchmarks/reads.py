@@ -9,7 +9,7 @@ from benchmarks.roots import Root, fresh_root, jids
 from holdfast.testing.store import Engine, find_engine
 
 MILLION = 1_000_000
-FEW = 1_000
+FEW = 10_000
 ROUNDS = 41
 EXPLAIN_US = 1_000.0
 GROWTH = 2.0
