@@ -28,7 +28,13 @@ def fill(root: Root, jobs: int) -> None:
     root.put("q", jids(part, "f"))
     held = root.pop("q", part)
     for first in range(0, part, 500):
-        root("fail", "w", "group", "because", *(w for jid, token in held[first : first + 500] for w in (jid, token, "")))
+        root(
+            "fail",
+            "w",
+            "group",
+            "because",
+            *(w for jid, token in held[first : first + 500] for w in (jid, token, "")),
+        )
     root.put("q", jids(part, "c"))
     held = root.pop("q", part)
     for first in range(0, part, 500):
@@ -96,5 +102,9 @@ def run(quick: bool, say: Say) -> list[Row]:
             if read[1] == "explain":
                 rows.append(at_most(what, after, EXPLAIN_US, "µs", f"{before:.0f} µs at {FEW:,}"))
             grown = after / before if after > before + SLACK_US else 1.0
-            rows.append(at_most(f"{what}, growth from {FEW:,}", grown, GROWTH, "×", f"{after:.0f} µs, {before:.0f} µs"))
+            rows.append(
+                at_most(
+                    f"{what}, growth from {FEW:,}", grown, GROWTH, "×", f"{after:.0f} µs, {before:.0f} µs"
+                )
+            )
     return rows

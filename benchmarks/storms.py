@@ -112,5 +112,7 @@ def run(quick: bool, say: Say) -> list[Row]:
             say(f"{engine}: {storm.name}")
             most, mean, count = longest(engine, storm, size)
             beside = f"mean {mean:.2f} ms of {count} calls"
-            rows.append(at_most(f"{engine}: {storm.name.format(size)}, longest call", most, LIMIT_MS, "ms", beside))
+            rows.append(
+                at_most(f"{engine}: {storm.name.format(size)}, longest call", most, LIMIT_MS, "ms", beside)
+            )
     return rows
