@@ -49,7 +49,7 @@ def fill(root: Root, jobs: int) -> None:
 
 def reads(jobs: int) -> Sequence[Read]:
     """What people and pages ask: name, verb, words."""
-    head, tail = jids(1)[0], f"j{jobs * 9 // 10 - 1:031d}"
+    tail = f"j{jobs * 9 // 10 - 1:031d}"
     return (
         ("counts of all queues", "counts", ()),
         ("a waiting job", "job_get", (tail,)),
