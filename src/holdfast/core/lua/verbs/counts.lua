@@ -2,6 +2,7 @@
 -- job counts as waiting without being moved, a lease past its end as stalled.
 local late = require("base.late")
 local keys = require("base.keys")
+local pausing = require("nouns.pausing")
 local queues = require("nouns.queue")
 local M = {}
 
@@ -16,7 +17,7 @@ local function row(at, name)
   return {
     name, call("ZCARD", queue.waiting) + due, call("ZCARD", queue.leases) - stalled, stalled,
     call("ZCARD", queue.throttled), call("ZCARD", queue.scheduled) - due, call("ZCARD", queue.depends),
-    call("ZCARD", queue.recurring), flags % 2, call("ZCARD", queue.failed),
+    call("ZCARD", queue.recurring), pausing.record(at, queue, flags) and 1 or 0, call("ZCARD", queue.failed),
   }
 end
 
