@@ -28,7 +28,13 @@ def row(facts: JobFacts) -> tuple[Any, ...]:
     return (
         *(facts.jid, facts.klass, facts.queue, facts.data, facts.token, facts.expires_ms, facts.priority),
         *(facts.attempts, facts.retries, facts.remaining, facts.losses, facts.created_ms, facts.queued_ms),
+        *(facts.tags, dict(facts.options), facts.spawned_from, failure_of(facts)),
     )  # fmt: skip
+
+
+def failure_of(facts: JobFacts) -> tuple[str, str, int, str] | None:
+    failure = facts.failure
+    return (failure.group, failure.message, failure.when_ms, failure.worker) if failure else None
 
 
 class Core:
@@ -152,8 +158,11 @@ class Core:
     def priority(self, priority: int, jids: tuple[str, ...]) -> Any:
         return self.door("priority", priority, *jids)
 
-    def pause(self, on: bool, queues: tuple[str, ...]) -> Any:
-        return self.door("pause", "", 0, int(on), "me", "because", *queues)
+    def pause(self, on: bool, length: int, queues: tuple[str, ...]) -> Any:
+        return self.door("pause", "", 0, int(on), "me", "because", length, *queues)
+
+    def queue_forget(self, queues: tuple[str, ...], line: str = "", number: int = 0) -> Any:
+        return self.door("queue_forget", line, number, *queues)
 
     def throttle_set(self, queue: str, limit: int) -> Any:
         return self.door("throttle_set", "", 0, f"ql:q:{queue}", limit)

@@ -2,12 +2,14 @@
 
 from typing import Any, Final
 
-from calls import Call, Core
+from calls import Call
+from calls_later import WholeCore
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize
 from model_lines import NumberedModel
 from model_putting import No
 
+from holdfast.models import JobFacts
 from holdfast.testing.clock import START_MS
 from native_door import Door
 
@@ -49,7 +51,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.core = Core(self.door)
+        self.core = WholeCore(self.door)
         self.model = NumberedModel(START_MS)
         self.calls: list[Call] = []
         self.grants: list[tuple[str, str, int]] = []
@@ -82,11 +84,16 @@ class Machine(RuleBasedStateMachine):
         """What the core answers, and the model."""
         answer = self.core.call(call)
         self.model.first_seen = lambda: self.order_of_the_core(call, answer)
+        self.model.due_seen = self.due_in_the_core
         name, args = call
         try:
             return answer, getattr(self.model, name)(*args)
         except No as no:
             return answer, str(no)
+
+    def due_in_the_core(self, jid: str) -> int:
+        [row] = self.door.look("job_get", jid)
+        return JobFacts.from_job_row(row).due_ms
 
     def order_of_the_core(self, call: Call, answer: Any) -> list[str]:
         """Jids as the core handed them out in this call, then as it would next: where the pages leave it open."""

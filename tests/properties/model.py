@@ -3,6 +3,7 @@
 Written from the protocol page and the design pages, never from the Lua.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from model_parts import Ending, Job, Queue
@@ -18,7 +19,7 @@ class Model(Putting):
         rows: list[Any] = []
         for name in queues:
             line = self.queues.get(name, Queue(name))
-            if line.paused:
+            if line.is_paused(self.now):
                 continue
             want = n - len(rows)
             granted: list[Job] = []
@@ -27,7 +28,7 @@ class Model(Putting):
                 for job in granted:
                     self.grant(job, worker, lease, line)
             if len(granted) < want:
-                self.promote_due(name)
+                self.bring_due(name, self.has_room(name))
             for job in self.take_ready(name, line, want - len(granted)):
                 self.grant(job, worker, lease, line)
                 granted.append(job)
@@ -39,17 +40,37 @@ class Model(Putting):
             want = min(want, line.limit - self.running(name))
         if want <= 0:
             return []
-        taken = self.ready_in(name)[:want]
+        taken = self.first_ready(name, want)
         if len(taken) < want and (line.limit or line.left_aside):
             for job in self.aside_in(name)[: min(want - len(taken), RELEASED_AT_ONCE)]:
                 self.make_ready(job)
-            taken = self.ready_in(name)[:want]
+            taken += self.first_ready(name, want - len(taken), taken)
         return taken
 
-    def promote_due(self, name: str) -> None:
+    def first_ready(self, name: str, want: int, before: Sequence[Job] = ()) -> list[Job]:
+        """Up to so many ready jobs beyond those taken before. Who comes too late fails."""
+        taken: list[Job] = []
+        for job in self.ready_in(name):
+            if len(taken) == want:
+                break
+            if job not in before and not self.comes_too_late(job):
+                taken.append(job)
+        return taken
+
+    def comes_too_late(self, job: Job) -> bool:
+        """A job that nobody started in time fails when its turn comes."""
+        expires = job.options.get("expires")
+        if job.started or expires is None or expires > self.now:
+            return False
+        job.ready = False
+        self.fail_job(job, "failed", f"expired-{job.queue}", "Nobody started the job in time", "")
+        return True
+
+    def bring_due(self, name: str, has_room: bool) -> None:
         for job in self.due_in(name):
             job.state = "waiting"
-            self.make_ready(job)
+            if not self.comes_too_late(job):
+                self.make_ready(job)
 
     def lost(self, name: str, want: int) -> list[Job]:
         """Leases that ended: noticed first, and after the grace period handed out again or failed."""
@@ -85,7 +106,8 @@ class Model(Putting):
         self.day(job.queue, self.now).wait.samples.append(waited / 1000)
         job.state, job.ready, job.noticed, job.worker = "running", False, False, worker
         job.token = max(job.token + 1, self.now)
-        job.attempts, job.popped, job.end = job.attempts + 1, self.now, self.now + length
+        job.attempts, job.popped, job.started = job.attempts + 1, self.now, True
+        job.end = min(self.now + length, job.last_end)
         job.slot = line.limit > 0 or job.slot
         job.history.append(("popped", self.now, job.queue))
 
@@ -97,8 +119,11 @@ class Model(Putting):
                 answers.append(-1)
             elif not job.held_by(worker, token):
                 answers.append(0)
+            elif job.last_end <= self.now:
+                answers.append(0)  # the run has taken all the time that it may
             else:
-                job.end = self.now + (lease or self.queue(job.queue).heartbeat or self.heartbeat_ms)
+                length = lease or self.queue(job.queue).heartbeat or self.heartbeat_ms
+                job.end = min(self.now + length, job.last_end)
                 job.noticed, job.data = False, data or job.data
                 answers.append(job.end)
         return answers
@@ -213,12 +238,26 @@ class Model(Putting):
             job.remaining = -1
             self.fail_job(job, "failed-retries", group, message, worker if given else "")
             return -1
+        delay = self.pause_before(job) if delay < 0 else delay
         job.remaining = left
         job.history.append(("retried", self.now, group))
         if given:
             job.failure = (group, message, self.now, worker)
         self.place(job, delay)
         return left
+
+    def pause_before(self, job: Job) -> int:
+        """How long a job waits before its next try, by its own backoff or the usual one. What jitter adds is not
+        written anywhere; the core has to stay within it."""
+        kind, first, most, jitter = job.options.get("backoff", "exponential:1000:600000:25").split(":")
+        doublings = job.retries - job.remaining if kind == "exponential" else 0
+        pause = int(first) * 2**doublings
+        if jitter == "0":
+            return int(min(pause, int(most)))
+        seen = self.due_seen(job.jid) - self.now
+        spread = pause * int(jitter) / 100
+        assert min(pause - spread, int(most)) - 1 <= seen <= min(pause + spread, int(most)), (job, seen)
+        return seen
 
     def fail(self, worker: str, group: str, message: str, held: tuple[tuple[str, int, bytes], ...]) -> Any:
         codes = []
@@ -243,13 +282,28 @@ class Model(Putting):
 
     # --- setting -----------------------------------------------------------------------------------------------
 
-    def pause(self, on: bool, queues: tuple[str, ...]) -> int:
+    def pause(self, on: bool, length: int, queues: tuple[str, ...]) -> int:
+        """`length` in ms, 0 until somebody ends it."""
         changed = 0
         for name in queues:
             line = self.hidden_queue(name)
-            changed += line.paused != on
-            line.paused = on
+            changed += line.is_paused(self.now) != on
+            line.paused, line.paused_until = on, self.now + length if on and length else 0
         return changed
+
+    def queue_forget(self, queues: tuple[str, ...]) -> int:
+        """Queues without jobs only; what is forgotten keeps its heartbeat, which is configuration."""
+        if any(self.is_used(name) for name in queues):
+            raise No("HF_QUEUE_NOT_EMPTY")
+        known = 0
+        for name in dict.fromkeys(queues):
+            known += self.first_used.pop(name, None) is not None
+            self.queues[name] = Queue(name, heartbeat=self.hidden_queue(name).heartbeat)
+            self.days = {key: day for key, day in self.days.items() if key[0] != name}
+        return known
+
+    def is_used(self, name: str) -> bool:
+        return any(job.queue == name and job.state != "complete" for job in self.jobs.values())
 
     def throttle_set(self, queue: str, limit: int) -> int:
         line = self.hidden_queue(queue)

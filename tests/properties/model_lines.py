@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from model import Model
+from model_people import PeopleModel
 from model_putting import No
 
 
-class NumberedModel(Model):
+class NumberedModel(PeopleModel):
     """Verbs that carry a line and a number go through `once` and `pop_once`."""
 
     def __init__(self, now: int) -> None:

@@ -12,7 +12,8 @@ DEFAULTS = {"grace-period": "10", "heartbeat": "60", "jobs-history": "604800", "
 class Looks:
     """The state: jobs by jid, queues by name, what completed oldest first, failure groups, days of statistics.
 
-    `first_seen` says in which order the core shows jobs where the pages leave the order open.
+    `first_seen` says in which order the core shows jobs where the pages leave the order open, `due_seen` when a job
+    is due that waits for a moment which they leave open.
     """
 
     def __init__(self, now: int) -> None:
@@ -28,6 +29,7 @@ class Looks:
         self.results: dict[str, bytes] = {}
         self.endings: dict[tuple[str, str, int], Ending] = {}
         self.first_seen: Callable[[], list[str]] = list
+        self.due_seen: Callable[[str], int] = int
 
     def setting(self, key: str) -> int:
         return int(self.settings.get(key, DEFAULTS[key]))
@@ -75,6 +77,14 @@ class Looks:
     def running(self, queue: str) -> int:
         return len(self.in_state(queue, "running"))
 
+    def has_room(self, queue: str) -> bool:
+        line = self.queues.get(queue, Queue(queue))
+        return not line.limit or self.running(queue) < line.limit
+
+    def templates_of(self, queue: str) -> int:
+        """How many recurring jobs a queue has."""
+        return 0
+
     def ready_in(self, queue: str) -> list[Job]:
         return sorted(
             [job for job in self.jobs.values() if job.queue == queue and job.ready], key=lambda j: j.rank
@@ -114,6 +124,7 @@ class Looks:
         return (
             *(job.jid, job.klass, job.queue, job.data, job.token, job.end, job.priority, job.attempts),
             *(job.retries, job.remaining, job.losses, job.created, job.queued),
+            *(tuple(job.tags), job.options, job.spawned_from, job.failure),
         )  # fmt: skip
 
     def job_get(self, jid: str) -> dict[str, Any] | None:
@@ -132,6 +143,7 @@ class Looks:
             "ended_ms": job.ended if over else 0, "failure": job.failure, "history": job.history,
             "result": self.results.get(jid), "tags": tuple(job.tags),
             "dependencies": job.parents, "dependents": self.children(jid), "options": job.options,
+            "spawned_from": job.spawned_from,
         }  # fmt: skip
 
     def counts(self) -> list[tuple[Any, ...]]:
@@ -141,7 +153,7 @@ class Looks:
         due, lost = len(self.due_in(name)), len(self.stalled_in(name))
         return (
             name, len(self.ready_in(name)) + due, self.running(name) - lost, lost, len(self.aside_in(name)),
-            len(self.in_state(name, "scheduled")) - due, len(self.in_state(name, "depends")), 0, self.queues[name].paused,
+            len(self.in_state(name, "scheduled")) - due, len(self.in_state(name, "depends")), self.templates_of(name), self.queues[name].is_paused(self.now),
             len(self.in_state(name, "failed")),
         )  # fmt: skip
 
@@ -187,11 +199,15 @@ class Looks:
 
     def next_due(self, queues: tuple[str, ...]) -> int | None:
         """The earliest moment at which one of these queues has something due that a pop would look at."""
-        times = [
+        return min(self.due_times(queues), default=None)
+
+    def due_times(self, queues: tuple[str, ...]) -> list[int]:
+        ends = [self.queues[name].paused_until for name in queues if name in self.queues]
+        coming = [
             job.end if job.state == "running" else job.due
             for job in self.jobs.values()
             if job.queue in queues
             and job.state in ("running", "scheduled")
-            and not self.queues[job.queue].paused
+            and not self.queues[job.queue].is_paused(self.now)
         ]
-        return min(times, default=None)
+        return coming + [when for when in ends if when > self.now]

@@ -14,7 +14,7 @@ class Job:
     """One job; times in ms. `rank` orders the ready ones: the smallest is next.
 
     `tags` say when each was attached, `parents` are the open ones, and `due_then` is the due time (0: none) that is
-    kept until they are complete.
+    kept until they are complete. `started` says whether somebody had it in this life.
     """
 
     jid: str
@@ -44,9 +44,19 @@ class Job:
     tags: dict[str, int] = field(default_factory=dict)
     parents: set[str] = field(default_factory=set)
     due_then: int = 0
+    throttles: list[str] = field(default_factory=list)
+    started: bool = False
+    spawned_from: str = ""
+    progress: tuple[float, str, int] | None = None
+    tail: list[str] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
     failure: tuple[str, str, int, str] | None = None
     history: list[Line] = field(default_factory=list)
+
+    @property
+    def last_end(self) -> float:
+        """When its run has to be over at the latest."""
+        return self.popped + self.options["limit"] if "limit" in self.options else float("inf")
 
     def held_by(self, worker: str, token: int) -> bool:
         return self.state == "running" and self.worker == worker and self.token == token
@@ -64,9 +74,13 @@ class Ending:
 class Queue:
     name: str
     paused: bool = False
+    paused_until: int = 0
     limit: int = 0
     heartbeat: int = 0
     left_aside: bool = False
+
+    def is_paused(self, now: int) -> bool:
+        return self.paused and not 0 < self.paused_until <= now
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any
 
 from model_looks import Looks
 from model_parts import Job, Queue
-from model_wishes import Wish, Wished
+from model_wishes import Wish, Wished, parents_first
 
 RELEASED_AT_ONCE = 100
 
@@ -44,18 +44,24 @@ class Putting(Looks):
     def put_x(
         self, mode: str, queue: str, priority: int, retries: int, delay: int, jobs: tuple[Wished, ...]
     ) -> Any:
-        count, codes = 0, {}
-        for index, (jid, klass, data, options) in enumerate(jobs):
+        codes: dict[int, str] = {}
+        order, circles = parents_first(jobs)
+        refused: set[str] = set()
+        for index in order:
+            jid, klass, data, options = jobs[index]
             job, wish = self.jobs.get(jid), Wish.of(options)
-            if job is not None and mode != "move":
+            if index in circles or any(one in refused and one not in self.jobs for one in wish.depends):
+                codes[index] = "HF_DEPENDENCY_REFUSED"
+            elif job is not None and mode != "move":
                 same = job.klass == klass and job.data == data
                 codes[index] = "again" if mode == "new" or same else "HF_JOB_EXISTS"
             elif self.is_circle(jid, wish.depends):
                 codes[index] = "HF_DEPENDENCY_REFUSED"
             else:
                 self.put_one(job, queue, (priority, retries, delay), (jid, klass, data), wish)
-                count += 1
-        return count, codes
+            if codes.get(index, "again") != "again":
+                refused.add(jid)
+        return len(jobs) - len(codes), codes
 
     def put_one(
         self,
@@ -84,7 +90,7 @@ class Putting(Looks):
         if wish.depends:
             job.parents = {jid for jid in wish.depends if self.is_open(jid)}
         kept = {key: job.options[key] for key in ("backoff", "limit", "keep") if key in job.options}
-        job.options = kept | wish.options
+        job.options, job.started = kept | wish.options, False
         if "expires" in wish.options:
             job.options["expires"] += self.now
 

@@ -38,3 +38,25 @@ class Wish:
     @staticmethod
     def with_name(names: list[str], name: str) -> list[str]:
         return names if name in names else [*names, name]
+
+
+def parents_first(jobs: tuple[Wished, ...]) -> tuple[list[int], set[int]]:
+    """The places of jobs in the order in which one call puts them: whom a job waits for comes before it. And those
+    that would close a circle within the call."""
+    first = {job[0]: index for index, job in reversed(list(enumerate(jobs)))}
+    order: list[int] = []
+    circles: set[int] = set()
+
+    def visit(index: int, way: tuple[int, ...]) -> None:
+        for parent in Wish.of(jobs[index][3]).depends:
+            place = first.get(parent, index)
+            if place in way:
+                circles.add(index)
+            elif place != index and place not in order:
+                visit(place, (*way, index))
+        order.append(index)
+
+    for index in range(len(jobs)):
+        if index not in order:
+            visit(index, ())
+    return order, circles

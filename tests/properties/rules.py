@@ -58,7 +58,12 @@ class UsualRules(Machine):
         worker, held = self.several_held(pick)
         self.do("advance", worker, queue, delay, held)
 
-    @rule(pick=pick, delay=delays, group=st.sampled_from(["", "g"]), message=st.sampled_from(["", "why"]))
+    @rule(
+        pick=pick,
+        delay=st.one_of(delays, st.just(-1)),
+        group=st.sampled_from(["", "g"]),
+        message=st.sampled_from(["", "why"]),
+    )
     def retry(self, pick: Any, delay: int, group: str, message: str) -> None:
         worker, held = self.several_held(pick)
         self.do("retry", worker, delay, group, message, held)
@@ -140,8 +145,7 @@ class UsualRules(Machine):
 
     @rule(jids=several)
     def cancel(self, jids: Any) -> None:
-        if not any(self.model.children(jid) for jid in jids):
-            self.do("cancel", jids)
+        self.do("cancel", jids)
 
     @rule(queue=queues, delay=delays, jid=jids, data=st.one_of(new_data, data))
     def move(self, queue: str, delay: int, jid: str, data: bytes) -> None:
@@ -155,9 +159,13 @@ class UsualRules(Machine):
     def set_priority(self, priority: int, jids: Any) -> None:
         self.do("priority", priority, jids)
 
-    @rule(on=st.booleans(), names=some_queues)
-    def pause(self, on: bool, names: Any) -> None:
-        self.do("pause", on, names)
+    @rule(on=st.booleans(), length=st.sampled_from([0, 0, 3_000]), names=some_queues)
+    def pause(self, on: bool, length: int, names: Any) -> None:
+        self.do("pause", on, length, names)
+
+    @rule(names=some_queues)
+    def forget(self, names: Any) -> None:
+        self.do("queue_forget", names)
 
     @rule(queue=queues, limit=st.integers(0, 2))
     def throttle(self, queue: str, limit: int) -> None:

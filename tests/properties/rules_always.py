@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from machine import JIDS, QUEUES, pick, steps_of_time
 from rules import UsualRules
+from rules_people import DependencyRules
 from rules_wishes import WishRules
 
 
-class CoreAndModel(WishRules, UsualRules):
+class CoreAndModel(DependencyRules, WishRules, UsualRules):
     @rule(by=steps_of_time)
     def time_passes(self, by: int) -> None:
         self.apply(("clock", (self.model.now + by,)))

@@ -1,0 +1,77 @@
+"""The verbs that only some jobs need, in both tongues: recurring jobs, labels, dependencies, failures."""
+
+from typing import Any
+
+from calls import Core, flat, word
+
+from holdfast.models import text, texts
+
+
+class WholeCore(Core):
+    # --- recurring jobs ----------------------------------------------------------------------------------------
+
+    def recur(
+        self,
+        queue: str,
+        jid: str,
+        klass: str,
+        data: bytes,
+        times: Any,
+        numbers: Any,
+        options: Any,
+        line: str = "",
+        number: int = 0,
+    ) -> Any:
+        words = (line, number, queue, jid, klass, data, *times, *numbers, len(options), *flat(options))
+        return text(self.door("recur", *words))
+
+    def recur_get(self, *jids: str) -> Any:
+        return [self.template(row) if row else None for row in self.door.look("recur_get", *jids)]
+
+    @staticmethod
+    def template(row: Any) -> Any:
+        (jid, queue, klass, data), numbers, (tags, throttles, options, since) = row[:4], row[4:10], row[10:14]
+        values = [value if isinstance(value, int) else text(value) for value in options[1::2]]
+        wished = dict(zip(texts(options[::2]), values, strict=True))
+        named = texts(tags), texts(throttles), wished, int(since)
+        return (text(jid), text(queue), text(klass), data, *[int(value) for value in numbers], *named)
+
+    def recur_update(self, jid: str, changes: dict[str, Any], line: str = "", number: int = 0) -> Any:
+        return self.door("recur_update", line, number, jid, *flat(list(changes.items())))
+
+    def recur_tag(self, mode: str, jid: str, tags: tuple[str, ...]) -> Any:
+        return texts(self.door("recur_tag", mode, jid, *tags))
+
+    def recur_cancel(self, jids: tuple[str, ...], line: str = "", number: int = 0) -> Any:
+        return self.door("recur_cancel", line, number, *jids)
+
+    # --- labels ------------------------------------------------------------------------------------------------
+
+    def tag(self, mode: str, jid: str, tags: tuple[str, ...]) -> Any:
+        return texts(self.door("tag", mode, jid, *tags))
+
+    def tags(self, least: int, offset: int, count: int) -> Any:
+        reply = self.door.look("tags", least, offset, count)
+        return [(text(reply[i]), int(reply[i + 1])) for i in range(0, len(reply), 2)]
+
+    def track(self, on: bool, jid: str) -> Any:
+        return self.door("track", int(on), jid)
+
+    def tracked(self) -> Any:
+        reply = self.door.look("tracked")
+        return [(text(reply[i]), int(reply[i + 1]), int(reply[i + 2])) for i in range(0, len(reply), 3)]
+
+    def log(self, jid: str, message: str, line: str = "", number: int = 0) -> Any:
+        return self.door("log", line, number, jid, message, "")
+
+    def report(self, worker: str, jid: str, token: int, progress: str, note: str, lines: Any) -> Any:
+        answer = self.door("report", worker, jid, token, progress, note, *lines)
+        return word(answer) if isinstance(answer, bytes) else answer
+
+    # --- failures, dependencies --------------------------------------------------------------------------------
+
+    def unfail(self, queue: str, group: str, count: int, line: str = "", number: int = 0) -> Any:
+        return self.door("unfail", line, number, queue, group, count)
+
+    def depend(self, mode: str, jid: str, parents: tuple[str, ...], line: str = "", number: int = 0) -> Any:
+        return self.door("depend", line, number, mode, jid, *parents)

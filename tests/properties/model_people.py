@@ -1,0 +1,96 @@
+"""The reference model: what people and running jobs write on jobs, and failed jobs that go back to work."""
+
+from typing import Any
+
+from model_putting import No
+from model_recurring import RecurringModel
+
+
+class PeopleModel(RecurringModel):
+    def __init__(self, now: int) -> None:
+        super().__init__(now)
+        self.marks: dict[str, int] = {}
+
+    def job(self, jid: str) -> Any:
+        if jid not in self.jobs:
+            raise No("HF_JOB_NOT_FOUND")
+        return self.jobs[jid]
+
+    # --- labels ------------------------------------------------------------------------------------------------
+
+    def tag(self, mode: str, jid: str, tags: tuple[str, ...]) -> tuple[str, ...]:
+        """Adding a tag that is there refreshes its time."""
+        job = self.job(jid)
+        for tag in tags:
+            if mode == "add":
+                job.tags[tag] = self.now
+            else:
+                job.tags.pop(tag, None)
+        return tuple(job.tags)
+
+    def tags(self, least: int, offset: int, count: int) -> list[tuple[str, int]]:
+        """Most used first; of equal ones, the later name."""
+        found = sorted(
+            [(number, tag) for tag, number in self.tag_counts().items() if number >= least], reverse=True
+        )
+        return [(tag, number) for number, tag in found[offset : offset + count]]
+
+    def track(self, on: bool, jid: str) -> int:
+        if on:
+            self.job(jid)
+            changed = jid not in self.marks
+            self.marks.setdefault(jid, self.now)
+            return int(changed)
+        return int(self.marks.pop(jid, None) is not None)
+
+    def tracked(self) -> list[tuple[str, int, int]]:
+        found = [(jid, since, int(jid in self.jobs)) for jid, since in self.marks.items()]
+        return sorted(found, key=lambda one: (one[1], one[0]))
+
+    def log(self, jid: str, message: str) -> int:
+        self.job(jid).history.append((message, self.now, ""))
+        return 1
+
+    def report(
+        self, worker: str, jid: str, token: int, progress: str, note: str, lines: tuple[str, ...]
+    ) -> Any:
+        job = self.held(worker, jid, token)
+        if job is None:
+            return "HF_JOB_NOT_FOUND" if jid not in self.jobs else "HF_LEASE_LOST"
+        if progress:
+            job.progress = (float(progress), note, self.now)
+        if lines:
+            job.tail = [*job.tail, *lines]
+        return 1
+
+    # --- failures ----------------------------------------------------------------------------------------------
+
+    def unfail(self, queue: str, group: str, count: int) -> int:
+        """A new life for those that failed first; priority and the noted failure stay, and so does the time from
+        which a wait is counted."""
+        oldest = self.failed(group)[::-1][:count]
+        for jid in oldest:
+            job = self.jobs[jid]
+            self.leave_group(job)
+            queued = job.queued
+            self.begin_life(job, queue)
+            job.queued = queued
+            self.place(job, 0)
+        return len(oldest)
+
+    # --- dependencies ------------------------------------------------------------------------------------------
+
+    def depend(self, mode: str, jid: str, parents: tuple[str, ...]) -> int:
+        job = self.job(jid)
+        if job.state != "depends":
+            raise No("HF_WRONG_STATE")
+        if mode == "add":
+            if self.is_circle(jid, parents):
+                raise No("HF_DEPENDENCY_REFUSED")
+            job.parents |= {parent for parent in parents if self.is_open(parent)}
+            return 1
+        job.parents -= job.parents if mode == "all" else set(parents)
+        if not job.parents:
+            job.due_then = 0
+            self.place(job, 0)
+        return 1
