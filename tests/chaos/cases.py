@@ -10,11 +10,10 @@ from typing import Any
 from holdfast import Client
 from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, Describe, Info, SetClock, Sweep
 from holdfast.commands.dependencies import Depend, Dependents
+from holdfast.commands.failures import Failed, FailureGroups, Failures, Unfail
 from holdfast.commands.jobs import (
     Await,
     Cancel,
-    Failed,
-    Failures,
     JobGet,
     JobsComplete,
     Move,
@@ -511,6 +510,27 @@ def the_newest(client: Client) -> Any:
 def all_groups(client: Client) -> Any:
     client.run(Fail("bee", popped(client, "a1")[0], "broken", "why"))
     return Failures()
+
+
+@case("failure_groups")
+def the_summaries(client: Client) -> Any:
+    for job in popped(client, "a1", "a2"):
+        client.run(Fail("bee", job, "broken", "why"))
+    return FailureGroups()
+
+
+@case("unfail")
+def some_of_a_group(client: Client) -> Any:
+    for job in popped(client, "a1", "a2", "a3"):
+        client.run(Fail("bee", job, "broken", "why"))
+    return Unfail("r", "broken", 2)
+
+
+@case("unfail")
+def the_whole_of_a_group(client: Client) -> Any:
+    client.run(Pop("ant", ("q",), 1, mode=WILL_WAIT))
+    client.run(Fail("bee", popped(client, "a1")[0], "broken", "why"))
+    return Unfail("q", "broken")
 
 
 @case("failed")

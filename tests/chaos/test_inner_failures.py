@@ -162,6 +162,7 @@ LATE = {
     "retry": "C F f fq q s t w x z",
     "throttle_set": "P j l s w",
     "timeout": "C s w x",
+    "unfail": "C F Q fq w x z",
 }
 """Keys, by their letters, whose wrong type a verb finds out only when it has begun to write."""
 

@@ -1,5 +1,26 @@
 """Lists as people read them, in both colours."""
 
+import pytest
+
+from holdfast import UsageError
+
+
+def test_failed_jobs_are_seen_by_group_and_put_to_work_again(do):
+    queue, client = do.client.queues["mail"], do.client
+    do(lambda: queue.put_many([("K", n) for n in range(3)]))
+    for job in do(lambda: queue.pop(3)):
+        do(lambda job=job: job.fail("G", "why"))
+    [group] = do(client.jobs.failure_groups)
+    assert (group.name, group.count, group.trend[-1]) == ("G", 3, 3)
+    assert do(client.jobs.failed) == {"G": 3}
+    assert do(lambda: client.unfail("G", "other", 2)) == 2
+    assert do(lambda: client.jobs.unfail("G", "other")) == 1
+    assert do(client.jobs.failure_groups) == []
+    assert do(client.jobs.failed) == {}
+    assert do(do.client.queues["other"].length) == 3
+    with pytest.raises(UsageError):
+        do(lambda: client.unfail("G", "other", 0))
+
 
 def test_a_list_is_read_page_by_page(do):
     queue, jobs = do.client.queues["mail"], do.client.jobs

@@ -8,7 +8,8 @@ import pytest
 from holdfast.commands import COMMANDS
 from holdfast.commands.admin import ConfigGet, Describe, Info
 from holdfast.commands.base import then
-from holdfast.commands.jobs import Await, Cancel, Failed, Failures, Move, Put, PutMany
+from holdfast.commands.failures import Failed, FailureGroup, FailureGroups, Failures, Unfail
+from holdfast.commands.jobs import Await, Cancel, Move, Put, PutMany
 from holdfast.commands.leases import (
     Complete,
     CompleteMany,
@@ -39,7 +40,7 @@ HELD = Lease("j1", 42)
 
 def test_every_command_knows_its_verb_and_can_be_found_by_it():
     assert all(kind.verb == verb for verb, kind in COMMANDS.items())
-    assert len(COMMANDS) == 45
+    assert len(COMMANDS) == 47
 
 
 def test_a_put_says_mode_queue_options_and_one_job():
@@ -213,8 +214,22 @@ def test_what_an_installation_keeps_is_read_as_mappings_and_lines():
 
 
 def test_failure_groups_are_a_mapping_and_a_group_is_a_page():
-    assert Failures().read([b"g", 2, b"h", 1]) == {"g": 2, "h": 1}
+    assert Failures().read([b"0", b"g", 2, b"h", 1]) == (None, {"g": 2, "h": 1})
+    assert Failures("17", 5).words() == ("17", 5)
+    assert Failures().read([b"99"]) == ("99", {})
     assert Failed("g").read([2, b"j2", b"j1"]) == (2, ["j2", "j1"])
+
+
+def test_a_summary_of_a_group_has_a_trend_of_48_hours():
+    cells = list(range(48))
+    [cursor, groups] = FailureGroups().read([b"7", [b"g", 3, 10, 20, b"j3", 0, *cells]])
+    assert cursor == "7"
+    assert groups == [FailureGroup("g", 3, 10, 20, "j3", 0, tuple(cells))]
+
+
+def test_unfailing_says_queue_group_and_how_many():
+    assert Unfail("mail", "G", 9).words() == ("mail", "G", 9)
+    assert Unfail("mail", "G").read(4) == 4
 
 
 def test_settings_are_texts_or_none():

@@ -2,7 +2,8 @@
 
 import pytest
 
-from holdfast.commands.jobs import Await, Cancel, Failed, Failures, JobGet, JobsComplete, Move, Put
+from holdfast.commands.failures import Failed, Failures
+from holdfast.commands.jobs import Await, Cancel, JobGet, JobsComplete, Move, Put
 from holdfast.commands.leases import Complete, CompleteMany, CompletePop, Done, Lease, Pop
 from holdfast.commands.outcomes import Advance, Fail, Retry
 from holdfast.errors import JobNotFound, LeaseLost
@@ -159,12 +160,12 @@ def test_failed_jobs_are_listed_by_group_until_somebody_acts(core, clock, door: 
         assert core(Fail("w", job, group, "because")) == jid
         assert core(Fail("w", job, group, "because")) == jid
         clock.advance(seconds=1)
-    assert core(Failures()) == {"G": 2, "H": 1}
+    assert core(Failures()) == (None, {"G": 2, "H": 1})
     assert core(Failed("G")) == (2, ["b", "a"])
     assert core(Failed("G", offset=1, count=1)) == (2, ["a"])
     core(Cancel(["c"]))
     core(Put("q", "k", jid="b", mode="move"))
-    assert core(Failures()) == {"G": 1}
+    assert core(Failures()) == (None, {"G": 1})
     failure = core(JobGet(["b"]))[0].failure
     assert failure is not None
     assert (failure.group, failure.message, failure.worker) == ("G", "because", "w")
@@ -189,7 +190,7 @@ def test_a_job_can_be_cancelled_and_moved_from_every_state(state: str, act: str,
         assert popped(core, "other").jid == "j"
     counts = [row[1:8] for row in door.look("counts", "q")]
     assert sum(counts[0]) == (1 if state == "throttled" else 0)
-    assert core(Failures()) == {}
+    assert core(Failures()) == (None, {})
     assert door.look("jobs_complete", 0, 9) == ([b"j"] if state == "complete" and act == "cancel" else [])
 
 

@@ -5,7 +5,8 @@ from math import isclose, sqrt
 import pytest
 
 from holdfast.commands.admin import ConfigSet
-from holdfast.commands.jobs import Failed, Failures, JobGet, JobsComplete
+from holdfast.commands.failures import Failed, Failures
+from holdfast.commands.jobs import JobGet, JobsComplete
 from holdfast.commands.leases import Complete, CompleteMany, Done, Pop
 from holdfast.commands.outcomes import Fail
 from holdfast.commands.queues import CountQueues, GetStats, Peek, QueueNames
@@ -36,7 +37,7 @@ def varied(core, clock, door: Door) -> Door:
 
 LOOKS = [
     ("counts",), ("counts", "q", "unknown"), ("queues",), ("peek", "q", 0, 50), ("job_get", "lost", "due", "done", "x"),
-    ("jobs_complete", 0, 9), ("failures",), ("failed", "G", 0, 9), ("stats", "q", 0), ("config_get",),
+    ("jobs_complete", 0, 9), ("failures", "0", 9), ("failure_groups", "0", 9), ("failed", "G", 0, 9), ("stats", "q", 0), ("config_get",),
     ("config_get", "heartbeat"), ("throttle_get", "ql:q:full"), ("describe",),
     ("list", "waiting", "q", "", "", 2), ("list", "completed", "", "0", "done", 5), ("list", "failed", "q", "", "", 5),
 ]  # fmt: skip
@@ -71,7 +72,7 @@ def test_a_due_job_shows_as_waiting_before_a_pop_moves_it(core, varied: Door):
     due, later, missing = core(JobGet(["due", "later", "missing"]))
     assert (due.state, later.state, missing) == ("waiting", "scheduled", None)
     assert core(JobsComplete(0, 5)) == ["done"]
-    assert core(Failures()) == {"G": 1}
+    assert core(Failures()) == (None, {"G": 1})
     assert core(Failed("G")) == (1, ["bad"])
     assert core(Failed("G", count=0)) == (1, [])
     assert core(Failed("unknown")) == (0, [])

@@ -81,7 +81,9 @@ BAD = [
     ("config_set", "heartbeat", "86401"), ("config_set", "grace-period", "inf"), ("config_set", "", "x"),
     ("config_set", "heartbeat"), ("config_unset", "", 0, ""), ("config_get", LONG),
     ("throttle_set", "", 0, "mine", 1), ("throttle_set", "", 0, "ql:q:q", -1), ("throttle_set", "", 0, "ql:q:q", "x"),
-    ("throttle_set", "", 0, "ql:q:q", 2**32), ("throttle_get", "mine"), ("list",), ("list", "jobs", "q", "", "", 5), ("list", "waiting", "", "", "", 5),
+    ("throttle_set", "", 0, "ql:q:q", 2**32), ("throttle_get", "mine"), ("failures", "x", 5), ("failures", 0, 513),
+    ("failure_groups", 0, 201), ("failure_groups", "", 5), ("unfail", "", 0, "", "G", 5), ("unfail", "", 0, "q", "", 5),
+    ("unfail", "", 0, "q", "G", 0), ("unfail", "", 0, "q", "G", 513), ("list",), ("list", "jobs", "q", "", "", 5), ("list", "waiting", "", "", "", 5),
     ("list", "waiting", "q", "x", "j", 5), ("list", "waiting", "q", "", "", 513), ("clock", -1), ("clock", "noon"),
 ]  # fmt: skip
 
@@ -140,6 +142,6 @@ def test_empty_batches_do_nothing(busy: Door):
 
 
 def test_every_verb_that_takes_words_was_called_wrongly() -> None:
-    wordless = {"queues", "failures", "sweep", "info", "describe", "patterns", "settings"}
+    wordless = {"queues", "sweep", "info", "describe", "patterns", "settings"}
     verbs = {name.removeprefix(PREFIX) for name in library().functions}
     assert {call[0] for call in BAD} == verbs - wordless

@@ -23,10 +23,8 @@ def compare(model: NumberedModel, core: Core, jids: list[str], queues: list[str]
     ] == model.counts()
     assert [name.decode() for name in look("queues")] == model.known
     assert [jid.decode() for jid in look("jobs_complete", 0, 1000)] == model.completed[::-1]
-    groups = look("failures")
-    assert {groups[i].decode(): groups[i + 1] for i in range(0, len(groups), 2)} == {
-        group: str(count).encode() for group, count in model.failures().items()
-    }
+    _, *groups = look("failures", 0, 512)
+    assert {groups[i].decode(): groups[i + 1] for i in range(0, len(groups), 2)} == model.failures()
     for group in model.failures():
         total, *page = look("failed", group, 0, 100)
         assert (total, [jid.decode() for jid in page]) == (len(page), model.failed(group))

@@ -16,7 +16,7 @@ from holdfast.client.upkeep import AsyncAuditLog, AsyncQueuePatterns
 from holdfast.code.function import AsyncJobDecorator, JobOptions
 from holdfast.commands import Command
 from holdfast.commands.base import then
-from holdfast.commands.jobs import Failures, JobGet, Outcome, Put, PutMany
+from holdfast.commands.jobs import JobGet, Outcome, Put, PutMany
 from holdfast.commands.leases import Pop
 from holdfast.commands.queues import Peek
 from holdfast.errors import HoldfastError
@@ -25,7 +25,7 @@ from holdfast.settings import MAX_BATCH, check_name
 from holdfast.wire.aio import AsyncLink
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import Gatherer, together
-from holdfast.wire.plans import failed_jobs
+from holdfast.wire.plans import failed_counts, failed_jobs
 from holdfast.wire.runners import AsyncRunner
 
 R = TypeVar("R")
@@ -125,9 +125,9 @@ class AsyncJobs(JobsVerbs, AsyncHandle):
 
         Core: verbs/inspect.lua.
         """
-        if group is None:
-            return dict(await self.run(Failures()))
         client: AsyncClient = self._client
+        if group is None:
+            return dict(await client.runner.run(failed_counts(client.plan_of)))
         page = failed_jobs(client.plan_of, check_name("group", group), *check_page(start, limit))
         total, jobs = await client.runner.run(page)
         return {"total": total, "jobs": [AsyncJob(facts, client) for facts in jobs]}
@@ -181,6 +181,10 @@ class AsyncClient:
     async def put_together(self, puts: Sequence[Put | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
         return await self.runner.run(together(self.shard, puts))
+
+    async def unfail(self, group: str, queue: str, count: int = 500) -> int:
+        """`jobs.unfail`: put up to `count` failed jobs of `group` to work in `queue`. Core: verbs/unfail.lua."""
+        return await self.jobs.unfail(group, queue, count)
 
     async def wait_for(self, jid: str, timeout: float | None = None) -> Outcome:
         """Wait until a job has ended; its Outcome, which is still `open` when `timeout` seconds were too short."""

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from holdfast.commands import Command
+from holdfast.wire.plans import Ask, Plan
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,6 +57,32 @@ class Verb(Generic[P, R]):
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return run(make(handle, *args, **kwargs))
+
+        return call
+
+
+class Planned(Generic[P, R]):
+    """A plan of several calls worn as a method. `make` is given the handle and what turns a command into a plan."""
+
+    def __init__(self, make: Callable[Concatenate[Any, Ask, P], Plan[R]]) -> None:
+        self.make = make
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, handle: None, owner: object) -> "Planned[P, R]": ...
+    @overload
+    def __get__(self, handle: SyncHandle, owner: object = None) -> Callable[P, R]: ...
+    @overload
+    def __get__(self, handle: AsyncHandle, owner: object = None) -> Callable[P, Awaitable[R]]: ...
+    def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> Any:
+        if handle is None:
+            return self
+        held: Any = handle
+        make: Callable[..., Plan[Any]] = self.make
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            client = held._client
+            return client.runner.run(make(handle, client.plan_of, *args, **kwargs))
 
         return call
 

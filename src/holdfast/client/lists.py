@@ -2,11 +2,15 @@
 
 from typing import Any
 
-from holdfast.client.colours import Verb
+from holdfast.client.colours import Planned, Verb
 from holdfast.commands import Command
+from holdfast.commands.failures import FailureGroup
 from holdfast.commands.listing import NAMELESS, SETS, Cursor, Direction, ListSet, Page
 from holdfast.errors import UsageError
 from holdfast.settings import MAX_BATCH, check_name, check_whole
+from holdfast.wire.plans import Ask, Plan, all_failure_groups, unfailed
+
+MOST_UNFAILED = 1_000_000
 
 
 class ListVerbs:
@@ -37,3 +41,19 @@ class ListVerbs:
             raise UsageError(f"direction is up or down, not {direction!r}")
         whose = "" if set in NAMELESS else check_name("name", name)
         return ListSet(set, whose, after, check_whole("count", count, 1, MAX_BATCH), direction)
+
+    @Planned
+    def failure_groups(self, ask: Ask) -> Plan[list[FailureGroup]]:
+        """Every failure group, the latest failure first: its size, first and last failure, newest jid, and how many
+        failed in each of the last 48 hours. Core: verbs/inspect.lua.
+        """
+        return all_failure_groups(ask)
+
+    @Planned
+    def unfail(self, ask: Ask, group: str, queue: str, count: int = 500) -> Plan[int]:
+        """Put up to `count` failed jobs of `group` to work in `queue`, the oldest failures first; answers how many.
+
+        Their retries are renewed; priority, data and history stay. Raises UsageError, StoreFull. Core: verbs/unfail.lua.
+        """
+        check_whole("count", count, 1, MOST_UNFAILED)
+        return unfailed(ask, check_name("queue", queue), check_name("group", group), count)

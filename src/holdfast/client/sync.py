@@ -21,7 +21,7 @@ from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleV
 from holdfast.client.upkeep import AuditLog, QueuePatterns
 from holdfast.code.function import JobDecorator, JobOptions
 from holdfast.commands import Command
-from holdfast.commands.jobs import Failures, JobGet, Outcome, Put, PutMany
+from holdfast.commands.jobs import JobGet, Outcome, Put, PutMany
 from holdfast.commands.leases import Pop
 from holdfast.commands.queues import Peek
 from holdfast.errors import HoldfastError, UsageError
@@ -29,7 +29,7 @@ from holdfast.models import JobFacts
 from holdfast.settings import MAX_BATCH, check_name
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
-from holdfast.wire.plans import failed_jobs
+from holdfast.wire.plans import failed_counts, failed_jobs
 from holdfast.wire.runners import Runner
 from holdfast.wire.sync import Link
 
@@ -136,9 +136,9 @@ class Jobs(JobsVerbs, SyncHandle):
 
         Core: verbs/inspect.lua.
         """
-        if group is None:
-            return dict(self.run(Failures()))
         client: Client = self._client
+        if group is None:
+            return dict(client.runner.run(failed_counts(client.plan_of)))
         page = failed_jobs(client.plan_of, check_name("group", group), *check_page(start, limit))
         total, jobs = client.runner.run(page)
         return {"total": total, "jobs": [Job(facts, client) for facts in jobs]}
@@ -206,6 +206,10 @@ class Client:
     def put_together(self, puts: Sequence[Put | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
         return self.runner.run(together(self.shard, puts))
+
+    def unfail(self, group: str, queue: str, count: int = 500) -> int:
+        """`jobs.unfail`: put up to `count` failed jobs of `group` to work in `queue`. Core: verbs/unfail.lua."""
+        return self.jobs.unfail(group, queue, count)
 
     @contextmanager
     def batch(self) -> Generator[Batch]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from holdfast.commands import (
     admin,
     dependencies,
+    failures,
     jobs,
     leases,
     listing,
@@ -22,6 +23,7 @@ COMMANDS: Mapping[str, type[Spoken]] = {
     **queues.VERBS,
     **admin.VERBS,
     **listing.VERBS,
+    **failures.VERBS,
     **wishes.VERBS,
     **upkeep.VERBS,
     **dependencies.VERBS,

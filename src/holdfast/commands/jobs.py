@@ -184,36 +184,6 @@ class JobsComplete(Spoken, frozen=True, gc=False):
         return [text(jid) for jid in reply]
 
 
-class Failures(Spoken, frozen=True, gc=False):
-    """How many jobs each failure group holds. Core: verbs/inspect.lua."""
-
-    verb: ClassVar[str] = "failures"
-    reads: ClassVar[bool] = True
-
-    def words(self) -> Sequence[Word]:
-        return ()
-
-    def read(self, reply: Reply) -> dict[str, int]:
-        return {text(reply[at]): int(reply[at + 1]) for at in range(0, len(reply), 2)}
-
-
-class Failed(Spoken, frozen=True, gc=False):
-    """One failure group: its size, and a page of jids, newest failure first. Core: verbs/inspect.lua."""
-
-    verb: ClassVar[str] = "failed"
-    reads: ClassVar[bool] = True
-
-    group: str
-    offset: int = 0
-    count: int = 25
-
-    def words(self) -> Sequence[Word]:
-        return (self.group, self.offset, self.count)
-
-    def read(self, reply: Reply) -> tuple[int, list[str]]:
-        return int(reply[0]), [text(jid) for jid in reply[1:]]
-
-
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """How far a job has come: `open`, `done` with its result, `failed` with its failure, or `gone`."""
 
@@ -250,6 +220,5 @@ def _outcome(status: str, payload: Any) -> Outcome:
 
 
 VERBS: Mapping[str, type[Spoken]] = {
-    kind.verb: kind
-    for kind in (Put, Cancel, Move, SetPriority, JobGet, JobsComplete, Failures, Failed, Await)
+    kind.verb: kind for kind in (Put, Cancel, Move, SetPriority, JobGet, JobsComplete, Await)
 }

@@ -10,8 +10,10 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from holdfast.commands import Command, Word
-from holdfast.commands.jobs import Failed, JobGet
+from holdfast.commands.failures import START, Failed, FailureGroup, FailureGroups, Failures, Unfail
+from holdfast.commands.jobs import JobGet
 from holdfast.models import JobFacts
+from holdfast.settings import MAX_BATCH
 
 R = TypeVar("R")
 
@@ -77,3 +79,35 @@ def failed_jobs(ask: Ask, group: str, offset: int, count: int) -> Plan[tuple[int
         return total, []
     found = yield from ask(JobGet(jids))
     return total, [facts for facts in found if facts is not None]
+
+
+def failed_counts(ask: Ask) -> Plan[dict[str, int]]:
+    """How many jobs every failure group holds."""
+    found: dict[str, int] = {}
+    cursor: str | None = START
+    while cursor is not None:
+        cursor, some = yield from ask(Failures(cursor))
+        found.update(some)
+    return found
+
+
+def all_failure_groups(ask: Ask) -> Plan[list[FailureGroup]]:
+    """Every failure group with what is known of it, the latest failure first."""
+    found: dict[str, FailureGroup] = {}
+    cursor: str | None = START
+    while cursor is not None:
+        cursor, some = yield from ask(FailureGroups(cursor))
+        found.update({group.name: group for group in some})
+    return sorted(found.values(), key=lambda group: (-group.last_ms, group.name))
+
+
+def unfailed(ask: Ask, queue: str, group: str, count: int) -> Plan[int]:
+    """Put up to `count` failed jobs to work, in steps; how many it were."""
+    moved = 0
+    while moved < count:
+        step = min(count - moved, MAX_BATCH)
+        some = yield from ask(Unfail(queue, group, step))
+        if not some:
+            break
+        moved += some
+    return moved

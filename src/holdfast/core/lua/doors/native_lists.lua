@@ -1,11 +1,14 @@
--- native_lists: the native door's rows for reading sets page by page.
+-- native_lists: the native door's rows for reading sets page by page, and for failed jobs.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local checks = require("doors.checks")
+local numbered = require("doors.numbered")
+local inspect = require("verbs.inspect")
 local listing = require("verbs.listing")
+local unfail = require("verbs.unfail")
 
-local MOST = 512
-local READS = { "no-writes" }
+local MOST, MOST_GROUPS = 512, 200
+local ADDS, READS = {}, { "no-writes" }
 local NAMELESS = { completed = true, tracked = true, workers = true, queues = true }
 local DIRECTIONS = { [""] = true, up = true, down = true }
 
@@ -28,6 +31,13 @@ local function cursor(args, i)
   return score, args[i + 1]
 end
 
+-- A cursor of a scan, 0 for the beginning. It may be too large for a double.
+local function scan(args, i)
+  local given = args[i]
+  if given and #given <= 20 and given:match("^%d+$") then return given end
+  checks.bad("a cursor is 0, or what the call before answered")
+end
+
 return {
   { "list", READS, "set name after_score after_member count direction", function(at, args)
     local set, name = which(args)
@@ -37,4 +47,14 @@ return {
     if set == "completed" and direction == "up" then checks.bad("completed jobs are listed from the newest on") end
     return listing.run(at, set, name, score, member, count, direction)
   end },
+  { "failures", READS, "cursor count", function(at, args)
+    return inspect.failures(at, scan(args, 1), checks.number(args, 2, "count", 1, MOST))
+  end },
+  { "failure_groups", READS, "cursor count", function(at, args)
+    return inspect.failure_groups(at, scan(args, 1), checks.number(args, 2, "count", 1, MOST_GROUPS))
+  end },
+  { "unfail", ADDS, "line number queue group count", numbered.row(function(at, args)
+    local queue, group = checks.name(args, 3, "queue"), checks.name(args, 4, "group")
+    return unfail.run(at, queue, group, checks.number(args, 5, "count", 1, MOST))
+  end) },
 }

@@ -25,7 +25,6 @@ return {
   { "jobs_complete", READS, "offset count", function(at, args)
     return inspect.completed(at, time(args, 1, "offset"), time(args, 2, "count"))
   end },
-  { "failures", READS, "", function(at) return inspect.failures(at) end },
   { "failed", READS, "group offset count", function(at, args)
     return inspect.failed(at, name(args, 1, "group"), time(args, 2, "offset"), time(args, 3, "count"))
   end },

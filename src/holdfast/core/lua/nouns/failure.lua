@@ -1,12 +1,18 @@
--- failure: failed jobs by group and by queue, newest first, until somebody acts.
+-- failure: failed jobs by group and by queue, until somebody acts.
+--
+-- A group is the set of its jobs, in the order they failed: its size, its first and
+-- its last failure are read off it. Beside it lies how often jobs failed in it lately,
+-- in a hash over all groups; with the last job of a group that goes too.
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local text = require("base.text")
+local event = require("nouns.event")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local state = require("nouns.state")
 local stats = require("nouns.stats")
+local trend = require("nouns.trend")
 local M = {}
 
 local call, mp_pack, mp_unpack
@@ -38,12 +44,20 @@ function M.add(at, queue, jid, r, what, group, message, worker)
   r.ended = at.now
   r.flags = record.without(r.flags, record.FLAG.NOTICED)
   local rank = at.order.failure(at)
-  if call("ZADD", at.keys.group .. group, rank, jid) == 1 then call("HINCRBY", at.keys.groups, group, 1) end
+  call("ZADD", at.keys.group .. group, rank, jid)
+  call("HSET", at.keys.groups, group, trend.counted(call("HGET", at.keys.groups, group), at.now))
   call("ZADD", queue.failed, rank, jid)
   stats.count(queue, at.now, "failures", 1)
   stats.count(queue, at.now, "failed", 1)
+  event.changed(at, "failed")
   job.announce_end(at, jid, r)
   job.write(at, jid, r)
+end
+
+-- Takes a jid out of a group, and the group away with its last one.
+function M.leave(at, group, jid)
+  local key = at.keys.group .. group
+  if call("ZREM", key, jid) == 1 and call("EXISTS", key) == 0 then call("HDEL", at.keys.groups, group) end
 end
 
 -- A failed job leaves its group: it was put again or cancelled.
@@ -51,12 +65,41 @@ function M.remove(at, jid, r)
   local queue = keys.of_queue(at, r.queue)
   local noted = M.read(at, jid, r)
   if not noted then return end
-  local group = noted[1]
-  if call("ZREM", at.keys.group .. group, jid) == 1 and call("HINCRBY", at.keys.groups, group, -1) <= 0 then
-    call("HDEL", at.keys.groups, group)
-  end
+  M.leave(at, noted[1], jid)
   call("ZREM", queue.failed, jid)
   stats.count(queue, noted[3], "failed", -1)
+  event.changed(at, "failed")
+end
+
+-- How many jobs are in a group.
+function M.size(at, group) return call("ZCARD", at.keys.group .. group) end
+
+-- Jids of a group, oldest failure first, at most `count`.
+function M.oldest(at, group, count) return call("ZRANGE", at.keys.group .. group, 0, count - 1) end
+
+-- When the failed job at that rank of its group failed (0: unknown), and which it is.
+local function at_rank(at, group, rank)
+  local jid = call("ZRANGE", at.keys.group .. group, rank, rank)[1]
+  local packed = jid and call("HGET", at.keys.extra .. jid, "e")
+  return packed and mp_unpack(packed)[3] or 0, jid or ""
+end
+
+-- Of a group, given its trend: name, size, first and last failure (ms), jid of the last,
+-- when the first of the 48 cells begins, the cells.
+function M.summary(at, group, packed)
+  local row = { group, M.size(at, group), at_rank(at, group, 0) }
+  row[4], row[5] = at_rank(at, group, -1)
+  trend.tell(row, packed, at.now)
+  return row
+end
+
+-- All groups, as (name, trend) pairs.
+function M.groups(at) return call("HGETALL", at.keys.groups) end
+
+-- The next cursor ("0" for the end), and about `count` such pairs.
+function M.some_groups(at, cursor, count)
+  local found = call("HSCAN", at.keys.groups, cursor, "COUNT", count)
+  return found[1], found[2]
 end
 
 return M

@@ -9,7 +9,7 @@ local M = {}
 -- right would show only when the command is reached, after earlier writes.
 local INNER = {
   "APPEND", "DECRBY", "EXISTS", "GET",
-  "HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSET",
+  "HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSCAN", "HSET",
   "INCRBY",
   "LINDEX", "LLEN", "LPOP", "LPOS", "LRANGE", "LREM",
   "MGET", "MSET", "MSETNX", "PUBLISH", "RENAME", "RPUSH",
@@ -19,7 +19,7 @@ local INNER = {
 -- Arguments that make each of them a well-formed call on the root.
 local SHAPE = {
   TIME = {}, PUBLISH = { "e:c", "" }, MSET = { "r", "1" }, MSETNX = { "r", "1" }, SET = { "r", "1" },
-  HSET = { "r", "1", "1" }, HGET = { "r", "1" }, HDEL = { "r", "1" }, HMGET = { "r", "1" },
+  HSET = { "r", "1", "1" }, HGET = { "r", "1" }, HDEL = { "r", "1" }, HMGET = { "r", "1" }, HSCAN = { "r", "0" },
   HINCRBY = { "r", "1", "1" }, LINDEX = { "r", "0" }, LRANGE = { "r", "0", "1" },
   LREM = { "r", "0", "1" }, LPOS = { "r", "1" }, ZRANK = { "r", "1" }, ZADD = { "r", "1", "1" },
   ZCOUNT = { "r", "0", "1" }, ZRANGE = { "r", "0", "1" }, APPEND = { "r", "1" }, INCRBY = { "r", "1" },

@@ -1,5 +1,6 @@
 -- inspect: jobs as people want to see them. Writes nothing.
 local late = require("base.late")
+local failure = require("nouns.failure")
 local job = require("nouns.job")
 local retention = require("nouns.retention")
 local job_row = require("verbs.job_row")
@@ -51,8 +52,21 @@ function M.completed(at, offset, count)
   return retention.list(at, offset, count)
 end
 
--- (group, count) pairs of the failure groups.
-function M.failures(at) return call("HGETALL", at.keys.groups) end
+-- The next cursor ("0" for the end), then (group, count) pairs of failure groups.
+function M.failures(at, cursor, count)
+  local following, groups = failure.some_groups(at, cursor, count)
+  local reply = { following }
+  for i = 1, #groups, 2 do reply[i + 1], reply[i + 2] = groups[i], failure.size(at, groups[i]) end
+  return reply
+end
+
+-- The next cursor, then a row per failure group: `failure.summary`.
+function M.failure_groups(at, cursor, count)
+  local following, groups = failure.some_groups(at, cursor, count)
+  local reply = { following }
+  for i = 1, #groups, 2 do reply[#reply + 1] = failure.summary(at, groups[i], groups[i + 1]) end
+  return reply
+end
 
 -- How many a failure group has, then its jids, newest first.
 function M.failed(at, group, offset, count)

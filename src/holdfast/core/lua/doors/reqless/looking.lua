@@ -3,6 +3,7 @@ local late = require("base.late")
 local keys = require("base.keys")
 local words = require("doors.reqless.words")
 local job_text = require("doors.reqless.job_text")
+local failure = require("nouns.failure")
 local job = require("nouns.job")
 local retention = require("nouns.retention")
 local counts = require("verbs.counts")
@@ -71,8 +72,8 @@ M["queue.jobsByState"] = function(at, args)
 end
 
 M["failureGroups.counts"] = function(at)
-  local found, texts = call("HGETALL", at.keys.groups), {}
-  for i = 1, #found, 2 do texts[#texts + 1] = format("%s:%s", encode(found[i]), found[i + 1]) end
+  local found, texts = failure.groups(at), {}
+  for i = 1, #found, 2 do texts[#texts + 1] = format("%s:%d", encode(found[i]), failure.size(at, found[i])) end
   return "{" .. concat(texts, ",") .. "}"
 end
 

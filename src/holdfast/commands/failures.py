@@ -1,0 +1,119 @@
+"""Commands about failed jobs: their groups, what is in them, and back to work."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.models import text
+
+START = "0"
+"""The cursor of a scan that begins; one that has ended answers None."""
+
+
+def _following(cursor: Any) -> str | None:
+    return None if cursor == b"0" else text(cursor)
+
+
+class Failures(Spoken, frozen=True, gc=False):
+    """How many jobs each failure group holds: about `count` groups (512 at most), and the next cursor.
+
+    Core: verbs/inspect.lua.
+    """
+
+    verb: ClassVar[str] = "failures"
+    reads: ClassVar[bool] = True
+
+    cursor: str = START
+    count: int = 512
+
+    def words(self) -> Sequence[Word]:
+        return (self.cursor, self.count)
+
+    def read(self, reply: Reply) -> tuple[str | None, dict[str, int]]:
+        sizes = {text(reply[at]): int(reply[at + 1]) for at in range(1, len(reply), 2)}
+        return _following(reply[0]), sizes
+
+
+class FailureGroup(msgspec.Struct, frozen=True, gc=False):
+    """A failure group: how many jobs are in it, when the first and the last of them failed, and which was the last.
+
+    `trend` says how many failures there were in each of the last 48 hours, this one last, whatever became of the
+    jobs since; `trend_from_ms` is when its first hour began.
+    """
+
+    name: str
+    count: int
+    first_ms: int
+    last_ms: int
+    newest: str
+    trend_from_ms: int
+    trend: tuple[int, ...]
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> "FailureGroup":
+        """Read a row of `failure_groups`."""
+        name, count, first, last, newest, since = row[:6]
+        numbers = int(count), int(first), int(last)
+        return cls(text(name), *numbers, text(newest), int(since), tuple([int(cell) for cell in row[6:54]]))
+
+
+class FailureGroups(Spoken, frozen=True, gc=False):
+    """About `count` failure groups (200 at most) with what is known of each, and the next cursor.
+
+    Core: verbs/inspect.lua.
+    """
+
+    verb: ClassVar[str] = "failure_groups"
+    reads: ClassVar[bool] = True
+
+    cursor: str = START
+    count: int = 100
+
+    def words(self) -> Sequence[Word]:
+        return (self.cursor, self.count)
+
+    def read(self, reply: Reply) -> tuple[str | None, list[FailureGroup]]:
+        return _following(reply[0]), [FailureGroup.from_row(row) for row in reply[1:]]
+
+
+class Failed(Spoken, frozen=True, gc=False):
+    """One failure group: its size, and a page of jids, newest failure first. Core: verbs/inspect.lua."""
+
+    verb: ClassVar[str] = "failed"
+    reads: ClassVar[bool] = True
+
+    group: str
+    offset: int = 0
+    count: int = 25
+
+    def words(self) -> Sequence[Word]:
+        return (self.group, self.offset, self.count)
+
+    def read(self, reply: Reply) -> tuple[int, list[str]]:
+        return int(reply[0]), [text(jid) for jid in reply[1:]]
+
+
+class Unfail(Spoken, frozen=True, gc=False):
+    """Put up to `count` failed jobs of `group` (512 at most) to work in `queue`, the oldest failures first.
+
+    Their retries are renewed, their priority stays. Answers how many. Core: verbs/unfail.lua.
+    """
+
+    verb: ClassVar[str] = "unfail"
+    line_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    queue: str
+    group: str
+    count: int = 25
+
+    def words(self) -> Sequence[Word]:
+        return (self.queue, self.group, self.count)
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
+VERBS: Mapping[str, type[Spoken]] = {kind.verb: kind for kind in (Failures, FailureGroups, Failed, Unfail)}
