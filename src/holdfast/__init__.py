@@ -47,6 +47,7 @@ from holdfast.ids import mint_jid as generate_jid
 if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient, AsyncJob, AsyncQueue
     from holdfast.client.config import Config
+    from holdfast.client.recurring import RecurringJob
     from holdfast.client.sync import Client, Job, Queue, Throttle
     from holdfast.code.current import current_job
 
@@ -65,6 +66,7 @@ _LAZY = {
     "Config": "holdfast.client.config",
     "Job": "holdfast.client.sync",
     "Queue": "holdfast.client.sync",
+    "RecurringJob": "holdfast.client.recurring",
     "Throttle": "holdfast.client.sync",
     "current_job": "holdfast.code.current",
 }
@@ -112,6 +114,7 @@ __all__ = [
     "QueueFull",
     "QueueNotEmpty",
     "QueueNotEmptyError",
+    "RecurringJob",
     "Refused",
     "ReqlessError",
     "StoreBusy",

@@ -7,7 +7,7 @@ NAMES = {
     "CoreMismatch", "CrossShard", "DependencyRefused", "Fenced", "HoldfastError", "InvalidTimeout", "Job",
     "JobExists", "JobFailed", "JobNotFound", "JobTimedOutError", "LeaseLost", "LostLockError",
     "MiddlewareMisconfigured", "NotAllowed", "NotDurable", "PerformTimeout", "Queue", "QueueFull",
-    "QueueNotEmpty", "QueueNotEmptyError", "Refused", "ReqlessError", "StoreBusy", "StoreFull",
+    "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "StoreBusy", "StoreFull",
     "StoreTimeout", "StoreUnsupported", "StoreUnwell", "Throttle", "ThrottleNotFound", "TransportError",
     "UnknownKlass", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WorkerCrashed", "WrongState",
     "current_job", "generate_jid", "logger",

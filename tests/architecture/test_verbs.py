@@ -15,13 +15,13 @@ READS = {
     "await": "",  # marks the jobs as awaited
     "counts": "no-writes", "dependents": "no-writes", "describe": "no-writes", "failed": "no-writes", "failures": "no-writes",
     "job_get": "no-writes", "jobs_complete": "no-writes", "peek": "no-writes", "queues": "no-writes",
-    "stats": "no-writes", "config_get": "no-writes", "throttle_get": "no-writes", "list": "no-writes",
+    "stats": "no-writes", "config_get": "no-writes", "throttle_get": "no-writes", "list": "no-writes", "recur_get": "no-writes",
     "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes",
     "failure_groups": "no-writes",
 }  # fmt: skip
 DRAINS = {
     "pop", "complete", "complete_pop", "advance", "heartbeat", "retry", "fail", "expire", "timeout", "cancel", "pause",
-    "await", "sweep", "queue_forget", "audit", "watch",
+    "await", "sweep", "queue_forget", "audit", "watch", "recur_cancel",
 }  # fmt: skip
 """Verbs that end or shrink work, or add what has a fixed size: they run when the memory is full."""
 

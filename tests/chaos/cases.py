@@ -45,6 +45,7 @@ from holdfast.commands.queues import (
     ThrottleGet,
     ThrottleSet,
 )
+from holdfast.commands.recurring import Recur, RecurCancel, RecurGet, RecurTag, RecurUpdate
 from holdfast.commands.upkeep import (
     Audit,
     AuditList,
@@ -702,6 +703,63 @@ def of_what_is_too_old(client: Client) -> Any:
     client.run(ConfigSet("jobs-history", "60"))
     client.run(SetClock(LATER))
     return Sweep()
+
+
+def recurring(client: Client, jid: str = "r", **options: Any) -> None:
+    """A template with everything, due a minute ago."""
+    wish = Wish(tags=["red", "blue"], throttles=["t1"], expires_ms=900_000)
+    client.run(Recur("q", "K", 30_000, b'{"n":1}', jid, -60_000, 2, 3, 0, wish, **options))
+
+
+@case("recur")
+def a_new_template(client: Client) -> Any:
+    return Recur(
+        "q", "K", 60_000, b"[1]", "r", 5_000, 1, 2, 3, Wish(tags=["red"], throttles=["t1"], limit_ms=5_000)
+    )
+
+
+@case("recur")
+def a_template_that_moves(client: Client) -> Any:
+    recurring(client)
+    return Recur("p", "L", 10_000, jid="r")
+
+
+@case("recur_get")
+def a_known_and_an_unknown_template(client: Client) -> Any:
+    recurring(client)
+    return RecurGet(("r", "unknown"))
+
+
+@case("recur_update")
+def everything_of_a_template(client: Client) -> Any:
+    recurring(client)
+    return RecurUpdate("r", 9, 4, 10_000, b"[1]", "L", 2, "p", ["t2"])
+
+
+@case("recur_update")
+def the_interval_of_a_template(client: Client) -> Any:
+    recurring(client)
+    return RecurUpdate("r", interval_ms=5_000)
+
+
+@case("recur_tag")
+def more_tags_of_a_template(client: Client) -> Any:
+    recurring(client)
+    return RecurTag("add", "r", ("blue", "green"))
+
+
+@case("recur_cancel")
+def a_template_and_an_unknown_one(client: Client) -> Any:
+    recurring(client)
+    return RecurCancel(("r", "unknown"))
+
+
+@case("pop")
+def of_what_recurs(client: Client) -> Any:
+    recurring(client)
+    recurring(client, "s")
+    put(client, "r-2")
+    return Pop("bee", ("q",), 5)
 
 
 @case("info")

@@ -14,6 +14,7 @@ from holdfast.commands import (
     listing,
     outcomes,
     queues,
+    recurring,
     upkeep,
     wishes,
 )
@@ -73,6 +74,11 @@ SAMPLES = [
     upkeep.Audit("w", "did"),
     upkeep.AuditList(),
     upkeep.Watch(1),
+    recurring.Recur("q", "K", 1),
+    recurring.RecurGet(("r",)),
+    recurring.RecurUpdate("r", priority=1),
+    recurring.RecurTag("add", "r", ("t",)),
+    recurring.RecurCancel(("r",)),
 ]
 
 

@@ -9,6 +9,7 @@ from holdfast.client.config import AsyncConfig
 from holdfast.client.job import JobVerbs
 from holdfast.client.opening import ClientOptions, settle
 from holdfast.client.options import PutOptions
+from holdfast.client.recurring import AsyncRecurring
 from holdfast.client.results import AsyncResults, result_in
 from holdfast.client.sync import first_of
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
@@ -147,6 +148,7 @@ class AsyncClient:
         self.runner = AsyncRunner(self.link)
         self.queues = AsyncQueues(self)
         self.jobs = AsyncJobs(self)
+        self.recurring = AsyncRecurring(self)
         self.config = AsyncConfig(self)
         self.queue_patterns = AsyncQueuePatterns(self)
         self.audit = AsyncAuditLog(self)

@@ -16,6 +16,7 @@ from holdfast.client.config import Config
 from holdfast.client.job import JobVerbs
 from holdfast.client.opening import ClientOptions, settle
 from holdfast.client.options import PutOptions
+from holdfast.client.recurring import Recurring
 from holdfast.client.results import SyncResults, result_in
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
 from holdfast.client.upkeep import AuditLog, QueuePatterns
@@ -159,6 +160,7 @@ class Client:
         self.runner = Runner(self.link)
         self.queues = Queues(self)
         self.jobs = Jobs(self)
+        self.recurring = Recurring(self)
         self.config = Config(self)
         self.queue_patterns = QueuePatterns(self)
         self.audit = AuditLog(self)

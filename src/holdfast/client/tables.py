@@ -6,6 +6,7 @@ from typing import Any, Final, Unpack
 from holdfast.client.colours import Asked, AskedAndWritten, Verb
 from holdfast.client.lists import ListVerbs
 from holdfast.client.options import NOTHING, PutOptions, make_put
+from holdfast.client.recurring import QueueRecurring
 from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet
 from holdfast.commands.base import then
@@ -35,7 +36,7 @@ MAX_PAGE: Final = 10_000
 DAY: Final = 86_400
 
 
-class QueueVerbs:
+class QueueVerbs(QueueRecurring):
     """What a queue can be told and asked."""
 
     _client: Any

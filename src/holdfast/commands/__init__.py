@@ -11,6 +11,7 @@ from holdfast.commands import (
     listing,
     outcomes,
     queues,
+    recurring,
     upkeep,
     wishes,
 )
@@ -27,6 +28,7 @@ COMMANDS: Mapping[str, type[Spoken]] = {
     **wishes.VERBS,
     **upkeep.VERBS,
     **dependencies.VERBS,
+    **recurring.VERBS,
 }
 
 __all__ = ["COMMANDS", "Command", "Reply", "Spoken", "Word"]

@@ -13,6 +13,7 @@ local lists = require("doors.native_lists")
 local admin = require("doors.native_admin")
 local dependencies = require("doors.native_dependencies")
 local people = require("doors.native_people")
+local recurring = require("doors.native_recurring")
 local event = require("nouns.event")
 local releasing = require("nouns.releasing")
 local throttle = require("nouns.throttle")
@@ -23,6 +24,7 @@ local info = require("verbs.info")
 local BOUNDS = {
   due = 100, lost = 100, retell = false, released = 100, expired = 100, reply = 8388608, message = 16384,
   ties = 2048, slack = 64, ages = 64, steps = 5, -- five steps of the retention: as many jobs as a call can complete
+  unit = 1, earliest = 0, weight = 1000, -- of recurring jobs: ms of a score, the first moment, how heavy in one call
 }
 -- What verbs get as `at`: the native forms, in one table, of which every call fills in the rest anew.
 local AT = {
@@ -78,6 +80,7 @@ register_rows(people)
 register_rows(lists)
 register_rows(admin)
 register_rows(dependencies)
+register_rows(recurring)
 
 register("info", DRAINS, "mode clock", function(key, args)
   return info.run(key, args[1], checks.time(args, 2, "clock"), HOLDFAST_CORE)

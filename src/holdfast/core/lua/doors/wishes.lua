@@ -52,6 +52,12 @@ local function read(args, first, count)
   return wish
 end
 
+-- The wish in args[first …], which are `count` (option, value) pairs and nothing else.
+function M.one(args, first, count)
+  if first + 2 * count - 1 ~= #args then checks.bad("the options are not as many as was said") end
+  return read(args, first, count)
+end
+
 -- Jobs in args[first …]: each jid, klass, data, how many options, (option, value)… Their
 -- `depend` says whether any waits for others.
 function M.jobs(args, first)

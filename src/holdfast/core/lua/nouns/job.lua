@@ -84,7 +84,7 @@ end
 -- Sets the job aside until `due`.
 function M.schedule(_, queue, jid, due)
   call("ZADD", queue.scheduled, due, jid)
-  if queues.lower_due(queue, due) then queues.signal_if_idle(queue) end
+  queues.due_at(queue, due)
 end
 
 -- Places a job anew: after `delay` ms, or now.

@@ -23,15 +23,17 @@ function M.of(at, jid, r)
   return packed and mp_unpack(packed) or NONE
 end
 
--- The same as (option, value) pairs, in the words of a put; `expires` is a moment.
-function M.flat(at, jid, r)
-  local found, flat = M.of(at, jid, r), {}
-  if found.backoff then flat[1], flat[2] = "backoff", format("%s:%d:%d:%d", unpack_(found.backoff)) end
+-- Options as (option, value) pairs, in the words of a put; a job's `expires` is a moment.
+function M.pairs(found)
+  local flat = {}
+  if found.backoff then flat[1], flat[2] = "backoff", format("%s:%.0f:%.0f:%.0f", unpack_(found.backoff)) end
   for _, name in ipairs(NUMBERS) do
     if found[name] then flat[#flat + 1], flat[#flat + 2] = name, found[name] end
   end
   return flat
 end
+
+function M.flat(at, jid, r) return M.pairs(M.of(at, jid, r)) end
 
 -- When the lease of a job with options ends that would end at `ends`.
 function M.lease_end(at, jid, r, ends)

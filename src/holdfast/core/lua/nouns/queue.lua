@@ -94,6 +94,11 @@ function M.lower_due(queue, when)
   return true
 end
 
+-- The same, and somebody who waits for work learns of it.
+function M.due_at(queue, when)
+  if M.lower_due(queue, when) then M.signal_if_idle(queue) end
+end
+
 function M.set_paused(queue, paused)
   local due, flags, limit, heartbeat = M.control(queue)
   if (flags % 2 == 1) == paused then return false end

@@ -1,9 +1,8 @@
--- timer: jobs that become ready at a moment, and the queue's next due time.
+-- timer: jobs that become ready at a moment.
 local late = require("base.late")
 local record = require("base.record")
 local expiry = require("nouns.expiry")
 local job = require("nouns.job")
-local queues = require("nouns.queue")
 local state = require("nouns.state")
 local M = {}
 
@@ -41,17 +40,6 @@ function M.promote(at, queue, bound)
     if promote_some(at, queue, step) < step then return end
     bound = bound - step
   end
-end
-
--- The earliest moment at which this queue has something due.
-function M.earliest(queue)
-  local due = queues.NEVER
-  for _, set in ipairs({ queue.scheduled, queue.leases, queue.recurring }) do
-    local first = call("ZRANGE", set, 0, 0, "WITHSCORES")
-    local when = tonumber(first[2])
-    if when and when < due then due = when end
-  end
-  return due
 end
 
 return M

@@ -7,10 +7,10 @@
 local late = require("base.late")
 local keys = require("base.keys")
 local root = require("base.root")
+local due_time = require("nouns.due")
 local grant = require("nouns.grant")
 local pausing = require("nouns.pausing")
 local queues = require("nouns.queue")
-local timer = require("nouns.timer")
 local M = {}
 
 M.WILL_WAIT, M.WOKEN = 1, 2
@@ -68,11 +68,11 @@ local function from_queue(at, queue, give, want, mode)
   if length == 0 then length = heartbeat == queues.NEVER and root.heartbeat(at) or heartbeat end
   give.ends, give.length, give.limited = now + length, length, flags % 4 >= queues.HAS_LIMIT
   give.least = give.ends
-  local reached = due <= now
+  local reached, free = due <= now, true
   if reached and want > 0 then got = grant.lost(at, queue, give, want) end
   if got < want then
     local room, left = at.throttles.room(at, queue, give, limit, flags), want - got
-    if reached then timer.promote(at, queue, at.bounds.due or room >= 1 and left or 0) end
+    if reached then free = due_time.bring(at, queue, left, room) end
     if room then
       got = got + at.throttles.grant(at, queue, give, left, room, at.throttles.by_round and look or grant_ready)
     else
@@ -81,8 +81,7 @@ local function from_queue(at, queue, give, want, mode)
   end
   local unseen = got < want and give.expired >= give.patience -- the next call looks on
   if reached or unseen then
-    due = unseen and now or timer.earliest(queue)
-    queues.set_control(queue, due, flags, limit, heartbeat)
+    due = due_time.note(at, queue, free, unseen, flags, limit, heartbeat)
   elseif got > 0 and give.least < due then
     due = give.least
     queues.set_control(queue, due, flags, limit, heartbeat)

@@ -1,0 +1,214 @@
+"""Commands about recurring jobs: templates that put a job again and again."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.commands.wishes import Wish
+from holdfast.ids import mint_jid
+from holdfast.models import text, texts
+
+
+class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
+    """A template as it was at one moment.
+
+    `count` jobs were put so far, the newest under the jid `<jid>-<count>`; the next is due at `next_ms`. At most
+    `backlog` missed occurrences are made up, 0 for all. `options` are what was wished for each job, as the core
+    writes it. `since_ms` is when the template was made or replaced.
+    """
+
+    jid: str
+    queue: str
+    klass: str
+    data: bytes
+    interval_ms: int
+    backlog: int
+    priority: int
+    retries: int
+    count: int
+    next_ms: int
+    tags: tuple[str, ...] = ()
+    throttles: tuple[str, ...] = ()
+    options: Mapping[str, str] = {}
+    since_ms: int = 0
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> "RecurringFacts":
+        """Read a row of `recur_get`."""
+        (
+            jid,
+            queue,
+            klass,
+            data,
+            interval,
+            backlog,
+            priority,
+            retries,
+            count,
+            due,
+            tags,
+            throttles,
+            wished,
+            since,
+        ) = row[:14]
+        options = [text(value) if isinstance(value, bytes) else str(value) for value in wished]
+        return cls(
+            jid=text(jid),
+            queue=text(queue),
+            klass=text(klass),
+            data=bytes(data),
+            interval_ms=int(interval),
+            backlog=int(backlog),
+            priority=int(priority),
+            retries=int(retries),
+            count=int(count),
+            next_ms=int(due),
+            tags=texts(tags),
+            throttles=texts(throttles),
+            options=dict(zip(options[::2], options[1::2], strict=True)),
+            since_ms=int(since),
+        )
+
+
+class Recur(Spoken, frozen=True, gc=False):
+    """Put a job every `interval_ms`, the first one `offset_ms` from now. Answers the template's jid.
+
+    A template of that jid is replaced, but for its count. Raises UsageError from the handles, Refused for bad
+    arguments. Core: verbs/recur.lua.
+    """
+
+    verb: ClassVar[str] = "recur"
+    line_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    queue: str
+    klass: str
+    interval_ms: int
+    data: bytes = b"{}"
+    jid: str = msgspec.field(default_factory=mint_jid)
+    offset_ms: int = 0
+    priority: int = 0
+    retries: int = 0
+    backlog: int = 0
+    wish: Wish = Wish()
+
+    def words(self) -> Sequence[Word]:
+        return (
+            self.queue,
+            self.jid,
+            self.klass,
+            self.data,
+            self.interval_ms,
+            self.offset_ms,
+            self.priority,
+            self.retries,
+            self.backlog,
+            *self.wish.words(),
+        )
+
+    def read(self, reply: Reply) -> str:
+        return text(reply)
+
+
+class RecurGet(Spoken, frozen=True, gc=False):
+    """Find up to 512 templates by jid; None for an unknown one. Core: verbs/recur.lua."""
+
+    verb: ClassVar[str] = "recur_get"
+    reads: ClassVar[bool] = True
+
+    jids: Sequence[str]
+
+    def words(self) -> Sequence[Word]:
+        return tuple(self.jids)
+
+    def read(self, reply: Reply) -> list[RecurringFacts | None]:
+        return [RecurringFacts.from_row(row) if row else None for row in reply]
+
+
+class RecurUpdate(Spoken, frozen=True, gc=False):
+    """Change a template: what is not None. Jobs that were put stay as they are. Answers True.
+
+    A new interval counts from the last occurrence. `throttles` replace those there are. Raises JobNotFound.
+    Core: verbs/recur.lua.
+    """
+
+    verb: ClassVar[str] = "recur_update"
+    line_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    jid: str
+    priority: int | None = None
+    retries: int | None = None
+    interval_ms: int | None = None
+    data: bytes | None = None
+    klass: str | None = None
+    backlog: int | None = None
+    queue: str | None = None
+    throttles: Sequence[str] | None = None
+
+    def words(self) -> Sequence[Word]:
+        words: list[Word] = [self.jid]
+        for key, value in (
+            ("priority", self.priority),
+            ("retries", self.retries),
+            ("interval", self.interval_ms),
+            ("data", self.data),
+            ("klass", self.klass),
+            ("backlog", self.backlog),
+            ("queue", self.queue),
+        ):
+            if value is not None:
+                words += (key, value)
+        if self.throttles is not None:
+            words += ("unthrottled", "")
+            for name in self.throttles:
+                words += ("throttle", name)
+        return words
+
+    def read(self, reply: Reply) -> bool:
+        return bool(reply)
+
+
+class RecurTag(Spoken, frozen=True, gc=False):
+    """Add or remove tags of a template, for jobs put afterwards. Answers its tags.
+
+    Raises JobNotFound. Core: verbs/recur.lua.
+    """
+
+    verb: ClassVar[str] = "recur_tag"
+    adds: ClassVar[bool] = True
+
+    mode: Literal["add", "remove"]
+    jid: str
+    tags: Sequence[str]
+
+    def words(self) -> Sequence[Word]:
+        return (self.mode, self.jid, *self.tags)
+
+    def read(self, reply: Reply) -> list[str]:
+        return list(texts(reply))
+
+
+class RecurCancel(Spoken, frozen=True, gc=False):
+    """Delete up to 512 templates; jobs that were put stay. Answers True for each that there was.
+
+    Core: verbs/recur.lua.
+    """
+
+    verb: ClassVar[str] = "recur_cancel"
+    line_at: ClassVar[int] = 0
+
+    jids: Sequence[str]
+
+    def words(self) -> Sequence[Word]:
+        return tuple(self.jids)
+
+    def read(self, reply: Reply) -> list[bool]:
+        return [bool(answer) for answer in reply]
+
+
+VERBS: Mapping[str, type[Spoken]] = {
+    kind.verb: kind for kind in (Recur, RecurGet, RecurUpdate, RecurTag, RecurCancel)
+}

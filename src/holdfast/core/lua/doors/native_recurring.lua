@@ -1,0 +1,86 @@
+-- native_recurring: the native door's rows for recurring jobs.
+--
+-- A row is verb, flags, arguments in words, and what turns words into a call.
+local checks = require("doors.checks")
+local numbered = require("doors.numbered")
+local wishes = require("doors.wishes")
+local recur = require("verbs.recur")
+
+local HIGHEST, MOST_RETRIES, MOST_BACKLOG = 4095, 1000, 1000000
+local LONGEST_NAME = 180 -- of a template: its jobs are named after it, with a number
+local YEARS = 3162240000000 -- a hundred of them, in ms
+local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
+local bad, name, names, number = checks.bad, checks.name, checks.names, checks.number
+
+local function template(args, i)
+  if #name(args, i, "jid") > LONGEST_NAME then bad("the jid of a recurring job has at most 180 bytes") end
+  return args[i]
+end
+
+local READERS = {
+  queue = function(args, i) return name(args, i, "queue") end,
+  klass = function(args, i) return name(args, i, "klass") end,
+  data = function(args, i)
+    checks.body(args, i)
+    return args[i]
+  end,
+  interval = function(args, i) return number(args, i, "interval", 1, YEARS) end,
+  backlog = function(args, i) return number(args, i, "backlog", 0, MOST_BACKLOG) end,
+  priority = function(args, i) return number(args, i, "priority", -HIGHEST, HIGHEST) end,
+  retries = function(args, i) return number(args, i, "retries", 0, MOST_RETRIES) end,
+}
+
+-- The template in line, number, queue, jid, klass, data, interval, offset, priority,
+-- retries, backlog, n, (option, value)…
+local function read(args)
+  local wish = wishes.one(args, 13, number(args, 12, "options", 0, 512))
+  if wish.depends then bad("a recurring job depends on nothing") end
+  local t = {
+    tags = wish.tags or {}, throttles = wish.throttles or {},
+    options = { backoff = wish.backoff, expires = wish.expires, limit = wish.limit, keep = wish.keep },
+  }
+  for i, field in pairs({ [3] = "queue", [5] = "klass", [6] = "data", [7] = "interval", [9] = "priority",
+    [10] = "retries", [11] = "backlog" }) do
+    t[field] = READERS[field](args, i)
+  end
+  return t
+end
+
+-- (key, value) pairs from args[4] on; `throttle` may come again and again, and
+-- `unthrottled` stands for none.
+local function changes(args)
+  local found, throttles = {}, {}
+  for i = 4, checks.groups(args, 4, 2), 2 do
+    local key = args[i]
+    if key == "throttle" then
+      throttles[#throttles + 1], throttles[#throttles + 2] = key, args[i + 1]
+    elseif key == "unthrottled" then
+      found.throttles = {}
+    elseif READERS[key] then
+      found[key] = READERS[key](args, i + 1)
+    else
+      bad("unknown key " .. tostring(key))
+    end
+  end
+  if throttles[1] then found.throttles = wishes.one(throttles, 1, #throttles / 2).throttles end
+  return found
+end
+
+return {
+  { "recur", ADDS, "line number queue jid klass data interval offset priority retries backlog n (option value)...",
+    numbered.row(function(at, args)
+      local jid, t, offset = template(args, 4), read(args), number(args, 8, "offset", -YEARS, YEARS)
+      return recur.run(at, jid, t, offset)
+    end) },
+  { "recur_get", READS, "jid...", function(at, args) return recur.get(at, args, 1, names(args, 1, "jid")) end },
+  { "recur_update", ADDS, "line number jid (key value)...", numbered.row(function(at, args)
+    return recur.update(at, name(args, 3, "jid"), changes(args))
+  end) },
+  { "recur_tag", ADDS, "mode jid tag...", function(at, args)
+    if args[1] ~= "add" and args[1] ~= "remove" then bad("mode is add or remove") end
+    return recur.tag(at, name(args, 2, "jid"), args[1] == "add", args, 3, names(args, 3, "tag"))
+  end },
+  { "recur_cancel", DRAINS, "line number jid...", numbered.row(function(at, args)
+    return recur.cancel(at, args, 3, names(args, 3, "jid"))
+  end) },
+}

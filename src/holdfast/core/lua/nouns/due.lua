@@ -1,0 +1,40 @@
+-- due: a queue's next due time was reached, and what the next one is.
+local late = require("base.late")
+local queues = require("nouns.queue")
+local recurrence = require("nouns.recurrence")
+local spawning = require("nouns.spawning")
+local timer = require("nouns.timer")
+local M = {}
+
+local call
+late.bind(function() call = redis.call end)
+
+-- Recurring jobs are put, which a queue without `room` is spared, and delayed ones made
+-- ready, as many as a pop of `want` may bring. Says whether there was room.
+function M.bring(at, queue, want, room)
+  local free, bound = not room or room >= 1, at.bounds.due
+  if free then spawning.run(at, queue, bound or want) end
+  timer.promote(at, queue, bound or free and want or 0)
+  return free
+end
+
+local function first_of(set) return tonumber(call("ZRANGE", set, 0, 0, "WITHSCORES")[2]) or queues.NEVER end
+
+-- The earliest moment at which this queue has something due, and the same without its
+-- recurring jobs.
+local function earliest(at, queue)
+  local due, lost, recurs = first_of(queue.scheduled), first_of(queue.leases), recurrence.earliest(at, queue)
+  if lost < due then due = lost end
+  return recurs < due and recurs or due, due
+end
+
+-- Notes the next due time, now if there are jobs `unseen`. Returns it as a worker has to
+-- know it: who finds no room need not come back for recurring jobs, but is rung for.
+function M.note(at, queue, free, unseen, flags, limit, heartbeat)
+  local due, others = earliest(at, queue)
+  if unseen then due, others = at.now, at.now end
+  queues.set_control(queue, due, flags, limit, heartbeat)
+  return free and due or others
+end
+
+return M

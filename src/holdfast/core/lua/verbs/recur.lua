@@ -1,0 +1,111 @@
+-- recur: templates that put jobs again and again, and what people do with them.
+local keys = require("base.keys")
+local refuse = require("base.refuse")
+local options = require("nouns.options")
+local queues = require("nouns.queue")
+local recurrence = require("nouns.recurrence")
+local M = {}
+
+local MOST_TAGS = 64
+
+-- The throttle that binds all jobs of a queue.
+local function own(name) return "ql:q:" .. name end
+
+-- These throttles without those of the queues they come from and go to.
+local function others(ids, old, new)
+  local kept = {}
+  for _, id in ipairs(ids) do
+    if id ~= own(old) and id ~= own(new) then kept[#kept + 1] = id end
+  end
+  return kept
+end
+
+local function found(at, jid)
+  return recurrence.read(at, jid) or refuse.call("JOB_NOT_FOUND", "no recurring job " .. jid)
+end
+
+-- Makes a template, or replaces all of one but its count. `t` says queue, klass, data,
+-- interval, backlog, priority, retries, tags, throttles and options; the first
+-- occurrence is `offset` ms from now. Returns the jid.
+function M.run(at, jid, t, offset)
+  local old = recurrence.read(at, jid)
+  t.count, t.since = old and old.count or 0, at.now
+  t.throttles = others(t.throttles, old and old.queue or t.queue, t.queue)
+  if old then recurrence.leave(at, jid, old) end
+  queues.know(at, keys.of_queue(at, t.queue))
+  recurrence.write(at, jid, t)
+  recurrence.place(at, jid, t, at.now + offset)
+  return jid
+end
+
+-- Changes what `changes` names; jobs that were put stay as they are. A new interval
+-- counts from the last occurrence.
+function M.update(at, jid, changes)
+  local t = found(at, jid)
+  local old, when = t.queue, recurrence.next(at, jid, t)
+  if changes.interval then when = when + changes.interval - t.interval end
+  local moved = changes.queue and changes.queue ~= old
+  if moved then recurrence.leave(at, jid, t) end
+  for name, value in pairs(changes) do t[name] = value end
+  t.throttles = others(t.throttles, old, t.queue)
+  if moved then queues.know(at, keys.of_queue(at, t.queue)) end
+  recurrence.write(at, jid, t)
+  if moved or changes.interval then recurrence.place(at, jid, t, when) end
+  return 1
+end
+
+local function row(at, jid)
+  local t = recurrence.read(at, jid)
+  if not t then return false end
+  local throttles = t.throttles
+  throttles[#throttles + 1] = own(t.queue)
+  return {
+    jid, t.queue, t.klass, t.data, t.interval, t.backlog, t.priority, t.retries, t.count, recurrence.next(at, jid, t),
+    t.tags, throttles, options.pairs(t.options), t.since,
+  }
+end
+
+-- A row per jid, false for an unknown one.
+function M.get(at, args, first, last)
+  local rows = {}
+  for i = first, last do rows[#rows + 1] = row(at, args[i]) end
+  return rows
+end
+
+local function without(tags, gone)
+  local kept = {}
+  for _, tag in ipairs(tags) do
+    if not gone[tag] then kept[#kept + 1] = tag end
+  end
+  return kept
+end
+
+-- Adds or removes tags of a template, which the index by tag does not hold. Returns
+-- those it has then, in their order.
+function M.tag(at, jid, adds, args, first, last)
+  local t, named = found(at, jid), {}
+  if adds then
+    for _, tag in ipairs(t.tags) do named[tag] = true end
+  end
+  for i = first, last do
+    if adds and not named[args[i]] then t.tags[#t.tags + 1] = args[i] end
+    named[args[i]] = true
+  end
+  if not adds then t.tags = without(t.tags, named) end
+  if #t.tags > MOST_TAGS then refuse.call("TOO_MANY", "at most " .. MOST_TAGS .. " tags a job") end
+  recurrence.write_tags(at, jid, t)
+  return t.tags
+end
+
+-- Deletes templates; their jobs stay. Returns per jid 1, or 0 if it is unknown.
+function M.cancel(at, args, first, last)
+  local reply = {}
+  for i = first, last do
+    local t = recurrence.read(at, args[i])
+    if t then recurrence.delete(at, args[i], t) end
+    reply[#reply + 1] = t and 1 or 0
+  end
+  return reply
+end
+
+return M
