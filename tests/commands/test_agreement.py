@@ -74,7 +74,7 @@ SAMPLES = [
     upkeep.Audit("w", "did"),
     upkeep.AuditList(),
     upkeep.Watch(1),
-    recurring.Recur("q", "K", 1),
+    recurring.Recur("q", "K", 1, wish=wishes.Wish(["t"])),
     recurring.RecurGet(("r",)),
     recurring.RecurUpdate("r", priority=1),
     recurring.RecurTag("add", "r", ("t",)),

@@ -54,7 +54,7 @@ def test_what_is_there_can_be_worked_off(full: Door):
     [held] = full.pop("w", "q")
     assert full("timeout", "", 0, held.jid) == 1
     assert full("cancel", "", 0, held.jid) == [1]
-    assert full("pause", "", 0, 1, "me", "full", "next") == 1
+    assert full("pause", "", 0, 1, "me", "full", 0, "next") == 1
     assert full("await", "j0") == [b"done", b"1"]
     assert full("sweep", "", 0) == 0
     assert full("info", "", 0)[5] == 1

@@ -222,5 +222,5 @@ def test_the_due_time_of_a_pop_is_the_next_timer_of_its_queues(core, clock, door
     clock.advance(seconds=1)
     assert core(Pop("w", ["empty", "q"])).due == 2.0
     assert core(Pop("w", ["empty"])).due is None
-    door("pause", "", 0, 1, "", "", "q")
+    door("pause", "", 0, 1, "", "", 0, "q")
     assert core(Pop("w", ["q"])).due is None
