@@ -21,7 +21,7 @@ READS = {
 }  # fmt: skip
 DRAINS = {
     "pop", "complete", "complete_pop", "advance", "heartbeat", "retry", "fail", "expire", "timeout", "cancel", "pause",
-    "await", "sweep", "queue_forget", "audit", "watch", "recur_cancel",
+    "await", "sweep", "complete_x", "queue_forget", "audit", "watch", "recur_cancel",
 }  # fmt: skip
 """Verbs that end or shrink work, or add what has a fixed size: they run when the memory is full."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast import Client
 from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, Describe, Info, SetClock, Sweep
-from holdfast.commands.dependencies import Depend, Dependents
+from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
 from holdfast.commands.failures import Failed, FailureGroups, Failures, Unfail
 from holdfast.commands.jobs import (
     Await,
@@ -436,6 +436,34 @@ def a_job_that_very_many_wait_for(client: Client) -> Any:
     [job] = popped(client, "a1")
     client.run(PutX("r", [Wished("K", b"{}", f"b{n}", Wish(depends=["a1"])) for n in range(220)]))
     return Complete("bee", job)
+
+
+def follow(jid: str, *parents: str) -> FollowUp:
+    return FollowUp("r", Wished("K", b"{}", jid, Wish(depends=parents)))
+
+
+@case("complete_x")
+def with_follow_ups(client: Client) -> Any:
+    [job] = popped(client, "a1")
+    waiting(client, "b1", "a1")
+    return CompleteX(
+        "bee", job, b"[2]", 60_000, b"42", follow=[follow("c1", "a1"), follow("c2", "c3"), follow("c3")]
+    )
+
+
+@case("complete_x")
+def into_a_queue_where_it_waits(client: Client) -> Any:
+    [job] = popped(client, "a1")
+    put(client, "a2")
+    waiting(client, "b1", "a1")
+    return CompleteX("bee", job, next_queue="r", delay_ms=700, depends=["a2", "c1"], follow=[follow("c1")])
+
+
+@case("complete_x")
+def a_job_that_was_lost(client: Client) -> Any:
+    [job] = popped(client, "a1")
+    client.run(Timeout(("a1",)))
+    return CompleteX("bee", job, follow=[follow("c1")])
 
 
 @case("cancel")

@@ -148,6 +148,7 @@ LATE = {
     "cancel": "D d j t w",
     "complete": "C D ar c d j q s t w x",
     "complete_pop": "C ar aw c j q s w",
+    "complete_x": "C D Q ar c d j s w x",
     "depend": "D d j s w",
     "expire": "C j l q s x z",
     "fail": "C F f fq x z",

@@ -39,6 +39,12 @@ SAMPLES = [
     wishes.PutX("q", [wishes.Wished("K", wish=wishes.Wish(tags=["t"]))]),
     dependencies.Depend("j", ("p",)),
     dependencies.Dependents("j"),
+    dependencies.CompleteX(
+        "w",
+        LEASE,
+        depends=("p",),
+        follow=[dependencies.FollowUp("q", wishes.Wished("K", wish=wishes.Wish(tags=["t"])))],
+    ),
     leases.Pop("w", ("q",)),
     leases.Complete("w", LEASE),
     leases.CompleteMany("w", [DONE]),

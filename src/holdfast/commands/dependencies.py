@@ -1,9 +1,13 @@
 """Commands about jobs that wait for others."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
-from holdfast.commands.base import Reply, Spoken, Word
+import msgspec
+
+from holdfast.commands.base import Reply, Spoken, Word, refuse
+from holdfast.commands.leases import Held
+from holdfast.commands.wishes import Wished
 from holdfast.models import text
 
 
@@ -51,4 +55,56 @@ class Dependents(Spoken, frozen=True, gc=False):
         return text(reply[0]), [text(jid) for jid in reply[1:]]
 
 
-VERBS: Mapping[str, type[Spoken]] = {kind.verb: kind for kind in (Depend, Dependents)}
+class FollowUp(msgspec.Struct, frozen=True, gc=False):
+    """A job that is put by the completion of another; one whose jid is there already stays as it is."""
+
+    queue: str
+    job: Wished
+    priority: int = 0
+    retries: int = 5
+    delay_ms: int = 0
+
+    def words(self) -> list[Word]:
+        """Where it goes, then the job."""
+        return [self.queue, self.priority, self.retries, self.delay_ms, *self.job.words()]
+
+
+class CompleteX(Spoken, frozen=True, gc=False):
+    """Complete one job and put up to 512 follow-ups in the same step; with `next_queue`, the job goes on there.
+
+    `result` is kept `keep_ms` where the job ends. `delay_ms` and `depends` are for the next queue: the job may wait for
+    its follow-ups there, and they for it. Follow-ups have 2,048 options together. Answers the new state: complete,
+    waiting, scheduled or depends. Nothing is changed by a refusal. Raises LeaseLost, DependencyRefused. Core: verbs/complete_x.lua.
+    """
+
+    verb: ClassVar[str] = "complete_x"
+    settles: ClassVar[bool] = True
+
+    worker: str
+    job: Held
+    data: bytes = b""
+    keep_ms: int = 0
+    result: bytes = b""
+    next_queue: str = ""
+    delay_ms: int = 0
+    depends: Sequence[str] = ()
+    follow: Sequence[FollowUp] = ()
+
+    def words(self) -> Sequence[Word]:
+        words: list[Word] = [self.worker, self.job.jid, self.job.token, self.data, self.keep_ms, self.result]
+        words += (self.next_queue, self.delay_ms, len(self.depends), *self.depends)
+        for one in self.follow:
+            words += one.words()
+        return words
+
+    def read(self, reply: Reply) -> str:
+        answer = text(reply[0])
+        if answer in _STATES:
+            return answer
+        refuse(reply[0])
+        # An earlier try did it: the job is what it came to since, or forgotten already.
+        return text(reply[1]) if len(reply) > 1 else "complete"
+
+
+_STATES: Final = frozenset(("complete", "waiting", "scheduled", "depends"))
+VERBS: Mapping[str, type[Spoken]] = {kind.verb: kind for kind in (Depend, Dependents, CompleteX)}

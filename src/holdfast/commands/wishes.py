@@ -58,6 +58,10 @@ class Wished(msgspec.Struct, frozen=True, gc=False):
     jid: str = msgspec.field(default_factory=mint_jid)
     wish: Wish = Wish()
 
+    def words(self) -> list[Word]:
+        """The job and its wish."""
+        return [self.jid, self.klass, self.data, *self.wish.words()]
+
 
 class PutX(Spoken, frozen=True, gc=False):
     """Put up to 512 jobs with wishes, 2,048 options together. Answers one jid or refusal a job, in their order.
@@ -84,7 +88,7 @@ class PutX(Spoken, frozen=True, gc=False):
     def words(self) -> Sequence[Word]:
         words: list[Word] = [self.mode, self.queue, self.priority, self.retries, self.delay_ms]
         for job in self.jobs:
-            words += (job.jid, job.klass, job.data, *job.wish.words())
+            words += job.words()
         return words
 
     def read(self, reply: Reply) -> Sequence[str | Refused]:

@@ -3,11 +3,14 @@
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local checks = require("doors.checks")
 local numbered = require("doors.numbered")
+local wishes = require("doors.wishes")
+local dependency = require("nouns.dependency")
+local complete_x = require("verbs.complete_x")
 local depend = require("verbs.depend")
 
 local MOST = 512
 local MODES = { add = true, remove = true, all = true }
-local ADDS, READS = {}, { "no-writes" }
+local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 
 -- Where a page begins: "score jid", as it was answered.
 local function cursor(args, i)
@@ -16,6 +19,21 @@ local function cursor(args, i)
   local score, member = (given or ""):match("^(%d+) (.+)$")
   if not score then checks.bad("a cursor is what the page before answered") end
   return score, member
+end
+
+-- What becomes of the job in args[2], and where the follow-ups begin.
+local function outcome(args)
+  local count = checks.number(args, 9, "parents", 0, dependency.MOST)
+  local how = {
+    data = args[4], keep = checks.span(args, 5, "keep"), result = args[6],
+    next_queue = checks.optional(args, 7, "next queue"), delay = checks.span(args, 8, "delay"), parents = {},
+  }
+  checks.body(args, 4)
+  checks.body(args, 6)
+  for i = 1, count do how.parents[i] = checks.name(args, 9 + i, "parent") end
+  if how.next_queue == "" and (how.delay > 0 or count > 0) then checks.bad("delay and parents need a next queue") end
+  if how.next_queue ~= "" and how.keep > 0 then checks.bad("a result is kept where the job ends") end
+  return how, 10 + count
 end
 
 return {
@@ -29,5 +47,15 @@ return {
   { "dependents", READS, "jid cursor count", function(at, args)
     local jid, score, member = checks.name(args, 1, "jid"), cursor(args, 2)
     return depend.dependents(at, jid, score, member, checks.number(args, 3, "count", 1, MOST))
+  end },
+  { "complete_x", DRAINS, "worker jid token data keep result next_queue delay parents parent... " ..
+    "(queue priority retries delay jid klass data options (option value)...)...", function(at, args)
+    local worker, jid = checks.word(args, 1, "worker"), checks.name(args, 2, "jid")
+    local how, first = outcome(args)
+    local jobs = wishes.follow_ups(args, first, #how.parents)
+    for i = 1, #jobs do
+      if jobs[i].jid == jid then checks.bad("a follow-up is another job") end
+    end
+    return complete_x.run(at, worker, jid, tonumber(args[3]), how, jobs)
   end },
 }

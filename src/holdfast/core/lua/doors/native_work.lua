@@ -17,7 +17,7 @@ local reprioritise = require("verbs.reprioritise")
 local retry = require("verbs.retry")
 local timeout = require("verbs.timeout")
 
-local MOST, MOST_RETRIES, HIGHEST = 512, 1000, 4095
+local MOST, HIGHEST = 512, 4095
 local MODES = { new = true, move = true, only = true }
 local OWN = "-1" -- as delay of a retry: by the backoff of the job
 local ADDS, DRAINS = {}, { "allow-oom" }
@@ -38,8 +38,7 @@ end
 -- What the two puts begin with: line, number, mode, queue, priority, retries, delay.
 local function to_put(args)
   if not MODES[args[3]] then bad("mode is new, move or only") end
-  return optional(args, 1, "line"), time(args, 2, "number"), args[3], word(args, 4, "queue"),
-    number(args, 5, "priority", -HIGHEST, HIGHEST), number(args, 6, "retries", 0, MOST_RETRIES), span(args, 7, "delay")
+  return optional(args, 1, "line"), time(args, 2, "number"), args[3], wishes.placing(args, 4)
 end
 
 return {

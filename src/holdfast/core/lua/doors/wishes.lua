@@ -9,6 +9,7 @@ local M = {}
 local MOST = 2048 -- options of one call: each costs about two microseconds
 local MOST_OF = { tags = 64, throttles = 16, depends = dependency.MOST }
 local LIST = { tag = "tags", throttle = "throttles", depends = "depends" }
+local HIGHEST, MOST_RETRIES = 4095, 1000
 local KINDS = { fixed = true, exponential = true }
 local MONTH = 2678400000 -- ms, the longest pause between two tries
 local LEAST, LONGEST = { expires = 1, limit = 1, keep = 0 }, 3162240000000 -- ms, up to a hundred years
@@ -58,22 +59,44 @@ function M.one(args, first, count)
   return read(args, first, count)
 end
 
--- Jobs in args[first …]: each jid, klass, data, how many options, (option, value)… Their
--- `depend` says whether any waits for others.
+-- Appends the job in args[i …]: jid, klass, data, how many options, (option, value)…
+-- Returns the place behind it.
+local function append(jobs, args, i)
+  local count = checks.number(args, i + 3, "options", 0, MOST)
+  jobs.options = jobs.options + count
+  if #jobs >= 512 or jobs.options > MOST then
+    refuse.call("TOO_MANY", "at most 512 jobs and " .. MOST .. " options")
+  end
+  if i + 3 + 2 * count > #args then checks.bad("an option has no value") end
+  checks.body(args, i + 2)
+  jobs[#jobs + 1] = {
+    jid = checks.name(args, i, "jid"), klass = checks.word(args, i + 1, "klass"), data = args[i + 2],
+    wish = read(args, i + 4, count),
+  }
+  jobs.depend = jobs.depend or jobs[#jobs].wish.depends ~= nil
+  return i + 4 + 2 * count
+end
+
+-- Where jobs go, in args[i …]: queue, priority, retries, delay in ms.
+function M.placing(args, i)
+  return checks.word(args, i, "queue"), checks.number(args, i + 1, "priority", -HIGHEST, HIGHEST),
+    checks.number(args, i + 2, "retries", 0, MOST_RETRIES), checks.span(args, i + 3, "delay")
+end
+
+-- Jobs in args[first …] for one queue. Their `depend` says whether any waits for others.
 function M.jobs(args, first)
-  local jobs, total, i, last = {}, 0, first, #args
-  while i <= last do
-    local count = checks.number(args, i + 3, "options", 0, MOST)
-    total = total + count
-    if #jobs >= 512 or total > MOST then refuse.call("TOO_MANY", "at most 512 jobs and " .. MOST .. " options") end
-    if i + 3 + 2 * count > last then checks.bad("an option has no value") end
-    checks.body(args, i + 2)
-    jobs[#jobs + 1] = {
-      jid = checks.name(args, i, "jid"), klass = checks.word(args, i + 1, "klass"), data = args[i + 2],
-      wish = read(args, i + 4, count),
-    }
-    jobs.depend = jobs.depend or jobs[#jobs].wish.depends ~= nil
-    i = i + 4 + 2 * count
+  local jobs, i = { options = 0, depend = false }, first
+  while i <= #args do i = append(jobs, args, i) end
+  return jobs
+end
+
+-- Jobs in args[first …], each behind its own place to go; `options` were used before.
+function M.follow_ups(args, first, options)
+  local jobs, i = { options = options, depend = false }, first
+  while i <= #args do
+    local name, priority, retries, delay = M.placing(args, i)
+    i = append(jobs, args, i + 4)
+    jobs[#jobs].to = { name = name, priority = priority, retries = retries, delay = delay }
   end
   return jobs
 end

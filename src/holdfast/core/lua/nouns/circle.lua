@@ -53,11 +53,17 @@ local function leads_to(at, walk, jid, parents)
   return false
 end
 
+-- Two jobs that would wait for each other, or one for itself.
+function M.between(jid, parent)
+  local how = jid == parent and " cannot wait for itself" or " and " .. parent .. " would wait for each other"
+  return refuse.job("DEPENDENCY_REFUSED", jid .. how)
+end
+
 -- Why a job cannot wait for these, or nil. `r` is its record, if it exists: who has no
 -- dependents can be in no circle. `walk` counts for all jobs of one call what was looked at.
 function M.refusal(at, walk, jid, r, parents)
   for i = 1, #parents do
-    if parents[i] == jid then return refuse.job("DEPENDENCY_REFUSED", jid .. " cannot wait for itself") end
+    if parents[i] == jid then return M.between(jid, jid) end
   end
   if not r or not record.has(r.flags, record.FLAG.DEPENDENTS) then return nil end
   walk.left = walk.left or MOST

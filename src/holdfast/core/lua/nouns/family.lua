@@ -10,18 +10,17 @@ end
 
 local GOING, DONE = 1, 2
 
--- Appends a job's parents, then the job itself. One that closes a circle is noted.
+-- Appends a job's parents, then the job itself. One that closes a circle, or waits for
+-- itself, is noted.
 local function visit(jobs, places, met, found, i)
   met[i] = GOING
   local parents = jobs[i].wish.depends or {}
   for k = 1, #parents do
     local place = places[parents[k]]
-    if place and place ~= i then
-      if met[place] == GOING then
-        found.circles[i] = parents[k]
-      elseif not met[place] then
-        visit(jobs, places, met, found, place)
-      end
+    if place and met[place] == GOING then
+      found.circles[i] = parents[k]
+    elseif place and not met[place] then
+      visit(jobs, places, met, found, place)
     end
   end
   met[i] = DONE

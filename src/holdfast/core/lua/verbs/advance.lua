@@ -15,12 +15,14 @@ local M = {}
 local pack
 late.bind(function() pack = struct.pack end)
 
-local function one(at, worker, next_queue, delay, jid, token, data)
-  local r, refused, other = lease.held(at, worker, jid, token)
-  if not r then
-    if other and history.ending(at, jid, other, worker, token) == history.ADVANCED then return "again" end
-    return refused
-  end
+-- Why a lease cannot be settled so: the job went on before, or it is lost.
+function M.refusal(at, jid, r, worker, token)
+  if r and history.ending(at, jid, r, worker, token) == history.ADVANCED then return "again" end
+  return lease.refusal(jid, r)
+end
+
+-- Ends a lease that is held; the job is in the next queue, but has no place there yet.
+function M.leave(at, next_queue, jid, r, data)
   local queue = lease.release(at, jid, r)
   history.tell(at, jid, r, history.ADVANCED, next_queue.name)
   stats.ran(at, queue, pack("<d", at.now - r.popped))
@@ -29,6 +31,12 @@ local function one(at, worker, next_queue, delay, jid, token, data)
   at.record.begin(r, at.now)
   job.set_body(at, jid, r, data)
   queues.know(at, next_queue)
+end
+
+local function one(at, worker, next_queue, delay, jid, token, data)
+  local r, _, other = lease.held(at, worker, jid, token)
+  if not r then return M.refusal(at, jid, other, worker, token) end
+  M.leave(at, next_queue, jid, r, data)
   placement.go_on(at, next_queue, jid, r, delay)
 end
 

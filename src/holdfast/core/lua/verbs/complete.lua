@@ -19,7 +19,7 @@ local call, pack, unpack_, rep
 late.bind(function() call, pack, unpack_, rep = redis.call, struct.pack, unpack, string.rep end)
 
 -- Why a lease cannot be settled: the same end was recorded before, or it is lost.
-local function refusal(at, jid, r, worker, token)
+function M.refusal(at, jid, r, worker, token)
   if r and r.state == state.COMPLETE and r.token == token and r.worker == worker then return "again" end
   if r and history.ending(at, jid, r, worker, token) == history.DONE then return "again" end
   return lease.refusal(jid, r)
@@ -51,7 +51,7 @@ local function settle(at, worker, jid, token, data, bytes)
     if new then return new, name, popped, false end
   end
   local r = bytes and at.record.read(bytes)
-  if not r or not lease.is_held(r, worker, token) then return nil, refusal(at, jid, r, worker, token) end
+  if not r or not lease.is_held(r, worker, token) then return nil, M.refusal(at, jid, r, worker, token) end
   return finish(at, jid, r, data)
 end
 

@@ -2,6 +2,7 @@
 -- dependencies and options. Each is looked at by itself.
 local keys = require("base.keys")
 local refuse = require("base.refuse")
+local circle = require("nouns.circle")
 local family = require("nouns.family")
 local job = require("nouns.job")
 local put_one = require("verbs.put_one")
@@ -15,11 +16,12 @@ local function missing(at, refused, wish)
   end
 end
 
-local function put(at, to, mode, one, circle, refused)
+-- `closes` is the parent with which the job closes a circle, if it does.
+local function put(at, to, mode, one, closes, refused)
   local code
-  local parent = circle or missing(at, refused, one.wish)
-  if circle then
-    code = refuse.job("DEPENDENCY_REFUSED", one.jid .. " and " .. circle .. " would wait for each other")
+  local parent = closes or missing(at, refused, one.wish)
+  if closes then
+    code = circle.between(one.jid, closes)
   elseif parent then
     code = refuse.job("DEPENDENCY_REFUSED", one.jid .. " waits for " .. parent .. ", which was refused")
   else

@@ -1,0 +1,74 @@
+-- complete_x: the holder of one lease says that its work is done, and what follows from
+-- it, in one step: where the job goes on, what it waits for there, and new jobs.
+local keys = require("base.keys")
+local circle = require("nouns.circle")
+local family = require("nouns.family")
+local job = require("nouns.job")
+local lease = require("nouns.lease")
+local placement = require("nouns.placement")
+local result = require("nouns.result")
+local state = require("nouns.state")
+local ties = require("nouns.ties")
+local put_one = require("verbs.put_one")
+local advance = require("verbs.advance")
+local complete = require("verbs.complete")
+local M = {}
+
+-- Why this cannot be, or nil; then the order in which follow-ups are put.
+local function check(at, jid, r, how, jobs)
+  local order, circles = family.in_order(jobs)
+  local i, parent = next(circles)
+  if i then return circle.between(jobs[i].jid, parent) end
+  local parents = family.beyond(jobs, how.parents)
+  return circle.refusal(at, {}, jid, r, parents), order
+end
+
+-- Follow-ups come in mode `new`: one that is there already stays as it is.
+local function put_all(at, jobs, order)
+  for n = 1, #jobs do
+    local one = jobs[order[n]]
+    local to = one.to
+    to.queue = keys.of_queue(at, to.name)
+    put_one.run(at, to, "new", one.jid, one.klass, one.data, one.wish)
+  end
+end
+
+local function end_it(at, jid, r, how, jobs, order)
+  complete.one(at, jid, r, how.data)
+  if how.keep > 0 then result.keep(at, jid, how.result, how.keep) end
+  put_all(at, jobs, order)
+  return state.NAME[state.COMPLETE]
+end
+
+-- It may wait for follow-ups, and they for it: so it is written, without a lease, before
+-- they come.
+local function go_on(at, jid, r, how, jobs, order)
+  local queue = keys.of_queue(at, how.next_queue)
+  advance.leave(at, queue, jid, r, how.data)
+  if jobs[1] then
+    job.write(at, jid, r)
+    put_all(at, jobs, order)
+    r = job.read(at, jid)
+  end
+  ties.add(at, jid, r, how.parents, {})
+  placement.go_on(at, queue, jid, r, how.delay)
+  return state.NAME[r.state]
+end
+
+-- `how` says data ("": unchanged), keep and result, next_queue ("": the job ends here), and
+-- for that queue delay and parents; `jobs` are as those of `put_x`, each with `to`: name of
+-- the queue, priority, retries, delay. Returns the state's name, or a code
+-- and the state the job is in (`again`: what it came to since).
+function M.run(at, worker, jid, token, how, jobs)
+  local ends = how.next_queue == ""
+  local r, _, other = lease.held(at, worker, jid, token)
+  if not r then
+    local code = (ends and complete or advance).refusal(at, jid, other, worker, token)
+    return { code, other and state.NAME[other.state] or "" }
+  end
+  local refused, order = check(at, jid, r, how, jobs)
+  if refused then return { refused } end
+  return { (ends and end_it or go_on)(at, jid, r, how, jobs, order) }
+end
+
+return M
