@@ -166,7 +166,8 @@ def test_the_ends_of_jobs_are_read_by_status():
 
 
 def test_counts_are_read_by_position():
-    [row] = CountQueues().read([[b"mail", 1, 2, 3, 4, 5, 6, 7, 1, 8]])
+    more = [1500, 2500, 3, 60_000, b"ann", b"deploy", 4500, 0, 9]
+    [row] = CountQueues().read([[b"mail", 1, 2, 3, 4, 5, 6, 7, 1, 8, *more]])
     assert row.as_dict() == {
         "name": "mail",
         "waiting": 1,
@@ -178,6 +179,15 @@ def test_counts_are_read_by_position():
         "recurring": 7,
         "paused": True,
         "failed": 8,
+        "oldest": 1.5,
+        "next": 2.5,
+        "limit": 3,
+        "heartbeat": 60,
+        "paused_by": "ann",
+        "paused_why": "deploy",
+        "paused_since": 4.5,
+        "paused_until": 0,
+        "max_waiting": 9,
     }
     assert row.length == 1 + 2 + 3 + 5
 

@@ -9,7 +9,7 @@ from holdfast.commands.failures import Failed, Failures
 from holdfast.commands.jobs import JobGet, JobsComplete
 from holdfast.commands.leases import Complete, CompleteMany, Done, Pop
 from holdfast.commands.outcomes import Fail
-from holdfast.commands.queues import CountQueues, GetStats, Peek, QueueNames
+from holdfast.commands.queues import CountQueues, GetStats, Pause, Peek, QueueNames
 from native_door import Door
 
 DAY = 86_400
@@ -57,6 +57,46 @@ def test_counts_tell_what_is_due_and_what_is_lost_without_moving_it(core, varied
     assert [count.name for count in core(CountQueues())] == core(QueueNames()) == ["full", "q"]
     assert core(CountQueues(["unknown"]))[0].length == 0
     assert q.length == 6
+
+
+def test_counts_tell_how_long_the_next_waits_and_when_the_next_is_due(core, clock, door: Door):
+    door.put("q", "due", delay=1000)
+    door.put("q", "later", delay=9000)
+    start = clock.now_ms
+    [q] = core(CountQueues(["q"]))
+    assert (q.waiting, q.oldest_ms, q.next_ms) == (0, 0, start + 1000)
+    clock.advance(seconds=5)
+    [q] = core(CountQueues(["q"]))
+    assert (q.waiting, q.oldest_ms, q.next_ms) == (1, start + 1000, start + 9000)
+    door.put("q", "low")
+    clock.advance(seconds=1)
+    door.put("q", "high", priority=5)
+    [q] = core(CountQueues(["q"]))
+    assert q.oldest_ms == clock.now_ms
+    door.pop("w", "q", n=3)
+    [q] = core(CountQueues(["q"]))
+    assert (q.running, q.oldest_ms, q.next_ms) == (3, 0, start + 9000)
+
+
+def test_counts_tell_the_limit_the_heartbeat_and_the_pause_of_a_queue(core, clock, door: Door):
+    door("throttle_set", "", 0, "ql:q:q", 3)
+    core(ConfigSet("heartbeat", "30"))
+    core(ConfigSet("r-heartbeat", "5"))
+    core(Pause(("q",), True, "ann", "deploy"))
+    door.ask("HSET", door.key("o:q"), "max-waiting", 7)
+    q, r = core(CountQueues(["q", "r"]))
+    assert (q.limit, q.heartbeat_ms, q.max_waiting) == (3, 30_000, 7)
+    assert (q.paused, q.paused_by, q.paused_why, q.paused_since_ms) == (True, "ann", "deploy", clock.now_ms)
+    assert (r.limit, r.heartbeat_ms, r.max_waiting, r.paused, r.paused_by) == (0, 5000, 0, False, "")
+
+
+def test_all_counts_are_those_of_the_first_512_queues_and_the_rest_is_asked_by_name(core, clock, door: Door):
+    for n in range(520):
+        door.put(f"q{n:03}", f"j{n}")
+    assert len(core(CountQueues())) == 512
+    counts = clock._client.queues.counts
+    assert [row["name"] for row in counts] == [f"q{n:03}" for n in range(520)] == core(QueueNames())
+    assert {row["waiting"] for row in counts} == {1}
 
 
 def test_peek_shows_what_pops_would_see_page_by_page(core, varied: Door):

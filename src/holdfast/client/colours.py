@@ -106,6 +106,27 @@ class Asked(Generic[R]):
         return handle.run(self.make(handle))
 
 
+class PlanAsked(Generic[R]):
+    """A question of several calls worn as an attribute."""
+
+    def __init__(self, make: Callable[[Any, Ask], Plan[R]]) -> None:
+        self.make = make
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, handle: None, owner: object) -> "PlanAsked[R]": ...
+    @overload
+    def __get__(self, handle: SyncHandle, owner: object = None) -> R: ...
+    @overload
+    def __get__(self, handle: AsyncHandle, owner: object = None) -> Awaitable[R]: ...
+    def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> Any:
+        if handle is None:
+            return self
+        held: Any = handle
+        client = held._client
+        return client.runner.run(self.make(handle, client.plan_of))
+
+
 class Written(Generic[T]):
     """A local fact whose assignment is a command: at once on a sync handle, refused on an async one."""
 

@@ -3,7 +3,7 @@
 import datetime as days
 from typing import Any, Final, Unpack
 
-from holdfast.client.colours import Asked, AskedAndWritten, Verb
+from holdfast.client.colours import Asked, AskedAndWritten, PlanAsked, Verb
 from holdfast.client.lists import ListVerbs
 from holdfast.client.options import NOTHING, PutOptions, make_put
 from holdfast.client.recurring import QueueRecurring
@@ -31,6 +31,7 @@ from holdfast.settings import (
     check_whole,
 )
 from holdfast.wire.gather import packed
+from holdfast.wire.plans import Ask, Plan, all_counts
 
 MAX_PAGE: Final = 10_000
 DAY: Final = 86_400
@@ -183,10 +184,14 @@ class QueuesVerbs:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    @Asked
-    def counts(self) -> Command[list[dict[str, Any]]]:
-        """Every known queue with its jobs by state, in order of first use. Core: verbs/counts.lua."""
-        return then(CountQueues(), lambda rows: [row.as_dict() for row in rows])
+    @PlanAsked
+    def counts(self, ask: Ask) -> Plan[list[dict[str, Any]]]:
+        """Every known queue with its jobs by state, in order of first use; up to 512 queues are one call.
+
+        Core: verbs/counts.lua.
+        """
+        rows = yield from all_counts(ask)
+        return [row.as_dict() for row in rows]
 
     @Asked
     def names(self) -> Command[list[str]]:

@@ -10,7 +10,7 @@ from holdfast.models import Counts, JobFacts, Stats, text
 
 
 class CountQueues(Spoken, frozen=True, gc=False):
-    """Count the jobs of `queues` by state, of all known ones when empty. Core: verbs/counts.lua."""
+    """Count the jobs of `queues` by state, of the first 512 known ones when empty. Core: verbs/counts.lua."""
 
     verb: ClassVar[str] = "counts"
     reads: ClassVar[bool] = True

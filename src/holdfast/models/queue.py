@@ -9,7 +9,11 @@ from holdfast.models.texts import text
 
 
 class Counts(msgspec.Struct, frozen=True, gc=False):
-    """How many jobs of one queue are in which state."""
+    """How many jobs of one queue are in which state, and what people want to know beside that.
+
+    `oldest_ms`: since when the job waits that is next, `next_ms`: when the next scheduled one is due (0: none).
+    `limit` and `max_waiting` are 0 where there is none, and so is the end of a pause.
+    """
 
     name: str
     waiting: int = 0
@@ -21,6 +25,15 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
     recurring: int = 0
     paused: bool = False
     failed: int = 0
+    oldest_ms: int = 0
+    next_ms: int = 0
+    limit: int = 0
+    heartbeat_ms: int = 60_000
+    paused_by: str = ""
+    paused_why: str = ""
+    paused_since_ms: int = 0
+    paused_until_ms: int = 0
+    max_waiting: int = 0
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> "Counts":
@@ -39,6 +52,15 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
             recurring,
             bool(paused),
             failed,
+            oldest_ms=int(row[10]),
+            next_ms=int(row[11]),
+            limit=int(row[12]),
+            heartbeat_ms=int(row[13]),
+            paused_by=text(row[14]),
+            paused_why=text(row[15]),
+            paused_since_ms=int(row[16]),
+            paused_until_ms=int(row[17]),
+            max_waiting=int(row[18]),
         )
 
     @property
@@ -47,8 +69,11 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
         return self.waiting + self.running + self.stalled + self.scheduled
 
     def as_dict(self) -> dict[str, Any]:
-        """The mapping that `queue.counts` shows."""
-        return msgspec.structs.asdict(self)
+        """The mapping that `queue.counts` shows; its times are in seconds."""
+        return {
+            name.removesuffix("_ms"): value / 1000 if name.endswith("_ms") else value
+            for name, value in msgspec.structs.asdict(self).items()
+        }
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):

@@ -12,7 +12,8 @@ import msgspec
 from holdfast.commands import Command, Word
 from holdfast.commands.failures import START, Failed, FailureGroup, FailureGroups, Failures, Unfail
 from holdfast.commands.jobs import JobGet
-from holdfast.models import JobFacts
+from holdfast.commands.queues import CountQueues, QueueNames
+from holdfast.models import Counts, JobFacts
 from holdfast.settings import MAX_BATCH
 
 R = TypeVar("R")
@@ -79,6 +80,17 @@ def failed_jobs(ask: Ask, group: str, offset: int, count: int) -> Plan[tuple[int
         return total, []
     found = yield from ask(JobGet(jids))
     return total, [facts for facts in found if facts is not None]
+
+
+def all_counts(ask: Ask) -> Plan[list[Counts]]:
+    """The counts of every known queue, in order of first use: one call, but for the queues beyond 512."""
+    rows = yield from ask(CountQueues())
+    if len(rows) < MAX_BATCH:
+        return rows
+    names = yield from ask(QueueNames())
+    for at in range(MAX_BATCH, len(names), MAX_BATCH):
+        rows += yield from ask(CountQueues(names[at : at + MAX_BATCH]))
+    return rows
 
 
 def failed_counts(ask: Ask) -> Plan[dict[str, int]]:

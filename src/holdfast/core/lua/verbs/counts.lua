@@ -1,33 +1,81 @@
 -- counts: the sizes of the very sets the core works on. Writes nothing: a due
 -- job counts as waiting without being moved, a lease past its end as stalled.
 local late = require("base.late")
+local batch = require("base.batch")
 local keys = require("base.keys")
+local root = require("base.root")
+local job = require("nouns.job")
 local pausing = require("nouns.pausing")
 local queues = require("nouns.queue")
 local M = {}
 
+local NOBODY = { "", "", 0, 0 }
+
 local call
 late.bind(function() call = redis.call end)
 
-local function row(at, name)
-  local queue = keys.of_queue(at, name)
+-- The ten numbers, how many scheduled jobs are due, and the queue's pause.
+local function sizes(at, queue, flags)
   local due = call("ZCOUNT", queue.scheduled, "-inf", at.now)
   local stalled = call("ZCOUNT", queue.leases, "-inf", at.now)
-  local _, flags = queues.control(queue)
+  local pause = pausing.record(at, queue, flags)
   return {
-    name, call("ZCARD", queue.waiting) + due, call("ZCARD", queue.leases) - stalled, stalled,
+    queue.name, call("ZCARD", queue.waiting) + due, call("ZCARD", queue.leases) - stalled, stalled,
     call("ZCARD", queue.throttled), call("ZCARD", queue.scheduled) - due, call("ZCARD", queue.depends),
-    call("ZCARD", queue.recurring), pausing.record(at, queue, flags) and 1 or 0, call("ZCARD", queue.failed),
-  }
+    call("ZCARD", queue.recurring), pause and 1 or 0, call("ZCARD", queue.failed),
+  }, due, pause
+end
+
+local function due_at(queue, rank)
+  return tonumber(call("ZRANGE", queue.scheduled, rank, rank, "WITHSCORES")[2] or nil)
+end
+
+-- Since when the job waits that is next: since its put or its last pop, or since it was
+-- due. One of a lower priority may wait longer.
+local function waits_since(at, queue, due)
+  local member = call("ZRANGE", queue.waiting, 0, 0)[1]
+  local r = member and job.read(at, at.order.jid(member))
+  if r then return at.record.since(r) end
+  return due > 0 and due_at(queue, 0) or 0
+end
+
+-- A row with what people want to see beside the numbers: since when the next job waits,
+-- when the next scheduled one is due (0: none), limit, heartbeat (times in ms); who
+-- paused, why, since, until; how many may wait.
+local function row(at, name)
+  local queue = keys.of_queue(at, name)
+  local _, flags, limit, heartbeat = queues.control(queue)
+  local found, due, pause = sizes(at, queue, flags)
+  found[11] = found[2] > 0 and waits_since(at, queue, due) or 0
+  found[12] = found[6] > 0 and due_at(queue, due) or 0
+  found[13], found[14] = limit, heartbeat == queues.NEVER and root.heartbeat(at) or heartbeat
+  for i = 1, 4 do found[14 + i] = (pause or NOBODY)[i] end
+  found[19] = tonumber(call("HGET", queue.options, "max-waiting") or nil) or 0
+  return found
 end
 
 -- The known queues, in order of first use.
 function M.queues(at) return call("ZRANGE", at.keys.queues, 0, -1) end
 
--- One row per queue named, or per known queue if none is.
+-- The numbers alone, of all the queues named, or of all known ones.
+function M.numbers(at, names)
+  local rows = {}
+  for i, name in ipairs(names or M.queues(at)) do
+    local queue = keys.of_queue(at, name)
+    local _, flags = queues.control(queue)
+    rows[i] = sizes(at, queue, flags)
+  end
+  return rows
+end
+
+-- One row per queue named; if none is, per known queue, of which the first 512: the others
+-- are asked for by name.
 function M.run(at, names, first, last)
   local rows = {}
-  if last < first then names, first = M.queues(at), 1 last = #names end
+  if last < first then
+    names, first = call("ZRANGE", at.keys.queues, 0, batch.LIMIT - 1), 1
+    last = #names
+  end
   for i = first, last do rows[#rows + 1] = row(at, names[i]) end
   return rows
 end

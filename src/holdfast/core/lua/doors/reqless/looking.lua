@@ -97,13 +97,13 @@ end
 
 local function all_counts(at, empty)
   local texts = {}
-  for i, row in ipairs(counts.run(at, {}, 1, 0)) do texts[i] = count_text(row) end
+  for i, row in ipairs(counts.numbers(at)) do texts[i] = count_text(row) end
   return job_text.list(texts, empty)
 end
 
 M["queue.counts"] = function(at, args)
   if not args[3] then return all_counts(at, "{}") end
-  return count_text(counts.run(at, args, 3, 3)[1])
+  return count_text(counts.numbers(at, { args[3] })[1])
 end
 
 M["queues.counts"] = function(at) return all_counts(at, "[]") end
