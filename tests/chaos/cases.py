@@ -57,6 +57,7 @@ from holdfast.commands.upkeep import (
     Watch,
 )
 from holdfast.commands.wishes import PutX, Wish, Wished
+from holdfast.commands.workers import WorkerForget, WorkerJobs, WorkerQuiet, Workers, WorkerSeen
 from holdfast.models import JobFacts
 from holdfast.testing.clock import START_MS
 
@@ -692,6 +693,52 @@ def two_lines(client: Client) -> Any:
 @case("watch")
 def for_a_few_seconds(client: Client) -> Any:
     return Watch(5000)
+
+
+@case("worker_seen")
+def for_the_first_time(client: Client) -> Any:
+    return WorkerSeen("bee", {"host": "hive", "busy": "1"})
+
+
+@case("worker_seen")
+def told_to_be_quiet(client: Client) -> Any:
+    client.run(WorkerSeen("bee", {"host": "hive"}))
+    client.run(WorkerQuiet("bee"))
+    return WorkerSeen("bee", {"busy": "0"})
+
+
+@case("workers")
+def two_of_them(client: Client) -> Any:
+    client.run(WorkerSeen("bee", {"host": "hive"}))
+    client.run(WorkerSeen("ant"))
+    return Workers()
+
+
+@case("worker_jobs")
+def of_one_of_two(client: Client) -> Any:
+    popped(client, "a1", "a2")
+    put(client, "b1", queue="r")
+    client.run(Pop("ant", ("r",)))
+    return WorkerJobs("bee")
+
+
+@case("worker_quiet")
+def that_is_known(client: Client) -> Any:
+    client.run(WorkerSeen("bee"))
+    return WorkerQuiet("bee")
+
+
+@case("worker_quiet")
+def that_may_go_on(client: Client) -> Any:
+    client.run(WorkerSeen("bee"))
+    client.run(WorkerQuiet("bee"))
+    return WorkerQuiet("bee", False)
+
+
+@case("worker_forget")
+def one_known_and_one_unknown(client: Client) -> Any:
+    client.run(WorkerSeen("bee", {"host": "hive"}))
+    return WorkerForget(("bee", "nobody"))
 
 
 @case("config_get")

@@ -17,6 +17,7 @@ from holdfast.commands import (
     recurring,
     upkeep,
     wishes,
+    workers,
 )
 
 LEASE = leases.Lease("j", 1, "w")
@@ -85,6 +86,11 @@ SAMPLES = [
     recurring.RecurUpdate("r", priority=1),
     recurring.RecurTag("add", "r", ("t",)),
     recurring.RecurCancel(("r",)),
+    workers.WorkerSeen("w", {"host": "h"}),
+    workers.Workers(),
+    workers.WorkerJobs("w"),
+    workers.WorkerQuiet("w"),
+    workers.WorkerForget(("w",)),
 ]
 
 

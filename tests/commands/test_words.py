@@ -32,6 +32,14 @@ from holdfast.commands.upkeep import (
     SettingsGet,
     Watch,
 )
+from holdfast.commands.workers import (
+    HeldJob,
+    WorkerForget,
+    WorkerJobs,
+    WorkerQuiet,
+    Workers,
+    WorkerSeen,
+)
 from holdfast.errors import JobExists, JobFailed, LeaseLost, QueueFull, refusal
 from holdfast.models import HistoryEntry
 
@@ -40,7 +48,7 @@ HELD = Lease("j1", 42)
 
 def test_every_command_knows_its_verb_and_can_be_found_by_it():
     assert all(kind.verb == verb for verb, kind in COMMANDS.items())
-    assert len(COMMANDS) == 53
+    assert len(COMMANDS) == 58
 
 
 def test_a_put_says_mode_queue_options_and_one_job():
@@ -221,6 +229,17 @@ def test_what_an_installation_keeps_is_read_as_mappings_and_lines():
     assert SettingsGet().read([b"keep-data", 1]) == {"keep-data": 1}
     [line] = AuditList().read([[b"17-0", 17, b"ann", b"pause", b"q", b""]])
     assert (line.id, line.when_ms, line.who, line.what, line.target) == ("17-0", 17, "ann", "pause", "q")
+
+
+def test_workers_are_read_with_what_they_say_and_hold():
+    assert WorkerSeen("w", {"host": "h", "pid": "7"}).words() == ("w", "host", "h", "pid", "7")
+    assert (WorkerSeen("w").read([0]), WorkerSeen("w").read([1])) == (False, True)
+    [facts] = Workers(("17", "w"), 5).read([[b"v", b"16", 1, [b"host", b"h"]]])
+    assert (facts.name, facts.seen_ms, facts.quiet, facts.facts) == ("v", 16, True, {"host": "h"})
+    assert Workers(("17", "w"), 5).words() == ("17", "w", 5)
+    page = WorkerJobs("w").read([b"more", [b"j", b"q", 99, 1, b"w"]])
+    assert (page.cursor, page.jobs) == ("more", (HeldJob("j", "q", 99, True, "w"),))
+    assert (WorkerQuiet("w", False).words(), WorkerForget(("w",)).words()) == (("w", 0), ("w",))
 
 
 def test_failure_groups_are_a_mapping_and_a_group_is_a_page():

@@ -14,6 +14,7 @@ from holdfast.client.results import AsyncResults, result_in
 from holdfast.client.sync import first_of
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
 from holdfast.client.upkeep import AsyncAuditLog, AsyncQueuePatterns
+from holdfast.client.workers import AsyncWorkersOf
 from holdfast.code.function import AsyncJobDecorator, JobOptions
 from holdfast.commands import Command
 from holdfast.commands.base import then
@@ -150,6 +151,7 @@ class AsyncClient:
         self.jobs = AsyncJobs(self)
         self.recurring = AsyncRecurring(self)
         self.config = AsyncConfig(self)
+        self.workers = AsyncWorkersOf(self)
         self.queue_patterns = AsyncQueuePatterns(self)
         self.audit = AsyncAuditLog(self)
         self.run = Gatherer(self.shard, self.runner).submit

@@ -20,6 +20,7 @@ from holdfast.client.recurring import Recurring
 from holdfast.client.results import SyncResults, result_in
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
 from holdfast.client.upkeep import AuditLog, QueuePatterns
+from holdfast.client.workers import WorkersOf
 from holdfast.code.function import JobDecorator, JobOptions
 from holdfast.commands import Command
 from holdfast.commands.jobs import JobGet, Outcome, Put, PutMany
@@ -162,6 +163,7 @@ class Client:
         self.jobs = Jobs(self)
         self.recurring = Recurring(self)
         self.config = Config(self)
+        self.workers = WorkersOf(self)
         self.queue_patterns = QueuePatterns(self)
         self.audit = AuditLog(self)
         self._worker_name = self.settings.worker_name

@@ -14,6 +14,7 @@ from holdfast.commands import (
     recurring,
     upkeep,
     wishes,
+    workers,
 )
 from holdfast.commands.base import Command, Reply, Spoken, Word
 
@@ -29,6 +30,7 @@ COMMANDS: Mapping[str, type[Spoken]] = {
     **upkeep.VERBS,
     **dependencies.VERBS,
     **recurring.VERBS,
+    **workers.VERBS,
 }
 
 __all__ = ["COMMANDS", "Command", "Reply", "Spoken", "Word"]

@@ -37,6 +37,12 @@ local function are_letters(text)
   return true
 end
 
+-- The number a text stands for, nil if it is none or not a finite one.
+function M.number(text)
+  local value = tonumber(text or nil)
+  if value and value == value and value ~= 1 / 0 and value ~= -1 / 0 then return value end
+end
+
 -- Whether this is UTF-8 without control characters, and not empty.
 function M.is_clean(text) return find(text, USUAL) or text ~= "" and are_letters(text) end
 

@@ -18,6 +18,7 @@ local event = require("nouns.event")
 local releasing = require("nouns.releasing")
 local throttle = require("nouns.throttle")
 local work = require("doors.native_work")
+local workers = require("doors.native_workers")
 local info = require("verbs.info")
 
 -- How much one native call may move, release, examine.
@@ -81,6 +82,7 @@ register_rows(lists)
 register_rows(admin)
 register_rows(dependencies)
 register_rows(recurring)
+register_rows(workers)
 
 register("info", DRAINS, "mode clock", function(key, args)
   return info.run(key, args[1], checks.time(args, 2, "clock"), HOLDFAST_CORE)

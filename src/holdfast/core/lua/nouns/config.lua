@@ -4,6 +4,7 @@ local late = require("base.late")
 local keys = require("base.keys")
 local queues = require("nouns.queue")
 local root = require("base.root")
+local text = require("base.text")
 local M = {}
 
 local DEFAULTS = {
@@ -26,6 +27,15 @@ function M.get(at, key)
   return call("HGET", at.keys.config, key) or DEFAULTS[key] or key == APPLICATION and at.application
 end
 
+-- A setting that has a default, as a number: a text that is none counts as not set.
+function M.number(at, key) return text.number(call("HGET", at.keys.config, key)) or tonumber(DEFAULTS[key]) end
+
+-- The same, where a queue may have a setting of its own.
+function M.of_queue(at, name, key)
+  local found = call("HMGET", at.keys.config, name .. "-" .. key, key)
+  return text.number(found[1]) or text.number(found[2]) or tonumber(DEFAULTS[key])
+end
+
 -- All settings, as (key, value) pairs.
 function M.all(at)
   local stored, pairs_, seen = call("HGETALL", at.keys.config), {}, {}
@@ -45,12 +55,12 @@ end
 local function spread(at, key, value)
   local place = IN_ROOT[key]
   if place then
-    local number = tonumber(value) or tonumber(DEFAULTS[key])
+    local number = text.number(value) or tonumber(DEFAULTS[key])
     return root.set(at.keys.root, place[1], number * place[2])
   end
   local name = key:match("^(.+)%-heartbeat$")
   if name then
-    local seconds = tonumber(value)
+    local seconds = text.number(value)
     queues.set_heartbeat(keys.of_queue(at, name), seconds and seconds * 1000 or queues.NEVER)
   end
 end

@@ -6,6 +6,7 @@
 -- every line packed in `x:<jid>` field `h`.
 local late = require("base.late")
 local record = require("base.record")
+local config = require("nouns.config")
 local state = require("nouns.state")
 local M = {}
 
@@ -67,7 +68,7 @@ end
 
 -- Keeps the first line and the newest N - 1.
 local function trimmed(at, text)
-  local most = tonumber(call("HGET", at.keys.config, "max-job-history") or 100) or 100
+  local most = config.number(at, "max-job-history")
   if most <= 0 or #text <= most * SHORTEST then return text end
   local lines = unpacked(text)
   local kept = { lines[1] }

@@ -5,6 +5,7 @@
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
+local config = require("nouns.config")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local named = require("nouns.named")
@@ -71,18 +72,13 @@ function M.take(at, queue, jid, r, give)
   r.flags, give.room = record.with(r.flags, THROTTLED), give.room - 1
 end
 
-local function rounds(at, queue)
-  local found = call("HMGET", at.keys.config, queue.name .. "-max-pop-retry", "max-pop-retry")
-  return tonumber(found[1] or found[2] or 1) or 1
-end
-
 -- `ready` looks at so many jobs and says how many it granted, and how many it saw.
 M.by_round = true
 function M.grant(at, queue, give, want, room, ready)
   if room < 1 then return 0 end
   local got, seen = ready(at, queue, give, want)
   if got == want or seen == 0 then return got end -- the usual end
-  for _ = 2, rounds(at, queue) do
+  for _ = 2, config.of_queue(at, queue.name, "max-pop-retry") do
     local more
     more, seen = ready(at, queue, give, want - got)
     got = got + more

@@ -1,15 +1,93 @@
--- worker: who was seen when, and what each holds. For roots whose protocol lists
--- workers; elsewhere the leases of the queues say it.
+-- worker: who was seen when, and what each says of itself.
+--
+-- Natively a sign of life is a call that says so, or a heartbeat, and what somebody
+-- holds is read off the leases of the queues. `at.workers` is this file in roots whose
+-- protocol lists workers by their pops and keeps the leases of each.
 local late = require("base.late")
+local batch = require("base.batch")
+local config = require("nouns.config")
+local event = require("nouns.event")
 local M = {}
 
-local call
-late.bind(function() call = redis.call end)
+local QUIET = "quiet" -- a field that only others write
+local SWEPT = 128 -- workers forgotten by one sweep
+
+local call, unpack_
+late.bind(function() call, unpack_ = redis.call, unpack end)
 
 function M.seen(at, worker) call("ZADD", at.keys.workers, at.now, worker) end
+
+-- The same for many: `signs` are (time, worker) pairs.
+function M.all_seen(at, signs) call("ZADD", at.keys.workers, unpack_(signs)) end
 
 function M.hold(at, worker, jid, ends) call("ZADD", at.keys.held .. worker, ends, jid) end
 
 function M.drop(at, worker, jid) call("ZREM", at.keys.held .. worker, jid) end
+
+-- Whether that field may be said by a worker of itself.
+function M.may_say(field) return field ~= QUIET end
+
+-- A worker says what it is: args[first … last] are (field, value) pairs in place of all it
+-- said before, if there are any. Returns whether somebody told it to be quiet.
+function M.say(at, worker, args, first, last)
+  local key = at.keys.worker_facts .. worker
+  local quiet = call("HGET", key, QUIET)
+  local known = call("ZADD", at.keys.workers, at.now, worker) == 0
+  if last >= first then
+    local facts = { unpack_(args, first, last) }
+    if quiet then facts[#facts + 1], facts[#facts + 2] = QUIET, quiet end
+    call("UNLINK", key)
+    call("HSET", key, unpack_(facts))
+  end
+  event.changed(at, known and "worker:" .. worker or "workers")
+  return quiet == "1"
+end
+
+-- Tells a known worker to take no more jobs, or to take jobs again. Returns whether there is one.
+function M.hush(at, worker, on)
+  if not call("ZSCORE", at.keys.workers, worker) then return false end
+  if on then
+    call("HSET", at.keys.worker_facts .. worker, QUIET, "1")
+  else
+    call("HDEL", at.keys.worker_facts .. worker, QUIET)
+  end
+  event.quiet(at, worker, on)
+  event.changed(at, "worker:" .. worker)
+  return true
+end
+
+-- What is known of a worker goes; its jobs run on. Returns 1, or 0 if it was not known.
+function M.forget(at, worker)
+  local known = call("ZREM", at.keys.workers, worker)
+  call("UNLINK", at.keys.worker_facts .. worker)
+  if at.workers then call("UNLINK", at.keys.held .. worker) end
+  if known > 0 then event.changed(at, "workers") end
+  return known
+end
+
+-- Before when a worker must have been seen last to count as gone.
+local function horizon(at) return at.now - config.number(at, "max-worker-age") * 1000 end
+
+-- Rows {name, last seen, quiet, {field, value …}}, most recently seen first, at most
+-- `count` behind (score, name). One that is too old is left out.
+function M.list(at, score, name, count)
+  local set = at.keys.workers
+  local first = call("ZCOUNT", set, "-inf", horizon(at))
+  local page, rows = batch.page(set, first, call("ZCARD", set), score, name, count, true), {}
+  for i = 1, #page, 2 do
+    local facts, said, quiet = call("HGETALL", at.keys.worker_facts .. page[i]), {}, 0
+    for k = 1, #facts, 2 do
+      if facts[k] == QUIET then quiet = 1 else said[#said + 1], said[#said + 2] = facts[k], facts[k + 1] end
+    end
+    rows[#rows + 1] = { page[i], page[i + 1], quiet, said }
+  end
+  return rows
+end
+
+-- Forgets workers that are too old, some in each call.
+function M.sweep(at)
+  local old = call("ZRANGE", at.keys.workers, "-inf", horizon(at), "BYSCORE", "LIMIT", 0, SWEPT)
+  for i = 1, #old do M.forget(at, old[i]) end
+end
 
 return M

@@ -2,6 +2,7 @@
 local config = require("nouns.config")
 local event = require("nouns.event")
 local retention = require("nouns.retention")
+local workers = require("nouns.worker")
 local watch = require("verbs.watch")
 local M = {}
 
@@ -41,6 +42,7 @@ function M.throttle_state(at, id) return at.throttles.state(at, id) end
 -- Returns how many completed jobs were too old.
 function M.sweep(at)
   watch.lower(at)
+  workers.sweep(at)
   return retention.sweep(at)
 end
 

@@ -7,6 +7,7 @@ local job = require("nouns.job")
 local lease = require("nouns.lease")
 local options = require("nouns.options")
 local queues = require("nouns.queue")
+local workers = require("nouns.worker")
 local M = {}
 
 local WIDTH = 4 -- (worker, jid, token, data)
@@ -37,6 +38,13 @@ local function group_of(at, groups, name, length)
   return group
 end
 
+-- Notes the holder of a lease, once, as one that lives.
+local function note(at, signs, worker)
+  if signs[worker] then return end
+  local n = #signs
+  signs[worker], signs[n + 1], signs[n + 2] = true, at.now, worker
+end
+
 -- Renews a lease that is held: it is whole again if it was noticed as lost, and new data
 -- is kept. Returns its new end, or 0 where the run has taken all the time that it may.
 local function renew(at, group, jid, r, data)
@@ -59,7 +67,7 @@ end
 -- `args[first … last]` are (worker, jid, token, data or ""); `length` is in ms, 0
 -- for each queue's own. Returns per job the new end, 0 (lost) or -1 (gone).
 function M.run(at, length, args, first, last)
-  local reply, groups = {}, {}
+  local reply, groups, signs = {}, {}, {}
   if last < first then return reply end
   local found, read = read_all(at, args, first, last), at.record.read
   for i = 1, #found do
@@ -72,6 +80,7 @@ function M.run(at, length, args, first, last)
       reply[i] = LOST
     else
       reply[i] = renew(at, group_of(at, groups, r.queue, length), jid, r, args[at_arg + 3])
+      note(at, signs, r.worker)
     end
   end
   for i = 1, #groups do
@@ -81,6 +90,7 @@ function M.run(at, length, args, first, last)
       if group.ends < group.due then queues.lower_due(group.queue, group.ends) end
     end
   end
+  if signs[1] then workers.all_seen(at, signs) end
   return reply
 end
 

@@ -61,7 +61,6 @@ M["job.heartbeat"] = function(at, args)
   local data = args[5] and words.data(args, 5, 'Heartbeat(): Arg "data" not JSON') or ""
   local r = held(at, jid, worker, "Heartbeat(): Job does not exist", "Heartbeat(): Job not currently running: ",
     "Heartbeat(): Job given out to another worker: ")
-  at.workers.seen(at, worker)
   return heartbeat.run(at, 0, { worker, jid, r.token, data }, 1, heartbeat.WIDTH)[1] / 1000
 end
 

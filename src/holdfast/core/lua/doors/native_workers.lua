@@ -1,0 +1,54 @@
+-- native_workers: the native door's rows about workers.
+--
+-- A row is verb, flags, arguments in words, and what turns words into a call.
+local shown = require("base.text")
+local checks = require("doors.checks")
+local numbered = require("doors.numbered")
+local workers = require("nouns.worker")
+local holding = require("verbs.holding")
+
+local MOST_FIELDS, MOST_BYTES, MOST_ROWS = 32, 16384, 128
+local DRAINS, READS = { "allow-oom" }, { "no-writes" }
+local bad, name, number, optional, text = checks.bad, checks.name, checks.number, checks.optional, checks.text
+
+-- Checks what a worker says of itself. Returns the last index.
+local function facts(args, first)
+  local last, size = checks.groups(args, first, 2), 0
+  if last - first >= 2 * MOST_FIELDS then bad("at most " .. MOST_FIELDS .. " fields") end
+  for i = first, last, 2 do
+    size = size + #name(args, i, "field") + #text(args, i + 1, args[i], checks.SHORT)
+    if not workers.may_say(args[i]) then bad(args[i] .. " is not said by a worker itself") end
+  end
+  if size > MOST_BYTES then bad("fields have at most " .. MOST_BYTES .. " bytes in all") end
+  return last
+end
+
+-- The last row of the page before, as score and name; nil for the first page.
+local function behind(args)
+  if args[1] == "" then return nil, nil end
+  if not shown.number(args[1]) then bad("a score is a number, as it was read") end
+  return args[1], name(args, 2, "name")
+end
+
+return {
+  { "worker_seen", DRAINS, "worker (field value)...", function(at, args)
+    local quiet = workers.say(at, name(args, 1, "worker"), args, 2, facts(args, 2))
+    return { quiet and 1 or 0 }
+  end },
+  { "workers", READS, "after_seen after_name count", function(at, args)
+    local seen, last = behind(args)
+    return workers.list(at, seen, last, number(args, 3, "count", 0, MOST_ROWS))
+  end },
+  { "worker_jobs", READS, "worker cursor count", function(at, args)
+    local place = args[2] and holding.place(args[2]) or bad("a cursor is what the page before answered")
+    return holding.run(at, optional(args, 1, "worker"), place, number(args, 3, "count", 1, holding.MOST))
+  end },
+  { "worker_quiet", DRAINS, "worker on", function(at, args)
+    return workers.hush(at, name(args, 1, "worker"), number(args, 2, "on", 0, 1) == 1) and 1 or 0
+  end },
+  { "worker_forget", DRAINS, "line number worker...", numbered.row(function(at, args)
+    local last, known = checks.names(args, 3, "worker"), 0
+    for i = 3, last do known = known + workers.forget(at, args[i]) end
+    return known
+  end) },
+}
