@@ -45,8 +45,8 @@ def test_a_plain_job_has_nothing_but_its_queue_s_throttle(door: Door):
 
 def test_a_row_shows_at_most_a_thousand_dependents_or_a_little_more(core, door: Door):
     door.put("q", "parent")
-    for first in range(0, 3_000, 500):
-        jobs = [Wished("K", b"{}", f"c{n}", Wish(depends=["parent"])) for n in range(first, first + 500)]
+    for first in range(0, 3_000, 200):
+        jobs = [Wished("K", b"{}", f"c{n}", Wish(depends=["parent"])) for n in range(first, first + 200)]
         core(PutX("q", jobs))
     parent = door.job("parent")
     assert parent

@@ -118,7 +118,7 @@ def test_a_gap_in_the_keepers_attention_is_logged(caplog):
 
 
 def entry(retries=None):
-    return Registered("shop.job", lambda: None, "q", retries, make_backoff(2.0), 0, 0, 0)
+    return Registered("shop.job", lambda: None, "q", retries, make_backoff(2.0), 0, {})
 
 
 def error():

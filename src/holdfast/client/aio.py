@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, TypeVar, Unpack, overload
 
+from holdfast.client.batch import OnePut
 from holdfast.client.bulk import note_answers, steps_of
 from holdfast.client.colours import AsyncHandle
 from holdfast.client.config import AsyncConfig
@@ -15,10 +16,11 @@ from holdfast.client.sync import first_of
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
 from holdfast.client.upkeep import AsyncAuditLog, AsyncQueuePatterns
 from holdfast.client.workers import AsyncWorkersOf
-from holdfast.code.function import AsyncJobDecorator, JobOptions
+from holdfast.code.function import AsyncJobDecorator
+from holdfast.code.job_options import JobOptions
 from holdfast.commands import Command
 from holdfast.commands.base import then
-from holdfast.commands.jobs import JobGet, Outcome, Put, PutMany
+from holdfast.commands.jobs import JobGet, Outcome, PutMany
 from holdfast.commands.leases import Pop
 from holdfast.commands.queues import Peek
 from holdfast.errors import HoldfastError
@@ -182,7 +184,7 @@ class AsyncClient:
         """The plan of one command, for plans of several."""
         return exchange(self.shard, command)
 
-    async def put_together(self, puts: Sequence[Put | PutMany]) -> list[Any]:
+    async def put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
         return await self.runner.run(together(self.shard, puts))
 

@@ -1,22 +1,26 @@
 """Puts that are collected and leave together: `with client.batch():`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from holdfast.commands.jobs import Put
+from holdfast.commands.wishes import PutWished
 from holdfast.errors import HoldfastError
 from holdfast.settings import MAX_BATCH
+
+OnePut = Put | PutWished
+ONE_PUT: Final = (Put, PutWished)
 
 
 class Batch:
     """The puts of one thread that have not left yet, and what was refused so far."""
 
-    def __init__(self, send: Callable[[Sequence[Put]], list[Any]]) -> None:
+    def __init__(self, send: Callable[[Sequence[OnePut]], list[Any]]) -> None:
         self._send = send
-        self._puts: list[Put] = []
+        self._puts: list[OnePut] = []
         self.refused: dict[str, HoldfastError] = {}
 
-    def add(self, put: Put) -> str:
+    def add(self, put: OnePut) -> str:
         """Collect one put; answers its jid."""
         self._puts.append(put)
         if len(self._puts) >= MAX_BATCH:

@@ -6,12 +6,13 @@ from typing import Any, cast
 from holdfast.client.options import NOTHING, make_put, put_of_item
 from holdfast.codecs import encode_data
 from holdfast.commands.jobs import Put, PutMany
+from holdfast.commands.wishes import PutWished
 from holdfast.errors import HoldfastError
 from holdfast.ids import mint_jid
 from holdfast.settings import MAX_BATCH, Settings, check_name
 from holdfast.wire.gather import MAX_BYTES
 
-Step = list[Put | PutMany]
+Step = list[Put | PutWished | PutMany]
 
 
 def steps_of(
@@ -23,7 +24,7 @@ def steps_of(
     command of each: this is the path of millions.
     """
     like = make_put(settings, queue, "any", NOTHING, shared)
-    plain = shared.get("jid") is None
+    plain = type(like) is Put and shared.get("jid") is None
     step: Step = []
     run: list[str | bytes] | None = None
     count, size, checked = 0, 0, ""
@@ -57,9 +58,9 @@ def _is_plain_pair(item: object) -> bool:
 def note_answers(step: Step, answers: Sequence[Any], jids: list[str], refused: list[HoldfastError]) -> None:
     """Add the jids of one step, in the order of its items, and what was refused."""
     for command, answer in zip(step, answers, strict=True):
-        if type(command) is Put:
-            jids.append(command.jid)
-        else:
+        if isinstance(command, PutMany):
             jids += cast("Any", command).jobs[::3]
+        else:
+            jids.append(command.jid)
         said = cast("list[object]", answer) if isinstance(answer, list) else [answer]
         refused += [one for one in said if isinstance(one, HoldfastError)]

@@ -13,7 +13,7 @@ from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.jobs import Cancel, Move, SetPriority
 from holdfast.commands.leases import Complete, Heartbeat
-from holdfast.commands.outcomes import Advance, Fail, Retry, Timeout
+from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Fail, Retry, Timeout
 from holdfast.errors import JobNotFound, UsageError
 from holdfast.models import JobFacts
 from holdfast.settings import check_milliseconds, check_name, check_text
@@ -216,8 +216,10 @@ class JobVerbs:
         return then(self._ended(command), self._warn_of(group))
 
     @Verb
-    def retry(self, delay: float = 0, group: str | None = None, message: str | None = None) -> Command[int]:
-        """Give the job back for another try after `delay` seconds.
+    def retry(
+        self, delay: float | None = None, group: str | None = None, message: str | None = None
+    ) -> Command[int]:
+        """Give the job back for another try after `delay` seconds; None: by its own backoff, at once if it has none.
 
         Answers the retries left; negative when there were none and the job failed, in `group` if group and message
         are given. Raises LeaseLost. Core: verbs/retry.lua.
@@ -227,7 +229,10 @@ class JobVerbs:
             if group is not None and message is not None
             else ("", "")
         )
-        wait = check_milliseconds("delay", delay)
+        if delay is None:
+            wait = OWN_BACKOFF if "backoff" in self.facts.options else 0
+        else:
+            wait = check_milliseconds("delay", delay)
         return self._ended(Retry(self._holder, self.facts, wait, *told, self._sent_data))
 
     @Verb

@@ -1,11 +1,14 @@
 """Options of puts and clients: what exists, and what their values may be, checked before anything is sent."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypedDict, cast
 
+from holdfast.client.wishes import WISHES, make_wish
+from holdfast.code.backoff import BackoffData
 from holdfast.code.naming import klass_name
 from holdfast.codecs import encode_data
 from holdfast.commands.jobs import Mode, Put
+from holdfast.commands.wishes import PutWished, Wished
 from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
 from holdfast.settings import (
@@ -22,16 +25,28 @@ from holdfast.settings import (
 
 class PutOptions(TypedDict, total=False):
     """How to put a job: `priority` (-4095 to 4095, higher first), `delay` in seconds, `retries` (0 to 1000),
-    `jid` of the caller's choice, `only_new` to leave an existing job alone."""
+    `jid` of the caller's choice, `only_new` to leave an existing job alone.
+
+    `tags` (up to 64), `throttles` (16) and `depends` (450 jids) are lists of names; `backoff` says how long to wait
+    between tries: seconds, `"exponential"`, or a dict (`kind`, `first`, `longest`, `jitter`). In seconds: `expires`
+    (not started later than so long after the put), `timeout` (the longest run), `result_keep`.
+    """
 
     priority: int | None
     delay: float | None
     retries: int | None
     jid: str | None
     only_new: bool
+    tags: Iterable[str] | None
+    throttles: Iterable[str] | None
+    depends: Iterable[str] | None
+    backoff: BackoffData | None
+    expires: float | None
+    timeout: float | None
+    result_keep: float | None
 
 
-_KNOWN: Final = ("priority", "delay", "retries", "jid", "only_new")
+_KNOWN: Final = ("priority", "delay", "retries", "jid", "only_new", *WISHES)
 _ITEM: Final = ("klass", "data", *_KNOWN)
 _EMPTY: Final = b"{}"
 
@@ -45,7 +60,7 @@ NOTHING: Final = Nothing()
 
 def make_put(
     settings: Settings, queue: str, klass: object, data: object, options: Mapping[str, Any] | None
-) -> Put:
+) -> Put | PutWished:
     """The command for one put. Raises UsageError naming the argument that cannot be."""
     name = klass if type(klass) is str else klass_name(klass)
     if type(klass) is not str:
@@ -59,16 +74,13 @@ def make_put(
             raise unknown_option("put", option, _KNOWN)
     jid, mode = _identity(options)
     priority, retries = options.get("priority"), options.get("retries")
-    return Put(
-        queue,
-        name,
-        body,
-        jid,
-        0 if priority is None else check_priority(priority),
-        DEFAULT_RETRIES if retries is None else check_whole("retries", retries, 0, MAX_RETRIES),
-        check_milliseconds("delay", options.get("delay") or 0),
-        mode,
-    )
+    priority = 0 if priority is None else check_priority(priority)
+    retries = DEFAULT_RETRIES if retries is None else check_whole("retries", retries, 0, MAX_RETRIES)
+    delay = check_milliseconds("delay", options.get("delay") or 0)
+    wish = make_wish(options, jid, delay)
+    if wish is None:
+        return Put(queue, name, body, jid, priority, retries, delay, mode)
+    return PutWished(queue, Wished(name, body, jid, wish), priority, retries, delay, mode)
 
 
 def check_priority(priority: object) -> int:
@@ -93,7 +105,7 @@ def _with_class_defaults(
     return {**made, **(options or {})}
 
 
-def put_of_item(settings: Settings, queue: str, item: object, shared: Mapping[str, Any]) -> Put:
+def put_of_item(settings: Settings, queue: str, item: object, shared: Mapping[str, Any]) -> Put | PutWished:
     """The command for one item of `put_many`: (klass, data), or a mapping with klass, data and options."""
     if isinstance(item, tuple):
         return make_put(settings, queue, *_pair(cast("Any", item)), shared)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, TypeVar, Unpack, cast, overload
 
-from holdfast.client.batch import Batch
+from holdfast.client.batch import ONE_PUT, Batch, OnePut
 from holdfast.client.bulk import note_answers, steps_of
 from holdfast.client.colours import SyncHandle
 from holdfast.client.config import Config
@@ -21,9 +21,10 @@ from holdfast.client.results import SyncResults, result_in
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
 from holdfast.client.upkeep import AuditLog, QueuePatterns
 from holdfast.client.workers import WorkersOf
-from holdfast.code.function import JobDecorator, JobOptions
+from holdfast.code.function import JobDecorator
+from holdfast.code.job_options import JobOptions
 from holdfast.commands import Command
-from holdfast.commands.jobs import JobGet, Outcome, Put, PutMany
+from holdfast.commands.jobs import JobGet, Outcome, PutMany
 from holdfast.commands.leases import Pop
 from holdfast.commands.queues import Peek
 from holdfast.errors import HoldfastError, UsageError
@@ -194,7 +195,7 @@ class Client:
             batch = self._batches.get(get_ident())
             if batch is not None:
                 asked: Any = command
-                if type(asked) is Put:
+                if type(asked) in ONE_PUT:
                     return cast("R", batch.add(asked))
                 batch.send()
         return self.runner.run(exchange(self.shard, command))
@@ -207,7 +208,7 @@ class Client:
         """The plan of one command, for plans of several."""
         return exchange(self.shard, command)
 
-    def put_together(self, puts: Sequence[Put | PutMany]) -> list[Any]:
+    def put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
         return self.runner.run(together(self.shard, puts))
 

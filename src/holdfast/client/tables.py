@@ -10,7 +10,7 @@ from holdfast.client.recurring import QueueRecurring
 from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet
 from holdfast.commands.base import then
-from holdfast.commands.jobs import Cancel, JobsComplete, Put
+from holdfast.commands.jobs import Cancel, JobsComplete
 from holdfast.commands.queues import (
     CountQueues,
     GetStats,
@@ -30,7 +30,6 @@ from holdfast.settings import (
     check_text,
     check_whole,
 )
-from holdfast.wire.gather import packed
 from holdfast.wire.plans import Ask, Plan, all_counts
 
 MAX_PAGE: Final = 10_000
@@ -62,8 +61,8 @@ class QueueVerbs(QueueRecurring):
 
         `klass` is a class, module, function or dotted name; `data` any JSON value, or text that is JSON, `{}` when
         left out. `priority` (higher first), `delay` in seconds, `retries` (5), `jid` to choose one (an
-        existing job of that jid is moved here), `only_new=True` to leave an existing job alone.
-        Raises UsageError, JobExists, StoreFull. Core: verbs/put.lua.
+        existing job of that jid is moved here), `only_new=True` to leave an existing job alone. More is in `PutOptions`:
+        tags, throttles, depends, backoff, expires, timeout, result_keep. Raises UsageError, JobExists, StoreFull. Core: verbs/put.lua.
         """
         return make_put(self._client.settings, self.name, klass, data, options)
 
@@ -140,11 +139,6 @@ class QueueVerbs(QueueRecurring):
 
     def __hash__(self) -> int:
         return hash(self.name)
-
-
-def parcels(puts: list[Put]) -> list[Command[Any]]:
-    """The calls that carry `puts`, merged where queue and options agree."""
-    return packed(puts)[0]
 
 
 def _counts_of(rows: list[Counts], name: str) -> Counts:

@@ -7,21 +7,20 @@ client it belongs to decides the colour of `put` and of the handle it answers.
 import functools
 import typing
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 
-from holdfast.code.backoff import Backoff, make_backoff
+from holdfast.code.backoff import make_backoff
+from holdfast.code.job_options import RESULT_KEEP, JobOptions, PutChanges, travelling
 from holdfast.code.naming import klass_name
 from holdfast.code.registry import Registered, register
 from holdfast.errors import CodecError, UsageError
 from holdfast.settings import (
     MAX_DELAY,
-    MAX_PRIORITY,
     MAX_RETRIES,
     check_milliseconds,
     check_name,
-    check_seconds,
     check_whole,
     unknown_option,
 )
@@ -29,31 +28,6 @@ from holdfast.settings import (
 P = ParamSpec("P")
 C = TypeVar("C")
 R = TypeVar("R")
-
-RESULT_KEEP: Final = 3600.0
-
-
-class JobOptions(TypedDict, total=False):
-    """Options of a function job. `queue` (`default`); `name`, its stored name; `retries` and `backoff` for when it
-    raises (None: it fails at once); `priority`; `delay` and `result_keep` in seconds."""
-
-    queue: str
-    name: str | None
-    retries: int | None
-    backoff: Backoff | float | None
-    priority: int
-    delay: float
-    result_keep: float
-
-
-class PutChanges(TypedDict, total=False):
-    """What may differ for one put: `queue`, `priority`, `delay` in seconds, a `jid` of the caller's choice."""
-
-    queue: str
-    priority: int
-    delay: float
-    jid: str
-    only_new: bool
 
 
 class SyncApp(Protocol):
@@ -93,12 +67,8 @@ class _FunctionJob(Generic[P, C, R]):
         entry.arguments.fit(args, kwargs)
         options: dict[str, Any] = dict(self._changes)
         queue = options.pop("queue", entry.queue)
-        if entry.priority:
-            options.setdefault("priority", entry.priority)
-        if entry.delay:
-            options.setdefault("delay", entry.delay)
-        if entry.retries is not None:
-            options["retries"] = entry.retries
+        for name, value in entry.travelling.items():
+            options.setdefault(name, value)
         return queue, _stored_name(entry), {"args": args, "kwargs": kwargs}, options
 
     def _changed(self, changes: PutChanges) -> PutChanges:
@@ -235,15 +205,15 @@ def make_entry(function: Callable[..., Any], options: JobOptions) -> Registered:
     if not callable(function):
         raise UsageError(f"a function job is a function, not {function!r}")
     retries = options.get("retries")
+    backoff = options.get("backoff")
     entry = Registered(
         name=_checked_name(function, options.get("name")),
         function=function,
         queue=check_name("queue", options.get("queue", "default")),
         retries=None if retries is None else check_whole("retries", retries, 0, MAX_RETRIES),
-        backoff=make_backoff(options.get("backoff")),
-        priority=check_whole("priority", options.get("priority", 0), -MAX_PRIORITY, MAX_PRIORITY),
-        delay=check_seconds("delay", options.get("delay", 0)),
+        backoff=make_backoff(backoff),
         keep_ms=check_milliseconds("result_keep", options.get("result_keep", RESULT_KEEP), 0, MAX_DELAY),
+        travelling=travelling(options),
     )
     register(entry)
     return entry

@@ -4,7 +4,7 @@ The one table in holdfast that belongs to the process and not to somebody who ma
 as an import fills `sys.modules`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import Any
@@ -17,8 +17,8 @@ from holdfast.code.signature import Arguments
 class Registered:
     """A function that is a job.
 
-    `retries` is None when the job was not given any: then it fails at its first exception. `delay` is in
-    seconds, `keep_ms` says for how many milliseconds the result is kept.
+    `retries` is None when the job was not given any: then it fails at its first exception. `keep_ms` says for how
+    many milliseconds the result is kept, where the job does not say so itself. `travelling`: the options of each put.
     """
 
     name: str
@@ -26,9 +26,8 @@ class Registered:
     queue: str
     retries: int | None
     backoff: Backoff
-    priority: int
-    delay: float
     keep_ms: int
+    travelling: Mapping[str, Any]
     arguments: Arguments = field(init=False)
     is_async: bool = field(init=False)
 

@@ -1,14 +1,21 @@
 """Putting jobs with wishes: tags, throttles, dependencies, backoff, deadlines."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
-from holdfast.commands.base import Reply, Spoken, Word, named
+from holdfast.commands.base import Reply, Spoken, Word, named, refuse
 from holdfast.commands.jobs import Mode
 from holdfast.errors import Refused
 from holdfast.ids import mint_jid
+
+MAX_WEIGHT: Final = 1024
+"""What a call may carry, as `Wished.weight` counts it."""
+MAX_TAGS: Final = 64
+MAX_THROTTLES: Final = 16
+MAX_DEPENDS: Final = 450
+"""Of one job in one put; `depend` adds more."""
 
 
 class Wish(msgspec.Struct, frozen=True, gc=False):
@@ -62,9 +69,53 @@ class Wished(msgspec.Struct, frozen=True, gc=False):
         """The job and its wish."""
         return [self.jid, self.klass, self.data, *self.wish.words()]
 
+    @property
+    def weight(self) -> int:
+        """How much of a call this job takes: 2, with options 3, each option 1, a parent 2."""
+        options = (len(self.wish.words()) - 1) // 2
+        return 2 + (options > 0) + options + len(self.wish.depends)
+
+
+class PutWished(Spoken, frozen=True, gc=False):
+    """Put one job with wishes, otherwise as `Put`. Core: verbs/put_x.lua."""
+
+    verb: ClassVar[str] = "put_x"
+    line_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    queue: str
+    job: Wished
+    priority: int = 0
+    retries: int = 5
+    delay_ms: int = 0
+    mode: Mode = "new"
+
+    @property
+    def numbered(self) -> bool:
+        # A minted jid, and a jid that must be new, tell a repeat by themselves.
+        return self.mode == "move"
+
+    @property
+    def jid(self) -> str:
+        """The job's name."""
+        return self.job.jid
+
+    @property
+    def data(self) -> bytes:
+        """The job's data."""
+        return self.job.data
+
+    def words(self) -> Sequence[Word]:
+        return PutX(self.queue, (self.job,), self.priority, self.retries, self.delay_ms, self.mode).words()
+
+    def read(self, reply: Reply) -> str:
+        if len(reply) > 1:
+            refuse(reply[2])
+        return self.jid
+
 
 class PutX(Spoken, frozen=True, gc=False):
-    """Put up to 512 jobs with wishes, 2,048 options together. Answers one jid or refusal a job, in their order.
+    """Put jobs with wishes, together of up to MAX_WEIGHT. Answers one jid or refusal a job, in their order.
 
     Core: verbs/put_x.lua.
     """

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar, cast
 
 from holdfast.commands import Command
 from holdfast.commands.jobs import Put, PutMany
+from holdfast.commands.wishes import MAX_WEIGHT, PutWished, PutX
 from holdfast.errors import HoldfastError
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.exchange import exchange_all
@@ -22,45 +23,81 @@ MAX_CALLS: Final = 512
 class _Parcel:
     """The puts that leave as one call, and where their answers go."""
 
-    __slots__ = ("jobs", "places", "room", "size")
+    __slots__ = ("head", "jobs", "number", "places", "room", "size")
 
-    def __init__(self) -> None:
-        self.jobs: list[str | bytes] = []
+    def __init__(self, head: Put | PutWished, number: int) -> None:
+        self.head = head
+        self.number = number
+        self.jobs: list[Any] = []
         self.places: list[int] = []
-        self.room = MAX_BATCH
+        self.room = MAX_BATCH if type(head) is Put else MAX_WEIGHT
         self.size = 0
+
+    def add(self, put: Put | PutWished, index: int) -> bool:
+        """Take one more in. Answers whether there was room for it."""
+        weight = 1 if type(put) is Put else cast("PutWished", put).job.weight
+        if self.places and (self.room < weight or self.size + len(put.data) > MAX_BYTES):
+            return False
+        if type(put) is Put:
+            self.jobs += (put.jid, put.klass, put.data)
+        else:
+            self.jobs.append(cast("PutWished", put).job)
+        self.places.append(index)
+        self.room -= weight
+        self.size += len(put.data)
+        return True
+
+    def sealed(self) -> Command[Any]:
+        """The call that carries them."""
+        head = self.head
+        if len(self.places) == 1:
+            return head
+        kind = PutMany if type(head) is Put else PutX
+        return kind(head.queue, self.jobs, head.priority, head.retries, head.delay_ms, head.mode)
+
+
+class _Families:
+    """Keeps children behind their parents: by which call each job leaves, where any waits for others."""
+
+    def __init__(self, commands: Sequence[Command[Any]]) -> None:
+        self._any = any(type(command) is PutWished and command.job.wish.depends for command in commands)
+        self._left_by: dict[str, int] = {}
+
+    def may_join(self, put: Put | PutWished, parcel: _Parcel) -> bool:
+        """Whether no parent of this job leaves later than the parcel."""
+        if not self._any or type(put) is Put:
+            return True
+        parents = cast("PutWished", put).job.wish.depends
+        return all(self._left_by.get(parent, -1) <= parcel.number for parent in parents)
+
+    def joined(self, put: Put | PutWished, parcel: _Parcel) -> None:
+        """This job leaves with this parcel."""
+        if self._any:
+            self._left_by[put.jid] = parcel.number
 
 
 def packed(commands: Sequence[Command[Any]]) -> tuple[list[Command[Any]], list[list[int]]]:
     """Merge puts of the same queue and options; answer the calls and, for each, whose commands it carries."""
-    calls: list[Any] = []
+    calls: list[Command[Any] | _Parcel] = []
     places: list[list[int]] = []
-    open_parcels: dict[tuple[Any, ...], _Parcel] = {}
+    parcels: dict[tuple[Any, ...], _Parcel] = {}
+    families = _Families(commands)
     for index, command in enumerate(commands):
-        if type(command) is not Put:
+        kind = type(command)
+        if kind is not Put and kind is not PutWished:
             calls.append(command)
             places.append([index])
             continue
-        key = (command.queue, command.priority, command.retries, command.delay_ms, command.mode)
-        parcel = open_parcels.get(key)
-        if parcel is None or parcel.room == 0 or parcel.size + len(command.data) > MAX_BYTES:
-            parcel = open_parcels[key] = _Parcel()
-            calls.append((command, parcel))
+        put = cast("Put | PutWished", command)
+        key = (kind, put.queue, put.priority, put.retries, put.delay_ms, put.mode)
+        parcel = parcels.get(key)
+        if parcel is None or not families.may_join(put, parcel) or not parcel.add(put, index):
+            parcel = parcels[key] = _Parcel(put, len(calls))
+            parcel.add(put, index)
+            calls.append(parcel)
             places.append(parcel.places)
-        parcel.jobs += (command.jid, command.klass, command.data)
-        parcel.places.append(index)
-        parcel.room -= 1
-        parcel.size += len(command.data)
-    return [_sealed(call) for call in calls], places
-
-
-def _sealed(call: Any) -> Command[Any]:
-    if type(call) is not tuple:
-        return cast("Command[Any]", call)
-    put, parcel = cast("tuple[Put, _Parcel]", call)
-    if len(parcel.places) == 1:
-        return put
-    return PutMany(put.queue, parcel.jobs, put.priority, put.retries, put.delay_ms, put.mode)
+        families.joined(put, parcel)
+    return [call.sealed() if isinstance(call, _Parcel) else call for call in calls], places
 
 
 def together(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[Any]]:

@@ -110,7 +110,13 @@ class Guard:
             for holding in child.slate.read_all():
                 key = (child.pid, holding.seat, holding.jid, holding.token)
                 lease = known.get(key) or Held(
-                    holding.jid, holding.token, child.name, holding.lease, holding.since, holding.seat
+                    holding.jid,
+                    holding.token,
+                    child.name,
+                    holding.lease,
+                    holding.since,
+                    holding.seat,
+                    holding.ends,
                 )
                 self._known[key] = lease
                 held[lease] = child

@@ -5,9 +5,11 @@ The keeper has no socket and no clock; its pool asks what to send, sends it, and
 
 import logging
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Final
 
 from holdfast.commands.leases import HeartbeatMany, Lease
+from holdfast.models import JobFacts
 from holdfast.settings import DEFAULT_HEARTBEAT, MAX_BATCH
 
 log = logging.getLogger("holdfast")
@@ -16,12 +18,22 @@ SHORT_LEASE: Final = 10.0
 
 
 class Held:
-    """One lease under the keeper: `lease` in seconds, `renewed` when it was last known good (monotonic)."""
+    """One lease under the keeper: `lease` in seconds, `renewed` when it was last known good (monotonic).
 
-    __slots__ = ("jid", "lease", "lost", "renewed", "seat", "token", "worker")
+    `ends` is when the run has taken all the time that it may, on the same clock.
+    """
+
+    __slots__ = ("ends", "jid", "lease", "lost", "renewed", "seat", "token", "worker")
 
     def __init__(
-        self, jid: str, token: int, worker: str, lease: float, renewed: float, seat: int = 0
+        self,
+        jid: str,
+        token: int,
+        worker: str,
+        lease: float,
+        renewed: float,
+        seat: int = 0,
+        ends: float = inf,
     ) -> None:
         self.jid = jid
         self.token = token
@@ -29,6 +41,7 @@ class Held:
         self.lease = lease
         self.renewed = renewed
         self.seat = seat
+        self.ends = ends
         self.lost = ""
 
 
@@ -38,6 +51,7 @@ class Keeper:
     def __init__(self) -> None:
         self.period = DEFAULT_HEARTBEAT / 3
         self._looked = self._last = 0.0
+        self._ends = inf
 
     def begin(self, now: float) -> None:
         """Start counting at `now`."""
@@ -53,7 +67,7 @@ class Keeper:
 
     def due(self) -> float:
         """When to look next, on the monotonic clock."""
-        return self._looked + self.period
+        return min(self._looked + self.period, self._ends)
 
     def hurry(self) -> None:
         """Something happened to a lease: look now."""
@@ -66,7 +80,8 @@ class Keeper:
     def look(self, held: Iterable[Held], now: float) -> list[tuple[HeartbeatMany, list[Held]]]:
         """Return the calls that renew `held`, each with its leases, in batches of at most 512.
 
-        A lease that nobody could renew for its full length is marked lost without asking.
+        A lease that nobody could renew for its full length is marked lost without asking, and so is one whose run
+        has taken all the time that it may: the store lets nobody renew it.
         """
         gap = now - self._last
         self._looked = self._last = now
@@ -74,10 +89,14 @@ class Keeper:
         for lease in held:
             if lease.lost:
                 continue
-            if now - lease.renewed > lease.lease:
+            if now >= lease.ends:
+                lease.lost = "its run took all the time that it may"
+            elif now - lease.renewed > lease.lease:
                 lease.lost = "no heartbeat got through for as long as the lease lasts"
             else:
                 alive.append(lease)
+        # No lease is longer than its run, so a look always comes before an end that is not known yet.
+        self._ends = min((lease.ends for lease in alive), default=inf)
         if alive and gap > self.period * 1.5:
             log.warning(
                 "leases were not looked after for %.1f s: something hogs this process or machine", gap
@@ -92,6 +111,12 @@ class Keeper:
                 lease.renewed = sent
             else:
                 lease.lost = "its lease was lost" if end == 0 else "it was cancelled, or is gone"
+
+
+def run_end(facts: JobFacts, since: float) -> float:
+    """When a run that began at `since` has taken all the time that it may."""
+    limit = facts.options.get("limit")
+    return since + int(limit) / 1000 if limit else inf
 
 
 def _command(batch: Sequence[Held]) -> HeartbeatMany:

@@ -18,7 +18,7 @@ from holdfast.code.backoff import exponential
 from holdfast.code.registry import Registered
 from holdfast.commands.base import Command
 from holdfast.commands.leases import Done
-from holdfast.commands.outcomes import Advance, Fail
+from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Fail
 from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.models import JobFacts
 from holdfast.settings import check_milliseconds, check_name, check_text
@@ -37,9 +37,12 @@ Ending = Done | Command[Any] | None
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """The wish to be tried again, `after` seconds; it costs a retry. Without retries left the job fails."""
+    """The wish to be tried again; it costs a retry. Without retries left the job fails.
 
-    after: float = 0.0
+    `after` is in seconds; None: by the job's own backoff, at once if it has none.
+    """
+
+    after: float | None = None
     group: str = ""
     message: str = ""
 
@@ -68,9 +71,14 @@ def granted(wish: Retry | Failed | Moved, facts: JobFacts, data: bytes) -> Comma
         return Advance(facts.worker, queue, facts, check_milliseconds("delay", wish.delay), data)
     if isinstance(wish, Failed):
         return Fail(facts.worker, facts, check_name("group", wish.group), cut(wish.message), data)
-    after = check_milliseconds("after", wish.after)
+    after = own_backoff(facts) if wish.after is None else check_milliseconds("after", wish.after)
     group = wish.group and check_name("group", wish.group)
     return RetryCommand(facts.worker, facts, after, group, cut(wish.message), data)
+
+
+def own_backoff(facts: JobFacts) -> int:
+    """The delay of a retry about which nobody said anything."""
+    return OWN_BACKOFF if "backoff" in facts.options else 0
 
 
 def failed(facts: JobFacts, name: str, message: str, data: bytes = b"") -> Command[Any]:
@@ -85,7 +93,7 @@ def raised(
     message = describe(error)
     if function is None or function.retries is None or facts.remaining <= 0:
         return failed(facts, type(error).__name__, message, data)
-    delay = _delay(facts, function, error)
+    delay = OWN_BACKOFF if "backoff" in facts.options else _delay(facts, function, error)
     group = group_of(facts.queue, type(error).__name__)
     return RetryCommand(facts.worker, facts, delay, group, message, data)
 

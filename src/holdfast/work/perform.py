@@ -208,15 +208,16 @@ def _edited(current: Running) -> bytes:
 
 
 def _completed(facts: JobFacts, function: Registered, value: Any, data: bytes) -> Ending:
-    if not function.keep_ms:
+    keep = int(facts.options.get("keep", function.keep_ms))
+    if not keep:
         return Done(facts.jid, facts.token, data)
     if value is None:
-        return Done(facts.jid, facts.token, data, function.keep_ms, b"null")
+        return Done(facts.jid, facts.token, data, keep, b"null")
     try:
         result = encode_data(msgspec.json.encode(value) if isinstance(value, (str, bytes)) else value)
     except HoldfastError as error:
         return failed(facts, "CodecError", f"the result of {function.name} cannot be kept: {error}", data)
-    return Done(facts.jid, facts.token, data, function.keep_ms, result)
+    return Done(facts.jid, facts.token, data, keep, result)
 
 
 def _after_error(facts: JobFacts, target: Target, current: Running, error: BaseException) -> Ending:

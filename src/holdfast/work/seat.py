@@ -6,7 +6,7 @@ seat can start, and a stopping worker takes nothing: a job never granted needs n
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from holdfast.commands.base import Command
 from holdfast.commands.leases import (
@@ -29,6 +29,15 @@ log = logging.getLogger("holdfast")
 
 ANY_QUEUE = ""
 """What rang when a wait ended by itself: a wake lost with a dead worker is healed by looking everywhere."""
+
+LATEST: Final = 1.0
+BUSY: Final = 0.008
+"""Seconds between looks while the store has more to look at than one call does (`due` is 0)."""
+
+
+def longer(pause: float, due: float) -> float:
+    """The next pause before a look for what is due: looks that find nothing make it longer, so that nobody spins."""
+    return min(LATEST if due else BUSY, pause * 2 or 0.004)
 
 
 class Turns:

@@ -6,9 +6,10 @@ heartbeat for a busy child, knows whom to stop for which job, and gives a dead c
 
 import mmap
 import struct
+from math import inf
 from typing import Final, NamedTuple
 
-_ENTRY: Final = struct.Struct("<IQIdH200sI")
+_ENTRY: Final = struct.Struct("<IQIddH200sI")
 _SHORTEST: Final = struct.Struct("<I")
 _PAUSED_AT: Final = 4
 _NUMBER: Final = struct.Struct("<Q")
@@ -20,13 +21,17 @@ _FREE: Final = b"\0\0\0\0"
 
 
 class Holding(NamedTuple):
-    """One lease on a slate: `lease` in seconds, `since` on the monotonic clock, which all processes share."""
+    """One lease on a slate: `lease` in seconds, `since` on the monotonic clock, which all processes share.
+
+    `ends`: when the run has taken all the time that it may, on that clock.
+    """
 
     seat: int
     jid: str
     token: int
     lease: float
     since: float
+    ends: float = inf
 
 
 class Slate:
@@ -41,12 +46,12 @@ class Slate:
         self._version = 0
         self._shortest = 0
 
-    def hold(self, seat: int, jid: str, token: int, lease_ms: int, since: float) -> bool:
+    def hold(self, seat: int, jid: str, token: int, lease_ms: int, since: float, ends: float = inf) -> bool:
         """Note that `seat` holds a lease. Answers whether it is the shortest lease so far."""
         version = self._version = (self._version + 1) & 0x7FFFFFFF or 1
         name = jid.encode()
         _ENTRY.pack_into(
-            self._page, _SIZE * (seat + 1), version, token, lease_ms, since, len(name), name, version
+            self._page, _SIZE * (seat + 1), version, token, lease_ms, since, ends, len(name), name, version
         )
         if lease_ms < self._shortest or not self._shortest:
             self._shortest = lease_ms
@@ -75,10 +80,12 @@ class Slate:
 
     def read(self, seat: int) -> Holding | None:
         """Return what `seat` holds."""
-        first, token, lease, since, size, name, last = _ENTRY.unpack_from(self._page, _SIZE * (seat + 1))
+        first, token, lease, since, ends, size, name, last = _ENTRY.unpack_from(
+            self._page, _SIZE * (seat + 1)
+        )
         if not first or first != last:
             return None
-        return Holding(seat, name[:size].decode(), token, lease / 1000, since)
+        return Holding(seat, name[:size].decode(), token, lease / 1000, since, ends)
 
     def read_all(self) -> list[Holding]:
         """Return all that is held."""

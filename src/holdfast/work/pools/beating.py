@@ -14,7 +14,7 @@ from holdfast.commands.outcomes import Expire
 from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.wire.exchange import exchange
-from holdfast.work.keeper import SHORT_LEASE, Held, Keeper
+from holdfast.work.keeper import SHORT_LEASE, Held, Keeper, run_end
 from holdfast.work.outage import Outage
 from holdfast.work.pools.loop import AsyncLoop
 
@@ -28,7 +28,7 @@ def warn_of_short_leases(lease: float) -> None:
     if lease < SHORT_LEASE:
         log.warning(
             "leases last %g s here, less than %g: a job that hogs the interpreter may lose its lease; "
-            "raise the queue's heartbeat, or use --pool process",
+            "raise the queue's heartbeat or the job's timeout, or use --pool process",
             lease,
             SHORT_LEASE,
         )
@@ -65,7 +65,7 @@ class BeatingThread:
 
     def hold(self, facts: JobFacts, since: float) -> None:
         lease = facts.lease_ms / 1000
-        self._held = Held(facts.jid, facts.token, self._worker, lease, since)
+        self._held = Held(facts.jid, facts.token, self._worker, lease, since, 0, run_end(facts, since))
         if self._keeper.learn(lease):
             warn_of_short_leases(lease)
             self._changed.set()

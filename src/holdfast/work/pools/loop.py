@@ -18,17 +18,16 @@ from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
 from holdfast.wire.shards import Line
 from holdfast.work.alone import DANGEROUS, Alone, ending_of, stop
-from holdfast.work.keeper import Held
+from holdfast.work.keeper import Held, run_end
 from holdfast.work.outage import Outage
 from holdfast.work.outcome import Ending, describe, failed
 from holdfast.work.perform import Performer
-from holdfast.work.seat import ANY_QUEUE, Turns
+from holdfast.work.seat import ANY_QUEUE, Turns, longer
 from holdfast.work.slate import Slate
 from holdfast.work.worker import WorkerSettings
 
 log = logging.getLogger("holdfast")
 
-LATEST: Final = 1.0
 FAREWELL: Final = 1.0  # seconds a process that must end now gives its jobs to unwind, and its last call
 
 
@@ -164,9 +163,10 @@ class AsyncLoop:
         self._left -= len(jobs)
         for facts in jobs:
             number = self._free.pop()
-            seat = Seat(facts.jid, facts.token, self._name, facts.lease_ms / 1000, since, number)
+            ends = run_end(facts, since)
+            seat = Seat(facts.jid, facts.token, self._name, facts.lease_ms / 1000, since, number, ends)
             seat.current = None
-            if self._slate.hold(number, facts.jid, facts.token, facts.lease_ms, since):
+            if self._slate.hold(number, facts.jid, facts.token, facts.lease_ms, since, ends):
                 self._on_lease(seat.lease)
             self.running[number] = seat
             seat.task = self._loop.create_task(self._sit(seat, facts))
@@ -228,11 +228,13 @@ class AsyncLoop:
             self._end(seat, None)
 
     def _is_drained(self, jobs: Popped) -> bool:
-        return self._settings.drain and not jobs and not self.running and not self._turns.has_news
+        idle = not jobs and jobs.due != 0 and not self.running and not self._turns.has_news
+        return self._settings.drain and idle
 
     def _wait_for_more(self, due: float | None) -> None:
         """There were fewer jobs than seats: wait for the bell, and for what is due next."""
         if self._settings.drain:
+            self._look = self._look or due == 0
             return
         if self._ringing is None:
             self._ringing = self._loop.create_task(self._ring())
@@ -240,9 +242,8 @@ class AsyncLoop:
             self._timer.cancel()
             self._timer = None
         if due is not None:
-            # Looks that find nothing make it patient, so that it never spins.
             self._timer = self._loop.call_later(max(due, self._early), self._come_due)
-            self._early = min(LATEST, self._early * 2 or 0.004)
+            self._early = longer(self._early, due)
 
     def _come_due(self) -> None:
         """Look for what is due; if no seat is free by now, another worker is told."""

@@ -5,6 +5,7 @@ from typing import Final
 
 from holdfast.models import JobFacts
 from holdfast.work.child import Place
+from holdfast.work.keeper import run_end
 from holdfast.work.making import make_performer
 from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.signals import Handlers, Stop, worker_handlers
@@ -28,7 +29,8 @@ class SlateHolder:
         self._slate.ask(number)
 
     def hold(self, facts: JobFacts, since: float) -> None:
-        if self._slate.hold(0, facts.jid, facts.token, facts.lease_ms, since):
+        ends = run_end(facts, since)
+        if self._slate.hold(0, facts.jid, facts.token, facts.lease_ms, since, ends):
             self._place.poke()
 
     def release(self) -> None:

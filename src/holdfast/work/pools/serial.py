@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from contextvars import copy_context
 from random import uniform
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Popped
@@ -17,13 +17,11 @@ from holdfast.wire.shards import Line
 from holdfast.work.alone import DANGEROUS, Alone
 from holdfast.work.outage import Outage
 from holdfast.work.perform import Performer
-from holdfast.work.seat import ANY_QUEUE, Turns
+from holdfast.work.seat import ANY_QUEUE, Turns, longer
 from holdfast.work.signals import Stop
 from holdfast.work.worker import WorkerSettings
 
 log = logging.getLogger("holdfast")
-
-LATEST: Final = 1.0
 
 
 class Holder(Protocol):
@@ -124,7 +122,7 @@ class SerialLoop:
                 self._perform(jobs[0])
             elif paused and not stopping:
                 rung = self._pause()
-            elif self._settings.drain:
+            elif self._settings.drain and jobs.due != 0:
                 break
             elif not stopping:
                 rung = self._wait(jobs.due)
@@ -197,7 +195,7 @@ class SerialLoop:
         if due is None:
             return None
         wait = max(due, self._early)
-        self._early = min(LATEST, self._early * 2 or 0.004)
+        self._early = longer(self._early, due)
         return wait
 
     def _stop_listening(self) -> None:

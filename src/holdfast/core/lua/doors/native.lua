@@ -23,7 +23,7 @@ local info = require("verbs.info")
 
 -- How much one native call may move, release, examine.
 local BOUNDS = {
-  due = 100, lost = 100, retell = false, released = 100, expired = 100, reply = 8388608, message = 16384,
+  due = 100, lost = 100, retell = false, released = 100, odd = 200, reply = 8388608, message = 16384,
   ties = 2048, slack = 64, ages = 64, steps = 5, -- five steps of the retention: as many jobs as a call can complete
   unit = 1, earliest = 0, weight = 1000, -- of recurring jobs: ms of a score, the first moment, how heavy in one call
 }

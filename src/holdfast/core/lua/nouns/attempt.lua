@@ -3,7 +3,7 @@
 -- `give` says whose: worker, ends and length (ms), limited (whether the queue has a
 -- limit), and out, the list that rows are appended to. `give.odd` becomes true if a
 -- token is not the time of the grant, which a replay has to know; `least` is the
--- earliest end of all leases.
+-- earliest end of all leases, and `spent` counts jobs with more than their record.
 local record = require("base.record")
 local extra = require("nouns.extra")
 local history = require("nouns.history")
@@ -48,6 +48,7 @@ function M.begin(at, give, jid, r, sequence)
   if r.attempts < MOST_ATTEMPTS then r.attempts = r.attempts + 1 end
   r.flags = record.without(r.flags, FLAG.NOTICED)
   local ends = give.ends
+  if record.has(r.flags, FLAG.EXTRA) then give.spent = give.spent + 1 end
   if record.has(r.flags, FLAG.OPTIONS) then ends = begin_with_options(at, give, jid, r) end
   at.record.begin(r, now)
   at.record.extend(r, ends)

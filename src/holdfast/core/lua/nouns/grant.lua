@@ -1,7 +1,7 @@
 -- grant: jobs become somebody's, for the length of a lease.
 --
--- `give` says to whom: see `attempt`. `expired` counts the jobs that came too late, of
--- which `patience` are looked at in a call.
+-- `give` says to whom: see `attempt`. `spent` grows with jobs that take longer than
+-- usual, a call ends where it reaches `patience`.
 local late = require("base.late")
 local record = require("base.record")
 local attempt = require("nouns.attempt")
@@ -12,6 +12,7 @@ local stats = require("nouns.stats")
 local M = {}
 
 local EXPIRING = record.FLAG.EXPIRING
+local LATE = 2 -- a job that came too late takes twice as long as one that is granted
 local PIECE = 512 -- jobs granted at once
 
 local call, pack, unpack_, rep, format
@@ -40,7 +41,7 @@ local function grant(at, queue, give, jid, score, bytes)
   local r = at.record.read(bytes)
   if not state.is_ready(r) then return nil end
   if record.has(r.flags, EXPIRING) and expiry.is_over(at, jid, r) then
-    give.expired = give.expired + 1
+    give.spent = give.spent + LATE
     expiry.fail(at, queue, jid, r)
     return nil
   end
@@ -75,7 +76,7 @@ function M.many(at, queue, give, ready)
   for i = 1, count do names[i] = prefix .. jid_of(ready[2 * i - 1]) end
   local found, n, size, most = call("MGET", unpack_(names, 1, count)), 0, 0, at.bounds.reply
   for i = 1, count do
-    if size > most or give.expired >= give.patience then
+    if size > most or give.spent >= give.patience then
       call("ZADD", queue.waiting, ready[2 * i], ready[2 * i - 1])
     else
       local jid = jid_of(ready[2 * i - 1])
@@ -90,7 +91,7 @@ function M.many(at, queue, give, ready)
     end
   end
   flush(at, queue, n)
-  return n, size > most or give.expired >= give.patience
+  return n, size > most or give.spent >= give.patience
 end
 
 -- Jobs whose lease was lost go first, whatever their priority. They keep their slots.

@@ -21,7 +21,7 @@ local call
 late.bind(function() call = redis.call end)
 
 -- Looks at what is ready, at most `want` jobs. Returns how many it granted, how many
--- it saw, and whether the reply is full, or the call has met enough that came too late.
+-- it saw, and whether the reply is full, or the call has taken long enough.
 local function look(at, queue, give, want)
   local got, seen, full = 0, 0, false
   while seen < want and not full do
@@ -33,7 +33,7 @@ local function look(at, queue, give, want)
       granted, full = grant.many(at, queue, give, ready)
     else
       granted = grant.one(at, queue, give, at.order.jid(ready[1]), ready[2])
-      full = give.expired >= give.patience
+      full = give.spent >= give.patience
     end
     got, seen = got + granted, seen + #ready / 2
   end
@@ -79,7 +79,7 @@ local function from_queue(at, queue, give, want, mode)
       got = got + grant_ready(at, queue, give, left)
     end
   end
-  local unseen = got < want and give.expired >= give.patience -- the next call looks on
+  local unseen = got < want and give.spent >= give.patience -- the next call looks on
   if reached or unseen then
     due = due_time.note(at, queue, free, unseen, flags, limit, heartbeat)
   elseif got > 0 and give.least < due then
@@ -118,7 +118,7 @@ end
 -- Returns how many were granted, and the ms until something is due (-1: never).
 function M.run(at, give, want, args, first, last)
   local got, next_due, short = 0, queues.NEVER, nil
-  give.expired, give.patience = 0, at.bounds.expired
+  give.spent, give.patience = 0, at.bounds.odd
   for i = first, last, 2 do
     local queue, mode = keys.of_queue(at, args[i]), tonumber(args[i + 1])
     local granted, due = from_queue(at, queue, give, want - got, mode)

@@ -2,6 +2,7 @@
 -- dependencies and options. Each is looked at by itself.
 local keys = require("base.keys")
 local refuse = require("base.refuse")
+local burden = require("nouns.burden")
 local circle = require("nouns.circle")
 local family = require("nouns.family")
 local job = require("nouns.job")
@@ -34,6 +35,7 @@ end
 -- `jobs` are tables of jid, klass, data, wish; `jobs.depend` says whether any waits for
 -- others. Returns as `put` does.
 function M.run(at, mode, name, priority, retries, delay, jobs)
+  if mode == "move" then burden.check(at, jobs) end
   local to = { queue = keys.of_queue(at, name), priority = priority, retries = retries, delay = delay, limited = nil }
   local reply, codes, refused, order, circles = { 0 }, {}, {}, nil, {}
   if jobs.depend then order, circles = family.in_order(jobs) end

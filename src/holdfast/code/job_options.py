@@ -1,0 +1,69 @@
+"""Options of function jobs: what exists, and which of them travel with each job."""
+
+from collections.abc import Sequence
+from typing import Any, Final, TypedDict
+
+from holdfast.code.backoff import Backoff, BackoffData, backoff_words
+from holdfast.settings import MAX_PRIORITY, check_seconds, check_whole
+
+RESULT_KEEP: Final = 3600.0
+_TRAVEL: Final = ("priority", "delay", "tags", "throttles", "expires", "timeout")
+
+
+class JobOptions(TypedDict, total=False):
+    """Options of a function job. `queue` (`default`); `name`, its stored name; `retries` and `backoff` for when it
+    raises (None: it fails at once); `priority`; `tags` and `throttles`, lists of names. In seconds: `delay`,
+    `expires` (not started later than so long after the put), `timeout` (the longest run), `result_keep` (3600).
+
+    All but a `backoff` that is a function travel with the job, from the put on.
+    """
+
+    queue: str
+    name: str | None
+    retries: int | None
+    backoff: Backoff | BackoffData | None
+    priority: int
+    delay: float
+    tags: Sequence[str]
+    throttles: Sequence[str]
+    expires: float | None
+    timeout: float | None
+    result_keep: float
+
+
+class PutChanges(TypedDict, total=False):
+    """What may differ for one put: options as of `JobOptions`, `depends` (jids of jobs that must be complete before), a
+    `jid` of the caller's choice, `only_new` to leave an existing job alone."""
+
+    queue: str
+    priority: int
+    delay: float
+    jid: str
+    only_new: bool
+    tags: Sequence[str]
+    throttles: Sequence[str]
+    depends: Sequence[str]
+    backoff: BackoffData
+    expires: float
+    timeout: float
+    result_keep: float
+
+
+def travelling(options: JobOptions) -> dict[str, Any]:
+    """The options that each put takes along, less those that say what holds anyway."""
+    given: dict[str, Any] = {name: value for name, value in options.items() if name in _TRAVEL and value}
+    if "priority" in given:
+        check_whole("priority", given["priority"], -MAX_PRIORITY, MAX_PRIORITY)
+    for name in ("delay", "expires", "timeout"):
+        if name in given:
+            check_seconds(name, given[name])
+    if options.get("retries") is not None:
+        given["retries"] = options["retries"]
+    backoff = options.get("backoff")
+    if backoff is not None and not callable(backoff):
+        backoff_words(backoff)
+        given["backoff"] = backoff
+    keep = options.get("result_keep", RESULT_KEEP)
+    if keep != RESULT_KEEP:
+        given["result_keep"] = keep
+    return given

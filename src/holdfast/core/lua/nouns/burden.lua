@@ -1,0 +1,30 @@
+-- burden: what jobs that are put again have already and would lose. A call takes only so
+-- much from them.
+local refuse = require("base.refuse")
+local dependency = require("nouns.dependency")
+local job = require("nouns.job")
+local tag = require("nouns.tag")
+local M = {}
+
+local MOST = 1024 -- tags and open parents
+
+local function of(at, jid, wish)
+  if not wish.tags and not wish.depends then return 0 end
+  local r = job.read(at, jid)
+  if not r then return 0 end
+  local tags = wish.tags and #tag.of(at, jid, r) or 0
+  return tags + (wish.depends and dependency.count(at, jid, r) or 0)
+end
+
+-- Refuses the call if its jobs, tables of jid and wish, have more than that.
+function M.check(at, jobs)
+  local count = 0
+  for i = 1, #jobs do
+    count = count + of(at, jobs[i].jid, jobs[i].wish)
+    if count > MOST then
+      refuse.call("TOO_MANY", "these jobs have more than " .. MOST .. " tags and parents that would be replaced")
+    end
+  end
+end
+
+return M

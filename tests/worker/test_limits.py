@@ -1,0 +1,99 @@
+"""Run-time limits, deadlines and results that travel with the job, with real workers."""
+
+import pytest
+from worker_kit import process_lives, until
+
+from holdfast import JobFailed
+from holdfast.wire.plans import Step
+
+
+def began(shop, name=""):
+    until(lambda: shop.notes(f"begin {name}".strip()), f"{name} began")
+    return [int(line.split()[2]) for line in shop.notes(f"begin {name}".strip())]
+
+
+def test_a_job_over_its_limit_is_stopped_and_handed_out_again(shop, pool):
+    shop.client.config["grace-period"] = 0
+    worker = shop.start(pool)
+    handle = shop.chores.block.options(timeout=0.4).put("a")
+    [pid] = began(shop)
+    if pool == "serial":
+        # Nothing can interrupt it; its result is dropped.
+        until(lambda: shop.job(handle.jid).ttl < 0, "its lease ended")
+        shop.open()
+    until(lambda: "took all the time that it may" in worker.said(), "the worker says so")
+    shop.open()
+    assert handle.result(10) == "a"
+    if pool == "process":
+        until(lambda: not process_lives(pid), "its process was killed")
+    job = shop.job(handle.jid)
+    assert job.losses >= 1
+    assert job.attempts == job.losses + 1
+    assert shop.chores.add.put(1).result(10) == 2
+
+
+def test_a_limit_that_is_not_reached_disturbs_nobody(shop, pool):
+    worker = shop.start(pool)
+    assert [shop.chores.add.options(timeout=30).put(n).result(10) for n in range(3)] == [1, 2, 3]
+    assert "WARNING" not in worker.said()
+
+
+def test_a_limit_longer_than_the_lease_is_kept_by_heartbeats_up_to_it(shop, pool):
+    shop.q.heartbeat = 1
+    shop.client.config["grace-period"] = 0
+    worker = shop.start(pool)
+    handle = shop.chores.block.options(timeout=2.5).put("a")
+    began(shop)
+    first = shop.job(handle.jid)
+    until(lambda: shop.job(handle.jid).expires_at > first.expires_at + 0.9, "it was renewed")
+    assert shop.job(handle.jid).token == first.token
+    if pool == "serial":
+        until(lambda: shop.job(handle.jid).ttl < 0, "its lease ended")
+        shop.open()
+    until(lambda: "took all the time that it may" in worker.said(), "the worker says so")
+    shop.open()
+    assert handle.result(10) == "a"
+
+
+def test_a_job_that_came_too_late_fails_and_its_waiter_hears_of_it(shop, pool):
+    late = shop.chores.add.options(expires=0.001).put(1)
+    good = shop.chores.add.put(2)
+    until(lambda: shop.job(late.jid).facts.options, "it is there")
+    shop.start(pool)
+    assert good.result(10) == 3
+    with pytest.raises(JobFailed, match="in time") as caught:
+        late.result(10)
+    assert caught.value.group == "expired-q"
+
+
+@pytest.mark.parametrize("drain", [True, False])
+def test_a_long_row_of_late_jobs_does_not_keep_a_worker_from_the_job_behind(shop, pool, drain):
+    shop.q.put_many([("chores.add", n) for n in range(2_000)], expires=0.001)
+    good = shop.chores.add.put(2)
+    worker = shop.start(pool, *(["--drain"] if drain else []))
+    assert good.result(10) == 3
+    if drain:
+        assert worker.wait() == 0
+    assert shop.client.jobs.failed() == {"expired-q": 2_000}
+
+
+def test_a_result_is_kept_as_long_as_its_put_said(shop, pool):
+    shop.start(pool)
+    usual, short, none = (
+        shop.chores.add.options(**changes).put(1) for changes in ({}, {"result_keep": 5}, {"result_keep": 0})
+    )
+    assert [usual.result(10), short.result(10), none.result(10)] == [2, 2, None]
+
+    keys = [f"{shop.client.root}a:{handle.jid}" for handle in (usual, short, none)]
+    left = [shop.client.link.send(Step([("PTTL", key)]))[0] for key in keys]
+    assert 3_500_000 < left[0] <= 3_600_000
+    assert 0 < left[1] <= 5_000
+    assert left[2] == -2
+
+
+def test_a_backoff_of_its_own_decides_when_a_job_is_tried_again(shop, pool):
+    shop.start(pool)
+    handle = shop.chores.unlucky.options(backoff=600).put()
+    until(lambda: shop.state(handle.jid) == "scheduled", "it waits for its next try")
+    assert shop.job(handle.jid).retries_left == 1
+    assert shop.notes() == ["unlucky"]
