@@ -67,6 +67,6 @@ def test_what_looks_works_in_any_case(full: Door):
         ("peek", "q", 0, 5),
         ("job_get", "j0"),
         ("stats", "q", 0),
-        ("failures",),
+        ("failures", 0, 10),
     ):
         assert full.look(*look) is not None
