@@ -16,6 +16,7 @@ READS = {
     "counts": "no-writes", "dependents": "no-writes", "describe": "no-writes", "failed": "no-writes", "failures": "no-writes",
     "job_get": "no-writes", "jobs_complete": "no-writes", "peek": "no-writes", "queues": "no-writes",
     "stats": "no-writes", "config_get": "no-writes", "throttle_get": "no-writes", "list": "no-writes", "recur_get": "no-writes",
+    "tags": "no-writes", "tagged": "no-writes", "tracked": "no-writes",
     "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes",
     "failure_groups": "no-writes", "workers": "no-writes", "worker_jobs": "no-writes",
 }  # fmt: skip

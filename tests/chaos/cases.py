@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast import Client
 from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, Describe, Info, SetClock, Sweep
+from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track, Tracked
 from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
 from holdfast.commands.failures import Failed, FailureGroups, Failures, Unfail
 from holdfast.commands.jobs import (
@@ -850,3 +851,92 @@ def set_further(client: Client) -> Any:
 @case("describe")
 def all_functions(client: Client) -> Any:
     return Describe()
+
+
+@case("tag")
+def two_more_of_which_one_is_known(client: Client) -> Any:
+    put(client, "a1")
+    client.run(Tag("add", "a1", ["red"]))
+    return Tag("add", "a1", ["blue", "red"])
+
+
+@case("tag")
+def of_a_job_that_is_complete(client: Client) -> Any:
+    client.run(Complete("bee", popped(client, "a1")[0]))
+    return Tag("add", "a1", ["red"])
+
+
+@case("tag")
+def the_last_one_goes(client: Client) -> Any:
+    put(client, "a1")
+    client.run(Tag("add", "a1", ["red"]))
+    return Tag("remove", "a1", ["red", "unknown"])
+
+
+@case("tags")
+def the_most_used(client: Client) -> Any:
+    put(client, "a1", "a2")
+    for jid in ("a1", "a2"):
+        client.run(Tag("add", jid, ["red"]))
+    return Tags()
+
+
+@case("tagged")
+def with_one_tag(client: Client) -> Any:
+    put(client, "a1")
+    client.run(Tag("add", "a1", ["red"]))
+    return Tagged("red")
+
+
+@case("track")
+def a_job_that_waits(client: Client) -> Any:
+    put(client, "a1")
+    return Track(True, "a1")
+
+
+@case("track")
+def the_only_one_no_more(client: Client) -> Any:
+    put(client, "a1")
+    client.run(Track(True, "a1"))
+    return Track(False, "a1")
+
+
+@case("tracked")
+def one_that_is_gone(client: Client) -> Any:
+    put(client, "a1", "a2")
+    for jid in ("a1", "a2"):
+        client.run(Track(True, jid))
+    client.run(Cancel(("a2",)))
+    return Tracked()
+
+
+@case("log")
+def with_data(client: Client) -> Any:
+    put(client, "a1")
+    return Log("a1", "seen", b'{"by":"ann"}')
+
+
+@case("log")
+def for_a_job_that_is_complete(client: Client) -> Any:
+    client.run(Complete("bee", popped(client, "a1")[0]))
+    return Log("a1", "seen")
+
+
+@case("report")
+def half_way_with_lines(client: Client) -> Any:
+    return Report("bee", popped(client, "a1")[0], 0.5, "half way", ["one", "two"])
+
+
+@case("report")
+def on_a_lease_that_is_lost(client: Client) -> Any:
+    [job] = popped(client, "a1")
+    client.run(Timeout(("a1",)))
+    return Report("bee", job, 1.0)
+
+
+@case("put")
+def a_jid_that_was_tracked_before(client: Client) -> Any:
+    put(client, "mine")
+    client.run(Track(True, "mine"))
+    client.run(Cancel(("mine",)))
+    return Put("q", "K", b"1", "mine", mode="move")

@@ -10,6 +10,15 @@ PUT = ("put", "", 0, "new", "q", 0, 5, 0)
 MANY = [f"x{n}" for n in range(513)]
 
 BAD = [
+    ("tag", "add", "wait", ""), ("tag", "maybe", "wait", "t"), ("tag", "add"), ("tag", "add", "nobody", "t"), ("tag",),
+    ("tag", "add", "wait", *[f"t{n}" for n in range(65)]), ("tag", "remove", "nobody", "t"),
+    ("tags",), ("tags", -1, 0, 1), ("tags", 0, 0, 10_001), ("tagged", "", 0, 1), ("tagged", "t", "x", 1), ("tagged",),
+    ("track", 1, "nobody"), ("track", 2, "wait"), ("track",), ("track", 1, ""),
+    ("log", "", 0, "nobody", "seen", ""), ("log", "", 0, "wait", "", ""), ("log", "", 0, "wait", "seen", "[1]"),
+    ("log", "", 0, "wait", "seen", "7"), ("log", "", 0, "wait", "seen", '{"a":"' + "n" * 16_384 + '"}'), ("log",),
+    ("report", "w", "run", "T", "1.5", ""), ("report", "w", "run", "T", "nan", ""), ("report", "w", "run", "T", "x", ""),
+    ("report", "w", "run", "T", "0.5"), ("report", "", "run", "T", "1", ""), ("report",),
+    ("report", "w", "run", "T", "1", "", *["l"] * 513),
     (*PUT, "j", "k"), (*PUT, "", "k", "{}"), (*PUT, LONG, "k", "{}"), (*PUT, "a\nb", "k", "{}"), (*PUT, "j", "", "{}"),
     (*PUT, "good", "k", "{}", "\x01", "k", "{}"),
     ("put", "", 0, "maybe", "q", 0, 5, 0, "j", "k", "{}"), ("put", "", 0, "new", "", 0, 5, 0, "j", "k", "{}"),
@@ -176,6 +185,6 @@ def test_empty_batches_do_nothing(busy: Door):
 
 
 def test_every_verb_that_takes_words_was_called_wrongly() -> None:
-    wordless = {"queues", "sweep", "info", "describe", "patterns", "settings"}
+    wordless = {"queues", "tracked", "sweep", "info", "describe", "patterns", "settings"}
     verbs = {name.removeprefix(PREFIX) for name in library().functions}
     assert {call[0] for call in BAD} == verbs - wordless

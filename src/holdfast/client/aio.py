@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, TypeVar, Unpack, overload
 
 from holdfast.client.batch import OnePut
-from holdfast.client.bulk import note_answers, steps_of
+from holdfast.client.bulk import first_of, note_answers, steps_of
 from holdfast.client.colours import AsyncHandle
 from holdfast.client.config import AsyncConfig
 from holdfast.client.job import JobVerbs
@@ -12,7 +12,6 @@ from holdfast.client.opening import ClientOptions, settle
 from holdfast.client.options import PutOptions
 from holdfast.client.recurring import AsyncRecurring
 from holdfast.client.results import AsyncResults, result_in
-from holdfast.client.sync import first_of
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
 from holdfast.client.upkeep import AsyncAuditLog, AsyncQueuePatterns
 from holdfast.client.workers import AsyncWorkersOf
@@ -29,7 +28,7 @@ from holdfast.settings import MAX_BATCH, check_name
 from holdfast.wire.aio import AsyncLink
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import Gatherer, together
-from holdfast.wire.plans import failed_counts, failed_jobs
+from holdfast.wire.plans import failed_counts, failed_jobs, tracked_jobs
 from holdfast.wire.runners import AsyncRunner
 
 R = TypeVar("R")
@@ -136,6 +135,12 @@ class AsyncJobs(JobsVerbs, AsyncHandle):
         total, jobs = await client.runner.run(page)
         return {"total": total, "jobs": [AsyncJob(facts, client) for facts in jobs]}
 
+    async def tracked(self) -> dict[str, Any]:
+        """The watched `jobs`, longest watched first, and the `expired` jids of which none is left. Core: verbs/track.lua."""
+        client: AsyncClient = self._client
+        jobs, expired = await client.runner.run(tracked_jobs(client.plan_of))
+        return {"jobs": [AsyncJob(facts, client) for facts in jobs], "expired": expired}
+
 
 class AsyncClient:
     """Talks to one namespace of one store, awaited; calls of one loop turn leave together.
@@ -151,6 +156,7 @@ class AsyncClient:
         self.runner = AsyncRunner(self.link)
         self.queues = AsyncQueues(self)
         self.jobs = AsyncJobs(self)
+        self.track, self.untrack, self.tags = self.jobs.track, self.jobs.untrack, self.jobs.tags
         self.recurring = AsyncRecurring(self)
         self.config = AsyncConfig(self)
         self.workers = AsyncWorkersOf(self)

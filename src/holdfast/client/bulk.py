@@ -64,3 +64,10 @@ def note_answers(step: Step, answers: Sequence[Any], jids: list[str], refused: l
             jids.append(command.jid)
         said = cast("list[object]", answer) if isinstance(answer, list) else [answer]
         refused += [one for one in said if isinstance(one, HoldfastError)]
+
+
+def first_of(refused: Sequence[HoldfastError], asked: int) -> HoldfastError:
+    """The first refusal of many, saying how many there were."""
+    error = refused[0]
+    error.add_note(f"{len(refused)} of {asked} jobs were not put; the others were")
+    return error

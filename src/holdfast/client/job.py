@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from time import time
 from typing import Any, cast
 
+from holdfast.client.attributes import AttributeVerbs
 from holdfast.client.colours import Verb, Written
 from holdfast.client.options import check_priority
 from holdfast.codecs import decode, encode_data
@@ -21,7 +22,7 @@ from holdfast.settings import check_milliseconds, check_name, check_text
 log = logging.getLogger("holdfast")
 
 
-class JobVerbs:
+class JobVerbs(AttributeVerbs):
     """A job as it was at one moment; `facts` are what the store said, never read again.
 
     `data` is JSON text; assigning it is local until the next call that ends, renews or moves the job.

@@ -10,7 +10,7 @@ from threading import get_ident
 from typing import Any, TypeVar, Unpack, cast, overload
 
 from holdfast.client.batch import ONE_PUT, Batch, OnePut
-from holdfast.client.bulk import note_answers, steps_of
+from holdfast.client.bulk import first_of, note_answers, steps_of
 from holdfast.client.colours import SyncHandle
 from holdfast.client.config import Config
 from holdfast.client.job import JobVerbs
@@ -32,7 +32,7 @@ from holdfast.models import JobFacts
 from holdfast.settings import MAX_BATCH, check_name
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
-from holdfast.wire.plans import failed_counts, failed_jobs
+from holdfast.wire.plans import failed_counts, failed_jobs, tracked_jobs
 from holdfast.wire.runners import Runner
 from holdfast.wire.sync import Link
 
@@ -146,6 +146,12 @@ class Jobs(JobsVerbs, SyncHandle):
         total, jobs = client.runner.run(page)
         return {"total": total, "jobs": [Job(facts, client) for facts in jobs]}
 
+    def tracked(self) -> dict[str, Any]:
+        """The watched `jobs`, longest watched first, and the `expired` jids of which none is left. Core: verbs/track.lua."""
+        client: Client = self._client
+        jobs, expired = client.runner.run(tracked_jobs(client.plan_of))
+        return {"jobs": [Job(facts, client) for facts in jobs], "expired": expired}
+
 
 class Client:
     """Talks to one namespace of one store, blocking. Any number of threads may share one; it survives a fork.
@@ -162,6 +168,7 @@ class Client:
         self.runner = Runner(self.link)
         self.queues = Queues(self)
         self.jobs = Jobs(self)
+        self.track, self.untrack, self.tags = self.jobs.track, self.jobs.untrack, self.jobs.tags
         self.recurring = Recurring(self)
         self.config = Config(self)
         self.workers = WorkersOf(self)
@@ -288,10 +295,3 @@ def _one_or_all(client: Any, found: Sequence[JobFacts], count: int | None) -> Jo
     if count is None:
         return jobs[0] if jobs else None
     return jobs
-
-
-def first_of(refused: Sequence[HoldfastError], asked: int) -> HoldfastError:
-    """The first refusal of many, saying how many there were."""
-    error = refused[0]
-    error.add_note(f"{len(refused)} of {asked} jobs were not put; the others were")
-    return error

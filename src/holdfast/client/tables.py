@@ -3,6 +3,7 @@
 import datetime as days
 from typing import Any, Final, Unpack
 
+from holdfast.client.attributes import AttributesVerbs
 from holdfast.client.colours import Asked, AskedAndWritten, PlanAsked, Verb
 from holdfast.client.lists import ListVerbs
 from holdfast.client.options import NOTHING, PutOptions, make_put
@@ -193,7 +194,7 @@ class QueuesVerbs:
         return QueueNames()
 
 
-class JobsVerbs(ListVerbs):
+class JobsVerbs(ListVerbs, AttributesVerbs):
     """What can be asked of jobs by jid or state."""
 
     def __init__(self, client: Any) -> None:

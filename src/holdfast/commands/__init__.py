@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from holdfast.commands import (
     admin,
+    attributes,
     dependencies,
     failures,
     jobs,
@@ -24,6 +25,7 @@ COMMANDS: Mapping[str, type[Spoken]] = {
     **outcomes.VERBS,
     **queues.VERBS,
     **admin.VERBS,
+    **attributes.VERBS,
     **listing.VERBS,
     **failures.VERBS,
     **wishes.VERBS,

@@ -174,10 +174,10 @@ USUAL: dict[str, tuple[str, ...]] = {
         "nouns.stats:day_of",
         "base.keys:M.on_day",
         "nouns.retention:M.trim",
-        "nouns.retention:M.entry",
+        "nouns.completed:M.entry",
         "base.root:M.history_kept",
         "base.root:KEPT_AT",
         "nouns.retention:by_age",
-        "nouns.retention:of_entry",
+        "nouns.completed:M.of_entry",
     ),
 }

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from holdfast.commands import Command, Word
+from holdfast.commands.attributes import Tracked
 from holdfast.commands.failures import START, Failed, FailureGroup, FailureGroups, Failures, Unfail
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.queues import CountQueues, QueueNames
@@ -123,3 +124,14 @@ def unfailed(ask: Ask, queue: str, group: str, count: int) -> Plan[int]:
             break
         moved += some
     return moved
+
+
+def tracked_jobs(ask: Ask) -> Plan[tuple[list[JobFacts], list[str]]]:
+    """The facts of the watched jobs, those watched longest first, and the watched jids that have no job."""
+    marks = yield from ask(Tracked())
+    there = [mark.jid for mark in marks if mark.exists]
+    jobs: list[JobFacts] = []
+    for at in range(0, len(there), MAX_BATCH):
+        found = yield from ask(JobGet(there[at : at + MAX_BATCH]))
+        jobs += [facts for facts in found if facts is not None]
+    return jobs, [mark.jid for mark in marks if not mark.exists]

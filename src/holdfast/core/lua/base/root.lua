@@ -9,8 +9,9 @@ local M = {}
 
 local FORM = "<BBHI6I6c8ddddddd"
 -- Flags. RELEASING: a finished job has dependents that are not released yet. WATCHED:
--- somebody looks at the pages, until the moment in `watched`.
-M.TEST, M.RELEASING, M.WATCHED = 1, 2, 4
+-- somebody looks at the pages, until the moment in `watched`. MARKED: there are tracked
+-- jobs. KEEPING: data of earlier attempts are kept.
+M.TEST, M.RELEASING, M.WATCHED, M.MARKED, M.KEEPING = 1, 2, 4, 8, 16
 M.SCHEMA = 1
 M.MINUTE, M.DAY = 60000, 86400000
 
@@ -49,7 +50,7 @@ end
 -- The rare root: its clock is a test's, or somebody watches it.
 local function open_flagged(at, key, flags)
   at.now = flags % 2 == M.TEST and tonumber(call("HGET", key, "clock")) or store_time()
-  if flags >= M.WATCHED and unpacked(at.packed).watched > at.now then at.watched = {} end
+  if flags % 8 >= M.WATCHED and unpacked(at.packed).watched > at.now then at.watched = {} end
 end
 
 -- Fills the `at` of one call with what the root says, and with the time. What it

@@ -9,6 +9,7 @@ local order = require("base.order")
 local record = require("base.record")
 local root = require("base.root")
 local checks = require("doors.checks")
+local attached = require("doors.native_jobs")
 local lists = require("doors.native_lists")
 local admin = require("doors.native_admin")
 local dependencies = require("doors.native_dependencies")
@@ -24,7 +25,8 @@ local info = require("verbs.info")
 -- How much one native call may move, release, examine.
 local BOUNDS = {
   due = 100, lost = 100, retell = false, released = 100, odd = 200, reply = 8388608, message = 16384,
-  ties = 2048, slack = 64, ages = 64, steps = 5, -- five steps of the retention: as many jobs as a call can complete
+  ties = 2048, slack = 64, ages = 64, tags = 256, history = 524288,
+  steps = 5, -- five steps of the retention: as many jobs as a call can complete
   unit = 1, earliest = 0, weight = 1000, -- of recurring jobs: ms of a score, the first moment, how heavy in one call
 }
 -- What verbs get as `at`: the native forms, in one table, of which every call fills in the rest anew.
@@ -83,6 +85,7 @@ register_rows(admin)
 register_rows(dependencies)
 register_rows(recurring)
 register_rows(workers)
+register_rows(attached)
 
 register("info", DRAINS, "mode clock", function(key, args)
   return info.run(key, args[1], checks.time(args, 2, "clock"), HOLDFAST_CORE)

@@ -2,7 +2,12 @@
 --
 -- `at.events` is this or `event_log`; a name that this one lacks is not told here.
 local late = require("base.late")
+local record = require("base.record")
+local root = require("base.root")
 local M = {}
+
+local TRACKED, MARKED = record.FLAG.TRACKED, root.MARKED
+local has = record.has
 
 local call, encode
 late.bind(function() call, encode = redis.call, cjson.encode end)
@@ -26,11 +31,34 @@ function M.quiet(at, worker, on)
     '{"event":"' .. (on and "quiet" or "resume") .. '","worker":' .. encode(worker) .. "}")
 end
 
+-- The flags of a fresh job: somebody may have tracked an earlier one of that name. A root
+-- without tracked jobs is not asked.
+function M.flags(at, jid)
+  if at.flags % (MARKED + MARKED) < MARKED then return 0 end
+  return call("ZSCORE", at.keys.marks, jid) and TRACKED or 0
+end
+
+-- The jid itself, on a channel of its own, if somebody tracks the job.
+function M.tracked(at, what, jid, r)
+  if has(r.flags, TRACKED) then call("PUBLISH", at.keys.news .. what, jid) end
+end
+
+-- A retry used up the last try. (The other form says nothing there.)
+function M.exhausted(at, jid, r) M.tracked(at, "failed", jid, r) end
+
+function M.marked(at, what, jid) call("PUBLISH", at.keys.news .. what, jid) end
+
 -- Something changed that a page may show: `queues`, `queue:<name>`, `failed`,
 -- `job:<jid>`, `worker:<name>` and the like. Told once a call, and only while
 -- somebody watches.
 function M.changed(at, name)
   if at.watched then at.watched[name] = true end
+end
+
+-- The same for a job and its queue.
+function M.changed_job(at, jid, queue)
+  M.changed(at, "job:" .. jid)
+  M.changed(at, "queue:" .. queue)
 end
 
 function M.tell_changes(at)

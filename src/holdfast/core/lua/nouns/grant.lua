@@ -5,6 +5,7 @@
 local late = require("base.late")
 local record = require("base.record")
 local attempt = require("nouns.attempt")
+local event = require("nouns.event")
 local expiry = require("nouns.expiry")
 local lease = require("nouns.lease")
 local state = require("nouns.state")
@@ -56,6 +57,7 @@ function M.one(at, queue, give, jid, score)
   if not new then return 0 end
   call("SET", key, new)
   call("ZADD", queue.leases, ends or give.ends, jid)
+  if at.watched then event.changed_job(at, jid, queue.name) end
   stats.waited(at, queue, pack("<d", at.now - since))
   return 1
 end
@@ -65,6 +67,9 @@ local function flush(at, queue, n)
   if n == 0 then return end
   call("MSET", unpack_(sets, 1, 2 * n))
   call("ZADD", queue.leases, unpack_(leases, 1, 2 * n))
+  if at.watched then
+    for i = 2, 2 * n, 2 do event.changed_job(at, leases[i], queue.name) end
+  end
   stats.waited(at, queue, pack(rep("d", n), unpack_(waits, 1, n)))
 end
 

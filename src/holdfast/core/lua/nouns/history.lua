@@ -20,9 +20,10 @@ M.WHAT = {
 M.PUT, M.POPPED, M.DONE, M.FAILED, M.EXHAUSTED = 1, 2, 3, 4, 5
 M.RETRIED, M.TIMED_OUT, M.THROTTLED, M.ADVANCED = 6, 7, 8, 9
 
-local call, mp_pack, mp_unpack, mp_some
+local call, concat, mp_pack, mp_unpack, mp_some
 late.bind(function()
-  call, mp_pack, mp_unpack, mp_some = redis.call, cmsgpack.pack, cmsgpack.unpack, cmsgpack.unpack_limit
+  call, concat = redis.call, table.concat
+  mp_pack, mp_unpack, mp_some = cmsgpack.pack, cmsgpack.unpack, cmsgpack.unpack_limit
 end)
 
 -- The lines a plain job's header implies, oldest first.
@@ -61,38 +62,67 @@ function M.lines(at, jid, r)
 end
 
 local function packed_lines(lines)
-  local text = ""
-  for i = 1, #lines do text = text .. mp_pack(lines[i]) end
-  return text
+  local texts = {}
+  for i = 1, #lines do texts[i] = mp_pack(lines[i]) end
+  return concat(texts)
 end
 
--- Keeps the first line and the newest N - 1.
+-- The first line, and of the others the newest: `most` lines in all, and as many bytes.
+-- The very newest stays, however long.
+local function newest(lines, most, bytes)
+  local first = mp_pack(lines[1])
+  local from, size, kept = #lines + 1, #first, { first }
+  while from > 2 and #lines - from + 2 < most do
+    local text = mp_pack(lines[from - 1])
+    size = size + #text
+    if size > bytes and from <= #lines then break end
+    from = from - 1
+    kept[#lines - from + 2] = text
+  end
+  for i = 0, (#kept - 3) / 2 do kept[2 + i], kept[#kept - i] = kept[#kept - i], kept[2 + i] end
+  return concat(kept)
+end
+
+-- Keeps what the settings `max-job-history` (lines) and `max-history-bytes` allow.
 local function trimmed(at, text)
   local most = config.number(at, "max-job-history")
-  if most <= 0 or #text <= most * SHORTEST then return text end
-  local lines = unpacked(text)
-  local kept = { lines[1] }
-  for i = math.max(#lines - most + 2, 2), #lines do kept[#kept + 1] = lines[i] end
-  return packed_lines(kept)
+  local bytes = tonumber(call("HGET", at.keys.root, "max-history-bytes") or nil) or at.bounds.history
+  if most <= 0 then most = 1 / 0 end
+  if #text <= most * SHORTEST and #text <= bytes then return text end
+  return newest(unpacked(text), most, bytes)
+end
+
+local function append(at, jid, line)
+  local key = at.keys.extra .. jid
+  call("HSET", key, "h", trimmed(at, (call("HGET", key, "h") or "") .. mp_pack(line)))
 end
 
 -- Appends a line to a told job, if this root tells of such things. `left`, the
 -- retries left, is for repeats of that call.
 function M.note(at, jid, r, what, name, reason, left)
   if at.untold[what] then return end
-  local key = at.keys.extra .. jid
-  local line = mp_pack({ what, at.now, r.attempts, r.token, r.worker, name or "", reason or "", left })
-  call("HSET", key, "h", trimmed(at, (call("HGET", key, "h") or "") .. line))
+  append(at, jid, { what, at.now, r.attempts, r.token, r.worker, name or "", reason or "", left })
+end
+
+local function make_told(at, jid, r)
+  if record.has(r.flags, TOLD) then return end
+  call("HSET", at.keys.extra .. jid, "h", packed_lines(implied(r)))
+  r.flags = record.with(record.with(r.flags, TOLD), EXTRA)
 end
 
 -- Appends a line, making the job a told one first. Call it while the record
 -- still says what was before.
 function M.tell(at, jid, r, what, name, reason, left)
-  if not record.has(r.flags, TOLD) then
-    call("HSET", at.keys.extra .. jid, "h", packed_lines(implied(r)))
-    r.flags = record.with(record.with(r.flags, TOLD), EXTRA)
-  end
+  make_told(at, jid, r)
   M.note(at, jid, r, what, name, reason, left)
+end
+
+-- A line of somebody's own: `what` is any name, `data` a JSON object or "". Write the
+-- record afterwards.
+function M.log(at, jid, r, what, data)
+  make_told(at, jid, r)
+  local runs = r.state == state.RUNNING
+  append(at, jid, { what, at.now, r.attempts, runs and r.token or 0, runs and r.worker or "", "", "", data })
 end
 
 -- How the attempt with this token ended, for a call that is sent again:

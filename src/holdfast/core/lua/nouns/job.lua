@@ -2,6 +2,9 @@
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
+local root = require("base.root")
+local earlier = require("nouns.earlier")
+local event = require("nouns.event")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
 local M = {}
@@ -17,7 +20,10 @@ function M.read(at, jid)
   if bytes then return at.record.read(bytes) end
 end
 
-function M.write(at, jid, r) call("SET", at.keys.job .. jid, at.record.write(r)) end
+function M.write(at, jid, r)
+  call("SET", at.keys.job .. jid, at.record.write(r))
+  if at.watched then event.changed_job(at, jid, r.queue) end
+end
 
 function M.body(at, jid, r)
   if record.has(r.flags, FLAG.SPILLED) then return call("GET", at.keys.body .. jid) or "" end
@@ -27,6 +33,10 @@ end
 -- Replaces the data; "" leaves it. Write the record afterwards.
 function M.set_body(at, jid, r, body)
   if body == "" then return end
+  if at.flags >= root.KEEPING and r.attempts > 0 and earlier.are_kept(at) then
+    local was = M.body(at, jid, r)
+    if was ~= body then earlier.keep(at, jid, r, was) end
+  end
   if #body > SPILL then
     call("SET", at.keys.body .. jid, body)
     r.flags, r.body = record.with(r.flags, FLAG.SPILLED), ""
@@ -79,6 +89,9 @@ function M.make_many_ready(at, queue, jids, records)
   call("ZADD", queue.waiting, unpack_(entries))
   call("MSET", unpack_(writes))
   if idle then queues.signal(queue) end
+  if at.watched then
+    for i = 1, count do event.changed_job(at, jids[i], queue.name) end
+  end
 end
 
 -- Sets the job aside until `due`.
@@ -102,6 +115,7 @@ end
 -- Deletes the job and all keys of its own.
 function M.delete(at, jid, r)
   local k = at.keys
+  if at.watched then event.changed_job(at, jid, r.queue) end
   if r.flags == 0 then return call("UNLINK", k.job .. jid) end
   return call("UNLINK", k.job .. jid, k.body .. jid, k.extra .. jid, k.dependents .. jid)
 end

@@ -7,7 +7,7 @@ local root = require("base.root")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
-local retention = require("nouns.retention")
+local completed = require("nouns.completed")
 local state = require("nouns.state")
 local stats = require("nouns.stats")
 local M = {}
@@ -57,7 +57,7 @@ function M.evict(at, jid, r)
   elseif r.state == state.FAILED then
     failure.remove(at, jid, r)
   elseif r.state == state.COMPLETE then
-    retention.take_out(at, jid)
+    completed.take_out(at, jid)
   else
     job.withdraw(at, jid, r)
   end

@@ -1,8 +1,7 @@
 -- queue: its sequence counter, its control record, its bell.
 --
--- Three bits ride on the sequence counter, so that a put learns them for nothing:
--- IDLE (somebody may be waiting for the bell), LIMITED (the queue has a limit on
--- running jobs) and KNOWN (the queue is in the list of queues).
+-- Three bits ride on the sequence counter, so that a put learns them for nothing: IDLE (somebody may be
+-- waiting for the bell), LIMITED (there is a limit on running jobs) and KNOWN (it is in the list of queues).
 local late = require("base.late")
 local M = {}
 
@@ -16,6 +15,7 @@ late.bind(function() call, pack, unpack_ = redis.call, struct.pack, struct.unpac
 
 local function register(at, queue)
   call("ZADD", at.keys.queues, "NX", at.now, queue.name)
+  if at.watched then at.watched.queues = true end
   call("INCRBY", queue.sequence, KNOWN)
 end
 

@@ -1,12 +1,16 @@
 -- settings: what an installation can choose that the protocol's configuration has no key
 -- for. They are fields of the root, so that a fresh configuration has its eight keys.
 local late = require("base.late")
+local root = require("base.root")
 local M = {}
 
-M.STATS_DAYS, M.KEEP_DATA = "stats-days", "keep-data"
+M.STATS_DAYS, M.KEEP_DATA, M.HISTORY_BYTES = "stats-days", "keep-data", "max-history-bytes"
 -- By name: default, least, most. Days that statistics are kept; whether the data of an
--- earlier attempt are kept when they changed.
-M.KNOWN = { [M.STATS_DAYS] = { 400, 1, 3660 }, [M.KEEP_DATA] = { 1, 0, 1 } }
+-- earlier attempt are kept when they changed (the root's flag KEEPING says it again);
+-- bytes of a job's history.
+M.KNOWN = {
+  [M.STATS_DAYS] = { 400, 1, 3660 }, [M.KEEP_DATA] = { 0, 0, 1 }, [M.HISTORY_BYTES] = { 524288, 1024, 16777216 },
+}
 
 local call
 late.bind(function() call = redis.call end)
@@ -33,6 +37,7 @@ function M.set(at, name, value)
   else
     call("HDEL", at.keys.root, name)
   end
+  if name == M.KEEP_DATA then root.set_flag(at, root.KEEPING, value == 1) end
 end
 
 return M

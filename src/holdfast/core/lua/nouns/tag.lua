@@ -9,8 +9,8 @@ local M = {}
 
 local TAGGED = record.FLAG.TAGGED
 
-local call, mp_pack, mp_unpack
-late.bind(function() call, mp_pack, mp_unpack = redis.call, cmsgpack.pack, cmsgpack.unpack end)
+local call, mp_pack, mp_unpack, unpack_
+late.bind(function() call, mp_pack, mp_unpack, unpack_ = redis.call, cmsgpack.pack, cmsgpack.unpack, unpack end)
 
 -- The tags of a job, as a list.
 function M.of(at, jid, r)
@@ -23,15 +23,15 @@ local function enter(at, jid, tag)
   if call("ZADD", at.keys.tagged .. tag, at.now, jid) == 1 then call("ZINCRBY", at.keys.tag_counts, 1, tag) end
 end
 
-local function leave(at, jid, tag)
-  if call("ZREM", at.keys.tagged .. tag, jid) == 0 then return end
-  if tonumber(call("ZINCRBY", at.keys.tag_counts, -1, tag)) <= 0 then call("ZREM", at.keys.tag_counts, tag) end
+-- So many jobs less have a tag; one that no job has is forgotten.
+local function lower(at, tag, by)
+  if by == 0 then return end
+  if tonumber(call("ZINCRBY", at.keys.tag_counts, -by, tag)) <= 0 then call("ZREM", at.keys.tag_counts, tag) end
 end
 
--- Gives a job exactly these tags. Write the record afterwards.
-function M.set(at, jid, r, tags)
-  for _, tag in ipairs(M.of(at, jid, r)) do leave(at, jid, tag) end
-  for i = 1, #tags do enter(at, jid, tags[i]) end
+local function leave(at, jid, tag) lower(at, tag, call("ZREM", at.keys.tagged .. tag, jid)) end
+
+local function keep(at, jid, r, tags)
   if #tags > 0 then
     extra.set(at, jid, r, "t", mp_pack(tags))
     r.flags = record.with(r.flags, TAGGED)
@@ -41,9 +41,61 @@ function M.set(at, jid, r, tags)
   end
 end
 
+-- Gives a job exactly these tags. Write the record afterwards.
+function M.set(at, jid, r, tags)
+  for _, tag in ipairs(M.of(at, jid, r)) do leave(at, jid, tag) end
+  for i = 1, #tags do enter(at, jid, tags[i]) end
+  keep(at, jid, r, tags)
+end
+
+-- The job's tags are `tags` now: these of them were given just now. Write the record afterwards.
+function M.add(at, jid, r, tags, given)
+  for i = 1, #given do enter(at, jid, given[i]) end
+  keep(at, jid, r, tags)
+end
+
+-- The same, after these were taken away.
+function M.remove(at, jid, r, tags, taken)
+  for i = 1, #taken do leave(at, jid, taken[i]) end
+  keep(at, jid, r, tags)
+end
+
 -- The job is going to be deleted.
 function M.forget(at, jid, r)
   for _, tag in ipairs(M.of(at, jid, r)) do leave(at, jid, tag) end
+end
+
+-- Notes with `groups`, a table, that a job is going to be deleted. Returns how many tags it has.
+function M.collect(at, jid, r, groups)
+  local tags = M.of(at, jid, r)
+  for i = 1, #tags do
+    local jids = groups[tags[i]]
+    if not jids then
+      jids = {}
+      groups[tags[i]] = jids
+    end
+    jids[#jids + 1] = jid
+  end
+  return #tags
+end
+
+-- Jobs that were collected are deleted: each tag forgets its own in one go.
+function M.forget_groups(at, groups)
+  for tag, jids in pairs(groups) do lower(at, tag, call("ZREM", at.keys.tagged .. tag, unpack_(jids))) end
+end
+
+-- (tag, count) pairs of tags that at least so many jobs have, the most used first.
+function M.top(at, least, offset, count)
+  return call("ZRANGE", at.keys.tag_counts, "+inf", least, "BYSCORE", "REV", "LIMIT", offset, count, "WITHSCORES")
+end
+
+-- How many jobs have a tag, then a page of their jids, by when it was attached.
+function M.jobs(at, tag, offset, count)
+  local key = at.keys.tagged .. tag
+  local reply = { call("ZCARD", key) }
+  if count <= 0 then return reply end
+  for i, jid in ipairs(call("ZRANGE", key, offset, offset + count - 1)) do reply[i + 1] = jid end
+  return reply
 end
 
 return M

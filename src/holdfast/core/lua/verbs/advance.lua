@@ -27,6 +27,7 @@ function M.leave(at, next_queue, jid, r, data)
   history.tell(at, jid, r, history.ADVANCED, next_queue.name)
   stats.ran(at, queue, pack("<d", at.now - r.popped))
   failure.clear(at, jid, r)
+  if at.events.tracked then at.events.tracked(at, "completed", jid, r) end
   r.queue, r.queued, r.remaining, r.losses = next_queue.name, at.now, r.retries, 0
   at.record.begin(r, at.now)
   job.set_body(at, jid, r, data)

@@ -2,12 +2,14 @@
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
+local event = require("nouns.event")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
 local releasing = require("nouns.releasing")
 local result = require("nouns.result")
+local completed = require("nouns.completed")
 local retention = require("nouns.retention")
 local state = require("nouns.state")
 local stats = require("nouns.stats")
@@ -59,8 +61,9 @@ end
 function M.one(at, jid, r, data)
   local new, name, popped, extra = finish(at, jid, r, data)
   call("SET", at.keys.job .. jid, new)
+  if at.watched then event.changed_job(at, jid, name) end
   stats.ran(at, keys.of_queue(at, name), pack("<d", at.now - popped))
-  retention.trim(at, call("RPUSH", at.keys.completed, retention.entry(jid, extra)), 1)
+  retention.trim(at, call("RPUSH", at.keys.completed, completed.entry(jid, extra)), 1)
 end
 
 local function complete_one(at, worker, args, i, lost)
@@ -74,9 +77,10 @@ local function complete_one(at, worker, args, i, lost)
   local queue = keys.of_queue(at, name)
   call("ZREM", queue.leases, jid)
   call("SET", key, new)
+  if at.watched then event.changed_job(at, jid, name) end
   if keep ~= "0" then result.keep(at, jid, args[i + 4], keep) end
   stats.ran(at, queue, pack("<d", at.now - popped))
-  retention.trim(at, call("RPUSH", at.keys.completed, retention.entry(jid, extra)), 1)
+  retention.trim(at, call("RPUSH", at.keys.completed, completed.entry(jid, extra)), 1)
 end
 
 -- Argument lists that every call fills anew from the front.
@@ -97,6 +101,9 @@ local function flush(at, groups, n)
   for i = 1, #groups do
     local jids, ran = groups[i].jids, groups[i].ran
     call("ZREM", groups[i].queue.leases, unpack_(jids))
+    if at.watched then
+      for k = 1, #jids do event.changed_job(at, jids[k], groups[i].name) end
+    end
     stats.ran(at, groups[i].queue, pack(rep("d", #ran), unpack_(ran)))
   end
   call("MSET", unpack_(sets, 1, 2 * n))
@@ -118,7 +125,7 @@ local function complete_many(at, worker, args, first, last, lost)
       if not group or group.name ~= name then group = group_of(at, groups, name) end
       local k = #group.jids + 1
       group.jids[k], group.ran[k] = jid, now - popped
-      sets[2 * n - 1], sets[2 * n], done[n] = names[i], new, extra and retention.entry(jid, true) or jid
+      sets[2 * n - 1], sets[2 * n], done[n] = names[i], new, extra and completed.entry(jid, true) or jid
       if args[base + 3] ~= "0" then result.keep(at, jid, args[base + 4], args[base + 3]) end
     else
       lost[#lost + 1], lost[#lost + 2] = jid, name

@@ -11,7 +11,7 @@ local INNER = {
   "APPEND", "DECRBY", "EXISTS", "GET",
   "HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSCAN", "HSET",
   "INCRBY",
-  "LINDEX", "LLEN", "LPOP", "LPOS", "LRANGE", "LREM",
+  "LINDEX", "LLEN", "LPOP", "LPOS", "LRANGE", "LREM", "LSET",
   "MGET", "MSET", "MSETNX", "PUBLISH", "RENAME", "RPUSH",
   "SET", "SETNX", "TIME", "UNLINK", "XADD", "XREVRANGE",
   "ZADD", "ZCARD", "ZCOUNT", "ZINCRBY", "ZPOPMIN", "ZRANGE", "ZRANK", "ZREM", "ZSCORE",
@@ -24,7 +24,7 @@ local SHAPE = {
   LREM = { "r", "0", "1" }, LPOS = { "r", "1" }, ZRANK = { "r", "1" }, ZADD = { "r", "1", "1" },
   ZCOUNT = { "r", "0", "1" }, ZRANGE = { "r", "0", "1" }, APPEND = { "r", "1" }, INCRBY = { "r", "1" },
   DECRBY = { "r", "1" }, RPUSH = { "r", "1" }, SETNX = { "r", "1" }, RENAME = { "r", "r" },
-  ZINCRBY = { "r", "1", "1" }, ZREM = { "r", "1" }, ZSCORE = { "r", "1" },
+  ZINCRBY = { "r", "1", "1" }, ZREM = { "r", "1" }, ZSCORE = { "r", "1" }, LSET = { "r", "0", "1" },
   XADD = { "r", "*", "1", "1" }, XREVRANGE = { "r", "+", "-" },
 }
 

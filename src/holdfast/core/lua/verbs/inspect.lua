@@ -2,7 +2,7 @@
 local late = require("base.late")
 local failure = require("nouns.failure")
 local job = require("nouns.job")
-local retention = require("nouns.retention")
+local completed = require("nouns.completed")
 local job_row = require("verbs.job_row")
 local M = {}
 
@@ -49,7 +49,7 @@ end
 -- Jids of completed jobs, newest first.
 function M.completed(at, offset, count)
   if count <= 0 then return {} end
-  return retention.list(at, offset, count)
+  return completed.list(at, offset, count)
 end
 
 -- The next cursor ("0" for the end), then (group, count) pairs of failure groups.

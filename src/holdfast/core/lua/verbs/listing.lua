@@ -8,7 +8,7 @@ local batch = require("base.batch")
 local keys = require("base.keys")
 local refuse = require("base.refuse")
 local job = require("nouns.job")
-local retention = require("nouns.retention")
+local completed = require("nouns.completed")
 local M = {}
 
 -- What the score of a due job begins with, for the scores of the ready are no times.
@@ -87,8 +87,8 @@ local function split(score)
 end
 
 -- (jid, place) pairs of completed jobs, newest first; a place counts from the newest.
-local function completed(at, score, member, count)
-  return retention.page(at, score ~= "" and tonumber(score) or nil, member, count)
+local function ended(at, score, member, count)
+  return completed.page(at, score ~= "" and tonumber(score) or nil, member, count)
 end
 
 function M.is_known(set) return set == "completed" or OF_QUEUE[set] ~= nil or OTHERS[set] ~= nil end
@@ -96,7 +96,7 @@ function M.is_known(set) return set == "completed" or OF_QUEUE[set] ~= nil or OT
 -- (member, score) pairs, at most `count`, behind those two ("" for the beginning).
 -- `direction` is up, down, or "" for the set's own.
 function M.run(at, set, name, score, member, count, direction)
-  if set == "completed" then return completed(at, score, member, count) end
+  if set == "completed" then return ended(at, score, member, count) end
   local down = direction == "down" or direction == "" and DOWN[set] or false
   local parts, found = parts_of(at, set, name), {}
   local mark, number = split(score)

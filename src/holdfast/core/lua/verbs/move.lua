@@ -7,6 +7,7 @@ local job = require("nouns.job")
 local lease = require("nouns.lease")
 local placement = require("nouns.placement")
 local queues = require("nouns.queue")
+local report = require("nouns.report")
 local state = require("nouns.state")
 local M = {}
 
@@ -20,9 +21,11 @@ function M.run(at, name, delay, jid, data, priority)
   r.queue, r.queued, r.remaining, r.losses = name, at.now, r.retries, 0
   if priority ~= "" then r.priority = tonumber(priority) end
   at.record.begin(r, at.now)
+  report.clear(at, jid, r)
   job.set_body(at, jid, r, data)
   local queue = keys.of_queue(at, name)
   placement.settle(at, { queue = queue, delay = delay, limited = queues.know(at, queue) }, jid, r)
+  if at.events.tracked then at.events.tracked(at, "put", jid, r) end
   return jid
 end
 

@@ -6,6 +6,8 @@
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
+local root = require("base.root")
+local event = require("nouns.event")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
 local put_one = require("verbs.put_one")
@@ -84,7 +86,7 @@ function M.run(at, mode, name, priority, retries, delay, args, first, last)
     local count = (last - first + 1) / 3
     local position, idle, has_limit = queues.enter(at, queue, count)
     limited = has_limit
-    if delay <= 0 and not limited and (count == 1 or mode == "new") then
+    if delay <= 0 and not limited and (mode == "new" or count == 1 and at.flags < root.MARKED) then
       local head, added = at.record.fresh(state.WAITING, 0, priority, retries, at.now, name), nil
       if count > 1 then
         added = add_many(at, queue, head, priority, position, args, first, last)
@@ -92,7 +94,10 @@ function M.run(at, mode, name, priority, retries, delay, args, first, last)
         added = add_single(at, queue, head, priority, position + 1, args[first], args[first + 1], args[first + 2])
       end
       if added and idle then queues.signal(queue) end
-      if added then return added end
+      if added then
+        if at.watched then event.changed(at, "queue:" .. name) end
+        return added
+      end
     end
   end
   local to = { queue = queue, priority = priority, retries = retries, delay = delay, limited = limited }

@@ -8,6 +8,7 @@ local lease = require("nouns.lease")
 local options = require("nouns.options")
 local placement = require("nouns.placement")
 local queues = require("nouns.queue")
+local report = require("nouns.report")
 local state = require("nouns.state")
 local tag = require("nouns.tag")
 local ties = require("nouns.ties")
@@ -34,8 +35,7 @@ end
 
 -- Says that a job is put, where that is told. Returns the flags of a fresh one.
 local function tell(at, to, jid)
-  if not at.events.put then return 0 end
-  at.events.put(at, jid, to.queue.name)
+  if at.events.put then at.events.put(at, jid, to.queue.name) end
   return at.events.flags(at, jid)
 end
 
@@ -63,6 +63,7 @@ local function put_again(at, to, jid, klass, body, r, wish)
   r.queue, r.klass, r.priority, r.retries = to.queue.name, klass, to.priority or r.priority, to.retries or r.retries
   r.remaining, r.queued, r.losses = r.retries, at.now, 0
   at.record.begin(r, at.now)
+  report.clear(at, jid, r)
   job.set_body(at, jid, r, body)
   settle_in(at, to, jid, r)
 end

@@ -22,6 +22,7 @@ local function exhaust(at, queue, jid, r, group, message)
   local own = group ~= "" and message ~= ""
   if not own then message = 'Job exhausted retries in queue "' .. queue.name .. '"' end
   if group == "" then group = "failed-retries-" .. queue.name end
+  if at.events.exhausted then at.events.exhausted(at, jid, r) end
   failure.add(at, queue, jid, r, history.EXHAUSTED, group, message, own and r.worker or "")
   return FAILED
 end

@@ -1,29 +1,51 @@
 -- track: people watch a job. The mark outlives the job.
 local late = require("base.late")
 local record = require("base.record")
+local refuse = require("base.refuse")
+local root = require("base.root")
 local job = require("nouns.job")
 local M = {}
 
 local TRACKED = record.FLAG.TRACKED
+local MOST = 1000 -- marks of one reply
 
 local call
 late.bind(function() call = redis.call end)
 
--- Returns 1 if something changed, else 0.
+local function mark(at, jid)
+  local changed = call("ZADD", at.keys.marks, "NX", at.now, jid)
+  if changed == 1 then root.set_flag(at, root.MARKED, true) end
+  return changed
+end
+
+local function unmark(at, jid)
+  local changed = call("ZREM", at.keys.marks, jid)
+  if changed == 1 and call("EXISTS", at.keys.marks) == 0 then root.set_flag(at, root.MARKED, false) end
+  return changed
+end
+
+-- Returns 1 if something changed, else 0. The mark of a job that is gone can be taken away.
 function M.run(at, jid, on)
-  local changed
-  if on then
-    changed = call("ZADD", at.keys.marks, "NX", at.now, jid)
-  else
-    changed = call("ZREM", at.keys.marks, jid)
-  end
-  local r = changed == 1 and job.read(at, jid)
-  if r then
+  local r = job.read(at, jid)
+  if on and not r then refuse.call("JOB_NOT_FOUND", jid) end
+  local changed = (on and mark or unmark)(at, jid)
+  if r and changed == 1 then
     r.flags = (on and record.with or record.without)(r.flags, TRACKED)
     job.write(at, jid, r)
   end
   if at.events.marked then at.events.marked(at, on and "track" or "untrack", jid) end
   return changed
+end
+
+-- (jid, since, whether the job exists)… in the order they were tracked, the first thousand.
+function M.all(at)
+  local marks, found = call("ZRANGE", at.keys.marks, 0, MOST - 1, "WITHSCORES"), {}
+  for i = 1, #marks, 2 do
+    local n = #found
+    found[n + 1], found[n + 2] = marks[i], tonumber(marks[i + 1])
+    found[n + 3] = call("EXISTS", at.keys.job .. marks[i])
+  end
+  return found
 end
 
 return M

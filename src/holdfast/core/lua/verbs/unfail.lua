@@ -5,6 +5,7 @@ local event = require("nouns.event")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local queues = require("nouns.queue")
+local report = require("nouns.report")
 local state = require("nouns.state")
 local M = {}
 
@@ -13,6 +14,7 @@ local M = {}
 local function revive(at, queue, jid, r, first)
   failure.remove(at, jid, r)
   history.tell(at, jid, r, history.PUT, queue.name)
+  report.clear(at, jid, r)
   r.queue, r.remaining, r.losses = queue.name, r.retries, 0
   state.move(r, state.WAITING)
   job.make_ready(at, queue, jid, r, first, false)

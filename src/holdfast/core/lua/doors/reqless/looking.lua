@@ -5,7 +5,7 @@ local words = require("doors.reqless.words")
 local job_text = require("doors.reqless.job_text")
 local failure = require("nouns.failure")
 local job = require("nouns.job")
-local retention = require("nouns.retention")
+local completed = require("nouns.completed")
 local counts = require("verbs.counts")
 local stats = require("verbs.stats")
 local M = {}
@@ -36,7 +36,7 @@ end
 
 M["jobs.completed"] = function(at, args)
   local offset, limit = page(args, 3, "Jobs")
-  return job_text.names(retention.range(at, offset, offset + limit - 1), "[]")
+  return job_text.names(completed.range(at, offset, offset + limit - 1), "[]")
 end
 
 -- Due jobs count as waiting, so they are not listed as scheduled.

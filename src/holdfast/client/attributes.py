@@ -1,0 +1,154 @@
+"""What people attach to jobs, said once for both colours: tags, marks, lines of history, reports of progress."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from holdfast.client.colours import Verb
+from holdfast.codecs import encode_data
+from holdfast.commands import Command
+from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track
+from holdfast.commands.base import then
+from holdfast.errors import UsageError
+from holdfast.models import JobFacts
+from holdfast.settings import MAX_BATCH, check_name, check_text, check_whole
+
+MAX_PAGE: Final = 10_000
+MAX_LINE_DATA: Final = 16_384
+
+
+class AttributeVerbs:
+    """What can be attached to a job, and what is."""
+
+    _client: Any
+    facts: JobFacts
+
+    @property
+    def tracked(self) -> bool:
+        """Whether people watch the job."""
+        return self.facts.tracked
+
+    @property
+    def progress(self) -> float | None:
+        """How far the job said it was, from 0 to 1; None if it never did."""
+        return self.facts.progress.fraction if self.facts.progress else None
+
+    @property
+    def progress_note(self) -> str:
+        """What it said beside that."""
+        return self.facts.progress.note if self.facts.progress else ""
+
+    @property
+    def log_lines(self) -> list[str]:
+        """The last lines the job reported."""
+        return list(self.facts.log)
+
+    @property
+    def earlier_data(self) -> dict[int, str]:
+        """The JSON with which earlier attempts began, by attempt, where it was changed and the setting `keep-data` is 1.
+
+        Up to 4 kB each, of the last 20.
+        """
+        return {attempt: data.decode("utf-8", "replace") for attempt, data in self.facts.earlier}
+
+    @Verb
+    def tag(self, *tags: str) -> Command[list[str]]:
+        """Add tags; answers all tags of the job, 64 at most. Raises JobNotFound. Core: verbs/tag.lua."""
+        return Tag("add", self.facts.jid, _names(tags))
+
+    @Verb
+    def untag(self, *tags: str) -> Command[list[str]]:
+        """Remove tags; answers those left. Raises JobNotFound. Core: verbs/tag.lua."""
+        return Tag("remove", self.facts.jid, _names(tags))
+
+    @Verb
+    def track(self) -> Command[bool]:
+        """Watch the job; answers whether nobody did so before. Raises JobNotFound. Core: verbs/track.lua."""
+        return Track(True, self.facts.jid)
+
+    @Verb
+    def untrack(self) -> Command[bool]:
+        """Stop watching the job; answers whether it was watched. Core: verbs/track.lua."""
+        return Track(False, self.facts.jid)
+
+    @Verb
+    def log(self, message: str, data: Mapping[str, Any] | None = None) -> Command[bool]:
+        """Add a line to the job's history: any name, and a mapping of up to 16 kB as JSON.
+
+        Raises UsageError, JobNotFound. Core: verbs/log.lua.
+        """
+        return Log(self.facts.jid, check_name("message", message), _object(data))
+
+    @Verb
+    def report(
+        self, progress: float | None = None, note: str = "", lines: Iterable[str] = ()
+    ) -> Command[bool]:
+        """Say how far the job is, from 0 to 1, with a note (1,000 bytes of it are kept), and lines to show.
+
+        None leaves progress and note as they were; of all lines the last 100 are kept, and 8 kB. Raises UsageError,
+        LeaseLost. Core: verbs/report.lua.
+        """
+        worker = self.facts.worker or self._client.worker_name
+        told = [check_text("line", line) for line in lines][-MAX_BATCH:]
+        return Report(worker, self.facts, _fraction(progress), check_text("note", note), told)
+
+
+class AttributesVerbs:
+    """What can be asked about tags and marks of all jobs."""
+
+    _client: Any
+
+    @Verb
+    def tags(self, offset: int = 0, count: int = 100, *, least: int = 2) -> Command[list[str]]:
+        """The tags that at least `least` jobs have, most used first. Core: verbs/tag.lua."""
+        page = Tags(check_whole("least", least, 1, 2**53), *_page(offset, count))
+        return then(page, list)
+
+    @Verb
+    def tag_counts(self, offset: int = 0, count: int = 100, *, least: int = 1) -> Command[dict[str, int]]:
+        """The same, with how many jobs have each. Core: verbs/tag.lua."""
+        return Tags(check_whole("least", least, 1, 2**53), *_page(offset, count))
+
+    @Verb
+    def tagged(self, tag: str, offset: int = 0, count: int = 25) -> Command[dict[str, Any]]:
+        """How many jobs have the tag: `total`, and a page of their jids: `jobs`, the tag attached longest ago first.
+
+        Core: verbs/tag.lua.
+        """
+        page = Tagged(check_name("tag", tag), *_page(offset, count))
+        return then(page, lambda found: {"total": found[0], "jobs": found[1]})
+
+    @Verb
+    def track(self, jid: str) -> Command[bool]:
+        """Watch a job; answers whether nobody did so before. Raises JobNotFound. Core: verbs/track.lua."""
+        return Track(True, check_name("jid", jid))
+
+    @Verb
+    def untrack(self, jid: str) -> Command[bool]:
+        """Stop watching a job, even one that is gone; answers whether it was watched. Core: verbs/track.lua."""
+        return Track(False, check_name("jid", jid))
+
+
+def _names(tags: tuple[str, ...]) -> list[str]:
+    if len(tags) > MAX_BATCH:
+        raise UsageError(f"at most {MAX_BATCH} tags in one call, not {len(tags)}")
+    return [check_name("tag", tag) for tag in tags]
+
+
+def _page(offset: int, count: int) -> tuple[int, int]:
+    return check_whole("offset", offset, 0, 2**53), check_whole("count", count, 0, MAX_PAGE)
+
+
+def _object(data: Mapping[str, Any] | None) -> bytes:
+    if data is None:
+        return b""
+    if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"the data of a line must be a mapping, not {type(data).__name__}")
+    return encode_data(data, MAX_LINE_DATA)
+
+
+def _fraction(progress: object) -> float | None:
+    if progress is None:
+        return None
+    if isinstance(progress, bool) or not isinstance(progress, (int, float)) or not 0 <= progress <= 1:
+        raise UsageError(f"progress must be a number from 0 to 1, not {progress!r}")
+    return float(progress)

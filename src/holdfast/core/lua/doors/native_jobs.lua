@@ -1,0 +1,60 @@
+-- native_jobs: the native door's rows for what people attach to jobs.
+--
+-- A row is verb, flags, arguments in words, and what turns words into a call.
+local late = require("base.late")
+local checks = require("doors.checks")
+local numbered = require("doors.numbered")
+local log = require("verbs.log")
+local report = require("verbs.report")
+local tag = require("verbs.tag")
+local track = require("verbs.track")
+
+local PAGE, LONGEST_NOTE = 10000, 16384
+local ADDS, READS = {}, { "no-writes" }
+local name, names, number, time = checks.name, checks.names, checks.number, checks.time
+
+local find
+late.bind(function() find = string.find end)
+
+-- What comes with a line of history: a JSON object (the caller has looked at it), or "".
+local function object(args, i)
+  local given = args[i]
+  if given == "" then return given end
+  if not given or #given > LONGEST_NOTE or not find(given, "^%s*{.*}%s*$") then
+    checks.bad("data of a line is a JSON object of at most " .. LONGEST_NOTE .. " bytes")
+  end
+  return given
+end
+
+local function fraction(args, i)
+  local given = args[i]
+  local value = tonumber(given)
+  if given == "" or value and value >= 0 and value <= 1 then return given end
+  checks.bad("progress is a number from 0 to 1")
+end
+
+return {
+  { "tag", ADDS, "mode jid tag...", function(at, args)
+    if args[1] ~= "add" and args[1] ~= "remove" then checks.bad("mode is add or remove") end
+    return tag.run(at, args[1] == "add", name(args, 2, "jid"), args, 3, names(args, 3, "tag"))
+  end },
+  { "tags", READS, "least offset count", function(at, args)
+    return tag.top(at, time(args, 1, "least"), time(args, 2, "offset"), number(args, 3, "count", 0, PAGE))
+  end },
+  { "tagged", READS, "tag offset count", function(at, args)
+    return tag.jobs(at, name(args, 1, "tag"), time(args, 2, "offset"), number(args, 3, "count", 0, PAGE))
+  end },
+  { "track", ADDS, "on jid", function(at, args)
+    return track.run(at, name(args, 2, "jid"), number(args, 1, "on", 0, 1) == 1)
+  end },
+  { "tracked", READS, "", function(at) return track.all(at) end },
+  { "log", ADDS, "line number jid message data", numbered.row(function(at, args)
+    return log.run(at, name(args, 3, "jid"), name(args, 4, "message"), object(args, 5))
+  end) },
+  { "report", ADDS, "worker jid token progress note text...", function(at, args)
+    local worker, jid = checks.word(args, 1, "worker"), name(args, 2, "jid")
+    checks.groups(args, 6, 1)
+    if not args[5] then checks.bad("a report has a note, or ''") end
+    return report.run(at, worker, jid, tonumber(args[3]), fraction(args, 4), args[5], args, 6)
+  end },
+}

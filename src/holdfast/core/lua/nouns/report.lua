@@ -1,0 +1,48 @@
+-- report: how far a running job says it is, and the last lines it logged.
+--
+-- Extra fields `p` {fraction as text, note, when} and `g`, the lines. They stay over
+-- retries and at a failure, and go when a new life begins.
+local late = require("base.late")
+local record = require("base.record")
+local text = require("base.text")
+local extra = require("nouns.extra")
+local M = {}
+
+M.MOST_LINES, M.MOST_BYTES = 100, 8192
+local LONGEST_NOTE = 1000 -- bytes
+
+local call, mp_pack, mp_unpack
+late.bind(function() call, mp_pack, mp_unpack = redis.call, cmsgpack.pack, cmsgpack.unpack end)
+
+-- Write the record afterwards.
+function M.progress(at, jid, r, fraction, note)
+  extra.set(at, jid, r, "p", mp_pack({ fraction, text.cut(note, LONGEST_NOTE), at.now }))
+end
+
+-- The newest of the lines that were kept and those in args[first …], as many as fit.
+local function tail(had, args, first)
+  local count, size, newest = 0, 0, {}
+  for i = #args, first - #had, -1 do
+    local line = i >= first and text.cut(args[i], M.MOST_BYTES) or had[#had + i - first + 1]
+    size = size + #line
+    if count >= M.MOST_LINES or size > M.MOST_BYTES then break end
+    count = count + 1
+    newest[count] = line
+  end
+  local lines = {}
+  for i = 1, count do lines[i] = newest[count + 1 - i] end
+  return lines
+end
+
+-- Appends the lines in args[first …]. Write the record afterwards.
+function M.lines(at, jid, r, args, first)
+  local packed = extra.get(at, jid, r, "g")
+  extra.set(at, jid, r, "g", mp_pack(tail(packed and mp_unpack(packed) or {}, args, first)))
+end
+
+-- A new life begins.
+function M.clear(at, jid, r)
+  if record.has(r.flags, record.FLAG.EXTRA) then call("HDEL", at.keys.extra .. jid, "p", "g") end
+end
+
+return M

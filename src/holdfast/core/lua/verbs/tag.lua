@@ -1,0 +1,57 @@
+-- tag: a job gets labels or loses them; which there are, and who has one.
+local refuse = require("base.refuse")
+local job = require("nouns.job")
+local completed = require("nouns.completed")
+local tag = require("nouns.tag")
+local M = {}
+
+M.MOST = 64 -- tags of one job
+
+-- The tags a job has with those given, in the order they came, and those given, each once.
+local function with(had, args, first, last)
+  local all, given, seen, named = {}, {}, {}, {}
+  for i = 1, #had do all[i], seen[had[i]] = had[i], true end
+  for i = first, last do
+    local one = args[i]
+    if not seen[one] then all[#all + 1], seen[one] = one, true end
+    if not named[one] then given[#given + 1], named[one] = one, true end
+  end
+  return all, given
+end
+
+-- The tags a job has without those named, and those of them it had.
+local function without(had, args, first, last)
+  local left, taken, named = {}, {}, {}
+  for i = first, last do named[args[i]] = true end
+  for i = 1, #had do
+    local list = named[had[i]] and taken or left
+    list[#list + 1] = had[i]
+  end
+  return left, taken
+end
+
+-- Adds or removes the tags in args[first … last]. Returns the job's tags.
+function M.run(at, adds, jid, args, first, last)
+  local r = job.read(at, jid)
+  if not r then refuse.call("JOB_NOT_FOUND", jid) end
+  local tags, changed = (adds and with or without)(tag.of(at, jid, r), args, first, last)
+  if adds and #tags > M.MOST then refuse.call("TOO_MANY", "at most " .. M.MOST .. " tags a job") end
+  if #changed == 0 then return tags end
+  if adds then completed.keep_together(at, jid, r) end
+  local change = adds and tag.add or tag.remove
+  change(at, jid, r, tags, changed)
+  job.write(at, jid, r)
+  return tags
+end
+
+-- (tag, count)… of tags that at least `least` jobs have, the most used first.
+function M.top(at, least, offset, count)
+  local found = tag.top(at, least, offset, count)
+  for i = 2, #found, 2 do found[i] = tonumber(found[i]) end
+  return found
+end
+
+-- How many jobs have the tag, then a page of their jids.
+function M.jobs(at, name, offset, count) return tag.jobs(at, name, offset, count) end
+
+return M

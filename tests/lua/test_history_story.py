@@ -1,0 +1,87 @@
+"""The history of a job: lines of its own and lines that somebody logged."""
+
+import pytest
+
+from holdfast.commands.admin import ConfigSet
+from holdfast.commands.attributes import Log
+from holdfast.commands.leases import Complete
+from holdfast.commands.outcomes import Retry
+from native_door import Door
+
+
+def whats(door: Door, jid: str) -> list[str]:
+    job = door.job(jid)
+    assert job
+    return [line.what for line in job.history]
+
+
+def test_a_line_that_somebody_logged_shows_its_data(core, clock, door: Door):
+    door.put("q", "a")
+    clock.advance(seconds=2)
+    core(Log("a", "seen", b'{"by":"ann","when":1,"what":"other"}'))
+    job = door.job("a")
+    assert job
+    put, seen = job.history
+    assert put.what == "put"
+    assert seen.as_dict() == {"what": "seen", "when": clock.now_ms / 1000, "by": "ann"}
+
+
+def test_a_line_logged_while_a_worker_holds_the_job_names_the_attempt(core, door: Door):
+    door.put("q", "a")
+    [held] = door.pop("w", "q")
+    core(Log("a", "put"))
+    core(Complete("w", held))
+    job = door.job("a")
+    assert job
+    assert whats(door, "a") == ["put", "popped", "put", "done"]
+    assert (job.history[2].worker, job.history[2].attempt, job.history[2].data) == ("w", 1, {})
+
+
+def test_a_completed_job_can_be_given_a_line(core, door: Door):
+    door.put("q", "a")
+    core(Complete("w", door.pop("w", "q")[0]))
+    core(Log("a", "checked", b'{"ok":true}'))
+    assert whats(door, "a") == ["put", "popped", "done", "checked"]
+    core(ConfigSet("jobs-history-count", "0"))
+    door("sweep", "", 0)
+    assert {name for name in door.names() if name[:1] in set("xj")} == set()
+
+
+@pytest.mark.parametrize(
+    ("most", "left"),
+    [(1, ["put"]), (2, ["put", "n9"]), (3, ["put", "n8", "n9"]), (0, ["put", *[f"n{n}" for n in range(10)]])],
+)
+def test_the_first_line_and_the_newest_stay(core, door: Door, most: int, left: list[str]):
+    core(ConfigSet("max-job-history", str(most)))
+    door.put("q", "a")
+    for n in range(10):
+        core(Log("a", f"n{n}"))
+    assert whats(door, "a") == left
+
+
+def test_a_limit_in_bytes_keeps_the_first_line_and_what_fits_of_the_newest(core, door: Door):
+    door("setting", "", 0, "max-history-bytes", 2_000)
+    door.put("q", "a")
+    for n in range(10):
+        core(Log("a", f"n{n}", b'{"d":"%s"}' % (b"x" * 500)))
+    assert whats(door, "a") == ["put", "n7", "n8", "n9"]
+    core(Log("a", "huge", b'{"d":"%s"}' % (b"x" * 5_000)))
+    assert whats(door, "a") == ["put", "huge"]
+
+
+def test_without_a_setting_half_a_megabyte_is_the_end(core, door: Door):
+    core(ConfigSet("max-job-history", "0"))
+    door.put("q", "a")
+    for n in range(40):
+        core(Log("a", f"n{n}", b'{"d":"%s"}' % (b"x" * 16_000)))
+    assert whats(door, "a")[0] == "put"
+    assert whats(door, "a")[-1] == "n39"
+    assert 30 <= len(whats(door, "a")) < 40
+
+
+def test_a_repeat_of_a_retry_is_known_behind_a_line_of_somebody_else(core, door: Door):
+    door.put("q", "a")
+    [held] = door.pop("w", "q")
+    assert core(Retry("w", held)) == 4
+    core(Log("a", "seen"))
+    assert door("retry", "w", 0, "", "", "a", held.token, "") == [4]
