@@ -8,13 +8,14 @@ from typing import Any, cast
 
 from holdfast.client.attributes import AttributeVerbs
 from holdfast.client.colours import Verb, Written
+from holdfast.client.dependencies import Completing, WaitingJob
 from holdfast.client.options import check_priority
 from holdfast.codecs import decode, encode_data
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.jobs import Cancel, Move, SetPriority
-from holdfast.commands.leases import Complete, Heartbeat
-from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Fail, Retry, Timeout
+from holdfast.commands.leases import Heartbeat
+from holdfast.commands.outcomes import OWN_BACKOFF, Fail, Retry, Timeout
 from holdfast.errors import JobNotFound, UsageError
 from holdfast.models import JobFacts
 from holdfast.settings import check_milliseconds, check_name, check_text
@@ -22,14 +23,12 @@ from holdfast.settings import check_milliseconds, check_name, check_text
 log = logging.getLogger("holdfast")
 
 
-class JobVerbs(AttributeVerbs):
+class JobVerbs(AttributeVerbs, WaitingJob, Completing):
     """A job as it was at one moment; `facts` are what the store said, never read again.
 
     `data` is JSON text; assigning it is local until the next call that ends, renews or moves the job.
     Item access reads and writes the decoded mapping.
     """
-
-    _client: Any
 
     def __init__(self, facts: JobFacts, client: Any) -> None:
         self.facts = facts
@@ -170,14 +169,6 @@ class JobVerbs(AttributeVerbs):
             self._decoded = cast("Mapping[str, Any]", decoded)
         return self._decoded
 
-    @property
-    def _sent_data(self) -> bytes:
-        return self._edited or b""
-
-    @property
-    def _holder(self) -> str:
-        return self.facts.worker or self._client.worker_name
-
     # Verbs.
 
     def _ended(self, command: Command[Any], answer: Any = None) -> Command[Any]:
@@ -193,20 +184,6 @@ class JobVerbs(AttributeVerbs):
     def _mark(self, answer: Any) -> Any:
         self.state_changed = True
         return answer
-
-    @Verb
-    def complete(self, next_queue: object = None, delay: float | None = None) -> Command[str | bool]:
-        """Say that the work is done; with `next_queue` (a queue or its name), the job goes on in that queue, after `delay` seconds.
-
-        Answers `"complete"`, or True when it went on. Raises LeaseLost. Core: verbs/complete.lua, advance.lua.
-        """
-        if next_queue is None:
-            if delay is not None:
-                raise UsageError("complete(delay=…) needs a next queue")
-            return self._ended(Complete(self._holder, self.facts, self._sent_data))
-        queue = check_name("next_queue", str(next_queue))
-        wait = check_milliseconds("delay", delay or 0)
-        return self._ended(Advance(self._holder, queue, self.facts, wait, self._sent_data), True)
 
     @Verb
     def fail(self, group: str, message: str = "") -> Command[str]:

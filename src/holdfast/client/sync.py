@@ -212,7 +212,10 @@ class Client:
         return self.runner.run(exchange_all(self.shard, commands))
 
     def plan_of(self, command: Command[R]) -> Any:
-        """The plan of one command, for plans of several."""
+        """The plan of one command, for plans of several; what was put in a batch leaves before."""
+        batch = self._batches.get(get_ident()) if self._batches else None
+        if batch is not None:
+            batch.send()
         return exchange(self.shard, command)
 
     def put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:

@@ -5,13 +5,14 @@ from typing import Any, Final, Unpack
 
 from holdfast.client.attributes import AttributesVerbs
 from holdfast.client.colours import Asked, AskedAndWritten, PlanAsked, Verb
+from holdfast.client.dependencies import Cancelling
 from holdfast.client.lists import ListVerbs
 from holdfast.client.options import NOTHING, PutOptions, make_put
 from holdfast.client.recurring import QueueRecurring
 from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet
 from holdfast.commands.base import then
-from holdfast.commands.jobs import Cancel, JobsComplete
+from holdfast.commands.jobs import JobsComplete
 from holdfast.commands.queues import (
     CountQueues,
     GetStats,
@@ -194,7 +195,7 @@ class QueuesVerbs:
         return QueueNames()
 
 
-class JobsVerbs(ListVerbs, AttributesVerbs):
+class JobsVerbs(ListVerbs, AttributesVerbs, Cancelling):
     """What can be asked of jobs by jid or state."""
 
     def __init__(self, client: Any) -> None:
@@ -204,13 +205,6 @@ class JobsVerbs(ListVerbs, AttributesVerbs):
     def complete(self, offset: int = 0, count: int = 25) -> Command[list[str]]:
         """The jids of completed jobs, newest first. Core: verbs/inspect.lua."""
         return JobsComplete(*check_page(offset, count))
-
-    @Verb
-    def cancel(self, *jids: str) -> Command[list[bool]]:
-        """Delete up to 512 jobs in one step; True for each that was cancelled. Core: verbs/cancel.lua."""
-        if not 1 <= len(jids) <= MAX_BATCH:
-            raise UsageError(f"cancel takes 1 to {MAX_BATCH} jids in one call, not {len(jids)}")
-        return Cancel([check_name("jid", jid) for jid in jids])
 
 
 class ThrottleVerbs:

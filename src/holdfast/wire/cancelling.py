@@ -1,0 +1,113 @@
+"""Cancelling sets of jobs of any size, and jobs with all that wait for them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from holdfast.commands.dependencies import Dependents
+from holdfast.commands.jobs import Cancel
+from holdfast.errors import DependencyRefused, HoldfastError, Refused
+from holdfast.settings import MAX_BATCH
+from holdfast.wire.exchange import exchange_all
+from holdfast.wire.plans import Ask, Plan
+from holdfast.wire.shards import Shard
+
+TRIES: Final = 5
+"""How often a family is read anew, because a job came into it while it was cancelled."""
+
+_TOO_MANY: Final = "HF_TOO_MANY"
+
+
+def cancel_jobs(shard: Shard, ask: Ask, jids: Sequence[str], *, dependents: bool) -> Plan[list[bool]]:
+    """Cancel jobs; answers True for each of `jids` that was cancelled.
+
+    Up to 512 jobs go in one atomic call. A larger set, or one of more ties than a call may look at, goes leaves first
+    in several, each of which leaves nobody waiting for ever. With `dependents`, all that wait for them go too.
+    Raises DependencyRefused, before anything is cancelled unless a job came to wait meanwhile.
+    """
+    if len(jids) <= MAX_BATCH and not dependents:
+        try:
+            return (yield from ask(Cancel(jids)))
+        except Refused as refused:
+            if refused.code != _TOO_MANY:
+                raise
+    gone: dict[str, bool] = {}
+    for left in reversed(range(TRIES)):
+        children = yield from _read_family(shard, jids, whole=dependents)
+        if not dependents:
+            _check_closed(children)
+        try:
+            yield from _cancel_in_order(ask, leaves_first(jids, children), gone)
+        except DependencyRefused as refused:
+            if not dependents or not left:
+                refused.add_note(f"{sum(gone.values())} jobs were cancelled before that")
+                raise
+        else:
+            break
+    return [gone.get(jid, False) for jid in jids]
+
+
+def _cancel_in_order(ask: Ask, order: Sequence[str], gone: dict[str, bool]) -> Plan[None]:
+    """Cancel slices of an order in which each job stands behind all that wait for it."""
+    at, size = 0, MAX_BATCH
+    while at < len(order):
+        some = order[at : at + size]
+        try:
+            answers = yield from ask(Cancel(some))
+        except Refused as refused:
+            if refused.code != _TOO_MANY or len(some) == 1:
+                raise
+            size = len(some) // 2
+            continue
+        for jid, answer in zip(some, answers, strict=True):
+            gone[jid] = gone.get(jid, False) or answer
+        at, size = at + len(some), MAX_BATCH
+
+
+def _check_closed(children: Mapping[str, Sequence[str]]) -> None:
+    for jid, waiting in children.items():
+        for child in waiting:
+            if child not in children:
+                sentence = f"{jid} is a dependency of {child}, which is not mentioned"
+                raise DependencyRefused(sentence, "HF_DEPENDENCY_REFUSED")
+
+
+def _read_family(shard: Shard, jids: Iterable[str], *, whole: bool) -> Plan[dict[str, list[str]]]:
+    """Who waits for each of `jids`; with `whole`, also for those, and so on."""
+    children: dict[str, list[str]] = {}
+    asked = [Dependents(jid) for jid in dict.fromkeys(jids)]
+    while asked:
+        some, asked = asked[:MAX_BATCH], asked[MAX_BATCH:]
+        answers: list[Any] = yield from exchange_all(shard, some)
+        for question, answer in zip(some, answers, strict=True):
+            if isinstance(answer, HoldfastError):
+                raise answer
+            cursor, page = answer
+            children.setdefault(question.jid, []).extend(page)
+            if cursor:
+                asked.append(Dependents(question.jid, cursor))
+            for child in page if whole else ():
+                if child not in children:
+                    children[child] = []
+                    asked.append(Dependents(child))
+    return children
+
+
+def leaves_first(jids: Iterable[str], children: Mapping[str, Sequence[str]]) -> list[str]:
+    """`jids` and all below them that are keys of `children`, each behind all that wait for it."""
+    order: list[str] = []
+    met: set[str] = set()
+    for start in jids:
+        if start in met:
+            continue
+        met.add(start)
+        path = [(start, iter(children.get(start, ())))]
+        while path:
+            jid, below = path[-1]
+            child = next((one for one in below if one in children and one not in met), None)
+            if child is None:
+                order.append(jid)
+                path.pop()
+            else:
+                met.add(child)
+                path.append((child, iter(children[child])))
+    return order
