@@ -18,7 +18,7 @@ READS = {
     "stats": "no-writes", "config_get": "no-writes", "throttle_get": "no-writes", "list": "no-writes", "recur_get": "no-writes",
     "tags": "no-writes", "tagged": "no-writes", "tracked": "no-writes",
     "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes",
-    "failure_groups": "no-writes", "workers": "no-writes", "worker_jobs": "no-writes",
+    "failure_groups": "no-writes", "explain": "no-writes", "workers": "no-writes", "worker_jobs": "no-writes",
 }  # fmt: skip
 DRAINS = {
     "pop", "complete", "complete_pop", "advance", "heartbeat", "retry", "fail", "expire", "timeout", "cancel", "pause",

@@ -11,6 +11,7 @@ from holdfast import Client
 from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, Describe, Info, SetClock, Sweep
 from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track, Tracked
 from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
+from holdfast.commands.explain import Explain
 from holdfast.commands.failures import Failed, FailureGroups, Failures, Unfail
 from holdfast.commands.jobs import (
     Await,
@@ -541,6 +542,27 @@ def the_newest(client: Client) -> Any:
 def all_groups(client: Client) -> Any:
     client.run(Fail("bee", popped(client, "a1")[0], "broken", "why"))
     return Failures()
+
+
+@case("explain")
+def a_job_that_waits_for_a_failed_one(client: Client) -> Any:
+    client.run(Fail("bee", popped(client, "a1")[0], "broken", "why"))
+    client.run(PutX("q", [Wished("K", b"{}", "a2", Wish(depends=["a1"]))]))
+    return Explain("a2")
+
+
+@case("explain")
+def a_job_that_runs(client: Client) -> Any:
+    popped(client, "a1")
+    return Explain("a1")
+
+
+@case("explain")
+def a_job_that_waits_for_a_slot(client: Client) -> Any:
+    client.run(ThrottleSet("ql:q:q", 1))
+    popped(client, "a1")
+    put(client, "a2")
+    return Explain("a2")
 
 
 @case("failure_groups")

@@ -32,3 +32,14 @@ def test_a_list_is_read_page_by_page(do):
     assert do(lambda: jobs.listing("waiting", "mail", second.next, 3)).names == []
     assert do(lambda: jobs.listing("waiting", "mail", count=9, direction="down")).names == jids[::-1]
     assert do(lambda: jobs.listing("queues")).names == ["mail"]
+
+
+def test_why_a_job_does_not_run_is_told_by_jid_and_by_job(do):
+    queue, jobs = do.client.queues["mail"], do.client.jobs
+    jid = do(lambda: queue.put("K", delay=100))
+    found = do(lambda: jobs.explain(jid))
+    assert (found.state, found.blocked_by[0].check) == ("scheduled", "due")
+    job = do(lambda: jobs[jid])
+    assert do(job.explain).blocked_by[0].check == "due"
+    assert not do(lambda: jobs.explain("nobody")).exists
+    assert found.as_dict()["checks"][0]["verdict"] == "fine"

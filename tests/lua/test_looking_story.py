@@ -37,7 +37,7 @@ def varied(core, clock, door: Door) -> Door:
 
 LOOKS = [
     ("counts",), ("counts", "q", "unknown"), ("queues",), ("peek", "q", 0, 50), ("job_get", "lost", "due", "done", "x"),
-    ("jobs_complete", 0, 9), ("failures", "0", 9), ("failure_groups", "0", 9), ("failed", "G", 0, 9), ("stats", "q", 0), ("config_get",),
+    ("jobs_complete", 0, 9), ("failures", "0", 9), ("failure_groups", "0", 9), ("explain", "due"), ("explain", "lost"), ("explain", "bad"), ("failed", "G", 0, 9), ("stats", "q", 0), ("config_get",),
     ("config_get", "heartbeat"), ("throttle_get", "ql:q:full"), ("describe",),
     ("list", "waiting", "q", "", "", 2), ("list", "completed", "", "0", "done", 5), ("list", "failed", "q", "", "", 5),
 ]  # fmt: skip

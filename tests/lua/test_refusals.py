@@ -110,7 +110,7 @@ BAD = [
     ("config_set", "heartbeat", "86401"), ("config_set", "grace-period", "inf"), ("config_set", "", "x"),
     ("config_set", "heartbeat"), ("config_unset", "", 0, ""), ("config_get", LONG),
     ("throttle_set", "", 0, "mine", 1), ("throttle_set", "", 0, "ql:q:q", -1), ("throttle_set", "", 0, "ql:q:q", "x"),
-    ("throttle_set", "", 0, "ql:q:q", 2**32), ("throttle_get", "mine"), ("failures", "x", 5), ("failures", 0, 513),
+    ("throttle_set", "", 0, "ql:q:q", 2**32), ("throttle_get", "mine"), ("failures", "x", 5), ("explain",), ("explain", ""), ("explain", LONG), ("failures", 0, 513),
     ("failure_groups", 0, 201), ("failure_groups", "", 5), ("unfail", "", 0, "", "G", 5), ("unfail", "", 0, "q", "", 5),
     ("unfail", "", 0, "q", "G", 0), ("unfail", "", 0, "q", "G", 513), ("list",), ("list", "jobs", "q", "", "", 5), ("list", "waiting", "", "", "", 5),
     ("list", "waiting", "q", "x", "j", 5), ("list", "waiting", "q", "", "", 513), ("clock", -1), ("clock", "noon"),

@@ -17,6 +17,7 @@ from holdfast.errors import HoldfastError, UsageError
 COMMANDS = {
     "demo": "Run jobs over real files, kill a worker halfway, and see that nothing is lost.",
     "worker": "Perform jobs.",
+    "jobs": "Look at jobs: why does one not run?",
     "store": "Start, stop and ask after the embedded store.",
     "bench": "Measure how fast a store puts, pops and completes jobs.",
 }

@@ -9,6 +9,7 @@ from typing import Any, cast
 from holdfast.client.attributes import AttributeVerbs
 from holdfast.client.colours import Verb, Written
 from holdfast.client.dependencies import Completing, WaitingJob
+from holdfast.client.explaining import ExplainedVerbs
 from holdfast.client.options import check_priority
 from holdfast.codecs import decode, encode_data
 from holdfast.commands import Command
@@ -23,7 +24,7 @@ from holdfast.settings import check_milliseconds, check_name, check_text
 log = logging.getLogger("holdfast")
 
 
-class JobVerbs(AttributeVerbs, WaitingJob, Completing):
+class JobVerbs(AttributeVerbs, WaitingJob, Completing, ExplainedVerbs):
     """A job as it was at one moment; `facts` are what the store said, never read again.
 
     `data` is JSON text; assigning it is local until the next call that ends, renews or moves the job.

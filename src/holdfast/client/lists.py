@@ -3,6 +3,7 @@
 from typing import Any
 
 from holdfast.client.colours import Planned, Verb
+from holdfast.client.explaining import Explanation, explained
 from holdfast.commands import Command
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.listing import NAMELESS, SETS, Cursor, Direction, ListSet, Page
@@ -41,6 +42,14 @@ class ListVerbs:
             raise UsageError(f"direction is up or down, not {direction!r}")
         whose = "" if set in NAMELESS else check_name("name", name)
         return ListSet(set, whose, after, check_whole("count", count, 1, MAX_BATCH), direction)
+
+    @Verb
+    def explain(self, jid: str) -> Command[Explanation]:
+        """Say why a job runs or does not: its state, one sentence, and ordered checks, all of one instant.
+
+        A job that is not there is no error: its `exists` is False. Raises UsageError. Core: verbs/explain.lua.
+        """
+        return explained(check_name("jid", jid))
 
     @Planned
     def failure_groups(self, ask: Ask) -> Plan[list[FailureGroup]]:

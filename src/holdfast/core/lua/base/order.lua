@@ -4,11 +4,15 @@
 -- score = sequence - priority * 2^40, member = jid. Doubles are exact to
 -- 2^53, so priorities within +-4095 and 5.5e11 jobs per queue are exact. A score
 -- is never turned into text by Lua, which would keep 14 digits of it.
+local late = require("base.late")
 local M = {}
 
 local CLASS = 1099511627776 -- 2^40, the width of one priority
 local START = 549755813888 -- 2^39, where sequences begin
 local URGENT = 9007199254740992 -- 2^53
+
+local format
+late.bind(function() format = string.format end)
 
 M.native = { START = START }
 
@@ -25,6 +29,9 @@ function M.native.sequence(score, priority)
   if sequence < 0 then return score + URGENT end -- it was timed out, ahead of every class
   return sequence
 end
+
+-- Where a priority begins: all scores below are of higher ones. As text, all digits of it.
+function M.native.class_start(priority) return format("%.0f", -priority * CLASS) end
 
 function M.native.member(_, jid) return jid end
 

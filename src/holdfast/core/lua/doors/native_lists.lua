@@ -3,6 +3,7 @@
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local checks = require("doors.checks")
 local numbered = require("doors.numbered")
+local explain = require("verbs.explain")
 local inspect = require("verbs.inspect")
 local listing = require("verbs.listing")
 local unfail = require("verbs.unfail")
@@ -53,6 +54,7 @@ return {
   { "failure_groups", READS, "cursor count", function(at, args)
     return inspect.failure_groups(at, scan(args, 1), checks.number(args, 2, "count", 1, MOST_GROUPS))
   end },
+  { "explain", READS, "jid", function(at, args) return explain.run(at, checks.name(args, 1, "jid")) end },
   { "unfail", ADDS, "line number queue group count", numbered.row(function(at, args)
     local queue, group = checks.name(args, 3, "queue"), checks.name(args, 4, "group")
     return unfail.run(at, queue, group, checks.number(args, 5, "count", 1, MOST))

@@ -84,6 +84,17 @@ function M.list(at, score, name, count)
   return rows
 end
 
+-- The workers seen last, at most so many: {name, last seen, quiet, queues, slots, busy}.
+function M.newest(at, count)
+  local names, rows = call("ZRANGE", at.keys.workers, 0, count - 1, "REV", "WITHSCORES"), {}
+  for i = 1, #names, 2 do
+    local facts = call("HMGET", at.keys.worker_facts .. names[i], QUIET, "queues", "slots", "busy")
+    if tonumber(names[i + 1]) < horizon(at) then break end
+    rows[#rows + 1] = { names[i], names[i + 1], facts[1] and 1 or 0, facts[2] or "", facts[3] or "1", facts[4] or "0" }
+  end
+  return rows
+end
+
 -- Forgets workers that are too old, some in each call.
 function M.sweep(at)
   local old = call("ZRANGE", at.keys.workers, "-inf", horizon(at), "BYSCORE", "LIMIT", 0, SWEPT)

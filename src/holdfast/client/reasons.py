@@ -1,0 +1,268 @@
+"""What is looked at to say why a job runs or does not: each look turns facts into a check, a plain sentence.
+
+The looks come in the order in which they matter: whether there is a job, its state, its failure, its due time, whom it
+waits for, the queue, the throttles, the workers, its place, its lease.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+Facts = Mapping[str, Any]
+Verdict = Literal["fine", "blocks", "note"]
+
+
+class Check(msgspec.Struct, frozen=True, gc=False):
+    """One thing that was looked at: a sentence, the facts behind it, and what would help, as a command line."""
+
+    check: str
+    verdict: Verdict
+    text: str
+    facts: Mapping[str, Any] = {}
+    fix: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """`check`, `verdict` (fine, blocks or note), `text`, `facts`, `fix`."""
+        return {**msgspec.structs.asdict(self), "facts": dict(self.facts)}
+
+
+def span(ms: float) -> str:
+    """Milliseconds in words, as exact as people want it: `4 s`, `12 min`, `3 h`, `2 d`."""
+    seconds = max(ms, 0) / 1000
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 1 else f"{max(ms, 0):.0f} ms"
+
+
+def _exists(facts: Facts) -> Check | None:
+    if facts["state"] != "gone":
+        return None
+    if facts["result"]:
+        return Check(
+            "exists", "note", "The job is over and forgotten; its result is still kept.", {"result": True}
+        )
+    return Check(
+        "exists", "blocks", "There is no such job: it never was, was cancelled, or is over and forgotten."
+    )
+
+
+def _state(facts: Facts) -> Check | None:
+    state, now = facts["state"], facts["now"]
+    if state == "gone":
+        return None
+    shown = {"state": state, "queue": facts["queue"], "attempts": facts["attempts"]}
+    if state == "complete":
+        return Check("state", "note", "The job is complete; there is nothing left to do.", shown)
+    age = span(now - facts["created"])
+    tries = {0: "never tried", 1: "tried once"}.get(facts["attempts"], f"tried {facts['attempts']} times")
+    return Check(
+        "state", "fine", f"The job is {state} in queue {facts['queue']}, put {age} ago, {tries}.", shown
+    )
+
+
+def _failure(facts: Facts) -> Check | None:
+    if not facts.get("failure"):
+        return None
+    group, message, when, worker = facts["failure"]
+    shown = {
+        "group": group,
+        "message": message,
+        "when": when,
+        "worker": worker,
+        "in_group": facts.get("in_group", 0),
+    }
+    first = (message.strip().splitlines() or [""])[-1][:200]
+    if facts["state"] != "failed":
+        return Check(
+            "failure",
+            "note",
+            f"It failed before, {span(facts['now'] - when)} ago, in group {group}: {first}",
+            shown,
+        )
+    said = (
+        f"It failed {span(facts['now'] - when)} ago in group {group} and waits for somebody to act: {first}"
+    )
+    return Check("failure", "blocks", said, shown, f"client.unfail({group!r}, {facts['queue']!r})")
+
+
+def _retries(facts: Facts) -> Check | None:
+    if facts["state"] == "gone" or not (facts["losses"] or facts["remaining"] < facts["retries"]):
+        return None
+    shown = {name: facts[name] for name in ("retries", "remaining", "losses")}
+    left = max(facts["remaining"], 0)
+    said = f"{left} of {facts['retries']} retries are left"
+    lost = f"; its lease was lost {facts['losses']} times" if facts["losses"] else ""
+    return Check("retries", "note", said + lost + ".", shown)
+
+
+def _due(facts: Facts) -> Check | None:
+    if "due" not in facts:
+        return None
+    wait = facts["due"] - facts["now"]
+    if wait <= 0:
+        return Check(
+            "due",
+            "fine",
+            f"Its time came {span(-wait)} ago; the next pop takes it in.",
+            {"due": facts["due"]},
+        )
+    return Check(
+        "due",
+        "blocks",
+        f"It is due in {span(wait)}.",
+        {"due": facts["due"]},
+        f"client.jobs[{facts['jid']!r}].move({facts['queue']!r})",
+    )
+
+
+def _expires(facts: Facts) -> Check | None:
+    if not facts.get("expires"):
+        return None
+    left = facts["expires"] - facts["now"]
+    if left <= 0:
+        return Check(
+            "expires",
+            "blocks",
+            "It is too late to start it: the next pop fails it.",
+            {"expires": facts["expires"]},
+        )
+    return Check(
+        "expires",
+        "note",
+        f"If nobody starts it within {span(left)}, it fails.",
+        {"expires": facts["expires"]},
+    )
+
+
+def _dependencies(facts: Facts) -> Check | None:
+    if facts["state"] != "depends":
+        return None
+    parents = [dict(zip(("jid", "state", "group"), row, strict=True)) for row in facts["parents"]]
+    failed = [parent["jid"] for parent in parents if parent["state"] == "failed"]
+    names = ", ".join(parent["jid"] for parent in parents[:3])
+    count = facts["open"]
+    said = (
+        f"It waits for {count} other {'job' if count == 1 else 'jobs'}: {names}{', …' if count > 3 else ''}."
+    )
+    if failed:
+        said += f" {failed[0]} has failed, so it waits until somebody acts."
+    fix = f"holdfast jobs why {failed[0] if failed else parents[0]['jid']}" if parents else ""
+    return Check("dependencies", "blocks", said, {"open": count, "parents": parents, "failed": failed}, fix)
+
+
+def _pause(facts: Facts) -> Check | None:
+    if facts["state"] in ("gone", "complete", "failed", "running"):
+        return None
+    if "pause" not in facts:
+        return Check("pause", "fine", f"Queue {facts['queue']} is not paused.")
+    who, why, since, until = facts["pause"]
+    shown = {"who": who, "why": why, "since": since, "until": until}
+    said = f"Queue {facts['queue']} was paused {span(facts['now'] - since)} ago"
+    said += (f" by {who}" if who else "") + (f": {why}" if why else "")
+    said += f"; it goes on in {span(until - facts['now'])}." if until else "."
+    return Check("pause", "blocks", said, shown, f"client.queues[{facts['queue']!r}].unpause()")
+
+
+def _wider(queue: str, throttle: str) -> str:
+    if throttle == f"ql:q:{queue}":
+        return f"client.queues[{queue!r}].throttle.set_maximum(…)"
+    return f"client.throttles[{throttle!r}].set_maximum(…)"
+
+
+def _throttles(facts: Facts) -> Check | None:
+    if facts["state"] not in ("waiting", "throttled", "stalled") or not facts["throttles"]:
+        return None
+    rows: list[dict[str, Any]] = [
+        {"id": name, "maximum": most, "used": used, "pending": pending, "place": place,
+         "holders": dict(zip(held[::2], held[1::2], strict=True))}
+        for name, most, used, pending, place, held in facts["throttles"]
+    ]  # fmt: skip
+    full = [row for row in rows if row["used"] >= row["maximum"]]
+    if not full:
+        return Check("throttles", "fine", "Its throttles have slots free.", {"throttles": rows})
+    first = full[0]
+    said = f"Throttle {first['id']} is full: {first['used']} of {first['maximum']} slots are taken"
+    if first["place"]:
+        said += f", and {first['place'] - 1} jobs wait before it"
+    return Check("throttles", "blocks", said + ".", {"throttles": rows}, _wider(facts["queue"], first["id"]))
+
+
+def _workers(facts: Facts) -> Check | None:
+    if facts["state"] not in ("waiting", "throttled", "stalled", "scheduled", "depends"):
+        return None
+    rows = [
+        dict(zip(("name", "seen", "quiet", "slots", "busy"), row, strict=True)) for row in facts["workers"]
+    ]
+    shown = {"workers": rows, "count": facts["worker_count"], "pattern_workers": facts["pattern_workers"]}
+    queue, count, patterns = facts["queue"], facts["worker_count"], facts["pattern_workers"]
+    if not count and not patterns:
+        verdict: Verdict = "blocks" if not facts["running"] else "note"
+        return Check(
+            "workers",
+            verdict,
+            f"No worker is known to work for queue {queue}.",
+            shown,
+            f"holdfast worker -q {queue}",
+        )
+    taking = [row for row in rows if not row["quiet"]]
+    if count and not taking and not patterns:
+        return Check("workers", "blocks", f"All workers of queue {queue} were told to be quiet.", shown)
+    free = sum(max(int(row["slots"]) - int(row["busy"]), 0) for row in taking)
+    said = f"{count} {'worker works' if count == 1 else 'workers work'} for queue {queue}, with {free} slots free"
+    if patterns:
+        said += f"; {patterns} more work by patterns that may match it"
+    busy = bool(count) and not patterns and free == 0
+    return Check("workers", "blocks" if busy else "fine", said + ".", {**shown, "free": free})
+
+
+def _place(facts: Facts) -> Check | None:
+    if "rank" not in facts:
+        return None
+    ahead, higher = facts["rank"], facts["higher"]
+    shown = {
+        "ahead": ahead,
+        "higher_priority": higher,
+        "lost_leases": facts["lost"],
+        "waiting": facts["waiting"],
+    }
+    if not ahead:
+        return Check("place", "fine", f"It is the next job of queue {facts['queue']}.", shown)
+    said = f"{ahead} {'job is' if ahead == 1 else 'jobs are'} ahead of it"
+    return Check("place", "note", said + (f", {higher} of them by priority." if higher else "."), shown)
+
+
+def _lease(facts: Facts) -> Check | None:
+    if facts["state"] != "running":
+        return None
+    names = ("worker", "token", "lease_end", "worker_seen", "popped", "limit")
+    shown = {name: facts[name] for name in names if name in facts}
+    worker, now, end = facts["worker"], facts["now"], facts.get("lease_end", 0)
+    running = f"{worker} has had it for {span(now - facts['popped'])}"
+    heard = f", and was last heard {span(now - facts['worker_seen'])} ago" if "worker_seen" in facts else ""
+    if facts["noticed"]:
+        said = f"{worker} lost its lease; the job is handed out again in {span(end - now)}." if end > now else (
+            f"{worker} lost its lease; the next pop hands the job out again."
+        )  # fmt: skip
+        return Check("lease", "blocks", said, shown)
+    if end <= now:
+        said = f"{running}{heard}; its lease ended {span(now - end)} ago, which the next pop notices."
+        return Check("lease", "blocks", said, shown, f"client.jobs[{facts['jid']!r}].timeout()")
+    return Check("lease", "fine", f"{running}{heard}; its lease has {span(end - now)} left.", shown)
+
+
+LOOKS: Final[tuple[Callable[[Facts], Check | None], ...]] = (
+    _exists,
+    _state,
+    _failure,
+    _retries,
+    _due,
+    _expires,
+    _dependencies,
+    _pause,
+    _throttles,
+    _workers,
+    _place,
+    _lease,
+)

@@ -1,0 +1,109 @@
+-- explain: all that decides whether a job runs, of one instant. Writes nothing.
+--
+-- Answers (name, value) pairs; what is not there is left out. Nothing in it grows with the
+-- number of jobs: lists show their first entries and say how many there are.
+local late = require("base.late")
+local keys = require("base.keys")
+local record = require("base.record")
+local root = require("base.root")
+local dependency = require("nouns.dependency")
+local failure = require("nouns.failure")
+local history = require("nouns.history")
+local job = require("nouns.job")
+local options = require("nouns.options")
+local result = require("nouns.result")
+local state = require("nouns.state")
+local surroundings = require("verbs.surroundings")
+local M = {}
+
+local PARENTS, LOOKED_AT, TRIES = 20, 100, 5
+local FIELDS = {
+  "klass", "queue", "priority", "retries", "remaining", "attempts", "losses", "created", "queued", "popped",
+}
+
+local call
+late.bind(function() call = redis.call end)
+
+local function add(reply, name, value)
+  if value ~= nil then reply[#reply + 1], reply[#reply + 2] = name, value end
+end
+
+-- Open parents (jid, state, failure group), failed ones first.
+local function parents_of(at, jid, r)
+  local failed, others, all = {}, {}, dependency.parents(at, jid, r)
+  for i = 1, math.min(#all, LOOKED_AT) do
+    local p = job.read(at, all[i])
+    local noted = p and p.state == state.FAILED and failure.read(at, all[i], p)
+    local list = noted and failed or others
+    local row = { all[i], p and state.NAME[p.state] or "gone", noted and noted[1] or "" }
+    if #list < PARENTS then list[#list + 1] = row end
+  end
+  for i = 1, math.min(#others, PARENTS - #failed) do failed[#failed + 1] = others[i] end
+  return failed
+end
+
+-- The last lines of its history, oldest first: what, when, attempt, worker, name, reason.
+local function tries_of(at, jid, r)
+  local lines, tries = history.lines(at, jid, r), {}
+  for i = math.max(#lines - TRIES + 1, 1), #lines do
+    local line = lines[i]
+    tries[#tries + 1] = { history.WHAT[line[1]] or line[1], line[2], line[3], line[5], line[6], line[7] }
+  end
+  return tries
+end
+
+local function about_itself(at, jid, r, reply)
+  for _, name in ipairs(FIELDS) do add(reply, name, r[name]) end
+  local wished, noted = options.of(at, jid, r), failure.read(at, jid, r)
+  add(reply, "expires", record.has(r.flags, record.FLAG.EXPIRING) and wished.expires or nil)
+  add(reply, "limit", wished.limit)
+  add(reply, "failure", noted)
+  add(reply, "tries", tries_of(at, jid, r))
+end
+
+-- What holds of the state it is in.
+local function about_its_state(at, queue, jid, r, reply)
+  if r.state == state.RUNNING then
+    add(reply, "worker", r.worker)
+    add(reply, "token", r.token)
+    add(reply, "lease_end", tonumber(call("ZSCORE", queue.leases, jid) or nil))
+    add(reply, "noticed", record.has(r.flags, record.FLAG.NOTICED) and 1 or 0)
+    add(reply, "grace", root.settings(at).grace)
+    add(reply, "worker_seen", tonumber(call("ZSCORE", at.keys.workers, r.worker) or nil))
+  elseif r.state == state.DEPENDS then
+    add(reply, "open", dependency.count(at, jid, r))
+    add(reply, "parents", parents_of(at, jid, r))
+  elseif r.state == state.FAILED then
+    local noted = failure.read(at, jid, r)
+    add(reply, "in_group", noted and failure.size(at, noted[1]))
+  end
+end
+
+-- The state as of now, and the due time of a job that has one.
+local function placed(at, queue, jid, r)
+  local due = r.state == state.SCHEDULED and tonumber(call("ZSCORE", queue.scheduled, jid) or nil)
+  if due and due <= at.now then return "waiting", due end
+  return state.NAME[r.state], due or nil
+end
+
+function M.run(at, jid)
+  local r, reply = job.read(at, jid), { "now", at.now, "jid", jid }
+  if not r then
+    add(reply, "state", "gone")
+    add(reply, "result", result.read(at, jid) and 1 or 0)
+    return reply
+  end
+  local queue = keys.of_queue(at, r.queue)
+  local name, due = placed(at, queue, jid, r)
+  add(reply, "state", name)
+  add(reply, "due", due)
+  about_itself(at, jid, r, reply)
+  about_its_state(at, queue, jid, r, reply)
+  if name ~= "complete" and name ~= "failed" then
+    local facts = surroundings.of(at, queue, jid, r)
+    for i = 1, #facts do reply[#reply + 1] = facts[i] end
+  end
+  return reply
+end
+
+return M

@@ -1,0 +1,42 @@
+"""`holdfast jobs`, through the command itself."""
+
+import json
+import subprocess
+import sys
+
+from holdfast import Client
+
+
+def holdfast(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast.cli.main", *words], capture_output=True, text=True, timeout=30
+    )
+
+
+def test_why_says_what_keeps_a_job_from_running(client: Client, url: str, namespace: str) -> None:
+    queue = client.queues["mail"]
+    jid = queue.put("K")
+    queue.pause(why="deploy")
+    said = holdfast("jobs", "why", jid, "--url", url, "--namespace", namespace)
+    assert said.returncode == 0, said.stderr
+    first, head, *rows = said.stdout.splitlines()
+    assert first.startswith("Queue mail was paused")
+    assert head.split("\t") == ["looked at", "verdict", "found", "what would help"]
+    table = {row.split("\t")[0]: row.split("\t")[1:] for row in rows}
+    assert table["pause"][0] == "blocks"
+    assert table["pause"][2] == "client.queues['mail'].unpause()"
+
+
+def test_why_answers_programs_with_json(client: Client, url: str, namespace: str) -> None:
+    jid = client.queues["mail"].put("K", delay=60)
+    said = holdfast("jobs", "why", jid, "--url", url, "--namespace", namespace, "--json")
+    found = json.loads(said.stdout)
+    assert (found["jid"], found["state"]) == (jid, "scheduled")
+    assert [check["check"] for check in found["checks"] if check["verdict"] == "blocks"] == ["due", "workers"]
+
+
+def test_why_ends_with_1_for_a_job_that_nobody_knows(client: Client, url: str, namespace: str) -> None:
+    client.queues["mail"].put("K")
+    said = holdfast("jobs", "why", "nobody", "--url", url, "--namespace", namespace)
+    assert (said.returncode, said.stderr) == (1, "")
+    assert "no such job" in said.stdout

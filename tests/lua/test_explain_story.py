@@ -1,0 +1,261 @@
+"""Why a job runs or does not: one story a verdict. Nothing of it may write."""
+
+import pytest
+
+from holdfast.client.explaining import Explanation, explained
+from holdfast.client.reasons import Check
+from holdfast.commands.admin import ConfigSet
+from holdfast.commands.leases import Complete, Pop
+from holdfast.commands.outcomes import Fail
+from holdfast.commands.queues import Pause
+from holdfast.commands.wishes import PutX, Wish, Wished
+from holdfast.commands.workers import WorkerSeen
+from native_door import Door
+
+
+@pytest.fixture
+def why(core, door: Door):
+    """Explains a job, and makes sure that this wrote nothing."""
+
+    def ask(jid: str) -> Explanation:
+        before = door.dump()
+        found: Explanation = core(explained(jid))
+        assert door.dump() == before
+        return found
+
+    return ask
+
+
+@pytest.fixture
+def worker(core):
+    """Says that a worker with two slots works for a queue."""
+
+    def say(name: str, *queues: str, busy: int = 0) -> None:
+        listed = ",".join(f'"{queue}"' for queue in queues)
+        core(WorkerSeen(name, {"queues": f"[{listed}]", "slots": "2", "busy": str(busy)}))
+
+    return say
+
+
+def check(found: Explanation, name: str) -> Check:
+    [one] = [check for check in found.checks if check.check == name]
+    return one
+
+
+def blocks(found: Explanation) -> list[str]:
+    return [check.check for check in found.blocked_by]
+
+
+def test_a_job_that_is_not_there(why, core, door: Door):
+    found = why("nobody")
+    assert (found.exists, found.state, blocks(found)) == (False, "gone", ["exists"])
+    assert "no such job" in found.text
+
+
+def test_a_job_that_is_over_and_forgotten_but_for_its_result(why, core, door: Door):
+    core(ConfigSet("jobs-history-count", "0"))
+    door.put("q", "a")
+    [job] = core(Pop("w", ["q"]))
+    door("complete", "w", "a", job.token, "", 60_000, "42")
+    found = why("a")
+    assert (found.exists, blocks(found)) == (False, [])
+    assert "result is still kept" in found.text
+
+
+def test_the_next_job_of_a_queue_with_a_free_worker_is_blocked_by_nothing(why, worker, door: Door):
+    worker("w", "q", "other")
+    door.put("q", "a")
+    found = why("a")
+    assert (found.state, blocks(found), found.text) == ("waiting", [], "It is the next job of queue q.")
+    assert check(found, "workers").facts["free"] == 2
+
+
+def test_a_job_without_a_worker(why, worker, door: Door):
+    worker("w", "other")
+    door.put("q", "a")
+    found = why("a")
+    assert blocks(found) == ["workers"]
+    assert found.text == "No worker is known to work for queue q."
+    assert check(found, "workers").fix == "holdfast worker -q q"
+
+
+def test_a_job_whose_workers_are_busy(why, worker, core, door: Door):
+    worker("w", "q", busy=2)
+    door.put("q", "a")
+    found = why("a")
+    assert blocks(found) == ["workers"]
+    assert "0 slots free" in found.text
+
+
+def test_a_job_whose_workers_were_told_to_be_quiet(why, worker, door: Door):
+    worker("w", "q")
+    door("worker_quiet", "w", 1)
+    door.put("q", "a")
+    assert "told to be quiet" in why("a").text
+
+
+def test_workers_by_patterns_may_serve_any_queue(why, worker, door: Door):
+    worker("w", "ma*")
+    door.put("q", "a")
+    found = why("a")
+    assert blocks(found) == []
+    assert check(found, "workers").facts["pattern_workers"] == 1
+
+
+def test_a_job_behind_others_and_behind_higher_priorities(why, worker, door: Door):
+    worker("w", "q")
+    door.put("q", "a", "b", "mine")
+    door.put("q", "high", priority=3)
+    door.put("q", "low", priority=-3)
+    found = why("mine")
+    assert blocks(found) == []
+    facts = check(found, "place").facts
+    assert (facts["ahead"], facts["higher_priority"], facts["waiting"]) == (3, 1, 5)
+    assert "3 jobs are ahead of it, 1 of them by priority" in found.text
+    assert check(why("high"), "place").facts["ahead"] == 0
+    assert check(why("low"), "place").facts["higher_priority"] == 4
+
+
+def test_a_job_that_is_due_later(why, clock, worker, door: Door):
+    worker("w", "q")
+    door.put("q", "a", delay=90_000)
+    found = why("a")
+    assert (found.state, blocks(found), found.text) == ("scheduled", ["due"], "It is due in 90 s.")
+    clock.advance(seconds=95)
+    found = why("a")
+    assert (found.state, blocks(found)) == ("waiting", [])
+    assert check(found, "due").text == "Its time came 5 s ago; the next pop takes it in."
+
+
+def test_a_job_that_waits_for_others_one_of_which_failed(why, core, worker, door: Door):
+    worker("w", "q")
+    parents = [f"p{n}" for n in range(30)]
+    door.put("q", *parents)
+    core(PutX("q", [Wished("K", b"{}", "child", Wish(depends=parents))]))
+    [first, second] = core(Pop("w", ["q"], limit=2))
+    core(Complete("w", first))
+    core(Fail("w", second, "G", "broken"))
+    found = why("child")
+    assert (found.state, blocks(found)) == ("depends", ["dependencies"])
+    facts = check(found, "dependencies").facts
+    assert (facts["open"], len(facts["parents"]), facts["failed"]) == (29, 20, ["p1"])
+    assert facts["parents"][0] == {"jid": "p1", "state": "failed", "group": "G"}
+    assert "p1 has failed" in found.text
+    assert check(found, "dependencies").fix == "holdfast jobs why p1"
+
+
+def test_a_job_of_a_paused_queue(why, core, clock, worker, door: Door):
+    worker("w", "q")
+    door.put("q", "a")
+    core(Pause(("q",), True, "ann", "deploy", 60_000))
+    clock.advance(seconds=10)
+    found = why("a")
+    assert blocks(found) == ["pause"]
+    assert found.text == "Queue q was paused 10 s ago by ann: deploy; it goes on in 50 s."
+    clock.advance(seconds=50)
+    assert blocks(why("a")) == []
+
+
+def test_a_job_that_finds_its_throttle_full(why, core, worker, door: Door):
+    worker("w", "q")
+    door("throttle_set", "", 0, "ql:q:q", 1)
+    door.put("q", "holder")
+    core(Pop("bee", ["q"]))
+    door.put("q", "before", "mine")
+    found = why("mine")
+    assert (found.state, blocks(found)) == ("throttled", ["throttles"])
+    [facts] = check(found, "throttles").facts["throttles"]
+    assert (facts["id"], facts["maximum"], facts["used"], facts["place"]) == ("ql:q:q", 1, 1, 2)
+    assert facts["holders"] == {"holder": "bee"}
+    assert "1 of 1 slots are taken, and 1 jobs wait before it" in found.text
+    assert "throttle" in check(found, "throttles").fix
+
+
+def test_a_job_whose_throttle_has_slots(why, core, worker, door: Door):
+    worker("w", "q")
+    door("throttle_set", "", 0, "ql:q:q", 5)
+    door.put("q", "a")
+    found = why("a")
+    assert blocks(found) == []
+    assert check(found, "throttles").verdict == "fine"
+
+
+def test_a_job_that_runs(why, core, clock, worker, door: Door):
+    door.put("q", "a")
+    core(Pop("w", ["q"]))
+    clock.advance(seconds=15)
+    worker("w", "q", busy=1)
+    clock.advance(seconds=4)
+    found = why("a")
+    assert (found.state, blocks(found)) == ("running", [])
+    assert found.text == "w has had it for 19 s, and was last heard 4 s ago; its lease has 41 s left."
+
+
+def test_a_job_whose_lease_ended_and_then_was_noticed(why, core, clock, door: Door):
+    door.put("q", "a")
+    core(Pop("w", ["q"]))
+    clock.advance(seconds=65)
+    found = why("a")
+    assert blocks(found) == ["lease"]
+    assert "its lease ended 5 s ago" in found.text
+    assert core(Pop("v", ["q"])) == []
+    clock.advance(seconds=4)
+    assert why("a").text == "w lost its lease; the job is handed out again in 6 s."
+    clock.advance(seconds=6)
+    assert why("a").text == "w lost its lease; the next pop hands the job out again."
+    core(Pop("v", ["q"]))
+    facts = check(why("a"), "retries").facts
+    assert (facts["remaining"], facts["losses"]) == (4, 1)
+
+
+def test_a_job_that_failed(why, core, clock, door: Door):
+    door.put("q", "a", "b")
+    for job in core(Pop("w", ["q"], limit=2)):
+        core(Fail("w", job, "G", "Traceback …\nValueError: no such user"))
+    clock.advance(seconds=180)
+    found = why("a")
+    assert (found.state, blocks(found)) == ("failed", ["failure"])
+    assert (
+        found.text == "It failed 3 min ago in group G and waits for somebody to act: ValueError: no such user"
+    )
+    facts = check(found, "failure").facts
+    assert (facts["in_group"], facts["worker"]) == (2, "w")
+    assert check(found, "failure").fix == "client.unfail('G', 'q')"
+    door("unfail", "", 0, "q", "G", 1)
+    assert check(why("a"), "failure").verdict == "note"
+
+
+def test_a_job_that_is_complete(why, core, door: Door):
+    door.put("q", "a")
+    core(Complete("w", core(Pop("w", ["q"]))[0]))
+    found = why("a")
+    assert (found.exists, found.state, blocks(found)) == (True, "complete", [])
+
+
+def test_a_job_that_must_start_soon_and_one_that_is_too_late(why, core, clock, worker, door: Door):
+    worker("w", "q")
+    core(PutX("q", [Wished("K", b"{}", "a", Wish(expires_ms=60_000))]))
+    assert "within 60 s" in check(why("a"), "expires").text
+    clock.advance(seconds=61)
+    assert blocks(why("a")) == ["expires"]
+
+
+def test_a_job_that_was_timed_out_goes_first(why, core, worker, door: Door):
+    worker("w", "q")
+    door.put("q", "a", "b")
+    core(Pop("w", ["q"]))
+    door.put("q", "high", priority=9)
+    door("timeout", "", 0, "a")
+    found = why("a")
+    assert (found.state, blocks(found)) == ("stalled", [])
+    assert check(found, "place").facts["ahead"] == 0
+
+
+def test_the_last_tries_are_told(why, core, door: Door):
+    door.put("q", "a")
+    for n in range(4):
+        [job] = core(Pop("w", ["q"]))
+        door("retry", "w", 0, f"G{n}", "why", "a", job.token, "")
+    tries = why("a").facts["tries"]
+    assert [row[0] for row in tries] == ["retried", "popped", "retried", "popped", "retried"]
+    assert tries[-1][4:] == ["G3", "why"]
