@@ -12,7 +12,7 @@ from holdfast.commands.outcomes import Advance, Fail
 from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.errors import ConnectionLost, UsageError
 from holdfast.models import JobFacts
-from holdfast.work.keeper import Held, Keeper
+from holdfast.work.keeper import Held, Keeper, run_end
 from holdfast.work.outage import LONGEST, Outage
 from holdfast.work.outcome import MESSAGE_LIMIT, Failed, Moved, Retry, cut, describe, failed, granted, raised
 from holdfast.work.slate import Holding, Slate
@@ -230,3 +230,29 @@ def test_a_turn_says_what_ended_and_takes_what_can_start():
     assert turns.has_news
     assert words(1)[1] == "hf1_complete_pop"
     assert {Pop.verb, CompletePop.verb} == {"pop", "complete_pop"}
+
+
+def test_a_run_that_took_all_its_time_is_lost_without_asking():
+    keeper = Keeper()
+    keeper.begin(0.0)
+    limited, free = Held("limited", 1, "w", 30.0, 0.0, ends=25.0), held("free")
+    [(command, batch)] = keeper.look([limited, free], 10.0)
+    assert [lease.jid for lease in command.leases] == ["limited", "free"]
+    keeper.answer(batch, [1, 1], 10.0)
+    keeper.learn(90.0)
+    assert keeper.due() == 25.0  # before the next heartbeat
+    [(command, _)] = keeper.look([limited, free], 25.0)
+    assert [lease.jid for lease in command.leases] == ["free"]
+    assert "all the time" in limited.lost
+    assert keeper.due() > 25.0
+
+
+def test_a_run_ends_by_the_limit_that_came_with_the_job():
+    assert run_end(FACTS, 3.0) == float("inf")
+    assert run_end(JobFacts("j", "K", "q", options={"limit": 2_500}), 3.0) == 5.5
+
+
+def test_a_slate_passes_on_when_a_run_ends():
+    slate = Slate()
+    slate.hold(0, "j", 1, 60_000, 1.0, 91.0)
+    assert slate.read_all() == [Holding(0, "j", 1, 60.0, 1.0, 91.0)]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from holdfast.commands import Command
 from holdfast.commands.jobs import Put, PutMany
@@ -33,20 +33,6 @@ class _Parcel:
         self.room = MAX_BATCH if type(head) is Put else MAX_WEIGHT
         self.size = 0
 
-    def add(self, put: Put | PutWished, index: int) -> bool:
-        """Take one more in. Answers whether there was room for it."""
-        weight = 1 if type(put) is Put else cast("PutWished", put).job.weight
-        if self.places and (self.room < weight or self.size + len(put.data) > MAX_BYTES):
-            return False
-        if type(put) is Put:
-            self.jobs += (put.jid, put.klass, put.data)
-        else:
-            self.jobs.append(cast("PutWished", put).job)
-        self.places.append(index)
-        self.room -= weight
-        self.size += len(put.data)
-        return True
-
     def sealed(self) -> Command[Any]:
         """The call that carries them."""
         head = self.head
@@ -56,48 +42,76 @@ class _Parcel:
         return kind(head.queue, self.jobs, head.priority, head.retries, head.delay_ms, head.mode)
 
 
-class _Families:
-    """Keeps children behind their parents: by which call each job leaves, where any waits for others."""
+class _Packing:
+    """One moment's commands on their way into as few calls as they allow.
 
-    def __init__(self, commands: Sequence[Command[Any]]) -> None:
-        self._any = any(type(command) is PutWished and command.job.wish.depends for command in commands)
-        self._left_by: dict[str, int] = {}
+    A child never leaves before its parent: `_left_by` says by which call each job leaves, where any waits for others.
+    """
 
-    def may_join(self, put: Put | PutWished, parcel: _Parcel) -> bool:
-        """Whether no parent of this job leaves later than the parcel."""
-        if not self._any or type(put) is Put:
-            return True
-        parents = cast("PutWished", put).job.wish.depends
-        return all(self._left_by.get(parent, -1) <= parcel.number for parent in parents)
+    def __init__(self, with_families: bool) -> None:
+        self.calls: list[Command[Any] | _Parcel] = []
+        self.places: list[list[int]] = []
+        self._parcels: dict[tuple[Any, ...], _Parcel] = {}
+        self._left_by: dict[str, int] | None = {} if with_families else None
 
-    def joined(self, put: Put | PutWished, parcel: _Parcel) -> None:
-        """This job leaves with this parcel."""
-        if self._any:
+    def take(self, command: Command[Any], index: int) -> None:
+        """Pack one more."""
+        if type(command) is Put:
+            self._put(command, index)
+        elif type(command) is PutWished:
+            self._put_wished(command, index)
+        else:
+            self.calls.append(command)
+            self.places.append([index])
+
+    def _put(self, put: Put, index: int) -> None:
+        key = (put.queue, put.priority, put.retries, put.delay_ms, put.mode)
+        parcel = self._parcels.get(key)
+        size = len(put.data)
+        if parcel is None or parcel.room == 0 or parcel.size + size > MAX_BYTES:
+            parcel = self._open(key, put)
+        parcel.jobs += (put.jid, put.klass, put.data)
+        parcel.places.append(index)
+        parcel.room -= 1
+        parcel.size += size
+        if self._left_by is not None:
             self._left_by[put.jid] = parcel.number
+
+    def _put_wished(self, put: PutWished, index: int) -> None:
+        key = (PutWished, put.queue, put.priority, put.retries, put.delay_ms, put.mode)
+        parcel = self._parcels.get(key)
+        weight, size = put.job.weight, len(put.data)
+        if (
+            parcel is None
+            or parcel.room < weight
+            or parcel.size + size > MAX_BYTES
+            or self._has_later_parent(put, parcel)
+        ):
+            parcel = self._open(key, put)
+        parcel.jobs.append(put.job)
+        parcel.places.append(index)
+        parcel.room -= weight
+        parcel.size += size
+        if self._left_by is not None:
+            self._left_by[put.jid] = parcel.number
+
+    def _open(self, key: tuple[Any, ...], head: Put | PutWished) -> _Parcel:
+        parcel = self._parcels[key] = _Parcel(head, len(self.calls))
+        self.calls.append(parcel)
+        self.places.append(parcel.places)
+        return parcel
+
+    def _has_later_parent(self, put: PutWished, parcel: _Parcel) -> bool:
+        left_by = self._left_by or {}
+        return any(left_by.get(parent, -1) > parcel.number for parent in put.job.wish.depends)
 
 
 def packed(commands: Sequence[Command[Any]]) -> tuple[list[Command[Any]], list[list[int]]]:
     """Merge puts of the same queue and options; answer the calls and, for each, whose commands it carries."""
-    calls: list[Command[Any] | _Parcel] = []
-    places: list[list[int]] = []
-    parcels: dict[tuple[Any, ...], _Parcel] = {}
-    families = _Families(commands)
+    packing = _Packing(any(type(command) is PutWished and command.job.wish.depends for command in commands))
     for index, command in enumerate(commands):
-        kind = type(command)
-        if kind is not Put and kind is not PutWished:
-            calls.append(command)
-            places.append([index])
-            continue
-        put = cast("Put | PutWished", command)
-        key = (kind, put.queue, put.priority, put.retries, put.delay_ms, put.mode)
-        parcel = parcels.get(key)
-        if parcel is None or not families.may_join(put, parcel) or not parcel.add(put, index):
-            parcel = parcels[key] = _Parcel(put, len(calls))
-            parcel.add(put, index)
-            calls.append(parcel)
-            places.append(parcel.places)
-        families.joined(put, parcel)
-    return [call.sealed() if isinstance(call, _Parcel) else call for call in calls], places
+        packing.take(command, index)
+    return [call.sealed() if isinstance(call, _Parcel) else call for call in packing.calls], packing.places
 
 
 def together(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[Any]]:
