@@ -136,6 +136,21 @@ def test_more_options_than_a_call_may_carry_are_refused(door: Door):
     assert door.dump() == before
 
 
+def test_a_call_that_would_take_too_much_from_its_jobs_is_refused(core, door: Door):
+    """Seventeen jobs with 64 tags each have more than a call may take away."""
+    many = [f"t{n}" for n in range(64)]
+    for n in range(17):
+        core(PutX("q", wished(f"j{n}", wish=Wish(tags=many))))
+    before = door.dump()
+    moved = [*wished(*(f"j{n}" for n in range(17)), wish=Wish(tags=["red"]))]
+    with pytest.raises(Refused, match="more than 1024"):
+        core(PutX("q", moved, mode="move"))
+    assert door.dump() == before
+    assert len(core(PutX("q", moved[:16], mode="move"))) == 16
+    assert len(core(PutX("q", wished(*(f"j{n}" for n in range(17))), mode="move"))) == 17
+    assert door.job("j16").tags == tuple(many)
+
+
 def test_a_put_with_wishes_wakes_a_sleeper(core, door: Door):
     core(Pop("w", ["q"], mode=1))
     core(PutX("q", wished("a", wish=Wish(tags=["red"]))))
