@@ -437,7 +437,9 @@ def a_job_that_others_wait_for(client: Client) -> Any:
 @case("complete")
 def a_job_that_very_many_wait_for(client: Client) -> Any:
     [job] = popped(client, "a1")
-    client.run(PutX("r", [Wished("K", b"{}", f"b{n}", Wish(depends=["a1"])) for n in range(220)]))
+    for first in (0, 110):
+        jobs = [Wished("K", b"{}", f"b{n}", Wish(depends=["a1"])) for n in range(first, first + 110)]
+        client.run(PutX("r", jobs))
     return Complete("bee", job)
 
 

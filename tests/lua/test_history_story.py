@@ -69,14 +69,14 @@ def test_a_limit_in_bytes_keeps_the_first_line_and_what_fits_of_the_newest(core,
     assert whats(door, "a") == ["put", "huge"]
 
 
-def test_without_a_setting_half_a_megabyte_is_the_end(core, door: Door):
+def test_without_a_setting_a_quarter_of_a_megabyte_is_the_end(core, door: Door):
     core(ConfigSet("max-job-history", "0"))
     door.put("q", "a")
     for n in range(40):
         core(Log("a", f"n{n}", b'{"d":"%s"}' % (b"x" * 16_000)))
     assert whats(door, "a")[0] == "put"
     assert whats(door, "a")[-1] == "n39"
-    assert 30 <= len(whats(door, "a")) < 40
+    assert 15 <= len(whats(door, "a")) < 20
 
 
 def test_a_repeat_of_a_retry_is_known_behind_a_line_of_somebody_else(core, door: Door):

@@ -14,12 +14,12 @@ local STEP = 128 -- jobs dropped at once
 local call, unpack_
 late.bind(function() call, unpack_ = redis.call, unpack end)
 
--- Which of the entries one step drops: as many as have `most` tags together, one at least.
+-- Which of the entries one step drops: until their tags are as heavy as `most`, one at least.
 -- Returns the keys to delete and how many entries that is.
 local function chosen(at, entries, groups)
-  local k, names, n, tags, most = at.keys, {}, 0, 0, at.bounds.tags
+  local k, names, n, weight, most = at.keys, {}, 0, 0, at.bounds.tags
   for i = 1, #entries do
-    if tags >= most then return names, i - 1 end
+    if weight >= most then return names, i - 1 end
     local jid, marked = completed.of_entry(entries[i])
     n = n + 1
     names[n] = k.job .. jid
@@ -27,7 +27,7 @@ local function chosen(at, entries, groups)
       names[n + 1], names[n + 2] = k.extra .. jid, k.body .. jid
       n = n + 2
       local r = job.read(at, jid)
-      if r then tags = tags + tag.collect(at, jid, r, groups) end
+      if r then weight = weight + tag.collect(at, jid, r, groups) end
     end
   end
   return names, #entries

@@ -9,7 +9,7 @@ M.STATS_DAYS, M.KEEP_DATA, M.HISTORY_BYTES = "stats-days", "keep-data", "max-his
 -- earlier attempt are kept when they changed (the root's flag KEEPING says it again);
 -- bytes of a job's history.
 M.KNOWN = {
-  [M.STATS_DAYS] = { 400, 1, 3660 }, [M.KEEP_DATA] = { 0, 0, 1 }, [M.HISTORY_BYTES] = { 524288, 1024, 16777216 },
+  [M.STATS_DAYS] = { 400, 1, 3660 }, [M.KEEP_DATA] = { 0, 0, 1 }, [M.HISTORY_BYTES] = { 262144, 1024, 16777216 },
 }
 
 local call

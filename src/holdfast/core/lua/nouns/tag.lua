@@ -8,6 +8,7 @@ local extra = require("nouns.extra")
 local M = {}
 
 local TAGGED = record.FLAG.TAGGED
+local ALONE = 4 -- a tag that no other job of the step has is so much heavier
 
 local call, mp_pack, mp_unpack, unpack_
 late.bind(function() call, mp_pack, mp_unpack, unpack_ = redis.call, cmsgpack.pack, cmsgpack.unpack, unpack end)
@@ -65,18 +66,19 @@ function M.forget(at, jid, r)
   for _, tag in ipairs(M.of(at, jid, r)) do leave(at, jid, tag) end
 end
 
--- Notes with `groups`, a table, that a job is going to be deleted. Returns how many tags it has.
+-- Notes with `groups`, a table, that a job is going to be deleted. Returns how heavy its tags are.
 function M.collect(at, jid, r, groups)
   local tags = M.of(at, jid, r)
+  local weight = #tags
   for i = 1, #tags do
     local jids = groups[tags[i]]
     if not jids then
       jids = {}
-      groups[tags[i]] = jids
+      groups[tags[i]], weight = jids, weight + ALONE
     end
     jids[#jids + 1] = jid
   end
-  return #tags
+  return weight
 end
 
 -- Jobs that were collected are deleted: each tag forgets its own in one go.

@@ -1,0 +1,374 @@
+"""Weaknesses of the protocol that have a compatible cure, by the numbers of its list, as the native door has it cured."""
+
+import pytest
+
+from holdfast.commands.admin import ConfigGet, ConfigSet
+from holdfast.commands.attributes import Log, Tag, Tagged, Tags, Track, Tracked
+from holdfast.commands.failures import Failures, Unfail
+from holdfast.commands.jobs import Cancel, JobGet, JobsComplete, Move, Put, PutMany
+from holdfast.commands.leases import Complete, CompleteMany, Done, Heartbeat
+from holdfast.commands.outcomes import Advance, Fail, Retry, Timeout
+from holdfast.commands.queues import CountQueues, GetStats, Peek, QueueNames
+from holdfast.commands.wishes import PutX, Wish, Wished
+from holdfast.commands.workers import Workers
+from holdfast.errors import LeaseLost, WrongState
+from native_door import Door, Said
+
+VERBATIM = b'{"b":[],"n":12345678901234567890,"a":0.1000000000000000055}'
+
+
+def facts(door: Door, jid: str = "a"):
+    job = door.job(jid)
+    assert job
+    return job
+
+
+def counts(core, queue: str = "q"):
+    return core(CountQueues([queue]))[0]
+
+
+def limit(door: Door, queue: str, most: int) -> None:
+    door("throttle_set", "", 0, f"ql:q:{queue}", most)
+
+
+def test_w2_a_put_can_refuse_to_take_over_a_job_that_is_there(core, door: Door):
+    core(Put("q", "k", b"1", "a"))
+    assert door("put", "", 0, "only", "other", 0, 5, 0, "a", "k", "2")[0] == 0
+    assert (facts(door).queue, facts(door).data) == ("q", b"1")
+
+
+def test_w4_a_higher_priority_goes_first_however_much_later_it_comes(core, clock, door: Door):
+    door.put("q", "low", priority=1)
+    clock.advance(seconds=86_400 * 3_000)
+    door.put("q", "high", priority=2)
+    assert [job.jid for job in door.pop("w", "q", n=2)] == ["high", "low"]
+
+
+def test_w5_what_comes_at_one_moment_goes_out_in_the_order_it_came(core, clock, door: Door):
+    jids = ["c", "a", "b"]
+    door.put("q", *jids)
+    assert [job.jid for job in door.pop("w", "q", n=3)] == jids
+    for jid, token in ((jid, facts(door, jid).token) for jid in jids):
+        door("fail", "w", "G", "m", jid, token, "")
+        clock.advance(seconds=1)
+    core(Unfail("q", "G", 9))
+    assert [job.jid for job in door.pop("w", "q", n=3)] == jids
+
+
+def test_w6_a_wait_that_would_be_negative_counts_as_none(core, clock, door: Door):
+    door.put("q", "a")
+    clock.advance(seconds=-5)
+    door.pop("w", "q")
+    wait = core(GetStats("q")).wait
+    assert (wait.count, wait.mean, wait.histogram[0]) == (1, 0, 1)
+
+
+def test_w7_a_tag_counts_its_distinct_jobs(core, door: Door):
+    door.put("q", "a", "b")
+    for _ in range(2):
+        core(Tag("add", "a", ["red"]))
+    core(Tag("remove", "b", ["red"]))
+    assert core(Tags(1)) == {"red": 1}
+
+
+def test_w8_the_mark_of_a_job_that_is_gone_is_listed_and_can_be_taken_away(core, door: Door):
+    door.put("q", "a")
+    core(Track(True, "a"))
+    core(Cancel(["a"]))
+    assert [(mark.jid, mark.exists) for mark in core(Tracked())] == [("a", False)]
+    assert core(Track(False, "a"))
+    assert core(Tracked()) == []
+
+
+def test_w9_what_is_left_of_a_vanished_job_stops_nothing(core, clock, door: Door):
+    door.put("q", "lost", "failed", "waits", "well")
+    limit(door, "aside", 1)
+    door.put("aside", "first", "second", "third")
+    door.pop("w", "aside")
+    lost, bad = door.pop("w", "q", n=2)
+    core(Fail("w", bad, "G", "m"))
+    for jid in ("lost", "failed", "waits", "second"):
+        door.ask("DEL", door.key(f"j:{jid}"))
+    clock.advance(seconds=100)
+    assert [job.jid for job in door.pop("v", "q", n=5)] == ["well"]
+    assert counts(core).stalled == 0
+    assert core(Unfail("q", "G", 5)) == 0
+    assert core(Failures())[1] == {}
+    with pytest.raises(LeaseLost):
+        core(Heartbeat("w", lost))
+
+
+def test_w10_as_many_as_a_call_may_take_are_taken_whole_and_more_is_refused(core, door: Door):
+    for first in range(0, 1_024, 512):
+        core(PutMany("q", [word for n in range(first, first + 512) for word in (f"j{n}", "k", b"{}")]))
+    with pytest.raises(Said):
+        door("pop", "w", "", 0, 513, 0, "q", 0)
+    assert (counts(core).waiting, counts(core).running) == (1_024, 0)
+    assert len(door.pop("w", "q", n=512)) == 512
+    assert (counts(core).waiting, counts(core).running) == (512, 512)
+
+
+@pytest.mark.parametrize("data", ["7", '"text"', "null", "true", "[1]"])
+def test_w11_a_line_takes_an_object_or_nothing_and_the_job_stays_readable(core, door: Door, data: str):
+    door.put("q", "a")
+    with pytest.raises(Said, match="JSON object"):
+        door("log", "", 0, "a", "seen", data)
+    core(Log("a", "seen", b'{"x":1}'))
+    assert facts(door).history[-1].data == {"x": 1}
+
+
+def test_w12_a_retry_knows_no_other_queue_than_the_job_s_own(core, door: Door):
+    door.put("q", "a", retries=1)
+    core(Retry("w", door.pop("w", "q")[0]))
+    assert (facts(door).queue, counts(core).waiting) == ("q", 1)
+    [again] = door.pop("w", "q")
+    core(Retry("w", again, 0, "G", "m"))
+    assert core(Cancel(["a"])) == [True]
+    assert core(GetStats("q")).failed == 0
+    assert {name[:2] for name in door.names()} & {"j:", "x:", "l:", "w:", "f:"} == set()
+
+
+def test_w13_a_job_that_was_given_back_belongs_to_nobody(core, door: Door):
+    door.put("q", "a")
+    core(Retry("w", door.pop("w", "q")[0]))
+    assert (facts(door).worker, facts(door).expires_ms, facts(door).token) == ("", 0, 0)
+
+
+def test_w14_a_timeout_takes_all_leases_or_none(core, door: Door):
+    door.put("q", "a", "b")
+    door.pop("w", "q")
+    with pytest.raises(WrongState):
+        core(Timeout(["a", "b"]))
+    assert (facts(door).state, facts(door).worker) == ("running", "w")
+    core(Timeout(["a"]))
+    assert (facts(door).state, facts(door).worker) == ("stalled", "")
+    assert counts(core).running == 0
+
+
+@pytest.mark.parametrize("end", ["heartbeat", "timeout", "retry", "move", "advance", "fail"])
+def test_w15_every_loss_has_its_own_grace_however_the_last_one_ended(core, clock, door: Door, end: str):
+    door.put("q", "a")
+    [job] = door.pop("w", "q")
+    clock.advance(seconds=61)
+    assert door.pop("v", "q") == []
+    ends = {
+        "heartbeat": Heartbeat("w", job), "timeout": Timeout(["a"]), "retry": Retry("w", job), "move": Move("q", "a"),
+        "advance": Advance("w", "q", job), "fail": Fail("w", job, "G", "m"),
+    }  # fmt: skip
+    core(ends[end])
+    if end == "fail":
+        core(Unfail("q", "G", 1))
+    if end != "heartbeat":
+        assert [job.jid for job in door.pop("w", "q")] == ["a"]
+    clock.advance(seconds=61)
+    assert door.pop("v", "q") == []
+    assert facts(door).history[-1].what == "timed-out"
+    clock.advance(seconds=10)
+    assert [job.jid for job in door.pop("v", "q")] == ["a"]
+
+
+def test_w16_a_moved_job_gives_back_its_slot_and_waits_for_none(core, door: Door):
+    limit(door, "q", 1)
+    door.put("q", "a", "b", "c")
+    door.pop("w", "q")
+    assert door.pop("w", "q") == []
+    core(Move("other", "a"))
+    assert [job.jid for job in door.pop("w", "q")] == ["b"]
+    core(Move("other", "c"))
+    assert counts(core).throttled == counts(core).waiting == 0
+    core(Complete("w", Done("b", facts(door, "b").token)))
+    assert door.pop("w", "q") == []
+    assert [job.jid for job in door.pop("w", "other", n=5)] == ["a", "c"]
+
+
+def test_w17_a_job_that_went_on_is_under_the_limit_of_its_new_queue(core, door: Door):
+    limit(door, "next", 1)
+    door.put("q", "a", "b", retries=0)
+    a, b = door.pop("w", "q", n=2)
+    core(Advance("w", "next", a))
+    core(Fail("w", b, "G", "m"))
+    core(Unfail("next", "G", 1))
+    assert [job.jid for job in door.pop("w", "next", n=2)] == ["a"]
+    core(Complete("w", Done("a", facts(door).token)))
+    assert [job.jid for job in door.pop("w", "next", n=2)] == ["b"]
+    assert facts(door, "b").throttles == ("ql:q:next",)
+
+
+def test_w18_a_job_that_goes_on_later_is_scheduled(core, clock, door: Door):
+    door.put("q", "a")
+    core(Advance("w", "next", door.pop("w", "q")[0], 5_000))
+    assert (facts(door).state, facts(door).due_ms) == ("scheduled", clock.now_ms + 5_000)
+    assert door.pop("w", "next") == []
+
+
+def test_w20_failed_is_counted_where_the_job_failed_and_unfail_makes_its_queue_known(core, door: Door):
+    door.put("q", "a", "b")
+    for job in door.pop("w", "q", n=2):
+        core(Fail("w", job, "G", "m"))
+    assert core(Unfail("fresh", "G", 1)) == 1
+    core(Put("other", "k", b"{}", "b", mode="move"))
+    assert set(core(QueueNames())) == {"q", "fresh", "other"}
+    assert [core(GetStats(queue)).failed for queue in ("q", "fresh", "other")] == [0, 0, 0]
+
+
+def test_w21_cancelling_what_is_not_there_changes_nothing_and_a_lost_counter_stops_nothing(core, door: Door):
+    assert core(Cancel(["nobody"])) == [False]
+    door.put("q", "a")
+    core(Fail("w", door.pop("w", "q")[0], "G", "m"))
+    for name in door.names():
+        if name.startswith("z:"):
+            door.ask("DEL", door.key(name))
+    assert core(Cancel(["a"])) == [True]
+    assert core(GetStats("q")).failed == 0
+
+
+def test_w22_data_are_kept_to_the_letter(core, door: Door):
+    door.put("q", "a")
+    [job] = door.pop("w", "q")
+    core(Heartbeat("w", job, None, VERBATIM))
+    assert facts(door).data == VERBATIM
+    core(Fail("w", job, "G", "m", VERBATIM + b" "))
+    assert facts(door).data == VERBATIM + b" "
+
+
+def test_w26_one_bad_wish_among_many_leaves_everything_as_it_was(core, door: Door):
+    core(PutX("q", [Wished("k", b"{}", "a", Wish(tags=["red"]))]))
+    before = door.dump()
+    bad = ("a", "k", "{}", 2, "tag", "blue", "expires", "soon")
+    with pytest.raises(Said, match="expires"):
+        door("put_x", "", 0, "move", "q", 0, 5, 0, "b", "k", "{}", 0, *bad)
+    assert door.dump() == before
+
+
+def test_w27_a_delay_is_forgotten_with_the_dependency_it_came_with(core, clock, door: Door):
+    door.put("q", "p1", "p2")
+    core(PutX("r", [Wished("k", b"{}", "a", Wish(depends=["p1"]))], delay_ms=60_000))
+    door("depend", "", 0, "remove", "a", "p1")
+    core(PutX("r", [Wished("k", b"{}", "a", Wish(depends=["p2"]))], mode="move"))
+    core(CompleteMany("w", [Done(job.jid, job.token) for job in door.pop("w", "q", n=2)]))
+    assert facts(door).state == "waiting"
+
+
+def test_w27_a_job_waits_neither_for_itself_nor_in_a_circle(core, door: Door):
+    door.put("q", "p")
+    assert door("put_x", "", 0, "new", "q", 0, 5, 0, "a", "k", "{}", 1, "depends", "a")[0] == 0
+    core(PutX("q", [Wished("k", b"{}", "a", Wish(depends=["p"]))]))
+    reply = door("put_x", "", 0, "move", "q", 0, 5, 0, "p", "k", "{}", 1, "depends", "a")
+    assert reply[0] == 0
+    assert b"HF_DEPENDENCY_REFUSED" in reply[2]
+
+
+@pytest.mark.parametrize(("most", "left"), [(1, ["put"]), (2, ["put", "z"]), (3, ["put", "y", "z"])])
+def test_w28_a_history_of_n_lines_has_n(core, door: Door, most: int, left: list[str]):
+    core(ConfigSet("max-job-history", str(most)))
+    door.put("q", "a")
+    for what in "xyz":
+        core(Log("a", what))
+    assert [line.what for line in facts(door).history] == left
+
+
+def test_w29_a_purge_goes_on_where_the_last_one_stopped(core, door: Door):
+    for first in range(0, 1_536, 512):
+        door.put("q", *[f"j{n}" for n in range(first, first + 512)])
+        core(CompleteMany("w", [Done(job.jid, job.token) for job in door.pop("w", "q", n=512)]))
+    core(ConfigSet("jobs-history-count", "0"))
+    left = [door("sweep", "", 0) for _ in range(4)]
+    assert left[0] <= 1_280
+    assert sum(left) == 1_536
+    door.put("q", "last")
+    core(Complete("w", door.pop("w", "q")[0]))
+    assert (core(JobsComplete()), door.job("last")) == ([], None)
+
+
+def test_w31_a_history_has_a_limit_in_bytes(core, door: Door):
+    door("setting", "", 0, "max-history-bytes", 4_096)
+    door.put("q", "a")
+    for n in range(20):
+        core(Log("a", f"n{n}", b'{"d":"%s"}' % (b"x" * 1_000)))
+    assert door.ask("HSTRLEN", door.key("x:a"), "h") <= 4_096
+    assert facts(door).history[-1].what == "n19"
+
+
+def test_w32_nothing_of_a_job_outlives_it(core, door: Door):
+    limit(door, "q", 1)
+    core(PutX("q", [Wished("k", b"x" * 600, "a", Wish(tags=["red"], keep_ms=5))], retries=0))
+    core(Fail("w", door.pop("w", "q")[0], "G", "m"))
+    core(Log("a", "seen"))
+    core(Cancel(["a"]))
+    assert {name for name in door.names() if "a" in name.split(":")[1:] or name in ("F", "G")} == set()
+    assert counts(core).failed == 0
+
+
+def test_w33_a_heartbeat_is_a_sign_of_life(core, clock, door: Door):
+    door.put("q", "a")
+    [job] = door.pop("w", "q")
+    clock.advance(seconds=30)
+    core(Heartbeat("w", job))
+    assert [(worker.name, worker.seen_ms) for worker in core(Workers())] == [("w", clock.now_ms)]
+
+
+def test_w35_and_w39_looking_moves_nothing(core, clock, door: Door):
+    door.put("q", "a", delay=1_000)
+    clock.advance(seconds=2)
+    before = door.dump()
+    assert (counts(core).waiting, counts(core).scheduled) == (1, 0)
+    assert [job.state for job in core(Peek("q"))] == [job.state for job in core(JobGet(["a"]))] == ["waiting"]
+    assert door.dump() == before
+
+
+def test_w36_every_key_of_a_root_lies_in_its_slot(core, door: Door):
+    core(PutX("q}", [Wished("k", b"{}", "{a}", Wish(tags=["}{"]))]))
+    door.pop("w{", "q}")
+    keys = [door.key(name) for name in door.names()]
+    assert len(keys) > 8
+    assert len({key[key.index("{") : key.index("}") + 1] for key in keys}) == 1
+
+
+def test_w37_no_name_meets_a_key_of_another(core, door: Door):
+    jids = ["a", "a-history", "a-dependencies", "a:h", "x:a", "j:a", "c", "Q"]
+    core(PutX("a", [Wished("k", b"{}", jid, Wish(tags=["a", jid])) for jid in jids]))
+    for jid in jids:
+        core(Log(jid, "seen"))
+    assert [job.jid for job in door.pop("a", "a", n=9)] == jids
+    core(Cancel(jids[1:]))
+    assert facts(door).tags == ("a",)
+    assert core(Tagged("a")) == (1, ["a"])
+
+
+def test_w38_a_maximum_is_a_number_and_a_higher_one_lets_jobs_go(core, door: Door):
+    limit(door, "q", 1)
+    with pytest.raises(Said):
+        door("throttle_set", "", 0, "ql:q:q", "many")
+    door.put("q", "a")
+    door.pop("w", "q")
+    door.put("q", "b", "c")
+    assert counts(core).throttled == 2
+    limit(door, "q", 2)
+    assert (counts(core).throttled, counts(core).waiting) == (1, 1)
+
+
+def test_w43_used_up_retries_are_a_failure_of_the_group_that_is_named(core, door: Door):
+    door.put("q", "a", retries=0)
+    assert core(Retry("w", door.pop("w", "q")[0], 0, "mine", "why")) == -1
+    assert core(Failures())[1] == {"mine": 1}
+
+
+def test_w45_a_setting_that_is_no_number_counts_as_not_set(core, clock, door: Door):
+    core(ConfigSet("heartbeat", "often"))
+    core(ConfigSet("grace-period", "some"))
+    core(ConfigSet("max-job-history", "long"))
+    assert core(ConfigGet(["heartbeat"])) == {"heartbeat": "often"}
+    door.put("q", "a")
+    [job] = door.pop("w", "q")
+    assert job.expires_ms == clock.now_ms + 60_000
+    core(Log("a", "seen"))
+    clock.advance(seconds=61)
+    assert door.pop("v", "q") == []
+    clock.advance(seconds=10)
+    assert [job.jid for job in door.pop("v", "q")] == ["a"]
+
+
+def test_w46_retries_are_whole(core, door: Door):
+    with pytest.raises(Said, match="retries"):
+        door("put", "", 0, "new", "q", 0, "2.5", 0, "a", "k", "{}")
+    assert door.names() == {""} or "j:a" not in door.names()
