@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient, AsyncJob, AsyncQueue
     from holdfast.client.config import Config
     from holdfast.client.recurring import RecurringJob
-    from holdfast.client.sync import Client, Job, Queue, Throttle
+    from holdfast.client.sync import Client, Job, Queue
+    from holdfast.client.throttles import Throttle
     from holdfast.code.current import current_job
 
 __version__ = "0.1.0"
@@ -67,7 +68,7 @@ _LAZY = {
     "Job": "holdfast.client.sync",
     "Queue": "holdfast.client.sync",
     "RecurringJob": "holdfast.client.recurring",
-    "Throttle": "holdfast.client.sync",
+    "Throttle": "holdfast.client.throttles",
     "current_job": "holdfast.code.current",
 }
 

@@ -93,6 +93,17 @@ def check_text(what: str, text: object) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+OWN_THROTTLE = "ql:q:"
+"""What the throttle of a queue begins with; the queue's name follows."""
+
+
+def check_throttle(name: str) -> str:
+    """Return `name` if it may name a throttle: any name, or `ql:q:` and the name of a queue. Raises UsageError."""
+    if isinstance(name, str) and name.startswith(OWN_THROTTLE):
+        return OWN_THROTTLE + check_name("queue of a throttle", name.removeprefix(OWN_THROTTLE))
+    return check_name("throttle", name)
+
+
 def check_namespace(name: str) -> str:
     """Return `name` if it may be a namespace. Raises UsageError."""
     check_name("namespace", name)

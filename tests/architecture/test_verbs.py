@@ -17,12 +17,13 @@ READS = {
     "job_get": "no-writes", "jobs_complete": "no-writes", "peek": "no-writes", "queues": "no-writes",
     "stats": "no-writes", "config_get": "no-writes", "throttle_get": "no-writes", "list": "no-writes", "recur_get": "no-writes",
     "tags": "no-writes", "tagged": "no-writes", "tracked": "no-writes",
-    "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes",
+    "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes", "throttles": "no-writes",
     "failure_groups": "no-writes", "explain": "no-writes", "workers": "no-writes", "worker_jobs": "no-writes",
 }  # fmt: skip
 DRAINS = {
     "pop", "complete", "complete_pop", "advance", "heartbeat", "retry", "fail", "expire", "timeout", "cancel", "pause",
     "await", "sweep", "complete_x", "queue_forget", "audit", "watch", "recur_cancel",
+    "throttle_delete", "throttle_release",
     "worker_seen", "worker_quiet", "worker_forget",
 }  # fmt: skip
 """Verbs that end or shrink work, or add what has a fixed size: they run when the memory is full."""

@@ -44,10 +44,15 @@ from holdfast.commands.queues import (
     Peek,
     QueueForget,
     QueueNames,
-    ThrottleGet,
-    ThrottleSet,
 )
 from holdfast.commands.recurring import Recur, RecurCancel, RecurGet, RecurTag, RecurUpdate
+from holdfast.commands.throttles import (
+    ThrottleDelete,
+    ThrottleGet,
+    ThrottleNames,
+    ThrottleRelease,
+    ThrottleSet,
+)
 from holdfast.commands.upkeep import (
     Audit,
     AuditList,
@@ -794,6 +799,75 @@ def a_limit_with_parked_jobs(client: Client) -> Any:
 def a_limit(client: Client) -> Any:
     client.run(ThrottleSet("ql:q:q", 1))
     return ThrottleGet("ql:q:q")
+
+
+def named(client: Client, *jids: str, maximum: int = 1, queue: str = "q") -> None:
+    """Jobs under the throttle `db`."""
+    client.run(ThrottleSet("db", maximum))
+    client.run(PutX(queue, [Wished("K", b"{}", jid, Wish(throttles=["db"])) for jid in jids]))
+
+
+@case("throttle_set")
+def a_named_limit_with_pending_jobs(client: Client) -> Any:
+    named(client, "a1", "a2", "a3")
+    client.run(Pop("bee", ("q",), 3))
+    return ThrottleSet("db", 2, 60_000)
+
+
+@case("throttle_get")
+def a_named_limit(client: Client) -> Any:
+    client.run(ThrottleSet("db", 3, 5_000))
+    return ThrottleGet("db")
+
+
+@case("throttle_delete")
+def a_limit_that_binds(client: Client) -> Any:
+    named(client, "a1", "a2", "a3")
+    client.run(Pop("bee", ("q",), 3))
+    return ThrottleDelete("db")
+
+
+@case("throttle_delete")
+def a_limit_of_a_queue(client: Client) -> Any:
+    client.run(ThrottleSet("ql:q:q", 1))
+    popped(client, "a1")
+    put(client, "a2", "a3")
+    return ThrottleDelete("ql:q:q")
+
+
+@case("throttle_release")
+def of_a_holder_and_of_one_that_waits(client: Client) -> Any:
+    named(client, "a1", "a2", "a3", "a4")
+    client.run(Pop("bee", ("q",), 4))
+    return ThrottleRelease("db", ("a1", "a3", "nobody"))
+
+
+@case("throttle_release")
+def of_a_job_of_the_queue(client: Client) -> Any:
+    client.run(ThrottleSet("ql:q:q", 1))
+    popped(client, "a1")
+    put(client, "a2")
+    return ThrottleRelease("ql:q:q", ("a1",))
+
+
+@case("throttles")
+def all_that_have_a_limit(client: Client) -> Any:
+    client.run(ThrottleSet("db", 3))
+    return ThrottleNames()
+
+
+@case("pop")
+def jobs_under_a_throttle(client: Client) -> Any:
+    named(client, "a1", "a2")
+    put(client, "a3")
+    return Pop("bee", ("q",), 2)
+
+
+@case("complete")
+def a_job_whose_slot_another_waits_for(client: Client) -> Any:
+    named(client, "a1", "a2")
+    [job] = client.run(Pop("bee", ("q",), 2))
+    return Complete("bee", job)
 
 
 @case("sweep")

@@ -2,7 +2,8 @@
 
 from holdfast.commands.leases import WILL_WAIT, WOKEN, Complete, Lease, Pop
 from holdfast.commands.outcomes import Expire
-from holdfast.commands.queues import Pause, ThrottleSet
+from holdfast.commands.queues import Pause
+from holdfast.commands.throttles import ThrottleSet
 from native_door import Door
 
 IDLE_BIT = 2**45

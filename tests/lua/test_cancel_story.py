@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.commands.jobs import Cancel, JobGet
 from holdfast.commands.leases import Complete, Heartbeat
-from holdfast.commands.queues import ThrottleSet
+from holdfast.commands.throttles import ThrottleSet
 from holdfast.errors import DependencyRefused, LeaseLost, Refused
 from native_door import Door
 

@@ -8,7 +8,7 @@ from holdfast.commands.dependencies import CompleteX, FollowUp
 from holdfast.commands.jobs import Await, JobGet, JobsComplete
 from holdfast.commands.leases import Complete, Lease
 from holdfast.commands.outcomes import Retry
-from holdfast.commands.queues import ThrottleSet
+from holdfast.commands.throttles import ThrottleSet
 from holdfast.commands.wishes import Wish, Wished
 from holdfast.errors import DependencyRefused, JobNotFound, LeaseLost
 from holdfast.models import JobFacts

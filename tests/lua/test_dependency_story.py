@@ -6,7 +6,7 @@ from holdfast.commands.dependencies import Depend, Dependents
 from holdfast.commands.jobs import Cancel, JobGet, Move, Put
 from holdfast.commands.leases import Complete
 from holdfast.commands.outcomes import Advance, Fail, Timeout
-from holdfast.commands.queues import ThrottleSet
+from holdfast.commands.throttles import ThrottleSet
 from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.errors import DependencyRefused, JobNotFound, WrongState
 from native_door import Door, Said

@@ -196,7 +196,7 @@ def test_a_job_can_be_cancelled_and_moved_from_every_state(state: str, act: str,
 
 def bring_into(state: str, core, door: Door) -> None:
     if state == "throttled":
-        door("throttle_set", "", 0, "ql:q:q", 1)
+        door("throttle_set", "", 0, "ql:q:q", 1, 0)
         door.put("q", "holder")
         door.pop("w", "q")
     door.put("q", "j", delay=5000 if state == "scheduled" else 0)

@@ -155,7 +155,7 @@ def test_a_pop_that_is_sent_again_gives_the_same_jobs_though_others_came_too_lat
 
 
 def test_a_full_queue_with_a_limit_does_not_count_late_jobs(core, clock, door: Door):
-    door("throttle_set", "", 0, "ql:q:q", 2)
+    door("throttle_set", "", 0, "ql:q:q", 2, 0)
     put(core, "a", "b", "c", "d")
     clock.advance(seconds=5)
     door.put("q", "good")

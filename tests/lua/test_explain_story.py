@@ -158,7 +158,7 @@ def test_a_job_of_a_paused_queue(why, core, clock, worker, door: Door):
 
 def test_a_job_that_finds_its_throttle_full(why, core, worker, door: Door):
     worker("w", "q")
-    door("throttle_set", "", 0, "ql:q:q", 1)
+    door("throttle_set", "", 0, "ql:q:q", 1, 0)
     door.put("q", "holder")
     core(Pop("bee", ["q"]))
     door.put("q", "before", "mine")
@@ -173,7 +173,7 @@ def test_a_job_that_finds_its_throttle_full(why, core, worker, door: Door):
 
 def test_a_job_whose_throttle_has_slots(why, core, worker, door: Door):
     worker("w", "q")
-    door("throttle_set", "", 0, "ql:q:q", 5)
+    door("throttle_set", "", 0, "ql:q:q", 5, 0)
     door.put("q", "a")
     found = why("a")
     assert blocks(found) == []

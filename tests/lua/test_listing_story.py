@@ -146,7 +146,7 @@ def test_completed_jobs_that_left_something_behind_are_found_again_too(core, doo
 
 
 def test_the_holders_of_a_queue_s_own_throttle_are_its_leases(core, door: Door):
-    door("throttle_set", "", 0, "ql:q:q", 1)
+    door("throttle_set", "", 0, "ql:q:q", 1, 0)
     door.put("q", "a", "b")
     door.pop("w", "q")
     door.put("q", "c")

@@ -18,7 +18,7 @@ DAY = 86_400
 @pytest.fixture
 def varied(core, clock, door: Door) -> Door:
     """A root with a job in every state, one lease past its end and one scheduled job that is due."""
-    door("throttle_set", "", 0, "ql:q:full", 1)
+    door("throttle_set", "", 0, "ql:q:full", 1, 0)
     door.put("full", "holder")
     door.pop("w", "full")
     door.put("full", "aside")
@@ -79,7 +79,7 @@ def test_counts_tell_how_long_the_next_waits_and_when_the_next_is_due(core, cloc
 
 
 def test_counts_tell_the_limit_the_heartbeat_and_the_pause_of_a_queue(core, clock, door: Door):
-    door("throttle_set", "", 0, "ql:q:q", 3)
+    door("throttle_set", "", 0, "ql:q:q", 3, 0)
     core(ConfigSet("heartbeat", "30"))
     core(ConfigSet("r-heartbeat", "5"))
     core(Pause(("q",), True, "ann", "deploy"))

@@ -143,7 +143,7 @@ def test_a_paused_queue_puts_nothing(turns: Turns, door: Door):
 
 
 def test_a_full_queue_puts_nothing_and_nobody_is_told_to_come_back_for_it(turns: Turns, core, door: Door):
-    door("throttle_set", "", 0, "ql:q:q", 1)
+    door("throttle_set", "", 0, "ql:q:q", 1, 0)
     turns.recur(interval=10)
     [job] = turns.pop()
     turns.at(40)

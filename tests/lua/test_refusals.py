@@ -109,8 +109,14 @@ BAD = [
     ("config_set", "heartbeat", "-1"), ("config_set", "heartbeat", "nan"), ("config_set", "q-heartbeat", "1e300"),
     ("config_set", "heartbeat", "86401"), ("config_set", "grace-period", "inf"), ("config_set", "", "x"),
     ("config_set", "heartbeat"), ("config_unset", "", 0, ""), ("config_get", LONG),
-    ("throttle_set", "", 0, "mine", 1), ("throttle_set", "", 0, "ql:q:q", -1), ("throttle_set", "", 0, "ql:q:q", "x"),
-    ("throttle_set", "", 0, "ql:q:q", 2**32), ("throttle_get", "mine"), ("failures", "x", 5), ("explain",), ("explain", ""), ("explain", LONG), ("failures", 0, 513),
+    ("throttle_set", "", 0, "mine", 1), ("throttle_set", "", 0, "mine", 1, -1), ("throttle_set", "", 0, "mine", 1, "x"),
+    ("throttle_set", "", 0, "ql:q:q", -1, 0), ("throttle_set", "", 0, "ql:q:q", "x", 0), ("throttle_set", "", 0, "ql:q:", 1, 0),
+    ("throttle_set", "", 0, "ql:q:" + LONG, 1, 0), ("throttle_set", "", 0, LONG, 1, 0), ("throttle_set", "", 0, "ql:q:a\nb", 1, 0),
+    ("throttle_delete", "", 0, ""), ("throttle_delete", "", 0), ("throttle_release", "", 0, "", "run"),
+    ("throttle_release", "", 0, "t", ""), ("throttle_release", "", 0, "t", *MANY), ("throttles", "x", 5), ("throttles", "0", 0),
+    ("throttles", "", 5), ("throttles", "0", 513), ("throttle_set", "", 0, "ql:q:q", 2**32, 0), ("throttle_get", ""),
+    ("put_x", "", 0, "new", "q", 0, 5, 0, "j", "k", "{}", 1, "throttle", "ql:q:" + LONG), ("failures", "x", 5), ("failures", 0, 513),
+    ("explain",), ("explain", ""), ("explain", LONG),
     ("failure_groups", 0, 201), ("failure_groups", "", 5), ("unfail", "", 0, "", "G", 5), ("unfail", "", 0, "q", "", 5),
     ("unfail", "", 0, "q", "G", 0), ("unfail", "", 0, "q", "G", 513), ("list",), ("list", "jobs", "q", "", "", 5), ("list", "waiting", "", "", "", 5),
     ("list", "waiting", "q", "x", "j", 5), ("list", "waiting", "q", "", "", 513), ("clock", -1), ("clock", "noon"),
@@ -133,7 +139,7 @@ BAD = [
 @pytest.fixture
 def busy(door: Door) -> Door:
     """A root in which every call would find something to spoil."""
-    door("throttle_set", "", 0, "ql:q:limited", 1)
+    door("throttle_set", "", 0, "ql:q:limited", 1, 0)
     door.put("q", "run", "two", "wait")
     door.put("q", "later", delay=5000)
     door("recur", "", 0, "q", "again", "K", "{}", 1000, 9000, 0, 0, 0, 0)

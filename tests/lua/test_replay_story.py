@@ -49,7 +49,7 @@ def test_a_lower_number_is_a_straggler(door: Door):
     calls = [
         ("pop", "w", "l", 4, 1, 0, "q", 0), ("cancel", "l", 4, "a"), ("move", "l", 4, "q", 0, "a", "", ""),
         ("put", "l", 4, "move", "q", 0, 5, 0, "n", "k", "{}"), ("complete_pop", "w", "l", 4, 1, 0, 1, "q", 0),
-        ("pause", "l", 4, 1, "", "", "q"), ("timeout", "l", 4, "a"), ("throttle_set", "l", 4, "ql:q:q", 1),
+        ("pause", "l", 4, 1, "", "", "q"), ("timeout", "l", 4, "a"), ("throttle_set", "l", 4, "ql:q:q", 1, 0),
         ("sweep", "l", 4), ("config_unset", "l", 4, "heartbeat"),
     ]  # fmt: skip
     for call in calls:

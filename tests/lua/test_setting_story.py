@@ -5,8 +5,8 @@ import pytest
 from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, Describe, Info, SetClock, Sweep
 from holdfast.commands.jobs import JobGet, JobsComplete
 from holdfast.commands.leases import Complete, CompleteMany, Done, Pop
-from holdfast.commands.queues import CountQueues, Pause, ThrottleGet, ThrottleSet
-from holdfast.errors import ThrottleNotFound
+from holdfast.commands.queues import CountQueues, Pause
+from holdfast.commands.throttles import ThrottleGet, ThrottleSet
 from native_door import Door, Said
 
 DEFAULTS = {
@@ -110,12 +110,6 @@ def test_a_job_handed_out_again_under_a_limit_hands_its_slot_on_when_it_ends(cor
     core(Complete("v", again))
     [counts] = core(CountQueues(["q"]))
     assert (counts.waiting, counts.throttled) == (1, 0)
-
-
-def test_a_throttle_that_is_no_queue_s_own_is_unknown_so_far(core):
-    for command in (ThrottleGet("mine"), ThrottleSet("mine", 3)):
-        with pytest.raises(ThrottleNotFound):
-            core(command)
 
 
 def test_settings_have_the_protocol_s_defaults_and_can_be_set_and_unset(core):

@@ -34,18 +34,18 @@ def test_a_scheduled_job_and_a_lease_without_records_are_dropped(core, clock, do
 
 
 def test_a_job_set_aside_without_a_record_does_not_stop_the_next(core, door: Door):
-    door("throttle_set", "", 0, "ql:q:q", 1)
+    door("throttle_set", "", 0, "ql:q:q", 1, 0)
     door.put("q", "holder")
     [holder] = core(Pop("w", ["q"]))
     door.put("q", "gone", "next")
     lose(door, "gone")
     door("complete", "w", "holder", holder.token, "", 0, "")
-    door("throttle_set", "", 0, "ql:q:q", 5)
+    door("throttle_set", "", 0, "ql:q:q", 5, 0)
     assert [job.jid for job in core(Pop("w", ["q"], limit=5))] == ["next"]
 
 
 def test_a_holder_without_a_record_frees_its_slot_when_its_lease_ends(core, clock, door: Door):
-    door("throttle_set", "", 0, "ql:q:q", 1)
+    door("throttle_set", "", 0, "ql:q:q", 1, 0)
     door.put("q", "holder")
     core(Pop("w", ["q"]))
     door.put("q", "aside")
@@ -71,7 +71,7 @@ def test_nothing_is_left_when_all_work_is_done(core, clock, door: Door):
     """Law L17: roots, statistics, control, sequence and registry, the replay record of a line, and no more."""
     core(ConfigSet("jobs-history-count", "0"))
     core(ConfigSet("grace-period", "0"))
-    door("throttle_set", "", 0, "ql:q:q", 2)
+    door("throttle_set", "", 0, "ql:q:q", 2, 0)
     door.put("q", *[f"j{n}" for n in range(30)], retries=3)
     door.put("q", *[f"d{n}" for n in range(10)], delay=3000)
     door("put", "", 0, "new", "r", 0, 5, 0, "long", "k", "x" * 900)
@@ -88,7 +88,7 @@ def test_nothing_is_left_when_all_work_is_done(core, clock, door: Door):
         "cancel", "", 0, *[jid.decode() for group in ("G", "failed-retries-q") for jid in failed(door, group)]
     )
     left = {name for name in door.names() if not name.startswith(("z:", "aw:", "ar:", "i:"))}
-    assert left <= {"", "C", "Q", "s:q", "s:r", "q:q", "q:r", "n:q", "n:r"}
+    assert left <= {"", "C", "H", "Q", "s:q", "s:r", "q:q", "q:r", "n:q", "n:r"}
 
 
 def failed(door: Door, group: str) -> list[bytes]:

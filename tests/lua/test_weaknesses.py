@@ -28,7 +28,7 @@ def counts(core, queue: str = "q"):
 
 
 def limit(door: Door, queue: str, most: int) -> None:
-    door("throttle_set", "", 0, f"ql:q:{queue}", most)
+    door("throttle_set", "", 0, f"ql:q:{queue}", most, 0)
 
 
 def test_w2_a_put_can_refuse_to_take_over_a_job_that_is_there(core, door: Door):
@@ -338,7 +338,7 @@ def test_w37_no_name_meets_a_key_of_another(core, door: Door):
 def test_w38_a_maximum_is_a_number_and_a_higher_one_lets_jobs_go(core, door: Door):
     limit(door, "q", 1)
     with pytest.raises(Said):
-        door("throttle_set", "", 0, "ql:q:q", "many")
+        door("throttle_set", "", 0, "ql:q:q", "many", 0)
     door.put("q", "a")
     door.pop("w", "q")
     door.put("q", "b", "c")

@@ -165,7 +165,7 @@ class Core:
         return self.door("queue_forget", line, number, *queues)
 
     def throttle_set(self, queue: str, limit: int) -> Any:
-        return self.door("throttle_set", "", 0, f"ql:q:{queue}", limit)
+        return self.door("throttle_set", "", 0, f"ql:q:{queue}", limit, 0)
 
     def config_set(self, key: str, value: str) -> Any:
         return self.door("config_set", key, value)

@@ -126,6 +126,7 @@ def owned_keys(model: NumberedModel) -> set[str]:
     of_state = {"running": "l:", "scheduled": "t:", "depends": "D:", "failed": "fq:"}
     keys |= {of_state[job.state] + job.queue for job in jobs if job.state in of_state}
     keys |= {f"w:{job.queue}" for job in jobs if job.ready}
-    keys |= {f"P:{job.queue}" for job in jobs if job.state == "throttled" and not job.ready}
+    aside = [job.queue for job in jobs if job.state == "throttled" and not job.ready]
+    keys |= {name for queue in aside for name in (f"P:{queue}", f"p:ql:q:{queue}")}
     keys |= {f"r:{jid}" for jid in model.templates} | {f"y:{t.queue}" for t in model.templates.values()}
     return keys | {f"f:{group}" for group in model.failures()}

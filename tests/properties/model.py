@@ -41,7 +41,7 @@ class Model(Putting):
         if want <= 0:
             return []
         taken = self.first_ready(name, want)
-        if len(taken) < want and (line.limit or line.left_aside):
+        if len(taken) < want and line.limit:
             for job in self.aside_in(name)[: min(want - len(taken), RELEASED_AT_ONCE)]:
                 self.make_ready(job)
             taken += self.first_ready(name, want - len(taken), taken)
@@ -62,7 +62,7 @@ class Model(Putting):
         expires = job.options.get("expires")
         if job.started or expires is None or expires > self.now:
             return False
-        job.ready = False
+        self.withdraw(job)
         self.fail_job(job, "failed", f"expired-{job.queue}", "Nobody started the job in time", "")
         return True
 
@@ -313,7 +313,6 @@ class Model(Putting):
                 # What ran before there was a limit holds a slot too.
                 job.slot = job.slot or (job.queue == queue and job.state == "running")
         self.promote_aside(line, limit - self.running(queue) if limit else RELEASED_AT_ONCE)
-        line.left_aside = limit == 0 and bool(self.aside_in(queue))
         return 1
 
     def config_set(self, key: str, value: str) -> int:

@@ -92,7 +92,7 @@ class Looks:
 
     def aside_in(self, queue: str) -> list[Job]:
         parked = [job for job in self.in_state(queue, "throttled") if not job.ready]
-        return sorted(parked, key=lambda job: (job.aside, job.jid))
+        return sorted(parked, key=lambda job: job.aside)
 
     def due_in(self, queue: str) -> list[Job]:
         due = [job for job in self.in_state(queue, "scheduled") if job.due <= self.now]

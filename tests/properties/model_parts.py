@@ -77,7 +77,6 @@ class Queue:
     paused_until: int = 0
     limit: int = 0
     heartbeat: int = 0
-    left_aside: bool = False
 
     def is_paused(self, now: int) -> bool:
         return self.paused and not 0 < self.paused_until <= now

@@ -134,7 +134,7 @@ class Putting(Looks):
         if job.parents:
             job.state, job.due_then = "depends", self.now + delay if delay > 0 else 0
         elif delay <= 0 and line.limit and self.running(job.queue) >= line.limit:
-            job.state, job.aside = "throttled", self.now
+            job.state, job.aside = "throttled", self.next_number()
             job.history.append(("throttled", self.now, job.queue))
         else:
             self.place(job, delay)
@@ -162,7 +162,13 @@ class Putting(Looks):
             self.leave_group(job)
         elif job.state == "complete":
             self.completed.remove(job.jid)
-        job.ready = False
+        aside, job.ready = job.state == "throttled", False
+        if aside:
+            # It may have been let go in the place of another.
+            job.state = "ended"
+            line = self.queue(job.queue)
+            free = line.limit - self.running(job.queue) if line.limit else RELEASED_AT_ONCE
+            self.promote_aside(line, free)
 
     def leave_group(self, job: Job) -> None:
         assert job.failure is not None

@@ -135,7 +135,7 @@ class Wakes(RuleBasedStateMachine):
 
     @rule(queue=queues, limit=st.integers(0, 2))
     def throttle(self, queue: str, limit: int) -> None:
-        self.door("throttle_set", "", 0, f"ql:q:{queue}", limit)
+        self.door("throttle_set", "", 0, f"ql:q:{queue}", limit, 0)
         self.serve_blocked()
 
     @rule(queue=queues, on=st.booleans())

@@ -12,7 +12,8 @@ from holdfast.client.opening import ClientOptions, settle
 from holdfast.client.options import PutOptions
 from holdfast.client.recurring import AsyncRecurring
 from holdfast.client.results import AsyncResults, result_in
-from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
+from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, check_page
+from holdfast.client.throttles import AsyncThrottle, AsyncThrottles
 from holdfast.client.upkeep import AsyncAuditLog, AsyncQueuePatterns
 from holdfast.client.workers import AsyncWorkersOf
 from holdfast.code.function import AsyncJobDecorator
@@ -93,10 +94,6 @@ class AsyncQueue(QueueVerbs, AsyncHandle):
         return _one_or_all(self._client, found, count)
 
 
-class AsyncThrottle(ThrottleVerbs, AsyncHandle):
-    """A throttle of an async client."""
-
-
 class AsyncQueues(QueuesVerbs, AsyncHandle):
     """The queues of an async client: `queues["mail"]`."""
 
@@ -158,6 +155,7 @@ class AsyncClient:
         self.jobs = AsyncJobs(self)
         self.track, self.untrack, self.tags = self.jobs.track, self.jobs.untrack, self.jobs.tags
         self.recurring = AsyncRecurring(self)
+        self.throttles = AsyncThrottles(self)
         self.config = AsyncConfig(self)
         self.workers = AsyncWorkersOf(self)
         self.queue_patterns = AsyncQueuePatterns(self)

@@ -18,7 +18,8 @@ from holdfast.client.opening import ClientOptions, settle
 from holdfast.client.options import PutOptions
 from holdfast.client.recurring import Recurring
 from holdfast.client.results import SyncResults, result_in
-from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, ThrottleVerbs, check_page
+from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, check_page
+from holdfast.client.throttles import Throttle, Throttles
 from holdfast.client.upkeep import AuditLog, QueuePatterns
 from holdfast.client.workers import WorkersOf
 from holdfast.code.function import JobDecorator
@@ -105,10 +106,6 @@ class Queue(QueueVerbs, SyncHandle):
         return True
 
 
-class Throttle(ThrottleVerbs, SyncHandle):
-    """A throttle of a blocking client."""
-
-
 class Queues(QueuesVerbs, SyncHandle):
     """The queues of a blocking client: `queues["mail"]`."""
 
@@ -170,6 +167,7 @@ class Client:
         self.jobs = Jobs(self)
         self.track, self.untrack, self.tags = self.jobs.track, self.jobs.untrack, self.jobs.tags
         self.recurring = Recurring(self)
+        self.throttles = Throttles(self)
         self.config = Config(self)
         self.workers = WorkersOf(self)
         self.queue_patterns = QueuePatterns(self)

@@ -13,15 +13,7 @@ from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet
 from holdfast.commands.base import then
 from holdfast.commands.jobs import JobsComplete
-from holdfast.commands.queues import (
-    CountQueues,
-    GetStats,
-    Pause,
-    QueueForget,
-    QueueNames,
-    ThrottleGet,
-    ThrottleSet,
-)
+from holdfast.commands.queues import CountQueues, GetStats, Pause, QueueForget, QueueNames
 from holdfast.errors import UsageError
 from holdfast.models import Counts, Stats
 from holdfast.settings import (
@@ -205,29 +197,6 @@ class JobsVerbs(ListVerbs, AttributesVerbs, Cancelling):
     def complete(self, offset: int = 0, count: int = 25) -> Command[list[str]]:
         """The jids of completed jobs, newest first. Core: verbs/inspect.lua."""
         return JobsComplete(*check_page(offset, count))
-
-
-class ThrottleVerbs:
-    """A named limit on how many of its jobs run at once."""
-
-    _client: Any
-
-    def __init__(self, name: str, client: Any) -> None:
-        self.name = check_name("throttle", name)
-        self._client = client
-
-    @Verb
-    def maximum(self) -> Command[int]:
-        """How many may run at once; 0 for any number. Core: verbs/configure.lua."""
-        return then(ThrottleGet(self.name), lambda facts: facts.maximum)
-
-    @Verb
-    def set_maximum(self, maximum: int) -> Command[int]:
-        """Let at most `maximum` run at once; 0 for any number. Core: verbs/configure.lua."""
-        return ThrottleSet(self.name, check_whole("maximum", maximum, 0, 1_000_000))
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}>"
 
 
 def check_page(offset: int, count: int) -> tuple[int, int]:

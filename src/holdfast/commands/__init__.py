@@ -14,6 +14,7 @@ from holdfast.commands import (
     outcomes,
     queues,
     recurring,
+    throttles,
     upkeep,
     wishes,
     workers,
@@ -35,6 +36,7 @@ COMMANDS: Mapping[str, type[Spoken]] = {
     **dependencies.VERBS,
     **recurring.VERBS,
     **workers.VERBS,
+    **throttles.VERBS,
 }
 
 __all__ = ["COMMANDS", "Command", "Reply", "Spoken", "Word"]

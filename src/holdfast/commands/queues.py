@@ -1,9 +1,7 @@
-"""Commands about queues: counts, peeks, statistics, pausing, and the limit of a queue's own throttle."""
+"""Commands about queues: counts, peeks, statistics, pausing."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
-
-import msgspec
 
 from holdfast.commands.base import Reply, Spoken, Word
 from holdfast.models import Counts, JobFacts, Stats, text
@@ -111,47 +109,6 @@ class QueueForget(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-class ThrottleFacts(msgspec.Struct, frozen=True, gc=False):
-    """A throttle: how many of its jobs may run at once (0: any number), run now, and wait for a slot."""
-
-    maximum: int
-    used: int
-    pending: int
-
-
-class ThrottleGet(Spoken, frozen=True, gc=False):
-    """Look at a throttle. Core: verbs/configure.lua."""
-
-    verb: ClassVar[str] = "throttle_get"
-    reads: ClassVar[bool] = True
-
-    name: str
-
-    def words(self) -> Sequence[Word]:
-        return (self.name,)
-
-    def read(self, reply: Reply) -> ThrottleFacts:
-        return ThrottleFacts(int(reply[0]), int(reply[1]), int(reply[2]))
-
-
-class ThrottleSet(Spoken, frozen=True, gc=False):
-    """Let at most `maximum` jobs of a throttle run at once, 0 for any number. Core: verbs/configure.lua."""
-
-    verb: ClassVar[str] = "throttle_set"
-    line_at: ClassVar[int] = 0
-    adds: ClassVar[bool] = True
-
-    name: str
-    maximum: int
-
-    def words(self) -> Sequence[Word]:
-        return (self.name, self.maximum)
-
-    def read(self, reply: Reply) -> int:
-        return int(reply)
-
-
 VERBS: Mapping[str, type[Spoken]] = {
-    kind.verb: kind
-    for kind in (CountQueues, Peek, QueueNames, GetStats, Pause, QueueForget, ThrottleGet, ThrottleSet)
+    kind.verb: kind for kind in (CountQueues, Peek, QueueNames, GetStats, Pause, QueueForget)
 }

@@ -10,8 +10,9 @@ local M = {}
 local FORM = "<BBHI6I6c8ddddddd"
 -- Flags. RELEASING: a finished job has dependents that are not released yet. WATCHED:
 -- somebody looks at the pages, until the moment in `watched`. MARKED: there are tracked
--- jobs. KEEPING: data of earlier attempts are kept.
-M.TEST, M.RELEASING, M.WATCHED, M.MARKED, M.KEEPING = 1, 2, 4, 8, 16
+-- jobs. KEEPING: data of earlier attempts are kept. TENDING: something is left to do for a
+-- throttle, now or when its limit ends.
+M.TEST, M.RELEASING, M.WATCHED, M.MARKED, M.KEEPING, M.TENDING = 1, 2, 4, 8, 16, 32
 M.SCHEMA = 1
 M.MINUTE, M.DAY = 60000, 86400000
 
@@ -56,7 +57,7 @@ end
 -- Fills the `at` of one call with what the root says, and with the time. What it
 -- says of leases and retention is unpacked by `settings`, where needed. `at.watched`
 -- is false, or the set of names whose change is told at the end of the call; `at.released`
--- counts the dependents that this call released.
+-- counts the jobs that this call made ready for others.
 function M.open(at, key)
   local packed = call("HGET", key, "h")
   if not packed then refuse.call("NO_ROOT", key) end

@@ -6,7 +6,8 @@ local refuse = require("base.refuse")
 local text = require("base.text")
 local M = {}
 
-local LONGEST_NAME, MOST_KNOWN = 200, 4000
+local MOST_KNOWN = 4000
+M.LONGEST_NAME = 200
 local WHOLE = 9007199254740991 -- the largest whole number a double is sure of
 local LONGEST = 3162240000000 -- a hundred years in ms: what is later does not fit into a record
 local LONGEST_LEASE = 86400000
@@ -52,7 +53,7 @@ function M.lease(args, i) return M.number(args, i, "lease", 0, LONGEST_LEASE) en
 function M.name(args, i, what)
   local given = args[i]
   -- The first look is the quick one, for minted jids.
-  if given and #given <= LONGEST_NAME and (find(given, "^%w+$") or text.is_clean(given)) then return given end
+  if given and #given <= M.LONGEST_NAME and (find(given, "^%w+$") or text.is_clean(given)) then return given end
   M.bad(what .. " is not a name of 1 to 200 bytes of UTF-8 without control characters")
 end
 

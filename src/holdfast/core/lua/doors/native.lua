@@ -18,6 +18,7 @@ local recurring = require("doors.native_recurring")
 local event = require("nouns.event")
 local releasing = require("nouns.releasing")
 local throttle = require("nouns.throttle")
+local throttles = require("doors.native_throttles")
 local work = require("doors.native_work")
 local workers = require("doors.native_workers")
 local info = require("verbs.info")
@@ -59,10 +60,11 @@ local function register(verb, flags, words, run)
   })
 end
 
--- What a changing call does for others: it goes on with releases that an earlier one
--- had to leave, and tells who watches what it changed.
+-- What a changing call does for others: it goes on with what an earlier one had to
+-- leave, and tells who watches what it changed.
 local function afterwards(at)
   if at.flags % 4 >= root.RELEASING then releasing.go_on(at) end
+  if at.flags >= root.TENDING then throttle.go_on(at) end
   if at.watched then event.tell_changes(at) end
 end
 
@@ -86,6 +88,7 @@ register_rows(dependencies)
 register_rows(recurring)
 register_rows(workers)
 register_rows(attached)
+register_rows(throttles)
 
 register("info", DRAINS, "mode clock", function(key, args)
   return info.run(key, args[1], checks.time(args, 2, "clock"), HOLDFAST_CORE)

@@ -41,10 +41,6 @@ return {
   { "config_unset", ADDS, "line number key", numbered.row(function(at, args)
     return configure.unset(at, name(args, 3, "key"))
   end) },
-  { "throttle_set", ADDS, "line number id maximum", numbered.row(function(at, args)
-    return configure.throttle(at, name(args, 3, "id"), number(args, 4, "maximum", 0, 4294967295))
-  end) },
-  { "throttle_get", READS, "id", function(at, args) return configure.throttle_state(at, name(args, 1, "id")) end },
   { "sweep", DRAINS, "line number", numbered.row(function(at) return configure.sweep(at) end) },
 }
 

@@ -32,6 +32,7 @@ local function to_give(args, out)
   return {
     worker = word(args, 1, "worker"), lease = lease(args, 5), out = out,
     ends = 0, least = 0, length = 0, limited = false, limit = 0, odd = false, spent = 0, patience = 0,
+    aside = 0, cut = false,
   }
 end
 

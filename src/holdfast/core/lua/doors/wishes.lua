@@ -3,6 +3,7 @@
 local late = require("base.late")
 local refuse = require("base.refuse")
 local checks = require("doors.checks")
+local ids = require("doors.ids")
 local dependency = require("nouns.dependency")
 local M = {}
 
@@ -41,7 +42,8 @@ local function read(args, first, count)
   for i = first, first + 2 * count - 1, 2 do
     local option, list = args[i], LIST[args[i]]
     if list then
-      add(wish, seen, list, checks.name(args, i + 1, option))
+      local value = list == "throttles" and ids.throttle(args, i + 1) or checks.name(args, i + 1, option)
+      add(wish, seen, list, value)
     elseif option == "untagged" then
       wish.tags = wish.tags or {}
     elseif option == "backoff" then

@@ -6,6 +6,7 @@ local record = require("base.record")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local options = require("nouns.options")
+local state = require("nouns.state")
 local M = {}
 
 local EXPIRING = record.FLAG.EXPIRING
@@ -21,6 +22,7 @@ end
 function M.fail(at, queue, jid, r)
   local group = "expired-" .. queue.name
   r.flags = record.without(r.flags, EXPIRING)
+  if r.state == state.THROTTLED then at.throttles.withdraw(at, queue, jid, r) end -- it was let go: another may
   if at.events.tracked then at.events.tracked(at, "failed", jid, r) end
   if at.events.failed then at.events.failed(at, jid, group, MESSAGE, "") end
   r.worker = "" -- the history must not say that a holder of an earlier life failed it

@@ -2,67 +2,55 @@
 -- those waiting for one. Any throttle may bind any job.
 --
 -- Flag THROTTLED: slots may be held. A queue's own throttle is a throttle like others.
+-- A maximum lies where other programs write it too, so it is read at each use.
 local late = require("base.late")
-local keys = require("base.keys")
 local record = require("base.record")
+local aside = require("nouns.aside")
 local config = require("nouns.config")
-local history = require("nouns.history")
 local job = require("nouns.job")
 local named = require("nouns.named")
-local state = require("nouns.state")
 local M = {}
 
 local THROTTLED, NO_LIMIT = record.FLAG.THROTTLED, named.NO_LIMIT
-local RELEASED, PIECE = 10, 512 -- jobs that a release without a limit lets go; jobs taken at once
+local RELEASED = 10 -- jobs that a release without a limit lets go
 
-local call, floor
-late.bind(function() call, floor = redis.call, math.floor end)
+local call
+late.bind(function() call = redis.call end)
 
--- The first throttle without a free slot; the last one, the queue's own, has `room`.
-local function first_full(at, ids, room)
-  local count = #ids
-  for i = 1, count do
-    if (i == count and room or named.free_slots(at, ids[i])) < 1 then return ids[i] end
-  end
+-- A text that is no number counts as no limit.
+function M.maximum(at, id)
+  local most = tonumber(call("HGET", at.keys.throttle .. id, "maximum") or 0)
+  return most == most and most or 0
 end
 
--- Sets a job aside, pending on the throttle that is full.
-function M.park(at, queue, jid, r, id)
-  if r.state ~= state.THROTTLED then history.tell(at, jid, r, history.THROTTLED, queue.name) end
-  state.move(r, state.THROTTLED)
-  call("ZADD", at.keys.pending .. id, at.now, jid)
-  call("ZADD", queue.throttled, at.now, jid)
+local function free_slots(at, id)
+  local text = call("HGET", at.keys.throttle .. id, "maximum")
+  local most = text and tonumber(text) or 0
+  if most == 0 or most ~= most then return NO_LIMIT end
+  return most - call("ZCARD", at.keys.holders .. id)
 end
 
--- The throttles of a job that is put; `r` still says which queue it comes from.
-function M.assign(at, queue, jid, r, ids)
-  if ids or record.has(r.flags, record.FLAG.NAMED) then
-    named.name(at, queue, jid, r, ids or {}, keys.of_queue(at, r.queue).own)
-  end
-end
+M.park, M.assign = aside.park, named.assign
 
 -- The throttle that a job which is put finds full, or nil.
-function M.is_full(at, queue, jid, r) return first_full(at, named.ids(at, queue, jid, r)) end
+function M.is_full(at, queue, jid, r) return named.first_full(at, named.ids(at, queue, jid, r), free_slots) end
 
 -- A job set aside is put elsewhere or deleted.
-function M.withdraw(at, queue, jid, r)
-  call("ZREM", queue.throttled, jid)
-  for _, id in ipairs(named.ids(at, queue, jid, r)) do call("ZREM", at.keys.pending .. id, jid) end
-end
+function M.withdraw(at, queue, jid, r) aside.withdraw(at, queue, jid, named.ids(at, queue, jid, r)) end
 
 -- A job whose lease was lost keeps its slots.
 function M.keep() end
 
 -- For a pop: the free slots of the queue's own throttle.
 function M.room(at, queue, give)
-  give.limited, give.room = true, named.free_slots(at, queue.own)
+  give.limited, give.room = true, free_slots(at, queue.own)
   return give.room
 end
 
 -- All slots a job needs, or none: then it is set aside, and the answer is true.
 function M.take(at, queue, jid, r, give)
   local ids = named.ids(at, queue, jid, r)
-  local full = first_full(at, ids, give.room)
+  local full = named.first_full(at, ids, free_slots, give.room)
   if full then
     M.park(at, queue, jid, r, full)
     job.write(at, jid, r)
@@ -87,30 +75,12 @@ function M.grant(at, queue, give, want, room, ready)
   return got
 end
 
--- The first `count` pending jobs become ready; they get the slot when they are popped.
-local function promote(at, id, count)
-  while count >= 1 do
-    local pending = call("ZPOPMIN", at.keys.pending .. id, count < PIECE and floor(count) or PIECE)
-    if not pending[1] then return end
-    for i = 1, #pending, 2 do
-      local jid = pending[i]
-      local r = job.read(at, jid)
-      local queue = r and keys.of_queue(at, r.queue)
-      if r and call("ZREM", queue.throttled, jid) == 1 then
-        job.make_ready(at, queue, jid, r)
-        job.write(at, jid, r)
-        count = count - 1
-      end
-    end
-  end
-end
-
 -- One throttle's slot comes back, or the job waits for it no more.
 function M.release_one(at, id, jid)
   if call("ZREM", at.keys.holders .. id, jid) == 0 then call("ZREM", at.keys.pending .. id, jid) end
   if call("EXISTS", at.keys.pending .. id) == 0 then return end
-  local free = named.free_slots(at, id)
-  promote(at, id, free == NO_LIMIT and RELEASED or free)
+  local free = free_slots(at, id)
+  aside.promote(at, id, free == NO_LIMIT and RELEASED or free)
 end
 
 -- The lease ended, or the job is deleted.
@@ -133,14 +103,18 @@ function M.delete(at, id)
   M.offer(at, id)
 end
 
+-- An empty queue is forgotten; its limit is not the queue's.
+function M.forget() end
+
 -- The sets of who holds a slot and of who waits for one.
 function M.sets(at, id) return at.keys.holders .. id, at.keys.pending .. id end
 
 -- Lets pending jobs go, as many as there are slots.
 function M.offer(at, id)
-  if call("EXISTS", at.keys.pending .. id) == 0 then return end
-  local free = named.free_slots(at, id)
-  promote(at, id, free == NO_LIMIT and call("ZCARD", at.keys.pending .. id) or free)
+  local pending = at.keys.pending .. id
+  if call("EXISTS", pending) == 0 then return end
+  local free = free_slots(at, id)
+  aside.promote(at, id, free == NO_LIMIT and call("ZCARD", pending) or free)
 end
 
 return M

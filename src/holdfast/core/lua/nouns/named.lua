@@ -1,30 +1,42 @@
--- named: which throttles bind a job, and how many slots they have.
+-- named: which throttles bind a job.
 --
--- A maximum lies where other programs write it too, so it is read at each use. A
--- queue's own throttle is the last of a job's; flag NAMED: the job has others, in
+-- A queue's own throttle is the last of a job's; flag NAMED: the job has others, in
 -- field `k` of `x:<jid>`.
 local late = require("base.late")
+local keys = require("base.keys")
 local record = require("base.record")
 local M = {}
 
 local NAMED, EXTRA = record.FLAG.NAMED, record.FLAG.EXTRA
+local NONE = {}
 M.NO_LIMIT = 1 / 0
 
 local call, mp_pack, mp_unpack
 late.bind(function() call, mp_pack, mp_unpack = redis.call, cmsgpack.pack, cmsgpack.unpack end)
 
--- The throttles of a job, in its order, as a list.
+-- The throttles of a job beside its queue's own, in its order. One of them may be the
+-- own one of a queue that the job came to later.
+function M.others(at, queue, jid, r)
+  if not record.has(r.flags, NAMED) then return NONE end
+  local ids = mp_unpack(call("HGET", at.keys.extra .. jid, "k"))
+  for i = #ids, 1, -1 do
+    if ids[i] == queue.own then table.remove(ids, i) end
+  end
+  return ids
+end
+
+-- All throttles of a job.
 function M.ids(at, queue, jid, r)
   if not record.has(r.flags, NAMED) then return { queue.own } end
-  local ids = mp_unpack(call("HGET", at.keys.extra .. jid, "k"))
+  local ids = M.others(at, queue, jid, r)
   ids[#ids + 1] = queue.own
   return ids
 end
 
 -- Gives a job the throttles in `ids`, each once and less those of the queues it
--- comes from and goes to. Write the record afterwards.
-function M.name(at, queue, jid, r, ids, old)
-  local own, seen = {}, { [queue.own] = true, [old or ""] = true }
+-- comes from and goes to.
+local function name(at, queue, jid, r, ids, old)
+  local own, seen = {}, { [queue.own] = true, [old] = true }
   for i = 1, #ids do
     local id = tostring(ids[i])
     if not seen[id] then own[#own + 1] = id end
@@ -39,18 +51,19 @@ function M.name(at, queue, jid, r, ids, old)
   end
 end
 
--- A text that is no number counts as no limit.
-function M.maximum(at, id)
-  local most = tonumber(call("HGET", at.keys.throttle .. id, "maximum") or 0)
-  return most == most and most or 0
+-- The throttles of a job that is put (nil: none); `r` still says which queue it comes
+-- from, and holds no slot any more. Write the record afterwards.
+function M.assign(at, queue, jid, r, ids)
+  if ids or record.has(r.flags, NAMED) then name(at, queue, jid, r, ids or NONE, keys.of_queue(at, r.queue).own) end
 end
 
--- How many slots are free.
-function M.free_slots(at, id)
-  local text = call("HGET", at.keys.throttle .. id, "maximum")
-  local most = text and tonumber(text) or 0
-  if most == 0 or most ~= most then return M.NO_LIMIT end
-  return most - call("ZCARD", at.keys.holders .. id)
+-- The first throttle of several without a free slot, by `free_slots`; of the last one
+-- `room` is known, if it is given.
+function M.first_full(at, ids, free_slots, room)
+  local count = #ids
+  for i = 1, count do
+    if (i == count and room or free_slots(at, ids[i])) < 1 then return ids[i] end
+  end
 end
 
 return M

@@ -8,7 +8,7 @@ local M = {}
 local IDLE, LIMITED, KNOWN = 35184372088832, 70368744177664, 140737488355328 -- 2^45, 2^46, 2^47
 local CONTROL = "<dBI4d"
 M.NEVER = 1 / 0 -- as due time: no timer; as heartbeat: the default
-M.PAUSED, M.HAS_LIMIT, M.HAS_ASIDE = 1, 2, 16
+M.PAUSED, M.HAS_LIMIT, M.HAS_MOST, M.HAS_ODD, M.LIMITED = 1, 2, 4, 8, LIMITED
 
 local call, pack, unpack_
 late.bind(function() call, pack, unpack_ = redis.call, struct.pack, struct.unpack end)
@@ -107,13 +107,6 @@ function M.set_paused(queue, paused)
   return true
 end
 
--- Whether jobs are set aside although there is no limit (any more).
-function M.set_aside(queue, aside)
-  local due, flags, limit, heartbeat = M.control(queue)
-  if (flags >= M.HAS_ASIDE) == aside then return end
-  M.set_control(queue, due, aside and flags + M.HAS_ASIDE or flags - M.HAS_ASIDE, limit, heartbeat)
-end
-
 -- Takes the queue off the list of known ones. Returns 1, or 0 if it was not there.
 function M.forget(at, queue)
   if tonumber(call("GET", queue.sequence) or 0) >= KNOWN then call("DECRBY", queue.sequence, KNOWN) end
@@ -134,16 +127,6 @@ end
 
 function M.set_heartbeat(queue, heartbeat)
   local due, flags, limit = M.control(queue)
-  M.set_control(queue, due, flags, limit, heartbeat)
-end
-
-function M.set_limit(queue, limit)
-  local due, flags, _, heartbeat = M.control(queue)
-  local had = flags % 4 >= M.HAS_LIMIT
-  if (limit > 0) ~= had then
-    flags = had and flags - M.HAS_LIMIT or flags + M.HAS_LIMIT
-    call(had and "DECRBY" or "INCRBY", queue.sequence, LIMITED)
-  end
   M.set_control(queue, due, flags, limit, heartbeat)
 end
 

@@ -1,148 +1,135 @@
--- throttle: how many jobs of a queue may run at once. Where any throttle may bind
--- any job, `at` holds `holders` in place of this.
+-- throttle: how many jobs may run at once, of a queue or of all that name it. Where any
+-- throttle may bind any job in any way, `at` holds `holders` in place of this.
 --
--- A native queue's own throttle `ql:q:<queue>` needs no set of holders: they are
--- the leases of the queue. Its limit lies in the queue's control record, and a
--- job popped under a limit carries the flag THROTTLED, so that an unlimited
--- queue pays one comparison.
+-- Flag THROTTLED: the job was popped under a limit or holds slots, so its end has to be
+-- noticed. Jobs without named throttles in unlimited queues pay one comparison.
 local late = require("base.late")
-local keys = require("base.keys")
 local record = require("base.record")
-local refuse = require("base.refuse")
-local history = require("nouns.history")
+local aside = require("nouns.aside")
+local bounded = require("nouns.bounded")
 local job = require("nouns.job")
+local named = require("nouns.named")
 local queues = require("nouns.queue")
+local slots = require("nouns.slots")
 local state = require("nouns.state")
+local tending = require("nouns.tending")
 local M = {}
 
-local OWN = "^ql:q:(.+)$"
-local MOST_MARKED = 1000
+local NAMED, THROTTLED = record.FLAG.NAMED, record.FLAG.THROTTLED
+local has, with = record.has, record.with
+
 local call
 late.bind(function() call = redis.call end)
 
--- The queue whose own throttle `id` is, or nil.
-local function queue_of(at, id)
-  local name = id:match(OWN)
-  if name then return keys.of_queue(at, name) end
-end
+M.park, M.assign = aside.park, named.assign
 
--- Free slots of a queue with that limit.
-local function free_slots(queue, limit) return limit - call("ZCARD", queue.leases) end
-
--- Whether a job that is put must be set aside. `limited`: the queue's bit says that
--- there is a limit.
-function M.is_full(_, queue, _, _, limited)
-  if not limited then return false end
-  local _, _, limit = queues.control(queue)
-  return free_slots(queue, limit) < 1
-end
-
--- Sets a job aside that finds its queue full.
-function M.park(at, queue, jid, r)
-  history.tell(at, jid, r, history.THROTTLED, queue.name)
-  state.move(r, state.THROTTLED)
-  call("ZADD", queue.throttled, at.now, jid)
-end
-
--- Parked jobs become ready, in the order they came, up to the free slots. Says
--- whether there were any.
-local function promote(at, queue, free)
-  if free < 1 then return false end
-  local parked = call("ZPOPMIN", queue.throttled, math.min(free, at.bounds.released))
-  for i = 1, #parked, 2 do
-    local jid = parked[i]
-    local r = job.read(at, jid)
-    if r and r.state == state.THROTTLED then
-      job.make_ready(at, queue, jid, r)
-      job.write(at, jid, r)
-    end
+-- The throttle that a job which is put finds full, or nil: its own ones, then the
+-- queue's. `limited`: the queue's bit says that there is a limit of some kind.
+function M.is_full(at, queue, jid, r, limited)
+  if has(r.flags, NAMED) then
+    local full = named.first_full(at, named.others(at, queue, jid, r), slots.free)
+    if full then return full end
   end
-  return parked[1] ~= nil
+  return limited and slots.free(at, queue.own) < 1 and queue.own or nil
 end
 
--- A job set aside is put elsewhere or deleted.
-function M.withdraw(_, queue, jid) call("ZREM", queue.throttled, jid) end
+-- Jobs that wait for the same slots as one that no longer does.
+local function offer_all(at, ids, but)
+  for i = 1, #ids do
+    if ids[i] ~= but then slots.offer(at, ids[i]) end
+  end
+end
 
--- The slot of a job that is popped: under a limit, its lease.
+-- A job set aside is put elsewhere or deleted. If it had been let go, others may.
+function M.withdraw(at, queue, jid, r)
+  local ids = named.ids(at, queue, jid, r)
+  aside.withdraw(at, queue, jid, ids)
+  offer_all(at, ids)
+end
+
+-- A job handed out in this pop holds the slot of its queue, by its lease.
 function M.keep(r, give)
-  if give.limited then r.flags = record.with(r.flags, record.FLAG.THROTTLED) end
+  if give.limited then r.flags = with(r.flags, THROTTLED) end
 end
 
--- The same for a job that was ready; it is not refused here.
-function M.take(_, _, _, r, give) M.keep(r, give) end
-
--- For a pop: how many slots the queue has free, by its limit and flags; nil if no job
--- of it has to be looked at.
-function M.room(_, queue, give, limit, flags)
-  if flags < queues.HAS_LIMIT then return nil end
-  give.limited = flags % 4 >= queues.HAS_LIMIT
-  return give.limited and free_slots(queue, limit) or 1 / 0
+-- All slots of a job that is popped, or none: then it is set aside, and the answer is
+-- true. The queue has one: its pop asks for no more jobs than it has room for.
+function M.take(at, queue, jid, r, give)
+  M.keep(r, give)
+  if not has(r.flags, NAMED) then return false end
+  local ids = named.others(at, queue, jid, r)
+  local full = named.first_full(at, ids, slots.free)
+  if not full then
+    for i = 1, #ids do slots.hold(at, ids[i], jid) end
+    r.flags = with(r.flags, THROTTLED)
+    return false
+  end
+  give.aside = give.aside + 1
+  local was_let_go = r.state == state.THROTTLED
+  r.flags = record.without(r.flags, THROTTLED)
+  M.park(at, queue, jid, r, full)
+  job.write(at, jid, r)
+  if was_let_go then offer_all(at, ids, full) end
+  return true
 end
 
--- Pops under a limit, or from a queue where a lifted limit left jobs aside: those
--- come when nothing else is ready. `ready` grants up to so many, `room` are free.
+-- For a pop: how many slots the queue has free, by its limit and flags; nil if it has
+-- no limit.
+function M.room(at, queue, give, limit, flags)
+  if not bounded.is_limited(flags) then return nil end
+  give.limited = true
+  return limit - slots.used_by_queue(at, queue, flags)
+end
+
+-- Pops under a limit. `ready` grants up to so many, `room` are free. If nothing else
+-- is ready, those that are pending go.
 function M.grant(at, queue, give, want, room, ready)
   if room < want then want = room end
   local got = ready(at, queue, give, want)
-  if got >= want then return got end
-  if promote(at, queue, want - got) then return got + ready(at, queue, give, want - got) end
-  if not give.limited then queues.set_aside(queue, false) end
-  return got
+  if got >= want or give.cut then return got end
+  if aside.promote(at, queue.own, math.min(want - got, at.bounds.released)) == 0 then return got end
+  return got + ready(at, queue, give, want - got)
 end
 
--- A slot came back: hand it on, and wake whoever found the queue full.
-function M.release(at, queue, _, r)
-  if not record.has(r.flags, record.FLAG.THROTTLED) then return end
-  r.flags = r.flags - record.FLAG.THROTTLED
-  local _, flags, limit = queues.control(queue)
-  if flags % 4 < queues.HAS_LIMIT then return end
-  promote(at, queue, free_slots(queue, limit))
-  queues.ring(queue)
-end
-
--- Jobs that ran before there was a limit hold slots too: their end has to be
--- noticed. Beyond so many, a worker that waits learns of an end at its next look.
-local function mark_holders(at, queue)
-  local jids = call("ZRANGE", queue.leases, 0, MOST_MARKED - 1)
-  for i = 1, #jids do
-    local r = job.read(at, jids[i])
-    if r and r.state == state.RUNNING then
-      r.flags = record.with(r.flags, record.FLAG.THROTTLED)
-      job.write(at, jids[i], r)
-    end
+-- Gives back one slot of a throttle, or forgets that the job waits for it. Says whether
+-- it held one. Write nothing of an older record afterwards.
+function M.release_one(at, id, jid)
+  local queue, freed = slots.queue_of(at, id), slots.let_go(at, id, jid)
+  if queue and not freed and slots.free_by_hand(at, queue, jid) then
+    freed = true
+    tending.mark(at, jid)
   end
+  if not freed then call("ZREM", at.keys.pending .. id, jid) end
+  slots.offer(at, id)
+  if queue then queues.ring(queue) end
+  return freed
 end
 
--- A new limit (0: none). A higher one promotes at once; where a limit is taken
--- away, nobody releases slots any more, so pops look after what is left aside.
-local function set_limit(at, queue, limit)
-  queues.set_limit(queue, limit)
-  if limit > 0 then mark_holders(at, queue) end
-  promote(at, queue, limit == 0 and at.bounds.released or free_slots(queue, limit))
-  queues.set_aside(queue, limit == 0 and call("ZCARD", queue.throttled) > 0)
+-- The lease ended, or the job is deleted: its slots go to others, and whoever found the
+-- queue full is woken.
+function M.release(at, queue, jid, r)
+  if not has(r.flags, THROTTLED) and not has(r.flags, NAMED) then return end
+  r.flags = record.without(r.flags, THROTTLED)
+  for _, id in ipairs(named.others(at, queue, jid, r)) do
+    slots.let_go(at, id, jid)
+    slots.offer(at, id)
+  end
+  local _, flags = queues.control(queue)
+  if bounded.is_odd(flags) then slots.forget_freed(at, queue, jid) end
+  if not bounded.is_limited(flags) then return end
+  slots.offer(at, queue.own)
   queues.ring(queue)
 end
 
-local function own(at, id)
-  local queue = queue_of(at, id)
-  if not queue then refuse.call("THROTTLE_NOT_FOUND", id .. " is not a queue's own throttle, ql:q:<queue>") end
-  return queue
-end
+M.set, M.delete, M.state, M.go_on = tending.set, tending.delete, tending.state, tending.go_on
+
+-- An empty queue is forgotten, and its limit with it.
+M.forget = tending.forget
 
 -- The sets of who holds a slot and of who waits for one.
 function M.sets(at, id)
-  local queue = queue_of(at, id)
-  if queue then return queue.leases, queue.throttled end
-  return at.keys.holders .. id, at.keys.pending .. id
-end
-
-function M.set(at, id, maximum) set_limit(at, own(at, id), maximum) end
-
--- [maximum, used, pending]
-function M.state(at, id)
-  local queue = own(at, id)
-  local _, _, limit = queues.control(queue)
-  return { limit, call("ZCARD", queue.leases), call("ZCARD", queue.throttled) }
+  local queue = slots.queue_of(at, id)
+  return queue and queue.leases or at.keys.holders .. id, at.keys.pending .. id
 end
 
 return M

@@ -1,4 +1,4 @@
--- configure: settings, limits, and the sweep of what is too old.
+-- configure: settings, and the sweep of what is too old.
 local config = require("nouns.config")
 local event = require("nouns.event")
 local retention = require("nouns.retention")
@@ -29,15 +29,6 @@ function M.unset(at, key)
   event.changed(at, "config")
   return was
 end
-
--- Sets how many jobs of a queue may run at once; 0 takes the limit away.
-function M.throttle(at, id, maximum)
-  at.throttles.set(at, id, maximum)
-  return 1
-end
-
--- [maximum, used, pending]
-function M.throttle_state(at, id) return at.throttles.state(at, id) end
 
 -- Returns how many completed jobs were too old.
 function M.sweep(at)

@@ -48,7 +48,10 @@ function M.run(at, only_empty, args, first, last)
   end
   for i = first, last do
     known = known + queues.forget(at, found[i])
-    if counts[i] == 0 then queues.reset(found[i]) end
+    if counts[i] == 0 then
+      at.throttles.forget(at, found[i])
+      queues.reset(found[i])
+    end
     if only_empty then drop_statistics(at, found[i]) end
     event.changed(at, "queues")
   end

@@ -14,7 +14,7 @@ local INNER = {
   "LINDEX", "LLEN", "LPOP", "LPOS", "LRANGE", "LREM", "LSET",
   "MGET", "MSET", "MSETNX", "PUBLISH", "RENAME", "RPUSH",
   "SET", "SETNX", "TIME", "UNLINK", "XADD", "XREVRANGE",
-  "ZADD", "ZCARD", "ZCOUNT", "ZINCRBY", "ZPOPMIN", "ZRANGE", "ZRANK", "ZREM", "ZSCORE",
+  "ZADD", "ZCARD", "ZCOUNT", "ZINCRBY", "ZPOPMIN", "ZRANGE", "ZRANK", "ZREM", "ZSCAN", "ZSCORE",
 }
 -- Arguments that make each of them a well-formed call on the root.
 local SHAPE = {
@@ -24,6 +24,7 @@ local SHAPE = {
   LREM = { "r", "0", "1" }, LPOS = { "r", "1" }, ZRANK = { "r", "1" }, ZADD = { "r", "1", "1" },
   ZCOUNT = { "r", "0", "1" }, ZRANGE = { "r", "0", "1" }, APPEND = { "r", "1" }, INCRBY = { "r", "1" },
   DECRBY = { "r", "1" }, RPUSH = { "r", "1" }, SETNX = { "r", "1" }, RENAME = { "r", "r" },
+  ZSCAN = { "r", "0" },
   ZINCRBY = { "r", "1", "1" }, ZREM = { "r", "1" }, ZSCORE = { "r", "1" }, LSET = { "r", "0", "1" },
   XADD = { "r", "*", "1", "1" }, XREVRANGE = { "r", "+", "-" },
 }

@@ -16,6 +16,7 @@ local M = {}
 M.WILL_WAIT, M.WOKEN = 1, 2
 local SOON = 5000 -- ms: what is due later is learnt by an idle worker's next look
 local PIECE = 512 -- jobs granted at once
+local SPARE = 16 -- jobs looked at beyond those wanted
 
 local call
 late.bind(function() call = redis.call end)
@@ -40,12 +41,16 @@ local function look(at, queue, give, want)
   return got, seen, full
 end
 
--- Grants what is ready, at most `want`. Looks again where jobs were gone.
+-- Grants what is ready, at most `want`. Looks further where jobs were gone or set aside,
+-- but sets no more aside than it may: `give.cut` says that there may be more behind.
 local function grant_ready(at, queue, give, want)
   local got, seen, full = look(at, queue, give, want)
   while got < want and seen > 0 and not full do
+    local tries = want + SPARE - got - give.aside
+    give.cut = tries < 1
+    if give.cut then break end
     local more
-    more, seen, full = look(at, queue, give, want - got)
+    more, seen, full = look(at, queue, give, want - got < tries and want - got or tries)
     got = got + more
   end
   return got
@@ -67,7 +72,7 @@ local function from_queue(at, queue, give, want, mode)
   local length = give.lease
   if length == 0 then length = heartbeat == queues.NEVER and root.heartbeat(at) or heartbeat end
   give.ends, give.length, give.limited = now + length, length, flags % 4 >= queues.HAS_LIMIT
-  give.least = give.ends
+  give.least, give.aside, give.cut = give.ends, 0, false
   local reached, free = due <= now, true
   if reached and want > 0 then got = grant.lost(at, queue, give, want) end
   if got < want then
@@ -79,7 +84,7 @@ local function from_queue(at, queue, give, want, mode)
       got = got + grant_ready(at, queue, give, left)
     end
   end
-  local unseen = got < want and give.spent >= give.patience -- the next call looks on
+  local unseen = got < want and (give.cut or give.spent >= give.patience) -- the next call looks on
   if reached or unseen then
     due = due_time.note(at, queue, free, unseen, flags, limit, heartbeat)
   elseif got > 0 and give.least < due then

@@ -4,7 +4,6 @@ local keys = require("base.keys")
 local job_text = require("doors.reqless.job_text")
 local words = require("doors.reqless.words")
 local job = require("nouns.job")
-local named = require("nouns.named")
 local config = require("nouns.config")
 local configure = require("verbs.configure")
 local pause = require("verbs.pause")
@@ -59,7 +58,7 @@ end
 
 -- A throttle as its definition says, with what is left of its time.
 local function throttle_text(at, id)
-  local most, left = named.maximum(at, id), call("TTL", at.keys.throttle .. id)
+  local most, left = at.throttles.maximum(at, id), call("TTL", at.keys.throttle .. id)
   return '{"id":' .. encode(id) .. ',"maximum":' .. job_text.number(most) .. ',"ttl":' .. left .. "}"
 end
 

@@ -1,0 +1,124 @@
+"""Commands about throttles, and about what a queue may hold."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.models.texts import text
+
+NO_END = -1
+UNDEFINED = -2
+
+
+class ThrottleFacts(msgspec.Struct, frozen=True, gc=False):
+    """A throttle: how many of its jobs may run at once (0: any number), hold a slot now, and wait for one.
+
+    `ttl_ms` is how long the limit holds: -1 without end, -2 if there is no limit.
+    """
+
+    maximum: int
+    used: int
+    pending: int
+    ttl_ms: int = UNDEFINED
+
+    @property
+    def ttl(self) -> float | None:
+        """Seconds until the limit ends, None if it does not end or there is none."""
+        return self.ttl_ms / 1000 if self.ttl_ms >= 0 else None
+
+
+class ThrottleGet(Spoken, frozen=True, gc=False):
+    """Look at a throttle. Core: verbs/throttling.lua."""
+
+    verb: ClassVar[str] = "throttle_get"
+    reads: ClassVar[bool] = True
+
+    name: str
+
+    def words(self) -> Sequence[Word]:
+        return (self.name,)
+
+    def read(self, reply: Reply) -> ThrottleFacts:
+        return ThrottleFacts(*map(int, reply[:4]))
+
+
+class ThrottleSet(Spoken, frozen=True, gc=False):
+    """Let at most `maximum` jobs of a throttle run at once, 0 for any number, None for as many as before.
+
+    `expires_ms` is how long that holds; 0 leaves the end of the limit as it is. Core: verbs/throttling.lua.
+    """
+
+    verb: ClassVar[str] = "throttle_set"
+    line_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    name: str
+    maximum: int | None
+    expires_ms: int = 0
+
+    def words(self) -> Sequence[Word]:
+        return (self.name, "" if self.maximum is None else self.maximum, self.expires_ms)
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
+class ThrottleDelete(Spoken, frozen=True, gc=False):
+    """Take a throttle's limit away; False if it had none. Core: verbs/throttling.lua."""
+
+    verb: ClassVar[str] = "throttle_delete"
+    line_at: ClassVar[int] = 0
+
+    name: str
+
+    def words(self) -> Sequence[Word]:
+        return (self.name,)
+
+    def read(self, reply: Reply) -> bool:
+        return bool(reply)
+
+
+class ThrottleRelease(Spoken, frozen=True, gc=False):
+    """Take the slots of a throttle from `jids`, which run on; answers how many held one.
+
+    A jid that waits for a slot waits no more, and stays set aside until it is put again or cancelled.
+    Core: verbs/throttling.lua.
+    """
+
+    verb: ClassVar[str] = "throttle_release"
+    line_at: ClassVar[int] = 0
+
+    name: str
+    jids: Sequence[str]
+
+    def words(self) -> Sequence[Word]:
+        return (self.name, *self.jids)
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
+class ThrottleNames(Spoken, frozen=True, gc=False):
+    """One page of the throttles that have a limit, in no order; about `count` of them.
+
+    Answers the cursor of the next page, "0" after the last one, and the names. Core: verbs/throttling.lua.
+    """
+
+    verb: ClassVar[str] = "throttles"
+    reads: ClassVar[bool] = True
+
+    cursor: str = "0"
+    count: int = 100
+
+    def words(self) -> Sequence[Word]:
+        return (self.cursor, self.count)
+
+    def read(self, reply: Reply) -> tuple[str, list[str]]:
+        return text(reply[0]), [text(name) for name in reply[1:]]
+
+
+VERBS: Mapping[str, type[Spoken]] = {
+    kind.verb: kind for kind in (ThrottleGet, ThrottleSet, ThrottleDelete, ThrottleRelease, ThrottleNames)
+}

@@ -1,0 +1,29 @@
+-- native_throttles: the native door's rows for throttles and what a queue may hold.
+--
+-- A row is verb, flags, arguments in words, and what turns words into a call.
+local checks = require("doors.checks")
+local ids = require("doors.ids")
+local numbered = require("doors.numbered")
+local throttling = require("verbs.throttling")
+
+local MOST, HIGHEST = 512, 4294967295
+local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
+local names, number, span, throttle = checks.names, checks.number, checks.span, ids.throttle
+
+return {
+  { "throttle_set", ADDS, "line number id maximum expires", numbered.row(function(at, args)
+    local id, maximum = throttle(args, 3), args[4] ~= "" and number(args, 4, "maximum", 0, HIGHEST) or nil
+    return throttling.set(at, id, maximum, span(args, 5, "expires"))
+  end) },
+  { "throttle_get", READS, "id", function(at, args) return throttling.get(at, throttle(args, 1)) end },
+  { "throttle_delete", DRAINS, "line number id", numbered.row(function(at, args)
+    return throttling.delete(at, throttle(args, 3))
+  end) },
+  { "throttle_release", DRAINS, "line number id jid...", numbered.row(function(at, args)
+    local id, last = throttle(args, 3), names(args, 4, "jid")
+    return throttling.release(at, id, args, 4, last)
+  end) },
+  { "throttles", READS, "cursor count", function(at, args)
+    return throttling.list(at, ids.cursor(args, 1), number(args, 2, "count", 1, MOST))
+  end },
+}
