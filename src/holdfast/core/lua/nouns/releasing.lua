@@ -77,8 +77,8 @@ end
 local function set_apart(at, jid, r, set)
   local entry = ("%s%s%.0f"):format(jid, BETWEEN, r.token)
   call("RENAME", set, at.keys.dependents .. entry)
-  call("RPUSH", at.keys.releasing, entry)
-  root.set_flag(at, root.RELEASING, true)
+  -- Behind others the flag is up already.
+  if call("RPUSH", at.keys.releasing, entry) == 1 then root.set_flag(at, root.RELEASING, true) end
 end
 
 -- A job is complete: its children are told, as many as the call has left to tell.
