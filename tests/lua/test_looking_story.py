@@ -90,10 +90,10 @@ def test_counts_tell_the_limit_the_heartbeat_and_the_pause_of_a_queue(core, cloc
     assert (r.limit, r.heartbeat_ms, r.max_waiting, r.paused, r.paused_by) == (0, 5000, 0, False, "")
 
 
-def test_all_counts_are_those_of_the_first_512_queues_and_the_rest_is_asked_by_name(core, clock, door: Door):
+def test_all_counts_are_those_of_the_first_256_queues_and_the_rest_is_asked_by_name(core, clock, door: Door):
     for n in range(520):
         door.put(f"q{n:03}", f"j{n}")
-    assert len(core(CountQueues())) == 512
+    assert len(core(CountQueues())) == 256
     counts = clock._client.queues.counts
     assert [row["name"] for row in counts] == [f"q{n:03}" for n in range(520)] == core(QueueNames())
     assert {row["waiting"] for row in counts} == {1}

@@ -118,7 +118,7 @@ BAD = [
     ("put_x", "", 0, "new", "q", 0, 5, 0, "j", "k", "{}", 1, "throttle", "ql:q:" + LONG), ("failures", "x", 5), ("failures", 0, 513),
     ("explain",), ("explain", ""), ("explain", LONG),
     ("failure_groups", 0, 201), ("failure_groups", "", 5), ("unfail", "", 0, "", "G", 5), ("unfail", "", 0, "q", "", 5),
-    ("unfail", "", 0, "q", "G", 0), ("unfail", "", 0, "q", "G", 513), ("list",), ("list", "jobs", "q", "", "", 5), ("list", "waiting", "", "", "", 5),
+    ("unfail", "", 0, "q", "G", 0), ("unfail", "", 0, "q", "G", 257), ("list",), ("list", "jobs", "q", "", "", 5), ("list", "waiting", "", "", "", 5),
     ("list", "waiting", "q", "x", "j", 5), ("list", "waiting", "q", "", "", 513), ("clock", -1), ("clock", "noon"),
     ("recur", "", 0, "", "r", "K", "{}", 1000, 0, 0, 0, 0, 0), ("recur", "", 0, "q", "r" * 181, "K", "{}", 1000, 0, 0, 0, 0, 0),
     ("recur", "", 0, "q", "r", "", "{}", 1000, 0, 0, 0, 0, 0), ("recur", "", 0, "q", "r", "K", "{}", 0, 0, 0, 0, 0, 0),

@@ -174,7 +174,7 @@ class QueuesVerbs:
 
     @PlanAsked
     def counts(self, ask: Ask) -> Plan[list[dict[str, Any]]]:
-        """Every known queue with its jobs by state, in order of first use; up to 512 queues are one call.
+        """Every known queue with its jobs by state, in order of first use; up to 256 queues are one call.
 
         Core: verbs/counts.lua.
         """

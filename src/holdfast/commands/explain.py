@@ -1,7 +1,7 @@
 """The command that asks for everything that decides whether a job runs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from holdfast.commands.base import Reply, Spoken, Word
 from holdfast.models import text
@@ -28,7 +28,8 @@ class Explain(Spoken, frozen=True, gc=False):
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
-        return [_plain(one) for one in cast("list[Any]", value)]
+        several: list[Any] = value
+        return [_plain(one) for one in several]
     return text(value) if isinstance(value, bytes) else value
 
 

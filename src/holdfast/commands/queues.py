@@ -6,9 +6,12 @@ from typing import ClassVar
 from holdfast.commands.base import Reply, Spoken, Word
 from holdfast.models import Counts, JobFacts, Stats, text
 
+MOST_COUNTED = 256
+"""Queues that one count takes in when it names none."""
+
 
 class CountQueues(Spoken, frozen=True, gc=False):
-    """Count the jobs of `queues` by state, of the first 512 known ones when empty. Core: verbs/counts.lua."""
+    """Count the jobs of `queues` by state, of the first 256 known ones when empty. Core: verbs/counts.lua."""
 
     verb: ClassVar[str] = "counts"
     reads: ClassVar[bool] = True

@@ -11,9 +11,17 @@ import msgspec
 
 from holdfast.commands import Command, Word
 from holdfast.commands.attributes import Tracked
-from holdfast.commands.failures import START, Failed, FailureGroup, FailureGroups, Failures, Unfail
+from holdfast.commands.failures import (
+    MOST_UNFAILED,
+    START,
+    Failed,
+    FailureGroup,
+    FailureGroups,
+    Failures,
+    Unfail,
+)
 from holdfast.commands.jobs import JobGet
-from holdfast.commands.queues import CountQueues, QueueNames
+from holdfast.commands.queues import MOST_COUNTED, CountQueues, QueueNames
 from holdfast.models import Counts, JobFacts
 from holdfast.settings import MAX_BATCH
 
@@ -84,13 +92,13 @@ def failed_jobs(ask: Ask, group: str, offset: int, count: int) -> Plan[tuple[int
 
 
 def all_counts(ask: Ask) -> Plan[list[Counts]]:
-    """The counts of every known queue, in order of first use: one call, but for the queues beyond 512."""
+    """The counts of every known queue, in order of first use: one call, but for the queues beyond 256."""
     rows = yield from ask(CountQueues())
-    if len(rows) < MAX_BATCH:
+    if len(rows) < MOST_COUNTED:
         return rows
     names = yield from ask(QueueNames())
-    for at in range(MAX_BATCH, len(names), MAX_BATCH):
-        rows += yield from ask(CountQueues(names[at : at + MAX_BATCH]))
+    for at in range(MOST_COUNTED, len(names), MOST_COUNTED):
+        rows += yield from ask(CountQueues(names[at : at + MOST_COUNTED]))
     return rows
 
 
@@ -118,7 +126,7 @@ def unfailed(ask: Ask, queue: str, group: str, count: int) -> Plan[int]:
     """Put up to `count` failed jobs to work, in steps; how many it were."""
     moved = 0
     while moved < count:
-        step = min(count - moved, MAX_BATCH)
+        step = min(count - moved, MOST_UNFAILED)
         some = yield from ask(Unfail(queue, group, step))
         if not some:
             break

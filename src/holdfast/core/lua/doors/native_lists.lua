@@ -8,7 +8,7 @@ local inspect = require("verbs.inspect")
 local listing = require("verbs.listing")
 local unfail = require("verbs.unfail")
 
-local MOST, MOST_GROUPS = 512, 200
+local MOST, MOST_GROUPS, MOST_UNFAILED = 512, 200, 256 -- the last two cost more each
 local ADDS, READS = {}, { "no-writes" }
 local NAMELESS = { completed = true, tracked = true, workers = true, queues = true }
 local DIRECTIONS = { [""] = true, up = true, down = true }
@@ -57,6 +57,6 @@ return {
   { "explain", READS, "jid", function(at, args) return explain.run(at, checks.name(args, 1, "jid")) end },
   { "unfail", ADDS, "line number queue group count", numbered.row(function(at, args)
     local queue, group = checks.name(args, 3, "queue"), checks.name(args, 4, "group")
-    return unfail.run(at, queue, group, checks.number(args, 5, "count", 1, MOST))
+    return unfail.run(at, queue, group, checks.number(args, 5, "count", 1, MOST_UNFAILED))
   end) },
 }

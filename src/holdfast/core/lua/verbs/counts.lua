@@ -1,7 +1,6 @@
 -- counts: the sizes of the very sets the core works on. Writes nothing: a due
 -- job counts as waiting without being moved, a lease past its end as stalled.
 local late = require("base.late")
-local batch = require("base.batch")
 local keys = require("base.keys")
 local root = require("base.root")
 local job = require("nouns.job")
@@ -9,6 +8,7 @@ local pausing = require("nouns.pausing")
 local queues = require("nouns.queue")
 local M = {}
 
+local PAGE = 256
 local NOBODY = { "", "", 0, 0 }
 
 local call
@@ -68,12 +68,12 @@ function M.numbers(at, names)
   return rows
 end
 
--- One row per queue named; if none is, per known queue, of which the first 512: the others
+-- One row per queue named; if none is, per known queue, of which the first 256: the others
 -- are asked for by name.
 function M.run(at, names, first, last)
   local rows = {}
   if last < first then
-    names, first = call("ZRANGE", at.keys.queues, 0, batch.LIMIT - 1), 1
+    names, first = call("ZRANGE", at.keys.queues, 0, PAGE - 1), 1
     last = #names
   end
   for i = first, last do rows[#rows + 1] = row(at, names[i]) end
