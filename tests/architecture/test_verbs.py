@@ -17,7 +17,7 @@ READS = {
     "job_get": "no-writes", "jobs_complete": "no-writes", "peek": "no-writes", "queues": "no-writes",
     "stats": "no-writes", "config_get": "no-writes", "throttle_get": "no-writes", "list": "no-writes", "recur_get": "no-writes",
     "tags": "no-writes", "tagged": "no-writes", "tracked": "no-writes",
-    "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes", "throttles": "no-writes",
+    "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes", "throttles": "no-writes", "queue_get": "no-writes",
     "failure_groups": "no-writes", "explain": "no-writes", "workers": "no-writes", "worker_jobs": "no-writes",
 }  # fmt: skip
 DRAINS = {

@@ -47,6 +47,8 @@ from holdfast.commands.queues import (
 )
 from holdfast.commands.recurring import Recur, RecurCancel, RecurGet, RecurTag, RecurUpdate
 from holdfast.commands.throttles import (
+    QueueGet,
+    QueueSet,
     ThrottleDelete,
     ThrottleGet,
     ThrottleNames,
@@ -848,6 +850,23 @@ def of_a_job_of_the_queue(client: Client) -> Any:
     popped(client, "a1")
     put(client, "a2")
     return ThrottleRelease("ql:q:q", ("a1",))
+
+
+@case("queue_set")
+def a_bound_on_what_waits(client: Client) -> Any:
+    return QueueSet("q", "max-waiting", 2)
+
+
+@case("queue_set")
+def a_bound_that_goes(client: Client) -> Any:
+    client.run(QueueSet("q", "max-waiting", 2))
+    return QueueSet("q", "max-waiting", None)
+
+
+@case("queue_get")
+def the_bounds_of_a_queue(client: Client) -> Any:
+    client.run(QueueSet("q", "max-losses", 2))
+    return QueueGet("q")
 
 
 @case("throttles")

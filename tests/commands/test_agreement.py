@@ -78,6 +78,8 @@ SAMPLES = [
     throttles.ThrottleDelete("t"),
     throttles.ThrottleRelease("t", ("j",)),
     throttles.ThrottleNames(),
+    throttles.QueueSet("q", "max-waiting", 5),
+    throttles.QueueGet("q"),
     listing.ListSet("waiting", "q"),
     admin.Info(),
     admin.SetClock(1),

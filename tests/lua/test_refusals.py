@@ -112,6 +112,8 @@ BAD = [
     ("throttle_set", "", 0, "mine", 1), ("throttle_set", "", 0, "mine", 1, -1), ("throttle_set", "", 0, "mine", 1, "x"),
     ("throttle_set", "", 0, "ql:q:q", -1, 0), ("throttle_set", "", 0, "ql:q:q", "x", 0), ("throttle_set", "", 0, "ql:q:", 1, 0),
     ("throttle_set", "", 0, "ql:q:" + LONG, 1, 0), ("throttle_set", "", 0, LONG, 1, 0), ("throttle_set", "", 0, "ql:q:a\nb", 1, 0),
+    ("queue_set", "", 0, "q", "colour", 1), ("queue_set", "", 0, "", "max-losses", 1), ("queue_set", "", 0, "q", "max-losses", 255),
+    ("queue_set", "", 0, "q", "max-waiting", 0), ("queue_set", "", 0, "q", "max-waiting"), ("queue_get", ""), ("queue_get", LONG),
     ("throttle_delete", "", 0, ""), ("throttle_delete", "", 0), ("throttle_release", "", 0, "", "run"),
     ("throttle_release", "", 0, "t", ""), ("throttle_release", "", 0, "t", *MANY), ("throttles", "x", 5), ("throttles", "0", 0),
     ("throttles", "", 5), ("throttles", "0", 513), ("throttle_set", "", 0, "ql:q:q", 2**32, 0), ("throttle_get", ""),

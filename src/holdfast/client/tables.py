@@ -14,6 +14,7 @@ from holdfast.commands.admin import ConfigGet, ConfigSet
 from holdfast.commands.base import then
 from holdfast.commands.jobs import JobsComplete
 from holdfast.commands.queues import CountQueues, GetStats, Pause, QueueForget, QueueNames
+from holdfast.commands.throttles import BOUNDS, QueueGet, QueueOption, QueueSet
 from holdfast.errors import UsageError
 from holdfast.models import Counts, Stats
 from holdfast.settings import (
@@ -86,6 +87,23 @@ class QueueVerbs(QueueRecurring):
     def counts(self) -> Command[dict[str, Any]]:
         """How many jobs are in which state: a dict. Core: verbs/counts.lua."""
         return then(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).as_dict())
+
+    @Verb
+    def bounds(self) -> Command[dict[str, int]]:
+        """What was set of `max-waiting` and `max-losses`: a dict. Core: verbs/allow.lua."""
+        return QueueGet(self.name)
+
+    @Verb
+    def set_bound(self, option: QueueOption, value: int | None) -> Command[int]:
+        """Bound this queue; None takes the bound away.
+
+        `max-waiting`: puts raise QueueFull while so many of its jobs do not run yet. `max-losses` (0 to 254): a job is
+        handed out again so often after lost leases, whatever its retries. Core: verbs/allow.lua.
+        """
+        least, most = BOUNDS.get(option, (0, 0))
+        if not most:
+            raise UsageError(f"option must be one of {', '.join(BOUNDS)}, not {option!r}")
+        return QueueSet(self.name, option, None if value is None else check_whole(option, value, least, most))
 
     @Asked
     def paused(self) -> Command[bool]:

@@ -1,7 +1,7 @@
 """Commands about throttles, and about what a queue may hold."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final, Literal
 
 import msgspec
 
@@ -119,6 +119,48 @@ class ThrottleNames(Spoken, frozen=True, gc=False):
         return text(reply[0]), [text(name) for name in reply[1:]]
 
 
+QueueOption = Literal["max-waiting", "max-losses"]
+BOUNDS: Final = {"max-waiting": (1, 4_294_967_295), "max-losses": (0, 254)}
+
+
+class QueueSet(Spoken, frozen=True, gc=False):
+    """Bound a queue; None takes the bound away. Core: verbs/allow.lua.
+
+    `max-waiting`: puts are refused (QueueFull) while so many of its jobs do not run yet, whatever they wait for.
+    `max-losses`: a job is handed out again so often after lost leases; the next loss fails it, whatever its retries.
+    """
+
+    verb: ClassVar[str] = "queue_set"
+    line_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    queue: str
+    option: QueueOption
+    value: int | None
+
+    def words(self) -> Sequence[Word]:
+        return (self.queue, self.option, "" if self.value is None else self.value)
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
+class QueueGet(Spoken, frozen=True, gc=False):
+    """The bounds of a queue that are set, by option. Core: verbs/allow.lua."""
+
+    verb: ClassVar[str] = "queue_get"
+    reads: ClassVar[bool] = True
+
+    queue: str
+
+    def words(self) -> Sequence[Word]:
+        return (self.queue,)
+
+    def read(self, reply: Reply) -> dict[str, int]:
+        return {text(reply[at]): int(reply[at + 1]) for at in range(0, len(reply), 2)}
+
+
 VERBS: Mapping[str, type[Spoken]] = {
-    kind.verb: kind for kind in (ThrottleGet, ThrottleSet, ThrottleDelete, ThrottleRelease, ThrottleNames)
+    kind.verb: kind
+    for kind in (ThrottleGet, ThrottleSet, ThrottleDelete, ThrottleRelease, ThrottleNames, QueueSet, QueueGet)
 }

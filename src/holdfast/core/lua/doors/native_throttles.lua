@@ -4,6 +4,8 @@
 local checks = require("doors.checks")
 local ids = require("doors.ids")
 local numbered = require("doors.numbered")
+local allowance = require("nouns.allowance")
+local allow = require("verbs.allow")
 local throttling = require("verbs.throttling")
 
 local MOST, HIGHEST = 512, 4294967295
@@ -11,6 +13,13 @@ local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 local names, number, span, throttle = checks.names, checks.number, checks.span, ids.throttle
 
 return {
+  { "queue_set", ADDS, "line number queue option value", numbered.row(function(at, args)
+    local queue, option, value = checks.name(args, 3, "queue"), args[4], args[5]
+    local most = allowance.MOST[option] or checks.bad("option is max-waiting or max-losses")
+    if value ~= "" then value = ("%.0f"):format(number(args, 5, option, option == "max-waiting" and 1 or 0, most)) end
+    return allow.set(at, queue, option, value)
+  end) },
+  { "queue_get", READS, "queue", function(at, args) return allow.get(at, checks.name(args, 1, "queue")) end },
   { "throttle_set", ADDS, "line number id maximum expires", numbered.row(function(at, args)
     local id, maximum = throttle(args, 3), args[4] ~= "" and number(args, 4, "maximum", 0, HIGHEST) or nil
     return throttling.set(at, id, maximum, span(args, 5, "expires"))

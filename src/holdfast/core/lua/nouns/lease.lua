@@ -4,6 +4,7 @@ local keys = require("base.keys")
 local record = require("base.record")
 local refuse = require("base.refuse")
 local root = require("base.root")
+local allowance = require("nouns.allowance")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
@@ -77,8 +78,10 @@ end
 -- again; otherwise its retries were used up and it failed.
 local function redeliver(at, queue, jid, r)
   r.remaining, r.losses = r.remaining - 1, r.losses < 255 and r.losses + 1 or 255
-  if r.remaining >= 0 then return true end
+  local poison = allowance.is_lost_too_often(queue, r.losses)
+  if r.remaining >= 0 and not poison then return true end
   local group, message = "failed-retries-" .. queue.name, 'Job exhausted retries in queue "' .. queue.name .. '"'
+  if poison then message = ('Job lost its lease %d times in queue "%s"'):format(r.losses, queue.name) end
   local holder = r.worker
   M.let_go(at, queue, jid, r)
   if at.events.tracked then at.events.tracked(at, "failed", jid, r) end

@@ -37,6 +37,9 @@ function M.enter(at, queue, count)
   return meaning(at, raw)
 end
 
+-- Numbers just taken are not used after all.
+function M.give_back(queue, count) call("DECRBY", queue.sequence, count) end
+
 -- Makes sure that the queue is in the list of known ones. Says whether it has a limit.
 function M.know(at, queue)
   local _, _, limited = M.enter(at, queue, 0)

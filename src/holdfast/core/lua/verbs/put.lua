@@ -100,7 +100,9 @@ function M.run(at, mode, name, priority, retries, delay, args, first, last)
       end
     end
   end
-  local to = { queue = queue, priority = priority, retries = retries, delay = delay, limited = limited }
+  if limited then queues.give_back(queue, (last - first + 1) / 3) end -- each takes its own, or is refused
+  local to = { queue = queue, priority = priority, retries = retries, delay = delay, limited = limited,
+    is_put = true, room = nil }
   return one_by_one(at, to, mode, args, first, last)
 end
 

@@ -1,6 +1,7 @@
 -- put_one: one job comes into a queue, by itself.
 local record = require("base.record")
 local refuse = require("base.refuse")
+local allowance = require("nouns.allowance")
 local circle = require("nouns.circle")
 local history = require("nouns.history")
 local job = require("nouns.job")
@@ -70,7 +71,8 @@ end
 
 -- One job on its own; `to` says queue, delay, limited, priority and retries (nil: as
 -- before), first and idle (of a sequence number that is taken), by, a worker that need
--- not be told if it loses the job, and `left` for circles. Returns a code, or nil if it was added or moved.
+-- not be told if it loses the job, `left` for
+-- circles, and what `allowance.refusal` asks for. Returns a code, or nil if it was added or moved.
 function M.run(at, to, mode, jid, klass, body, wish)
   local r = job.read(at, jid)
   local wanted = not r or mode == "move"
@@ -78,6 +80,8 @@ function M.run(at, to, mode, jid, klass, body, wish)
   if refused then return refused end
   -- A queue becomes known with its first job, after all that may be refused.
   if wanted and to.limited == nil then to.limited = queues.know(at, to.queue) end
+  refused = wanted and to.is_put and to.limited and allowance.refusal(to, jid, r)
+  if refused then return refused end
   if not r then return put_fresh(at, to, jid, klass, body, wish) end
   if mode == "move" then return put_again(at, to, jid, klass, body, r, wish) end
   if mode == "only" and (r.klass ~= klass or job.body(at, jid, r) ~= body) then

@@ -36,7 +36,8 @@ end
 -- others. Returns as `put` does.
 function M.run(at, mode, name, priority, retries, delay, jobs)
   if mode == "move" then burden.check(at, jobs) end
-  local to = { queue = keys.of_queue(at, name), priority = priority, retries = retries, delay = delay, limited = nil }
+  local to = { queue = keys.of_queue(at, name), priority = priority, retries = retries, delay = delay, limited = nil,
+    is_put = true, room = nil }
   local reply, codes, refused, order, circles = { 0 }, {}, {}, nil, {}
   if jobs.depend then order, circles = family.in_order(jobs) end
   for n = 1, #jobs do

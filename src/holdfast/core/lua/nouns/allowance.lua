@@ -1,0 +1,60 @@
+-- allowance: what a queue was told to put up with: `max-waiting`, how many jobs it may
+-- hold that do not run yet, and `max-losses`, how often a job of it is handed out again
+-- after a lost lease, whatever its retries. Both lie in the queue's options.
+local late = require("base.late")
+local refuse = require("base.refuse")
+local bounded = require("nouns.bounded")
+local state = require("nouns.state")
+local M = {}
+
+M.MOST = { ["max-waiting"] = 4294967295, ["max-losses"] = 254 } -- a record counts 255 losses
+local NAMES = { "max-waiting", "max-losses" }
+local WAITS = {
+  [state.WAITING] = true, [state.SCHEDULED] = true, [state.DEPENDS] = true, [state.THROTTLED] = true,
+  [state.STALLED] = true,
+}
+
+local call
+late.bind(function() call = redis.call end)
+
+-- What is set, as (option, value) pairs.
+function M.all(queue)
+  local found, pairs_ = call("HMGET", queue.options, NAMES[1], NAMES[2]), {}
+  for i = 1, #NAMES do
+    if found[i] then pairs_[#pairs_ + 1], pairs_[#pairs_ + 2] = NAMES[i], found[i] end
+  end
+  return pairs_
+end
+
+-- "" for `value`: no bound any more.
+function M.set(queue, option, value)
+  if value == "" then
+    call("HDEL", queue.options, option)
+  else
+    call("HSET", queue.options, option, value)
+  end
+  if option == "max-waiting" then bounded.set_most(queue, value ~= "") end
+end
+
+local function room(queue)
+  local most = tonumber(call("HGET", queue.options, "max-waiting") or nil)
+  if not most then return 1 / 0 end
+  return most - call("ZCARD", queue.waiting) - call("ZCARD", queue.scheduled) - call("ZCARD", queue.depends)
+    - call("ZCARD", queue.throttled)
+end
+
+-- Why a put into a queue with some limit is refused: it holds as many as it may. `to.room`
+-- is counted down.
+function M.refusal(to, jid, r)
+  if r and r.queue == to.queue.name and WAITS[r.state] then return nil end
+  to.room = (to.room or room(to.queue)) - 1
+  if to.room < 0 then return refuse.job("QUEUE_FULL", jid .. " finds no room in " .. to.queue.name) end
+end
+
+-- Whether a job that lost its lease so often must not be handed out again.
+function M.is_lost_too_often(queue, losses)
+  local most = tonumber(call("HGET", queue.options, "max-losses") or nil)
+  return most ~= nil and losses > most
+end
+
+return M
