@@ -1,7 +1,7 @@
 """The command that asks for everything that decides whether a job runs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from holdfast.commands.base import Reply, Spoken, Word
 from holdfast.models import text
@@ -28,8 +28,7 @@ class Explain(Spoken, frozen=True, gc=False):
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
-        several: list[Any] = value
-        return [_plain(one) for one in several]
+        return [_plain(one) for one in cast("Sequence[Any]", value)]
     return text(value) if isinstance(value, bytes) else value
 
 
