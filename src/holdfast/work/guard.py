@@ -14,7 +14,9 @@ from holdfast.wire.waiting import hold
 from holdfast.work.debts import Debts
 from holdfast.work.keeper import Held, Keeper
 from holdfast.work.outage import Outage
+from holdfast.work.presence import Presence, Sign
 from holdfast.work.slate import Slate
+from holdfast.work.worker import WorkerSettings
 
 log = logging.getLogger("holdfast")
 
@@ -32,14 +34,17 @@ class Charge(Protocol):
     def name(self) -> str: ...
     @property
     def slate(self) -> Slate: ...
+    def poke(self) -> None:
+        """Make it look at its slate."""
 
 
 class Guard:
     """Keeps the leases on the slates of children alive (`beats`), and gives back those of the dead."""
 
-    def __init__(self, client: Client, queues: tuple[str, ...], beats: bool) -> None:
+    def __init__(self, client: Client, settings: WorkerSettings, beats: bool) -> None:
         self._client = client
-        self._debts = Debts(client, queues)
+        self._debts = Debts(client, settings.queues)
+        self._presence = Presence(client, settings)
         self._beats = beats
         self._keeper = Keeper()
         self._known: dict[_Key, Held] = {}
@@ -51,17 +56,19 @@ class Guard:
 
     def due(self) -> float:
         """When to call `attend` next, on the monotonic clock."""
-        due = min(self._keeper.due(), self._sweep_at)
+        due = min(self._keeper.due(), self._presence.due(), self._sweep_at)
         owed = self._debts.due()
         return due if owed is None else min(due, owed)
 
     def learn(self, child: Charge) -> None:
-        """A child said that it holds a shorter lease than before."""
+        """A child said that it holds a shorter lease than before, or that it heard something."""
         self._keeper.learn(child.slate.shortest_lease())
+        self._presence.hurry()
 
     def hurry(self) -> None:
-        """Something happened to a lease: look now."""
+        """Something happened to a lease, or was said to a child: look now."""
         self._keeper.hurry()
+        self._presence.hurry()
 
     def owe(self, child: Charge) -> bool:
         """A child died: what it held is to be given back. Answers whether it was we who stopped it."""
@@ -71,11 +78,13 @@ class Guard:
         return stopped
 
     def attend(self, children: Iterable[Charge]) -> None:
-        """Do what is due: give back, heartbeat, sweep."""
-        now = monotonic()
+        """Do what is due: give back, heartbeat, say who lives, sweep."""
+        children, now = list(children), monotonic()
         self._debts.pay()
         if now >= self._keeper.due():
-            self._look(list(children), now)
+            self._look(children, now)
+        if children and now >= self._presence.due():
+            self._say(children)
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP
             self._sweep()
@@ -83,11 +92,22 @@ class Guard:
         self._client.link.close()
 
     def finish(self) -> None:
-        """Give back the last leases, of which nobody will take care any more."""
+        """Give back the last leases, of which nobody will take care any more, and say that all are gone."""
         end = monotonic() + PARTING
         while (due := self._debts.due()) is not None and monotonic() < end:
             hold(max(0.0, due - monotonic()))
             self._debts.pay()
+        self._presence.end()
+
+    def _say(self, children: list[Charge]) -> None:
+        signs = [Sign(child.name, child.pid, len(child.slate.read_all())) for child in children]
+        quiet = self._presence.say(signs)
+        for child in children:
+            told = quiet.get(child.name, child.slate.quiet)
+            if told != child.slate.quiet:
+                log.info("worker %s was told to %s", child.name, "be quiet" if told else "go on")
+                child.slate.quiet = told
+                child.poke()
 
     def _look(self, children: list[Charge], now: float) -> None:
         held = self._held(children) if self._beats else {}

@@ -10,6 +10,7 @@ from holdfast.work.making import make_performer
 from holdfast.work.pools import aio, process
 from holdfast.work.pools.beating import BeatingThread
 from holdfast.work.pools.serial import SerialLoop
+from holdfast.work.presence import Presence
 from holdfast.work.signals import Handlers, Stop, Terminated, log_stack, worker_handlers
 from holdfast.work.supervisor import Supervisor
 from holdfast.work.worker import StoreChoice, WorkerSettings
@@ -40,7 +41,8 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     stop = stop or Stop()
     name = settings.worker_name(0)
     client = store.client(name)
-    holder = BeatingThread(store.beating_client(name), name)
+    beats = store.beating_client(name)
+    holder = BeatingThread(beats, name, Presence(beats, settings))
     performer = make_performer(store, settings, name, client, on_settled=holder.release)
     with Handlers({**worker_handlers(stop), signal.SIGHUP: log_stack}, stop.wake_fd):
         holder.start()

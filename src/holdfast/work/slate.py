@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 _ENTRY: Final = struct.Struct("<IQIddH200sI")
 _SHORTEST: Final = struct.Struct("<I")
 _PAUSED_AT: Final = 4
+_QUIET_AT: Final = 5
 _NUMBER: Final = struct.Struct("<Q")
 _NUMBER_AT: Final = 8
 _LINE: Final = struct.Struct("<H100s")
@@ -98,12 +99,21 @@ class Slate:
 
     @property
     def paused(self) -> bool:
-        """Whether the parent wants no jobs taken for now; the one thing that the parent writes."""
-        return self._page[_PAUSED_AT] != 0
+        """Whether the parent wants no jobs taken for now. The parent writes this and `quiet`, nothing else."""
+        return self._page[_PAUSED_AT] != 0 or self.quiet
 
     @paused.setter
     def paused(self, pause: bool) -> None:
         self._page[_PAUSED_AT] = pause
+
+    @property
+    def quiet(self) -> bool:
+        """Whether somebody told this worker, through the store, to take no more jobs."""
+        return self._page[_QUIET_AT] != 0
+
+    @quiet.setter
+    def quiet(self, quiet: bool) -> None:
+        self._page[_QUIET_AT] = quiet
 
     def wipe(self) -> None:
         """Forget all that was held, for the next child on this page."""

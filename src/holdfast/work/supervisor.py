@@ -42,6 +42,14 @@ class Slot:
         self.fork_at = 0.0
         self.is_finished = False
 
+    def poke(self) -> None:
+        """Make the child look at its slate."""
+        if self.pipe is not None:
+            try:
+                self.pipe.send(b"\0")
+            except OSError:
+                pass  # it is ending, or has enough to read
+
 
 class Supervisor:
     """Keeps `settings.workers` children at work; each runs `body`. `beats`: the parent keeps their leases."""
@@ -52,7 +60,7 @@ class Supervisor:
         self._body = body
         self._slots = [Slot(settings.worker_name(n), settings.concurrency) for n in range(settings.workers)]
         client = store.beating_client(settings.worker_name(0))
-        self._guard = Guard(client, settings.queues, beats)
+        self._guard = Guard(client, settings, beats)
         self._news = News(client, [slot.name for slot in self._slots]) if beats else None
         self._selector = selectors.DefaultSelector()
         self._wake = Stop()
@@ -236,11 +244,7 @@ class Supervisor:
     def _pause(self, pause: bool) -> None:
         for slot in self._slots:
             slot.slate.paused = pause
-            if slot.pipe is not None:
-                try:
-                    slot.pipe.send(b"\0")
-                except OSError:
-                    pass  # it is ending, or has enough to read
+            slot.poke()
 
     def _end_all(self) -> None:
         """Leave no child behind, however the supervisor ends, and give their leases back."""

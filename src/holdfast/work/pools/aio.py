@@ -35,7 +35,12 @@ async def _work(place: Place) -> bool:
     keeping = asyncio.create_task(beating.run(jobs))
     # Without its keeper a worker would lose every lease unseen: better end, and be replaced.
     keeping.add_done_callback(lambda task: jobs.abort())
-    hearing = asyncio.create_task(listen(beats, place.name, beating.hurry))
+
+    def on_news() -> None:
+        beating.hurry()
+        place.poke()
+
+    hearing = asyncio.create_task(listen(beats, place.name, on_news))
     try:
         await jobs.run()
     finally:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import threading
 from time import monotonic
 from typing import Final
@@ -17,6 +18,7 @@ from holdfast.wire.exchange import exchange
 from holdfast.work.keeper import SHORT_LEASE, Held, Keeper, run_end
 from holdfast.work.outage import Outage
 from holdfast.work.pools.loop import AsyncLoop
+from holdfast.work.presence import Presence, Sign
 
 log = logging.getLogger("holdfast")
 
@@ -35,11 +37,13 @@ def warn_of_short_leases(lease: float) -> None:
 
 
 class BeatingThread:
-    """Keeps the lease of the one job of a serial worker, from a thread with a client of its own."""
+    """Keeps the lease of the one job of a serial worker, and says that it lives, from a thread and client of its own."""
 
-    def __init__(self, client: Client, worker: str) -> None:
+    def __init__(self, client: Client, worker: str, presence: Presence) -> None:
         self._client = client
         self._worker = worker
+        self._presence = presence
+        self._quiet = False
         self._keeper = Keeper()
         self._held: Held | None = None
         self._changed = threading.Event()
@@ -56,6 +60,7 @@ class BeatingThread:
         self._closed = True
         self._changed.set()
         self._thread.join()
+        self._presence.end()
 
     def begin(self, line: str) -> None:
         pass
@@ -88,7 +93,7 @@ class BeatingThread:
             log.warning("job %s goes back when its lease ends: %s", held.jid, error)
 
     def may_take(self) -> bool:
-        return True
+        return not self._quiet
 
     def fileno(self) -> int:
         return -1
@@ -100,18 +105,25 @@ class BeatingThread:
         swept = monotonic()
         self._keeper.begin(swept)
         while not self._closed:
-            self._changed.wait(max(0.0, min(self._keeper.due(), swept + SWEEP) - monotonic()))
+            due = min(self._keeper.due(), self._presence.due(), swept + SWEEP)
+            self._changed.wait(max(0.0, due - monotonic()))
             self._changed.clear()
             now = monotonic()
             try:
                 if now >= self._keeper.due():
                     self._beat(now)
+                if now >= self._presence.due():
+                    self._say()
                 if now >= swept + SWEEP:
                     swept = now
                     self._client.run(Sweep())
             except Exception:
                 # Whatever it was, a keeper that ends loses the lease unseen.
                 log.exception("the keeper could not do its work; it goes on")
+
+    def _say(self) -> None:
+        sign = Sign(self._worker, os.getpid(), int(self._held is not None))
+        self._quiet = self._presence.say([sign]).get(self._worker, self._quiet)
 
     def _beat(self, now: float) -> None:
         held = self._held

@@ -1,0 +1,105 @@
+"""What a worker says of itself: at its start, every ten seconds, and that it is gone at its end.
+
+The answer to each sign of life is whether somebody told that worker to be quiet, which is to take no more jobs.
+"""
+
+import json
+import logging
+import os
+import socket
+from collections.abc import Iterable, Sequence
+from time import monotonic, time
+from typing import Final, NamedTuple
+
+from holdfast import __version__
+from holdfast.client.sync import Client
+from holdfast.commands.workers import WorkerForget, WorkerSeen
+from holdfast.errors import HoldfastError
+from holdfast.settings import MAX_BATCH
+from holdfast.work.worker import WorkerSettings
+
+log = logging.getLogger("holdfast")
+
+PERIOD: Final = 10.0
+SOON: Final = 1.0  # seconds between two signs of life, however often one is asked for
+MOST_QUEUES: Final = 4096  # bytes of JSON
+
+
+class Sign(NamedTuple):
+    """One worker as it is just now: its name, its process, and how many jobs it performs."""
+
+    name: str
+    pid: int
+    busy: int
+
+
+class Presence:
+    """Says for one or more workers that they live. Whoever owns it asks `due` and calls `say`."""
+
+    def __init__(self, client: Client, settings: WorkerSettings) -> None:
+        self._client = client
+        self._facts = _facts_of(settings)
+        self._begun: dict[int, int] = {}
+        self._names: set[str] = set()
+        self._said = 0.0
+        self._due = 0.0
+
+    def due(self) -> float:
+        """When to call `say` next, on the monotonic clock."""
+        return self._due
+
+    def hurry(self) -> None:
+        """Something was said to one of the workers: ask soon."""
+        self._due = min(self._due, self._said + SOON)
+
+    def say(self, signs: Iterable[Sign]) -> dict[str, bool]:
+        """Say that these live. Answers which of them are to be quiet; nothing when the store did not answer."""
+        now = monotonic()
+        self._said, self._due = now, now + PERIOD
+        said = list(signs)
+        self._begun = {sign.pid: self._begun.get(sign.pid, round(time() * 1000)) for sign in said}
+        try:
+            answers = self._client.run_all([WorkerSeen(sign.name, self._of(sign)) for sign in said])
+        except HoldfastError as error:
+            log.debug("the store does not know that this worker lives: %s", error)
+            return {}
+        self._names.update(sign.name for sign in said)
+        quiet: dict[str, bool] = {}
+        for sign, answer in zip(said, answers, strict=True):
+            if isinstance(answer, HoldfastError):
+                log.debug("the store does not know that %s lives: %s", sign.name, answer)
+            else:
+                quiet[sign.name] = answer
+        return quiet
+
+    def end(self) -> None:
+        """All of them are gone: the list of workers need not show them until they are too old."""
+        names = sorted(self._names)
+        try:
+            for at in range(0, len(names), MAX_BATCH):
+                self._client.run(WorkerForget(names[at : at + MAX_BATCH]))
+        except HoldfastError as error:
+            log.debug("the store still lists workers that have ended: %s", error)
+
+    def _of(self, sign: Sign) -> dict[str, str]:
+        started = self._begun[sign.pid]
+        return {**self._facts, "pid": str(sign.pid), "busy": str(sign.busy), "started": str(started)}
+
+
+def _facts_of(settings: WorkerSettings) -> dict[str, str]:
+    return {
+        "host": socket.gethostname(),
+        "parent": str(os.getpid()),
+        "version": __version__,
+        "pool": settings.pool,
+        "queues": _queues_text(settings.queues),
+        "slots": str(settings.concurrency),
+    }
+
+
+def _queues_text(queues: Sequence[str]) -> str:
+    """The queues as a JSON list, as many as a fact has room for."""
+    most = len(queues)
+    while len(text := json.dumps(queues[:most], ensure_ascii=False).encode()) > MOST_QUEUES:
+        most = most * MOST_QUEUES // len(text)
+    return text.decode()

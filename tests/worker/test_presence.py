@@ -1,0 +1,91 @@
+"""Workers are listed while they live, and take no jobs while somebody wants them quiet."""
+
+import json
+import signal
+
+import pytest
+from worker_kit import until
+
+from holdfast import Client
+from holdfast.commands.workers import WorkerQuiet
+from holdfast.work import presence
+from holdfast.work.pools.beating import BeatingThread
+from holdfast.work.presence import Presence, Sign
+from holdfast.work.worker import WorkerSettings
+
+
+def listed(shop):
+    return {worker.name: worker for worker in shop.client.workers.all()}
+
+
+def test_a_worker_is_listed_while_it_lives_and_says_what_it_is(shop, pool):
+    worker = shop.start(pool, "--name", "bee")
+    until(lambda: listed(shop), "it is listed")
+    [facts] = listed(shop).values()
+    assert facts.name == "bee-0"
+    assert facts.facts["pool"] == pool
+    assert json.loads(facts.facts["queues"]) == ["q"]
+    assert int(facts.facts["pid"]) in [worker.pid, *worker.children()]
+    assert {"host", "version", "slots", "busy", "started"} <= set(facts.facts)
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+    assert listed(shop) == {}
+
+
+def test_each_child_is_a_worker_of_its_own(shop):
+    worker = shop.start("process", "--name", "bee", workers=3)
+    until(lambda: len(listed(shop)) == 3, "all are listed")
+    assert {int(found.facts["pid"]) for found in listed(shop).values()} == set(worker.children())
+
+
+@pytest.mark.parametrize("told", ["process", "asyncio"])
+def test_a_quiet_worker_takes_no_jobs_until_it_is_told_to_go_on(shop, told):
+    worker = shop.start(told, "--name", "bee")
+    until(lambda: listed(shop), "it is listed")
+    first = shop.chores.block.put("a")
+    until(lambda: shop.notes("begin a"), "it works")
+    assert shop.client.workers.quiet("bee-0") is True
+    until(lambda: "be quiet" in worker.said(), "it has heard")
+    shop.open()
+    assert first.result(10) == "a"
+    second = shop.chores.add.put(1)
+    other = shop.start("serial", "--name", "fly", "--max-jobs", "1")
+    # Somebody else takes it, although the quiet one was there first.
+    assert second.result(10) == 2
+    assert shop.job(second.jid).history[1]["worker"] == "fly-0"
+    other.end()
+    third = shop.chores.add.put(2)
+    assert shop.client.workers.resume("bee-0") is True
+    assert third.result(10) == 3
+
+
+def test_a_serial_worker_is_quiet_after_its_next_sign_of_life(client: Client, monkeypatch):
+    monkeypatch.setattr(presence, "PERIOD", 0.02)
+    says = Presence(client, WorkerSettings(("q",), pool="serial").checked())
+    holder = BeatingThread(client, "w", says)
+    holder.start()
+    try:
+        until(lambda: client.run(WorkerQuiet("w")), "it is known")
+        until(lambda: not holder.may_take(), "it is quiet")
+        client.run(WorkerQuiet("w", False))
+        until(holder.may_take, "it goes on")
+    finally:
+        holder.close()
+    assert list(client.workers) == []
+
+
+def test_a_store_that_is_away_makes_nobody_quiet(url: str, namespace: str):
+    away = Client(f"{url}-nobody", namespace=namespace, deadline=0.05)
+    says = Presence(away, WorkerSettings(("q",)).checked())
+    assert says.say([Sign("w", 1, 0)]) == {}
+    says.end()
+
+
+def test_more_queues_than_a_fact_has_room_for_are_cut(client: Client):
+    queues = tuple(f"queue-{n:04}-{'é' * 20}" for n in range(500))
+    says = Presence(client, WorkerSettings(queues).checked())
+    says.say([Sign("w", 1, 0)])
+    [worker] = client.workers.all()
+    named = json.loads(worker.facts["queues"])
+    assert tuple(named) == queues[: len(named)]
+    assert 50 < len(named) < 100
