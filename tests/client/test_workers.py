@@ -40,7 +40,7 @@ def test_more_workers_than_a_page_holds_are_all_listed(do):
     for n in range(131):
         do(lambda n=n: do.client.run(WorkerSeen(f"w{n}")))
     assert len(do(do.client.workers.all)) == 131
-    assert len(do(lambda: do.client.run(Workers()))) == 128
+    assert len(do(lambda: do.client.run(Workers()))) == 64
 
 
 def test_a_worker_can_be_quieted_resumed_and_forgotten(do):

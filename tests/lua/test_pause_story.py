@@ -131,12 +131,13 @@ def test_who_waits_for_a_forgotten_queue_is_still_woken(core, door: Door):
     core(QueueForget(["q"]))
     door.put("q", "a")
     assert door.ask("LLEN", door.key("n:q")) == 1
-    door.pop("w", "q")
-    # The token that lay there was on its way to somebody who is going to wait now.
-    door("cancel", "", 0, "a")
+    # The token that lies there lowers the bit, and is on its way to somebody who is going to wait now.
+    door.put("q", "b")
+    assert int(door.ask("GET", door.key("s:q"))) & IDLE == 0
+    door("cancel", "", 0, "a", "b")
     core(QueueForget(["q"]))
     assert int(door.ask("GET", door.key("s:q"))) == IDLE
-    door.put("q", "b")
+    door.put("q", "c")
     assert door.ask("LLEN", door.key("n:q")) == 1
 
 

@@ -102,7 +102,7 @@ BAD = [
     ("worker_seen", "w", "a", "y" * 4097), ("worker_seen", "w", "", "x"), ("worker_seen", "a\nb"),
     ("worker_seen", "w", *[word for n in range(33) for word in (f"f{n}", "x")]),
     ("worker_seen", "w", *[word for n in range(5) for word in (f"f{n}", "x" * 4000)]),
-    ("workers", "", "", 129), ("workers", "x", "w", 5), ("workers", "nan", "w", 5), ("workers", "1"), ("workers",),
+    ("workers", "", "", 65), ("workers", "x", "w", 5), ("workers", "nan", "w", 5), ("workers", "1"), ("workers",),
     ("worker_jobs", "w", "x", 5), ("worker_jobs", "w", "", 501), ("worker_jobs", "w", "", 0), ("worker_jobs", "w"),
     ("worker_jobs", "w", "1\nq\nnan\nj", 5), ("worker_jobs", LONG, "", 5),
     ("worker_quiet", "w", 2), ("worker_quiet", "", 1), ("worker_quiet", "w"), ("worker_forget", "", 0, ""),

@@ -94,7 +94,7 @@ class Pause(Spoken, frozen=True, gc=False):
 
 
 class QueueForget(Spoken, frozen=True, gc=False):
-    """Take up to 8 empty queues off the list of known ones, with all that is left of them.
+    """Take up to 4 empty queues off the list of known ones, with all that is left of them.
 
     Answers how many were known. Raises QueueNotEmpty, and then forgets none; a job that failed counts too.
     Core: verbs/forget.lua.

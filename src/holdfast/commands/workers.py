@@ -8,7 +8,7 @@ import msgspec
 from holdfast.commands.base import Reply, Spoken, Word
 from holdfast.models import text
 
-MOST_ROWS: Final = 128
+MOST_ROWS: Final = 64
 MOST_LEASES: Final = 500
 
 
@@ -40,7 +40,7 @@ class WorkerFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Workers(Spoken, frozen=True, gc=False):
-    """Read up to 128 workers, most recently seen first, behind the one of `after` (its seen time and name).
+    """Read up to 64 workers, most recently seen first, behind the one of `after` (its seen time and name).
 
     Those not seen for `max-worker-age` are left out. Core: nouns/worker.lua.
     """

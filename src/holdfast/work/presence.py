@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from time import monotonic, time
 from typing import Final, NamedTuple
 
-from holdfast import __version__
 from holdfast.client.sync import Client
 from holdfast.commands.workers import WorkerForget, WorkerSeen
+from holdfast.core.library import VERSION
 from holdfast.errors import HoldfastError
 from holdfast.settings import MAX_BATCH
 from holdfast.work.worker import WorkerSettings
@@ -90,7 +90,7 @@ def _facts_of(settings: WorkerSettings) -> dict[str, str]:
     return {
         "host": socket.gethostname(),
         "parent": str(os.getpid()),
-        "version": __version__,
+        "version": VERSION,
         "pool": settings.pool,
         "queues": _queues_text(settings.queues),
         "slots": str(settings.concurrency),

@@ -9,7 +9,7 @@ local settings = require("nouns.settings")
 local forget = require("verbs.forget")
 local watch = require("verbs.watch")
 
-local MOST_QUEUES, MOST_LINES, MOST_PATTERNS = 8, 128, 65536
+local MOST_QUEUES, MOST_LINES, MOST_PATTERNS = 4, 128, 65536
 local DRAINS, READS, ADDS = { "allow-oom" }, { "no-writes" }, {}
 local bad, name, number, text = checks.bad, checks.name, checks.number, checks.text
 

@@ -7,7 +7,7 @@ local numbered = require("doors.numbered")
 local workers = require("nouns.worker")
 local holding = require("verbs.holding")
 
-local MOST_FIELDS, MOST_BYTES, MOST_ROWS = 32, 16384, 128
+local MOST_FIELDS, MOST_BYTES, MOST_ROWS = 32, 16384, 64
 local DRAINS, READS = { "allow-oom" }, { "no-writes" }
 local bad, name, number, optional, text = checks.bad, checks.name, checks.number, checks.optional, checks.text
 

@@ -38,9 +38,8 @@ local function group_of(at, groups, name, length)
   return group
 end
 
--- Notes the holder of a lease, once, as one that lives.
+-- Notes the holder of a lease as one that lives.
 local function note(at, signs, worker)
-  if signs[worker] then return end
   local n = #signs
   signs[worker], signs[n + 1], signs[n + 2] = true, at.now, worker
 end
@@ -80,7 +79,7 @@ function M.run(at, length, args, first, last)
       reply[i] = LOST
     else
       reply[i] = renew(at, group_of(at, groups, r.queue, length), jid, r, args[at_arg + 3])
-      note(at, signs, r.worker)
+      if not signs[r.worker] then note(at, signs, r.worker) end
     end
   end
   for i = 1, #groups do
