@@ -15,14 +15,14 @@ READS = {
     "await": "",  # marks the jobs as awaited
     "counts": "no-writes", "dependents": "no-writes", "describe": "no-writes", "failed": "no-writes", "failures": "no-writes",
     "job_get": "no-writes", "jobs_complete": "no-writes", "peek": "no-writes", "queues": "no-writes",
-    "stats": "no-writes", "config_get": "no-writes", "throttle_get": "no-writes", "list": "no-writes", "recur_get": "no-writes",
+    "stats": "no-writes", "config_get": "no-writes", "throttle_get": "no-writes", "list": "no-writes", "recur_get": "no-writes", "minutes": "no-writes",
     "tags": "no-writes", "tagged": "no-writes", "tracked": "no-writes",
     "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes", "throttles": "no-writes", "queue_get": "no-writes",
     "failure_groups": "no-writes", "explain": "no-writes", "workers": "no-writes", "worker_jobs": "no-writes",
 }  # fmt: skip
 DRAINS = {
     "pop", "complete", "complete_pop", "advance", "heartbeat", "retry", "fail", "expire", "timeout", "cancel", "pause",
-    "await", "sweep", "complete_x", "queue_forget", "audit", "watch", "recur_cancel",
+    "await", "sweep", "complete_x", "queue_forget", "audit", "watch", "recur_cancel", "tick",
     "throttle_delete", "throttle_release",
     "worker_seen", "worker_quiet", "worker_forget",
 }  # fmt: skip

@@ -46,6 +46,7 @@ from holdfast.commands.queues import (
     QueueNames,
 )
 from holdfast.commands.recurring import Recur, RecurCancel, RecurGet, RecurTag, RecurUpdate
+from holdfast.commands.tallies import Minutes, Tick
 from holdfast.commands.throttles import (
     QueueGet,
     QueueSet,
@@ -953,6 +954,21 @@ def of_what_recurs(client: Client) -> Any:
     recurring(client, "s")
     put(client, "r-2")
     return Pop("bee", ("q",), 5)
+
+
+@case("minutes")
+def of_a_busy_queue(client: Client) -> Any:
+    client.run(Complete("bee", popped(client, "a1", "a2")[0]))
+    client.run(SetClock(LATER))
+    put(client, "a3")
+    return Minutes("q")
+
+
+@case("tick")
+def of_a_busy_and_an_unknown_queue(client: Client) -> Any:
+    client.run(Complete("bee", popped(client, "a1", "a2")[0]))
+    client.run(SetClock(LATER))
+    return Tick(("q", "unknown"))
 
 
 @case("info")

@@ -134,6 +134,7 @@ BAD = [
     ("recur_update", "", 0, "nobody", "priority", 1), ("recur_update", "", 0, "again", "queue", "new", "backlog", "x"),
     ("recur_update", "", 0, "again", "throttle", ""), ("recur_tag", "add", "nobody", "x"), ("recur_tag", "put", "again", "x"),
     ("recur_tag", "add", "again", ""), ("recur_tag", "add", "again", *[f"t{n}" for n in range(65)]),
+    ("minutes", "", 0), ("minutes", "q", -1), ("minutes", "q", "x"), ("tick", ""), ("tick", *MANY[:129]),
     ("recur_cancel", "", 0, ""), ("recur_cancel", "", 0, *MANY),
 ]  # fmt: skip
 

@@ -9,6 +9,7 @@ from holdfast.client.dependencies import Cancelling
 from holdfast.client.lists import ListVerbs
 from holdfast.client.options import NOTHING, PutOptions, make_put
 from holdfast.client.recurring import QueueRecurring
+from holdfast.client.statistics import QueueStatistics
 from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet
 from holdfast.commands.base import then
@@ -31,7 +32,7 @@ MAX_PAGE: Final = 10_000
 DAY: Final = 86_400
 
 
-class QueueVerbs(QueueRecurring):
+class QueueVerbs(QueueRecurring, QueueStatistics):
     """What a queue can be told and asked."""
 
     _client: Any

@@ -14,6 +14,7 @@ from holdfast.commands import (
     outcomes,
     queues,
     recurring,
+    tallies,
     throttles,
     upkeep,
     wishes,
@@ -35,6 +36,7 @@ COMMANDS: Mapping[str, type[Spoken]] = {
     **upkeep.VERBS,
     **dependencies.VERBS,
     **recurring.VERBS,
+    **tallies.VERBS,
     **workers.VERBS,
     **throttles.VERBS,
 }

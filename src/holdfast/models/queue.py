@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.errors import UsageError
 from holdfast.models.texts import text
 
 
@@ -93,6 +94,20 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
         pairs = tuple(zip(numbers[::2], numbers[1::2], strict=True))
         return cls(int(count), float(mean), float(std), tuple([int(value) for value in buckets]), pairs)
 
+    def percentile(self, percent: float) -> float:
+        """So many percent of the durations were at most this long, in seconds; 0.0 if there were none.
+
+        Read off the finer scale, whose steps are a quarter wide at most. Raises UsageError.
+        """
+        if not 0 <= percent <= 100:
+            raise UsageError(f"a percentile is from 0 to 100, not {percent!r}")
+        left = percent / 100 * sum(count for _, count in self.fine)
+        for bucket, count in sorted(self.fine):
+            if left <= count:
+                return _moment(bucket + left / count)
+            left -= count
+        return 0.0
+
     def as_dict(self) -> dict[str, Any]:
         """The mapping that `queue.stats()` shows for `wait` and `run`."""
         return {"count": self.count, "mean": self.mean, "std": self.std, "histogram": list(self.histogram)}
@@ -123,3 +138,9 @@ class Stats(msgspec.Struct, frozen=True, gc=False):
             "wait": self.wait.as_dict(),
             "run": self.run.as_dict(),
         }
+
+
+def _moment(place: float) -> float:
+    """The seconds at a place of the finer scale: bucket b begins at b mod 4 + 4 eighths of a power of two."""
+    power, quarter = divmod(place - 4, 4)
+    return (2**power * (quarter + 4) / 8 - 1) / 1000

@@ -93,14 +93,16 @@ local function native_queue(root, name)
     failed = root .. "fq:" .. name, options = root .. "o:" .. name, stats = root .. "z:" .. name .. ":",
     tallies = root .. "k:" .. name, minutes = root .. "m:" .. name,
     wait_log = root .. "aw:" .. name .. ":", run_log = root .. "ar:" .. name .. ":", day = 0 / 0,
+    minute_ends = 0,
   }
 end
 
 local function shared_queue(name)
-  return setmetatable({ name = name, own = "ql:q:" .. name, day = 0 / 0 }, { __index = spelled })
+  return setmetatable({ name = name, own = "ql:q:" .. name, day = 0 / 0, minute_ends = 1 / 0 }, { __index = spelled })
 end
 
--- The keys of one queue. `today` fields are filled in by `on_day`.
+-- The keys of one queue. `today` fields are filled in by `on_day`; `minute_ends` is when
+-- its next line of tallies is due.
 function M.of_queue(at, name)
   local keys = at.keys
   local queue = keys.by_queue[name]
@@ -111,11 +113,16 @@ function M.of_queue(at, name)
   return queue
 end
 
--- Makes `wait_today` and `run_today` name the sample logs of that day.
-function M.on_day(queue, day)
-  if queue.day == day then return end
-  queue.day = day
-  queue.wait_today, queue.run_today = queue.wait_log .. day, queue.run_log .. day
+-- Makes `wait_today` and `run_today` name the sample logs of a day; samples of `day`
+-- are booked on `booked`.
+function M.on_day(queue, day, booked)
+  queue.day, queue.booked = day, booked
+  queue.wait_today, queue.run_today = queue.wait_log .. booked, queue.run_log .. booked
+end
+
+-- What is known of its day and minute was deleted.
+function M.forget(queue)
+  queue.day, queue.minute_ends = 0 / 0, 0
 end
 
 -- Whether a root's namespace is of the kind whose clock may be stopped.

@@ -7,10 +7,12 @@ local numbered = require("doors.numbered")
 local configure = require("verbs.configure")
 local counts = require("verbs.counts")
 local inspect = require("verbs.inspect")
+local minutes = require("verbs.minutes")
 local pause = require("verbs.pause")
 local stats = require("verbs.stats")
 
 local MOST = 512
+local MOST_TICKED = 128
 local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 local name, names, number, time = checks.name, checks.names, checks.number, checks.time
 
@@ -41,6 +43,14 @@ return {
   { "config_unset", ADDS, "line number key", numbered.row(function(at, args)
     return configure.unset(at, name(args, 3, "key"))
   end) },
+  { "minutes", READS, "queue since", function(at, args)
+    return minutes.run(at, name(args, 1, "queue"), time(args, 2, "since"))
+  end },
+  { "tick", DRAINS, "queue...", function(at, args)
+    local last = names(args, 1, "queue")
+    if last > MOST_TICKED then checks.bad("at most " .. MOST_TICKED .. " queues") end
+    return minutes.tick(at, args, 1, last)
+  end },
   { "sweep", DRAINS, "line number", numbered.row(function(at) return configure.sweep(at) end) },
 }
 

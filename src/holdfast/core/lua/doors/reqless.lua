@@ -21,7 +21,7 @@ local worker = require("nouns.worker")
 local BOUNDS = {
   due = false, lost = false, retell = true, reply = 1 / 0, message = 2147483647, slack = 0, ages = 1,
   odd = 1 / 0, steps = 8, tags = 1 / 0, history = 1 / 0,
-  unit = 1000, earliest = -1 / 0, weight = 1 / 0,
+  tallies = false, unit = 1000, earliest = -1 / 0, weight = 1 / 0,
 }
 
 -- A retry is no line of this protocol's history.

@@ -70,7 +70,7 @@ function M.notice(at, queue, jid, r)
   if at.events.tracked then at.events.tracked(at, "stalled", jid, r) end
   history.tell(at, jid, r, history.TIMED_OUT)
   r.flags = record.with(r.flags, NOTICED)
-  stats.count(queue, at.now, "retries", 1)
+  stats.count(at, queue, "retries")
   at.events.lock_lost(at, jid, r.worker)
 end
 

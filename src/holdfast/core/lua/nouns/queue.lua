@@ -3,12 +3,14 @@
 -- Three bits ride on the sequence counter, so that a put learns them for nothing: IDLE (somebody may be
 -- waiting for the bell), LIMITED (there is a limit on running jobs) and KNOWN (it is in the list of queues).
 local late = require("base.late")
+local tally = require("nouns.tally")
 local M = {}
 
 local IDLE, LIMITED, KNOWN = 35184372088832, 70368744177664, 140737488355328 -- 2^45, 2^46, 2^47
 local CONTROL = "<dBI4d"
 M.NEVER = 1 / 0 -- as due time: no timer; as heartbeat: the default
-M.PAUSED, M.HAS_LIMIT, M.HAS_MOST, M.HAS_ODD, M.LIMITED = 1, 2, 4, 8, LIMITED
+M.IDLE, M.LIMITED, M.KNOWN = IDLE, LIMITED, KNOWN
+M.PAUSED, M.HAS_LIMIT, M.HAS_MOST, M.HAS_ODD = 1, 2, 4, 8
 
 local call, pack, unpack_
 late.bind(function() call, pack, unpack_ = redis.call, struct.pack, struct.unpack end)
@@ -19,25 +21,33 @@ local function register(at, queue)
   call("INCRBY", queue.sequence, KNOWN)
 end
 
+-- The sequence counter with its bits.
+local function raw_of(queue) return tonumber(call("GET", queue.sequence) or 0) end
+M.raw = raw_of
+
+-- How many sequence numbers were taken so far.
+function M.made_ready(queue) return raw_of(queue) % IDLE end
+
 local function meaning(at, raw)
   local rest = raw % KNOWN
   return raw % IDLE + at.order.START, rest % LIMITED >= IDLE, rest >= LIMITED
 end
 
--- Takes `count` sequence numbers: the caller uses first + 1 … first + count.
--- Also says whether the idle and the limited bit are up.
+-- Takes `count` sequence numbers for jobs that were put before: the caller uses
+-- first + 1 … first + count. Also says whether the idle and the limited bit are up.
 function M.take_sequence(at, queue, count)
+  tally.count(at, queue, "again", count)
   return meaning(at, call("INCRBY", queue.sequence, count) - count)
 end
 
--- The same for jobs that come into the queue, which makes it a known one.
+-- The same for jobs that are put, which makes the queue a known one.
 function M.enter(at, queue, count)
   local raw = call("INCRBY", queue.sequence, count) - count
   if raw < KNOWN then register(at, queue) end
   return meaning(at, raw)
 end
 
--- Numbers just taken are not used after all.
+-- Numbers that `enter` took last are not used after all.
 function M.give_back(queue, count) call("DECRBY", queue.sequence, count) end
 
 -- Makes sure that the queue is in the list of known ones. Says whether it has a limit.
@@ -58,14 +68,12 @@ end
 
 -- Rings if the idle bit is up.
 function M.signal_if_idle(queue)
-  local raw = tonumber(call("GET", queue.sequence) or 0)
-  if raw % LIMITED >= IDLE then M.signal(queue) end
+  if raw_of(queue) % LIMITED >= IDLE then M.signal(queue) end
 end
 
 -- Somebody is going to wait.
 function M.raise_idle(queue)
-  local raw = tonumber(call("GET", queue.sequence) or 0)
-  if raw % LIMITED < IDLE then call("INCRBY", queue.sequence, IDLE) end
+  if raw_of(queue) % LIMITED < IDLE then call("INCRBY", queue.sequence, IDLE) end
 end
 
 -- Rings without looking at the bit: for reasons (pause, limit) that do not raise it.
@@ -108,24 +116,6 @@ function M.set_paused(queue, paused)
   M.set_control(queue, due, paused and flags + M.PAUSED or flags - M.PAUSED, limit, heartbeat)
   if not paused then M.ring(queue) end
   return true
-end
-
--- Takes the queue off the list of known ones. Returns 1, or 0 if it was not there.
-function M.forget(at, queue)
-  if tonumber(call("GET", queue.sequence) or 0) >= KNOWN then call("DECRBY", queue.sequence, KNOWN) end
-  return call("ZREM", at.keys.queues, queue.name)
-end
-
--- What an empty queue leaves goes: its limit, its pause, its place in the order. A lease
--- length of its own is configuration and stays, and so does the bit of those who may
--- wait; a token in the bell may have lowered it.
-function M.reset(queue)
-  local raw = tonumber(call("GET", queue.sequence) or 0)
-  local idle = raw % LIMITED >= IDLE or call("EXISTS", queue.bell) == 1
-  local _, _, _, heartbeat = M.control(queue)
-  call("UNLINK", queue.bell, queue.options, queue.sequence)
-  if idle then call("SET", queue.sequence, IDLE) end
-  M.set_control(queue, M.NEVER, 0, 0, heartbeat)
 end
 
 function M.set_heartbeat(queue, heartbeat)

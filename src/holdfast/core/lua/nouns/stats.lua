@@ -1,139 +1,54 @@
 -- stats: how long jobs waited and ran, per queue and UTC day.
 --
 -- A sample is eight bytes appended to the day's log; every 512 the log is folded
--- into the day's hash: count, mean, variance, the protocol's 148 buckets, and a
--- finer scale with four buckets per power of two from 1 ms up.
+-- into the day's hash.
 local late = require("base.late")
-local keys = require("base.keys")
 local root = require("base.root")
+local days = require("nouns.days")
+local series = require("nouns.series")
 local M = {}
 
 local FULL = 4096 -- bytes of a log that is folded
-local PIECE = 64 -- samples unpacked at once
 
-local call, pack, unpack_, mp_pack, mp_unpack, floor, frexp, rep
-late.bind(function()
-  call, pack, unpack_, floor, frexp, rep = redis.call, struct.pack, struct.unpack, math.floor, math.frexp, string.rep
-  mp_pack, mp_unpack = cmsgpack.pack, cmsgpack.unpack
-end)
-
--- The protocol's bucket of `seconds` (0 to 147), nil from seven days up.
-local function coarse(seconds)
-  if seconds < 60 then return floor(seconds) end
-  if seconds < 3600 then return 59 + floor(seconds / 60) end
-  if seconds < 86400 then return 118 + floor(seconds / 3600) end
-  if seconds < 604800 then return 141 + floor(seconds / 86400) end
-end
-
-local function fine(ms)
-  local m, e = frexp(ms + 1)
-  return e * 4 + floor(m * 8)
-end
-
--- Both buckets of the short times, by their ms: looked up, not worked out.
-local SHORT = 4096
-local coarse_of, fine_of = {}, {}
-
-local function buckets_of(ms)
-  local in_fine = fine_of[ms]
-  if in_fine then return coarse_of[ms], in_fine end
-  local in_coarse = coarse(ms / 1000)
-  in_fine = fine(ms)
-  if ms < SHORT and ms % 1 == 0 then coarse_of[ms], fine_of[ms] = in_coarse, in_fine end
-  return in_coarse, in_fine
-end
-
--- Adds samples by the protocol's streaming formulas, in order.
-local function add_many(series, ...)
-  local count, mean, spread = series.count, series.mean, series.spread
-  local buckets, scale = series.buckets, series.fine
-  local samples, last, in_coarse, in_fine = { ... }, nil, nil, nil
-  for i = 1, #samples - 1 do -- the last one is the place behind the samples
-    local ms = samples[i]
-    if ms < 0 then ms = 0 end
-    local x, old = ms / 1000, mean
-    count = count + 1
-    mean = old + (x - old) / count
-    spread = spread + (x - mean) * (x - old)
-    if ms ~= last then
-      last = ms
-      in_coarse, in_fine = buckets_of(ms)
-    end
-    if in_coarse then buckets[in_coarse] = (buckets[in_coarse] or 0) + 1 end
-    scale[in_fine] = (scale[in_fine] or 0) + 1
-  end
-  series.count, series.mean, series.spread = count, mean, spread
-end
-
-local function add_log(series, log)
-  for first = 1, #log, 8 * PIECE do
-    local last = first + 8 * PIECE - 1
-    if last > #log then last = #log end
-    add_many(series, unpack_(rep("d", (last - first + 1) / 8), log, first))
-  end
-end
-
-local function load_series(key, field)
-  local packed = call("HGET", key, field)
-  if not packed then return { count = 0, mean = 0, spread = 0, buckets = {}, fine = {} } end
-  local flat = mp_unpack(packed)
-  local count, mean, spread = unpack_("<ddd", flat[1])
-  local series = { count = count, mean = mean, spread = spread, buckets = {}, fine = {} }
-  for i = 1, #flat[2], 2 do series.buckets[flat[2][i]] = flat[2][i + 1] end
-  for i = 1, #flat[3], 2 do series.fine[flat[3][i]] = flat[3][i + 1] end
-  return series
-end
-
-local function pairs_of(map)
-  local flat, n = {}, 0
-  for index, count in pairs(map) do
-    flat[n + 1], flat[n + 2] = index, count
-    n = n + 2
-  end
-  return flat
-end
-
-local function fold(log_key, key, field)
-  local series = load_series(key, field)
-  add_log(series, call("GET", log_key))
-  call("HSET", key, field, mp_pack({ pack("<ddd", series.count, series.mean, series.spread),
-    pairs_of(series.buckets), pairs_of(series.fine) }))
-  call("UNLINK", log_key)
-end
+local call, floor
+late.bind(function() call, floor = redis.call, math.floor end)
 
 local function day_of(now) return floor(now / root.DAY) end
 
 function M.waited(at, queue, samples)
   local day = day_of(at.now)
-  if queue.day ~= day then keys.on_day(queue, day) end
-  if call("APPEND", queue.wait_today, samples) >= FULL then fold(queue.wait_today, queue.stats .. day, "wait") end
+  if queue.day ~= day then days.begin(at, queue, day) end
+  if call("APPEND", queue.wait_today, samples) >= FULL then
+    series.fold(queue.wait_today, queue.stats .. queue.booked, "wait")
+  end
 end
 
 function M.ran(at, queue, samples)
   local day = day_of(at.now)
-  if queue.day ~= day then keys.on_day(queue, day) end
-  if call("APPEND", queue.run_today, samples) >= FULL then fold(queue.run_today, queue.stats .. day, "run") end
+  if queue.day ~= day then days.begin(at, queue, day) end
+  if call("APPEND", queue.run_today, samples) >= FULL then
+    series.fold(queue.run_today, queue.stats .. queue.booked, "run")
+  end
 end
 
--- Counts something off the usual path: `failures`, `failed` or `retries`.
-function M.count(queue, when, what, by)
+-- Counts something off the usual path today: `failures`, `failed` or `retries`.
+function M.count(at, queue, what)
+  local day = day_of(at.now)
+  if queue.day ~= day then days.begin(at, queue, day) end
+  call("HINCRBY", queue.stats .. queue.booked, what, 1)
+end
+
+-- Takes one back, of the day of `when`.
+function M.uncount(queue, when, what)
   local key = queue.stats .. day_of(when)
-  if by < 0 and tonumber(call("HGET", key, what) or 0) < -by then return end
-  call("HINCRBY", key, what, by)
-end
-
--- One series with its unfolded tail, without writing anything.
-local function look(queue, day, log_key, field)
-  local series = load_series(queue.stats .. day, field)
-  local log = call("GET", log_key .. day)
-  if log then add_log(series, log) end
-  return series
+  if tonumber(call("HGET", key, what) or 0) >= 1 then call("HINCRBY", key, what, -1) end
 end
 
 function M.of_day(queue, when)
   local day = day_of(when)
-  local counters = call("HMGET", queue.stats .. day, "retries", "failed", "failures")
-  return counters, look(queue, day, queue.wait_log, "wait"), look(queue, day, queue.run_log, "run")
+  local key = queue.stats .. day
+  local counters = call("HMGET", key, "retries", "failed", "failures")
+  return counters, series.look(queue.wait_log .. day, key, "wait"), series.look(queue.run_log .. day, key, "run")
 end
 
 return M

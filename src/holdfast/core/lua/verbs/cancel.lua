@@ -7,6 +7,7 @@ local job = require("nouns.job")
 local lease = require("nouns.lease")
 local state = require("nouns.state")
 local tag = require("nouns.tag")
+local tally = require("nouns.tally")
 local M = {}
 
 -- The jobs to delete: their records by jid, and the set of all that were named.
@@ -60,6 +61,7 @@ local function delete(at, jid, r, given)
   tag.forget(at, jid, r)
   dependency.leave(at, jid, r, given)
   job.delete(at, jid, r)
+  tally.count(at, keys.of_queue(at, r.queue), "cancelled", 1)
 end
 
 -- Refused if a job that is not given waits for one that is. Returns per jid 1 (cancelled)

@@ -4,7 +4,7 @@ local keys = require("base.keys")
 local refuse = require("base.refuse")
 local root = require("base.root")
 local event = require("nouns.event")
-local queues = require("nouns.queue")
+local leaving = require("nouns.leaving")
 local settings = require("nouns.settings")
 local M = {}
 
@@ -32,6 +32,7 @@ local function drop_statistics(at, queue)
     end
   end
   if names[1] then call("UNLINK", unpack_(names)) end
+  keys.forget(queue)
 end
 
 -- `only_empty`: a queue that has jobs (failed ones too) is refused, and what is forgotten
@@ -47,10 +48,10 @@ function M.run(at, only_empty, args, first, last)
     end
   end
   for i = first, last do
-    known = known + queues.forget(at, found[i])
+    known = known + leaving.forget(at, found[i])
     if counts[i] == 0 then
       at.throttles.forget(at, found[i])
-      queues.reset(found[i])
+      leaving.reset(found[i])
     end
     if only_empty then drop_statistics(at, found[i]) end
     event.changed(at, "queues")

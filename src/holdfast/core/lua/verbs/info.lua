@@ -13,7 +13,7 @@ local INNER = {
   "INCRBY",
   "LINDEX", "LLEN", "LPOP", "LPOS", "LRANGE", "LREM", "LSET",
   "MGET", "MSET", "MSETNX", "PUBLISH", "RENAME", "RPUSH",
-  "SET", "SETNX", "TIME", "UNLINK", "XADD", "XREVRANGE",
+  "SET", "SETNX", "STRLEN", "TIME", "UNLINK", "XADD", "XREVRANGE",
   "ZADD", "ZCARD", "ZCOUNT", "ZINCRBY", "ZPOPMIN", "ZRANGE", "ZRANK", "ZREM", "ZSCAN", "ZSCORE",
 }
 -- Arguments that make each of them a well-formed call on the root.

@@ -9,6 +9,7 @@ local keys = require("base.keys")
 local root = require("base.root")
 local due_time = require("nouns.due")
 local grant = require("nouns.grant")
+local minutes = require("nouns.minutes")
 local pausing = require("nouns.pausing")
 local queues = require("nouns.queue")
 local M = {}
@@ -61,6 +62,7 @@ local function is_soon(at, due) return due < at.now + SOON end
 
 -- Pops from one queue. Returns how many were granted, and the queue's due time.
 local function from_queue(at, queue, give, want, mode)
+  if at.now >= queue.minute_ends then minutes.note(at, queue) end
   local due, flags, limit, heartbeat = queues.control(queue)
   if flags % 2 == queues.PAUSED then
     local ends = pausing.ends(queue)

@@ -10,6 +10,7 @@ local root = require("base.root")
 local event = require("nouns.event")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
+local tally = require("nouns.tally")
 local put_one = require("verbs.put_one")
 local M = {}
 
@@ -43,7 +44,7 @@ end
 local sets, entries = {}, {}
 
 -- A jid came twice in a batch: writes the first ones once more, names the others.
-local function add_first(queue, args, first, last)
+local function add_first(at, queue, args, first, last)
   local reply, seen = { 0 }, {}
   for i = first, last, 3 do
     local jid, n = args[i], 2 * (i - first) / 3
@@ -55,6 +56,7 @@ local function add_first(queue, args, first, last)
       call("ZADD", queue.waiting, entries[n + 1], entries[n + 2])
     end
   end
+  tally.count(at, queue, "again", (last - first + 1) / 3 - reply[1])
   return reply
 end
 
@@ -76,7 +78,7 @@ local function add_many(at, queue, head, priority, position, args, first, last)
   end
   if call("MSETNX", unpack_(sets, 1, n)) == 0 then return nil end
   if call("ZADD", queue.waiting, unpack_(entries, 1, n)) == n / 2 then return { n / 2 } end
-  return add_first(queue, args, first, last)
+  return add_first(at, queue, args, first, last)
 end
 
 -- `args[first … last]` are (jid, klass, data). Returns how many were added or moved, then (index from 0, code).
@@ -84,13 +86,16 @@ function M.run(at, mode, name, priority, retries, delay, args, first, last)
   local queue, limited = keys.of_queue(at, name), nil
   if mode ~= "only" then -- that one may be refused, so it looks before it takes a number
     local count = (last - first + 1) / 3
-    local position, idle, has_limit = queues.enter(at, queue, count)
+    local straight = delay <= 0 and (mode == "new" or count == 1 and at.flags < root.MARKED)
+      and (count > 1 or #args[first + 2] <= SPILL)
+    local position, idle, has_limit = queues.enter(at, queue, straight and count or 0)
     limited = has_limit
-    if delay <= 0 and not limited and (mode == "new" or count == 1 and at.flags < root.MARKED) then
-      local head, added = at.record.fresh(state.WAITING, 0, priority, retries, at.now, name), nil
+    if straight and not limited then
+      local added
+      local head = at.record.fresh(state.WAITING, 0, priority, retries, at.now, name)
       if count > 1 then
         added = add_many(at, queue, head, priority, position, args, first, last)
-      elseif #args[first + 2] <= SPILL then
+      else
         added = add_single(at, queue, head, priority, position + 1, args[first], args[first + 1], args[first + 2])
       end
       if added and idle then queues.signal(queue) end
@@ -99,8 +104,8 @@ function M.run(at, mode, name, priority, retries, delay, args, first, last)
         return added
       end
     end
+    if straight then queues.give_back(queue, count) end -- each takes its own, or is refused
   end
-  if limited then queues.give_back(queue, (last - first + 1) / 3) end -- each takes its own, or is refused
   local to = { queue = queue, priority = priority, retries = retries, delay = delay, limited = limited,
     is_put = true, room = nil }
   return one_by_one(at, to, mode, args, first, last)

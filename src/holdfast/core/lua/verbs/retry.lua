@@ -5,6 +5,7 @@ local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
+local tally = require("nouns.tally")
 local M = {}
 
 local FAILED = -1
@@ -36,6 +37,7 @@ function M.one(at, delay, group, message, jid, r, data)
   if r.remaining <= 0 then return exhaust(at, queue, jid, r, group, message) end
   delay = delay or backoff.pause(at, jid, r)
   r.remaining = r.remaining - 1
+  tally.count(at, queue, "retried", 1)
   history.tell(at, jid, r, history.RETRIED, group, text.cut(message, 200), r.remaining)
   if group ~= "" and message ~= "" then failure.note(at, jid, r, group, message, r.worker) end
   job.place(at, queue, jid, r, delay)

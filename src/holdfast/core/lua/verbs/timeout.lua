@@ -7,6 +7,7 @@ local job = require("nouns.job")
 local lease = require("nouns.lease")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
+local tally = require("nouns.tally")
 local M = {}
 
 local call
@@ -17,6 +18,7 @@ local function one(at, jid, r)
   history.tell(at, jid, r, history.TIMED_OUT)
   at.events.lock_lost(at, jid, r.worker)
   state.move(r, state.STALLED)
+  tally.count(at, queue, "timed-out", 1)
   local first, idle = queues.take_sequence(at, queue, 1)
   call("ZADD", queue.waiting, at.order.urgent(r, first + 1, jid))
   if idle then queues.signal(queue) end

@@ -1,0 +1,61 @@
+-- days: a queue's day begins. The one before it is folded and added to what is counted
+-- for ever; days that are too old are dropped.
+local late = require("base.late")
+local keys = require("base.keys")
+local series = require("nouns.series")
+local settings = require("nouns.settings")
+local tally = require("nouns.tally")
+local M = {}
+
+local MOST = 512 -- days dropped at once
+
+local call, unpack_
+late.bind(function() call, unpack_ = redis.call, unpack end)
+
+-- How much a day has so far: popped, completed, failed, lost.
+function M.so_far(queue, day)
+  local found = call("HMGET", queue.stats .. day, "wait", "run", "failures", "retries")
+  return series.count(found[1]) + call("STRLEN", queue.wait_log .. day) / 8,
+    series.count(found[2]) + call("STRLEN", queue.run_log .. day) / 8, tonumber(found[3] or 0), tonumber(found[4] or 0)
+end
+
+local function close(at, queue, day)
+  series.fold(queue.wait_log .. day, queue.stats .. day, "wait")
+  series.fold(queue.run_log .. day, queue.stats .. day, "run")
+  local popped, completed, failed, lost = M.so_far(queue, day)
+  tally.count(at, queue, "popped", popped)
+  tally.count(at, queue, "completed", completed)
+  tally.count(at, queue, "failed", failed)
+  tally.count(at, queue, "lost", lost)
+end
+
+-- Drops the days before the oldest one kept, from `first` on. Returns the first one left.
+local function drop(at, queue, first, today)
+  local last = math.min(today - settings.number(at, settings.STATS_DAYS) - 1, first + MOST - 1)
+  local names = {}
+  for day = first, last do
+    local n = #names
+    names[n + 1], names[n + 2], names[n + 3] = queue.stats .. day, queue.wait_log .. day, queue.run_log .. day
+  end
+  if names[1] then call("UNLINK", unpack_(names)) end
+  return math.max(first, last + 1)
+end
+
+-- The first sample that a queue gets in this call is of another day than the last one
+-- known here. A clock that went back does not open a day again that was closed.
+function M.begin(at, queue, day)
+  local booked = day
+  if at.bounds.tallies then
+    local found = call("HMGET", queue.tallies, "day", "first")
+    local last, first = tonumber(found[1] or day), tonumber(found[2] or day)
+    if last > day then booked = last end
+    if last < day then
+      close(at, queue, last)
+      first = drop(at, queue, first, day)
+    end
+    call("HSET", queue.tallies, "day", booked, "first", first)
+  end
+  keys.on_day(queue, day, booked)
+end
+
+return M

@@ -1,0 +1,26 @@
+-- leaving: a queue is forgotten.
+local late = require("base.late")
+local queues = require("nouns.queue")
+local M = {}
+
+local call
+late.bind(function() call = redis.call end)
+
+-- Takes the queue off the list of known ones. Returns 1, or 0 if it was not there.
+function M.forget(at, queue)
+  if queues.raw(queue) >= queues.KNOWN then call("DECRBY", queue.sequence, queues.KNOWN) end
+  return call("ZREM", at.keys.queues, queue.name)
+end
+
+-- What an empty queue leaves goes: its limit, its pause, its place in the order. A lease
+-- length of its own is configuration and stays, and so does the bit of those who may
+-- wait; a token in the bell may have lowered it.
+function M.reset(queue)
+  local idle = queues.raw(queue) % queues.LIMITED >= queues.IDLE or call("EXISTS", queue.bell) == 1
+  local _, _, _, heartbeat = queues.control(queue)
+  call("UNLINK", queue.bell, queue.options, queue.sequence)
+  if idle then call("SET", queue.sequence, queues.IDLE) end
+  queues.set_control(queue, queues.NEVER, 0, 0, heartbeat)
+end
+
+return M

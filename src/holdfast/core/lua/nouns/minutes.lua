@@ -1,0 +1,63 @@
+-- minutes: one line a minute of all that is counted for ever, for charts.
+--
+-- A line is the minute and eight totals, so what happened between two lines is their
+-- difference, and a missed minute smears over its neighbours. The newest lines are kept
+-- one a minute, those before them one for ten minutes.
+local late = require("base.late")
+local root = require("base.root")
+local days = require("nouns.days")
+local queues = require("nouns.queue")
+local tally = require("nouns.tally")
+local M = {}
+
+local FINE, COARSE = 180, 1008 -- lines
+local LINE = "<I4I6I6I6I6I6I6I6I6"
+
+local call, pack, unpack_, floor
+late.bind(function() call, pack, unpack_, floor = redis.call, struct.pack, struct.unpack, math.floor end)
+
+-- Put, popped, completed, failed, retried, lost, timed out and cancelled since the queue
+-- was first used.
+function M.totals(at, queue)
+  local t = tally.read(queue)
+  local popped, completed, failed, lost = days.so_far(queue, t.day > 0 and t.day or floor(at.now / root.DAY))
+  return queues.made_ready(queue) - t.again + t.later, t.popped + popped, t.completed + completed, t.failed + failed,
+    t.retried, t.lost + lost, t["timed-out"], t.cancelled
+end
+
+-- The line that has become older than the fine ones stays if it is the first of its ten
+-- minutes.
+local function thin(queue, length)
+  if length <= FINE then return end
+  local pair = call("LRANGE", queue.minutes, -FINE - 2, -FINE - 1)
+  if pair[2] and floor(unpack_("<I4", pair[1]) / 10) == floor(unpack_("<I4", pair[2]) / 10) then
+    call("LREM", queue.minutes, -1, pair[2])
+  elseif length > FINE + COARSE then
+    call("LPOP", queue.minutes)
+  end
+end
+
+-- Writes the line of this minute, unless it is there. A queue that nothing was ever put
+-- into has none.
+function M.note(at, queue)
+  local minute = floor(at.now / root.MINUTE)
+  queue.minute_ends = (minute + 1) * root.MINUTE
+  local last = call("LINDEX", queue.minutes, -1)
+  if last and unpack_("<I4", last) >= minute then return end
+  if not last and queues.made_ready(queue) == 0 then return end
+  thin(queue, call("RPUSH", queue.minutes, pack(LINE, minute, M.totals(at, queue))))
+end
+
+-- Lines from `since` on, each its minute in ms and the totals, and one for now.
+function M.since(at, queue, since)
+  local rows = {}
+  for _, line in ipairs(call("LRANGE", queue.minutes, 0, -1)) do
+    local row = { unpack_(LINE, line) }
+    row[1], row[10] = row[1] * root.MINUTE, nil
+    if row[1] >= since then rows[#rows + 1] = row end
+  end
+  rows[#rows + 1] = { at.now, M.totals(at, queue) }
+  return rows
+end
+
+return M

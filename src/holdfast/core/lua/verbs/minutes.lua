@@ -1,0 +1,16 @@
+-- minutes: what happened in a queue, minute by minute, and the tick that notes it.
+local keys = require("base.keys")
+local minutes = require("nouns.minutes")
+local M = {}
+
+-- Lines from `since` (ms) on, each a moment in ms with put, popped, completed, failed,
+-- retried, lost, timed out and cancelled since the queue was first used; the last is now.
+function M.run(at, name, since) return minutes.since(at, keys.of_queue(at, name), since) end
+
+-- Notes the minute of each queue, unless that was done. Returns how many queues.
+function M.tick(at, args, first, last)
+  for i = first, last do minutes.note(at, keys.of_queue(at, args[i])) end
+  return last - first + 1
+end
+
+return M
