@@ -63,6 +63,7 @@ function M.withdraw(at, jid, r)
   elseif r.state == state.THROTTLED then
     at.throttles.withdraw(at, queue, jid, r)
     call("ZREM", queue.waiting, at.order.member(r, jid))
+    state.move(r, state.WAITING) -- so that it is told if it is set aside again
   end
 end
 
