@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from calls import Core, flat, word
+from calls import Core, flat, wished, word
 
 from holdfast.models import text, texts
 
@@ -75,3 +75,13 @@ class WholeCore(Core):
 
     def depend(self, mode: str, jid: str, parents: tuple[str, ...], line: str = "", number: int = 0) -> Any:
         return self.door("depend", line, number, mode, jid, *parents)
+
+    # --- follow-ups --------------------------------------------------------------------------------------------
+
+    def complete_x(self, worker: str, jid: str, token: int, end: Any, on: Any, jobs: Any) -> Any:
+        queue, delay, parents = on
+        words = [word for numbers, one in jobs for word in (*numbers, *wished(one))]
+        reply = self.door(
+            "complete_x", worker, jid, token, *end, queue, delay, len(parents), *parents, *words
+        )
+        return word(reply[0])

@@ -11,8 +11,8 @@ from holdfast.models import Counts, JobFacts, Sample, Stats
 LONGEST_IN_RECORD = 512
 """Bytes; longer data live in a key of their own."""
 
-NUMBERS = Counts.__struct_fields__[:10]
-"""The sizes of sets, which are what the model counts."""
+NUMBERS = (*Counts.__struct_fields__[:10], "limit", "heartbeat_ms", "paused_until_ms")
+"""What the model knows of a queue; the sizes of sets before all."""
 
 
 def compare(model: NumberedModel, core: Core, jids: list[str], queues: list[str]) -> None:

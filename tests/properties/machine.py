@@ -6,6 +6,7 @@ from calls import Call
 from calls_later import WholeCore
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize
+from laws import Ledger
 from model_lines import NumberedModel
 from model_putting import No
 
@@ -55,7 +56,7 @@ class Machine(RuleBasedStateMachine):
         self.model = NumberedModel(START_MS)
         self.calls: list[Call] = []
         self.grants: list[tuple[str, str, int]] = []
-        self.tokens: dict[str, int] = {}
+        self.ledger = Ledger()
         self.numbers = dict.fromkeys(LINES, 0)
         self.looked_at = 0
 
@@ -75,14 +76,13 @@ class Machine(RuleBasedStateMachine):
     def apply(self, call: Call) -> None:
         answer, expected = self.both(call)
         assert answer == expected, f"{call}: the core says {answer!r}, the model {expected!r}"
-        # A job that is gone takes its tokens along: the next one of its name is another job.
-        self.tokens = {jid: token for jid, token in self.tokens.items() if jid in self.model.jobs}
         if call[0].startswith(("pop", "complete_pop")):
             self.took(call, answer)
 
     def both(self, call: Call) -> tuple[Any, Any]:
         """What the core answers, and the model."""
         answer = self.core.call(call)
+        self.ledger.heard(call, answer, self.model.now)
         self.model.first_seen = lambda: self.order_of_the_core(call, answer)
         self.model.due_seen = self.due_in_the_core
         name, args = call
@@ -102,7 +102,7 @@ class Machine(RuleBasedStateMachine):
         return [*[row[0] for row in rows], *[row[0].decode() for row in peeked]]
 
     def took(self, call: Call, answer: Any) -> None:
-        """Remember new grants; tokens of a job only grow, and the due time is never said too late."""
+        """Remember new grants; the due time is never said too late."""
         name, args = call
         if isinstance(answer, str):
             return
@@ -111,8 +111,6 @@ class Machine(RuleBasedStateMachine):
         for row in answer[1] if name.startswith("complete") else answer:
             grant = (worker, row[0], row[4])
             if grant not in self.grants:
-                assert row[4] > self.tokens.get(row[0], 0)
-                self.tokens[row[0]] = row[4]
                 self.grants.append(grant)
         due = self.model.next_due(names)
         if due is not None and not numbered:

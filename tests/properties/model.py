@@ -63,6 +63,7 @@ class Model(Putting):
         if job.started or expires is None or expires > self.now:
             return False
         self.withdraw(job)
+        job.started = True  # whoever puts it to work again wants it done
         self.fail_job(job, "failed", f"expired-{job.queue}", "Nobody started the job in time", "")
         return True
 
@@ -169,19 +170,22 @@ class Model(Putting):
             if job is None:
                 codes.append((jid, self.refused(jid, worker, token, "done")))
                 continue
-            self.end_lease(job)
-            self.run_sample(job)
-            self.endings[jid, worker, token] = Ending("done")
-            job.history.append(("done", self.now, job.queue))
-            job.state, job.ended, job.remaining, job.failure = "complete", self.now, job.retries, None
-            job.data, job.awaited = data or job.data, False
-            self.completed.append(jid)
-            if keep:
-                self.results[jid] = result
-            self.release_children(jid)
+            self.complete_one(job, data, keep, result)
         if len(codes) < len(done):
             self.retire()
         return len(done) - len(codes), codes
+
+    def complete_one(self, job: Job, data: bytes, keep: int, result: bytes) -> None:
+        self.end_lease(job)
+        self.run_sample(job)
+        self.endings[job.jid, job.worker, job.token] = Ending("done")
+        job.history.append(("done", self.now, job.queue))
+        job.state, job.ended, job.remaining, job.failure = "complete", self.now, job.retries, None
+        job.data, job.awaited = data or job.data, False
+        self.completed.append(job.jid)
+        if keep:
+            self.results[job.jid] = result
+        self.release_children(job.jid)
 
     def complete_pop(
         self, worker: str, n: int, lease: int, queues: tuple[str, ...], done: tuple[Any, ...]
@@ -206,14 +210,18 @@ class Model(Putting):
             if job is None:
                 codes.append((jid, self.refused(jid, worker, token, "advanced")))
                 continue
-            self.end_lease(job)
-            self.run_sample(job)
-            self.endings[jid, worker, token] = Ending("advanced")
-            job.history.append(("done", self.now, job.queue))
-            job.failure, job.data = None, data or job.data
-            self.begin_life(job, queue)
+            self.leave_for(job, queue, data)
             self.place(job, delay)
         return len(held) - len(codes), codes
+
+    def leave_for(self, job: Job, queue: str, data: bytes) -> None:
+        """The job is done here and goes on in the next queue."""
+        self.end_lease(job)
+        self.run_sample(job)
+        self.endings[job.jid, job.worker, job.token] = Ending("advanced")
+        job.history.append(("done", self.now, job.queue))
+        job.failure, job.data = None, data or job.data
+        self.begin_life(job, queue)
 
     def retry(
         self, worker: str, delay: int, group: str, message: str, held: tuple[tuple[str, int, bytes], ...]

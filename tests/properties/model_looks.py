@@ -154,7 +154,9 @@ class Looks:
         return (
             name, len(self.ready_in(name)) + due, self.running(name) - lost, lost, len(self.aside_in(name)),
             len(self.in_state(name, "scheduled")) - due, len(self.in_state(name, "depends")), self.templates_of(name), self.queues[name].is_paused(self.now),
-            len(self.in_state(name, "failed")),
+            len(self.in_state(name, "failed")), self.queues[name].limit,
+            self.queues[name].heartbeat or self.heartbeat_ms,
+            self.queues[name].paused_until if self.queues[name].is_paused(self.now) else 0,
         )  # fmt: skip
 
     def peek(self, queue: str, offset: int, count: int) -> list[str]:

@@ -1,9 +1,11 @@
-"""The reference model: what people and running jobs write on jobs, and failed jobs that go back to work."""
+"""The reference model: what people and running jobs write on jobs, failed jobs that go back to work, and jobs that
+put others when they are done."""
 
 from typing import Any
 
 from model_putting import No
 from model_recurring import RecurringModel
+from model_wishes import beyond, parents_first
 
 
 class PeopleModel(RecurringModel):
@@ -94,3 +96,34 @@ class PeopleModel(RecurringModel):
             job.due_then = 0
             self.place(job, 0)
         return 1
+
+    # --- follow-ups --------------------------------------------------------------------------------------------
+
+    def complete_x(
+        self, worker: str, jid: str, token: int, end: tuple[bytes, int, bytes], on: tuple[Any, ...], jobs: Any
+    ) -> Any:
+        """`end` is data, keep and result; `on` the next queue ("": none), delay and parents; `jobs` are queue,
+        priority, retries and delay, and what `put_x` takes. All or nothing."""
+        (data, keep, result), (queue, delay, parents) = end, on
+        job = self.held(worker, jid, token)
+        if job is None:
+            return self.refused(jid, worker, token, "advanced" if queue else "done")
+        order, circles = parents_first(tuple([one[1] for one in jobs]))
+        if circles or self.is_circle(jid, beyond(tuple([one[1] for one in jobs]), parents)):
+            return "HF_DEPENDENCY_REFUSED"
+        if queue:
+            self.leave_for(job, queue, data)
+        else:
+            self.complete_one(job, data, keep, result)
+        for (name, *numbers), one in [jobs[index] for index in order]:
+            self.put_x("new", name, *numbers, (one,))
+        if queue:
+            job.parents = {parent for parent in parents if self.is_open(parent)}
+            if job.parents:
+                self.settle_in(job, delay)
+            else:
+                self.place(job, delay)
+        state = job.state
+        if not queue:
+            self.retire()
+        return state

@@ -49,10 +49,10 @@ def parents_first(jobs: tuple[Wished, ...]) -> tuple[list[int], set[int]]:
 
     def visit(index: int, way: tuple[int, ...]) -> None:
         for parent in Wish.of(jobs[index][3]).depends:
-            place = first.get(parent, index)
-            if place in way:
+            place = first.get(parent)
+            if place is not None and (place == index or place in way):
                 circles.add(index)
-            elif place != index and place not in order:
+            elif place is not None and place not in order:
                 visit(place, (*way, index))
         order.append(index)
 
@@ -60,3 +60,16 @@ def parents_first(jobs: tuple[Wished, ...]) -> tuple[list[int], set[int]]:
         if index not in order:
             visit(index, ())
     return order, circles
+
+
+def beyond(jobs: tuple[Wished, ...], parents: Iterable[str]) -> set[str]:
+    """These, and all that they wait for within the call."""
+    named = {job[0]: Wish.of(job[3]).depends for job in reversed(jobs)}
+    found: set[str] = set()
+    ahead = list(parents)
+    while ahead:
+        one = ahead.pop()
+        if one not in found:
+            found.add(one)
+            ahead += named.get(one, [])
+    return found

@@ -4,14 +4,16 @@ from typing import Any
 
 from compare import compare
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
+from laws import states_agree
 from machine import JIDS, QUEUES, pick, steps_of_time
 from rules import UsualRules
-from rules_people import DependencyRules
+from rules_people import DependencyRules, FailureRules, FollowRules
+from rules_recurring import RecurringRules
 from rules_wishes import WishRules
 
 
-class CoreAndModel(DependencyRules, WishRules, UsualRules):
+class CoreAndModel(FollowRules, DependencyRules, FailureRules, RecurringRules, WishRules, UsualRules):
     @rule(by=steps_of_time)
     def time_passes(self, by: int) -> None:
         self.apply(("clock", (self.model.now + by,)))
@@ -38,6 +40,13 @@ class CoreAndModel(DependencyRules, WishRules, UsualRules):
         call = pick.draw(st.sampled_from(self.calls[-5:]))
         self.both(call)
         self.apply(call)
+
+    @invariant()
+    def the_laws_hold(self) -> None:
+        jids = {*JIDS, *self.model.jobs}
+        over = states_agree(self.door, sorted(jids))
+        self.ledger.forget(set(self.model.jobs))
+        self.ledger.looked(over)
 
     @rule()
     def look_at_everything(self) -> None:

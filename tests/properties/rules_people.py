@@ -4,8 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
-from machine import Machine, jids, lines, pick, queues, several
-from rules_wishes import tags
+from machine import Machine, delays, jids, lines, new_data, pick, priorities, queues, retries, several
+from rules_wishes import tags, wished
 
 GROUPS = ["g", "h", "failed-retries-q", "nothing"]
 
@@ -72,3 +72,38 @@ class DependencyRules(Machine):
     @rule(jids=st.lists(jids, min_size=1, max_size=6, unique=True).map(tuple))
     def cancel_many(self, jids: Any) -> None:
         self.do("cancel", jids)
+
+
+followers = st.tuples(st.tuples(queues, priorities, retries, delays), wished.map(lambda jobs: jobs[0]))
+goals = st.one_of(
+    st.just(("", 0, ())), st.tuples(queues, delays, st.lists(jids, max_size=2, unique=True).map(tuple))
+)
+
+
+def others(jid: str, jobs: Any) -> Any:
+    """A job cannot follow itself, nor come twice."""
+    named = {job[1][0]: job for job in jobs if job[1][0] != jid}
+    return tuple(named.values())
+
+
+class FollowRules(Machine):
+    @rule(
+        pick=pick,
+        data=new_data,
+        keep=st.booleans(),
+        on=goals,
+        jobs=st.lists(followers, max_size=3).map(tuple),
+    )
+    def complete_x(self, pick: Any, data: bytes, keep: bool, on: Any, jobs: Any) -> None:
+        worker, jid, token = self.held(pick)
+        end = (data, 3_600_000, b'"good"') if keep and not on[0] else (data, 0, b"")
+        self.do("complete_x", worker, jid, token, end, on, others(jid, jobs))
+
+    @rule(pick=pick, queue=queues, on=goals, jobs=st.lists(followers, min_size=1, max_size=3).map(tuple))
+    def a_job_of_this_queue_has_followers(self, pick: Any, queue: str, on: Any, jobs: Any) -> None:
+        self.do("pop", "w", 1, 0, (queue,))
+        running = [job for job in self.model.jobs.values() if job.state == "running"]
+        if running:
+            job = pick.draw(st.sampled_from(running))
+            words = job.worker, job.jid, job.token, (b"", 0, b""), on
+            self.do("complete_x", *words, others(job.jid, jobs))

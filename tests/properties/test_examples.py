@@ -34,6 +34,19 @@ HISTORIES: dict[str, list[tuple[str, tuple[Any, ...]]]] = {
         ("put", (*PUT, (("b", "k", b"{}"),))),
         ("move", ("r", 0, "b", b"", None)),
     ],
+    "a job that was set aside and is put again is set aside anew": [
+        ("throttle_set", ("r", 1)),
+        ("put", ("new", "r", 0, 1, 0, (("a", "k", b"{}"),))),
+        ("pop", ("w", 1, 0, ("r",))),
+        ("put", ("new", "r", 0, 1, 0, (("b", "k", b"{}"),))),
+        ("put", ("move", "r", 0, 1, 0, (("b", "k", b"{}"),))),
+    ],
+    "a pause that is over is none": [
+        ("pause", (True, 3_000, ("q", "r"))),
+        ("clock", (1_700_000_003_000,)),
+        ("pause", (False, 0, ("q",))),
+        ("pause", (True, 0, ("r",))),
+    ],
 }  # fmt: skip
 
 

@@ -140,7 +140,7 @@ class Wakes(RuleBasedStateMachine):
 
     @rule(queue=queues, on=st.booleans())
     def pause(self, queue: str, on: bool) -> None:
-        self.door("pause", "", 0, int(on), "", "", queue)
+        self.door("pause", "", 0, int(on), "", "", 0, queue)
         self.serve_blocked()
 
     @invariant()
@@ -155,8 +155,9 @@ class Wakes(RuleBasedStateMachine):
                 assert any(worker.rang == queue for worker in self.workers), queue
 
     def could_pop(self, queue: str) -> bool:
-        [[_, waiting, running, stalled, *_, paused, _]] = self.door.look("counts", queue)
-        limit, _, _ = self.door.look("throttle_get", f"ql:q:{queue}")
+        [[_, waiting, running, stalled, *more]] = self.door.look("counts", queue)
+        paused = more[4]
+        limit, *_ = self.door.look("throttle_get", f"ql:q:{queue}")
         ready = self.door.ask("ZCARD", self.door.key(f"w:{queue}"))
         return bool(ready and waiting and not paused and (limit == 0 or running + stalled < limit))
 

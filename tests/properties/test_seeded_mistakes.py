@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from mistakes import MISTAKES, Mistake
+from mistakes_of_features import MISTAKES_OF_FEATURES
 from rules_always import CoreAndModel
 
 from holdfast.client.sync import Client
@@ -14,6 +15,7 @@ from holdfast.core.library import library
 from holdfast.testing.store import ScratchStore
 from native_door import Door
 
+ALL = [*MISTAKES, *MISTAKES_OF_FEATURES]
 SEARCH = settings(
     max_examples=1000,
     stateful_step_count=60,
@@ -38,12 +40,12 @@ def load(door: Door, text: str) -> type[CoreAndModel]:
 
 
 def test_mistakes_still_fit_the_core() -> None:
-    for mistake in MISTAKES:
+    for mistake in ALL:
         assert mistake.made_in(library().text) != library().text
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize("mistake", ALL, ids=lambda mistake: mistake.name)
 def test_the_model_finds(mistake: Mistake, door: Door) -> None:
     machine = load(door, mistake.made_in(library().text))
     try:
