@@ -27,7 +27,7 @@ MISTAKES = [
     Mistake("grace is not given", "and grace > 0 then", "and grace > 1e9 then"),
     Mistake("a second loss gets no grace", "  r.flags = record.without(r.flags, FLAG.NOTICED)\n  local ends", "  local ends"),
     Mistake("a heartbeat does not end the grace period", "if noticed then r.flags = r.flags - FLAG.NOTICED end", ""),
-    Mistake("used up retries do not fail a lost job", "if r.remaining >= 0 then return true end", "if r.remaining >= -9 then return true end"),
+    Mistake("used up retries do not fail a lost job", "if r.remaining >= 0 and not poison then", "if r.remaining >= -9 and not poison then"),
     Mistake("a dead child's jobs get grace", "then lease.notice(at, queue, jid, r) end\n      job.write", "then end\n      job.write"),
     Mistake("priority is reversed", "- priority * CLASS", "+ priority * CLASS"),
     Mistake("a timed out job has to queue again", "return sequence - URGENT, jid", "return sequence, jid"),
