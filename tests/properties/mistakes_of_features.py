@@ -22,7 +22,7 @@ MISTAKES_OF_FEATURES = [
     Mistake("a new template begins to count anew", "old and old.count or 0, at.now", "0, at.now"),
     Mistake("a template takes over a job", 'if call("EXISTS", at.keys.job .. name) == 0 then return name end', "return name"),
     Mistake("a new interval does not count from the last occurrence", "when = when + changes.interval - t.interval", "when = at.now + changes.interval"),
-    Mistake("unfail forgets the counter of the day", 'stats.count(queue, noted[3], "failed", -1)', 'stats.count(queue, at.now, "failed", -1)'),
+    Mistake("unfail forgets the counter of the day", 'stats.uncount(queue, noted[3], "failed")', 'stats.uncount(queue, at.now, "failed")'),
     Mistake("unfail takes the newest", 'call("ZRANGE", at.keys.group .. group, 0, count - 1)', 'call("ZRANGE", at.keys.group .. group, 0, count - 1, "REV")'),
     Mistake("unfail does not renew the retries", "r.queue, r.remaining, r.losses = queue.name, r.retries, 0", "r.queue = queue.name"),
     Mistake("follow-ups take over jobs", 'put_one.run(at, to, "new", one.jid', 'put_one.run(at, to, "move", one.jid'),
