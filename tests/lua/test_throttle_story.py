@@ -223,6 +223,15 @@ def test_a_job_that_waits_no_more_leaves_its_place_to_the_next(how: str, state: 
     assert "second" in jids(core(Pop("w", ["q"], limit=2)))
 
 
+def test_a_job_put_again_while_it_is_aside_has_both_lines_again(core, door: Door):
+    core(ThrottleSet("db", 1))
+    put(door, "holds", "db")
+    core(Pop("w", ["q"]))
+    put(door, "j", "db")
+    put(door, "j", "db", mode="move")
+    assert whats(door, "j") == ["put", "throttled", "put", "throttled"]
+
+
 def test_throttles_are_kept_once_without_the_queue_s_own_which_comes_last(core, door: Door):
     put(door, "j", "db", "ql:q:q", "api", "db")
     assert door.job("j").throttles == ("db", "api", "ql:q:q")
