@@ -50,6 +50,9 @@ def seen(row: Any) -> dict[str, Any] | None:
     shown["failure"] = failure_of(job)
     shown |= {name: set(getattr(job, name)) for name in ("dependencies", "dependents")}
     shown |= {"tags": job.tags, "options": dict(job.options), "spawned_from": job.spawned_from}
+    progress = job.progress
+    shown["progress"] = (progress.fraction, progress.note, progress.when_ms) if progress else None
+    shown |= {"log": job.log, "tracked": job.tracked}
     shown["history"] = [(line.what, line.when_ms, line.name) for line in job.history]
     return shown
 

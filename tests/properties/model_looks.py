@@ -143,7 +143,7 @@ class Looks:
             "ended_ms": job.ended if over else 0, "failure": job.failure, "history": job.history,
             "result": self.results.get(jid), "tags": tuple(job.tags),
             "dependencies": job.parents, "dependents": self.children(jid), "options": job.options,
-            "spawned_from": job.spawned_from,
+            "spawned_from": job.spawned_from, "progress": job.progress, "log": tuple(job.tail),
         }  # fmt: skip
 
     def counts(self) -> list[tuple[Any, ...]]:

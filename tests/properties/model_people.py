@@ -30,6 +30,10 @@ class PeopleModel(RecurringModel):
                 job.tags.pop(tag, None)
         return tuple(job.tags)
 
+    def job_get(self, jid: str) -> Any:
+        shown = super().job_get(jid)
+        return shown and shown | {"tracked": jid in self.marks}
+
     def tags(self, least: int, offset: int, count: int) -> list[tuple[str, int]]:
         """Most used first; of equal ones, the later name."""
         found = sorted(
@@ -58,7 +62,7 @@ class PeopleModel(RecurringModel):
     ) -> Any:
         job = self.held(worker, jid, token)
         if job is None:
-            return "HF_JOB_NOT_FOUND" if jid not in self.jobs else "HF_LEASE_LOST"
+            return "HF_LEASE_LOST"
         if progress:
             job.progress = (float(progress), note, self.now)
         if lines:
@@ -76,7 +80,7 @@ class PeopleModel(RecurringModel):
             self.leave_group(job)
             queued = job.queued
             self.begin_life(job, queue)
-            job.queued = queued
+            job.queued, job.progress, job.tail = queued, None, []
             self.place(job, 0)
         return len(oldest)
 

@@ -91,6 +91,7 @@ class Putting(Looks):
             job.parents = {jid for jid in wish.depends if self.is_open(jid)}
         kept = {key: job.options[key] for key in ("backoff", "limit", "keep") if key in job.options}
         job.options, job.started = kept | wish.options, False
+        job.progress, job.tail = None, []
         if "expires" in wish.options:
             job.options["expires"] += self.now
 
@@ -183,6 +184,7 @@ class Putting(Looks):
         self.withdraw(job)
         job.priority = job.priority if priority is None else priority
         job.data = data or job.data
+        job.progress, job.tail = None, []
         self.begin_life(job, queue)
         self.settle_in(job, delay)
         return jid

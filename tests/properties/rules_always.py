@@ -8,12 +8,14 @@ from hypothesis.stateful import invariant, precondition, rule
 from laws import states_agree
 from machine import JIDS, QUEUES, pick, steps_of_time
 from rules import UsualRules
-from rules_people import DependencyRules, FailureRules, FollowRules
+from rules_people import DependencyRules, FailureRules, FollowRules, LabelRules
 from rules_recurring import RecurringRules
 from rules_wishes import WishRules
 
 
-class CoreAndModel(FollowRules, DependencyRules, FailureRules, RecurringRules, WishRules, UsualRules):
+class CoreAndModel(
+    LabelRules, FollowRules, DependencyRules, FailureRules, RecurringRules, WishRules, UsualRules
+):
     @rule(by=steps_of_time)
     def time_passes(self, by: int) -> None:
         self.apply(("clock", (self.model.now + by,)))
