@@ -76,6 +76,20 @@ class WholeCore(Core):
     def depend(self, mode: str, jid: str, parents: tuple[str, ...], line: str = "", number: int = 0) -> Any:
         return self.door("depend", line, number, mode, jid, *parents)
 
+    # --- throttles ---------------------------------------------------------------------------------------------
+
+    def throttle_named(self, name: str, maximum: int, expires: int, line: str = "", number: int = 0) -> Any:
+        return self.door("throttle_set", line, number, name, maximum, expires)
+
+    def throttle_delete(self, name: str, line: str = "", number: int = 0) -> Any:
+        return self.door("throttle_delete", line, number, name)
+
+    def throttle_release(self, name: str, jids: tuple[str, ...], line: str = "", number: int = 0) -> Any:
+        return self.door("throttle_release", line, number, name, *jids)
+
+    def throttle_get(self, name: str) -> Any:
+        return tuple(self.door.look("throttle_get", name))
+
     # --- follow-ups --------------------------------------------------------------------------------------------
 
     def complete_x(self, worker: str, jid: str, token: int, end: Any, on: Any, jobs: Any) -> Any:

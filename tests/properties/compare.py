@@ -5,6 +5,7 @@ from typing import Any
 
 from calls import Core, failure_of
 from model_lines import NumberedModel
+from model_throttles import NEVER
 
 from holdfast.models import Counts, JobFacts, Sample, Stats
 
@@ -34,6 +35,8 @@ def compare(model: NumberedModel, core: Core, jids: list[str], queues: list[str]
         assert peeked == model.peek(queue, 0, 100), queue
         same_stats(Stats.from_row(look("stats", queue, 0)), model.stats(queue, model.now))
     same_tags(model, core)
+    for name in model.limits:
+        assert tuple(look("throttle_get", name)) == model.throttle_get(name), name
     add_up(model, counts, core)
     nothing_leaks(model, core)
 
@@ -52,7 +55,7 @@ def seen(row: Any) -> dict[str, Any] | None:
     shown |= {"tags": job.tags, "options": dict(job.options), "spawned_from": job.spawned_from}
     progress = job.progress
     shown["progress"] = (progress.fraction, progress.note, progress.when_ms) if progress else None
-    shown |= {"log": job.log, "tracked": job.tracked}
+    shown |= {"log": job.log, "throttles": job.throttles, "tracked": job.tracked}
     shown["history"] = [(line.what, line.when_ms, line.name) for line in job.history]
     return shown
 
@@ -129,7 +132,11 @@ def owned_keys(model: NumberedModel) -> set[str]:
     of_state = {"running": "l:", "scheduled": "t:", "depends": "D:", "failed": "fq:"}
     keys |= {of_state[job.state] + job.queue for job in jobs if job.state in of_state}
     keys |= {f"w:{job.queue}" for job in jobs if job.ready}
-    aside = [job.queue for job in jobs if job.state == "throttled" and not job.ready]
-    keys |= {name for queue in aside for name in (f"P:{queue}", f"p:ql:q:{queue}")}
+    keys |= {f"P:{job.queue}" for job in jobs if job.state == "throttled" and not job.ready}
+    keys |= {f"p:{job.pends}" for job in jobs if job.pends} | {
+        f"h:{name}" for job in jobs for name in job.holds
+    }
+    keys |= {f"hx:ql:q:{job.queue}" for job in jobs if job.freed}
+    keys |= {"U"} if any(ends < NEVER for _, ends in model.limits.values()) else set()
     keys |= {f"r:{jid}" for jid in model.templates} | {f"y:{t.queue}" for t in model.templates.values()}
     return keys | {f"f:{group}" for group in model.failures()}

@@ -3,11 +3,10 @@
 Written from the protocol page and the design pages, never from the Lua.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from model_parts import Ending, Job, Queue
-from model_putting import RELEASED_AT_ONCE, No, Putting
+from model_putting import No, Putting
 
 
 class Model(Putting):
@@ -36,25 +35,25 @@ class Model(Putting):
         return rows
 
     def take_ready(self, name: str, line: Queue, want: int) -> list[Job]:
-        if line.limit:
-            want = min(want, line.limit - self.running(name))
-        if want <= 0:
-            return []
+        own = self.own(name)
+        want = int(min(want, self.free(own)))
         taken = self.first_ready(name, want)
         if len(taken) < want and line.limit:
-            for job in self.aside_in(name)[: min(want - len(taken), RELEASED_AT_ONCE)]:
-                self.make_ready(job)
-            taken += self.first_ready(name, want - len(taken), taken)
+            self.let_go(own, want - len(taken))
+            taken += self.first_ready(name, want - len(taken))
         return taken
 
-    def first_ready(self, name: str, want: int, before: Sequence[Job] = ()) -> list[Job]:
-        """Up to so many ready jobs beyond those taken before. Who comes too late fails."""
+    def first_ready(self, name: str, want: int) -> list[Job]:
+        """Up to so many ready jobs, looked at as many at once as are missing. Who comes too late fails, who finds a
+        throttle full is set aside."""
         taken: list[Job] = []
-        for job in self.ready_in(name):
-            if len(taken) == want:
-                break
-            if job not in before and not self.comes_too_late(job):
-                taken.append(job)
+        looked_at = self.ready_in(name)[: max(want, 0)]
+        while looked_at:
+            for job in looked_at:
+                if not self.comes_too_late(job) and self.take_slots(job):
+                    job.ready = False
+                    taken.append(job)
+            looked_at = self.ready_in(name)[: want - len(taken)]
         return taken
 
     def comes_too_late(self, job: Job) -> bool:
@@ -109,7 +108,7 @@ class Model(Putting):
         job.token = max(job.token + 1, self.now)
         job.attempts, job.popped, job.started = job.attempts + 1, self.now, True
         job.end = min(self.now + length, job.last_end)
-        job.slot = line.limit > 0 or job.slot
+        job.slot = line.limit > 0 or job.slot or bool(job.throttles)
         job.history.append(("popped", self.now, job.queue))
 
     def heartbeat(self, lease: int, held: tuple[tuple[str, str, int, bytes], ...]) -> list[int]:
@@ -312,16 +311,6 @@ class Model(Putting):
 
     def is_used(self, name: str) -> bool:
         return any(job.queue == name and job.state != "complete" for job in self.jobs.values())
-
-    def throttle_set(self, queue: str, limit: int) -> int:
-        line = self.hidden_queue(queue)
-        line.limit = limit
-        if limit:
-            for job in self.jobs.values():
-                # What ran before there was a limit holds a slot too.
-                job.slot = job.slot or (job.queue == queue and job.state == "running")
-        self.promote_aside(line, limit - self.running(queue) if limit else RELEASED_AT_ONCE)
-        return 1
 
     def config_set(self, key: str, value: str) -> int:
         self.settings[key] = value

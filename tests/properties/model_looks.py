@@ -77,10 +77,6 @@ class Looks:
     def running(self, queue: str) -> int:
         return len(self.in_state(queue, "running"))
 
-    def has_room(self, queue: str) -> bool:
-        line = self.queues.get(queue, Queue(queue))
-        return not line.limit or self.running(queue) < line.limit
-
     def templates_of(self, queue: str) -> int:
         """How many recurring jobs a queue has."""
         return 0
@@ -144,6 +140,7 @@ class Looks:
             "result": self.results.get(jid), "tags": tuple(job.tags),
             "dependencies": job.parents, "dependents": self.children(jid), "options": job.options,
             "spawned_from": job.spawned_from, "progress": job.progress, "log": tuple(job.tail),
+            "throttles": (*job.throttles, f"ql:q:{job.queue}"),
         }  # fmt: skip
 
     def counts(self) -> list[tuple[Any, ...]]:

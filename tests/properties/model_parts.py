@@ -15,6 +15,8 @@ class Job:
 
     `tags` say when each was attached, `parents` are the open ones, and `due_then` is the due time (0: none) that is
     kept until they are complete. `started` says whether somebody had it in this life.
+    `holds` are named throttles of which it has a slot, `pends` the one for which it was set aside; `slot` says that
+    the end of its run has to be noticed by a throttle, `freed` that it runs on without the slot of its queue.
     """
 
     jid: str
@@ -40,6 +42,9 @@ class Job:
     ready: bool = False
     noticed: bool = False
     slot: bool = False
+    freed: bool = False
+    holds: set[str] = field(default_factory=set)
+    pends: str = ""
     awaited: bool = False
     tags: dict[str, int] = field(default_factory=dict)
     parents: set[str] = field(default_factory=set)

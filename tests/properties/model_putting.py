@@ -7,18 +7,16 @@ Written from the protocol page and the design pages, never from the Lua. A refus
 from collections.abc import Iterable
 from typing import Any
 
-from model_looks import Looks
-from model_parts import Job, Queue
+from model_parts import Job
+from model_throttles import Throttling
 from model_wishes import Wish, Wished, parents_first
-
-RELEASED_AT_ONCE = 100
 
 
 class No(Exception):
     """The core refuses the whole call: its code word."""
 
 
-class Putting(Looks):
+class Putting(Throttling):
     """Verbs that put, move and delete jobs."""
 
     def clock(self, now: int) -> None:
@@ -92,6 +90,7 @@ class Putting(Looks):
         kept = {key: job.options[key] for key in ("backoff", "limit", "keep") if key in job.options}
         job.options, job.started = kept | wish.options, False
         job.progress, job.tail = None, []
+        job.throttles = list(wish.throttles)
         if "expires" in wish.options:
             job.options["expires"] += self.now
 
@@ -130,13 +129,12 @@ class Putting(Looks):
 
     def settle_in(self, job: Job, delay: int) -> None:
         """A job that was put goes where it belongs, which is aside where its queue is full."""
-        line = self.queue(job.queue)
         job.due_then = 0
+        full = next((name for name in self.ids(job) if self.free(name) < 1), None)
         if job.parents:
             job.state, job.due_then = "depends", self.now + delay if delay > 0 else 0
-        elif delay <= 0 and line.limit and self.running(job.queue) >= line.limit:
-            job.state, job.aside = "throttled", self.next_number()
-            job.history.append(("throttled", self.now, job.queue))
+        elif delay <= 0 and full is not None:
+            self.park(job, full)
         else:
             self.place(job, delay)
 
@@ -152,9 +150,6 @@ class Putting(Looks):
             job.state = "waiting"
             self.make_ready(job)
 
-    def make_ready(self, job: Job) -> None:
-        job.ready, job.rank = True, (1, -job.priority, 1, self.next_number())
-
     def withdraw(self, job: Job) -> None:
         """Take a job out of wherever it is."""
         if job.state == "running":
@@ -163,13 +158,9 @@ class Putting(Looks):
             self.leave_group(job)
         elif job.state == "complete":
             self.completed.remove(job.jid)
-        aside, job.ready = job.state == "throttled", False
-        if aside:
-            # It may have been let go in the place of another.
-            job.state = "ended"
-            line = self.queue(job.queue)
-            free = line.limit - self.running(job.queue) if line.limit else RELEASED_AT_ONCE
-            self.promote_aside(line, free)
+        job.ready = False
+        if job.state == "throttled":
+            self.step_aside_no_more(job)
 
     def leave_group(self, job: Job) -> None:
         assert job.failure is not None
@@ -198,7 +189,10 @@ class Putting(Looks):
             job = self.jobs.get(jid)
             gone = job is not None and job.state != "complete"
             if job is not None and gone:
+                was_running = job.state == "running"
                 self.withdraw(job)
+                if not was_running:
+                    self.give_back(job)
                 self.delete(jid)
             answers.append(int(gone))
         return answers
@@ -213,14 +207,6 @@ class Putting(Looks):
         return [int(jid in self.jobs) for jid in jids]
 
     def end_lease(self, job: Job) -> None:
-        """The job runs no longer; a slot it held goes to those that were set aside."""
+        """The job runs no longer; its slots go to those that were set aside."""
         job.state, job.noticed = "ended", False
-        slot, job.slot = job.slot, False
-        line = self.queue(job.queue)
-        if slot and line.limit:
-            self.promote_aside(line, line.limit - self.running(job.queue))
-
-    def promote_aside(self, line: Queue, free: int) -> None:
-        if free >= 1:
-            for job in self.aside_in(line.name)[: min(free, RELEASED_AT_ONCE)]:
-                self.make_ready(job)
+        self.give_back(job)

@@ -8,7 +8,10 @@ from machine import JIDS, Machine, data, delays, jids, lines, modes, pick, prior
 
 TAGS = ["red", "blue", "7"]
 
+THROTTLES = ["lamp", "printer"]
+
 tags = st.sampled_from(TAGS)
+throttles = st.sampled_from(THROTTLES)
 spans = st.sampled_from([1_000, 5_000, 60_000])
 backoffs = st.sampled_from(["exponential:1000:60000:0", "fixed:2000:60000:0", "exponential:500:700:50"])
 options = st.one_of(
@@ -16,6 +19,7 @@ options = st.one_of(
     st.tuples(st.just("depends"), jids),
     st.tuples(st.just("depends"), jids),
     st.just(("untagged", "")),
+    st.tuples(st.just("throttle"), throttles),
     st.tuples(st.sampled_from(["expires", "limit", "keep"]), spans),
     st.tuples(st.just("backoff"), backoffs),
 )
