@@ -178,3 +178,13 @@ def add_up(door: Door, rows: dict[bytes, Any]) -> None:
         assert told["throttled"] <= states["throttled"], count[0]
     assert not any(by_queue.values()), f"jobs in queues that nobody knows: {by_queue}"
     assert len(door.look("jobs_complete", 0, 1000)) == complete
+
+
+def slots_hold(door: Door, names: list[str], before: dict[str, int]) -> None:
+    """No throttle has more holders than its limit, but for those it had when the limit was lowered (L8)."""
+    for name in names:
+        maximum, used, *_ = door.look("throttle_get", name)
+        assert maximum == 0 or used <= maximum or used <= before.get(name, 0), (
+            f"{used} hold {maximum} slots of {name}"
+        )
+        before[name] = used

@@ -60,6 +60,7 @@ class Machine(RuleBasedStateMachine):
         self.calls: list[Call] = []
         self.grants: list[tuple[str, str, int]] = []
         self.ledger = Ledger()
+        self.slots: dict[str, int] = {}
         self.numbers = dict.fromkeys(LINES, 0)
         self.looked_at = 0
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from model import Model
 from model_parts import Job
 from model_putting import No
+from model_settings import SettingModel
 from model_wishes import Wish
 
 SPAWNED_AT_ONCE = 100
@@ -30,7 +30,7 @@ class Template:
     count: int = 0
 
 
-class RecurringModel(Model):
+class RecurringModel(SettingModel):
     def __init__(self, now: int) -> None:
         super().__init__(now)
         self.templates: dict[str, Template] = {}

@@ -5,16 +5,24 @@ from typing import Any
 from compare import compare
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
-from laws import states_agree
+from laws import slots_hold, states_agree
 from machine import JIDS, QUEUES, pick, steps_of_time
 from rules import UsualRules
 from rules_people import DependencyRules, FailureRules, FollowRules, LabelRules
 from rules_recurring import RecurringRules
+from rules_throttles import ALL, ThrottleRules
 from rules_wishes import WishRules
 
 
 class CoreAndModel(
-    LabelRules, FollowRules, DependencyRules, FailureRules, RecurringRules, WishRules, UsualRules
+    ThrottleRules,
+    LabelRules,
+    FollowRules,
+    DependencyRules,
+    FailureRules,
+    RecurringRules,
+    WishRules,
+    UsualRules,
 ):
     @rule(by=steps_of_time)
     def time_passes(self, by: int) -> None:
@@ -49,6 +57,7 @@ class CoreAndModel(
         over = states_agree(self.door, sorted(jids))
         self.ledger.forget(set(self.model.jobs))
         self.ledger.looked(over)
+        slots_hold(self.door, ALL, self.slots)
 
     @rule()
     def look_at_everything(self) -> None:
