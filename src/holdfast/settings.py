@@ -97,7 +97,7 @@ OWN_THROTTLE = "ql:q:"
 """What the throttle of a queue begins with; the queue's name follows."""
 
 
-def check_throttle(name: str) -> str:
+def check_throttle(name: object) -> str:
     """Return `name` if it may name a throttle: any name, or `ql:q:` and the name of a queue. Raises UsageError."""
     if isinstance(name, str) and name.startswith(OWN_THROTTLE):
         return OWN_THROTTLE + check_name("queue of a throttle", name.removeprefix(OWN_THROTTLE))

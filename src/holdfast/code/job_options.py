@@ -57,8 +57,9 @@ def travelling(options: JobOptions) -> dict[str, Any]:
     for name in ("delay", "expires", "timeout"):
         if name in given:
             check_seconds(name, given[name])
-    if options.get("retries") is not None:
-        given["retries"] = options["retries"]
+    retries = options.get("retries")
+    if retries is not None:
+        given["retries"] = retries
     backoff = options.get("backoff")
     if backoff is not None and not callable(backoff):
         backoff_words(backoff)

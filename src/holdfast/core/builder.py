@@ -4,18 +4,85 @@ A file is a plain Lua module (`local job = require("nouns.job")` … `return M`)
 and sorted so that each module comes after what it needs. Nothing generated is stored: assembling takes well under a
 millisecond once the files are read.
 
-`assemble` is for libraries, which are run once: every module is made at the start. `script` is for texts that the
-store runs anew for every call: there a name is bound when it is first used.
+`assemble` is for libraries, which are run once. The store keeps whatever a library made, and goes through all of it
+again and again to find what is garbage: what a call costs depends on how much there is, used or not. So only what the
+usual calls need is made at the start; any other module is kept as text, until something of it is first used. `script`
+is for texts that the store runs anew for every call: there a name is bound when it is first used.
 """
+
+import re
+from collections.abc import Collection
 
 from holdfast.core.script import script
 from holdfast.core.sources import CoreBroken, in_order, requires, source
 
 __all__ = ["CoreBroken", "assemble", "in_order", "requires", "script", "source"]
 
+_ROW = re.compile(r'^  \{ "(\w+)", (ADDS|DRAINS|READS),\s+("[^"]*"(?: \.\.\s+"[^"]*")*),', re.MULTILINE)
+_TAKEN = re.compile(r"^(?:local |M\.)[\w, .]+ = (.*)$", re.MULTILINE)
+_FLAGS = {"ADDS": "{}", "DRAINS": '{ "allow-oom" }', "READS": '{ "no-writes" }'}
 
-def assemble(door: str) -> str:
-    """One Lua chunk: the modules that `door` needs, each in a closure of its own, then the door."""
-    parts = ["local loaded = {}", "local function require(name) return loaded[name] end"]
-    parts += [f'loaded["{module}"] = (function()\n{source(module)}end)()' for module in in_order(door)]
+_HEAD = """\
+local loaded, texts, rows = {}, {}, {}
+local function require(name) return loaded[name] end
+local function make(name)
+  local text = texts[name]
+  texts[name] = nil
+  setmetatable(loaded[name], nil)
+  return loadstring("local require, M = ...\\n" .. text, "=" .. name)(require, loaded[name])
+end
+local function run(name, place)
+  rows[name] = rows[name] or make(name)
+  return rows[name][place][4]
+end
+"""
+_TAIL = """\
+loaded["base.late"].bind(function()
+  for name in pairs(texts) do
+    setmetatable(loaded[name], { __index = function(M, key) make(name) return rawget(M, key) end })
+  end
+end)
+"""
+
+
+def assemble(door: str, at_once: Collection[str] | None = None) -> str:
+    """One Lua chunk: the modules that `door` needs, then the door.
+
+    `at_once` are the modules that are made when the library is loaded, None for all of them.
+    Raises CoreBroken if one of these takes something out of a module that is made later.
+    """
+    modules = in_order(door)
+    first = modules if at_once is None else [name for name in modules if name in at_once or name == door]
+    later = [name for name in modules if name not in first]
+    parts = [_HEAD, *(_kept(name) for name in later)]
+    for name in first:
+        _check(name, later)
+        if name == door:
+            parts.append(_TAIL)
+        parts.append(f'loaded["{name}"] = (function()\n{source(name)}end)()')
     return "\n".join(parts) + "\n"
+
+
+def _kept(module: str) -> str:
+    """A module as text. Of a file of rows the verbs are known at once, and what runs them is made later."""
+    text = source(module)
+    if len(_ROW.findall(text)) != len(re.findall(r'^  \{ "', text, re.MULTILINE)):
+        raise CoreBroken(f"{module} has a row that cannot be read")
+    rows = "".join(
+        f'  {{ "{verb}", {_FLAGS[flags]}, {words}, function(at, args) return run("{module}", {place})(at, args) end }},\n'
+        for place, (verb, flags, words) in enumerate(_ROW.findall(text), 1)
+    )
+    body = text.replace("local M = {}\n", "\n", 1)
+    return f'loaded["{module}"] = {{\n{rows}}}\ntexts["{module}"] = [==[\n{body}]==]'
+
+
+def _check(module: str, later: Collection[str]) -> None:
+    aliases = {
+        alias: name
+        for alias, name in re.findall(r'^local (\w+) = require\("([\w.]+)"\)', source(module), re.MULTILINE)
+        if name in later and not name.startswith("doors.")
+    }
+    for taken in _TAKEN.findall(source(module)):
+        for alias in re.findall(r"\b(\w+)\.\w+", taken):
+            if alias in aliases:
+                raise CoreBroken(f"{module} takes something of {aliases[alias]} before that is made")

@@ -6,12 +6,27 @@ from dataclasses import dataclass
 from functools import cache
 
 from holdfast.core.builder import assemble
+from holdfast.core.sources import in_order, source
 
 NAME = "holdfast1"
 """The library's name; the number is the protocol between client and core."""
 PREFIX = "hf1_"
 VERSION = "0.1.0.dev"
 """The core's version. A checkout calls itself `<release>.dev` and may replace any core of that release."""
+
+
+AT_ONCE = frozenset(
+    f"{folder}.{name}"
+    for folder, names in {
+        "base": "late refuse keys order record root text batch",
+        "nouns": "queue state stats grant replay retention completed event throttle lease job days series minutes tally"
+        " worker due timer settings",
+        "verbs": "put pop complete heartbeat",
+        "doors": "checks numbered native_work native",
+    }.items()
+    for name in names.split()
+)
+"""The modules that the usual life of a job needs; any other is made when something of it is first used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +43,9 @@ class Library:
 @cache
 def library() -> Library:
     """Assemble the native library. The digest covers the Lua text, not the version."""
-    body = assemble("doors.native")
+    body = assemble("doors.native", AT_ONCE)
     digest = hashlib.sha256(body.encode()).hexdigest()[:16]
     head = f'#!lua name={NAME}\nlocal HOLDFAST_CORE = {{ version = "{VERSION}", digest = "{digest}" }}\n'
-    verbs = re.findall(r'^  \{ "([a-z_]+)",|^register\("([a-z_]+)"', body, re.MULTILINE)
+    doors = "".join(source(name) for name in in_order("doors.native") if name.startswith("doors."))
+    verbs = re.findall(r'^  \{ "([a-z_]+)",|^register\("([a-z_]+)"', doors, re.MULTILINE)
     return Library(NAME, VERSION, digest, head + body, tuple(PREFIX + (row or own) for row, own in verbs))

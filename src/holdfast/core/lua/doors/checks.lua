@@ -7,7 +7,7 @@ local text = require("base.text")
 local M = {}
 
 local MOST_KNOWN = 4000
-M.LONGEST_NAME = 200
+M.LONGEST_NAME, M.HIGHEST, M.MOST_RETRIES = 200, 4095, 1000
 local WHOLE = 9007199254740991 -- the largest whole number a double is sure of
 local LONGEST = 3162240000000 -- a hundred years in ms: what is later does not fit into a record
 local LONGEST_LEASE = 86400000
@@ -126,18 +126,10 @@ function M.done(args, first)
   return last
 end
 
-local MOST = { ["heartbeat"] = 86400, ["grace-period"] = 3600, ["jobs-history"] = 100000000000 }
-
--- Checks a setting: a number that makes no sense is refused, while a text that is
--- no number counts as not set.
-function M.setting(args)
-  local key, value = M.name(args, 1, "key"), tonumber(args[2])
-  local most = MOST[key:match("heartbeat$") or key]
-  if not args[2] then M.bad("a setting needs a value") end
-  if value and most and not (value <= most and value >= (most == MOST.heartbeat and 0 or -most)) then
-    M.bad(key .. " is not a number of seconds up to " .. most)
-  end
-  return key
+-- Where a job goes, in args[i …]: queue, priority, retries, delay in ms.
+function M.placing(args, i)
+  return M.word(args, i, "queue"), M.number(args, i + 1, "priority", -M.HIGHEST, M.HIGHEST),
+    M.number(args, i + 2, "retries", 0, M.MOST_RETRIES), M.number(args, i + 3, "delay", 0, LONGEST)
 end
 
 -- Checks that args[first ...] are at most 512 names. Returns the last index.

@@ -1,4 +1,4 @@
--- ids: words that name something and are no plain names.
+-- ids: words that are no plain names and numbers.
 local late = require("base.late")
 local text = require("base.text")
 local checks = require("doors.checks")
@@ -24,6 +24,20 @@ function M.cursor(args, i)
   local given = args[i]
   if given and #given <= LONGEST_CURSOR and find(given, "^%d+$") then return given end
   checks.bad("cursor is not 0 or one that this listing gave")
+end
+
+local MOST = { ["heartbeat"] = 86400, ["grace-period"] = 3600, ["jobs-history"] = 100000000000 }
+
+-- Checks a setting: a number that makes no sense is refused, while a text that is
+-- no number counts as not set.
+function M.setting(args)
+  local key, value = checks.name(args, 1, "key"), tonumber(args[2])
+  local most = MOST[key:match("heartbeat$") or key]
+  if not args[2] then checks.bad("a setting needs a value") end
+  if value and most and not (value <= most and value >= (most == MOST.heartbeat and 0 or -most)) then
+    checks.bad(key .. " is not a number of seconds up to " .. most)
+  end
+  return key
 end
 
 return M

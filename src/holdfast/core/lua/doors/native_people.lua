@@ -3,6 +3,7 @@
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local keys = require("base.keys")
 local checks = require("doors.checks")
+local ids = require("doors.ids")
 local numbered = require("doors.numbered")
 local configure = require("verbs.configure")
 local counts = require("verbs.counts")
@@ -39,7 +40,7 @@ return {
     return pause.run(at, on, who, why, length, args, 7, names(args, 7, "queue"))
   end) },
   { "config_get", READS, "key...", function(at, args) return configure.get(at, args, 1, names(args, 1, "key")) end },
-  { "config_set", ADDS, "key value", function(at, args) return configure.set(at, checks.setting(args), args[2]) end },
+  { "config_set", ADDS, "key value", function(at, args) return configure.set(at, ids.setting(args), args[2]) end },
   { "config_unset", ADDS, "line number key", numbered.row(function(at, args)
     return configure.unset(at, name(args, 3, "key"))
   end) },

@@ -6,7 +6,7 @@ local numbered = require("doors.numbered")
 local wishes = require("doors.wishes")
 local recur = require("verbs.recur")
 
-local HIGHEST, MOST_RETRIES, MOST_BACKLOG = 4095, 1000, 1000000
+local MOST_BACKLOG = 1000000
 local LONGEST_NAME = 180 -- of a template: its jobs are named after it, with a number
 local YEARS = 3162240000000 -- a hundred of them, in ms
 local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
@@ -26,8 +26,8 @@ local READERS = {
   end,
   interval = function(args, i) return number(args, i, "interval", 1, YEARS) end,
   backlog = function(args, i) return number(args, i, "backlog", 0, MOST_BACKLOG) end,
-  priority = function(args, i) return number(args, i, "priority", -HIGHEST, HIGHEST) end,
-  retries = function(args, i) return number(args, i, "retries", 0, MOST_RETRIES) end,
+  priority = function(args, i) return number(args, i, "priority", -checks.HIGHEST, checks.HIGHEST) end,
+  retries = function(args, i) return number(args, i, "retries", 0, checks.MOST_RETRIES) end,
 }
 
 -- The template in line, number, queue, jid, klass, data, interval, offset, priority,

@@ -17,7 +17,7 @@ local reprioritise = require("verbs.reprioritise")
 local retry = require("verbs.retry")
 local timeout = require("verbs.timeout")
 
-local MOST, HIGHEST = 512, 4095
+local MOST, HIGHEST = 512, checks.HIGHEST
 local MODES = { new = true, move = true, only = true }
 local OWN = "-1" -- as delay of a retry: by the backoff of the job
 local ADDS, DRAINS = {}, { "allow-oom" }
@@ -39,7 +39,7 @@ end
 -- What the two puts begin with: line, number, mode, queue, priority, retries, delay.
 local function to_put(args)
   if not MODES[args[3]] then bad("mode is new, move or only") end
-  return optional(args, 1, "line"), time(args, 2, "number"), args[3], wishes.placing(args, 4)
+  return optional(args, 1, "line"), time(args, 2, "number"), args[3], checks.placing(args, 4)
 end
 
 return {

@@ -12,7 +12,6 @@ local M = {}
 local MOST = 1024
 local MOST_OF = { tags = 64, throttles = 16, depends = dependency.MOST }
 local LIST = { tag = "tags", throttle = "throttles", depends = "depends" }
-local HIGHEST, MOST_RETRIES = 4095, 1000
 local KINDS = { fixed = true, exponential = true }
 local MONTH = 2678400000 -- ms, the longest pause between two tries
 local LEAST, LONGEST = { expires = 1, limit = 1, keep = 0 }, 3162240000000 -- ms, up to a hundred years
@@ -88,12 +87,6 @@ local function append(jobs, args, i)
   return i + 4 + 2 * count
 end
 
--- Where jobs go, in args[i …]: queue, priority, retries, delay in ms.
-function M.placing(args, i)
-  return checks.word(args, i, "queue"), checks.number(args, i + 1, "priority", -HIGHEST, HIGHEST),
-    checks.number(args, i + 2, "retries", 0, MOST_RETRIES), checks.span(args, i + 3, "delay")
-end
-
 -- Jobs in args[first …] for one queue. Their `depend` says whether any waits for others.
 function M.jobs(args, first)
   local jobs, i = { weight = 0, depend = false }, first
@@ -105,7 +98,7 @@ end
 function M.follow_ups(args, first, weight)
   local jobs, i = { weight = weight, depend = false }, first
   while i <= #args do
-    local name, priority, retries, delay = M.placing(args, i)
+    local name, priority, retries, delay = checks.placing(args, i)
     i = append(jobs, args, i + 4)
     jobs[#jobs].to = { name = name, priority = priority, retries = retries, delay = delay }
   end

@@ -9,23 +9,24 @@ local M = {}
 local call
 late.bind(function() call = redis.call end)
 
+local function first_of(set) return tonumber(call("ZRANGE", set, 0, 0, "WITHSCORES")[2]) end
+
 -- Recurring jobs are put, which a queue without `room` is spared, and delayed ones made
 -- ready, as many as a pop of `want` may bring. Says whether there was room.
 function M.bring(at, queue, want, room)
   local free, bound = not room or room >= 1, at.bounds.due
-  if free then spawning.run(at, queue, bound or want) end
+  if free and first_of(queue.recurring) then spawning.run(at, queue, bound or want) end
   timer.promote(at, queue, bound or free and want or 0)
   return free
 end
 
-local function first_of(set) return tonumber(call("ZRANGE", set, 0, 0, "WITHSCORES")[2]) or queues.NEVER end
-
 -- The earliest moment at which this queue has something due, and the same without its
 -- recurring jobs.
 local function earliest(at, queue)
-  local due, lost, recurs = first_of(queue.scheduled), first_of(queue.leases), recurrence.earliest(at, queue)
-  if lost < due then due = lost end
-  return recurs < due and recurs or due, due
+  local due, lost = first_of(queue.scheduled) or queues.NEVER, first_of(queue.leases)
+  if lost and lost < due then due = lost end
+  local recurs = first_of(queue.recurring) and recurrence.earliest(at, queue)
+  return recurs and recurs < due and recurs or due, due
 end
 
 -- Notes the next due time, now if there are jobs `unseen`. Returns it as a worker has to

@@ -39,7 +39,7 @@ local function drop(at, count)
   if #entries == 0 then return 0 end -- dropped by age in the same call
   local names, dropped = chosen(at, entries, groups)
   call("LPOP", at.keys.completed, dropped)
-  tag.forget_groups(at, groups)
+  if next(groups) then tag.forget_groups(at, groups) end
   call("UNLINK", unpack_(names))
   return dropped
 end

@@ -21,13 +21,9 @@ local has, with = record.has, record.with
 local call
 late.bind(function() call = redis.call end)
 
-M.assign = named.assign
-
--- Sets a job aside that is put, even if it was aside before: a new life has a line of its own.
-function M.park(at, queue, jid, r, id)
-  if r.state == state.THROTTLED then state.move(r, state.WAITING) end
-  aside.park(at, queue, jid, r, id)
-end
+-- What is seldom asked stands elsewhere, and is not made before it is asked.
+function M.park(at, queue, jid, r, id) return aside.park(at, queue, jid, r, id) end
+function M.assign(at, queue, jid, r, ids) return named.assign(at, queue, jid, r, ids) end
 
 -- The throttle that a job which is put finds full, or nil: its own ones, then the
 -- queue's. `limited`: the queue's bit says that there is a limit of some kind.
@@ -73,7 +69,7 @@ function M.take(at, queue, jid, r, give)
   give.aside = give.aside + 1
   local was_let_go = r.state == state.THROTTLED
   r.flags = record.without(r.flags, THROTTLED)
-  aside.park(at, queue, jid, r, full)
+  M.park(at, queue, jid, r, full)
   job.write(at, jid, r)
   if was_let_go then offer_all(at, ids, full) end
   return true
@@ -82,7 +78,7 @@ end
 -- For a pop: how many slots the queue has free, by its limit and flags; nil if it has
 -- no limit.
 function M.room(at, queue, give, limit, flags)
-  if not bounded.is_limited(flags) then return nil end
+  if flags % 4 < queues.HAS_LIMIT then return nil end
   give.limited = true
   return limit - slots.used_by_queue(at, queue, flags)
 end
@@ -127,10 +123,13 @@ function M.release(at, queue, jid, r)
   queues.ring(queue)
 end
 
-M.set, M.delete, M.state, M.go_on = tending.set, tending.delete, tending.state, tending.go_on
+function M.set(at, id, maximum, span) return tending.set(at, id, maximum, span) end
+function M.delete(at, id) return tending.delete(at, id) end
+function M.state(at, id) return tending.state(at, id) end
+function M.go_on(at) return tending.go_on(at) end
 
 -- An empty queue is forgotten, and its limit with it.
-M.forget = tending.forget
+function M.forget(at, queue) return tending.forget(at, queue) end
 
 -- The sets of who holds a slot and of who waits for one.
 function M.sets(at, id)
