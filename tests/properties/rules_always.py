@@ -9,9 +9,11 @@ from laws import slots_hold, states_agree
 from machine import JIDS, QUEUES, pick, steps_of_time
 from rules import UsualRules
 from rules_people import DependencyRules, FailureRules, FollowRules, LabelRules
-from rules_recurring import RecurringRules
+from rules_recurring import TEMPLATES, RecurringRules
 from rules_throttles import ALL, ThrottleRules
 from rules_wishes import WishRules
+
+MOST_SPAWNED = 20
 
 
 class CoreAndModel(
@@ -51,8 +53,18 @@ class CoreAndModel(
         self.both(call)
         self.apply(call)
 
+    def tidy(self) -> None:
+        """A long pause makes a template put many jobs at once, which only makes the rest slow."""
+        spawned = [
+            job.jid for job in self.model.jobs.values() if job.spawned_from and job.state != "complete"
+        ]
+        if len(spawned) > MOST_SPAWNED:
+            self.do("recur_cancel", tuple(TEMPLATES))
+            self.do("cancel", tuple(spawned))
+
     @invariant()
     def the_laws_hold(self) -> None:
+        self.tidy()
         jids = {*JIDS, *self.model.jobs}
         over = states_agree(self.door, sorted(jids))
         self.ledger.forget(set(self.model.jobs))
