@@ -11,7 +11,7 @@ MISTAKES_OF_FEATURES = [
     Mistake("new parents do not replace the old ones", "  drop(at, jid, r, gone, #kept)\n", ""),
     Mistake("a cancelled job stays in the lists of its parents", "  dependency.leave(at, jid, r, given)\n", ""),
     Mistake("a cancel leaves the index of tags", "  tag.forget(at, jid, r)\n", ""),
-    Mistake("a purge leaves the index of tags", "  tag.forget_groups(at, groups)\n", ""),
+    Mistake("a purge leaves the index of tags", "if next(groups) then tag.forget_groups(at, groups) end", ""),
     Mistake("replaced tags stay in the index", "  for _, tag in ipairs(M.of(at, jid, r)) do leave(at, jid, tag) end\n  for i", "  for i"),
     Mistake("the popularity of a tag counts every giving", '.. tag, at.now, jid) == 1 then call("ZINCRBY"', '.. tag, at.now, jid) then call("ZINCRBY"'),
     Mistake("a mark is taken off unknown jobs only", 'local changed = call("ZREM", at.keys.marks, jid)', "local changed = 0"),
