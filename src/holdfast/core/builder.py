@@ -20,6 +20,7 @@ __all__ = ["CoreBroken", "assemble", "in_order", "requires", "script", "source"]
 
 _ROW = re.compile(r'^  \{ "(\w+)", (ADDS|DRAINS|READS),\s+("[^"]*"(?: \.\.\s+"[^"]*")*),', re.MULTILINE)
 _TAKEN = re.compile(r"^(?:local |M\.)[\w, .]+ = (.*)$", re.MULTILINE)
+_SPARE = re.compile(r"^ *--.*$|^ +| +-- .*$", re.MULTILINE)
 _FLAGS = {"ADDS": "{}", "DRAINS": '{ "allow-oom" }', "READS": '{ "no-writes" }'}
 
 _HEAD = """\
@@ -72,7 +73,7 @@ def _kept(module: str) -> str:
         f'  {{ "{verb}", {_FLAGS[flags]}, {words}, function(at, args) return run("{module}", {place})(at, args) end }},\n'
         for place, (verb, flags, words) in enumerate(_ROW.findall(text), 1)
     )
-    body = text.replace("local M = {}\n", "\n", 1)
+    body = _SPARE.sub("", text.replace("local M = {}\n", "\n", 1))  # a line stays a line
     return f'loaded["{module}"] = {{\n{rows}}}\ntexts["{module}"] = [==[\n{body}]==]'
 
 

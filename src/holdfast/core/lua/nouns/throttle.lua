@@ -22,8 +22,13 @@ local call
 late.bind(function() call = redis.call end)
 
 -- What is seldom asked stands elsewhere, and is not made before it is asked.
-function M.park(at, queue, jid, r, id) return aside.park(at, queue, jid, r, id) end
 function M.assign(at, queue, jid, r, ids) return named.assign(at, queue, jid, r, ids) end
+
+-- Sets a job aside that is put, even if it was aside before: a new life has a line of its own.
+function M.park(at, queue, jid, r, id)
+  if r.state == state.THROTTLED then state.move(r, state.WAITING) end
+  aside.park(at, queue, jid, r, id)
+end
 
 -- The throttle that a job which is put finds full, or nil: its own ones, then the
 -- queue's. `limited`: the queue's bit says that there is a limit of some kind.
@@ -69,7 +74,7 @@ function M.take(at, queue, jid, r, give)
   give.aside = give.aside + 1
   local was_let_go = r.state == state.THROTTLED
   r.flags = record.without(r.flags, THROTTLED)
-  M.park(at, queue, jid, r, full)
+  aside.park(at, queue, jid, r, full)
   job.write(at, jid, r)
   if was_let_go then offer_all(at, ids, full) end
   return true
