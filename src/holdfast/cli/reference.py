@@ -1,7 +1,6 @@
 """Writes the pages of the reference that the program knows best itself: `python -m holdfast.cli.reference DIRECTORY`."""
 
 import inspect
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,12 +10,9 @@ import click
 from holdfast import errors
 from holdfast.cli.main import holdfast
 from holdfast.commands import COMMANDS
-from holdfast.core.library import library
+from holdfast.core.rows import rows_of
 
-_ROW = re.compile(
-    r'^  \{ "([a-z_]+)", ([A-Z]+), "([^"]*)"|^register\("([a-z_]+)", ([A-Z]+), "([^"]*)"', re.MULTILINE
-)
-_FLAGS = {"ADDS": "refused when the store is full", "DRAINS": "`allow-oom`", "READS": "`no-writes`"}
+_ADDS = "refused when the store is full"
 
 
 def command_line() -> str:
@@ -45,12 +41,10 @@ def verbs() -> str:
         "# The verbs\n\nWritten by `make docs` from the core and its commands. `FCALL hf1_<verb> 1 <root> …` with these "
         "words; `protocol.md` says how they travel.\n"
     ]
-    for match in _ROW.finditer(library().text):
-        row, flag, words, own, own_flag, own_words = match.groups()
-        told = inspect.getdoc(COMMANDS[row or own]) or ""
-        parts.append(
-            f"## {row or own}\n\n`{words or own_words or '(no words)'}` · {_FLAGS[flag or own_flag]}\n\n{told}\n"
-        )
+    for row in rows_of("doors.native"):
+        told = inspect.getdoc(COMMANDS[row.verb]) or ""
+        flags = ", ".join(f"`{flag}`" for flag in row.flags) or _ADDS
+        parts.append(f"## {row.verb}\n\n`{row.words or '(no words)'}` · {flags}\n\n{told}\n")
     return "\n".join(parts)
 
 

@@ -13,15 +13,14 @@ is for texts that the store runs anew for every call: there a name is bound when
 import re
 from collections.abc import Collection
 
+from holdfast.core.rows import Row, rows
 from holdfast.core.script import script
 from holdfast.core.sources import CoreBroken, in_order, requires, source
 
 __all__ = ["CoreBroken", "assemble", "in_order", "requires", "script", "source"]
 
-_ROW = re.compile(r'^  \{ "(\w+)", (ADDS|DRAINS|READS),\s+("[^"]*"(?: \.\.\s+"[^"]*")*),', re.MULTILINE)
 _TAKEN = re.compile(r"^(?:local |M\.)[\w, .]+ = (.*)$", re.MULTILINE)
 _SPARE = re.compile(r"^ *--.*$|^ +| +-- .*$", re.MULTILINE)
-_FLAGS = {"ADDS": "{}", "DRAINS": '{ "allow-oom" }', "READS": '{ "no-writes" }'}
 
 _HEAD = """\
 local loaded, texts, rows = {}, {}, {}
@@ -67,14 +66,15 @@ def assemble(door: str, at_once: Collection[str] | None = None) -> str:
 def _kept(module: str) -> str:
     """A module as text. Of a file of rows the verbs are known at once, and what runs them is made later."""
     text = source(module)
-    if len(_ROW.findall(text)) != len(re.findall(r'^  \{ "', text, re.MULTILINE)):
-        raise CoreBroken(f"{module} has a row that cannot be read")
-    rows = "".join(
-        f'  {{ "{verb}", {_FLAGS[flags]}, {words}, function(at, args) return run("{module}", {place})(at, args) end }},\n'
-        for place, (verb, flags, words) in enumerate(_ROW.findall(text), 1)
-    )
+    known = "".join(_row(module, place, row) for place, row in enumerate(rows(module), 1))
     body = _SPARE.sub("", text.replace("local M = {}\n", "\n", 1))  # a line stays a line
-    return f'loaded["{module}"] = {{\n{rows}}}\ntexts["{module}"] = [==[\n{body}]==]'
+    return f'loaded["{module}"] = {{\n{known}}}\ntexts["{module}"] = [==[\n{body}]==]'
+
+
+def _row(module: str, place: int, row: Row) -> str:
+    flags = "".join(f'"{flag}", ' for flag in row.flags)
+    run = f'function(at, args) return run("{module}", {place})(at, args) end'
+    return f'  {{ "{row.verb}", {{ {flags}}}, "{row.words}", {run} }},\n'
 
 
 def _check(module: str, later: Collection[str]) -> None:

@@ -1,12 +1,11 @@
 """The native library as the store gets it: name, version, digest, text."""
 
 import hashlib
-import re
 from dataclasses import dataclass
 from functools import cache
 
 from holdfast.core.builder import assemble
-from holdfast.core.sources import in_order, source
+from holdfast.core.rows import rows_of
 
 NAME = "holdfast1"
 """The library's name; the number is the protocol between client and core."""
@@ -46,6 +45,5 @@ def library() -> Library:
     body = assemble("doors.native", AT_ONCE)
     digest = hashlib.sha256(body.encode()).hexdigest()[:16]
     head = f'#!lua name={NAME}\nlocal HOLDFAST_CORE = {{ version = "{VERSION}", digest = "{digest}" }}\n'
-    doors = "".join(source(name) for name in in_order("doors.native") if name.startswith("doors."))
-    verbs = re.findall(r'^  \{ "([a-z_]+)",|^register\("([a-z_]+)"', doors, re.MULTILINE)
-    return Library(NAME, VERSION, digest, head + body, tuple(PREFIX + (row or own) for row, own in verbs))
+    functions = tuple(PREFIX + row.verb for row in rows_of("doors.native"))
+    return Library(NAME, VERSION, digest, head + body, functions)
