@@ -2,6 +2,9 @@
 
 import pytest
 
+from holdfast.commands.jobs import PutMany
+from holdfast.commands.wishes import PutX, Wish, Wished
+from holdfast.errors import QueueFull
 from native_door import Door, Said, rows
 
 
@@ -91,7 +94,7 @@ def test_a_repeated_complete_pop_says_again_and_gives_the_same_next_lease(door: 
     assert door.state("c") == "waiting"
 
 
-def test_a_reply_over_4_kilobytes_is_answered_again_and_not_done_again(door: Door):
+def test_a_reply_over_4_kilobytes_is_answered_again_without_the_details_of_its_codes(door: Door):
     for first in range(0, 400, 100):
         door.put("q", *[f"j{n}" for n in range(first, first + 100)])
     jobs = [word for n in range(400) for word in (f"j{n}", "other", "{}")]
@@ -99,8 +102,26 @@ def test_a_reply_over_4_kilobytes_is_answered_again_and_not_done_again(door: Doo
     first = door(*call)
     assert first[0] == 1
     assert len(first) == 801
-    assert door(*call) == [b"again"]
-    assert door.ask("STRLEN", door.key("i:l")) < 64
+    again = door(*call)
+    assert again[:3] == [1, 1, b"HF_JOB_EXISTS"]
+    assert again[1::2] == first[1::2]
+    assert door.ask("STRLEN", door.key("i:l")) < 2_048
+
+
+def test_a_repeated_batch_names_the_jobs_that_were_refused_however_many(core, door: Door):
+    door("queue_set", "", 0, "q", "max-waiting", 2)
+    batch = PutMany("q", [word for n in range(512) for word in (f"job-number-{n}", "k", b"{}")], mode="move")
+    first = core(batch)
+    wished = PutX("q", [Wished("k", b"{}", f"other-{n}", Wish(tags=["t"])) for n in range(100)], mode="move")
+    others = core(wished)
+    for command, said in ((batch, first), (wished, others)):
+        words = list(command.words())
+        core_words = (f"hf1_{command.verb}", 1, door.root, "l", 1, *words)
+        door.ask("UNLINK", door.key("i:l"))
+        door.ask("FCALL", *core_words)
+        answer = command.read(door.ask("FCALL", *core_words))
+        assert [type(one) for one in answer] == [type(one) for one in said]
+        assert any(isinstance(one, QueueFull) for one in answer)
 
 
 def test_what_is_kept_of_a_line_goes_after_a_minute(door: Door):
@@ -109,3 +130,20 @@ def test_what_is_kept_of_a_line_goes_after_a_minute(door: Door):
     assert 0 < door.ask("PTTL", door.key("i:l")) <= 60_000
     door("cancel", "m", 1, "x")
     assert 0 < door.ask("PTTL", door.key("i:m")) <= 60_000
+
+
+def test_a_repeated_report_adds_its_lines_once(door: Door):
+    door.put("q", "a")
+    [job] = door.pop("w", "q")
+    for _ in range(2):
+        assert door("report", "l", 1, "w", "a", job.token, "0.5", "half", "one", "two") == 1
+    facts = door.job("a")
+    assert facts
+    assert facts.log == ("one", "two")
+
+
+def test_a_repeated_mark_changed_what_its_first_time_changed(door: Door):
+    door.put("q", "a")
+    assert [door("track", "l", 1, 1, "a") for _ in range(2)] == [1, 1]
+    assert door("track", "l", 2, 1, "a") == 0
+    assert [door("track", "l", 3, 0, "a") for _ in range(2)] == [1, 1]

@@ -55,7 +55,7 @@ class WholeCore(Core):
         return [(text(reply[i]), int(reply[i + 1])) for i in range(0, len(reply), 2)]
 
     def track(self, on: bool, jid: str) -> Any:
-        return self.door("track", int(on), jid)
+        return self.door("track", "", 0, int(on), jid)
 
     def tracked(self) -> Any:
         reply = self.door.look("tracked")
@@ -65,8 +65,7 @@ class WholeCore(Core):
         return self.door("log", line, number, jid, message, "")
 
     def report(self, worker: str, jid: str, token: int, progress: str, note: str, lines: Any) -> Any:
-        answer = self.door("report", worker, jid, token, progress, note, *lines)
-        return word(answer) if isinstance(answer, bytes) else answer
+        return self.door("report", "", 0, worker, jid, token, progress, note, *lines)
 
     # --- failures, dependencies --------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from holdfast.commands.base import Reply, Spoken, Word, refuse
+from holdfast.commands.base import Reply, Spoken, Word
 from holdfast.commands.leases import Lease
 from holdfast.models import JobFacts, text
 
@@ -72,6 +72,7 @@ class Track(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "track"
+    line_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     on: bool
@@ -136,6 +137,7 @@ class Report(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "report"
+    line_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     worker: str
@@ -149,9 +151,7 @@ class Report(Spoken, frozen=True, gc=False):
         return (self.worker, self.lease.jid, self.lease.token, fraction, self.note, *self.lines)
 
     def read(self, reply: Reply) -> bool:
-        if reply != 1:
-            refuse(reply)
-        return True
+        return bool(reply)
 
 
 VERBS: Mapping[str, type[Spoken]] = {

@@ -44,17 +44,17 @@ return {
   { "tagged", READS, "tag offset count", function(at, args)
     return tag.jobs(at, name(args, 1, "tag"), time(args, 2, "offset"), number(args, 3, "count", 0, PAGE))
   end },
-  { "track", ADDS, "on jid", function(at, args)
-    return track.run(at, name(args, 2, "jid"), number(args, 1, "on", 0, 1) == 1)
-  end },
+  { "track", ADDS, "line number on jid", numbered.row(function(at, args)
+    return track.run(at, name(args, 4, "jid"), number(args, 3, "on", 0, 1) == 1)
+  end) },
   { "tracked", READS, "", function(at) return track.all(at) end },
   { "log", ADDS, "line number jid message data", numbered.row(function(at, args)
     return log.run(at, name(args, 3, "jid"), name(args, 4, "message"), object(args, 5))
   end) },
-  { "report", ADDS, "worker jid token progress note text...", function(at, args)
-    local worker, jid = checks.word(args, 1, "worker"), name(args, 2, "jid")
-    checks.groups(args, 6, 1)
-    if not args[5] then checks.bad("a report has a note, or ''") end
-    return report.run(at, worker, jid, tonumber(args[3]), fraction(args, 4), args[5], args, 6)
-  end },
+  { "report", ADDS, "line number worker jid token progress note text...", numbered.row(function(at, args)
+    local worker, jid = checks.word(args, 3, "worker"), name(args, 4, "jid")
+    checks.groups(args, 8, 1)
+    if not args[7] then checks.bad("a report has a note, or ''") end
+    return report.run(at, worker, jid, tonumber(args[5]), fraction(args, 6), args[7], args, 8)
+  end) },
 }

@@ -2,7 +2,8 @@
 --
 -- A line is one caller with one numbered call under way at a time, and its
 -- numbers only grow. The line's last number is kept for a minute, with the reply
--- (up to 4 kB) or, for pop, with the jids that were granted.
+-- (up to 4 kB) or, for pop, with the jids that were granted. Of a longer reply, which
+-- names a code for many jobs, the codes are kept without their details.
 local late = require("base.late")
 local refuse = require("base.refuse")
 local M = {}
@@ -11,9 +12,9 @@ local KEEP = "60000" -- ms; as text, because turning a number into one costs Red
 local MOST = 4096 -- bytes of a reply that are kept
 M.NOTHING = "again" -- kept in place of a longer reply
 
-local call, pack, unpack_, sub, mp_pack, mp_unpack
+local call, pack, unpack_, sub, match, mp_pack, mp_unpack
 late.bind(function()
-  call, pack, unpack_, sub = redis.call, struct.pack, struct.unpack, string.sub
+  call, pack, unpack_, sub, match = redis.call, struct.pack, struct.unpack, string.sub, string.match
   mp_pack, mp_unpack = cmsgpack.pack, cmsgpack.unpack
 end)
 
@@ -33,13 +34,36 @@ local function keep(at, line, number, bytes)
   call("SET", at.keys.line .. line, pack("<d", number) .. bytes, "PX", KEEP)
 end
 
--- The reply behind kept bytes.
-function M.reply(bytes) return mp_unpack(bytes) end
+-- What is kept of the long reply of a put, [count, (index, code)…]: the count, and by code
+-- the indexes.
+local function by_code(reply)
+  local kept, places = { M.NOTHING, reply[1] }, {}
+  for i = 2, #reply, 2 do
+    local code = match(reply[i + 1], "^%S+")
+    if not places[code] then
+      places[code] = {}
+      kept[#kept + 1], kept[#kept + 2] = code, places[code]
+    end
+    places[code][#places[code] + 1] = reply[i]
+  end
+  return kept
+end
+
+-- The reply behind kept bytes; codes of a long one come without details, code by code.
+function M.reply(bytes)
+  local kept = mp_unpack(bytes)
+  if type(kept) ~= "table" or kept[1] ~= M.NOTHING or not kept[2] then return kept end
+  local reply = { kept[2] }
+  for i = 3, #kept, 2 do
+    for _, index in ipairs(kept[i + 1]) do reply[#reply + 1], reply[#reply + 2] = index, kept[i] end
+  end
+  return reply
+end
 
 function M.keep_reply(at, line, number, reply)
   if line == "" then return end
   local packed = mp_pack(reply)
-  if #packed > MOST then packed = mp_pack({ M.NOTHING }) end
+  if #packed > MOST then packed = mp_pack(type(reply[3]) == "string" and by_code(reply) or { M.NOTHING }) end
   keep(at, line, number, packed)
 end
 
