@@ -13,7 +13,18 @@ from holdfast.models import JobFacts, text
 Mode = Literal["new", "move", "only"]
 
 
-class Put(Spoken, frozen=True, gc=False):
+class SpokenPut(Spoken, frozen=True, gc=False):
+    """What the puts share: a minted jid, and a jid that must be new, tell a repeat by themselves."""
+
+    line_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    @property
+    def numbered(self) -> bool:
+        return getattr(self, "mode", "new") == "move"
+
+
+class Put(SpokenPut, frozen=True, gc=False):
     """Put one job. Answers its jid; a put repeated after a lost answer is never a second one.
 
     `data` is JSON bytes, `delay_ms` how long it stays scheduled. `mode`: `new` for a minted jid, `move` for
@@ -22,8 +33,6 @@ class Put(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "put"
-    line_at: ClassVar[int] = 0
-    adds: ClassVar[bool] = True
 
     queue: str
     klass: str
@@ -33,11 +42,6 @@ class Put(Spoken, frozen=True, gc=False):
     retries: int = 5
     delay_ms: int = 0
     mode: Mode = "new"
-
-    @property
-    def numbered(self) -> bool:
-        # A minted jid, and a jid that must be new, tell a repeat by themselves.
-        return self.mode == "move"
 
     def words(self) -> Sequence[Word]:
         return (
@@ -57,15 +61,13 @@ class Put(Spoken, frozen=True, gc=False):
         return self.jid
 
 
-class PutMany(Spoken, frozen=True, gc=False):
+class PutMany(SpokenPut, frozen=True, gc=False):
     """Put up to 512 jobs that share queue and options. Answers one jid or refusal a job, in their order.
 
     `jobs` is flat: jid, klass, data, jid, klass, data, … Core: verbs/put.lua.
     """
 
     verb: ClassVar[str] = "put"
-    line_at: ClassVar[int] = 0
-    adds: ClassVar[bool] = True
 
     queue: str
     jobs: Sequence[str | bytes]
@@ -73,11 +75,6 @@ class PutMany(Spoken, frozen=True, gc=False):
     retries: int = 5
     delay_ms: int = 0
     mode: Mode = "new"
-
-    @property
-    def numbered(self) -> bool:
-        # A minted jid, and a jid that must be new, tell a repeat by themselves.
-        return self.mode == "move"
 
     def words(self) -> Sequence[Word]:
         return (self.mode, self.queue, self.priority, self.retries, self.delay_ms, *self.jobs)

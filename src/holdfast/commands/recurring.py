@@ -1,10 +1,11 @@
 """Commands about recurring jobs: templates that put a job again and again."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import msgspec
 
+from holdfast.commands.attributes import Tag
 from holdfast.commands.base import Reply, Spoken, Word
 from holdfast.commands.wishes import Wish
 from holdfast.ids import mint_jid
@@ -171,24 +172,13 @@ class RecurUpdate(Spoken, frozen=True, gc=False):
         return bool(reply)
 
 
-class RecurTag(Spoken, frozen=True, gc=False):
+class RecurTag(Tag, frozen=True, gc=False):
     """Add or remove tags of a template, for jobs put afterwards. Answers its tags.
 
     Raises JobNotFound. Core: verbs/recur.lua.
     """
 
     verb: ClassVar[str] = "recur_tag"
-    adds: ClassVar[bool] = True
-
-    mode: Literal["add", "remove"]
-    jid: str
-    tags: Sequence[str]
-
-    def words(self) -> Sequence[Word]:
-        return (self.mode, self.jid, *self.tags)
-
-    def read(self, reply: Reply) -> list[str]:
-        return list(texts(reply))
 
 
 class RecurCancel(Spoken, frozen=True, gc=False):

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from holdfast.commands.base import Reply, Spoken, Word, named, refuse
-from holdfast.commands.jobs import Mode
+from holdfast.commands.jobs import Mode, SpokenPut
 from holdfast.errors import Refused
 from holdfast.ids import mint_jid
 
@@ -76,12 +76,10 @@ class Wished(msgspec.Struct, frozen=True, gc=False):
         return 2 + (options > 0) + options + len(self.wish.depends)
 
 
-class PutWished(Spoken, frozen=True, gc=False):
+class PutWished(SpokenPut, frozen=True, gc=False):
     """Put one job with wishes, otherwise as `Put`. Core: verbs/put_x.lua."""
 
     verb: ClassVar[str] = "put_x"
-    line_at: ClassVar[int] = 0
-    adds: ClassVar[bool] = True
 
     queue: str
     job: Wished
@@ -89,11 +87,6 @@ class PutWished(Spoken, frozen=True, gc=False):
     retries: int = 5
     delay_ms: int = 0
     mode: Mode = "new"
-
-    @property
-    def numbered(self) -> bool:
-        # A minted jid, and a jid that must be new, tell a repeat by themselves.
-        return self.mode == "move"
 
     @property
     def jid(self) -> str:
@@ -114,15 +107,13 @@ class PutWished(Spoken, frozen=True, gc=False):
         return self.jid
 
 
-class PutX(Spoken, frozen=True, gc=False):
+class PutX(SpokenPut, frozen=True, gc=False):
     """Put jobs with wishes, together of up to MAX_WEIGHT. Answers one jid or refusal a job, in their order.
 
     Core: verbs/put_x.lua.
     """
 
     verb: ClassVar[str] = "put_x"
-    line_at: ClassVar[int] = 0
-    adds: ClassVar[bool] = True
 
     queue: str
     jobs: Sequence[Wished]
@@ -130,11 +121,6 @@ class PutX(Spoken, frozen=True, gc=False):
     retries: int = 5
     delay_ms: int = 0
     mode: Mode = "new"
-
-    @property
-    def numbered(self) -> bool:
-        # A minted jid, and a jid that must be new, tell a repeat by themselves.
-        return self.mode == "move"
 
     def words(self) -> Sequence[Word]:
         words: list[Word] = [self.mode, self.queue, self.priority, self.retries, self.delay_ms]
