@@ -136,6 +136,15 @@ BAD = [
     ("recur_tag", "add", "again", ""), ("recur_tag", "add", "again", *[f"t{n}" for n in range(65)]),
     ("minutes", "", 0), ("minutes", "q", -1), ("minutes", "q", "x"), ("tick", ""), ("tick", *MANY[:129]),
     ("recur_cancel", "", 0, ""), ("recur_cancel", "", 0, *MANY),
+    # Numbers that Lua can read and the store cannot.
+    *[("put", "", 0, "new", "q", 0, 5, odd, "j", "k", "{}") for odd in ("0x10", "1e3", "007", "-0", " 1", "1 ", "+1", "1.0")],
+    ("complete", "w", "run", "T", "", "0x10", "r"), ("complete", "w", "run", "T", "", "007", "r"),
+    ("complete_pop", "w", "", 0, 1, 0, 1, "q", 0, "run", "T", "", "0x10", "r"), ("tagged", "t", "-0", 5), ("tags", 1, 0, "-0"),
+    ("report", "w", "run", "T", "0x1", ""), ("report", "w", "run", "T", " 1", ""), ("workers", "nan\n", "x", 5),
+    ("workers", "0x10", "x", 5), ("worker_jobs", "w", "1 \nq\n\n", 5), ("worker_jobs", "w", "1\nq\n0x1\nj", 5),
+    ("throttles", 2**64, 5), ("failures", 2**64, 5), ("failure_groups", 2**64, 5), ("audit_list", "0-0", 5),
+    ("audit_list", f"{2**64}-1", 5), ("audit_list", f"1-{2**64}", 5), ("list", "completed", "", "1e300", "run", 5),
+    ("list", "completed", "", "1.5", "run", 5), ("list", "waiting", "q", "1e999", "run", 5),
 ]  # fmt: skip
 
 

@@ -43,6 +43,11 @@ function M.number(text)
   if value and value == value and value ~= 1 / 0 and value ~= -1 / 0 then return value end
 end
 
+-- Whether this is a number as the store writes the scores of its sets.
+function M.is_score(text)
+  return text and find(text, "^-?[%d.]+e?[-+]?%d*$") and M.number(text) and true or false
+end
+
 -- Whether this is UTF-8 without control characters, and not empty.
 function M.is_clean(text) return find(text, USUAL) or text ~= "" and are_letters(text) end
 

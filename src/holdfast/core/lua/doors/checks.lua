@@ -21,9 +21,16 @@ function M.bad(what) refuse.call("BAD_ARGUMENT", what) end
 
 -- The whole numbers that come again and again (priorities, limits), by their text.
 local whole, wholes = {}, 0
+
+-- The number that a text is in the store's own spelling, because the text itself may be
+-- handed to the store, which knows no 0x10, 1e3, 007 and -0.
+local function spelled(given)
+  if given and (given == "0" or find(given, "^-?[1-9]%d*$")) then return tonumber(given) end
+end
+
 local function number_of(given)
-  local value = tonumber(given)
-  if not value or value % 1 ~= 0 then return nil end
+  local value = spelled(given)
+  if not value then return nil end
   if wholes >= MOST_KNOWN then whole, wholes = {}, 0 end
   whole[given], wholes = value, wholes + 1
   return value
@@ -38,9 +45,9 @@ end
 
 -- A time or a length of time in ms.
 function M.time(args, i, what)
-  local value = tonumber(args[i])
-  if value and value >= 0 and value <= WHOLE and value % 1 == 0 then return value end
-  M.bad(what .. " is not a whole number of milliseconds")
+  local value = spelled(args[i])
+  if value and value >= 0 and value <= WHOLE then return value end
+  M.bad(what .. " is not a whole number from 0 to " .. ("%.0f"):format(WHOLE))
 end
 
 -- How long to wait or to keep, in ms.

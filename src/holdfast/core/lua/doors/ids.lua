@@ -5,10 +5,10 @@ local checks = require("doors.checks")
 local M = {}
 
 local OWN = "ql:q:" -- begins the throttle of a queue
-local LONGEST_CURSOR = 20
+local LARGEST = "18446744073709551615" -- of 64 bits, as text: no double holds it
 
-local find, sub
-late.bind(function() find, sub = string.find, string.sub end)
+local find, match, sub
+late.bind(function() find, match, sub = string.find, string.match, string.sub end)
 
 -- The id of a throttle: a name, or `ql:q:` and the name of a queue.
 function M.throttle(args, i)
@@ -19,11 +19,30 @@ function M.throttle(args, i)
   checks.bad("throttle is not ql:q: and the name of a queue")
 end
 
+-- Whether this is a whole number of 64 bits.
+local function is_long(given)
+  local size = given and find(given, "^%d+$") and #given or 0
+  return size > 0 and (size < #LARGEST or size == #LARGEST and given <= LARGEST)
+end
+
 -- How far a scan got: "0", or what it answered before.
 function M.cursor(args, i)
-  local given = args[i]
-  if given and #given <= LONGEST_CURSOR and find(given, "^%d+$") then return given end
+  if is_long(args[i]) then return args[i] end
   checks.bad("cursor is not 0 or one that this listing gave")
+end
+
+-- The id of an entry of a stream, or "".
+function M.entry(args, i, what)
+  local given = args[i]
+  local moment, number = match(given or "", "^(%d+)%-(%d+)$")
+  if given == "" or is_long(moment) and is_long(number) and given ~= "0-0" then return given end
+  checks.bad(what .. " is an id, or empty")
+end
+
+-- A score as the store wrote it.
+function M.score(given)
+  if text.is_score(given) then return given end
+  checks.bad("a score is a number, as it was read")
 end
 
 local MOST = { ["heartbeat"] = 86400, ["grace-period"] = 3600, ["jobs-history"] = 100000000000 }

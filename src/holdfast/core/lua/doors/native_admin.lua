@@ -2,6 +2,7 @@
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local checks = require("doors.checks")
+local ids = require("doors.ids")
 local numbered = require("doors.numbered")
 local audit = require("nouns.audit")
 local patterns = require("nouns.patterns")
@@ -76,9 +77,7 @@ return {
       text(args, 6, "detail", checks.SHORT))
   end) },
   { "audit_list", READS, "before count", function(at, args)
-    local before = args[1]
-    if before ~= "" and not (before and before:match("^%d+%-%d+$")) then bad("before is an id, or empty") end
-    return audit.list(at, before, number(args, 2, "count", 0, MOST_LINES))
+    return audit.list(at, ids.entry(args, 1, "before"), number(args, 2, "count", 0, MOST_LINES))
   end },
   { "watch", DRAINS, "length", function(at, args)
     return watch.run(at, number(args, 1, "length", 1, watch.LONGEST))

@@ -2,6 +2,7 @@
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local late = require("base.late")
+local text = require("base.text")
 local checks = require("doors.checks")
 local numbered = require("doors.numbered")
 local log = require("verbs.log")
@@ -28,7 +29,7 @@ end
 
 local function fraction(args, i)
   local given = args[i]
-  local value = tonumber(given)
+  local value = text.is_score(given) and tonumber(given)
   if given == "" or value and value >= 0 and value <= 1 then return given end
   checks.bad("progress is a number from 0 to 1")
 end

@@ -2,6 +2,7 @@
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local checks = require("doors.checks")
+local ids = require("doors.ids")
 local numbered = require("doors.numbered")
 local explain = require("verbs.explain")
 local inspect = require("verbs.inspect")
@@ -24,19 +25,9 @@ end
 local function cursor(args, i)
   local score = args[i]
   if score == "" then return "", "" end
-  local number = score and score:match("^" .. listing.DUE .. "(.+)$") or score
-  if not number or not number:match("^-?[%d.]+e?[-+]?%d*$") or not tonumber(number) then
-    checks.bad("a score is a number, as it was read")
-  end
+  ids.score(score and score:match("^" .. listing.DUE .. "(.+)$") or score)
   if not args[i + 1] then checks.bad("a cursor is a score and a member") end
   return score, args[i + 1]
-end
-
--- A cursor of a scan, 0 for the beginning. It may be too large for a double.
-local function scan(args, i)
-  local given = args[i]
-  if given and #given <= 20 and given:match("^%d+$") then return given end
-  checks.bad("a cursor is 0, or what the call before answered")
 end
 
 return {
@@ -45,14 +36,17 @@ return {
     local score, member = cursor(args, 3)
     local count, direction = checks.number(args, 5, "count", 0, MOST), args[6] or ""
     if not DIRECTIONS[direction] then checks.bad("direction is up or down") end
-    if set == "completed" and direction == "up" then checks.bad("completed jobs are listed from the newest on") end
+    if set == "completed" then
+      if direction == "up" then checks.bad("completed jobs are listed from the newest on") end
+      if score ~= "" then checks.time(args, 3, "place") end
+    end
     return listing.run(at, set, name, score, member, count, direction)
   end },
   { "failures", READS, "cursor count", function(at, args)
-    return inspect.failures(at, scan(args, 1), checks.number(args, 2, "count", 1, MOST))
+    return inspect.failures(at, ids.cursor(args, 1), checks.number(args, 2, "count", 1, MOST))
   end },
   { "failure_groups", READS, "cursor count", function(at, args)
-    return inspect.failure_groups(at, scan(args, 1), checks.number(args, 2, "count", 1, MOST_GROUPS))
+    return inspect.failure_groups(at, ids.cursor(args, 1), checks.number(args, 2, "count", 1, MOST_GROUPS))
   end },
   { "explain", READS, "jid", function(at, args) return explain.run(at, checks.name(args, 1, "jid")) end },
   { "unfail", ADDS, "line number queue group count", numbered.row(function(at, args)

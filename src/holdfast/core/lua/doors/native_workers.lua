@@ -1,8 +1,8 @@
 -- native_workers: the native door's rows about workers.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
-local shown = require("base.text")
 local checks = require("doors.checks")
+local ids = require("doors.ids")
 local numbered = require("doors.numbered")
 local workers = require("nouns.worker")
 local holding = require("verbs.holding")
@@ -26,8 +26,7 @@ end
 -- The last row of the page before, as score and name; nil for the first page.
 local function behind(args)
   if args[1] == "" then return nil, nil end
-  if not shown.number(args[1]) then bad("a score is a number, as it was read") end
-  return args[1], name(args, 2, "name")
+  return ids.score(args[1]), name(args, 2, "name")
 end
 
 return {

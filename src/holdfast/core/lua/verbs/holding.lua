@@ -23,7 +23,7 @@ local FORM = "^([^\n]+)\n([^\n]+)\n([^\n]*)\n([^\n]*)$"
 function M.place(cursor)
   if cursor == "" then return {} end
   local since, name, ends, jid = match(cursor, FORM)
-  if not text.number(since) or ends ~= "" and not text.number(ends) then return nil end
+  if not text.is_score(since) or ends ~= "" and not text.is_score(ends) then return nil end
   return { since = since, name = name, ends = ends ~= "" and ends or nil, jid = jid }
 end
 
