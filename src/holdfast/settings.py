@@ -2,9 +2,10 @@
 
 import re
 import socket
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from math import isfinite
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, cast, get_args
 
 import msgspec
 
@@ -18,6 +19,8 @@ MAX_PRIORITY: Final = 4095
 MAX_RETRIES: Final = 1000
 DEFAULT_RETRIES: Final = 5
 DEFAULT_HEARTBEAT: Final = 60
+MAX_WHOLE: Final = 2**53 - 1
+MAX_PAGE: Final = 10_000
 MAX_DELAY: Final = 100 * 366 * 86_400.0
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
@@ -69,8 +72,8 @@ def default_worker_name() -> str:
 
 def check_name(what: str, name: object) -> str:
     """Return `name` if it is 1 to 200 bytes of text without control characters. Raises UsageError."""
-    if name in _known:
-        return str(name)
+    if type(name) is str and name in _known:
+        return name
     if not isinstance(name, str):
         raise UsageError(f"{what} must be text, not {type(name).__name__}")
     try:
@@ -84,6 +87,24 @@ def check_name(what: str, name: object) -> str:
     if len(_known) < 10_000:
         _known.add(name)
     return name
+
+
+def check_names(what: str, given: object, most: int) -> list[str]:
+    """Return a list of up to `most` names, each once, in the order given. Raises UsageError."""
+    names: dict[str, None] = {}
+    for name in check_list(what, given):
+        names[check_name(what, name)] = None
+        if len(names) > most:
+            raise UsageError(f"{what}: at most {most} names, not more")
+    return list(names)
+
+
+def check_list(what: str, given: object) -> Iterable[Any]:
+    """Return `given` if one can go through it and it is no text and no mapping. Raises UsageError."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise UsageError(f"{what} must be a list, not {given!r:.80}")
+    items: Iterable[Any] = cast("Any", given)
+    return items
 
 
 def check_text(what: str, text: object) -> str:
@@ -137,6 +158,11 @@ def check_whole(what: str, value: object, low: int, high: int) -> int:
     return value
 
 
+def check_page(offset: object, count: object) -> tuple[int, int]:
+    """Return offset and count if they name a page. Raises UsageError."""
+    return check_whole("offset", offset, 0, MAX_WHOLE), check_whole("count", count, 0, MAX_PAGE)
+
+
 def check_seconds(what: str, value: object, low: float = 0.0, high: float = MAX_DELAY) -> float:
     """Return `value` if it is a finite number of seconds from `low` to `high`. Raises UsageError."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
@@ -144,6 +170,11 @@ def check_seconds(what: str, value: object, low: float = 0.0, high: float = MAX_
     if not low <= value <= high:
         raise UsageError(f"{what} must be from {low:g} to {high:g} seconds, not {value!r}")
     return value
+
+
+def check_timeout(timeout: object) -> float | None:
+    """Return how many seconds to wait, None for ever; less than none is none. Raises UsageError."""
+    return None if timeout is None else check_seconds("timeout", timeout, -MAX_DELAY)
 
 
 def check_milliseconds(what: str, value: object, low: float = 0.0, high: float = MAX_DELAY) -> int:

@@ -30,6 +30,65 @@ def test_a_bad_argument_is_a_usage_error_before_anything_is_sent(do, options, wh
     assert not do.client.shard.met
 
 
+NOT_NAMES = ["abc", b"abc", 7, {"a": 1}, [[]], [None], ["a\nb"]]
+
+
+@pytest.mark.parametrize("given", NOT_NAMES, ids=repr)
+@pytest.mark.parametrize("option", ["tags", "throttles", "depends"])
+def test_a_list_of_names_is_neither_text_nor_anything_else(do, option, given):
+    with pytest.raises(UsageError, match=option):
+        do(lambda: do.client.queues["mail"].put("K", **{option: given}))
+    if option != "depends":
+        with pytest.raises(UsageError, match=option):
+            do(lambda: do.client.queues["mail"].recur("K", interval=60, **{option: given}))
+    assert not do.client.shard.met
+
+
+def test_what_a_job_is_completed_with_is_checked_before_anything_is_sent(do):
+    do(lambda: do.client.queues["mail"].put("K", jid="j"))
+    job = do(lambda: do.client.queues["mail"].pop())
+    for follow in ("abc", 7, {"queue": "q", "klass": "K"}, [7], ["ab"], [{"queue": "q"}]):
+        with pytest.raises(UsageError, match="follow"):
+            do(lambda follow=follow: job.complete(follow=follow))
+    for depends in (*NOT_NAMES, [f"p{number}" for number in range(1001)]):
+        with pytest.raises(UsageError, match="depends"):
+            do(lambda depends=depends: job.complete("next", depends=depends))
+    with pytest.raises(UsageError, match="lines"):
+        do(lambda: job.report(0.5, lines="one line"))
+    assert do(lambda: job.complete()) == "complete"
+
+
+def test_every_argument_of_another_kind_is_a_usage_error_that_names_it(do):
+    client, queue = do.client, do.client.queues["mail"]
+    do(lambda: queue.recur("K", interval=60, offset=60, jid="r"))
+    template = do(lambda: client.recurring.get("r"))[0]
+    asked = {
+        "queue": lambda: client.queues[[]],
+        "jid": lambda: client.jobs.get({}),
+        "throttle": lambda: client.throttles[[]],
+        "who": lambda: queue.pause(who="a\nb"),
+        "who ": lambda: client.audit.add("what", who=True),
+        "target": lambda: client.audit.add("what", 7),
+        "before": lambda: client.audit.newest(5, 7),
+        "throttles": lambda: template.update(throttles="abc"),
+        "expiration": lambda: client.throttles["t"].set_maximum(1, "soon"),
+        "cursor": lambda: client.throttles.names(None),
+        "after": lambda: client.jobs.listing("waiting", "q", 5),
+        "after ": lambda: client.jobs.listing("waiting", "q", ("1", 7)),
+        "set": lambda: client.jobs.listing([]),
+        "identifiers": lambda: client.queue_patterns.set_queue_identifier_patterns(["a"]),
+        "patterns": lambda: client.queue_patterns.set_queue_identifier_patterns({"a": 7}),
+        "rules": lambda: client.queue_patterns.set_queue_priority_patterns([{"patterns": ["a"]}]),
+        "jobs": lambda: queue.put_many(7),
+        "timeout": lambda: client.wait_for("j", "soon"),
+        "date": lambda: queue.stats(-1),
+        "offset": lambda: queue.peek(2**53, 5),
+    }
+    for name, ask in asked.items():
+        with pytest.raises(UsageError, match=name.strip()):
+            do(ask)
+
+
 @pytest.mark.parametrize("item", ["K", ("K",), {"data": 1}, {"klass": "K", "dalay": 1}, 7])
 def test_a_bad_item_of_many_is_a_usage_error(do, item):
     with pytest.raises(UsageError, match="put_many"):

@@ -12,7 +12,7 @@ from holdfast.client.opening import ClientOptions, settle
 from holdfast.client.options import PutOptions
 from holdfast.client.recurring import AsyncRecurring
 from holdfast.client.results import AsyncResults, result_in
-from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, check_page
+from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
 from holdfast.client.throttles import AsyncThrottle, AsyncThrottles
 from holdfast.client.upkeep import AsyncAuditLog, AsyncQueuePatterns
 from holdfast.client.workers import AsyncWorkersOf
@@ -25,7 +25,7 @@ from holdfast.commands.leases import Pop
 from holdfast.commands.queues import Peek
 from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
-from holdfast.settings import MAX_BATCH, check_name
+from holdfast.settings import MAX_BATCH, check_name, check_page, check_timeout
 from holdfast.wire.aio import AsyncLink
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import Gatherer, together
@@ -198,7 +198,7 @@ class AsyncClient:
 
     async def wait_for(self, jid: str, timeout: float | None = None) -> Outcome:
         """Wait until a job has ended; its Outcome, which is still `open` when `timeout` seconds were too short."""
-        return await self._results.wait_for(check_name("jid", jid), timeout)
+        return await self._results.wait_for(check_name("jid", jid), check_timeout(timeout))
 
     async def result_of(self, jid: str, timeout: float | None = None) -> bytes | None:
         """Wait for the result of a job: JSON bytes, None if it left none.

@@ -10,9 +10,16 @@ from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track
 from holdfast.commands.base import then
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
-from holdfast.settings import MAX_BATCH, check_name, check_text, check_whole
+from holdfast.settings import (
+    MAX_BATCH,
+    MAX_WHOLE,
+    check_list,
+    check_name,
+    check_page,
+    check_text,
+    check_whole,
+)
 
-MAX_PAGE: Final = 10_000
 MAX_LINE_DATA: Final = 16_384
 
 
@@ -88,7 +95,7 @@ class AttributeVerbs:
         LeaseLost. Core: verbs/report.lua.
         """
         worker = self.facts.worker or self._client.worker_name
-        told = [check_text("line", line) for line in lines][-MAX_BATCH:]
+        told = [check_text("line", line) for line in check_list("lines", lines)][-MAX_BATCH:]
         return Report(worker, self.facts, _fraction(progress), check_text("note", note), told)
 
 
@@ -100,13 +107,13 @@ class AttributesVerbs:
     @Verb
     def tags(self, offset: int = 0, count: int = 100, *, least: int = 2) -> Command[list[str]]:
         """The tags that at least `least` jobs have, most used first. Core: verbs/tag.lua."""
-        page = Tags(check_whole("least", least, 1, 2**53), *_page(offset, count))
+        page = Tags(check_whole("least", least, 1, MAX_WHOLE), *check_page(offset, count))
         return then(page, list)
 
     @Verb
     def tag_counts(self, offset: int = 0, count: int = 100, *, least: int = 1) -> Command[dict[str, int]]:
         """The same, with how many jobs have each. Core: verbs/tag.lua."""
-        return Tags(check_whole("least", least, 1, 2**53), *_page(offset, count))
+        return Tags(check_whole("least", least, 1, MAX_WHOLE), *check_page(offset, count))
 
     @Verb
     def tagged(self, tag: str, offset: int = 0, count: int = 25) -> Command[dict[str, Any]]:
@@ -114,7 +121,7 @@ class AttributesVerbs:
 
         Core: verbs/tag.lua.
         """
-        page = Tagged(check_name("tag", tag), *_page(offset, count))
+        page = Tagged(check_name("tag", tag), *check_page(offset, count))
         return then(page, lambda found: {"total": found[0], "jobs": found[1]})
 
     @Verb
@@ -132,10 +139,6 @@ def _names(tags: tuple[str, ...]) -> list[str]:
     if len(tags) > MAX_BATCH:
         raise UsageError(f"at most {MAX_BATCH} tags in one call, not {len(tags)}")
     return [check_name("tag", tag) for tag in tags]
-
-
-def _page(offset: int, count: int) -> tuple[int, int]:
-    return check_whole("offset", offset, 0, 2**53), check_whole("count", count, 0, MAX_PAGE)
 
 
 def _object(data: Mapping[str, Any] | None) -> bytes:

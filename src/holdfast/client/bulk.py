@@ -9,7 +9,7 @@ from holdfast.commands.jobs import Put, PutMany
 from holdfast.commands.wishes import PutWished
 from holdfast.errors import HoldfastError
 from holdfast.ids import mint_jid
-from holdfast.settings import MAX_BATCH, Settings, check_name
+from holdfast.settings import MAX_BATCH, Settings, check_list, check_name
 from holdfast.wire.gather import MAX_BYTES
 
 Step = list[Put | PutWished | PutMany]
@@ -28,7 +28,7 @@ def steps_of(
     step: Step = []
     run: list[str | bytes] | None = None
     count, size, checked = 0, 0, ""
-    for item in items:
+    for item in check_list("jobs", items):
         if plain and _is_plain_pair(item):
             klass, data = cast("tuple[str, object]", item)
             if klass != checked:

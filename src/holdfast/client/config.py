@@ -9,7 +9,7 @@ from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset
 from holdfast.commands.base import then
 from holdfast.errors import CodecError, UsageError
-from holdfast.settings import check_name
+from holdfast.settings import check_name, check_text
 
 
 def _value_of(raw: str | None, default: Any) -> Any:
@@ -25,7 +25,9 @@ def _value_of(raw: str | None, default: Any) -> Any:
 def _text_of(value: object) -> str:
     if isinstance(value, bool):
         return "1" if value else "0"
-    if isinstance(value, (str, int, float)):
+    if isinstance(value, str):
+        return check_text("value", value)
+    if isinstance(value, (int, float)):
         return str(value)
     raise UsageError(f"a setting is text or a number, not {value!r}")
 

@@ -1,7 +1,7 @@
 """Jobs that wait for others, as both clients show them."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, Required
+from typing import Any, Final, Required, cast
 
 from holdfast.client.colours import Planned, Verb
 from holdfast.client.options import NOTHING, PutOptions, make_put
@@ -12,9 +12,11 @@ from holdfast.commands.outcomes import Advance
 from holdfast.commands.wishes import PutWished, Wished
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
-from holdfast.settings import MAX_BATCH, Settings, check_milliseconds, check_name
+from holdfast.settings import MAX_BATCH, Settings, check_list, check_milliseconds, check_name, check_names
 from holdfast.wire.cancelling import cancel_jobs
 from holdfast.wire.plans import Ask, Plan
+
+MAX_FOLLOWED: Final = 1000
 
 
 class FollowUpOptions(PutOptions, total=False):
@@ -65,7 +67,7 @@ class Completing:
         command: Command[Any]
         if depends or follow:
             jobs = _follow_ups(self._client.settings, follow)
-            names = _names(depends)
+            names = check_names("depends", depends, MAX_FOLLOWED)
             command = CompleteX(*said, next_queue=queue, delay_ms=wait, depends=names, follow=jobs)
         elif queue:
             command = Advance(self._holder, queue, self.facts, wait, self._sent_data)
@@ -123,13 +125,17 @@ class Cancelling:
         return cancel_jobs(self._client.shard, ask, _names(jids), dependents=dependents)
 
 
-def _follow_ups(settings: Settings, follow: Sequence[Mapping[str, Any]]) -> list[FollowUp]:
-    if len(follow) > MAX_BATCH:
-        raise UsageError(f"at most {MAX_BATCH} follow-ups, not {len(follow)}")
-    return [_follow_up(settings, dict(options)) for options in follow]
+def _follow_ups(settings: Settings, follow: object) -> list[FollowUp]:
+    jobs = list(check_list("follow", follow))
+    if len(jobs) > MAX_BATCH:
+        raise UsageError(f"follow: at most {MAX_BATCH} jobs, not {len(jobs)}")
+    return [_follow_up(settings, job) for job in jobs]
 
 
-def _follow_up(settings: Settings, options: dict[str, Any]) -> FollowUp:
+def _follow_up(settings: Settings, given: object) -> FollowUp:
+    if not isinstance(given, Mapping):
+        raise UsageError(f"follow: a job is a mapping with queue and klass, not {given!r:.80}")
+    options = dict(cast("Mapping[str, Any]", given))
     queue, klass, data = (options.pop(name, NOTHING) for name in ("queue", "klass", "data"))
     if queue is NOTHING or klass is NOTHING:
         raise UsageError("a follow-up needs queue and klass")

@@ -1,6 +1,6 @@
 """Reading the sets of the store page by page, said once for both colours."""
 
-from typing import Any
+from typing import Any, cast
 
 from holdfast.client.colours import Planned, Verb
 from holdfast.client.explaining import Explanation, explained
@@ -36,12 +36,12 @@ class ListVerbs:
         Waiting jobs come in the order of pops. `direction` is `up` or `down`, the set's own when left out: the newest
         first for failed, completed and tracked jobs. Raises UsageError. Core: verbs/listing.lua.
         """
-        if set not in SETS:
+        if not isinstance(set, str) or set not in SETS:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"there is no set {set!r}: name one of {', '.join(sorted(SETS))}")
         if direction not in ("", "up", "down"):
             raise UsageError(f"direction is up or down, not {direction!r}")
         whose = "" if set in NAMELESS else check_name("name", name)
-        return ListSet(set, whose, after, check_whole("count", count, 1, MAX_BATCH), direction)
+        return ListSet(set, whose, _cursor(after), check_whole("count", count, 1, MAX_BATCH), direction)
 
     @Verb
     def explain(self, jid: str) -> Command[Explanation]:
@@ -66,3 +66,13 @@ class ListVerbs:
         """
         check_whole("count", count, 1, MOST_UNFAILED)
         return unfailed(ask, check_name("queue", queue), check_name("group", group), count)
+
+
+def _cursor(after: object) -> Cursor | None:
+    """A cursor as pages give it: a score and a name."""
+    if after is None:
+        return None
+    pair: tuple[Any, ...] = tuple(cast("Any", after)) if isinstance(after, (tuple, list)) else ()
+    if len(pair) != 2:
+        raise UsageError(f"after is the next of a page, a score and a name, not {after!r:.80}")
+    return check_name("after", pair[0]), check_name("after", pair[1])

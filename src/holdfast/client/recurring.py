@@ -9,7 +9,7 @@ from holdfast.code.naming import klass_name
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
 from holdfast.commands.recurring import Recur, RecurCancel, RecurGet, RecurringFacts, RecurTag, RecurUpdate
-from holdfast.commands.wishes import Wish
+from holdfast.commands.wishes import MAX_TAGS, MAX_THROTTLES, Wish
 from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
 from holdfast.settings import (
@@ -18,6 +18,7 @@ from holdfast.settings import (
     MAX_RETRIES,
     check_milliseconds,
     check_name,
+    check_names,
     check_whole,
     unknown_option,
 )
@@ -222,7 +223,9 @@ def make_recur(
         check_priority(options.get("priority") or 0),
         _retries(options.get("retries") or 0),
         _backlog(options.get("backlog") or 0),
-        Wish(names("tag", tags) if tags else None, names("throttle", options.get("throttles") or ())),
+        Wish(
+            check_names("tags", tags, MAX_TAGS) if tags else None, _throttles(options.get("throttles") or ())
+        ),
     )
 
 
@@ -257,8 +260,8 @@ def _queue(queue: object) -> str:
     return check_name("queue", str(queue))
 
 
-def _throttles(given: Sequence[str]) -> list[str]:
-    return names("throttle", given)
+def _throttles(given: object) -> list[str]:
+    return check_names("throttles", given, MAX_THROTTLES)
 
 
 _CHECKS: Final[Mapping[str, Any]] = {

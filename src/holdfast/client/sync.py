@@ -18,7 +18,7 @@ from holdfast.client.opening import ClientOptions, settle
 from holdfast.client.options import PutOptions
 from holdfast.client.recurring import Recurring
 from holdfast.client.results import SyncResults, result_in
-from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs, check_page
+from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
 from holdfast.client.throttles import Throttle, Throttles
 from holdfast.client.upkeep import AuditLog, QueuePatterns
 from holdfast.client.workers import WorkersOf
@@ -30,7 +30,7 @@ from holdfast.commands.leases import Pop
 from holdfast.commands.queues import Peek
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.models import JobFacts
-from holdfast.settings import MAX_BATCH, check_name
+from holdfast.settings import MAX_BATCH, check_name, check_page, check_timeout
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
 from holdfast.wire.plans import failed_counts, failed_jobs, tracked_jobs
@@ -243,7 +243,7 @@ class Client:
 
     def wait_for(self, jid: str, timeout: float | None = None) -> Outcome:
         """Wait until a job has ended; its Outcome, which is still `open` when `timeout` seconds were too short."""
-        return self._results.wait_for(check_name("jid", jid), timeout)
+        return self._results.wait_for(check_name("jid", jid), check_timeout(timeout))
 
     def result_of(self, jid: str, timeout: float | None = None) -> bytes | None:
         """Wait for the result of a job: JSON bytes, None if it left none.

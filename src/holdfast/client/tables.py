@@ -21,14 +21,15 @@ from holdfast.models import Counts, Stats
 from holdfast.settings import (
     DEFAULT_HEARTBEAT,
     MAX_BATCH,
+    MAX_WHOLE,
     check_milliseconds,
     check_name,
+    check_page,
     check_text,
     check_whole,
 )
 from holdfast.wire.plans import Ask, Plan, all_counts
 
-MAX_PAGE: Final = 10_000
 DAY: Final = 86_400
 
 
@@ -69,7 +70,8 @@ class QueueVerbs(QueueRecurring, QueueStatistics):
         `who` (the worker name of this client unless given) and `why` are shown to people. Core: verbs/pause.lua.
         """
         length = check_milliseconds("seconds", seconds)
-        return Pause((self.name,), True, who or self._client.worker_name, check_text("why", why), length)
+        by = check_name("who", who) if who else self._client.worker_name
+        return Pause((self.name,), True, by, check_text("why", why), length)
 
     @Verb
     def unpause(self) -> Command[int]:
@@ -178,7 +180,7 @@ def _day_ms(moment: float | days.date | str | None) -> int:
             return round(moment.timestamp() * 1000)
         if isinstance(moment, days.date):
             return round(days.datetime.combine(moment, days.time(), days.UTC).timestamp() * 1000)
-        return round(float(moment) * 1000)
+        return check_milliseconds("date", float(moment), 0, MAX_WHOLE / 1000)
     except (ValueError, OverflowError, TypeError) as error:
         raise UsageError(f"date must be epoch seconds, a date or ISO text, not {moment!r}") from error
 
@@ -216,8 +218,3 @@ class JobsVerbs(ListVerbs, AttributesVerbs, Cancelling):
     def complete(self, offset: int = 0, count: int = 25) -> Command[list[str]]:
         """The jids of completed jobs, newest first. Core: verbs/inspect.lua."""
         return JobsComplete(*check_page(offset, count))
-
-
-def check_page(offset: int, count: int) -> tuple[int, int]:
-    """Return offset and count if they name a page. Raises UsageError."""
-    return check_whole("offset", offset, 0, 2**53), check_whole("count", count, 0, MAX_PAGE)

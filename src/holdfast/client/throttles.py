@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from holdfast.client.colours import AsyncHandle, SyncHandle, Verb
 from holdfast.commands import Command
-from holdfast.commands.base import milliseconds, then
+from holdfast.commands.base import then
 from holdfast.commands.listing import ListSet
 from holdfast.commands.throttles import (
     UNDEFINED,
@@ -16,10 +16,10 @@ from holdfast.commands.throttles import (
     ThrottleSet,
 )
 from holdfast.errors import UsageError
-from holdfast.settings import MAX_BATCH, check_name, check_throttle, check_whole
+from holdfast.settings import MAX_BATCH, check_milliseconds, check_name, check_throttle, check_whole
 
 HIGHEST: Final = 1_000_000
-LONGEST: Final = 3_162_240_000  # seconds, a hundred years
+SHORTEST: Final = 0.001
 
 
 class ThrottleVerbs:
@@ -43,10 +43,9 @@ class ThrottleVerbs:
         The limit ends after `expiration` seconds; None and 0 leave its end as it is, which is never for a new one.
         Raises UsageError. Core: verbs/throttling.lua.
         """
-        if expiration and not 0.001 <= expiration <= LONGEST:
-            raise UsageError(f"expiration must be 0.001 to {LONGEST} seconds, not {expiration!r}")
         most = None if maximum is None else check_whole("maximum", maximum, 0, HIGHEST)
-        return ThrottleSet(self.name, most, milliseconds(expiration))
+        ends = check_milliseconds("expiration", expiration, SHORTEST) if expiration else 0
+        return ThrottleSet(self.name, most, ends)
 
     @Verb
     def ttl(self) -> Command[int]:
@@ -105,7 +104,7 @@ class ThrottlesVerbs:
 
         Core: verbs/throttling.lua.
         """
-        return ThrottleNames(cursor, check_whole("count", count, 1, MAX_BATCH))
+        return ThrottleNames(check_name("cursor", cursor), check_whole("count", count, 1, MAX_BATCH))
 
 
 class Throttle(ThrottleVerbs, SyncHandle):

@@ -1,7 +1,7 @@
 """What those who look after an installation ask for: rules for queues, and the audit log; in both colours."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -11,7 +11,7 @@ from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.upkeep import Audit, AuditLine, AuditList, IdentifiersSet, Patterns, PrioritiesSet
 from holdfast.errors import UsageError
-from holdfast.settings import check_name, check_text, check_whole
+from holdfast.settings import check_list, check_name, check_text, check_whole
 
 MOST_LINES = 128
 
@@ -43,7 +43,10 @@ class QueuePatternsVerbs:
     def set_queue_identifier_patterns(self, mapping: Mapping[str, Sequence[str]]) -> Command[int]:
         """Replace all identifiers; one with an empty list is left out. Core: nouns/patterns.lua."""
         return IdentifiersSet(
-            {check_name("identifier", name): _text(_patterns(given)) for name, given in mapping.items()}
+            {
+                check_name("identifier", name): _text(_patterns(given))
+                for name, given in _named(mapping).items()
+            }
         )
 
     @Verb
@@ -57,15 +60,26 @@ class QueuePatternsVerbs:
         return PrioritiesSet(
             [
                 _text({"pattern": _patterns(rule.patterns), "fairly": rule.should_distribute_fairly})
-                for rule in rules
+                for rule in map(_checked, check_list("rules", rules))
             ]
         )
 
 
-def _patterns(given: Sequence[str]) -> list[str]:
-    if isinstance(given, str):
-        raise UsageError(f"patterns are a list of texts, not {given!r}")
-    return [check_name("pattern", pattern) for pattern in given]
+def _named(mapping: object) -> Mapping[Any, Any]:
+    if not isinstance(mapping, Mapping):
+        raise UsageError(f"identifiers are a mapping of names to lists of patterns, not {mapping!r:.80}")
+    named: Mapping[Any, Any] = cast("Any", mapping)
+    return named
+
+
+def _checked(rule: object) -> QueuePriorityPattern:
+    if not isinstance(rule, QueuePriorityPattern):
+        raise UsageError(f"rules are QueuePriorityPatterns, not {rule!r:.80}")
+    return rule
+
+
+def _patterns(given: object) -> list[str]:
+    return [check_name("pattern", pattern) for pattern in check_list("patterns", given)]
 
 
 def _text(value: object) -> str:
@@ -88,8 +102,8 @@ class AuditVerbs:
     @Verb
     def add(self, what: str, target: str = "", detail: str = "", who: str = "") -> Command[str]:
         """Write a line; answers its id. `detail` has up to 4096 bytes. Core: nouns/audit.lua."""
-        names = who or self._client.worker_name, check_name("what", what)
-        return Audit(*names, target and check_name("target", target), check_text("detail", detail))
+        names = check_name("who", who) if who else self._client.worker_name, check_name("what", what)
+        return Audit(*names, check_name("target", target) if target else "", check_text("detail", detail))
 
     @Verb
     def newest(self, count: int = 25, before: str = "") -> Command[list[AuditLine]]:
@@ -97,7 +111,9 @@ class AuditVerbs:
 
         Core: nouns/audit.lua.
         """
-        return AuditList(before, check_whole("count", count, 0, MOST_LINES))
+        return AuditList(
+            check_name("before", before) if before else "", check_whole("count", count, 0, MOST_LINES)
+        )
 
 
 class QueuePatterns(QueuePatternsVerbs, SyncHandle):

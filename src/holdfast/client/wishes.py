@@ -1,12 +1,12 @@
 """What may be wished for a job beside priority, delay and retries: checked before anything is sent."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, cast
+from collections.abc import Mapping
+from typing import Any, Final
 
 from holdfast.code.backoff import backoff_words
 from holdfast.commands.wishes import MAX_DEPENDS, MAX_TAGS, MAX_THROTTLES, Wish
 from holdfast.errors import UsageError
-from holdfast.settings import check_milliseconds, check_name
+from holdfast.settings import check_milliseconds, check_names
 
 WISHES: Final = ("tags", "throttles", "depends", "backoff", "expires", "timeout", "result_keep")
 SHORTEST: Final = 0.001
@@ -17,7 +17,7 @@ def make_wish(options: Mapping[str, Any], jid: str, delay_ms: int) -> Wish | Non
     given = {name: options[name] for name in WISHES if options.get(name) is not None}
     if not given:
         return None
-    depends = _names("depends", given.get("depends", ()), MAX_DEPENDS)
+    depends = check_names("depends", given.get("depends", ()), MAX_DEPENDS)
     if jid in depends:
         raise UsageError(f"depends: {jid} cannot wait for itself")
     expires = _moment("expires", given)
@@ -25,8 +25,8 @@ def make_wish(options: Mapping[str, Any], jid: str, delay_ms: int) -> Wish | Non
         raise UsageError("expires must be later than delay: the job could never start")
     keep = given.get("result_keep")
     return Wish(
-        tags=_names("tags", given["tags"], MAX_TAGS) if "tags" in given else None,
-        throttles=_names("throttles", given.get("throttles", ()), MAX_THROTTLES),
+        tags=check_names("tags", given["tags"], MAX_TAGS) if "tags" in given else None,
+        throttles=check_names("throttles", given.get("throttles", ()), MAX_THROTTLES),
         depends=depends,
         backoff=backoff_words(given["backoff"]) if "backoff" in given else "",
         expires_ms=expires,
@@ -37,15 +37,3 @@ def make_wish(options: Mapping[str, Any], jid: str, delay_ms: int) -> Wish | Non
 
 def _moment(name: str, given: Mapping[str, Any]) -> int:
     return check_milliseconds(name, given[name], SHORTEST) if name in given else 0
-
-
-def _names(what: str, given: object, most: int) -> list[str]:
-    """A list of different names, in the order given."""
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise UsageError(f"{what} must be a list of names, not {given!r:.80}")
-    names: dict[str, None] = {}
-    for name in cast("Iterable[object]", given):
-        names[check_name(what, name)] = None
-        if len(names) > most:
-            raise UsageError(f"{what}: at most {most} in one put")
-    return list(names)
