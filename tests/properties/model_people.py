@@ -32,7 +32,9 @@ class PeopleModel(RecurringModel):
 
     def job_get(self, jid: str) -> Any:
         shown = super().job_get(jid)
-        return shown and shown | {"tracked": jid in self.marks}
+        # A minted jid is taken for a new one: a mark that an earlier job of its name left is not looked for.
+        unknown = shown and jid in self.marks and self.jobs[jid].created >= self.marks[jid]
+        return shown and shown | {"tracked": None if unknown else jid in self.marks}
 
     def tags(self, least: int, offset: int, count: int) -> list[tuple[str, int]]:
         """Most used first; of equal ones, the later name."""

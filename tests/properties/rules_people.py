@@ -54,6 +54,8 @@ class FailureRules(Machine):
         running = [job for job in self.model.jobs.values() if job.state == "running"]
         for job in running:
             self.do("fail", job.worker, "g", "because", ((job.jid, job.token, b""),))
+        if pick.draw(st.booleans()):
+            self.apply(("clock", (self.model.now + 86_400_000,)))
         self.do("unfail", pick.draw(queues), "g", count)
 
 

@@ -34,12 +34,14 @@ class ThrottleRules(Machine):
     @rule(name=throttles, maximum=st.integers(1, 2), queue=queues, n=st.integers(1, 4), pick=pick)
     def some_jobs_share_a_throttle(self, name: str, maximum: int, queue: str, n: int, pick: Any) -> None:
         """Chance alone seldom fills one up to its limit."""
-        self.do("throttle_named", name, maximum, 0)
+        self.do("throttle_named", name, maximum, pick.draw(st.sampled_from([0, 3_000])))
         options = (
             (("throttle", name),) if pick.draw(st.booleans()) else (("throttle", name), ("throttle", "lamp"))
         )
         self.do("put_x", "move", queue, 0, 1, 0, tuple([(jid, "k", b"{}", options) for jid in JIDS[:4]]))
         self.do("pop", "w", n, 0, (queue,))
         if pick.draw(st.booleans()):
+            if pick.draw(st.booleans()):
+                self.apply(("clock", (self.model.now + 3_000,)))
             self.do("put_x", "new", queue, 0, 1, 0, tuple([(jid, "k", b"{}", options) for jid in JIDS]))
             self.do("pop", "w", n, 0, (queue,))

@@ -58,3 +58,10 @@ class WishRules(Machine):
         elif waited_for:
             queue = self.model.jobs[pick.draw(st.sampled_from(waited_for))].queue
             self.do("pop", "w", 4, 0, (queue,))
+
+    @rule(queue=queues, jid=jids, late=st.booleans(), worker=st.sampled_from(["w", "v"]))
+    def a_deadline_passes(self, queue: str, jid: str, late: bool, worker: str) -> None:
+        self.do("put_x", "move", queue, 0, 1, 0, ((jid, "k", b"{}", (("expires", 1_000),)),))
+        if late:
+            self.apply(("clock", (self.model.now + 1_000,)))
+        self.do("pop", worker, 4, 0, (queue,))
