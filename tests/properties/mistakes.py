@@ -3,6 +3,7 @@
 A replacement that no longer fits the text fails its test, so that none of them can rot unseen.
 """
 
+import re
 from dataclasses import dataclass
 
 
@@ -13,8 +14,11 @@ class Mistake:
     wrong: str
 
     def made_in(self, text: str) -> str:
-        assert self.right in text, f"no longer in the core: {self.right}"
-        return text.replace(self.right, self.wrong)
+        """How lines are indented does not matter: the library may leave that out."""
+        lines = [re.escape(line.strip()) for line in self.right.split("\n")]
+        pattern = r"\n[ ]*".join(lines)
+        assert re.search(pattern, text), f"no longer in the core: {self.right}"
+        return re.sub(pattern, lambda _: self.wrong, text)
 
 
 MISTAKES = [
