@@ -285,7 +285,7 @@ def a_job_that_somebody_else_holds(client: Client) -> Any:
 def one_ended_one_taken(client: Client) -> Any:
     [job] = popped(client, "a1")
     put(client, "a2", "a3")
-    return CompletePop("bee", ("q",), [Done(job.jid, job.token, b"", 1000, b"1")])
+    return CompletePop("bee", ("q",), [Done(job.jid, job.token, b"", 60_000, b"1")])
 
 
 @case("complete_pop")

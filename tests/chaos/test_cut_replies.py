@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 from cases import CASES, Case
 from proxy import Action, Aim, Proxy
-from twins import a_namespace, in_stopped_time, in_stopped_time_async, outcome, plain, state
+from twins import a_namespace, in_stopped_time, in_stopped_time_async, outcome, plain, say, state
 
 from holdfast.commands import COMMANDS
 from holdfast.commands.queues import QueueNames
@@ -40,9 +40,17 @@ class Trial:
 
     def check(self, answer: Any) -> None:
         assert answer == self._expected, self.name
+        for client in (self.disturbed, self._twin):
+            go_on(client)
         assert state(self.disturbed) == state(self._twin), self.name
         self.disturbed.close()
         self._twin.close()
+
+
+def go_on(client: Any) -> None:
+    """Calls without an effect of their own, which do what others left for later: a repeat is such a call."""
+    for _ in range(2):
+        say(client, "FCALL", "hf1_priority", 1, client.root, 0, "nobody")
 
 
 def blocking(trial: Trial, url: str) -> None:
