@@ -57,6 +57,7 @@ USUAL: dict[str, tuple[str, ...]] = {
         "nouns.event_log:M.tracked",
     ),
     "doors.reqless.popping:M.queue.pop": (
+        "nouns.in_hand:M.popped",
         "verbs.pop:M.run",
         "doors.reqless.popping:row",
         "verbs.pop:from_queue",
@@ -109,6 +110,9 @@ USUAL: dict[str, tuple[str, ...]] = {
         "doors.reqless.job_text:M.names",
     ),
     "doors.reqless.settling:M.job.heartbeat": (
+        "nouns.in_hand:M.note",
+        "nouns.in_hand:jids",
+        "nouns.in_hand:count",
         "doors.reqless.settling:held",
         "nouns.job:M.read",
         "base.record_wide:M.read",
@@ -130,6 +134,9 @@ USUAL: dict[str, tuple[str, ...]] = {
         "base.record_wide:M.write",
     ),
     "doors.reqless.looking:M.job.get": (
+        "nouns.in_hand:M.note",
+        "nouns.in_hand:jids",
+        "nouns.in_hand:count",
         "nouns.job:M.read",
         "base.record_wide:M.read",
         "doors.reqless.job_text:M.of",
@@ -150,6 +157,9 @@ USUAL: dict[str, tuple[str, ...]] = {
         "nouns.named:M.ids",
     ),
     "doors.reqless.settling:M.job.complete": (
+        "nouns.in_hand:M.note",
+        "nouns.in_hand:jids",
+        "nouns.in_hand:count",
         "doors.reqless.words:M.data",
         "doors.reqless.settling:held",
         "nouns.job:M.read",

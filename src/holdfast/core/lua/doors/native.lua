@@ -16,6 +16,7 @@ local dependencies = require("doors.native_dependencies")
 local people = require("doors.native_people")
 local recurring = require("doors.native_recurring")
 local event = require("nouns.event")
+local put_right = require("nouns.put_right")
 local releasing = require("nouns.releasing")
 local throttle = require("nouns.throttle")
 local throttles = require("doors.native_throttles")
@@ -45,6 +46,7 @@ local function answer(ok, reply)
   if ok then return reply end
   local text = type(reply) == "table" and reply.err or reply
   if type(text) == "string" and text:sub(1, 3) == "HF_" then return { err = text } end
+  if AT.keys then pcall(put_right.run, AT) end
   error(reply)
 end
 

@@ -2,6 +2,7 @@
 local late = require("base.late")
 local keys = require("base.keys")
 local history = require("nouns.history")
+local in_hand = require("nouns.in_hand")
 local job = require("nouns.job")
 local state = require("nouns.state")
 local M = {}
@@ -34,6 +35,7 @@ function M.promote(at, id, count)
     local left = floor(count - promoted < PIECE and count - promoted or PIECE)
     local pending = call("ZPOPMIN", at.keys.pending .. id, left)
     if not pending[1] then break end
+    in_hand.took(at.keys.pending .. id, pending)
     for i = 1, #pending, 2 do
       local jid = pending[i]
       local r = job.read(at, jid)

@@ -67,6 +67,12 @@ function M.close(at, jid, parent)
   return r, tonumber(found[3] or nil)
 end
 
+-- A parent was not done after all.
+function M.open_again(at, jid, parent)
+  local key = at.keys.extra .. jid
+  if call("HSETNX", key, M.OPEN .. parent, "") == 1 then call("HSET", key, "n", #M.named(at, jid)) end
+end
+
 -- A job waits for nobody any more. A hash that is empty now is looked for in vain no more.
 function M.settle(at, jid, r)
   r.flags = record.without(r.flags, DEPENDING)

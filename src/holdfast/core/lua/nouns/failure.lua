@@ -54,6 +54,13 @@ function M.add(at, queue, jid, r, what, group, message, worker)
   job.write(at, jid, r)
 end
 
+-- A job that failed and lost its place in its group gets it back.
+function M.enter(at, queue, jid, group, when)
+  if call("ZADD", at.keys.group .. group, "NX", when, jid) == 0 then return end
+  call("ZADD", queue.failed, "NX", when, jid)
+  call("HSETNX", at.keys.groups, group, trend.counted(false, when))
+end
+
 -- Takes a jid out of a group, and the group away with its last one.
 function M.leave(at, group, jid)
   local key = at.keys.group .. group

@@ -55,8 +55,8 @@ function M.one(at, queue, give, jid, score)
   local key = at.keys.job .. jid
   local new, since, ends = grant(at, queue, give, jid, score, call("GET", key))
   if not new then return 0 end
+  call("ZADD", queue.leases, ends or give.ends, jid) -- the record last: see `put_right`
   call("SET", key, new)
-  call("ZADD", queue.leases, ends or give.ends, jid)
   if at.watched then event.changed_job(at, jid, queue.name) end
   stats.waited(at, queue, pack("<d", at.now - since))
   return 1
@@ -65,8 +65,8 @@ end
 -- Writes the first `n` grants of the argument lists.
 local function flush(at, queue, n)
   if n == 0 then return end
-  call("MSET", unpack_(sets, 1, 2 * n))
   call("ZADD", queue.leases, unpack_(leases, 1, 2 * n))
+  call("MSET", unpack_(sets, 1, 2 * n))
   if at.watched then
     for i = 2, 2 * n, 2 do event.changed_job(at, leases[i], queue.name) end
   end

@@ -5,6 +5,7 @@ local record = require("base.record")
 local root = require("base.root")
 local earlier = require("nouns.earlier")
 local event = require("nouns.event")
+local in_hand = require("nouns.in_hand")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
 local M = {}
@@ -17,7 +18,9 @@ late.bind(function() call, unpack_ = redis.call, unpack end)
 
 function M.read(at, jid)
   local bytes = call("GET", at.keys.job .. jid)
-  if bytes then return at.record.read(bytes) end
+  if not bytes then return nil end
+  in_hand.note(jid)
+  return at.record.read(bytes)
 end
 
 function M.write(at, jid, r)

@@ -8,6 +8,7 @@ local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")
 local dependency = require("nouns.dependency")
+local in_hand = require("nouns.in_hand")
 local job = require("nouns.job")
 local state = require("nouns.state")
 local M = {}
@@ -15,8 +16,8 @@ local M = {}
 local PIECE = 512
 local BETWEEN = "\t" -- jid and token: no name holds a control character
 
-local call, unpack_, match
-late.bind(function() call, unpack_, match = redis.call, unpack, string.match end)
+local call, unpack_, match, sub
+late.bind(function() call, unpack_, match, sub = redis.call, unpack, string.match, string.sub end)
 
 -- Jobs that may go, by their queue: (jid, record) each, in the order they came.
 local function group_of(at, groups, name)
@@ -67,9 +68,13 @@ local function tell(at, parent, children, next_life)
   ready(at, groups)
 end
 
+-- Whose children are in a set.
+function M.parent_of(at, set) return match(sub(set, #at.keys.dependents + 1), "^[^" .. BETWEEN .. "]+") end
+
 -- Tells up to `most` of the children in a set. Returns how many.
 local function tell_some(at, parent, set, most, next_life)
   local children = call("ZPOPMIN", set, most)
+  in_hand.took(set, children)
   tell(at, parent, children, next_life)
   return #children / 2
 end

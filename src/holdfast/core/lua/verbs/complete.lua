@@ -5,6 +5,7 @@ local record = require("base.record")
 local event = require("nouns.event")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
+local in_hand = require("nouns.in_hand")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
 local releasing = require("nouns.releasing")
@@ -30,6 +31,7 @@ end
 -- What a held job off the usual path has to do. Returns its new record, queue
 -- name and time of the pop.
 local function finish(at, jid, r, data)
+  in_hand.note(jid)
   local queue, popped = keys.of_queue(at, r.queue), r.popped
   state.move(r, state.COMPLETE)
   r.ended, r.remaining = at.now, r.retries
@@ -62,8 +64,8 @@ function M.one(at, jid, r, data)
   local new, name, popped, extra = finish(at, jid, r, data)
   call("SET", at.keys.job .. jid, new)
   if at.watched then event.changed_job(at, jid, name) end
-  stats.ran(at, keys.of_queue(at, name), pack("<d", at.now - popped))
   retention.trim(at, call("RPUSH", at.keys.completed, completed.entry(jid, extra)), 1)
+  stats.ran(at, keys.of_queue(at, name), pack("<d", at.now - popped))
 end
 
 local function complete_one(at, worker, args, i, lost)
@@ -79,8 +81,8 @@ local function complete_one(at, worker, args, i, lost)
   call("SET", key, new)
   if at.watched then event.changed_job(at, jid, name) end
   if keep ~= "0" then result.keep(at, jid, args[i + 4], keep) end
-  stats.ran(at, queue, pack("<d", at.now - popped))
   retention.trim(at, call("RPUSH", at.keys.completed, completed.entry(jid, extra)), 1)
+  stats.ran(at, queue, pack("<d", at.now - popped))
 end
 
 -- Argument lists that every call fills anew from the front.
@@ -98,16 +100,15 @@ end
 
 -- The first `n` completions: leases end, samples are booked, records written.
 local function flush(at, groups, n)
-  for i = 1, #groups do
-    local jids, ran = groups[i].jids, groups[i].ran
-    call("ZREM", groups[i].queue.leases, unpack_(jids))
-    if at.watched then
-      for k = 1, #jids do event.changed_job(at, jids[k], groups[i].name) end
-    end
-    stats.ran(at, groups[i].queue, pack(rep("d", #ran), unpack_(ran)))
+  for _, group in ipairs(groups) do
+    call("ZREM", group.queue.leases, unpack_(group.jids))
+    for k = 1, at.watched and #group.jids or 0 do event.changed_job(at, group.jids[k], group.name) end
   end
   call("MSET", unpack_(sets, 1, 2 * n))
   retention.trim(at, call("RPUSH", at.keys.completed, unpack_(done, 1, n)), n)
+  for _, group in ipairs(groups) do
+    stats.ran(at, group.queue, pack(rep("d", #group.ran), unpack_(group.ran)))
+  end
 end
 
 local function complete_many(at, worker, args, first, last, lost)

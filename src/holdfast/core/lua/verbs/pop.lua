@@ -9,6 +9,7 @@ local keys = require("base.keys")
 local root = require("base.root")
 local due_time = require("nouns.due")
 local grant = require("nouns.grant")
+local in_hand = require("nouns.in_hand")
 local minutes = require("nouns.minutes")
 local pausing = require("nouns.pausing")
 local queues = require("nouns.queue")
@@ -30,6 +31,7 @@ local function look(at, queue, give, want)
     local left = want - seen < PIECE and want - seen or PIECE
     local ready = left == 1 and call("ZPOPMIN", queue.waiting) or call("ZPOPMIN", queue.waiting, left)
     if not ready[1] then return got, seen, false end
+    in_hand.popped(ready)
     local granted
     if ready[3] then
       granted, full = grant.many(at, queue, give, ready)

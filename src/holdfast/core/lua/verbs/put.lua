@@ -16,8 +16,14 @@ local M = {}
 
 local SPILL = record.SPILL
 
-local call, unpack_
-late.bind(function() call, unpack_ = redis.call, unpack end)
+local call, try, unpack_
+late.bind(function() call, try, unpack_ = redis.call, redis.pcall, unpack end)
+
+-- Fresh records find no place: they go, so that a repeat of the put is not told `again`.
+local function undo(problem, ...)
+  call("UNLINK", ...)
+  error(problem)
+end
 
 local function one_by_one(at, to, mode, args, first, last)
   local reply, added = { 0 }, 0
@@ -36,12 +42,13 @@ end
 -- The straight way for one short job. Nil if its jid is known.
 local function add_single(at, queue, head, priority, position, jid, klass, body)
   if call("SETNX", at.keys.job .. jid, at.record.with_klass(head, klass) .. body) == 0 then return nil end
-  call("ZADD", queue.waiting, at.order.entry(position, priority, at.now, jid))
+  local placed = try("ZADD", queue.waiting, at.order.entry(position, priority, at.now, jid))
+  if type(placed) == "table" then undo(placed, at.keys.job .. jid) end
   return { 1 }
 end
 
 -- Argument lists that every call fills anew from the front.
-local sets, entries = {}, {}
+local sets, entries, names = {}, {}, {}
 
 -- A jid came twice in a batch: writes the first ones once more, names the others.
 local function add_first(at, queue, args, first, last)
@@ -77,7 +84,12 @@ local function add_many(at, queue, head, priority, position, args, first, last)
     n = n + 2
   end
   if call("MSETNX", unpack_(sets, 1, n)) == 0 then return nil end
-  if call("ZADD", queue.waiting, unpack_(entries, 1, n)) == n / 2 then return { n / 2 } end
+  local placed = try("ZADD", queue.waiting, unpack_(entries, 1, n))
+  if placed == n / 2 then return { n / 2 } end
+  if type(placed) == "table" then
+    for i = 1, n, 2 do names[(i + 1) / 2] = sets[i] end
+    undo(placed, unpack_(names, 1, n / 2))
+  end
   return add_first(at, queue, args, first, last)
 end
 
