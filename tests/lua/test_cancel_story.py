@@ -104,7 +104,7 @@ def test_more_ties_than_a_call_can_look_at_are_refused_before_anything_is_delete
     for n in range(40):
         door.put_waiting(f"c{n}", *parents)
     before = lasting(door)
-    with pytest.raises(Refused, match="at most 2048 dependencies") as refused:
+    with pytest.raises(Refused, match="at most 2048 a call") as refused:
         core(Cancel((*parents, *(f"c{n}" for n in range(40)))))
     assert refused.value.code == "HF_TOO_MANY"
     assert lasting(door) == before

@@ -10,6 +10,9 @@ from holdfast.errors import refusal
 OWN_BACKOFF: Final = -1
 """As delay of a retry: by the backoff that the job was put with."""
 
+MOST_TOLD: Final = 200
+"""Jobs of one call of these verbs: each gets a line of history."""
+
 
 class Advance(Spoken, frozen=True, gc=False):
     """Complete one job and put it into `next_queue` under the same jid. Answers the jid.

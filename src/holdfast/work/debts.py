@@ -10,7 +10,7 @@ from typing import Final
 
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease, Pop
-from holdfast.commands.outcomes import Expire
+from holdfast.commands.outcomes import MOST_TOLD, Expire
 from holdfast.errors import HoldfastError, Refused
 from holdfast.wire.shards import Line
 from holdfast.work.outage import Outage
@@ -82,13 +82,17 @@ class Debts:
     def _pay(self, debt: _Debt) -> None:
         if debt.leases:
             # First: whatever the question adds, these are known.
-            self._client.run(Expire(debt.leases))
+            self._give_back(debt.leases)
             debt.leases = []
         if debt.questions and debt.asked:
             granted = self._granted(debt.worker, *debt.asked)
             if granted:
-                self._client.run(Expire(granted))
+                self._give_back(granted)
             debt.questions = 0 if granted else debt.questions - 1
+
+    def _give_back(self, leases: list[Lease]) -> None:
+        for at in range(0, len(leases), MOST_TOLD):
+            self._client.run(Expire(leases[at : at + MOST_TOLD]))
 
     def _granted(self, worker: str, name: str, number: int) -> list[Lease]:
         line = Line()

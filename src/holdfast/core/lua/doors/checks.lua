@@ -75,12 +75,14 @@ function M.word(args, i, what)
   return given
 end
 
--- Checks that args[first ...] are groups of `width`, at most 512. Returns the last index.
-function M.groups(args, first, width)
+-- Checks that args[first ...] are groups of `width`, at most `most` (512). Returns the last
+-- index.
+function M.groups(args, first, width, most)
+  most = most or batch.LIMIT
   local last = #args
   local groups = (last - first + 1) / width
   if groups % 1 ~= 0 or groups < 0 then M.bad("a group of " .. width .. " arguments is not whole") end
-  if groups > batch.LIMIT then refuse.call("TOO_MANY", "at most " .. batch.LIMIT .. " in one call") end
+  if groups > most then refuse.call("TOO_MANY", "at most " .. most .. " in one call") end
   return last
 end
 
@@ -91,8 +93,8 @@ function M.body(args, i)
 end
 
 -- Like `groups`, of which each ends with a body.
-function M.with_bodies(args, first, width)
-  local last = M.groups(args, first, width)
+function M.with_bodies(args, first, width, most)
+  local last = M.groups(args, first, width, most)
   for i = first + width - 1, last, width do M.body(args, i) end
   return last
 end
@@ -139,9 +141,9 @@ function M.placing(args, i)
     M.number(args, i + 2, "retries", 0, M.MOST_RETRIES), M.number(args, i + 3, "delay", 0, LONGEST)
 end
 
--- Checks that args[first ...] are at most 512 names. Returns the last index.
-function M.names(args, first, what)
-  local last = M.groups(args, first, 1)
+-- Checks that args[first ...] are at most `most` (512) names. Returns the last index.
+function M.names(args, first, what, most)
+  local last = M.groups(args, first, 1, most)
   for i = first, last do M.name(args, i, what) end
   return last
 end

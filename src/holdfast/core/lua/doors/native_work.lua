@@ -18,6 +18,7 @@ local retry = require("verbs.retry")
 local timeout = require("verbs.timeout")
 
 local MOST, HIGHEST = 512, checks.HIGHEST
+local MOST_TOLD = 200 -- jobs that get a line of history each
 local MODES = { new = true, move = true, only = true }
 local OWN = "-1" -- as delay of a retry: by the backoff of the job
 local ADDS, DRAINS = {}, { "allow-oom" }
@@ -32,7 +33,7 @@ local function to_give(args, out)
   return {
     worker = word(args, 1, "worker"), lease = lease(args, 5), out = out,
     ends = 0, least = 0, length = 0, limited = false, limit = 0, odd = false, spent = 0, patience = 0,
-    aside = 0, cut = false,
+    aside = 0, cut = false, chores = 0,
   }
 end
 
@@ -84,7 +85,7 @@ return {
     end },
   { "advance", DRAINS, "worker next_queue delay (jid token data)...", function(at, args)
     return advance.run(at, word(args, 1, "worker"), name(args, 2, "next queue"), span(args, 3, "delay"), args, 4,
-      with_bodies(args, 4, 3))
+      with_bodies(args, 4, 3, MOST_TOLD))
   end },
   { "heartbeat", DRAINS, "lease (worker jid token data)...", function(at, args)
     return heartbeat.run(at, lease(args, 1), args, 2, with_bodies(args, 2, 4))
@@ -92,13 +93,14 @@ return {
   { "retry", DRAINS, "worker delay group message (jid token data)...", function(at, args)
     local worker, group = word(args, 1, "worker"), optional(args, 3, "group")
     local delay = args[2] ~= OWN and span(args, 2, "delay") or nil
-    return retry.run(at, worker, delay, group, args[4], args, 5, with_bodies(args, 5, 3))
+    return retry.run(at, worker, delay, group, args[4], args, 5, with_bodies(args, 5, 3, MOST_TOLD))
   end },
   { "fail", DRAINS, "worker group message (jid token data)...", function(at, args)
-    return fail.run(at, word(args, 1, "worker"), name(args, 2, "group"), args[3], args, 4, with_bodies(args, 4, 3))
+    return fail.run(at, word(args, 1, "worker"), name(args, 2, "group"), args[3], args, 4,
+      with_bodies(args, 4, 3, MOST_TOLD))
   end },
   { "expire", DRAINS, "(worker jid token)...", function(at, args)
-    return expire.run(at, args, 1, groups(args, 1, 3))
+    return expire.run(at, args, 1, groups(args, 1, 3, MOST_TOLD))
   end },
   { "cancel", DRAINS, "line number jid...", numbered.row(function(at, args)
     return cancel.run(at, args, 3, names(args, 3, "jid"))
@@ -113,7 +115,7 @@ return {
     return reprioritise.run(at, number(args, 1, "priority", -HIGHEST, HIGHEST), args, 2, names(args, 2, "jid"))
   end },
   { "timeout", DRAINS, "line number jid...", numbered.row(function(at, args)
-    return timeout.run(at, args, 3, names(args, 3, "jid"))
+    return timeout.run(at, args, 3, names(args, 3, "jid", MOST_TOLD))
   end) },
   { "await", DRAINS, "jid...", function(at, args) return await.run(at, args, 1, names(args, 1, "jid")) end },
 }

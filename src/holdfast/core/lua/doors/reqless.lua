@@ -19,7 +19,7 @@ local worker = require("nouns.worker")
 
 -- This protocol moves, releases and looks at as much as it is asked to.
 local BOUNDS = {
-  due = false, lost = false, retell = true, reply = 1 / 0, message = 2147483647, slack = 0, ages = 1,
+  due = false, lost = false, chores = 1 / 0, retell = true, reply = 1 / 0, message = 2147483647, slack = 0, ages = 1,
   odd = 1 / 0, steps = 8, tags = 1 / 0, history = 1 / 0,
   tallies = false, unit = 1000, earliest = -1 / 0, weight = 1 / 0,
 }

@@ -6,17 +6,23 @@ local spawning = require("nouns.spawning")
 local timer = require("nouns.timer")
 local M = {}
 
-local call
-late.bind(function() call = redis.call end)
+local PROMOTED = 0.5 -- a delayed job that is made ready takes half as long as a lost lease
+
+local call, floor, min
+late.bind(function() call, floor, min = redis.call, math.floor, math.min end)
 
 local function first_of(set) return tonumber(call("ZRANGE", set, 0, 0, "WITHSCORES")[2]) end
 
 -- Recurring jobs are put, which a queue without `room` is spared, and delayed ones made
 -- ready, as many as a pop of `want` may bring. Says whether there was room.
-function M.bring(at, queue, want, room)
+function M.bring(at, queue, give, want, room)
   local free, bound = not room or room >= 1, at.bounds.due
-  if free and first_of(queue.recurring) then spawning.run(at, queue, bound or want) end
-  timer.promote(at, queue, bound or free and want or 0)
+  if free and first_of(queue.recurring) then
+    give.chores = give.chores - spawning.run(at, queue, bound and min(bound, floor(give.chores)) or want)
+  end
+  local most = free and want or 0
+  if bound then most = min(bound, floor(give.chores / PROMOTED)) end
+  give.chores = give.chores - PROMOTED * timer.promote(at, queue, most)
   return free
 end
 

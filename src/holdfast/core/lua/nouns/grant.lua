@@ -101,7 +101,8 @@ end
 
 -- Jobs whose lease was lost go first, whatever their priority. They keep their slots.
 function M.lost(at, queue, give, want)
-  local jids, records = lease.collect_lost(at, queue, want)
+  local jids, records, seen = lease.collect_lost(at, queue, want, give.chores)
+  give.chores = give.chores - seen
   local n = 0
   for i = 1, #jids do
     at.throttles.keep(records[i], give)

@@ -91,10 +91,11 @@ local function redeliver(at, queue, jid, r)
   return false
 end
 
--- Looks at leases that ended, at most `at.bounds.lost`. Returns the jobs to hand out
--- again at once, at most `want`, as two lists: jids and records.
-function M.collect_lost(at, queue, want)
-  local bound = at.bounds.lost or want
+-- Looks at leases that ended, at most `most` where that door has a bound. Returns the jobs
+-- to hand out again at once, at most `want`, as two lists, jids and records; and how many
+-- leases it looked at.
+function M.collect_lost(at, queue, want, most)
+  local bound = at.bounds.lost and math.min(at.bounds.lost, math.floor(most)) or want
   local lost = call("ZRANGE", queue.leases, "-inf", at.now, "BYSCORE", "LIMIT", 0, bound)
   local jids, records, grace = {}, {}, root.settings(at).grace
   for i = 1, #lost do
@@ -115,7 +116,7 @@ function M.collect_lost(at, queue, want)
       end
     end
   end
-  return jids, records
+  return jids, records, #lost
 end
 
 return M

@@ -12,6 +12,7 @@ local M = {}
 
 local FINE, COARSE = 180, 1008 -- lines
 local LINE = "<I4I6I6I6I6I6I6I6I6"
+local NOTED, CLOSED = 2, 4 -- what a line, and closing a day with its first sample, take of a pop's chores
 
 local call, pack, unpack_, floor
 late.bind(function() call, pack, unpack_, floor = redis.call, struct.pack, struct.unpack, math.floor end)
@@ -46,6 +47,16 @@ function M.note(at, queue)
   if last and unpack_("<I4", last) >= minute then return end
   if not last and queues.made_ready(queue) == 0 then return end
   thin(queue, call("RPUSH", queue.minutes, pack(LINE, minute, M.totals(at, queue))))
+end
+
+-- The same for a pop, which has so many `chores` left. Says whether it may go on with this
+-- queue: its next sample may be the first of a day.
+function M.keep(at, queue, give)
+  if give.chores < NOTED then return false end
+  M.note(at, queue)
+  give.chores = give.chores - NOTED
+  if queue.day ~= queue.day or at.now >= (queue.day + 1) * root.DAY then give.chores = give.chores - CLOSED end
+  return true
 end
 
 -- Lines from `since` on, each its minute in ms and the totals, and one for now.

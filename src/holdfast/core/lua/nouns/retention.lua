@@ -57,13 +57,13 @@ local function by_count(at, length, most)
   return dropped
 end
 
--- Drops from the old end what is too old.
-local function by_age(at, age)
+-- Drops from the old end what is too old, in so many steps.
+local function by_age(at, age, steps)
   local limit, dropped = at.now - age, 0
   local oldest = call("LINDEX", at.keys.completed, 0)
   local first = oldest and job.read(at, (completed.of_entry(oldest)))
   if not oldest or first and first.ended > limit then return 0 end
-  for _ = 1, at.bounds.steps do
+  for _ = 1, steps do
     local old = 0
     for _, entry in ipairs(call("LRANGE", at.keys.completed, 0, STEP - 1)) do
       local r = job.read(at, (completed.of_entry(entry)))
@@ -76,18 +76,22 @@ local function by_age(at, age)
   return dropped
 end
 
+-- The steps that are left to a call that dropped so many.
+local function left_of(at, dropped) return at.bounds.steps - math.ceil(dropped / STEP) end
+
 -- After `added` completions that made the list `length` long. Age is looked at
 -- once in so many of them.
 function M.trim(at, length, added)
   local age, most = root.history_kept(at)
-  if length > most + at.bounds.slack or most <= 0 then by_count(at, length, most) end
-  if length % at.bounds.ages < added or age <= 0 then by_age(at, age) end
+  local dropped = (length > most + at.bounds.slack or most <= 0) and by_count(at, length, most) or 0
+  if length % at.bounds.ages < added or age <= 0 then by_age(at, age, left_of(at, dropped)) end
 end
 
 -- For a namespace gone quiet: returns how many it dropped.
 function M.sweep(at)
   local age, most = root.history_kept(at)
-  return by_age(at, age) + by_count(at, call("LLEN", at.keys.completed), most)
+  local dropped = by_count(at, call("LLEN", at.keys.completed), most)
+  return dropped + by_age(at, age, left_of(at, dropped))
 end
 
 return M

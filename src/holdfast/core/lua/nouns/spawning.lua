@@ -96,16 +96,18 @@ local function from_template(at, queue, jid, budget)
   return budget.jobs > 0 and when > at.now
 end
 
--- Puts up to `count` jobs for the templates of a queue that are due, by their time.
+-- Puts up to `count` jobs for the templates of a queue that are due, by their time. Returns
+-- how many.
 function M.run(at, queue, count)
   local budget = { jobs = count, weight = at.bounds.weight, fresh = true }
-  while budget.jobs > 0 do
-    local due = recurrence.due(at, queue, budget.jobs < PIECE and budget.jobs or PIECE)
+  while budget.jobs >= 1 do
+    local due = recurrence.due(at, queue, budget.jobs < PIECE and floor(budget.jobs) or PIECE)
     for i = 1, #due do
-      if not from_template(at, queue, due[i], budget) then return end
+      if not from_template(at, queue, due[i], budget) then return count - budget.jobs end
     end
-    if #due < PIECE then return end
+    if #due < PIECE then break end
   end
+  return count - budget.jobs
 end
 
 return M

@@ -33,13 +33,16 @@ local function promote_some(at, queue, bound)
   return #due
 end
 
--- Moves up to `bound` due jobs to the ready set.
+-- Moves up to `bound` due jobs to the ready set. Returns how many.
 function M.promote(at, queue, bound)
-  while bound > 0 do
-    local step = bound < PIECE and bound or PIECE
-    if promote_some(at, queue, step) < step then return end
-    bound = bound - step
+  local moved = 0
+  while moved < bound do
+    local step = bound - moved < PIECE and bound - moved or PIECE
+    local some = promote_some(at, queue, step)
+    moved = moved + some
+    if some < step then break end
   end
+  return moved
 end
 
 return M

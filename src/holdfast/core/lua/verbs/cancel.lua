@@ -1,6 +1,7 @@
 -- cancel: jobs are deleted, wherever they are, all of them or none. A completed one is
 -- left alone.
 local keys = require("base.keys")
+local record = require("base.record")
 local refuse = require("base.refuse")
 local dependency = require("nouns.dependency")
 local job = require("nouns.job")
@@ -9,6 +10,8 @@ local state = require("nouns.state")
 local tag = require("nouns.tag")
 local tally = require("nouns.tally")
 local M = {}
+
+local PLAIN, RUNNING, NAMED = 2, 2, 16
 
 -- The jobs to delete: their records by jid, and the set of all that were named.
 local function find(at, args, first, last)
@@ -34,20 +37,31 @@ local function left_behind(at, jid, r, given, left)
   return left - #children, nil
 end
 
--- Refuses a set that is not closed, or whose ties are too many for one call.
+-- What deleting a job takes, its ties apart, in the time that a tie takes.
+local function weight_of(at, jid, r)
+  if r.flags == 0 then return PLAIN end
+  local running = r.state == state.RUNNING and RUNNING or 0
+  local named = record.has(r.flags, record.FLAG.NAMED) and NAMED or 0
+  return PLAIN + running + named + #tag.of(at, jid, r)
+end
+
+-- Refuses a set that is not closed, or too heavy for one call.
 local function check(at, args, first, last, records, given)
   local left = at.bounds.ties or 1 / 0
   for i = first, last do
     local jid = args[i]
     local r, child = records[jid], nil
     if r then
-      left = left - dependency.count(at, jid, r)
+      left = left - dependency.count(at, jid, r) - (at.bounds.ties and weight_of(at, jid, r) or 0)
       left, child = left_behind(at, jid, r, given, left)
     end
     if child then
       refuse.call("DEPENDENCY_REFUSED", jid .. " is a dependency of " .. child .. ", which is not mentioned")
     end
-    if left < 0 then refuse.call("TOO_MANY", "at most " .. at.bounds.ties .. " dependencies in one call") end
+    if left < 0 then
+      refuse.call("TOO_MANY", "at most " .. at.bounds.ties ..
+        " a call: a job counts 2, one that runs 4, with throttles 16 more, each tag and dependency 1")
+    end
   end
 end
 

@@ -8,6 +8,7 @@ local history = require("nouns.history")
 local in_hand = require("nouns.in_hand")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
+local heaviness = require("nouns.heaviness")
 local releasing = require("nouns.releasing")
 local result = require("nouns.result")
 local completed = require("nouns.completed")
@@ -17,6 +18,7 @@ local stats = require("nouns.stats")
 local M = {}
 
 local WIDTH = 5 -- (jid, token, data, keep, result)
+local LIGHT = 128 -- so many are never too heavy for one call
 
 local call, pack, unpack_, rep
 late.bind(function() call, pack, unpack_, rep = redis.call, struct.pack, unpack, string.rep end)
@@ -116,6 +118,7 @@ local function complete_many(at, worker, args, first, last, lost)
   local count, group = (last - first + 1) / WIDTH, nil
   for i = 1, count do names[i] = prefix .. args[first + (i - 1) * WIDTH] end
   local found = call("MGET", unpack_(names, 1, count))
+  if count > LIGHT and at.bounds.settled then heaviness.check(at, found, count) end
   for i = 1, count do
     local base = first + (i - 1) * WIDTH
     local jid = args[base]

@@ -64,7 +64,8 @@ local function is_soon(at, due) return due < at.now + SOON end
 
 -- Pops from one queue. Returns how many were granted, and the queue's due time.
 local function from_queue(at, queue, give, want, mode)
-  if at.now >= queue.minute_ends then minutes.note(at, queue) end
+  local left_out = at.now >= queue.minute_ends and not minutes.keep(at, queue, give)
+  if left_out then want = 0 end
   local due, flags, limit, heartbeat = queues.control(queue)
   if flags % 2 == queues.PAUSED then
     local ends = pausing.ends(queue)
@@ -77,11 +78,11 @@ local function from_queue(at, queue, give, want, mode)
   if length == 0 then length = heartbeat == queues.NEVER and root.heartbeat(at) or heartbeat end
   give.ends, give.length, give.limited = now + length, length, flags % 4 >= queues.HAS_LIMIT
   give.least, give.aside, give.cut = give.ends, 0, false
-  local reached, free = due <= now, true
+  local reached, free = due <= now and give.chores >= 1, true
   if reached and want > 0 then got = grant.lost(at, queue, give, want) end
   if got < want then
     local room, left = at.throttles.room(at, queue, give, limit, flags), want - got
-    if reached then free = due_time.bring(at, queue, left, room) end
+    if reached then free = due_time.bring(at, queue, give, left, room) end
     if room then
       got = got + at.throttles.grant(at, queue, give, left, room, at.throttles.by_round and look or grant_ready)
     else
@@ -101,7 +102,7 @@ local function from_queue(at, queue, give, want, mode)
     queues.raise_idle(queue)
     if call("ZCARD", queue.waiting) > 0 or is_soon(at, due) then queues.signal(queue) end
   end
-  return got, due
+  return got, left_out and now or due
 end
 
 -- How many ms until then, -1 for never.
@@ -127,7 +128,7 @@ end
 -- Returns how many were granted, and the ms until something is due (-1: never).
 function M.run(at, give, want, args, first, last)
   local got, next_due, short = 0, queues.NEVER, nil
-  give.spent, give.patience = 0, at.bounds.odd
+  give.spent, give.patience, give.chores = 0, at.bounds.odd, at.bounds.chores
   for i = first, last, 2 do
     local queue, mode = keys.of_queue(at, args[i]), tonumber(args[i + 1])
     local granted, due = from_queue(at, queue, give, want - got, mode)
