@@ -100,3 +100,16 @@ def test_a_pop_leaves_queues_whose_minute_is_not_noted_to_the_next_and_says_so(d
             assert reply[0] == 0
     assert sum(got) == 100
     assert got[0] < 100
+
+
+def test_rows_of_jobs_with_many_parents_are_more_than_one_call_tells(door: Door):
+    parents = [f"p{n}" for n in range(400)]
+    for at in range(0, 400, 200):
+        door.put("q", *parents[at : at + 200])
+    words = [word for parent in parents for word in ("depends", parent)]
+    names = [f"c{n}" for n in range(30)]
+    for name in names:
+        door("put_x", "", 0, "new", "r", 0, 5, 0, name, "k", "{}", 400, *words)
+    with pytest.raises(Said, match="HF_TOO_MANY"):
+        door("job_get", *names)
+    assert len(door("job_get", *names[:10])) == 10

@@ -22,14 +22,13 @@ from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.jobs import JobGet, Outcome, PutMany
 from holdfast.commands.leases import Pop
-from holdfast.commands.queues import Peek
 from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
-from holdfast.settings import MAX_BATCH, check_name, check_page, check_timeout
+from holdfast.settings import check_name, check_page, check_timeout
 from holdfast.wire.aio import AsyncLink
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import Gatherer, together
-from holdfast.wire.plans import failed_counts, failed_jobs, tracked_jobs
+from holdfast.wire.plans import failed_counts, failed_jobs, found_jobs, peeked_jobs, tracked_jobs
 from holdfast.wire.runners import AsyncRunner
 
 R = TypeVar("R")
@@ -90,7 +89,8 @@ class AsyncQueue(QueueVerbs, AsyncHandle):
     async def peek(self, offset: int | None = None, count: int | None = None) -> Any:
         """Look at the next job without taking it; with `count`, a list. Core: verbs/inspect.lua."""
         first, limit = check_page(offset or 0, 1 if count is None else count)
-        found = await self.run(Peek(self.name, first, limit)) if limit else []
+        client: AsyncClient = self._client
+        found = await client.runner.run(peeked_jobs(client.plan_of, self.name, first, limit))
         return _one_or_all(self._client, found, count)
 
 
@@ -111,10 +111,9 @@ class AsyncJobs(JobsVerbs, AsyncHandle):
     async def get(self, *jids: str) -> list[AsyncJob]:
         """The jobs that exist, in the order asked. Core: verbs/inspect.lua."""
         names = [check_name("jid", jid) for jid in jids]
-        found: list[JobFacts | None] = []
-        for at in range(0, len(names), MAX_BATCH):
-            found += await self.run(JobGet(names[at : at + MAX_BATCH]))
-        return [AsyncJob(facts, self._client) for facts in found if facts is not None]
+        client: AsyncClient = self._client
+        found = await client.runner.run(found_jobs(client.plan_of, names))
+        return [AsyncJob(facts, client) for facts in found if facts is not None]
 
     @overload
     async def failed(self, group: None = None) -> dict[str, int]: ...

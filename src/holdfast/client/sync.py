@@ -25,15 +25,14 @@ from holdfast.client.workers import WorkersOf
 from holdfast.code.function import JobDecorator
 from holdfast.code.job_options import JobOptions
 from holdfast.commands import Command
-from holdfast.commands.jobs import JobGet, Outcome, PutMany
+from holdfast.commands.jobs import Outcome, PutMany
 from holdfast.commands.leases import Pop
-from holdfast.commands.queues import Peek
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.models import JobFacts
-from holdfast.settings import MAX_BATCH, check_name, check_page, check_timeout
+from holdfast.settings import check_name, check_page, check_timeout
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
-from holdfast.wire.plans import failed_counts, failed_jobs, tracked_jobs
+from holdfast.wire.plans import failed_counts, failed_jobs, found_jobs, peeked_jobs, tracked_jobs
 from holdfast.wire.runners import Runner
 from holdfast.wire.sync import Link
 
@@ -96,7 +95,8 @@ class Queue(QueueVerbs, SyncHandle):
     def peek(self, offset: int | None = None, count: int | None = None) -> Any:
         """Look at the next job without taking it; with `count`, a list. Core: verbs/inspect.lua."""
         first, limit = check_page(offset or 0, 1 if count is None else count)
-        found = self.run(Peek(self.name, first, limit)) if limit else []
+        client: Client = self._client
+        found = client.runner.run(peeked_jobs(client.plan_of, self.name, first, limit))
         return _one_or_all(self._client, found, count)
 
     def __len__(self) -> int:
@@ -123,9 +123,9 @@ class Jobs(JobsVerbs, SyncHandle):
     def get(self, *jids: str) -> list[Job]:
         """The jobs that exist, in the order asked. Core: verbs/inspect.lua."""
         names = [check_name("jid", jid) for jid in jids]
-        steps = [names[at : at + MAX_BATCH] for at in range(0, len(names), MAX_BATCH)]
-        found = [facts for step in steps for facts in self.run(JobGet(step)) if facts is not None]
-        return [Job(facts, self._client) for facts in found]
+        client: Client = self._client
+        found = client.runner.run(found_jobs(client.plan_of, names))
+        return [Job(facts, client) for facts in found if facts is not None]
 
     @overload
     def failed(self, group: None = None) -> dict[str, int]: ...
@@ -211,6 +211,8 @@ class Client:
 
     def plan_of(self, command: Command[R]) -> Any:
         """The plan of one command, for plans of several; what was put in a batch leaves before."""
+        if not self._loop_allowed and asyncio._get_running_loop() is not None:  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
+            self._in_a_loop()
         batch = self._batches.get(get_ident()) if self._batches else None
         if batch is not None:
             batch.send()

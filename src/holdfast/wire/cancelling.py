@@ -8,13 +8,11 @@ from holdfast.commands.jobs import Cancel
 from holdfast.errors import DependencyRefused, HoldfastError, Refused
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.exchange import exchange_all
-from holdfast.wire.plans import Ask, Plan
+from holdfast.wire.plans import TOO_MANY, Ask, Plan, in_slices
 from holdfast.wire.shards import Shard
 
 TRIES: Final = 5
 """How often a family is read anew, because a job came into it while it was cancelled."""
-
-_TOO_MANY: Final = "HF_TOO_MANY"
 
 
 def cancel_jobs(shard: Shard, ask: Ask, jids: Sequence[str], *, dependents: bool) -> Plan[list[bool]]:
@@ -28,7 +26,7 @@ def cancel_jobs(shard: Shard, ask: Ask, jids: Sequence[str], *, dependents: bool
         try:
             return (yield from ask(Cancel(jids)))
         except Refused as refused:
-            if refused.code != _TOO_MANY:
+            if refused.code != TOO_MANY:
                 raise
     gone: dict[str, bool] = {}
     for left in reversed(range(TRIES)):
@@ -48,19 +46,12 @@ def cancel_jobs(shard: Shard, ask: Ask, jids: Sequence[str], *, dependents: bool
 
 def _cancel_in_order(ask: Ask, order: Sequence[str], gone: dict[str, bool]) -> Plan[None]:
     """Cancel slices of an order in which each job stands behind all that wait for it."""
-    at, size = 0, MAX_BATCH
-    while at < len(order):
-        some = order[at : at + size]
-        try:
-            answers = yield from ask(Cancel(some))
-        except Refused as refused:
-            if refused.code != _TOO_MANY or len(some) == 1:
-                raise
-            size = len(some) // 2
-            continue
-        for jid, answer in zip(some, answers, strict=True):
+    answers: list[bool] = []
+    try:
+        yield from in_slices(ask, Cancel, order, answers)
+    finally:
+        for jid, answer in zip(order, answers, strict=False):
             gone[jid] = gone.get(jid, False) or answer
-        at, size = at + len(some), MAX_BATCH
 
 
 def _check_closed(children: Mapping[str, Sequence[str]]) -> None:

@@ -4,8 +4,8 @@ Plans have no colour. A refusal by the store comes back as an `ErrorReply` among
 thrown into the plan when a link cannot know what happened.
 """
 
-from collections.abc import Generator
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -21,11 +21,15 @@ from holdfast.commands.failures import (
     Unfail,
 )
 from holdfast.commands.jobs import JobGet
-from holdfast.commands.queues import MOST_COUNTED, CountQueues, QueueNames
+from holdfast.commands.queues import MOST_COUNTED, CountQueues, Peek, QueueNames
+from holdfast.errors import Refused
 from holdfast.models import Counts, JobFacts
 from holdfast.settings import MAX_BATCH
 
 R = TypeVar("R")
+S = TypeVar("S")
+
+TOO_MANY: Final = "HF_TOO_MANY"
 
 Call = tuple[Word, ...]
 Replies = list[Any]
@@ -82,12 +86,50 @@ class Ask(Protocol):
     def __call__(self, command: Command[R]) -> Plan[R]: ...
 
 
+def in_slices(
+    ask: Ask, command_of: Callable[[Sequence[S]], Command[list[R]]], names: Sequence[S], found: list[R]
+) -> Plan[None]:
+    """Ask about `names` in calls of up to 512, smaller ones where that is too much for one, until there is no answer.
+
+    Appends the answers to `found` as they come. Raises what the store refused otherwise.
+    """
+    at, size = 0, MAX_BATCH
+    while at < len(names):
+        some = names[at : at + size]
+        try:
+            answers = yield from ask(command_of(some))
+        except Refused as refused:
+            if refused.code != TOO_MANY or len(some) == 1:
+                raise
+            size = len(some) // 2
+            continue
+        if not answers:
+            break
+        found += answers
+        at, size = at + len(some), min(2 * size, MAX_BATCH)
+
+
+def found_jobs(ask: Ask, jids: Sequence[str]) -> Plan[list[JobFacts | None]]:
+    """The facts of any number of jobs, None for an unknown one."""
+    found: list[JobFacts | None] = []
+    yield from in_slices(ask, JobGet, jids, found)
+    return found
+
+
+def peeked_jobs(ask: Ask, queue: str, offset: int, count: int) -> Plan[list[JobFacts]]:
+    """The facts of up to `count` jobs that would be popped next, but for the first `offset`."""
+    found: list[JobFacts] = []
+    places = range(offset, offset + count)
+    yield from in_slices(ask, lambda some: Peek(queue, some[0], len(some)), places, found)
+    return found
+
+
 def failed_jobs(ask: Ask, group: str, offset: int, count: int) -> Plan[tuple[int, list[JobFacts]]]:
     """One page of a failure group: its size, and the facts of the jobs that are still there."""
     total, jids = yield from ask(Failed(group, offset, count))
     if not jids:
         return total, []
-    found = yield from ask(JobGet(jids))
+    found = yield from found_jobs(ask, jids)
     return total, [facts for facts in found if facts is not None]
 
 
@@ -138,8 +180,6 @@ def tracked_jobs(ask: Ask) -> Plan[tuple[list[JobFacts], list[str]]]:
     """The facts of the watched jobs, those watched longest first, and the watched jids that have no job."""
     marks = yield from ask(Tracked())
     there = [mark.jid for mark in marks if mark.exists]
-    jobs: list[JobFacts] = []
-    for at in range(0, len(there), MAX_BATCH):
-        found = yield from ask(JobGet(there[at : at + MAX_BATCH]))
-        jobs += [facts for facts in found if facts is not None]
+    found = yield from found_jobs(ask, there)
+    jobs = [facts for facts in found if facts is not None]
     return jobs, [mark.jid for mark in marks if not mark.exists]

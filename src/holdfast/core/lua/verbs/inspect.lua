@@ -1,5 +1,6 @@
 -- inspect: jobs as people want to see them. Writes nothing.
 local late = require("base.late")
+local refuse = require("base.refuse")
 local failure = require("nouns.failure")
 local job = require("nouns.job")
 local completed = require("nouns.completed")
@@ -9,13 +10,20 @@ local M = {}
 local call
 late.bind(function() call = redis.call end)
 
+-- Appends a row, false for a job that is unknown, to rows that weigh so much. Refuses what is
+-- too much for one call; a single job never is.
+local function append(at, rows, weight, jid, r)
+  local row = r and job_row.of(at, jid, r) or false
+  rows[#rows + 1] = row
+  if row then weight = weight + job_row.weight(row) end
+  if #rows == 1 or weight <= (at.bounds.rows or weight) then return weight end
+  refuse.call("TOO_MANY", "there is too much to tell of these jobs in one call: ask for fewer")
+end
+
 -- A row per jid, false for an unknown one.
 function M.jobs(at, jids, first, last)
-  local rows = {}
-  for i = first, last do
-    local r = job.read(at, jids[i])
-    rows[#rows + 1] = r and job_row.of(at, jids[i], r) or false
-  end
+  local rows, weight = {}, 0
+  for i = first, last do weight = append(at, rows, weight, jids[i], job.read(at, jids[i])) end
   return rows
 end
 
@@ -37,11 +45,11 @@ function M.peek(at, queue, offset, count)
     local size = gather(found, look[1], look[2], skip, count - #found)
     skip = skip > size and skip - size or 0
   end
-  local rows = {}
+  local rows, weight = {}, 0
   for i = 1, #found do
     local jid = at.order.jid(found[i])
     local r = job.read(at, jid)
-    if r then rows[#rows + 1] = job_row.of(at, jid, r) end
+    if r then weight = append(at, rows, weight, jid, r) end
   end
   return rows
 end
