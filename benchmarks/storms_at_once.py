@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from benchmarks.roots import JOB, Root, jids
-from benchmarks.storms_full_calls import Call, Storm, completed, in_steps
+from benchmarks.storms_full_calls import TOLD, Call, Storm, completed, in_steps
 
 MOST_CALLS = 3_000
 THROTTLED, DEPENDS = 4, 6
@@ -133,7 +133,7 @@ def far_behind(root: Root, size: int) -> Iterator[Call]:
 
 def unfailed(root: Root, size: int) -> Iterator[Call]:
     root.put("q", jids(size))
-    for held in iter(lambda: root.pop("q", 500), []):
+    for held in iter(lambda: root.pop("q", TOLD), []):
         yield "fail", ("w", "group", "because", *(word for jid, token in held for word in (jid, token, "")))
     for _ in range(size // 256 + 1):
         yield "unfail", ("", 0, "q", "group", 256)
@@ -176,17 +176,27 @@ def dropped_by_completing(root: Root, size: int) -> Iterator[Call]:
 
 
 def midnight(root: Root, size: int) -> Iterator[Call]:
-    """The first pops of a day, each of 256 queues that have samples of the day before to fold."""
-    queues = [f"q{number}" for number in range(512)]
+    """The first pops of a day from queues that have as many samples to fold as a queue may have."""
+    queues = [f"q{number}" for number in range(size // 500)]
     for queue in queues:
-        root.put(queue, jids(size // 512 + 1, queue))
-        root.pop(queue, size // 512 + 1)
+        root.put(queue, jids(500, queue))
+        held = root.pop(queue, 500)
+        root("complete", "w", *(word for jid, token in held for word in (jid, token, "", 0, "")))
         root.put(queue, jids(1, f"n{queue}"))
     root.advance(DAY_MS)
-    for first in (0, 256):
-        pairs = [word for queue in queues[first : first + 256] for word in (queue, 0)]
-        for _ in range(5):
-            yield "pop", ("w", "", 0, 512, 0, *pairs)
+    for _ in range(20):
+        yield "pop", ("w", "", 0, 512, 0, *(word for queue in queues for word in (queue, 0)))
+
+
+def minute(root: Root, _size: int) -> Iterator[Call]:
+    """The first pops of a minute from 512 queues."""
+    queues = [f"q{number}" for number in range(512)]
+    for queue in queues:
+        root.put(queue, jids(1, queue))
+    for _ in range(3):
+        root.advance(61_000)
+        for _ in range(12):
+            yield "pop", ("w", "", 0, 1, 0, *(word for queue in queues for word in (queue, 0)))
 
 
 STORMS = (
@@ -202,11 +212,12 @@ STORMS = (
     Storm("{} templates due", templates),
     Storm("a twentieth of {} templates due, 64 tags each", tagged_templates),
     Storm("a template {} occurrences behind", far_behind),
-    Storm("{} jobs failed, 500 a call, and unfailed, 256 a call", unfailed),
+    Storm("{} jobs failed, 200 a call, and unfailed, 256 a call", unfailed),
     Storm("{} jobs cancelled, 512 a call", cancelled),
     Storm("{} completed jobs above a lowered limit", dropped),
     Storm("{} completed jobs of three tags above a lowered limit", dropped_with_tags),
     Storm("a tenth of {} completed jobs of 64 tags above a lowered limit", dropped_with_many_tags),
     Storm("completions that meet {} too many and too old", dropped_by_completing),
-    Storm("midnight of 512 queues, {} samples in all", midnight),
+    Storm("midnight of queues that have {} samples in all", midnight),
+    Storm("a minute begins for 512 queues", minute),
 )

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from benchmarks.roots import JOB, Root, jids
 
-MOST = 512
+MOST, TOLD, FLAGGED, NAMED, TAGGED = 512, 200, 256, 128, 15
+"""Jobs of one call: plain, of verbs that tell a line each, with flags, with throttles, with 64 tags."""
 HOUR_MS = 3_600_000
 
 Call = tuple[str, tuple[str | int | bytes, ...]]
@@ -30,7 +31,7 @@ def pairs(option: str, number: int, prefix: str = "") -> list[str]:
 
 def completed(root: Root, size: int, *wish: str) -> None:
     root.put("q", jids(size), 0, *wish)
-    while held := root.pop("q", 500):
+    while held := root.pop("q", FLAGGED):
         root("complete", "w", *(word for jid, token in held for word in (jid, token, "", 0, "")))
 
 
@@ -41,9 +42,9 @@ def running(root: Root, count: int = MOST, *wish: str) -> list[tuple[bytes, int]
     return held
 
 
-def told(root: Root) -> list[tuple[bytes, int]]:
+def told(root: Root, count: int) -> list[tuple[bytes, int]]:
     """Running jobs that have a history of ten lines."""
-    held = running(root)
+    held = running(root, count)
     for jid, _ in held:
         for _ in range(10):
             root("log", "", 0, jid, "something", "")
@@ -129,27 +130,29 @@ def depend(root: Root, _size: int) -> Iterator[Call]:
     yield "depend", ("", 0, "all", "child")
 
 
-def cancelled(root: Root, *wish: str) -> Iterator[Call]:
-    root.put("q", jids(MOST), 0, *wish)
-    yield "cancel", ("", 0, *jids(MOST))
+def cancelled(root: Root, count: int, *wish: str) -> Iterator[Call]:
+    root.put("q", jids(count), 0, *wish)
+    yield "cancel", ("", 0, *jids(count))
 
 
 def cancelled_dependents(root: Root, _size: int) -> Iterator[Call]:
     root.put("p", ["parent"])
-    return cancelled(root, "depends", "parent")
+    return cancelled(root, MOST, "depends", "parent")
 
 
 def cancelled_families(root: Root, _size: int) -> Iterator[Call]:
     """256 jobs, each with one that waits for it."""
     root.put("q", jids(256))
     for jid, child in zip(jids(256), jids(256, "c"), strict=True):
-        root.put("q", [child], 0, "depends", jid, "tag", "red")
+        root.put("q", [child], 0, "depends", jid)
     yield "cancel", ("", 0, *jids(256, "c"), *jids(256))
 
 
 def cancelled_running(root: Root, _size: int) -> Iterator[Call]:
-    running(root, MOST, "tag", "red", "throttle", "t")
-    yield "cancel", ("", 0, *jids(MOST))
+    running(root, 80, "tag", "red", "throttle", "t")
+    yield "cancel", ("", 0, *jids(80))
+    running(root, 341)
+    yield "cancel", ("", 0, *jids(341))
 
 
 def lease_calls(root: Root, _size: int) -> Iterator[Call]:
@@ -157,12 +160,12 @@ def lease_calls(root: Root, _size: int) -> Iterator[Call]:
     beats = [word for jid, token in held for word in ("w", jid, token, "")]
     for _ in range(3):
         yield "heartbeat", (0, *beats)
-    yield "expire", tuple(word for jid, token in held for word in ("w", jid, token))
+    yield "expire", tuple(word for jid, token in held[:TOLD] for word in ("w", jid, token))
 
 
 def timed_out(root: Root, _size: int) -> Iterator[Call]:
-    running(root)
-    yield "timeout", ("", 0, *jids(MOST))
+    running(root, TOLD)
+    yield "timeout", ("", 0, *jids(TOLD))
 
 
 def reprioritised(root: Root, _size: int) -> Iterator[Call]:
@@ -179,10 +182,10 @@ def moved(root: Root, _size: int) -> Iterator[Call]:
 
 
 def settled(verb: str, *head: str | int, history: bool = False) -> Callable[[Root, int], Iterator[Call]]:
-    """512 leases ended by one call of retry, fail or advance."""
+    """200 leases ended by one call of retry, fail or advance."""
 
     def calls(root: Root, _size: int) -> Iterator[Call]:
-        held = told(root) if history else running(root)
+        held = told(root, TOLD) if history else running(root, TOLD)
         words = tuple(word for jid, token in held for word in (jid, token, ""))
         yield verb, ("w", *head, *words)
         yield verb, ("w", *head, *words)  # again: the answer is looked for in the history
@@ -208,13 +211,13 @@ def completed_with(jobs: int, *wish: str) -> Callable[[Root, int], Iterator[Call
 
 
 def completed_told(root: Root, _size: int) -> Iterator[Call]:
-    held = told(root)
+    held = told(root, FLAGGED)
     yield "complete", ("w", *(word for jid, token in held for word in (jid, token, "", 0, "")))
 
 
 def completed_parents(root: Root, _size: int) -> Iterator[Call]:
-    """512 jobs completed, for each of which one waits."""
-    held = running(root)
+    """Jobs completed, for each of which one waits."""
+    held = running(root, FLAGGED)
     for jid, _ in held:
         root.put("r", [f"c{jid.decode()}"], 0, "depends", jid.decode())
     yield "complete", ("w", *(word for jid, token in held for word in (jid, token, "", 0, "")))
@@ -223,7 +226,7 @@ def completed_parents(root: Root, _size: int) -> Iterator[Call]:
 
 
 def awaited(root: Root, _size: int) -> Iterator[Call]:
-    held = running(root)
+    held = running(root, FLAGGED)
     yield "await", tuple(jid for jid, _ in held)
     yield "complete", ("w", *(word for jid, token in held for word in (jid, token, "", HOUR_MS, "null")))
     yield "await", tuple(jid for jid, _ in held)
@@ -324,27 +327,29 @@ STORMS = (
     Storm("complete_x with 256 jobs, one tag each", follow_ups(("tag", "red"), 256)),
     Storm("complete_x with 200 jobs, one parent each", follow_ups(parents(1), 200)),
     Storm("a job waits for 1,000, 500 a call, and for none", depend),
-    Storm("512 jobs cancelled, one tag each", lambda root, _: cancelled(root, "tag", "red")),
-    Storm("512 jobs cancelled, 64 tags each", lambda root, _: cancelled(root, *pairs("tag", 64))),
-    Storm("512 jobs cancelled, 16 throttles each", lambda root, _: cancelled(root, *pairs("throttle", 16))),
+    Storm("409 jobs cancelled, one tag each", lambda root, _: cancelled(root, 409, "tag", "red")),
+    Storm("15 jobs cancelled, 64 tags each", lambda root, _: cancelled(root, TAGGED, *pairs("tag", 64))),
+    Storm(
+        "107 jobs cancelled, 16 throttles each", lambda root, _: cancelled(root, 107, *pairs("throttle", 16))
+    ),
     Storm("512 jobs cancelled that wait for one", cancelled_dependents),
     Storm("256 jobs and their dependents cancelled", cancelled_families),
-    Storm("512 running jobs with tag and throttle cancelled", cancelled_running),
-    Storm("heartbeat and expire of 512", lease_calls),
-    Storm("timeout of 512", timed_out),
+    Storm("80 running jobs with tag and throttle cancelled, 341 without", cancelled_running),
+    Storm("heartbeat of 512 and expire of 200", lease_calls),
+    Storm("timeout of 200", timed_out),
     Storm("priority of 512", reprioritised),
     Storm("move of a job with 64 tags and 16 throttles", moved),
-    Storm("retry of 512", settled("retry", 0, "", "")),
-    Storm("retry of 512 that have a history", settled("retry", 0, "group", "because", history=True)),
-    Storm("fail of 512 that have a history", settled("fail", "group", "because", history=True)),
-    Storm("advance of 512", settled("advance", "r", 0)),
-    Storm("advance of 512 that have a history", settled("advance", "r", 0, history=True)),
-    Storm("512 jobs of three tags popped and completed", completed_with(512, *pairs("tag", 3))),
+    Storm("retry of 200", settled("retry", 0, "", "")),
+    Storm("retry of 200 that have a history", settled("retry", 0, "group", "because", history=True)),
+    Storm("fail of 200 that have a history", settled("fail", "group", "because", history=True)),
+    Storm("advance of 200", settled("advance", "r", 0)),
+    Storm("advance of 200 that have a history", settled("advance", "r", 0, history=True)),
+    Storm("256 jobs of three tags popped and completed", completed_with(FLAGGED, *pairs("tag", 3))),
     Storm("200 jobs of 64 tags popped and completed", completed_with(200, *pairs("tag", 64))),
-    Storm("512 jobs of 16 throttles popped and completed", completed_with(512, *pairs("throttle", 16))),
-    Storm("complete of 512 that have a history", completed_told),
-    Storm("complete of 512, one dependent each", completed_parents),
-    Storm("await of 512, before and after", awaited),
+    Storm("128 jobs of 16 throttles popped and completed", completed_with(NAMED, *pairs("throttle", 16))),
+    Storm("complete of 256 that have a history", completed_told),
+    Storm("complete of 256, one dependent each", completed_parents),
+    Storm("await of 256, before and after", awaited),
     Storm("log up to the most of a history", long_history),
     Storm("log without a limit of lines", unbounded_history),
     Storm("report of 512 lines", reported),

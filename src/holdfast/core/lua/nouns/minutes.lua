@@ -12,7 +12,7 @@ local M = {}
 
 local FINE, COARSE = 180, 1008 -- lines
 local LINE = "<I4I6I6I6I6I6I6I6I6"
-local NOTED, CLOSED = 2, 4 -- what a line, and closing a day with its first sample, take of a pop's chores
+local NOTED, CLOSED = 2, 12 -- what a line, and closing a day with its first sample, take of a pop's chores
 
 local call, pack, unpack_, floor
 late.bind(function() call, pack, unpack_, floor = redis.call, struct.pack, struct.unpack, math.floor end)
@@ -55,7 +55,9 @@ function M.keep(at, queue, give)
   if give.chores < NOTED then return false end
   M.note(at, queue)
   give.chores = give.chores - NOTED
-  if queue.day ~= queue.day or at.now >= (queue.day + 1) * root.DAY then give.chores = give.chores - CLOSED end
+  local today, day = floor(at.now / root.DAY), queue.day
+  if day ~= today then day = tally.read(queue).day end -- not known here
+  if day > 0 and day < today then give.chores = give.chores - CLOSED end
   return true
 end
 

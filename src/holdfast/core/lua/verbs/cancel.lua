@@ -11,7 +11,7 @@ local tag = require("nouns.tag")
 local tally = require("nouns.tally")
 local M = {}
 
-local PLAIN, RUNNING, NAMED = 2, 2, 16
+local PLAIN, RUNNING, NAMED, TAG = 3, 3, 16, 2
 
 -- The jobs to delete: their records by jid, and the set of all that were named.
 local function find(at, args, first, last)
@@ -42,7 +42,7 @@ local function weight_of(at, jid, r)
   if r.flags == 0 then return PLAIN end
   local running = r.state == state.RUNNING and RUNNING or 0
   local named = record.has(r.flags, record.FLAG.NAMED) and NAMED or 0
-  return PLAIN + running + named + #tag.of(at, jid, r)
+  return PLAIN + running + named + TAG * #tag.of(at, jid, r)
 end
 
 -- Refuses a set that is not closed, or too heavy for one call.
@@ -60,7 +60,7 @@ local function check(at, args, first, last, records, given)
     end
     if left < 0 then
       refuse.call("TOO_MANY", "at most " .. at.bounds.ties ..
-        " a call: a job counts 2, one that runs 4, with throttles 16 more, each tag and dependency 1")
+        " a call: a job counts 3, one that runs 6, with throttles 16 more, a tag 2, a dependency 1")
     end
   end
 end
