@@ -44,8 +44,8 @@ def fill(root: Root, jobs: int) -> None:
 def _ended(root: Root, part: int) -> None:
     root.put("q", jids(part, "f"))
     held = root.pop("q", part)
-    for first in range(0, part, 200):
-        words = [w for jid, token in held[first : first + 200] for w in (jid, token, "")]
+    for first in range(0, part, 128):
+        words = [w for jid, token in held[first : first + 128] for w in (jid, token, "")]
         root("fail", "w", "group", "because", *words)
     root.put("q", jids(part, "c"))
     held = root.pop("q", part)

@@ -135,8 +135,8 @@ def unfailed(root: Root, size: int) -> Iterator[Call]:
     root.put("q", jids(size))
     for held in iter(lambda: root.pop("q", TOLD), []):
         yield "fail", ("w", "group", "because", *(word for jid, token in held for word in (jid, token, "")))
-    for _ in range(size // 256 + 1):
-        yield "unfail", ("", 0, "q", "group", 256)
+    for _ in range(size // 200 + 1):
+        yield "unfail", ("", 0, "q", "group", 200)
 
 
 def cancelled(root: Root, size: int) -> Iterator[Call]:
@@ -212,7 +212,7 @@ STORMS = (
     Storm("{} templates due", templates),
     Storm("a twentieth of {} templates due, 64 tags each", tagged_templates),
     Storm("a template {} occurrences behind", far_behind),
-    Storm("{} jobs failed, 200 a call, and unfailed, 256 a call", unfailed),
+    Storm("{} jobs failed, 128 a call, and unfailed, 200 a call", unfailed),
     Storm("{} jobs cancelled, 512 a call", cancelled),
     Storm("{} completed jobs above a lowered limit", dropped),
     Storm("{} completed jobs of three tags above a lowered limit", dropped_with_tags),

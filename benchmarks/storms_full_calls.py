@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from benchmarks.roots import JOB, Root, jids
 
-MOST, TOLD, FLAGGED, NAMED, TAGGED = 512, 200, 256, 128, 15
+MOST, TOLD, FLAGGED, NAMED, TAGGED = 512, 128, 256, 128, 15
 """Jobs of one call: plain, of verbs that tell a line each, with flags, with throttles, with 64 tags."""
 HOUR_MS = 3_600_000
 
@@ -182,7 +182,7 @@ def moved(root: Root, _size: int) -> Iterator[Call]:
 
 
 def settled(verb: str, *head: str | int, history: bool = False) -> Callable[[Root, int], Iterator[Call]]:
-    """200 leases ended by one call of retry, fail or advance."""
+    """128 leases ended by one call of retry, fail or advance."""
 
     def calls(root: Root, _size: int) -> Iterator[Call]:
         held = told(root, TOLD) if history else running(root, TOLD)
@@ -335,15 +335,15 @@ STORMS = (
     Storm("512 jobs cancelled that wait for one", cancelled_dependents),
     Storm("256 jobs and their dependents cancelled", cancelled_families),
     Storm("80 running jobs with tag and throttle cancelled, 341 without", cancelled_running),
-    Storm("heartbeat of 512 and expire of 200", lease_calls),
-    Storm("timeout of 200", timed_out),
+    Storm("heartbeat of 512 and expire of 128", lease_calls),
+    Storm("timeout of 128", timed_out),
     Storm("priority of 512", reprioritised),
     Storm("move of a job with 64 tags and 16 throttles", moved),
-    Storm("retry of 200", settled("retry", 0, "", "")),
-    Storm("retry of 200 that have a history", settled("retry", 0, "group", "because", history=True)),
-    Storm("fail of 200 that have a history", settled("fail", "group", "because", history=True)),
-    Storm("advance of 200", settled("advance", "r", 0)),
-    Storm("advance of 200 that have a history", settled("advance", "r", 0, history=True)),
+    Storm("retry of 128", settled("retry", 0, "", "")),
+    Storm("retry of 128 that have a history", settled("retry", 0, "group", "because", history=True)),
+    Storm("fail of 128 that have a history", settled("fail", "group", "because", history=True)),
+    Storm("advance of 128", settled("advance", "r", 0)),
+    Storm("advance of 128 that have a history", settled("advance", "r", 0, history=True)),
     Storm("256 jobs of three tags popped and completed", completed_with(FLAGGED, *pairs("tag", 3))),
     Storm("200 jobs of 64 tags popped and completed", completed_with(200, *pairs("tag", 64))),
     Storm("128 jobs of 16 throttles popped and completed", completed_with(NAMED, *pairs("throttle", 16))),

@@ -4,7 +4,7 @@ import pytest
 
 from native_door import Door, Said
 
-TOLD = 200
+TOLD = 128
 """Jobs of one call that get a line of history each."""
 
 
@@ -25,7 +25,7 @@ def of_each(names: list[str], token: int, *tail: object) -> list[object]:
     ("verb", "head"),
     [("retry", ("w", 0, "", "")), ("fail", ("w", "g", "m")), ("advance", ("w", "r", 0))],
 )
-def test_a_verb_that_tells_a_line_a_job_takes_two_hundred_and_no_more(door: Door, clock, verb, head):
+def test_a_verb_that_tells_a_line_a_job_takes_its_most_and_no_more(door: Door, clock, verb, head):
     words = of_each(held(door, TOLD + 1), clock.now_ms, "")
     with pytest.raises(Said, match="HF_TOO_MANY"):
         door(verb, *head, *words)
@@ -34,7 +34,7 @@ def test_a_verb_that_tells_a_line_a_job_takes_two_hundred_and_no_more(door: Door
     assert (door.state(f"q{TOLD - 1}") == "running", door.state(f"q{TOLD}")) == (False, "running")
 
 
-def test_timeout_and_expire_take_two_hundred_and_no_more(door: Door, clock):
+def test_timeout_and_expire_take_their_most_and_no_more(door: Door, clock):
     names = held(door, TOLD + 1)
     with pytest.raises(Said, match="HF_TOO_MANY"):
         door("timeout", "", 0, *names)

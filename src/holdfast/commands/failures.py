@@ -8,7 +8,7 @@ import msgspec
 from holdfast.commands.base import Reply, Spoken, Word
 from holdfast.models import text
 
-MOST_UNFAILED = 256
+MOST_UNFAILED = 200
 """Jobs that one call puts to work again."""
 
 START = "0"
@@ -99,7 +99,7 @@ class Failed(Spoken, frozen=True, gc=False):
 
 
 class Unfail(Spoken, frozen=True, gc=False):
-    """Put up to `count` failed jobs of `group` (256 at most) to work in `queue`, the oldest failures first.
+    """Put up to `count` failed jobs of `group` (200 at most) to work in `queue`, the oldest failures first.
 
     Their retries are renewed, their priority stays. Answers how many. Core: verbs/unfail.lua.
     """

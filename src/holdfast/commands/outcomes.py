@@ -10,7 +10,7 @@ from holdfast.errors import refusal
 OWN_BACKOFF: Final = -1
 """As delay of a retry: by the backoff that the job was put with."""
 
-MOST_TOLD: Final = 200
+MOST_TOLD: Final = 128
 """Jobs of one call of these verbs: each gets a line of history."""
 
 

@@ -9,7 +9,7 @@ local inspect = require("verbs.inspect")
 local listing = require("verbs.listing")
 local unfail = require("verbs.unfail")
 
-local MOST, MOST_GROUPS, MOST_UNFAILED = 512, 200, 256 -- the last two cost more each
+local MOST, MOST_GROUPS, MOST_UNFAILED = 512, 200, 200 -- the last two cost more each
 local ADDS, READS = {}, { "no-writes" }
 local NAMELESS = { completed = true, tracked = true, workers = true, queues = true }
 local DIRECTIONS = { [""] = true, up = true, down = true }

@@ -18,7 +18,7 @@ local retry = require("verbs.retry")
 local timeout = require("verbs.timeout")
 
 local MOST, HIGHEST = 512, checks.HIGHEST
-local MOST_TOLD = 200 -- jobs that get a line of history each
+local MOST_TOLD = 128 -- jobs that get a line of history each
 local MODES = { new = true, move = true, only = true }
 local OWN = "-1" -- as delay of a retry: by the backoff of the job
 local ADDS, DRAINS = {}, { "allow-oom" }
