@@ -82,7 +82,7 @@ def reads(root: Root, jobs: int) -> Sequence[Read]:
     return (
         ("counts of all queues", "counts", ()),
         ("a waiting job", "job_get", (tail,)),
-        ("a running job", "job_get", jids(1, "r")),
+        ("a running job", "job_get", jids(2, "r")[1:]),
         ("a job with a tag", "job_get", jids(1, "d")),
         ("a job with a thousand parents", "job_get", ("wide",)),
         ("a job for which many wait, 25 of them", "dependents", (jids(1, "r")[0], "", PAGE)),

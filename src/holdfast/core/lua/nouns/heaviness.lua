@@ -4,7 +4,7 @@ local record = require("base.record")
 local refuse = require("base.refuse")
 local M = {}
 
-local FLAGGED, NAMED = 2, 4 -- a job that is more than its record, one that names throttles
+local FLAGGED, NAMED = 2, 5 -- a job that is more than its record, one that names throttles
 
 local byte
 late.bind(function() byte = string.byte end)
@@ -19,7 +19,7 @@ function M.check(at, records, count)
     weight = weight + (flags == 0 and 1 or record.has(flags, record.FLAG.NAMED) and NAMED or FLAGGED)
   end
   if weight <= most then return end
-  refuse.call("TOO_MANY", "at most " .. most .. " a call: a job counts 1, with tags and the like 2, with throttles 4")
+  refuse.call("TOO_MANY", "at most " .. most .. " a call: a job counts 1, with tags and the like 2, with throttles 5")
 end
 
 return M

@@ -18,7 +18,7 @@ local stats = require("nouns.stats")
 local M = {}
 
 local WIDTH = 5 -- (jid, token, data, keep, result)
-local LIGHT = 128 -- so many are never too heavy for one call
+local LIGHT = 102 -- so many are never too heavy for one call
 
 local call, pack, unpack_, rep
 late.bind(function() call, pack, unpack_, rep = redis.call, struct.pack, unpack, string.rep end)
