@@ -9,6 +9,8 @@ from holdfast.commands.jobs import Cancel, JobGet, JobsComplete, Move, Put, PutM
 from holdfast.commands.leases import Complete, CompleteMany, Done, Heartbeat
 from holdfast.commands.outcomes import Advance, Fail, Retry, Timeout
 from holdfast.commands.queues import CountQueues, GetStats, Peek, QueueNames
+from holdfast.commands.recurring import Recur
+from holdfast.commands.throttles import ThrottleRelease, ThrottleSet
 from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.commands.workers import Workers
 from holdfast.errors import LeaseLost, WrongState
@@ -372,3 +374,105 @@ def test_w46_retries_are_whole(core, door: Door):
     with pytest.raises(Said, match="retries"):
         door("put", "", 0, "new", "q", 0, "2.5", 0, "a", "k", "{}")
     assert door.names() == {""} or "j:a" not in door.names()
+
+
+def named(*throttles: str) -> Wish:
+    return Wish(throttles=throttles)
+
+
+def test_w2_a_recurring_job_takes_over_no_job_that_is_there(core, clock, door: Door):
+    door.put("other", "r-1")
+    core(Recur("q", "k", jid="r", interval_ms=1_000))
+    assert [job.jid for job in door.pop("w", "q")] == ["r-2"]
+    assert facts(door, "r-1").queue == "other"
+
+
+def test_w6_the_statistics_of_a_day_go_after_the_days_that_are_set(core, clock, door: Door):
+    door("setting", "", 0, "stats-days", 2)
+    for n in range(6):
+        door.put("q", f"a{n}")
+        core(Complete("w", door.pop("w", "q")[0]))
+        clock.advance(seconds=86_400)
+    days = {name.rpartition(":")[2] for name in door.names() if name.startswith(("z:", "aw:", "ar:"))}
+    assert len(days) == 3
+
+
+@pytest.mark.parametrize("out", ["put", "move", "cancel"])
+def test_w19_a_job_that_was_released_while_it_was_pending_can_be_had_back(core, door: Door, out: str):
+    core(ThrottleSet("db", 1))
+    core(PutX("q", [Wished("k", b"{}", jid, named("db")) for jid in ("a", "b")]))
+    door.pop("w", "q", n=2)
+    core(ThrottleRelease("db", ["b"]))
+    core(Complete("w", Done("a", facts(door, "a").token)))
+    assert (facts(door, "b").state, door.pop("w", "q")) == ("throttled", [])
+    if out == "cancel":
+        assert core(Cancel(["b"])) == [True]
+        assert (counts(core).throttled, door.job("b")) == (0, None)
+        return
+    core(Put("q", "k", b"{}", "b", mode="move") if out == "put" else Move("q", "b"))
+    assert [job.jid for job in door.pop("w", "q")] == ["b"]
+
+
+def test_w23_and_w24_lists_are_lists_and_times_are_whole_milliseconds(core, clock, door: Door):
+    clock.advance(seconds=0.123)
+    door.put("q", "a")
+    job = facts(door)
+    assert (job.tags, job.dependencies, job.history[0].when_ms) == ((), (), clock.now_ms)
+    assert clock.now_ms % 1_000 == 123
+
+
+LATE_FAULTS = [
+    ("recur_update", "", 0, "r", "priority", 7, "interval", 0),
+    ("recur", "", 0, "q", "r", "k", "{}", 0, 0, 0, 5, 0, 0),
+    ("throttle_set", "", 0, "db", 7, "soon"),
+    ("priorities_set", '{"pattern":["x"]}', '{"pattern":7}'),
+    ("identifiers_set", "x", '["x"]', "y", "7"),
+    ("complete_x", "w", "a", 1, "", 0, "", "", 0, 0, "q", 0, 5, 0, "n", "k", "{}", 1, "expires", "soon"),
+    ("tag", "add", "a", "blue", ""), ("recur_tag", "add", "r", "blue", ""),
+    ("config_set", "", "7"), ("setting", "", 0, "keep-data", 7), ("queue_set", "", 0, "q", "max-waiting", "many"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", LATE_FAULTS, ids=lambda call: str(call[0]))
+def test_w26_what_is_wrong_at_the_end_of_a_call_is_found_before_its_beginning_is_done(core, door: Door, call):
+    core(PutX("q", [Wished("k", b"{}", "a", Wish(tags=["red"]))]))
+    core(Recur("q", "k", jid="r", interval_ms=1_000, offset_ms=9_000))
+    core(ThrottleSet("db", 3))
+    before = door.dump()
+    with pytest.raises(Said):
+        door(*call)
+    assert door.dump() == before
+
+
+def test_w30_a_template_that_is_far_behind_leaves_room_for_others(core, clock, door: Door):
+    core(Recur("q", "k", jid="far", interval_ms=1_000))
+    core(Recur("q", "k", jid="near", interval_ms=3_600_000, offset_ms=1_000))
+    clock.advance(seconds=3_600)
+    spawned = {job.spawned_from for _ in range(45) for job in door.pop("w", "q", n=100)}
+    assert spawned == {"far", "near"}
+    with pytest.raises(Said, match="interval"):
+        door("recur_update", "", 0, "far", "interval", 0)
+
+
+def test_w40_a_pop_looks_behind_jobs_that_are_set_aside(core, door: Door):
+    core(ThrottleSet("db", 1))
+    core(PutX("q", [Wished("k", b"{}", f"t{n}", named("db")) for n in range(4)]))
+    door.put("q", "free")
+    assert [job.jid for job in door.pop("w", "q", n=2)] == ["t0", "free"]
+
+
+def test_w47_a_job_that_recurs_is_throttled_when_it_is_popped_not_when_it_is_put(core, clock, door: Door):
+    core(ThrottleSet("db", 1))
+    core(PutX("q", [Wished("k", b"{}", "first", named("db"))]))
+    door.pop("w", "q")
+    core(Recur("q", "k", jid="r", interval_ms=60_000, wish=named("db")))
+    door.put("q", "before", priority=9)
+    door.pop("w", "q")
+    assert [line.what for line in facts(door, "r-1").history] == ["put"]
+    assert door.pop("w", "q") == []
+    assert facts(door, "r-1").state == "throttled"
+
+
+def test_w48_a_throttle_binds_a_job_once_and_the_queue_s_own_comes_last(core, door: Door):
+    core(PutX("q", [Wished("k", b"{}", "a", named("db", "ql:q:q", "db", "net"))]))
+    assert facts(door).throttles == ("db", "net", "ql:q:q")
