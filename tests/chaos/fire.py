@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from crew import Crew, Worker, send
 from diary import Diary, entries, under_way
@@ -15,14 +16,21 @@ from laws import broken, history
 
 from holdfast import Client
 from holdfast.commands.admin import ConfigSet
+from holdfast.commands.attributes import Tags
 from holdfast.commands.jobs import JobGet, Put, PutMany
+from holdfast.commands.recurring import Recur, RecurCancel, RecurGet
+from holdfast.commands.throttles import ThrottleGet, ThrottleSet
+from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.errors import HoldfastError
 from holdfast.ids import mint_jid
+from holdfast.models import JobFacts
 from holdfast.testing.store import ScratchStore
 from waiting import pause, until
 
 LEASE, GRACE = 1, 0.5
 BACKLOG = 300
+THROTTLE, SLOTS = "db", 2
+TEMPLATE, INTERVAL = "turn", 250
 REFUSED = re.compile(r"is dropped|work dropped|was refused")
 
 
@@ -39,7 +47,10 @@ class Producer(threading.Thread):
     def run(self) -> None:
         while not self.stopping.is_set():
             delay = self._dice.choice((0, 0, 0, self._dice.randint(1, 400)))
-            self.put(self._dice.choice((1, 1, 1, 20)), delay)
+            if self._dice.random() < 0.3:
+                self.put_family(delay)
+            else:
+                self.put(self._dice.choice((1, 1, 1, 20)), delay)
             while not self.stopping.is_set() and self.backlog() > BACKLOG:
                 pause(0.02)
         self._client.close()
@@ -54,21 +65,39 @@ class Producer(threading.Thread):
         words: list[str | bytes] = []
         for _ in range(count):
             jid = mint_jid()
-            self._fire.diary.note("asked", jid=jid, delay_ms=delay)
-            data = json.dumps({"args": [self._fire.number(), round(self._dice.uniform(0, 0.02), 4)]})
-            words += [jid, self._fire.klass, data.encode()]
+            self._fire.diary.note("asked", jid=jid, delay_ms=delay, parents=[], throttle="")
+            words += [jid, self._fire.klass, self.data()]
         # A job that loses its lease often is no failure here.
         command = (
             Put("q", str(words[1]), bytes(words[2]), str(words[0]), 0, 500, delay)  # type: ignore[arg-type]
             if count == 1
             else PutMany("q", words, 0, 500, delay)
         )
+        self.run_and_note(command, [str(jid) for jid in words[::3]])
+
+    def put_family(self, delay: int) -> None:
+        """Two jobs under a throttle, and one that waits for both."""
+        parents = [mint_jid(), mint_jid()]
+        jobs: list[Wished] = []
+        for jid in (*parents, mint_jid()):
+            before = parents if jid not in parents else []
+            throttle = THROTTLE if not before else ""
+            self._fire.diary.note("asked", jid=jid, delay_ms=delay, parents=before, throttle=throttle)
+            wish = Wish(tags=["family"], throttles=[throttle] if throttle else [], depends=before)
+            jobs.append(Wished(self._fire.klass, self.data(), jid, wish))
+        self.run_and_note(PutX("q", jobs, 0, 500, delay), [job.jid for job in jobs])
+
+    def data(self) -> bytes:
+        words = [self._fire.number(), round(self._dice.uniform(0, 0.02), 4)]
+        return json.dumps({"args": words}).encode()
+
+    def run_and_note(self, command: Any, jids: list[str]) -> None:
         try:
             self._client.run(command)
             outcome = "ok"
         except HoldfastError:
             outcome = "unknown"
-        for jid in words[::3]:
+        for jid in jids:
             self._fire.diary.note(outcome, jid=jid)
 
 
@@ -89,6 +118,7 @@ class Fire:
         self._producers: list[Producer] = []
         self.client.run(ConfigSet("heartbeat", str(LEASE)))
         self.client.run(ConfigSet("grace-period", str(GRACE)))
+        self.client.run(ThrottleSet(THROTTLE, SLOTS))
 
     def number(self) -> int:
         with self._lock:
@@ -96,6 +126,8 @@ class Fire:
             return self._count
 
     def begin(self, workers: int) -> None:
+        turn = b'{"args": [1, 0.001]}'
+        self.client.run(Recur("q", self.klass, INTERVAL, turn, TEMPLATE, retries=500))
         for _ in range(workers):
             self.start()
         self._producers = [Producer(self, self._dice.randrange(1 << 32)) for _ in range(2)]
@@ -195,6 +227,8 @@ class Fire:
             producer.stopping.set()
         for producer in self._producers:
             producer.join()
+        self.turns = self.client.run(RecurGet((TEMPLATE,)))[0].count
+        self.client.run(RecurCancel((TEMPLATE,)))
         until(self.is_quiet, "all jobs have ended", 90)
         for worker in self._crew.workers:
             worker.signal(signal.SIGTERM)
@@ -217,6 +251,7 @@ class Outcome:
         client = fire.client
         diaries = list(entries(fire._here))
         jids = [entry["jid"] for entry in diaries if entry["what"] == "asked"]
+        jids += [f"{TEMPLATE}-{number}" for number in range(1, fire.turns + 1)]
         found = [
             facts
             for at in range(0, len(jids), 512)
@@ -224,6 +259,7 @@ class Outcome:
             if facts is not None
         ]
         past = history(diaries, found)
+        past.limits, past.templates = {THROTTLE: SLOTS}, {TEMPLATE: INTERVAL}
         self.broken = broken(past)
         self.put = len(jids)
         self.states = Counter(facts.state for facts in found)
@@ -235,6 +271,20 @@ class Outcome:
         complete = sum(len(page) for page in pages)
         if (complete, sum(client.jobs.failed().values())) != (self.states["complete"], self.states["failed"]):
             self.broken.append(f"L12: {complete} complete, {client.jobs.failed()} failed, but {self.states}")
+        self.check_sets(client, found)
+
+    def check_sets(self, client: Client, found: list[JobFacts]) -> None:
+        """At rest nobody holds a slot or waits for one, and sets are as large as there are jobs for them."""
+        waiting, throttle = client.queues["q"].counts["depends"], client.run(ThrottleGet(THROTTLE))
+        if waiting != self.states["depends"]:
+            self.broken.append(f"L12: {waiting} wait for others, but {self.states}")
+        if (throttle.used, throttle.pending) != (0, 0):
+            self.broken.append(
+                f"L17: {throttle.used} hold a slot of {THROTTLE}, {throttle.pending} wait for one"
+            )
+        tagged = sum(bool(facts.tags) for facts in found)
+        if client.run(Tags(1)) != {"family": tagged}:
+            self.broken.append(f"L12: {client.run(Tags(1))} tagged, but {tagged} jobs")
 
     def __str__(self) -> str:
         return (

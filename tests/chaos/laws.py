@@ -4,6 +4,7 @@ A history has two sides: what clients wrote down (puts and their outcomes, execu
 happened to each job. `broken` names each law that does not hold, with the job that shows it.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,8 @@ class Said:
     jid: str
     outcome: str = "ok"
     delay_ms: int = 0
+    parents: tuple[str, ...] = ()
+    throttle: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,10 @@ class History:
     jobs: dict[str, Told] = field(default_factory=dict)
     begun: list[tuple[str, int]] = field(default_factory=list)
     """(jid, token) of each execution, as workers wrote it down."""
+    limits: dict[str, int] = field(default_factory=dict)
+    """How many jobs may hold a slot, per throttle."""
+    templates: dict[str, int] = field(default_factory=dict)
+    """The interval in milliseconds of what recurs, by jid; its jobs are `<jid>-<number>`."""
 
 
 def told(facts: JobFacts) -> Told:
@@ -57,17 +64,20 @@ def told(facts: JobFacts) -> Told:
 
 def history(diaries: list[dict[str, Any]], jobs: list[JobFacts]) -> History:
     """Both sides together. A put that was asked and has no outcome is unknown: its process died."""
-    delays: dict[str, int] = {}
+    asked: dict[str, dict[str, Any]] = {}
     outcomes: dict[str, str] = {}
     made = History(jobs={facts.jid: told(facts) for facts in jobs})
     for entry in diaries:
         if entry["what"] == "asked":
-            delays[entry["jid"]] = entry["delay_ms"]
+            asked[entry["jid"]] = entry
         elif entry["what"] in ("ok", "unknown"):
             outcomes[entry["jid"]] = entry["what"]
         elif entry["what"] == "begin":
             made.begun.append((entry["jid"], entry["token"]))
-    made.puts = [Said(jid, outcomes.get(jid, "unknown"), delay) for jid, delay in delays.items()]
+    made.puts = [
+        Said(jid, outcomes.get(jid, "unknown"), one["delay_ms"], tuple(one["parents"]), one["throttle"])
+        for jid, one in asked.items()
+    ]
     return made
 
 
@@ -76,7 +86,10 @@ def broken(past: History) -> list[str]:
     return [
         *_puts(past),
         *_executions(past),
-        *(sentence for jid in past.jobs for sentence in _job(past, jid)),
+        *_throttles(past),
+        *_dependencies(past),
+        *_recurrences(past),
+        *(sentence for jid in past.jobs if jid not in orphans(past) for sentence in _job(past, jid)),
     ]
 
 
@@ -94,8 +107,78 @@ def _puts(past: History) -> Iterator[str]:
         if early:
             yield f"L11 {said.jid}: granted {_due(job, said) - early[0].when} ms early"
     for jid in past.jobs:
-        if jid not in asked:
+        if jid not in asked and _template(past, jid) is None:
             yield f"L3 {jid}: in the store, and nobody put it"
+
+
+def _template(past: History, jid: str) -> str | None:
+    """What a job recurs for, if it does."""
+    found = re.fullmatch(r"(.+)-\d+", jid)
+    return found[1] if found and found[1] in past.templates else None
+
+
+def _throttles(past: History) -> Iterator[str]:
+    """A slot is held from the first grant of a run to its end, lost leases in between or not."""
+    for name, limit in past.limits.items():
+        moments: list[tuple[int, int, str]] = []
+        for said in past.puts:
+            held = False
+            for line in past.jobs[said.jid].lines if said.throttle == name and said.jid in past.jobs else ():
+                if line.what == "popped" and not held:
+                    moments.append((line.when, 1, said.jid))
+                    held = True
+                elif line.what in RELEASES and held:
+                    moments.append((line.when, -1, said.jid))
+                    held = False
+        count = 0
+        for when, step, jid in sorted(moments):
+            count += step
+            if count > limit:
+                yield f"L8 {jid}: granted at {when} as the {count}th under {name}, which has {limit} slots"
+
+
+def _end(past: History, jid: str) -> int | None:
+    """When a job was done, if it was."""
+    lines = past.jobs[jid].lines if jid in past.jobs else []
+    return next((line.when for line in lines if line.what == "done"), None)
+
+
+def _dependencies(past: History) -> Iterator[str]:
+    for said in past.puts:
+        lines = past.jobs[said.jid].lines if said.jid in past.jobs else []
+        for line in lines:
+            if line.what != "popped":
+                continue
+            for parent in said.parents:
+                end = _end(past, parent)
+                if end is None or end > line.when:
+                    yield f"L9 {said.jid}: granted at {line.when}, and {parent} was done at {end}"
+
+
+def orphans(past: History) -> set[str]:
+    """Jobs that wait for one that failed: for ever, by the rule."""
+    return {
+        said.jid
+        for said in past.puts
+        if said.jid in past.jobs
+        and past.jobs[said.jid].state == "depends"
+        and any(_end(past, parent) is None for parent in said.parents)
+    }
+
+
+def _recurrences(past: History) -> Iterator[str]:
+    """Occurrences are numbered from 1 without a gap, and put an interval apart, each once."""
+    for template, interval in past.templates.items():
+        count = sum(_template(past, jid) == template for jid in past.jobs)
+        start: int | None = None
+        for number in range(1, count + 1):
+            jid = f"{template}-{number}"
+            puts = (
+                [line.when for line in past.jobs[jid].lines if line.what == "put"] if jid in past.jobs else []
+            )
+            start = puts[0] if start is None and puts else start
+            if start is None or puts != [start + (number - 1) * interval]:
+                yield f"L13 {jid}: put at {puts}, number 1 was put at {start}"
 
 
 def _due(job: Told, said: Said) -> int:

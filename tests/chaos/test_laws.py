@@ -22,7 +22,38 @@ def one_job(*lines: Line, state: str = "complete", said: str = "ok", delay_ms: i
     return History([Said("j", said, delay_ms)], {"j": Told(state, list(lines))}, [])
 
 
+def whole(*whens: int) -> Told:
+    """A job that was put, granted and done at these moments."""
+    put, granted, end = whens
+    return Told("complete", [Line("put", put), popped(granted, granted), done(end, granted)])
+
+
+def under_a_throttle(second: int) -> History:
+    """Two jobs under a throttle of one slot; the first runs from 110 to 120."""
+    puts = [Said("a", throttle="db"), Said("b", throttle="db")]
+    return History(puts, {"a": whole(100, 110, 120), "b": whole(100, second, 300)}, limits={"db": 1})
+
+
+def family(granted: int, *states: str) -> History:
+    """A child and its parent, which is done at 120 or fails."""
+    parent = whole(100, 110, 120)
+    if states:
+        parent = Told("failed", [PUT, popped(110, 1), Line("failed", 120, 1, "ann")])
+    child = Told("depends", [PUT]) if states == ("depends",) else whole(100, granted, 300)
+    return History([Said("p"), Said("c", parents=("p",))], {"p": parent, "c": child})
+
+
+def turns(*moments: int) -> History:
+    """Jobs that recur every 50 ms."""
+    jobs = {f"r-{n}": whole(at, at + 500, at + 510) for n, at in enumerate(moments, 1)}
+    return History([], jobs, templates={"r": 50})
+
+
 GOOD = {
+    "one slot after the other": under_a_throttle(120),
+    "a child after its parent": family(120),
+    "a child of one that failed": family(0, "depends"),
+    "what recurs": turns(100, 150, 200),
     "plain": one_job(PUT, popped(110, 1), done(120, 1)),
     "delayed": one_job(PUT, popped(600, 1), done(620, 1), delay_ms=500),
     "lost and granted again": one_job(
@@ -52,6 +83,9 @@ BAD = {
     "L5": one_job(PUT, popped(110, 7), lost(200, 7), popped(210, 7, "bob"), done(230, 7, "bob")),
     "L6": one_job(PUT, popped(110, 1), lost(200, 1), popped(210, 2, "bob"), done(220, 1)),
     "L7": one_job(PUT, popped(110, 1), done(120, 1), done(130, 1)),
+    "L8": under_a_throttle(115),
+    "L9": family(119),
+    "L13": turns(100, 150, 150),
     "L11": one_job(PUT, popped(500, 1), done(620, 1), delay_ms=500),
 }
 
@@ -75,3 +109,18 @@ def test_an_execution_under_a_token_nobody_was_given_breaks_the_law_of_stale_han
     past = one_job(PUT, popped(110, 1), done(120, 1))
     past.begun.append(("j", 9))
     assert [sentence.split()[0] for sentence in broken(past)] == ["L6"]
+
+
+def test_a_child_of_one_that_failed_must_not_be_granted() -> None:
+    assert [sentence.split()[0] for sentence in broken(family(130, "granted"))] == ["L9"]
+
+
+def test_an_occurrence_that_is_left_out_breaks_the_law_of_recurrences() -> None:
+    assert "L13" in [sentence.split()[0] for sentence in broken(turns(100, 200))]
+
+
+def test_a_slot_is_held_over_a_lost_lease() -> None:
+    past = under_a_throttle(210)
+    lines = [PUT, popped(110, 1), lost(200, 1), popped(220, 2, "bob"), done(230, 2, "bob")]
+    past.jobs["a"] = Told("complete", lines)
+    assert "L8" in [sentence.split()[0] for sentence in broken(past)]

@@ -473,6 +473,7 @@ def test_w47_a_job_that_recurs_is_throttled_when_it_is_popped_not_when_it_is_put
     assert facts(door, "r-1").state == "throttled"
 
 
-def test_w48_a_throttle_binds_a_job_once_and_the_queue_s_own_comes_last(core, door: Door):
-    core(PutX("q", [Wished("k", b"{}", "a", named("db", "ql:q:q", "db", "net"))]))
+def test_w48_a_throttle_binds_a_job_once_and_the_queue_s_own_comes_last(door: Door):
+    names = [word for name in ("db", "ql:q:q", "db", "net") for word in ("throttle", name)]
+    door("put_x", "", 0, "new", "q", 0, 5, 0, "a", "k", "{}", 4, *names)
     assert facts(door).throttles == ("db", "net", "ql:q:q")
