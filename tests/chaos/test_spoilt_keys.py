@@ -1,7 +1,7 @@
 """Where a foreign hand has put a value of another type in the place of a key of ours, no job is lost.
 
 The verb that meets it fails, perhaps when it has begun to write. Once the key is mended, every job that was there
-is there, lies in the set that its state names, and a repeat of the call does what the call says.
+is there and lies in the set that its state names, also after a repeat. The same holds whichever inner command fails.
 """
 
 from typing import Any
@@ -18,6 +18,8 @@ from holdfast.testing.store import ScratchStore
 from holdfast.wire.plans import ErrorReply
 
 DELETES = ("cancel", "complete", "complete_pop", "sweep")
+MOST_STEPS = 60
+"""Inner commands of a call that fail in turn; what comes later is more of the same."""
 
 
 def known(client: Client) -> dict[str, JobFacts]:
@@ -82,4 +84,26 @@ def test_no_job_is_lost_where_a_key_holds_a_value_of_a_wrong_type(verb: str, spi
                 continue
             with prepared(spied, made) as (client, command):
                 wrong += [(made.__name__, key, said) for said in damage(client, command, key)]
+    assert wrong == []
+
+
+def interrupted(client: Client, command: Any, at: int) -> list[str]:
+    """What is wrong with jobs after a call whose inner command number `at` fails."""
+    before = known(client)
+    say(client, "FCALL", "spy_fail_at", 0, at)
+    raw(client, command)
+    say(client, "FCALL", "spy_fail_at", 0, 0)
+    now = known(client)
+    gone = [f"{jid} is gone" for jid in before if jid not in now and command.verb not in DELETES]
+    return gone + [said for job in now.values() if (said := stray(client, job))]
+
+
+@pytest.mark.parametrize("verb", sorted(CASES))
+def test_no_job_is_lost_where_an_inner_command_fails(verb: str, spied: ScratchStore) -> None:  # noqa: F811
+    wrong: list[Any] = []
+    for made in CASES[verb]:
+        steps = trace(spied, made)
+        for at in range(1, min(len(steps), MOST_STEPS) + 1):
+            with prepared(spied, made) as (client, command):
+                wrong += [(made.__name__, steps[at - 1], said) for said in interrupted(client, command, at)]
     assert wrong == []

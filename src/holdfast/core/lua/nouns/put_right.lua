@@ -50,6 +50,7 @@ local function depends(at, queue, jid, r)
   dependency.settle(at, jid, r)
   state.move(r, state.WAITING)
   ready(at, queue, jid, r)
+  job.write(at, jid, r) -- also if it was among the ready ones already
   call("ZREM", queue.depends, jid)
 end
 
