@@ -172,3 +172,23 @@ def test_a_handle_s_retry_waits_by_the_job_s_own_backoff(do, own):
     assert do(job.retry) == 4
     [job] = do(lambda: do.client.jobs.get(jid))
     assert job.state == ("scheduled" if own else "waiting")
+
+
+def test_a_popped_job_knows_its_throttles_as_a_read_one_does(do):
+    queue = do.client.queues["q"]
+    do(lambda: queue.put("K", jid="named", throttles=["t", "u"]))
+    do(lambda: queue.put("K", jid="plain"))
+    named, plain = do(lambda: queue.pop(2))
+    assert (named.throttles, plain.throttles) == (["t", "u", "ql:q:q"], ["ql:q:q"])
+    assert [job.throttles for job in do(lambda: do.client.jobs.get("named", "plain"))] == [
+        named.throttles,
+        plain.throttles,
+    ]
+
+
+def test_everything_says_what_it_is(do):
+    client = do.client
+    for thing in ("queues", "jobs", "recurring", "throttles", "config", "workers", "audit", "queue_patterns"):
+        said = repr(getattr(client, thing))
+        assert said.endswith(f" of {client!r}>")
+        assert thing[:5].lower() in said.lower()

@@ -6,7 +6,7 @@ from holdfast.client.explaining import Explanation, explained
 from holdfast.client.reasons import Check
 from holdfast.commands.admin import ConfigSet
 from holdfast.commands.leases import Complete, Pop
-from holdfast.commands.outcomes import Fail
+from holdfast.commands.outcomes import Fail, Retry
 from holdfast.commands.queues import Pause
 from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.commands.workers import WorkerSeen
@@ -167,7 +167,7 @@ def test_a_job_that_finds_its_throttle_full(why, core, worker, door: Door):
     [facts] = check(found, "throttles").facts["throttles"]
     assert (facts["id"], facts["maximum"], facts["used"], facts["place"]) == ("ql:q:q", 1, 1, 2)
     assert facts["holders"] == {"holder": "bee"}
-    assert "1 of 1 slots are taken, and 1 jobs wait before it" in found.text
+    assert "1 of 1 slots are taken, and 1 job waits before it" in found.text
     assert "throttle" in check(found, "throttles").fix
 
 
@@ -259,3 +259,42 @@ def test_the_last_tries_are_told(why, core, door: Door):
     tries = why("a").facts["tries"]
     assert [row[0] for row in tries] == ["retried", "popped", "retried", "popped", "retried"]
     assert tries[-1][4:] == ["G3", "why"]
+
+
+def test_a_job_that_is_complete_after_a_failure_is_just_complete(why, core, door: Door):
+    door.put("q", "a")
+    [job] = core(Pop("w", ["q"]))
+    core(Retry("w", job))
+    [job] = core(Pop("w", ["q"]))
+    core(Complete("w", job))
+    assert why("a").text == "The job is complete; there is nothing left to do."
+
+
+def test_a_message_moves_no_cursor_and_a_name_is_one_word_of_a_command(why, core, door: Door):
+    door.put("a b", "-x")
+    assert check(why("-x"), "workers").fix == "holdfast worker -q 'a b'"
+    [job] = core(Pop("w", ["a b"]))
+    core(Fail("w", job, "G", "first\n  \x1b[31mred\x07\tcell  "))
+    assert why("-x").text.endswith("in group G and waits for somebody to act: [31mred cell")
+    door.put_waiting("child", "-x")
+    assert check(why("child"), "dependencies").fix == "holdfast jobs why -- -x"
+
+
+def test_a_job_whose_place_among_those_who_wait_was_taken(why, core, clock, door: Door):
+    door("throttle_set", "", 0, "t", 1, 60_000)
+    core(PutX("q", [Wished("K", jid=jid, wish=Wish(throttles=["t"])) for jid in ("a", "b", "c")]))
+    core(Pop("w", ["q"], 3))
+    assert check(why("b"), "throttles").text == "Throttle t is full: 1 of 1 slots are taken."
+    assert check(why("c"), "throttles").text.endswith(", and 1 job waits before it.")
+    door("throttle_release", "", 0, "t", "b")
+    found = check(why("b"), "throttles")
+    assert (found.verdict, found.fix) == ("blocks", "client.jobs['b'].move('q')")
+    assert "stays set aside" in found.text
+    clock.advance(seconds=60)
+    assert check(why("c"), "throttles").verdict == "fine"
+
+
+def test_a_worker_that_says_nonsense_of_itself_has_no_slots(why, core, door: Door):
+    core(WorkerSeen("w", {"queues": '["q"]', "slots": "many", "busy": "-1"}))
+    door.put("q", "a")
+    assert "with 0 slots free" in check(why("a"), "workers").text

@@ -25,6 +25,9 @@ class SyncHandle:
         """Run a command through the client this handle belongs to."""
         return cast("R", self._client.run(command))
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._client!r}>"
+
 
 class AsyncHandle:
     """A thing of an async client."""
@@ -34,6 +37,9 @@ class AsyncHandle:
     def run(self, command: Command[R], /) -> Awaitable[R]:
         """Run a command through the client this handle belongs to."""
         return cast("Awaitable[R]", self._client.run(command))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._client!r}>"
 
 
 class Verb(Generic[P, R]):

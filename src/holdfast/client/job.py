@@ -19,7 +19,7 @@ from holdfast.commands.leases import Heartbeat
 from holdfast.commands.outcomes import OWN_BACKOFF, Fail, Retry, Timeout
 from holdfast.errors import JobNotFound, UsageError
 from holdfast.models import JobFacts
-from holdfast.settings import check_milliseconds, check_name, check_text
+from holdfast.settings import OWN_THROTTLE, check_milliseconds, check_name, check_text
 
 log = logging.getLogger("holdfast")
 
@@ -101,7 +101,9 @@ class JobVerbs(AttributeVerbs, WaitingJob, Completing, ExplainedVerbs):
     @property
     def throttles(self) -> list[str]:
         """The job's throttles; its queue's own comes last."""
-        return list(self.facts.throttles)
+        # A popped job without throttles of its own came without the one of its queue too.
+        own = [OWN_THROTTLE + self.queue_name] if self.queue_name else []
+        return list(self.facts.throttles) or own
 
     @property
     def dependencies(self) -> list[str]:
@@ -251,7 +253,7 @@ class JobVerbs(AttributeVerbs, WaitingJob, Completing, ExplainedVerbs):
 
     def _raised(self, known: list[bool], priority: int) -> int:
         if not known[0]:
-            raise JobNotFound(f"no job {self.jid}", "HF_JOB_NOT_FOUND")
+            raise JobNotFound(f"there is no job {self.jid}", "HF_JOB_NOT_FOUND")
         self._priority = priority
         return priority
 

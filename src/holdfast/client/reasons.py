@@ -5,6 +5,7 @@ waits for, the queue, the throttles, the workers, its place, its lease.
 """
 
 from collections.abc import Callable, Mapping
+from shlex import quote
 from typing import Any, Final, Literal
 
 import msgspec
@@ -27,6 +28,13 @@ class Check(msgspec.Struct, frozen=True, gc=False):
         return {**msgspec.structs.asdict(self), "facts": dict(self.facts)}
 
 
+DOING: Final = {
+    "depends": "waits for other jobs",
+    "failed": "has failed",
+    "throttled": "waits for a throttle",
+}
+
+
 def span(ms: float) -> str:
     """Milliseconds in words, as exact as people want it: `4 s`, `12 min`, `3 h`, `2 d`."""
     seconds = max(ms, 0) / 1000
@@ -34,6 +42,27 @@ def span(ms: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s" if seconds >= 1 else f"{max(ms, 0):.0f} ms"
+
+
+def whole(said: Any) -> int:
+    """A number that a worker said of itself, 0 if it is none."""
+    return int(said) if str(said).isdecimal() else 0
+
+
+def argument(jid: str) -> str:
+    """A jid as a shell takes it for one, whatever it begins with."""
+    return quote(jid) if not jid.startswith("-") else f"-- {quote(jid)}"
+
+
+def times(count: int) -> str:
+    """How often: `once`, `3 times`."""
+    return "once" if count == 1 else f"{count} times"
+
+
+def last_line(message: str) -> str:
+    """The last line of a message, of 200 characters at most, of which none moves a cursor."""
+    last = (message.strip().splitlines() or [""])[-1]
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in last).split())[:200]
 
 
 def _exists(facts: Facts) -> Check | None:
@@ -56,9 +85,11 @@ def _state(facts: Facts) -> Check | None:
     if state == "complete":
         return Check("state", "note", "The job is complete; there is nothing left to do.", shown)
     age = span(now - facts["created"])
-    tries = {0: "never tried", 1: "tried once"}.get(facts["attempts"], f"tried {facts['attempts']} times")
+    tries = f"tried {times(facts['attempts'])}" if facts["attempts"] else "never tried"
+    is_let_go = state == "throttled" and "rank" in facts
+    doing = "waits again" if is_let_go else DOING.get(state, f"is {state}")
     return Check(
-        "state", "fine", f"The job is {state} in queue {facts['queue']}, put {age} ago, {tries}.", shown
+        "state", "fine", f"The job {doing} in queue {facts['queue']}, put {age} ago, {tries}.", shown
     )
 
 
@@ -73,7 +104,7 @@ def _failure(facts: Facts) -> Check | None:
         "worker": worker,
         "in_group": facts.get("in_group", 0),
     }
-    first = (message.strip().splitlines() or [""])[-1][:200]
+    first = last_line(message)
     if facts["state"] != "failed":
         return Check(
             "failure",
@@ -88,12 +119,14 @@ def _failure(facts: Facts) -> Check | None:
 
 
 def _retries(facts: Facts) -> Check | None:
-    if facts["state"] == "gone" or not (facts["losses"] or facts["remaining"] < facts["retries"]):
+    if facts["state"] in ("gone", "complete") or not (
+        facts["losses"] or facts["remaining"] < facts["retries"]
+    ):
         return None
     shown = {name: facts[name] for name in ("retries", "remaining", "losses")}
     left = max(facts["remaining"], 0)
     said = f"{left} of {facts['retries']} retries are left"
-    lost = f"; its lease was lost {facts['losses']} times" if facts["losses"] else ""
+    lost = f"; its lease was lost {times(facts['losses'])}" if facts["losses"] else ""
     return Check("retries", "note", said + lost + ".", shown)
 
 
@@ -148,7 +181,8 @@ def _dependencies(facts: Facts) -> Check | None:
     )
     if failed:
         said += f" {failed[0]} has failed, so it waits until somebody acts."
-    fix = f"holdfast jobs why {failed[0] if failed else parents[0]['jid']}" if parents else ""
+    first = failed[0] if failed else parents[0]["jid"] if parents else ""
+    fix = f"holdfast jobs why {argument(first)}" if first else ""
     return Check("dependencies", "blocks", said, {"open": count, "parents": parents, "failed": failed}, fix)
 
 
@@ -160,7 +194,7 @@ def _pause(facts: Facts) -> Check | None:
     who, why, since, until = facts["pause"]
     shown = {"who": who, "why": why, "since": since, "until": until}
     said = f"Queue {facts['queue']} was paused {span(facts['now'] - since)} ago"
-    said += (f" by {who}" if who else "") + (f": {why}" if why else "")
+    said += (f" by {who}" if who else "") + (f": {last_line(why)}" if why else "")
     said += f"; it goes on in {span(until - facts['now'])}." if until else "."
     return Check("pause", "blocks", said, shown, f"client.queues[{facts['queue']!r}].unpause()")
 
@@ -172,20 +206,27 @@ def _wider(queue: str, throttle: str) -> str:
 
 
 def _throttles(facts: Facts) -> Check | None:
-    if facts["state"] not in ("waiting", "throttled", "stalled") or not facts["throttles"]:
+    if facts["state"] not in ("waiting", "throttled", "stalled") or not (
+        facts["throttles"] or facts["state"] == "throttled"
+    ):
         return None
     rows: list[dict[str, Any]] = [
         {"id": name, "maximum": most, "used": used, "pending": pending, "place": place,
          "holders": dict(zip(held[::2], held[1::2], strict=True))}
         for name, most, used, pending, place, held in facts["throttles"]
     ]  # fmt: skip
-    full = [row for row in rows if row["used"] >= row["maximum"]]
+    if facts["state"] == "throttled" and "rank" not in facts and not any(row["place"] for row in rows):
+        said = "It was taken from those who wait for a throttle, and stays set aside until it is moved or put again."
+        move = f"client.jobs[{facts['jid']!r}].move({facts['queue']!r})"
+        return Check("throttles", "blocks", said, {"throttles": rows}, move)
+    full = [row for row in rows if row["used"] >= row["maximum"] > 0]
     if not full:
         return Check("throttles", "fine", "Its throttles have slots free.", {"throttles": rows})
     first = full[0]
     said = f"Throttle {first['id']} is full: {first['used']} of {first['maximum']} slots are taken"
-    if first["place"]:
-        said += f", and {first['place'] - 1} jobs wait before it"
+    before = first["place"] - 1
+    if before > 0:
+        said += f", and {before} {'job waits' if before == 1 else 'jobs wait'} before it"
     return Check("throttles", "blocks", said + ".", {"throttles": rows}, _wider(facts["queue"], first["id"]))
 
 
@@ -204,12 +245,12 @@ def _workers(facts: Facts) -> Check | None:
             verdict,
             f"No worker is known to work for queue {queue}.",
             shown,
-            f"holdfast worker -q {queue}",
+            f"holdfast worker -q {quote(queue)}",
         )
     taking = [row for row in rows if not row["quiet"]]
     if count and not taking and not patterns:
         return Check("workers", "blocks", f"All workers of queue {queue} were told to be quiet.", shown)
-    free = sum(max(int(row["slots"]) - int(row["busy"]), 0) for row in taking)
+    free = sum(max(whole(row["slots"]) - whole(row["busy"]), 0) for row in taking)
     said = f"{count} {'worker works' if count == 1 else 'workers work'} for queue {queue}, with {free} slots free"
     if patterns:
         said += f"; {patterns} more work by patterns that may match it"

@@ -59,7 +59,8 @@ class QueueVerbs(QueueRecurring, QueueStatistics):
         `klass` is a class, module, function or dotted name; `data` any JSON value, or text that is JSON, `{}` when
         left out. `priority` (higher first), `delay` in seconds, `retries` (5), `jid` to choose one (an
         existing job of that jid is moved here), `only_new=True` to leave an existing job alone. More is in `PutOptions`:
-        tags, throttles, depends, backoff, expires, timeout, result_keep. Raises UsageError, JobExists, StoreFull. Core: verbs/put.lua.
+        tags, throttles, depends, backoff, expires, timeout, result_keep. Raises UsageError, JobExists, QueueFull,
+        DependencyRefused, StoreFull. Core: verbs/put.lua.
         """
         return make_put(self._client.settings, self.name, klass, data, options)
 

@@ -99,9 +99,6 @@ class WorkersVerbs:
     def _walk(self, plan: Plan[Any]) -> Any:
         return self._client.runner.run(plan)
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}>"
-
 
 class WorkersOf(WorkersVerbs, SyncHandle):
     """The workers of a blocking client: `workers["box-7"]` is what it holds."""

@@ -194,12 +194,13 @@ _NO_EXTRAS: Final[Mapping[str, Any]] = {}
 
 
 def _with_extras(facts: JobFacts, packed: bytes) -> JobFacts:
-    """A popped job with what it has beside its record: t tags, o options, s template, e last failure."""
+    """A popped job with what it has beside its record: t tags, k throttles, o options, s template, e last failure."""
     known: dict[str, Any] = msgspec.msgpack.decode(packed)
     failure = known.get("e")
     return msgspec.structs.replace(
         facts,
         tags=tuple(known.get("t", ())),
+        throttles=_with_own(known["k"], facts.queue) if "k" in known else (),
         options={
             name: ":".join(map(str, value)) if name == "backoff" else value
             for name, value in known.get("o", {}).items()
@@ -209,6 +210,11 @@ def _with_extras(facts: JobFacts, packed: bytes) -> JobFacts:
         if failure
         else None,
     )
+
+
+def _with_own(named: Sequence[str], queue: str) -> tuple[str, ...]:
+    own = f"ql:q:{queue}"
+    return (*(name for name in named if name != own), own)
 
 
 def _options(pairs: Sequence[Any]) -> dict[str, str | int]:

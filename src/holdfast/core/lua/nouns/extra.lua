@@ -31,15 +31,16 @@ local function failure(packed)
 end
 
 -- What a worker is told of a job beside its record, "" for nothing: a packed map of t
--- tags, o options, s template and e last failure. What is packed is taken as it is.
+-- tags, k throttles, o options, s template and e last failure. What is packed is taken as it is.
 function M.packed(at, jid, r)
   if not record.has(r.flags, EXTRA) then return "" end
-  local found = call("HMGET", at.keys.extra .. jid, "t", "o", "s", "e")
+  local found = call("HMGET", at.keys.extra .. jid, "t", "o", "s", "e", "k")
   local text, count = "", 0
   if found[1] then text, count = "\161t" .. found[1], 1 end
   if found[2] then text, count = text .. "\161o" .. found[2], count + 1 end
   if found[3] then text, count = text .. "\161s" .. mp_pack(found[3]), count + 1 end
   if found[4] then text, count = text .. "\161e" .. failure(found[4]), count + 1 end
+  if found[5] then text, count = text .. "\161k" .. found[5], count + 1 end
   if count == 0 then return "" end
   return char(128 + count) .. text
 end

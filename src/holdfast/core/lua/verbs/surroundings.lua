@@ -23,15 +23,15 @@ local function holders_of(at, set)
   return found
 end
 
--- Per throttle that has a limit: id, maximum, used, pending, this job's place among these
+-- Per throttle that has a limit, or for which this job still waits: id, maximum, used, pending, this job's place among these
 -- (0: none), holders.
 local function throttles_of(at, queue, jid, r)
   local rows = {}
   for _, id in ipairs(named.ids(at, queue, jid, r)) do
     local facts = at.throttles.state(at, id)
     local holders, pending = at.throttles.sets(at, id)
-    if facts[1] > 0 then
-      local rank = call("ZRANK", pending, jid)
+    local rank = call("ZRANK", pending, jid)
+    if facts[1] > 0 or rank then
       rows[#rows + 1] = { id, facts[1], facts[2], facts[3], rank and rank + 1 or 0, holders_of(at, holders) }
     end
   end
