@@ -1,11 +1,13 @@
 """Patterns, the audit log, pauses with an end and forgotten queues, in both colours."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
+import redis
 from colour import Async, Sync
 
-from holdfast import QueueNotEmpty, UsageError
+from holdfast import QueueNotEmpty, Refused, UsageError
 from holdfast.client.upkeep import QueuePriorityPattern
 
 
@@ -75,3 +77,38 @@ def test_a_lease_length_that_is_no_number_reads_as_the_default(do):
         do(lambda: config.set("mail-heartbeat", "soon"))
         do(lambda: config.set("heartbeat", "30"))
     assert do(lambda: do.client.queues["mail"].heartbeat) == 30
+
+
+def test_settings_that_are_no_configuration_keys_are_read_and_written(do):
+    upkeep = do.client.upkeep
+    assert do(upkeep.settings) == {"keep-data": 0, "max-history-bytes": 262_144, "stats-days": 400}
+    do(lambda: upkeep.set("keep-data", 1))
+    assert do(upkeep.settings)["keep-data"] == 1
+    do(lambda: upkeep.set("keep-data", None))
+    assert do(upkeep.settings)["keep-data"] == 0
+    with pytest.raises(UsageError, match="value"):
+        do(lambda: upkeep.set("keep-data", "1"))
+    with pytest.raises(Refused, match="stats-days"):
+        do(lambda: upkeep.set("stats-days", 0))
+
+
+def test_chores_can_be_asked_for(do):
+    upkeep, queue = do.client.upkeep, do.client.queues["mail"]
+    do(lambda: queue.put("K"))
+    assert do(lambda: upkeep.tick("mail", queue)) == 2
+    assert do(upkeep.sweep) == 0
+    with pytest.raises(UsageError, match="tick"):
+        do(lambda: upkeep.tick())
+
+
+def test_changes_are_told_while_somebody_watches(do, url):
+    listener = redis.Redis.from_url(url).pubsub()
+    listener.subscribe(f"{do.client.root}e:c")
+    assert listener.get_message(timeout=5)["type"] == "subscribe"
+    assert do(lambda: do.client.upkeep.watch(5)) > time.time()
+    do(lambda: do.client.queues["mail"].pause())
+    message = listener.get_message(timeout=5)
+    assert b"queue:mail" in message["data"]
+    listener.close()
+    with pytest.raises(UsageError, match="seconds"):
+        do(lambda: do.client.upkeep.watch(61))

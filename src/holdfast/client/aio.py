@@ -14,7 +14,7 @@ from holdfast.client.recurring import AsyncRecurring
 from holdfast.client.results import AsyncResults, result_in
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
 from holdfast.client.throttles import AsyncThrottle, AsyncThrottles
-from holdfast.client.upkeep import AsyncAuditLog, AsyncQueuePatterns
+from holdfast.client.upkeep import AsyncAuditLog, AsyncQueuePatterns, AsyncUpkeep
 from holdfast.client.workers import AsyncWorkersOf
 from holdfast.code.function import AsyncJobDecorator
 from holdfast.code.job_options import JobOptions
@@ -159,6 +159,7 @@ class AsyncClient:
         self.workers = AsyncWorkersOf(self)
         self.queue_patterns = AsyncQueuePatterns(self)
         self.audit = AsyncAuditLog(self)
+        self.upkeep = AsyncUpkeep(self)
         self.run = Gatherer(self.shard, self.runner).submit
         """Run one command; answers a future. Its call leaves with what else is asked for in this loop turn."""
         self._worker_name = self.settings.worker_name

@@ -51,7 +51,7 @@ class AttributeVerbs:
 
     @property
     def earlier_data(self) -> dict[int, str]:
-        """The JSON with which earlier attempts began, by attempt, where it was changed and the setting `keep-data` is 1.
+        """The JSON with which earlier attempts began, by attempt, where it was changed and the setting `keep-data` is 1 (`client.upkeep.set`).
 
         Up to 4 kB each, of the last 20.
         """

@@ -248,6 +248,10 @@ class JobVerbs(AttributeVerbs, WaitingJob, Completing, ExplainedVerbs):
         return Timeout((self.jid,))
 
     def _tell_priority(self, priority: int) -> Command[int]:
+        """Give the job another priority, higher first; a waiting one changes its place. Answers it.
+
+        Raises UsageError, JobNotFound. Core: verbs/reprioritise.lua.
+        """
         check_priority(priority)
         return then(SetPriority(priority, (self.jid,)), lambda known: self._raised(known, priority))
 
@@ -258,10 +262,10 @@ class JobVerbs(AttributeVerbs, WaitingJob, Completing, ExplainedVerbs):
         return priority
 
     def _read_priority(self) -> int:
+        """Higher runs first; assigning it tells the store at once. Core: verbs/reprioritise.lua."""
         return self.facts.priority if self._priority is None else self._priority
 
     priority = Written(_read_priority, _tell_priority)
-    """Higher runs first; assigning it tells the store at once."""
     set_priority = Verb(_tell_priority)
 
     @property

@@ -20,7 +20,7 @@ from holdfast.client.recurring import Recurring
 from holdfast.client.results import SyncResults, result_in
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
 from holdfast.client.throttles import Throttle, Throttles
-from holdfast.client.upkeep import AuditLog, QueuePatterns
+from holdfast.client.upkeep import AuditLog, QueuePatterns, Upkeep
 from holdfast.client.workers import WorkersOf
 from holdfast.code.function import JobDecorator
 from holdfast.code.job_options import JobOptions
@@ -172,6 +172,7 @@ class Client:
         self.workers = WorkersOf(self)
         self.queue_patterns = QueuePatterns(self)
         self.audit = AuditLog(self)
+        self.upkeep = Upkeep(self)
         self._worker_name = self.settings.worker_name
         self._batches: dict[int, Batch] = {}
         self._results = SyncResults(self)

@@ -128,14 +128,15 @@ class QueueVerbs(QueueRecurring, QueueStatistics):
         return then(GetStats(self.name, _day_ms(date)), Stats.as_dict)
 
     def _ask_heartbeat(self) -> Command[int]:
+        """Seconds a worker may be silent before its lease ends. Core: verbs/configure.lua."""
         keys = (f"{self.name}-heartbeat", "heartbeat")
         return then(ConfigGet(keys), lambda found: _seconds_of(found[keys[0]], found[keys[1]]))
 
     def _tell_heartbeat(self, seconds: int) -> Command[bool]:
+        """Let workers of this queue be silent for 1 to 86,400 seconds. Core: verbs/configure.lua."""
         return ConfigSet(f"{self.name}-heartbeat", str(check_whole("heartbeat", seconds, 1, DAY)))
 
     heartbeat = AskedAndWritten(_ask_heartbeat, _tell_heartbeat)
-    """Seconds a worker may be silent before its lease ends."""
     set_heartbeat = Verb(_tell_heartbeat)
 
     def _pop_count(self, count: int | None) -> int:

@@ -1,4 +1,4 @@
-"""What those who look after an installation ask for: rules for queues, and the audit log; in both colours."""
+"""What those who look after an installation ask for: rules for queues, settings, and the audit log; in both colours."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -8,10 +8,22 @@ import msgspec
 from holdfast.client.colours import AsyncHandle, SyncHandle, Verb
 from holdfast.codecs import decode, encode_data
 from holdfast.commands import Command
+from holdfast.commands.admin import Sweep
 from holdfast.commands.base import then
-from holdfast.commands.upkeep import Audit, AuditLine, AuditList, IdentifiersSet, Patterns, PrioritiesSet
+from holdfast.commands.tallies import Tick
+from holdfast.commands.upkeep import (
+    Audit,
+    AuditLine,
+    AuditList,
+    IdentifiersSet,
+    Patterns,
+    PrioritiesSet,
+    SettingSet,
+    SettingsGet,
+    Watch,
+)
 from holdfast.errors import UsageError
-from holdfast.settings import check_list, check_name, check_text, check_whole
+from holdfast.settings import MAX_WHOLE, check_list, check_milliseconds, check_name, check_text, check_whole
 
 MOST_LINES = 128
 
@@ -116,12 +128,67 @@ class AuditVerbs:
         )
 
 
+class UpkeepVerbs:
+    """Settings that are no configuration keys, and chores that calls do by themselves as they come along."""
+
+    _client: Any
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    @Verb
+    def settings(self) -> Command[dict[str, int]]:
+        """`stats-days` (statistics are kept so long), `keep-data` (1: what attempts began with is kept where it changed)
+        and `max-history-bytes` (of a job). Core: nouns/settings.lua.
+        """
+        return SettingsGet()
+
+    @Verb
+    def set(self, name: str, value: int | None) -> Command[int]:
+        """Write one of them; None for its default. Raises Refused for a value out of bounds. Core: nouns/settings.lua."""
+        number = None if value is None else check_whole("value", value, 0, MAX_WHOLE)
+        return SettingSet(check_name("name", name), number)
+
+    @Verb
+    def sweep(self) -> Command[int]:
+        """Drop completed jobs that are too old, as later completions would; answers how many this call dropped.
+
+        Core: verbs/configure.lua.
+        """
+        return Sweep()
+
+    @Verb
+    def tick(self, *queues: str) -> Command[int]:
+        """Note the minute of up to 128 queues, which otherwise pops do; answers how many. Core: verbs/minutes.lua."""
+        if not 1 <= len(queues) <= MOST_LINES:
+            raise UsageError(f"tick takes 1 to {MOST_LINES} queues in one call, not {len(queues)}")
+        return Tick([check_name("queue", str(queue)) for queue in queues])
+
+    @Verb
+    def watch(self, seconds: float = 10) -> Command[float]:
+        """Have changes published on `<root>e:c` for so many seconds, a minute at most; answers until when, as epoch seconds.
+
+        A message names what changed: `queues`, `queue:<name>`, `job:<jid>`, `failed`, … Core: verbs/watch.lua.
+        """
+        return then(
+            Watch(check_milliseconds("seconds", seconds, 0.001, 60)), lambda until_ms: until_ms / 1000
+        )
+
+
 class QueuePatterns(QueuePatternsVerbs, SyncHandle):
     """The patterns of a blocking client."""
 
 
 class AsyncQueuePatterns(QueuePatternsVerbs, AsyncHandle):
     """The patterns of an async client."""
+
+
+class Upkeep(UpkeepVerbs, SyncHandle):
+    """The upkeep of a blocking client."""
+
+
+class AsyncUpkeep(UpkeepVerbs, AsyncHandle):
+    """The upkeep of an async client."""
 
 
 class AuditLog(AuditVerbs, SyncHandle):

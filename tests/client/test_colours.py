@@ -1,0 +1,83 @@
+"""Both clients can do the same, and every verb says what it does and where it is written."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import AsyncClient, Client
+from holdfast.client import aio, config, recurring, sync, throttles, upkeep, workers
+from holdfast.client.colours import AsyncHandle, SyncHandle
+from holdfast.commands import COMMANDS
+
+BLOCKING_ONLY = {"run", "batch"}
+"""`run` of an async client is made for each; a batch is what its loop turn is anyway."""
+INNER = {"clock", "complete_pop", "describe", "expire", "put_x", "worker_seen"}
+"""Verbs of tests and of workers, and one that is worn as PutWished."""
+
+
+def handles(colour: type) -> dict[str, type]:
+    """The handles of a colour, by the name they share."""
+    found: dict[str, type] = {}
+    for module in (sync, aio, config, recurring, throttles, upkeep, workers):
+        for kind in vars(module).values():
+            if inspect.isclass(kind) and issubclass(kind, colour) and kind is not colour:
+                found[kind.__name__.removeprefix("Async")] = kind
+    return found
+
+
+def shown(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+PAIRS = [(kind, handles(AsyncHandle)[name]) for name, kind in handles(SyncHandle).items()]
+
+
+def test_no_handle_is_of_one_colour_alone() -> None:
+    assert handles(SyncHandle).keys() == handles(AsyncHandle).keys()
+
+
+@pytest.mark.parametrize(("blocking", "awaited"), PAIRS, ids=lambda kind: kind.__name__)
+def test_a_handle_has_a_twin_that_can_do_the_same(blocking: type, awaited: type) -> None:
+    if blocking is config.Config:
+        assert {"all", "get", "set", "unset", "update"} <= shown(awaited)
+    else:
+        assert shown(blocking) == shown(awaited)
+
+
+def test_both_clients_have_the_same_members() -> None:
+    blocking, awaited = Client("redis://localhost:1"), AsyncClient("redis://localhost:1")
+    assert shown(Client) - shown(AsyncClient) == BLOCKING_ONLY
+    assert shown(AsyncClient) <= shown(Client)
+    assert {name for name in vars(blocking) if name[0] != "_"} == {
+        name for name in vars(awaited) if name[0] not in "_" and name != "run"
+    }
+
+
+def members() -> Iterator[tuple[str, Any]]:
+    for kind in (Client, AsyncClient, *(kind for pair in PAIRS for kind in pair)):
+        for name in sorted(shown(kind)):
+            yield f"{kind.__name__}.{name}", inspect.getattr_static(kind, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "member"), list(members()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_every_member_says_what_it_is_and_every_verb_which_file_does_it(name: str, member: Any) -> None:
+    if name.startswith("Config."):
+        return  # mostly a mapping of Python's own
+    said = inspect.getdoc(member) or ""
+    assert said.strip(), name
+    if hasattr(member, "make"):
+        assert "Core: " in said, name
+
+
+def test_every_verb_of_the_core_is_worn_by_a_handle() -> None:
+    package = Path(sync.__file__).parents[1]
+    files = [*(package / "client").glob("*.py"), *(package / "wire").glob("*.py")]
+    said = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    unworn = {verb for verb, kind in COMMANDS.items() if not re.search(rf"\b{kind.__name__}\(", said)}
+    assert unworn == INNER
