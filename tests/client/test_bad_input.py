@@ -80,6 +80,7 @@ def test_every_argument_of_another_kind_is_a_usage_error_that_names_it(do):
         "patterns": lambda: client.queue_patterns.set_queue_identifier_patterns({"a": 7}),
         "rules": lambda: client.queue_patterns.set_queue_priority_patterns([{"patterns": ["a"]}]),
         "jobs": lambda: queue.put_many(7),
+        "option": lambda: queue.set_bound([], 5),
         "timeout": lambda: client.wait_for("j", "soon"),
         "date": lambda: queue.stats(-1),
         "offset": lambda: queue.peek(2**53, 5),

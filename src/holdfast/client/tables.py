@@ -104,7 +104,7 @@ class QueueVerbs(QueueRecurring, QueueStatistics):
         `max-waiting`: puts raise QueueFull while so many of its jobs do not run yet. `max-losses` (0 to 254): a job is
         handed out again so often after lost leases, whatever its retries. Core: verbs/allow.lua.
         """
-        least, most = BOUNDS.get(option, (0, 0))
+        least, most = BOUNDS.get(str(option), (0, 0))
         if not most:
             raise UsageError(f"option must be one of {', '.join(BOUNDS)}, not {option!r}")
         return QueueSet(self.name, option, None if value is None else check_whole(option, value, least, most))
