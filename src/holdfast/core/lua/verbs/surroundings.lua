@@ -23,8 +23,8 @@ local function holders_of(at, set)
   return found
 end
 
--- Per throttle that has a limit, or for which this job still waits: id, maximum, used, pending, this job's place among these
--- (0: none), holders.
+-- Per throttle that has a limit, or for which this job still waits: id, maximum, used,
+-- pending, this job's place among these (0: none), holders.
 local function throttles_of(at, queue, jid, r)
   local rows = {}
   for _, id in ipairs(named.ids(at, queue, jid, r)) do
