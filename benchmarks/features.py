@@ -1,211 +1,128 @@
 """What does a feature cost the jobs that use it? Store CPU of a call with it less that of the same call without,
-measured in turns; the figures of the design page stand beside."""
+measured in turns. The figures of the design page stand beside, and the same times the pace of this machine: how long
+a plain lifecycle takes, one by one, against the 34.5 µs of the day the page's figures were compared with."""
 
 import statistics
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from itertools import count
-from secrets import token_hex
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import NamedTuple
 
-from benchmarks.report import Row, Say, shown
-from benchmarks.subjects import Native, rows_of
+from benchmarks import feature_calls as calls
+from benchmarks.feature_calls import Bench
+from benchmarks.report import Row, Say, number, shown
 from benchmarks.wirecpu import Wire
 from holdfast.core.library import library
 from holdfast.testing.store import Engine, ScratchStore, find_engine
 
-JOBS = 1000
-WORKER = "host-1-0"
-EXPECTED = {
-    "one tag at put": "+2.1 / +2.6",
-    "three tags at put": "+3.6 / +4.5",
-    "waits for one open job, at put": "+3.1 / +2.7",
-    "completion that releases one": "+4.0 / +4.7",
-    "a limited queue: the slot, at pop": "+1.3 / +1.2",
-    "a limited queue: set aside, at put": "+1.6 / +1.4",
-    "a limited queue: release and hand over, at completion": "+1.8",
-    "a history line": "+1.5",
-    "an event without a subscriber": "+0.15 to 0.4",
-}
-"""µs by the design page, Valkey / Redis."""
+Measure = Callable[[Bench], float]
+BOTH, SINGLE = (1, 100), (1,)
+PACE = 34.5  # µs
+bare_put = calls.put_with()
 
 
-class Bench:
-    """One store, and calls on one namespace; each measurement has queues of its own."""
+class Price(NamedTuple):
+    """A call with a feature, and the one it is compared with (None: with nothing). `asked` is µs, Valkey and Redis."""
 
-    def __init__(self, wire: Wire, name: str) -> None:
-        self.wire = wire
-        self.native = Native(wire, name)
-        self.numbers = count(1)
-
-    def cpu(self, calls: Sequence[bytes]) -> tuple[float, list[Any]]:
-        """µs a call, and the replies."""
-        before = self.wire.cpu()
-        replies = self.wire.in_waves(calls, 100)
-        return (self.wire.cpu() - before) / len(calls), replies
-
-    def queue(self) -> str:
-        return f"q{next(self.numbers)}"
-
-    def put_calls(self, queue: str, jids: Sequence[str]) -> list[bytes]:
-        words = ("", 0, "new", queue, 0, 5, 0)
-        return [self.native.words("put", *words, jid, "app.send", '{"user":7}') for jid in jids]
-
-    def put_x_calls(
-        self, queue: str, jids: Sequence[str], options: Callable[[int], Sequence[str]]
-    ) -> list[bytes]:
-        words = ("", 0, "new", queue, 0, 5, 0)
-        made = []
-        for n, jid in enumerate(jids):
-            pairs = options(n)
-            made.append(
-                self.native.words("put_x", *words, jid, "app.send", '{"user":7}', len(pairs) // 2, *pairs)
-            )
-        return made
-
-    def pop_calls(self, queue: str, calls: int) -> list[bytes]:
-        return [self.native.words("pop", WORKER, "", 0, 1, 0, queue, 0) for _ in range(calls)]
-
-    def taken(self, replies: Sequence[Any]) -> list[tuple[bytes, int]]:
-        return [row for reply in replies for row in rows_of(reply, 1)]
-
-    def complete_calls(self, held: Sequence[tuple[bytes, int]]) -> list[bytes]:
-        return [self.native.words("complete", WORKER, jid, token, "", 0, "") for jid, token in held]
-
-    def running(self, queue: str, jobs: int = JOBS) -> list[tuple[bytes, int]]:
-        """Jobs put and popped: (jid, token)."""
-        self.wire.in_waves(self.put_calls(queue, minted(jobs)), 100)
-        return self.taken(self.wire.in_waves(self.pop_calls(queue, jobs), 100))
+    name: str
+    used: Measure
+    unused: Measure | None
+    asked: tuple[float, float] | None = None
+    batches: tuple[int, ...] = BOTH
 
 
-def minted(jobs: int = JOBS) -> list[str]:
-    """Jids as long as minted ones."""
-    return [token_hex(16) for _ in range(jobs)]
+ONE_TAG, THREE_TAGS = ("tag", "a"), ("tag", "a", "tag", "b", "tag", "c")
+SLOT, BACKOFF, KEPT = ("throttle", "printer"), ("backoff", "exponential:1000:60000:10"), ("keep", "60000")
+PRICES = (
+    Price("leaving the usual path: put_x without options, against put", bare_put, calls.plain_put),
+    Price("leaving it: completion of a tagged job, against a plain one's", calls.completion_with(*ONE_TAG), calls.plain_completion),
+    Price("leaving it: pop of a tagged job, against a plain one's", calls.pop_with(*ONE_TAG), calls.plain_pop),
+    Price("one tag, against put_x without options", calls.put_with(*ONE_TAG), bare_put, (2.1, 2.6)),
+    Price("three tags, against put_x without options", calls.put_with(*THREE_TAGS), bare_put, (3.6, 4.5)),
+    Price("waits for one open job, against put_x without options", calls.put_waiting, bare_put, (3.1, 2.7)),
+    Price("completion that releases one, against a plain one", calls.releasing, calls.plain_completion, (4.0, 4.7)),
+    Price("limited queue, below its limit: put, against a plain one", calls.limited_put, calls.plain_put),
+    Price("limited queue: pop takes a slot, against a plain one", calls.limited_pop, calls.plain_pop, (1.3, 1.2)),
+    Price("limited queue: put when it is full, against a plain one", calls.set_aside, calls.plain_put, (1.6, 1.4)),
+    Price("limited queue: completion, nobody pending, against a plain one", calls.limited_completion, calls.plain_completion),
+    Price("limited queue: completion hands over, against one with nobody pending", calls.handing_over, calls.limited_completion, (1.8, 1.8)),
+    Price("named throttle: put, against put_x without options", calls.put_with(*SLOT), bare_put),
+    Price("named throttle: pop takes a slot, against a tagged job's", calls.pop_with(*SLOT), calls.pop_with(*ONE_TAG), (1.3, 1.2)),
+    Price("named throttle: put when it is full, against put_x without options", calls.named_set_aside, bare_put, (1.6, 1.4)),
+    Price("named throttle: completion, nobody pending, against a tagged job's", calls.completion_with(*SLOT), calls.completion_with(*ONE_TAG)),
+    Price("one history line, completion of a told tracked job, against a tracked one's", calls.told_tracked_completion, calls.tracked_completion, (1.5, 1.5)),
+    Price("an event without a subscriber, told tracked job against a told one", calls.told_tracked_completion, calls.told_completion, (0.4, 0.4)),
+    Price("log, against a call that changes nothing", calls.logged, calls.no_change, None, SINGLE),
+    Price("tag add, against a call that changes nothing", calls.tagging, calls.no_change, None, SINGLE),
+    Price("report, against a call that changes nothing", calls.reporting, calls.no_change, None, SINGLE),
+    Price("a result is kept, against a plain completion", calls.with_result, calls.plain_completion),
+    Price("length of keeping wished at put, against put_x without options", calls.put_with(*KEPT), bare_put),
+    Price("retry by the job's own backoff, against one with a delay", calls.retried(-1, *BACKOFF), calls.retried(1000)),
+    Price("recurring job spawned by the pop that takes it, against a plain pop", calls.spawning, calls.plain_pop),
+    Price("unfail, each job", calls.unfailing, None),
+    Price("watched root: a lifecycle, against one unwatched", calls.watched_lifecycle, calls.lifecycle),
+)  # fmt: skip
 
 
-def tags(bench: Bench, number: int) -> float:
-    words = [word for n in range(number) for word in ("tag", f"tag{n}")]
-    cost, _ = bench.cpu(bench.put_x_calls(bench.queue(), minted(), lambda _: words))
-    return cost
+class Found:
+    """What each measure took, round by round; and the commands it ran, a job."""
+
+    def __init__(self) -> None:
+        self.spent: dict[tuple[Measure, int], list[float]] = defaultdict(list)
+        self.inner: dict[tuple[Measure, int], Counter[str]] = {}
+
+    def price(self, price: Price, batch: int) -> float:
+        """The median difference, µs a job."""
+        used = self.spent[price.used, batch]
+        if price.unused is None:
+            return statistics.median(used)
+        unused = self.spent[price.unused, batch]
+        return statistics.median(a - b for a, b in zip(used, unused, strict=True))
+
+    def commands(self, price: Price, batch: int) -> str:
+        """Inner commands a job more than without."""
+        more = Counter(self.inner[price.used, batch])
+        if price.unused is not None:
+            more.subtract(self.inner[price.unused, batch])
+        found = [(name, n / calls.JOBS) for name, n in sorted(more.items()) if abs(n) >= calls.JOBS / 20]
+        return " ".join(f"{name.upper()} {n:+.1f}" for name, n in found)
+
+    def pace(self) -> float:
+        return statistics.median(self.spent[calls.lifecycle, 1]) / PACE
 
 
-def bare(bench: Bench) -> float:
-    """A put by `put_x` that wishes for nothing."""
-    return tags(bench, 0)
-
-
-def plain_put(bench: Bench) -> float:
-    return bench.cpu(bench.put_calls(bench.queue(), minted()))[0]
-
-
-def waiting(bench: Bench) -> float:
-    """A put of a job that waits for a job of its own."""
-    parents = minted()
-    bench.wire.in_waves(bench.put_calls(bench.queue(), parents), 100)
-    return bench.cpu(bench.put_x_calls(bench.queue(), minted(), lambda n: ("depends", parents[n])))[0]
-
-
-def plain_completion(bench: Bench) -> float:
-    return bench.cpu(bench.complete_calls(bench.running(bench.queue())))[0]
-
-
-def releasing(bench: Bench) -> float:
-    """A completion for which one job waits."""
-    held = bench.running(bench.queue())
-    parents = [jid.decode() for jid, _ in held]
-    calls = bench.put_x_calls(bench.queue(), minted(), lambda n: ("depends", parents[n]))
-    bench.wire.in_waves(calls, 100)
-    return bench.cpu(bench.complete_calls(held))[0]
-
-
-def limited(bench: Bench, limit: int) -> str:
-    queue = bench.queue()
-    bench.wire.send([bench.native.words("throttle_set", "", 0, f"ql:q:{queue}", limit, 0)])
-    return queue
-
-
-def plain_pop(bench: Bench) -> float:
-    queue = bench.queue()
-    bench.wire.in_waves(bench.put_calls(queue, minted()), 100)
-    return bench.cpu(bench.pop_calls(queue, JOBS))[0]
-
-
-def limited_pop(bench: Bench) -> float:
-    queue = limited(bench, 2 * JOBS)
-    bench.wire.in_waves(bench.put_calls(queue, minted()), 100)
-    return bench.cpu(bench.pop_calls(queue, JOBS))[0]
-
-
-def set_aside(bench: Bench) -> float:
-    queue = limited(bench, 1)
-    bench.running(queue, 1)
-    return bench.cpu(bench.put_calls(queue, minted()))[0]
-
-
-def handing_over(bench: Bench) -> float:
-    """A completion by which a job that was set aside becomes ready."""
-    queue = limited(bench, JOBS)
-    held = bench.running(queue)
-    bench.wire.in_waves(bench.put_calls(queue, minted()), 100)
-    return bench.cpu(bench.complete_calls(held))[0]
-
-
-def told(bench: Bench) -> list[tuple[bytes, int]]:
-    """Running jobs that have a history: each was lost to nobody and logged to once."""
-    held = bench.running(bench.queue())
-    bench.wire.in_waves([bench.native.words("log", "", 0, jid, "begun", "") for jid, _ in held], 100)
-    return held
-
-
-def history_line(bench: Bench) -> float:
-    held = told(bench)
-    return bench.cpu([bench.native.words("log", "", 0, jid, "half", "") for jid, _ in held])[0]
-
-
-def tracked_completion(bench: Bench, on: int) -> float:
-    held = told(bench)
-    bench.wire.in_waves([bench.native.words("track", on, jid) for jid, _ in held], 100)
-    return bench.cpu(bench.complete_calls(held))[0]
-
-
-def no_change(bench: Bench) -> float:
-    """A call that reads one record and writes nothing."""
-    held = told(bench)
-    return bench.cpu([bench.native.words("track", 0, jid) for jid, _ in held])[0]
-
-
-PAIRS: dict[str, tuple[Callable[[Bench], float], Callable[[Bench], float]]] = {
-    "put_x without wishes instead of put": (bare, plain_put),
-    "one tag at put": (lambda bench: tags(bench, 1), bare),
-    "three tags at put": (lambda bench: tags(bench, 3), bare),
-    "waits for one open job, at put": (waiting, bare),
-    "completion that releases one": (releasing, plain_completion),
-    "a limited queue: the slot, at pop": (limited_pop, plain_pop),
-    "a limited queue: set aside, at put": (set_aside, plain_put),
-    "a limited queue: release and hand over, at completion": (handing_over, plain_completion),
-    "a history line": (history_line, no_change),
-    "an event without a subscriber": (
-        lambda bench: tracked_completion(bench, 1),
-        lambda bench: tracked_completion(bench, 0),
-    ),
-}
-"""The call with the feature, and the same without."""
-
-
-def measure(engine: Engine, rounds: int, say: Say) -> dict[str, float]:
-    """The median difference, µs a job."""
-    found: dict[str, list[float]] = defaultdict(list)
+def measure(engine: Engine, rounds: int, say: Say) -> Found:
+    """Every measure once a round, so that those compared lie close together. The first rounds fill what is kept of
+    completed jobs, so that each pays for deleting its own; the second counts commands."""
+    found = Found()
     with ScratchStore(engine=engine) as store:
         wire = Wire(store.url)
         wire.call("FUNCTION", "LOAD", library().text)
-        bench = Bench(wire, "features")
-        for number in range(rounds + 1):
-            say(f"{engine}, round {number} of {rounds}")
-            for name, (used, unused) in PAIRS.items():
-                difference = used(bench) - unused(bench)
-                if number:
-                    found[name].append(difference)
-    return {name: statistics.median(values) for name, values in found.items()}
+        wanted = dict.fromkeys(
+            (m, batch) for p in PRICES for batch in p.batches for m in (p.used, p.unused) if m is not None
+        )
+        benches = {key: Bench(wire, f"features-{n}", key[1]) for n, key in enumerate(wanted)}
+        for round_ in range(-1, rounds + 1):
+            say(f"{engine}, round {round_} of {rounds}")
+            for step, batch in wanted:
+                bench = benches[step, batch]
+                bench.inner = None if round_ else Counter()
+                spent = step(bench)
+                if bench.inner is not None:
+                    found.inner[step, batch] = bench.inner
+                elif round_ > 0:
+                    found.spent[step, batch].append(spent)
+    return found
+
+
+def row(engine: Engine, found: Found, price: Price, batch: int) -> Row:
+    cost = found.price(price, batch)
+    what, commands = f"{engine}, batch {batch}: {price.name}", found.commands(price, batch)
+    if price.asked is None:
+        return shown(what, cost, "µs a job", commands)
+    asked = price.asked[engine == "redis"]
+    now = asked * max(1.0, found.pace())
+    limit = f"+{number(asked)}, at this pace {number(now)} µs"
+    return Row(what, f"{number(cost)} µs a job", limit, cost <= 1.25 * now, commands)
 
 
 def run(quick: bool, say: Say) -> list[Row]:
@@ -214,7 +131,14 @@ def run(quick: bool, say: Say) -> list[Row]:
     for engine in engines:
         if find_engine(engine) is None:
             continue
-        for name, cost in measure(engine, 2 if quick else 11, say).items():
-            expected = f"expected: {EXPECTED[name]}" if name in EXPECTED else ""
-            rows.append(shown(f"{engine}: {name}", cost, "µs a job", expected))
+        found = measure(engine, 2 if quick else 11, say)
+        rows.append(
+            shown(
+                f"{engine}: a plain lifecycle",
+                found.pace() * PACE,
+                "µs",
+                f"{found.pace():.2f} times {PACE} µs",
+            )
+        )
+        rows += [row(engine, found, price, batch) for price in PRICES for batch in price.batches]
     return rows
