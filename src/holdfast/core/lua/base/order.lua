@@ -63,6 +63,7 @@ function M.native.failure(at) return at.now end
 -- How a job is ranked among those pending in `set`: as they came, also within a
 -- millisecond. (A double has room for a thousandth of one.)
 local STEP = 1 / 1024
+M.native.STEP = STEP
 function M.native.pending(at, set)
   local last = tonumber(call("ZRANGE", set, -1, -1, "WITHSCORES")[2])
   if last and last >= at.now then return last + STEP end

@@ -9,8 +9,8 @@ local M = {}
 
 local PIECE = 512
 
-local call, floor
-late.bind(function() call, floor = redis.call, math.floor end)
+local call, floor, unpack_
+late.bind(function() call, floor, unpack_ = redis.call, math.floor, unpack end)
 
 -- Sets a job aside, pending on the throttle that is full.
 function M.park(at, queue, jid, r, id)
@@ -19,6 +19,18 @@ function M.park(at, queue, jid, r, id)
   local pending = at.keys.pending .. id
   call("ZADD", pending, at.order.pending(at, pending), jid)
   call("ZADD", queue.throttled, at.now, jid)
+end
+
+-- The same for jobs that are new, whose records say so.
+function M.park_new(at, queue, id, jids)
+  local pending, waits, parked = at.keys.pending .. id, {}, {}
+  local rank = at.order.pending(at, pending)
+  for i = 1, #jids do
+    waits[2 * i - 1], waits[2 * i] = rank + (i - 1) * at.order.STEP, jids[i]
+    parked[2 * i - 1], parked[2 * i] = at.now, jids[i]
+  end
+  call("ZADD", pending, unpack_(waits))
+  call("ZADD", queue.throttled, unpack_(parked))
 end
 
 -- A job set aside is put elsewhere or deleted; `ids` are its throttles.

@@ -9,6 +9,8 @@ late.bind(function() call = redis.call end)
 function M.is_limited(flags) return flags % 4 >= queues.HAS_LIMIT end
 function M.is_odd(flags) return flags % 16 >= queues.HAS_ODD end
 
+function M.has_most(flags) return flags % 8 >= queues.HAS_MOST end
+
 -- Raises or lowers a flag of the control record. The limited bit of the sequence counter
 -- is up while one of those stands that a put has to look at.
 local function set_flag(queue, flag, on, new_limit)

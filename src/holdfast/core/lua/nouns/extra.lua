@@ -10,9 +10,10 @@ local M = {}
 
 local EXTRA = record.FLAG.EXTRA
 
-local call, char, pack, mp_pack, mp_unpack
+local call, char, pack, mp_pack, mp_unpack, unpack_
 late.bind(function()
-  call, char, pack, mp_pack, mp_unpack = redis.call, string.char, struct.pack, cmsgpack.pack, cmsgpack.unpack
+  call, char, pack, unpack_ = redis.call, string.char, struct.pack, unpack
+  mp_pack, mp_unpack = cmsgpack.pack, cmsgpack.unpack
 end)
 
 -- The bytes of a field, or nil.
@@ -48,10 +49,23 @@ end
 -- The bytes of some fields, as a list (false where there is none).
 function M.many(at, jid, ...) return call("HMGET", at.keys.extra .. jid, ...) end
 
--- Write the record afterwards.
+-- Write the record afterwards. While `r` has a list `fields`, they are gathered there.
 function M.set(at, jid, r, field, bytes)
-  call("HSET", at.keys.extra .. jid, field, bytes)
+  local fields = r.fields
+  if fields then
+    local n = #fields
+    fields[n + 1], fields[n + 2] = field, bytes
+  else
+    call("HSET", at.keys.extra .. jid, field, bytes)
+  end
   r.flags = record.with(r.flags, EXTRA)
+end
+
+-- Writes the fields that were gathered.
+function M.flush(at, jid, r)
+  local fields = r.fields
+  r.fields = nil
+  if fields[1] then call("HSET", at.keys.extra .. jid, unpack_(fields)) end
 end
 
 function M.clear(at, jid, r, field)

@@ -7,10 +7,11 @@
 local late = require("base.late")
 local record = require("base.record")
 local config = require("nouns.config")
+local extra = require("nouns.extra")
 local state = require("nouns.state")
 local M = {}
 
-local TOLD, EXTRA = record.FLAG.TOLD, record.FLAG.EXTRA
+local TOLD = record.FLAG.TOLD
 local SHORTEST = 8 -- bytes: no packed line is shorter
 local PIECE = 4000 -- lines unpacked at once
 
@@ -92,37 +93,38 @@ local function trimmed(at, text)
   return newest(unpacked(text), most, bytes)
 end
 
-local function append(at, jid, line)
-  local key = at.keys.extra .. jid
-  call("HSET", key, "h", trimmed(at, (call("HGET", key, "h") or "") .. mp_pack(line)))
+-- Appends a line. A plain job becomes a told one by its first.
+local function append(at, jid, r, line)
+  if record.has(r.flags, TOLD) then
+    local key = at.keys.extra .. jid
+    call("HSET", key, "h", trimmed(at, (call("HGET", key, "h") or "") .. mp_pack(line)))
+  else
+    extra.set(at, jid, r, "h", trimmed(at, packed_lines(implied(r)) .. mp_pack(line)))
+    r.flags = r.flags + TOLD
+  end
 end
 
 -- Appends a line to a told job, if this root tells of such things. `left`, the
 -- retries left, is for repeats of that call.
 function M.note(at, jid, r, what, name, reason, left)
   if at.untold[what] then return end
-  append(at, jid, { what, at.now, r.attempts, r.token, r.worker, name or "", reason or "", left })
-end
-
-local function make_told(at, jid, r)
-  if record.has(r.flags, TOLD) then return end
-  call("HSET", at.keys.extra .. jid, "h", packed_lines(implied(r)))
-  r.flags = record.with(record.with(r.flags, TOLD), EXTRA)
+  append(at, jid, r, { what, at.now, r.attempts, r.token, r.worker, name or "", reason or "", left })
 end
 
 -- Appends a line, making the job a told one first. Call it while the record
 -- still says what was before.
 function M.tell(at, jid, r, what, name, reason, left)
-  make_told(at, jid, r)
   M.note(at, jid, r, what, name, reason, left)
+  if record.has(r.flags, TOLD) then return end -- this root tells no such line, but all that come
+  extra.set(at, jid, r, "h", packed_lines(implied(r)))
+  r.flags = r.flags + TOLD
 end
 
 -- A line of somebody's own: `what` is any name, `data` a JSON object or "". Write the
 -- record afterwards.
 function M.log(at, jid, r, what, data)
-  make_told(at, jid, r)
   local runs = r.state == state.RUNNING
-  append(at, jid, { what, at.now, r.attempts, runs and r.token or 0, runs and r.worker or "", "", "", data })
+  append(at, jid, r, { what, at.now, r.attempts, runs and r.token or 0, runs and r.worker or "", "", "", data })
 end
 
 -- How the attempt with this token ended, for a call that is sent again:

@@ -5,9 +5,10 @@
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
+local extra = require("nouns.extra")
 local M = {}
 
-local NAMED, EXTRA = record.FLAG.NAMED, record.FLAG.EXTRA
+local NAMED = record.FLAG.NAMED
 local NONE = {}
 M.NO_LIMIT = 1 / 0
 
@@ -43,18 +44,21 @@ local function name(at, queue, jid, r, ids, old)
     seen[id] = true
   end
   if #own > 0 then
-    call("HSET", at.keys.extra .. jid, "k", mp_pack(own))
-    r.flags = record.with(record.with(r.flags, NAMED), EXTRA)
+    extra.set(at, jid, r, "k", mp_pack(own))
+    r.flags = record.with(r.flags, NAMED)
   elseif record.has(r.flags, NAMED) then
     call("HDEL", at.keys.extra .. jid, "k")
     r.flags = r.flags - NAMED
   end
+  return own
 end
 
 -- The throttles of a job that is put (nil: none); `r` still says which queue it comes
--- from, and holds no slot any more. Write the record afterwards.
+-- from, and holds no slot any more. Returns those beside its queue's own. Write the record
+-- afterwards.
 function M.assign(at, queue, jid, r, ids)
-  if ids or record.has(r.flags, NAMED) then name(at, queue, jid, r, ids or NONE, keys.of_queue(at, r.queue).own) end
+  if not ids and not record.has(r.flags, NAMED) then return nil end
+  return name(at, queue, jid, r, ids or NONE, keys.of_queue(at, r.queue).own)
 end
 
 -- The first throttle of several without a free slot, by `free_slots`; of the last one

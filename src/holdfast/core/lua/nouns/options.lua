@@ -44,6 +44,7 @@ end
 -- Takes over what is wished; what is not stays as it was, but for the moment a job
 -- must not start after, which belongs to one put. Write the record afterwards.
 function M.set(at, jid, r, wish)
+  if r.flags < OPTIONS and not (wish.backoff or wish.limit or wish.keep or wish.expires) then return end
   local was = M.of(at, jid, r)
   r.flags = record.without(r.flags, EXPIRING)
   if wish.expires then r.flags = r.flags + EXPIRING end

@@ -49,6 +49,25 @@ function M.set(at, jid, r, tags)
   keep(at, jid, r, tags)
 end
 
+-- The same for a job that is new, while `groups`, a table, gathers who gets which tag.
+function M.give(at, jid, r, tags, groups)
+  for i = 1, #tags do
+    local entries = groups[tags[i]] or {}
+    groups[tags[i]] = entries
+    local n = #entries
+    entries[n + 1], entries[n + 2] = at.now, jid
+  end
+  keep(at, jid, r, tags)
+end
+
+-- Each tag that was given gets its jobs in one go.
+function M.enter_groups(at, groups)
+  for tag, entries in pairs(groups) do
+    local count = call("ZADD", at.keys.tagged .. tag, unpack_(entries))
+    if count > 0 then call("ZINCRBY", at.keys.tag_counts, count, tag) end
+  end
+end
+
 -- The job's tags are `tags` now: these of them were given just now. Write the record afterwards.
 function M.add(at, jid, r, tags, given)
   for i = 1, #given do enter(at, jid, given[i]) end

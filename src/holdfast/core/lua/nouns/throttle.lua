@@ -40,6 +40,9 @@ function M.is_full(at, queue, jid, r, limited)
   return limited and slots.free(at, queue.own) < 1 and queue.own or nil
 end
 
+-- How many slots of a throttle are free.
+function M.free(at, id) return slots.free(at, id) end
+
 -- Jobs that wait for the same slots as one that no longer does.
 local function offer_all(at, ids, but)
   for i = 1, #ids do

@@ -12,16 +12,62 @@ local OPEN = dependency.OPEN
 local call, unpack_
 late.bind(function() call, unpack_ = redis.call, unpack end)
 
+-- A parent gets more children: (when, jid)….
+local function join(at, parent, p, entries)
+  call("ZADD", at.keys.dependents .. parent, "NX", unpack_(entries))
+  if record.has(p.flags, DEPENDENTS) then return end
+  p.flags = p.flags + DEPENDENTS
+  job.write(at, parent, p)
+end
+
 -- A parent gets one more child, if it exists and is not complete: says whether.
 local function enter(at, jid, parent)
   local p = job.read(at, parent)
   if not p or p.state == state.COMPLETE then return false end
-  call("ZADD", at.keys.dependents .. parent, "NX", at.now, jid)
-  if not record.has(p.flags, DEPENDENTS) then
-    p.flags = p.flags + DEPENDENTS
-    job.write(at, parent, p)
-  end
+  join(at, parent, p, { at.now, jid })
   return true
+end
+
+-- The open ones among the parents that jobs wish for, by jid: their record, and the
+-- children that `plan` notes.
+function M.open(at, jobs)
+  local jids, names, open = {}, {}, {}
+  for i = 1, #jobs do
+    for _, parent in ipairs(jobs[i].wish.depends or {}) do
+      if not open[parent] then
+        jids[#jids + 1], names[#names + 1], open[parent] = parent, at.keys.job .. parent, true
+      end
+    end
+  end
+  local found = call("MGET", unpack_(names))
+  for i = 1, #jids do
+    local p = found[i] and at.record.read(found[i])
+    open[jids[i]] = p and p.state ~= state.COMPLETE and { record = p, entries = {} } or nil
+  end
+  return open
+end
+
+-- A new job is going to wait for those of its parents that are open.
+function M.plan(at, jid, r, parents, open)
+  local fields, count = r.fields, 0
+  for i = 1, #parents do
+    local p = open[parents[i]]
+    if p then
+      local n, m = #p.entries, #fields
+      p.entries[n + 1], p.entries[n + 2] = at.now, jid
+      fields[m + 1], fields[m + 2], count = OPEN .. parents[i], "", count + 1
+    end
+  end
+  if count == 0 then return end
+  fields[#fields + 1], fields[#fields + 2] = "n", count
+  r.flags = record.with(record.with(r.flags, DEPENDING), EXTRA)
+end
+
+-- The parents learn of them.
+function M.join_all(at, open)
+  for jid, p in pairs(open) do
+    if p.entries[1] then join(at, jid, p.record, p.entries) end
+  end
 end
 
 -- Adds those parents that exist and are not complete; the others count as done. `known`

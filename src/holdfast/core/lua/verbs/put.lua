@@ -11,6 +11,7 @@ local event = require("nouns.event")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
 local tally = require("nouns.tally")
+local put_new = require("verbs.put_new")
 local put_one = require("verbs.put_one")
 local M = {}
 
@@ -23,6 +24,12 @@ late.bind(function() call, try, unpack_ = redis.call, redis.pcall, unpack end)
 local function undo(problem, ...)
   call("UNLINK", ...)
   error(problem)
+end
+
+local function jobs_of(args, first, last)
+  local jobs = {}
+  for i = first, last, 3 do jobs[#jobs + 1] = { jid = args[i], klass = args[i + 1], data = args[i + 2] } end
+  return jobs
 end
 
 local function one_by_one(at, to, mode, args, first, last)
@@ -120,6 +127,11 @@ function M.run(at, mode, name, priority, retries, delay, args, first, last)
   end
   local to = { queue = queue, priority = priority, retries = retries, delay = delay, limited = limited,
     is_put = true, room = nil }
+  if limited or delay > 0 then
+    local added = put_new.run(at, to, jobs_of(args, first, last))
+    if added then return added end
+    to.limited, to.first = nil, nil
+  end
   return one_by_one(at, to, mode, args, first, last)
 end
 

@@ -3,6 +3,7 @@ local record = require("base.record")
 local refuse = require("base.refuse")
 local allowance = require("nouns.allowance")
 local circle = require("nouns.circle")
+local extra = require("nouns.extra")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
@@ -21,10 +22,12 @@ local RETRIES = 5 -- where nobody says otherwise
 -- What was wished for the job. `wish` (nil: nothing) says tags (nil: as before),
 -- throttles (nil: none), depends (nil or empty: as before), and what `options` keeps.
 local function dress(at, to, jid, r, wish)
+  if wish then r.fields = {} end
   if at.throttles.assign then at.throttles.assign(at, to.queue, jid, r, wish and wish.throttles) end
   if wish or record.has(r.flags, record.FLAG.OPTIONS) then options.set(at, jid, r, wish or NOTHING) end
   if not wish then return end
   if wish.tags then tag.set(at, jid, r, wish.tags) end
+  extra.flush(at, jid, r)
   if wish.depends and wish.depends[1] then ties.replace(at, jid, r, wish.depends) end
 end
 

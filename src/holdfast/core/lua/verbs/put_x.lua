@@ -6,6 +6,7 @@ local burden = require("nouns.burden")
 local circle = require("nouns.circle")
 local family = require("nouns.family")
 local job = require("nouns.job")
+local put_new = require("verbs.put_new")
 local put_one = require("verbs.put_one")
 local M = {}
 
@@ -35,9 +36,12 @@ end
 -- `jobs` are tables of jid, klass, data, wish; `jobs.depend` says whether any waits for
 -- others. Returns as `put` does.
 function M.run(at, mode, name, priority, retries, delay, jobs)
-  if mode == "move" then burden.check(at, jobs) end
   local to = { queue = keys.of_queue(at, name), priority = priority, retries = retries, delay = delay, limited = nil,
     is_put = true, room = nil }
+  local added = put_new.run(at, to, jobs)
+  if added then return added end
+  to.limited, to.first = nil, nil
+  if mode == "move" then burden.check(at, jobs) end
   local reply, codes, refused, order, circles = { 0 }, {}, {}, nil, {}
   if jobs.depend then order, circles = family.in_order(jobs) end
   for n = 1, #jobs do
