@@ -200,7 +200,7 @@ def tracked(bench: Bench, *, told: bool) -> Held:
     held = bench.running(bench.queue())
     if told:
         bench.prepare(log(bench, held))
-    bench.prepare(bench.singles("track", held, lambda jid, _: (1, jid)))
+    bench.prepare(bench.singles("track", held, lambda jid, _: ("", 0, 1, jid)))
     return held
 
 
@@ -238,7 +238,9 @@ def tagging(bench: Bench) -> float:
 
 def reporting(bench: Bench) -> float:
     held = bench.running(bench.queue())
-    return bench.cpu(bench.singles("report", held, lambda jid, token: (WORKER, jid, token, "0.5", "half")))[0]
+    return bench.cpu(
+        bench.singles("report", held, lambda jid, token: ("", 0, WORKER, jid, token, "0.5", "half"))
+    )[0]
 
 
 def with_result(bench: Bench) -> float:

@@ -21,7 +21,7 @@ MISTAKES_OF_FEATURES = [
     Mistake("too many are let go", "local most = min(free, at.bounds", "local most = min(free + 1, at.bounds"),
     Mistake("a job that is put again goes on waiting for a slot", 'for i = 1, #ids do call("ZREM", at.keys.pending .. ids[i], jid) end', ""),
     Mistake("a full throttle does not bind", "  if not full then\n    for i", "  if true then\n    for i"),
-    Mistake("a put inherits throttles", "if ids or record.has(r.flags, NAMED) then name", "if ids then name"),
+    Mistake("a put inherits throttles", "if not ids and not record.has(r.flags, NAMED) then return nil end", "if not ids then return nil end"),
     Mistake("the limit of a throttle does not end", "return ends > at.now and maximum or 0", "return maximum"),
     Mistake("slots are not counted beyond a pop", "for i = 1, #ids do slots.hold(at, ids[i], jid) end", ""),
     Mistake("a deadline is ignored", "return moment ~= nil and moment <= at.now", "return false"),

@@ -75,6 +75,12 @@ local function write(at, to, jobs, rs, plan)
   if plan.sets[to.queue.scheduled] then queues.due_at(to.queue, at.now + to.delay) end
 end
 
+-- They find no place: they go, so that a repeat of the put is not told `again`.
+local function undo(at, jobs, problem)
+  for i = 1, #jobs do call("UNLINK", at.keys.job .. jobs[i].jid, at.keys.extra .. jobs[i].jid) end
+  error(problem)
+end
+
 -- How many numbers these jobs need at most: those that wait for nobody and nothing need one.
 local function needed(to, rs)
   if to.delay > 0 then return 0 end
@@ -101,7 +107,8 @@ local function finish(at, to, jobs, rs, plan, position, taken)
   local ready = last - position
   if ready < taken then queues.give_back(queue, taken - ready) end
   call("MSET", unpack_(packed(at, to, jobs, rs)))
-  write(at, to, jobs, rs, plan)
+  local done, problem = pcall(write, at, to, jobs, rs, plan)
+  if not done then undo(at, jobs, problem) end
   if ready < #jobs then tally.count(at, queue, "later", #jobs - ready) end
   if ready > 0 and to.idle then queues.signal(queue) end
   return { #jobs }
