@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from source_tree import LUA, Module, lua_files, modules
+from source_tree import LUA, ROOT, Module, lua_files, modules
 
 MODULES = list(modules().values())
 
@@ -42,3 +42,9 @@ def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 @pytest.mark.parametrize("path", lua_files(), ids=lambda path: str(path.relative_to(LUA)))
 def test_a_lua_file_has_at_most_150_lines(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 150
+
+
+def test_no_two_test_files_have_the_same_name() -> None:
+    """They are imported by their bare names, so the second would be taken for the first."""
+    names = [path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py"]
+    assert sorted(names) == sorted(set(names))

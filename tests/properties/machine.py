@@ -6,7 +6,7 @@ from calls import Call
 from calls_later import WholeCore
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize
-from laws import Ledger
+from step_laws import Ledger
 from model_lines import NumberedModel
 from model_putting import No
 

@@ -5,7 +5,7 @@ from typing import Any
 from compare import compare
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
-from laws import slots_hold, states_agree
+from step_laws import slots_hold, states_agree
 from machine import JIDS, QUEUES, pick, steps_of_time
 from rules import UsualRules
 from rules_people import DependencyRules, FailureRules, FollowRules, LabelRules
