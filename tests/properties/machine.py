@@ -6,9 +6,9 @@ from calls import Call
 from calls_later import WholeCore
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize
-from step_laws import Ledger
 from model_lines import NumberedModel
 from model_putting import No
+from step_laws import Ledger
 
 from holdfast.models import JobFacts
 from holdfast.testing.clock import START_MS

@@ -5,13 +5,13 @@ from typing import Any
 from compare import compare
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
-from step_laws import slots_hold, states_agree
 from machine import JIDS, QUEUES, pick, steps_of_time
 from rules import UsualRules
 from rules_people import DependencyRules, FailureRules, FollowRules, LabelRules
 from rules_recurring import TEMPLATES, RecurringRules
 from rules_throttles import ALL, ThrottleRules
 from rules_wishes import WishRules
+from step_laws import slots_hold, states_agree
 
 MOST_SPAWNED = 20
 
