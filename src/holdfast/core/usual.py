@@ -185,6 +185,7 @@ USUAL: dict[str, tuple[str, ...]] = {
         "nouns.stats:day_of",
         "nouns.days:M.begin",
         "base.keys:M.on_day",
+        "nouns.retention:left_of",
         "nouns.retention:M.trim",
         "nouns.completed:M.entry",
         "base.root:M.history_kept",

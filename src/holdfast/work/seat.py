@@ -40,6 +40,10 @@ def longer(pause: float, due: float) -> float:
     return min(LATEST if due else BUSY, pause * 2 or 0.004)
 
 
+MOST_DONE: Final = 100
+"""So many ends are never too heavy for one call, whatever the jobs use (verbs/complete.lua)."""
+
+
 class Turns:
     """What one worker says to the store. `worker` is its name, `queues` are tried in order.
 
@@ -72,15 +76,15 @@ class Turns:
         `rung` is the queue whose bell rang, ANY_QUEUE when a wait ended by itself, None when nobody waited.
         Raises TransportError, and then keeps what it had to say.
         """
-        done, others = self._done, self._others
+        done, others = self._done[:MOST_DONE], self._others
         mode = self._mode(limit, rung)
         take: Command[Any]
         if done:
             take = CompletePop(self._worker, self._queues, done, limit, None, mode)
         else:
             take = Pop(self._worker, self._queues, limit, None, mode)
-        # What ends meanwhile belongs to the next turn.
-        self._done, self._others = [], []
+        # What is more, and what ends meanwhile, belongs to the next turn.
+        self._done, self._others = self._done[MOST_DONE:], []
         try:
             if others:
                 answer = yield from self._say(others, take)

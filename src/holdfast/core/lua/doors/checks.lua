@@ -123,8 +123,7 @@ function M.queues(args, first, last)
   return last
 end
 
--- Checks that args[first ...] are (jid, token, data, keep, result) groups. Returns
--- the last index.
+-- Like `groups`, of (jid, token, data, keep, result).
 function M.done(args, first)
   local last = M.groups(args, first, 5)
   for i = first + 3, last, 5 do

@@ -30,8 +30,7 @@ function M.refusal(at, jid, r, worker, token)
   return lease.refusal(jid, r)
 end
 
--- What a held job off the usual path has to do. Returns its new record, queue
--- name and time of the pop.
+-- A held job off the usual path. Returns its new record, queue name and time of the pop.
 local function finish(at, jid, r, data)
   in_hand.note(jid)
   local queue, popped = keys.of_queue(at, r.queue), r.popped
