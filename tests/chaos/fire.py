@@ -244,6 +244,10 @@ class Fire:
         return not any(counts[name] for name in ("waiting", "running", "stalled", "scheduled", "throttled"))
 
 
+SOME = 64
+"""So many jobs, with what they tried and failed at, are never too much to tell in one call."""
+
+
 class Outcome:
     """What a fire left: the laws it broke (none, if all is well), and how much it hurt."""
 
@@ -254,8 +258,8 @@ class Outcome:
         jids += [f"{TEMPLATE}-{number}" for number in range(1, fire.turns + 1)]
         found = [
             facts
-            for at in range(0, len(jids), 512)
-            for facts in client.run(JobGet(jids[at : at + 512]))
+            for at in range(0, len(jids), SOME)
+            for facts in client.run(JobGet(jids[at : at + SOME]))
             if facts is not None
         ]
         past = history(diaries, found)

@@ -152,7 +152,7 @@ LATE = {
     "await": "a j",
     "cancel": "D d j k t w",
     "complete": "C D P ar c d h j k p q s t w x",
-    "complete_pop": "C ar aw c j m q s w",
+    "complete_pop": "C ar aw c j k m q s w",
     "complete_x": "C D Q ar c d j k s w x",
     "depend": "D d j k s w",
     "expire": "C j l q s x z",
