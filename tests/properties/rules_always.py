@@ -53,6 +53,17 @@ class CoreAndModel(
         self.both(call)
         self.apply(call)
 
+    def apply(self, call: Any) -> None:
+        if call[0] != "recur_cancel":
+            self.calm(call[1][0] if call[0] == "clock" else self.model.now)
+        super().apply(call)
+
+    def calm(self, moment: int) -> None:
+        """A call that meets more occurrences than it may put shares them out by weight, which stories tell."""
+        late = [max(0, moment - one.next) / one.interval for one in self.model.templates.values()]
+        if sum(late) > MOST_SPAWNED:
+            self.do("recur_cancel", tuple(TEMPLATES))
+
     def tidy(self) -> None:
         """A long pause makes a template put many jobs at once, which only makes the rest slow."""
         spawned = [
