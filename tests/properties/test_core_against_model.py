@@ -21,7 +21,7 @@ COMMON: dict[str, Any] = {
     "phases": [Phase.generate, Phase.shrink],
     "suppress_health_check": list(HealthCheck),
 }
-QUICK = settings(max_examples=90, stateful_step_count=50, **COMMON)
+QUICK = settings(max_examples=90, stateful_step_count=50, derandomize=True, **COMMON)
 DEEP = settings(max_examples=1000, stateful_step_count=150, **COMMON)
 
 
