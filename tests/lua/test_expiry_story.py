@@ -161,3 +161,16 @@ def test_a_full_queue_with_a_limit_does_not_count_late_jobs(core, clock, door: D
     door.put("q", "good")
     assert [job.jid for job in door.pop("w", "q", n=2)] == ["good"]
     assert core(Failures())[1] == {"expired-q": 4}
+
+
+def test_a_job_that_got_a_slot_too_late_fails_and_the_pop_goes_on(core, clock, door: Door):
+    door("throttle_set", "", 0, "printer", 1, 0)
+    put(core, "first", "late", throttles=["printer"])
+    put(core, "next", expires=60_000)
+    [first] = core(Pop("w", ["q"]))
+    assert [job.jid for job in door.pop("w", "q", n=2)] == ["next"]
+    assert door.state("late") == "throttled"
+    core(Complete("w", first))
+    clock.advance(seconds=6)
+    assert door.pop("w", "q") == []
+    assert door.state("late") == "failed"

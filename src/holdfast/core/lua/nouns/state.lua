@@ -15,7 +15,7 @@ local LAWFUL = {
   "1567", -- failed
   "1567", -- scheduled
   "1567", -- depends
-  "12567", -- throttled
+  "124567", -- throttled
   "12567", -- stalled
 }
 
