@@ -24,7 +24,7 @@ _WORD = re.compile(
 )
 _LITERAL = re.compile(rf"-?[\d.]+(?: [*/^] [\d.]+)?|true|false|nil|{_QUOTED}")
 _SUM = re.compile(r'"((?:\\.|[^"\\\n])*)" \.\. "((?:\\.|[^"\\\n])*)"')
-_FIELD = re.compile(r"(\w+) = (\d+(?: / \d+)?|true|false)\b")
+_FIELD = re.compile(rf"(\w+) = (\d+(?: / \d+)?\b|(?:true|false)\b|{_QUOTED})")
 HOISTED = ("redis.call", "struct.pack", "struct.unpack", "string.sub", "cjson.encode", "math.floor")
 """Names of the store that most calls use: looked up once a call."""
 

@@ -6,12 +6,12 @@ local keys = require("base.keys")
 local order = require("base.order_wide")
 local record = require("base.record_wide")
 local root = require("base.root")
-local looking = require("doors.reqless.looking")
-local popping = require("doors.reqless.popping")
-local putting = require("doors.reqless.putting")
-local setting = require("doors.reqless.setting")
-local settling = require("doors.reqless.settling")
-local words = require("doors.reqless.words")
+local looking = require("doors.protocol.looking")
+local popping = require("doors.protocol.popping")
+local putting = require("doors.protocol.putting")
+local setting = require("doors.protocol.setting")
+local settling = require("doors.protocol.settling")
+local words = require("doors.protocol.words")
 local event_log = require("nouns.event_log")
 local history = require("nouns.history")
 local holders = require("nouns.holders")
@@ -36,11 +36,14 @@ local function find(name)
   return settling[name] or looking[name] or setting[name] or putting[name] or popping[name]
 end
 
+-- How this protocol says what the others of its kind say too: read by doors/protocol.
+local ACCENT = { put_queue = "queue" }
+
 -- What verbs get as `at`. The forms are known before a call is made, so a script
 -- does not look them up (core/script.py).
 local AT = {
   order = order, record = record, bounds = BOUNDS, events = event_log, throttles = holders, workers = worker,
-  untold = UNTOLD, application = "reqless", keys = false, packed = false, settings = false, now = 0, flags = 0,
+  accent = ACCENT, untold = UNTOLD, application = "reqless", keys = false, packed = false, settings = false, now = 0, flags = 0,
   watched = false, released = 0,
 }
 

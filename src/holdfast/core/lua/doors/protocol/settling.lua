@@ -1,5 +1,5 @@
 -- settling: what the holder of a lock says, and what others do to jobs.
-local words = require("doors.reqless.words")
+local words = require("doors.protocol.words")
 local job = require("nouns.job")
 local state = require("nouns.state")
 local cancel = require("verbs.cancel")

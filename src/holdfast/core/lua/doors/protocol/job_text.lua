@@ -32,7 +32,7 @@ function M.names(names, empty)
 end
 
 -- What a line tells beside `what` and `when`.
-local function details(line)
+local function details(at, line)
   local what, worker, name = line[1], line[5], line[6]
   if what == history.POPPED then return ',"worker":' .. encode(worker) end
   if what == history.DONE or what == history.TIMED_OUT then return "" end
@@ -40,7 +40,7 @@ local function details(line)
   if what == history.FAILED then
     return (worker ~= "" and ',"worker":' .. encode(worker) or "") .. ',"group":' .. encode(name)
   end
-  return ',"queue":' .. encode(name)
+  return ',"' .. at.accent.put_queue .. '":' .. encode(name)
 end
 
 local function lines(at, jid, r)
@@ -48,7 +48,7 @@ local function lines(at, jid, r)
   for i = 1, #found do
     local line = found[i]
     texts[i] = '{"what":"' .. history.WHAT[line[1]] .. '","when":' .. M.number(floor(line[2] / 1000)) ..
-      details(line) .. "}"
+      details(at, line) .. "}"
   end
   return M.list(texts, "{}")
 end

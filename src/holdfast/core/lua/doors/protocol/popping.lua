@@ -1,8 +1,8 @@
 -- popping: queue.pop and queue.peek.
 local late = require("base.late")
 local keys = require("base.keys")
-local words = require("doors.reqless.words")
-local job_text = require("doors.reqless.job_text")
+local words = require("doors.protocol.words")
+local job_text = require("doors.protocol.job_text")
 local job = require("nouns.job")
 local timer = require("nouns.timer")
 local pop = require("verbs.pop")

@@ -1,8 +1,8 @@
 -- looking: jobs, lists of them, and counts.
 local late = require("base.late")
 local keys = require("base.keys")
-local words = require("doors.reqless.words")
-local job_text = require("doors.reqless.job_text")
+local words = require("doors.protocol.words")
+local job_text = require("doors.protocol.job_text")
 local failure = require("nouns.failure")
 local job = require("nouns.job")
 local completed = require("nouns.completed")

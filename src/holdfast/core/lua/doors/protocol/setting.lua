@@ -1,8 +1,8 @@
 -- setting: configuration, throttles, pausing, and marks on jobs.
 local late = require("base.late")
 local keys = require("base.keys")
-local job_text = require("doors.reqless.job_text")
-local words = require("doors.reqless.words")
+local job_text = require("doors.protocol.job_text")
+local words = require("doors.protocol.words")
 local job = require("nouns.job")
 local config = require("nouns.config")
 local configure = require("verbs.configure")

@@ -1,6 +1,6 @@
 -- putting: queue.put and job.requeue.
 local keys = require("base.keys")
-local words = require("doors.reqless.words")
+local words = require("doors.protocol.words")
 local job = require("nouns.job")
 local queues = require("nouns.queue")
 local put_one = require("verbs.put_one")
