@@ -19,6 +19,7 @@ COMMANDS = {
     "worker": "Perform jobs.",
     "jobs": "Look at jobs: why does one not run?",
     "store": "Start, stop and ask after the embedded store.",
+    "lua": "Print the core's texts, for clients in other languages.",
     "bench": "Measure how fast a store puts, pops and completes jobs.",
 }
 """What each command does. `holdfast.cli.<name>` defines it under its own name, and is imported when it is named."""

@@ -43,8 +43,8 @@ local ACCENT = { put_queue = "queue" }
 -- does not look them up (core/script.py).
 local AT = {
   order = order, record = record, bounds = BOUNDS, events = event_log, throttles = holders, workers = worker,
-  accent = ACCENT, untold = UNTOLD, application = "reqless", keys = false, packed = false, settings = false, now = 0, flags = 0,
-  watched = false, released = 0,
+  accent = ACCENT, untold = UNTOLD, application = "reqless", keys = false, packed = false, settings = false, now = 0,
+  flags = 0, watched = false, released = 0,
 }
 
 local function open(now)
