@@ -28,3 +28,9 @@ def refusal(reply: object) -> str:
 
 def history(job: dict[str, Any]) -> list[tuple[str, int]]:
     return [(line["what"], line["when"]) for line in job["history"]]
+
+
+def recur(
+    door: Door, now: float, jid: str, interval: float, offset: float = 0, *more: object, queue: str = "q"
+) -> Any:
+    return door.call("queue.recurAtInterval", now, queue, jid, "klass", "{}", interval, offset, *more)

@@ -13,7 +13,8 @@ import hiredis
 
 MARK = "-- end of call --"
 """The channel of messages of our own: what was published before one belongs to the call."""
-RAW = {"queue.put", "job.requeue", "job.complete", "job.fail", "config.get"}
+RAW = {"queue.put", "queue.recurAtInterval", "job.requeue", "job.complete", "job.completeAndRequeue", "job.fail",
+       "config.get"}  # fmt: skip
 """Commands whose bulk reply is a plain text; any other bulk reply is JSON."""
 PLACE = re.compile(r"^.*?user_script:\d+: *| *script: (?:[0-9a-f]+,)? ?on .*$", re.DOTALL)
 

@@ -30,7 +30,7 @@ local BOUNDS = {
   retell = false, released = 100, odd = 200, reply = 8388608, message = 16384,
   ties = 2048, settled = 512, rows = 600, slack = 64, ages = 64, tags = 200, history = 262144,
   steps = 4, -- steps of the retention: as many jobs as a call can complete
-  tallies = true,
+  tallies = true, labels = 64, -- these of a job
   unit = 1, earliest = 0, weight = 1000, -- of recurring jobs: ms of a score, the first moment, how heavy in one call
 }
 -- What verbs get as `at`: the native forms, in one table, of which every call fills in the rest anew.

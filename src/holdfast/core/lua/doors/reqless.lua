@@ -9,6 +9,7 @@ local root = require("base.root")
 local looking = require("doors.protocol.looking")
 local popping = require("doors.protocol.popping")
 local putting = require("doors.protocol.putting")
+local recurring = require("doors.protocol.recurring")
 local setting = require("doors.protocol.setting")
 local settling = require("doors.protocol.settling")
 local words = require("doors.protocol.words")
@@ -21,7 +22,8 @@ local worker = require("nouns.worker")
 local BOUNDS = {
   due = false, lost = false, chores = 1 / 0, retell = true, reply = 1 / 0, message = 2147483647, slack = 0, ages = 1,
   odd = 1 / 0, steps = 8, tags = 1 / 0, history = 1 / 0,
-  tallies = false, unit = 1000, earliest = -1 / 0, weight = 1 / 0,
+  tallies = false, labels = 1 / 0,
+  unit = 1000, earliest = -1 / 0, weight = 1 / 0,
 }
 
 -- A retry is no line of this protocol's history.
@@ -33,7 +35,7 @@ local function find(name)
   if name == "job.complete" then return settling["job.complete"] end
   if name == "job.heartbeat" then return settling["job.heartbeat"] end
   if name == "job.get" then return looking["job.get"] end
-  return settling[name] or looking[name] or setting[name] or putting[name] or popping[name]
+  return settling[name] or looking[name] or setting[name] or putting[name] or popping[name] or recurring[name]
 end
 
 -- How this protocol says what the others of its kind say too: read by doors/protocol.

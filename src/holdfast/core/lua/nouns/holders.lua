@@ -50,14 +50,15 @@ end
 -- All slots a job needs, or none: then it is set aside, and the answer is true.
 function M.take(at, queue, jid, r, give)
   local ids = named.ids(at, queue, jid, r)
-  local full = named.first_full(at, ids, free_slots, give.room)
+  local full = named.first_full(at, ids, free_slots, not ids.bare and give.room)
   if full then
     M.park(at, queue, jid, r, full)
     job.write(at, jid, r)
     return true
   end
   for i = 1, #ids do call("ZADD", at.keys.holders .. ids[i], 0, jid) end
-  r.flags, give.room = record.with(r.flags, THROTTLED), give.room - 1
+  r.flags = record.with(r.flags, THROTTLED)
+  if not ids.bare then give.room = give.room - 1 end
 end
 
 -- `ready` looks at so many jobs and says how many it granted, and how many it saw.

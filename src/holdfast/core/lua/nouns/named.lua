@@ -16,7 +16,8 @@ local call, mp_pack, mp_unpack
 late.bind(function() call, mp_pack, mp_unpack = redis.call, cmsgpack.pack, cmsgpack.unpack end)
 
 -- The throttles of a job beside its queue's own, in its order. One of them may be the
--- own one of a queue that the job came to later.
+-- own one of a queue that the job came to later. A list that is `bare` is all the job
+-- has: what its template says may leave out the queue's own.
 function M.others(at, queue, jid, r)
   if not record.has(r.flags, NAMED) then return NONE end
   local ids = mp_unpack(call("HGET", at.keys.extra .. jid, "k"))
@@ -30,20 +31,20 @@ end
 function M.ids(at, queue, jid, r)
   if not record.has(r.flags, NAMED) then return { queue.own } end
   local ids = M.others(at, queue, jid, r)
-  ids[#ids + 1] = queue.own
+  if not ids.bare then ids[#ids + 1] = queue.own end
   return ids
 end
 
 -- Gives a job the throttles in `ids`, each once and less those of the queues it
 -- comes from and goes to.
 local function name(at, queue, jid, r, ids, old)
-  local own, seen = {}, { [queue.own] = true, [old] = true }
+  local own, seen = { bare = ids.bare }, { [queue.own] = true, [old] = true }
   for i = 1, #ids do
     local id = tostring(ids[i])
     if not seen[id] then own[#own + 1] = id end
     seen[id] = true
   end
-  if #own > 0 then
+  if own[1] or own.bare then
     extra.set(at, jid, r, "k", mp_pack(own))
     r.flags = record.with(r.flags, NAMED)
   elseif record.has(r.flags, NAMED) then

@@ -6,14 +6,12 @@ local queues = require("nouns.queue")
 local recurrence = require("nouns.recurrence")
 local M = {}
 
-local MOST_TAGS = 64
-
 -- The throttle that binds all jobs of a queue.
 local function own(name) return "ql:q:" .. name end
 
--- These throttles without those of the queues they come from and go to.
+-- These throttles without those of the queues they come from and go to; `bare` stays.
 local function others(ids, old, new)
-  local kept = {}
+  local kept = { bare = ids.bare }
   for _, id in ipairs(ids) do
     if id ~= own(old) and id ~= own(new) then kept[#kept + 1] = id end
   end
@@ -75,7 +73,7 @@ end
 local function without(tags, gone)
   local kept = {}
   for _, tag in ipairs(tags) do
-    if not gone[tag] then kept[#kept + 1] = tag end
+    if not gone[tostring(tag)] then kept[#kept + 1] = tag end
   end
   return kept
 end
@@ -85,14 +83,14 @@ end
 function M.tag(at, jid, adds, args, first, last)
   local t, named = found(at, jid), {}
   if adds then
-    for _, tag in ipairs(t.tags) do named[tag] = true end
+    for _, tag in ipairs(t.tags) do named[tostring(tag)] = true end
   end
   for i = first, last do
     if adds and not named[args[i]] then t.tags[#t.tags + 1] = args[i] end
     named[args[i]] = true
   end
   if not adds then t.tags = without(t.tags, named) end
-  if #t.tags > MOST_TAGS then refuse.call("TOO_MANY", "at most " .. MOST_TAGS .. " tags a job") end
+  if #t.tags > at.bounds.labels then refuse.call("TOO_MANY", "at most " .. at.bounds.labels .. " tags a job") end
   recurrence.write_tags(at, jid, t)
   return t.tags
 end

@@ -61,6 +61,8 @@ M["queue.jobsByState"] = function(at, args)
     jids = call("ZRANGE", queue[name], offset, offset + limit - 1)
   elseif name == "scheduled" then
     jids = scheduled(at, queue, offset, offset + limit - 1)
+  elseif name == "recurring" then
+    jids = call("ZRANGE", queue.recurring, "-inf", "+inf", "BYSCORE", "LIMIT", offset, limit)
   elseif name == "running" then
     jids = call("ZRANGE", queue.leases, at.now, "+inf", "BYSCORE", "LIMIT", offset, limit)
   elseif name == "stalled" then

@@ -4,6 +4,7 @@ local keys = require("base.keys")
 local words = require("doors.protocol.words")
 local job_text = require("doors.protocol.job_text")
 local job = require("nouns.job")
+local spawning = require("nouns.spawning")
 local timer = require("nouns.timer")
 local pop = require("verbs.pop")
 local M = {}
@@ -46,7 +47,9 @@ M["queue.peek"] = function(at, args)
   local count = words.number(args, 5, 'Peek(): Arg "limit" missing or not a number')
   if count <= 0 then return "[]" end
   local lost, texts = call("ZCOUNT", queue.leases, "-inf", at.now), {}
-  timer.promote(at, queue, offset + count - math.min(lost, offset + count))
+  local most = offset + count - math.min(lost, offset + count)
+  spawning.run(at, queue, most)
+  timer.promote(at, queue, most)
   for _, jid in ipairs(seen(at, queue, offset, count, lost)) do
     local r = job.read(at, jid)
     if r then texts[#texts + 1] = job_text.of(at, jid, r) end

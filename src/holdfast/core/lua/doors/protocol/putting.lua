@@ -6,14 +6,6 @@ local queues = require("nouns.queue")
 local put_one = require("verbs.put_one")
 local M = {}
 
--- The pairs behind the fixed arguments; the last of a name wins.
-local function pairs_of(args)
-  if #args % 2 == 1 then words.refuse("Odd number of additional args") end
-  local found = {}
-  for i = 9, #args, 2 do found[args[i]] = args[i + 1] end
-  return found
-end
-
 local function number_in(found, key, refusal)
   if not found[key] then return nil end
   return words.finite(found[key]) or words.refuse(refusal)
@@ -43,7 +35,8 @@ local function read(args)
   local data = words.data(args, 7, 'Put(): Arg "data" missing or not JSON')
   local delay = words.number(args, 8, 'Put(): Arg "delay" not a number')
   local to = { queue = false, delay = delay * 1000, by = args[3], limited = false, first = 0, idle = false }
-  return jid, klass, data, name, to, #args > 8 and read_options(to, pairs_of(args)) or nil
+  local wish = #args > 8 and read_options(to, words.pairs(args, 9, "Odd number of additional args")) or nil
+  return jid, klass, data, name, to, wish
 end
 
 local function put(at, jid, klass, data, name, to, wish)

@@ -31,6 +31,14 @@ end
 
 M.finite = finite
 
+-- The pairs from args[first] on; the last of a name wins.
+function M.pairs(args, first, refusal)
+  if (#args - first) % 2 == 0 then M.refuse(refusal) end
+  local found = {}
+  for i = first, #args, 2 do found[args[i]] = args[i + 1] end
+  return found
+end
+
 -- Data is JSON, and not the text `false`, and kept as it came.
 function M.data(args, i, refusal)
   if not args[i] or decode(args[i]) == false then M.refuse(refusal) end
