@@ -7,11 +7,12 @@ says which names are missing or too many. Key: the command's own cell, "" for ev
 USUAL: dict[str, tuple[str, ...]] = {
     "": (
         "doors.reqless:find",
-        "doors.reqless:run",
-        "doors.reqless:open",
+        "doors.qless:find",
+        "doors.protocol.calling:M.run",
         "doors.protocol.words:M.number",
         "doors.protocol.words:finite",
         "doors.reqless:AT",
+        "doors.qless:AT",
         "base.keys:M.shared",
         "base.root:M.open_at",
         "doors.protocol.words:M.text",

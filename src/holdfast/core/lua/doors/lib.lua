@@ -10,6 +10,7 @@ local order_wide = require("base.order_wide")
 local record = require("base.record")
 local record_wide = require("base.record_wide")
 local root = require("base.root")
+local accent = require("doors.protocol.accent")
 local job_text = require("doors.protocol.job_text")
 local words = require("doors.protocol.words")
 local config = require("nouns.config")
@@ -18,18 +19,16 @@ local job = require("nouns.job")
 local throttle = require("nouns.throttle")
 local M = { config = {}, job = {} }
 
-local ACCENT = { put_queue = "queue" }
-
 local function native(key)
   return root.open({
-    keys = keys.of_root(key), order = order.native, record = record.native, throttles = throttle, accent = ACCENT,
+    keys = keys.of_root(key), order = order.native, record = record.native, throttles = throttle, accent = accent,
     application = "holdfast",
   }, key)
 end
 
 local function shared()
   return root.open_at({
-    keys = keys.shared(), order = order_wide, record = record_wide, throttles = holders, accent = ACCENT,
+    keys = keys.shared(), order = order_wide, record = record_wide, throttles = holders, accent = accent,
     application = "reqless",
   }, keys.SHARED, root.store_time())
 end

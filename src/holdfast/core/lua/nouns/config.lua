@@ -23,8 +23,9 @@ local APPLICATION = "application" -- what people see; each door has its own defa
 local call
 late.bind(function() call = redis.call end)
 
-function M.get(at, key)
-  return call("HGET", at.keys.config, key) or DEFAULTS[key] or key == APPLICATION and at.application
+-- `defaults` in the next two: those that are shown, where a door shows its own.
+function M.get(at, key, defaults)
+  return call("HGET", at.keys.config, key) or (defaults or DEFAULTS)[key] or key == APPLICATION and at.application
 end
 
 -- A setting that has a default, as a number: a text that is none counts as not set.
@@ -37,13 +38,13 @@ function M.of_queue(at, name, key)
 end
 
 -- All settings, as (key, value) pairs.
-function M.all(at)
+function M.all(at, defaults)
   local stored, pairs_, seen = call("HGETALL", at.keys.config), {}, {}
   for i = 1, #stored, 2 do
     seen[stored[i]] = true
     pairs_[#pairs_ + 1], pairs_[#pairs_ + 2] = stored[i], stored[i + 1]
   end
-  for key, value in pairs(DEFAULTS) do
+  for key, value in pairs(defaults or DEFAULTS) do
     if not seen[key] then pairs_[#pairs_ + 1], pairs_[#pairs_ + 2] = key, value end
   end
   if not seen[APPLICATION] then pairs_[#pairs_ + 1], pairs_[#pairs_ + 2] = APPLICATION, at.application end

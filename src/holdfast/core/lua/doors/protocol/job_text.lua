@@ -1,4 +1,5 @@
--- job_text: a job as that protocol shows it. An empty list inside an object is `{}`.
+-- job_text: a job as that protocol shows it. An empty list inside an object is `{}`;
+-- a reply that is an empty list is what the door's accent says.
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
@@ -31,6 +32,12 @@ function M.names(names, empty)
   return M.list(texts, empty)
 end
 
+-- The jids that a call answers with, as one text or one by one.
+function M.jids(at, jids)
+  if at.accent.lists_singly then return jids end
+  return M.names(jids, "[]")
+end
+
 -- What a line tells beside `what` and `when`.
 local function details(at, line)
   local what, worker, name = line[1], line[5], line[6]
@@ -40,15 +47,15 @@ local function details(at, line)
   if what == history.FAILED then
     return (worker ~= "" and ',"worker":' .. encode(worker) or "") .. ',"group":' .. encode(name)
   end
-  return ',"' .. at.accent.put_queue .. '":' .. encode(name)
+  return ',"' .. (what == history.THROTTLED and "queue" or at.accent.put_queue) .. '":' .. encode(name)
 end
 
 local function lines(at, jid, r)
   local found, texts = history.lines(at, jid, r), {}
   for i = 1, #found do
     local line = found[i]
-    texts[i] = '{"what":"' .. history.WHAT[line[1]] .. '","when":' .. M.number(floor(line[2] / 1000)) ..
-      details(at, line) .. "}"
+    local what = line[1] == history.EXHAUSTED and at.accent.exhausted or history.WHAT[line[1]]
+    texts[i] = '{"what":"' .. what .. '","when":' .. M.number(floor(line[2] / 1000)) .. details(at, line) .. "}"
   end
   return M.list(texts, "{}")
 end
@@ -73,9 +80,10 @@ end
 
 function M.of(at, jid, r)
   local queue, running = keys.of_queue(at, r.queue), r.state == state.RUNNING
+  local held = running or at.accent.names_last_holder and r.state == state.STALLED
   return '{"jid":' .. encode(jid) .. ',"klass":' .. encode(r.klass) .. ',"state":"' .. state_name(at, queue, jid, r) ..
     '","queue":' .. encode(r.state == state.COMPLETE and "" or r.queue) ..
-    ',"worker":' .. encode(running and r.worker or "") ..
+    ',"worker":' .. encode(held and r.worker or "") ..
     ',"tracked":' .. (record.has(r.flags, FLAG.TRACKED) and "true" or "false") ..
     ',"priority":' .. M.number(r.priority) .. ',"expires":' .. (running and M.seconds(r.expires) or "0") ..
     ',"retries":' .. M.number(r.retries) .. ',"remaining":' .. M.number(floor(r.remaining)) ..

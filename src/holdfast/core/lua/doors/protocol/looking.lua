@@ -25,7 +25,7 @@ M["job.getMulti"] = function(at, args)
     local r = job.read(at, args[i])
     if r then texts[#texts + 1] = job_text.of(at, args[i], r) end
   end
-  return job_text.list(texts, "[]")
+  return job_text.list(texts, at.accent.empty_list)
 end
 
 -- Offset and limit, 0 and 25 unless said.
@@ -36,7 +36,7 @@ end
 
 M["jobs.completed"] = function(at, args)
   local offset, limit = page(args, 3, "Jobs")
-  return job_text.names(completed.range(at, offset, offset + limit - 1), "[]")
+  return job_text.jids(at, completed.range(at, offset, offset + limit - 1))
 end
 
 -- Due jobs count as waiting, so they are not listed as scheduled.
@@ -70,7 +70,7 @@ M["queue.jobsByState"] = function(at, args)
   else
     words.refuse('Jobs(): Unknown type "' .. name .. '"')
   end
-  return job_text.names(jids, "[]")
+  return job_text.jids(at, jids)
 end
 
 M["failureGroups.counts"] = function(at)

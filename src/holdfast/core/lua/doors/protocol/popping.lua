@@ -27,7 +27,7 @@ M["queue.pop"] = function(at, args)
   local out, texts = {}, {}
   pop.run(at, { worker = worker, lease = 0, out = out, row = row }, want, { name, 0 }, 1, 2)
   for i = 1, #out, ROW do texts[#texts + 1] = job_text.of(at, out[i], out[i + 3]) end
-  return job_text.list(texts, "[]")
+  return job_text.list(texts, at.accent.empty_list)
 end
 
 -- The jids from `offset` on: lost leases, then the ready ones.
@@ -45,7 +45,7 @@ M["queue.peek"] = function(at, args)
   local queue = keys.of_queue(at, words.text(args, 3, words.NO_QUEUE))
   local offset = words.number(args, 4, 'Peek(): Arg "offset" missing or not a number')
   local count = words.number(args, 5, 'Peek(): Arg "limit" missing or not a number')
-  if count <= 0 then return "[]" end
+  if count <= 0 then return at.accent.empty_list end
   local lost, texts = call("ZCOUNT", queue.leases, "-inf", at.now), {}
   local most = offset + count - math.min(lost, offset + count)
   spawning.run(at, queue, most)
@@ -54,7 +54,7 @@ M["queue.peek"] = function(at, args)
     local r = job.read(at, jid)
     if r then texts[#texts + 1] = job_text.of(at, jid, r) end
   end
-  return job_text.list(texts, "[]")
+  return job_text.list(texts, at.accent.empty_list)
 end
 
 return M

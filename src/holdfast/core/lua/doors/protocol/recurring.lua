@@ -105,7 +105,7 @@ end
 
 M["recurringJob.addTag"] = function(at, args)
   local jid = template(at, args, "Tag(): Job ")
-  return job_text.names(recur.tag(at, jid, true, args, 4, #args), "[]")
+  return job_text.names(recur.tag(at, jid, true, args, 4, #args), at.accent.empty_list)
 end
 
 M["recurringJob.removeTag"] = function(at, args)

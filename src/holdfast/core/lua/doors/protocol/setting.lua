@@ -14,11 +14,11 @@ local call, encode, concat, format
 late.bind(function() call, encode, concat, format = redis.call, cjson.encode, table.concat, string.format end)
 
 M["config.get"] = function(at, args)
-  return config.get(at, words.text(args, 3, "config.get(): Argument 'key' missing"))
+  return config.get(at, words.text(args, 3, "config.get(): Argument 'key' missing"), at.accent.defaults)
 end
 
 M["config.getAll"] = function(at)
-  local found, texts = config.all(at), {}
+  local found, texts = config.all(at, at.accent.defaults), {}
   for i = 1, #found, 2 do texts[#texts + 1] = format("%s:%s", encode(found[i]), encode(found[i + 1])) end
   return "{" .. concat(texts, ",") .. "}"
 end
@@ -58,18 +58,19 @@ end
 
 -- A throttle as its definition says, with what is left of its time.
 local function throttle_text(at, id)
-  local most, left = at.throttles.maximum(at, id), call("TTL", at.keys.throttle .. id)
-  return '{"id":' .. encode(id) .. ',"maximum":' .. job_text.number(most) .. ',"ttl":' .. left .. "}"
+  local text = '{"id":' .. encode(id) .. ',"maximum":' .. job_text.number(at.throttles.maximum(at, id))
+  if at.accent.asks_ttl_apart then return text .. "}" end
+  return text .. ',"ttl":' .. call("TTL", at.keys.throttle .. id) .. "}"
 end
 
 M["throttle.get"] = function(at, args) return throttle_text(at, words.text(args, 3, words.NO_ID)) end
 
 M["throttle.locks"] = function(at, args)
-  return job_text.names(call("ZRANGE", at.keys.holders .. words.text(args, 3, words.NO_ID), 0, -1), "[]")
+  return job_text.jids(at, call("ZRANGE", at.keys.holders .. words.text(args, 3, words.NO_ID), 0, -1))
 end
 
 M["throttle.pending"] = function(at, args)
-  return job_text.names(call("ZRANGE", at.keys.pending .. words.text(args, 3, words.NO_ID), 0, -1), "[]")
+  return job_text.jids(at, call("ZRANGE", at.keys.pending .. words.text(args, 3, words.NO_ID), 0, -1))
 end
 
 M["queue.throttle.get"] = function(at, args)

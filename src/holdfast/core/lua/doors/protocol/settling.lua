@@ -11,13 +11,18 @@ local retry = require("verbs.retry")
 local timeout = require("verbs.timeout")
 local M = {}
 
--- The record of a job that this worker runs. `missing`, `idle` and `taken` are the
--- sentences for when it does not.
-local function held(at, jid, worker, missing, idle, taken)
-  local r = job.read(at, jid)
-  if not r then words.refuse(missing) end
-  if r.state ~= state.RUNNING then words.refuse(idle .. state.NAME[r.state]) end
-  if r.worker ~= worker then words.refuse(taken .. r.worker) end
+-- The record of a job that this worker runs. `idle` and `taken` end the sentences for
+-- when it does not, which `who` begins.
+local function held(at, jid, worker, who, idle, taken)
+  local r, so = job.read(at, jid), nil
+  if not r then
+    so = "does not exist"
+  elseif r.state ~= state.RUNNING then
+    so = idle .. ": " .. state.NAME[r.state]
+  elseif r.worker ~= worker then
+    so = taken .. " another worker: " .. r.worker
+  end
+  if so then words.refuse(words.of_job(at, who, jid) .. so) end
   return r
 end
 
@@ -26,9 +31,10 @@ M["job.complete"] = function(at, args)
   local worker = words.text(args, 4, 'Complete(): Arg "worker" missing')
   local queue = words.text(args, 5, 'Complete(): Arg "queue_name" missing')
   local data = words.data(args, 6, 'Complete(): Arg "data" missing or not JSON')
-  local r = held(at, jid, worker, "Complete(): Job does not exist", "Complete(): Job is not currently running: ",
-    "Complete(): Job has been handed out to another worker: ")
-  if r.queue ~= queue then words.refuse("Complete(): Job running in another queue: " .. r.queue) end
+  local r = held(at, jid, worker, "Complete", "is not currently running", "has been handed out to")
+  if r.queue ~= queue then
+    words.refuse(words.of_job(at, "Complete", jid) .. "running in another queue: " .. r.queue)
+  end
   complete.one(at, jid, r, data)
   return "complete"
 end
@@ -39,8 +45,7 @@ M["job.fail"] = function(at, args)
   local group = words.text(args, 5, 'Fail(): Arg "group" missing')
   local message = words.text(args, 6, 'Fail(): Arg "message" missing')
   local data = args[7] and words.data(args, 7, 'Fail(): Arg "data" not JSON') or ""
-  local r = held(at, jid, worker, "Fail(): Job does not exist", "Fail(): Job not currently running: ",
-    "Fail(): Job running with another worker: ")
+  local r = held(at, jid, worker, "Fail", "not currently running", "running with")
   fail.one(at, group, message, jid, r, data)
   return jid
 end
@@ -50,8 +55,7 @@ M["job.retry"] = function(at, args)
   words.text(args, 4, 'Retry(): Arg "queue_name" missing') -- and the job's own queue is used
   local worker = words.text(args, 5, 'Retry(): Arg "worker" missing')
   local delay = words.number_or(args, 6, 0, 'Retry(): Arg "delay" not a number')
-  local r = held(at, jid, worker, "Retry(): Job does not exist", "Retry(): Job is not currently running: ",
-    "Retry(): Job has been given to another worker: ")
+  local r = held(at, jid, worker, "Retry", "is not currently running", "has been given to")
   return retry.one(at, delay * 1000, args[7] or "", args[8] or "", jid, r, "")
 end
 
@@ -59,8 +63,7 @@ M["job.heartbeat"] = function(at, args)
   local jid = words.text(args, 3, words.NO_JID)
   local worker = words.text(args, 4, 'Heartbeat(): Arg "worker" missing')
   local data = args[5] and words.data(args, 5, 'Heartbeat(): Arg "data" not JSON') or ""
-  local r = held(at, jid, worker, "Heartbeat(): Job does not exist", "Heartbeat(): Job not currently running: ",
-    "Heartbeat(): Job given out to another worker: ")
+  local r = held(at, jid, worker, "Heartbeat", "not currently running", "given out to")
   return heartbeat.run(at, 0, { worker, jid, r.token, data }, 1, heartbeat.WIDTH)[1] / 1000
 end
 

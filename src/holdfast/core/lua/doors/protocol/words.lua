@@ -10,6 +10,9 @@ late.bind(function() decode, find = cjson.decode, string.find end)
 
 function M.refuse(text) error(text, 2) end
 
+-- How a refusal begins that speaks of one job.
+function M.of_job(at, who, jid) return who .. (at.accent.names_jid and "(): Job " .. jid .. " " or "(): Job ") end
+
 -- A word that has to be there, empty or not.
 function M.text(args, i, refusal)
   return args[i] or M.refuse(refusal)

@@ -1,0 +1,10 @@
+-- accent: what this protocol says in its own way, and its kin in another.
+--
+-- Constants only, read as `at.accent`; a door that speaks otherwise brings a file of
+-- the same names. What is not here is not said.
+local M = {}
+
+M.put_queue = "queue" -- the key under which a line of history names the queue of a put
+M.empty_list = "[]" -- a reply that is an empty list
+
+return M

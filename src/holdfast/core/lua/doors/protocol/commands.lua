@@ -1,0 +1,14 @@
+-- commands: all of that protocol's, wherever they are: (at, args) by name.
+local looking = require("doors.protocol.looking")
+local popping = require("doors.protocol.popping")
+local putting = require("doors.protocol.putting")
+local recurring = require("doors.protocol.recurring")
+local setting = require("doors.protocol.setting")
+local settling = require("doors.protocol.settling")
+local M = {}
+
+function M.find(name)
+  return settling[name] or looking[name] or setting[name] or putting[name] or popping[name] or recurring[name]
+end
+
+return M
