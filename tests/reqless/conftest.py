@@ -1,9 +1,10 @@
-"""Fixtures: our door, and the reference beside it."""
+"""Fixtures: our doors, and the references beside them."""
 
 from collections.abc import Iterator
 
 import pytest
-from reference import PACKAGE, reference_text
+from older_words import Older
+from reference import OLDER_PACKAGE, PACKAGE, older_reference_text, reference_text
 from two_doors import Door
 
 from holdfast.core.builder import script
@@ -19,8 +20,34 @@ def door(engine_store: ScratchStore) -> Iterator[Door]:
     made.close()
 
 
+def emptied(store: ScratchStore, text: str) -> Iterator[Older]:
+    made = Older(store.socket_path, text, 1)
+    made.flush()
+    made.messages()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def older(engine_store: ScratchStore) -> Iterator[Older]:
+    """Our door of the protocol before."""
+    yield from emptied(engine_store, script("doors.qless"))
+
+
+@pytest.fixture(params=("holdfast", "reference"))
+def either(request: pytest.FixtureRequest, engine_store: ScratchStore) -> Iterator[Older]:
+    """That door, then its reference: a story that both tell is one of the protocol."""
+    text = script("doors.qless") if request.param == "holdfast" else older_reference_text()
+    if text is None:
+        pytest.skip("the older reference cannot be fetched")
+    yield from emptied(engine_store, text)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if reference_text() is None:
-        terminalreporter.write_line(
-            f"LOUD SKIP: {PACKAGE} cannot be fetched, so nothing was compared with it", red=True, bold=True
-        )
+    for package, text in ((PACKAGE, reference_text()), (OLDER_PACKAGE, older_reference_text())):
+        if text is None:
+            terminalreporter.write_line(
+                f"LOUD SKIP: {package} cannot be fetched, so nothing was compared with it",
+                red=True,
+                bold=True,
+            )
