@@ -18,7 +18,7 @@ local function held(at, jid, worker, who, idle, taken)
   if not r then
     so = "does not exist"
   elseif r.state ~= state.RUNNING then
-    so = idle .. ": " .. state.NAME[r.state]
+    so = idle .. state.NAME[r.state]
   elseif r.worker ~= worker then
     so = taken .. " another worker: " .. r.worker
   end
@@ -31,7 +31,7 @@ M["job.complete"] = function(at, args)
   local worker = words.text(args, 4, 'Complete(): Arg "worker" missing')
   local queue = words.text(args, 5, 'Complete(): Arg "queue_name" missing')
   local data = words.data(args, 6, 'Complete(): Arg "data" missing or not JSON')
-  local r = held(at, jid, worker, "Complete", "is not currently running", "has been handed out to")
+  local r = held(at, jid, worker, "Complete", "is not currently running: ", "has been handed out to")
   if r.queue ~= queue then
     words.refuse(words.of_job(at, "Complete", jid) .. "running in another queue: " .. r.queue)
   end
@@ -45,7 +45,7 @@ M["job.fail"] = function(at, args)
   local group = words.text(args, 5, 'Fail(): Arg "group" missing')
   local message = words.text(args, 6, 'Fail(): Arg "message" missing')
   local data = args[7] and words.data(args, 7, 'Fail(): Arg "data" not JSON') or ""
-  local r = held(at, jid, worker, "Fail", "not currently running", "running with")
+  local r = held(at, jid, worker, "Fail", "not currently running: ", "running with")
   fail.one(at, group, message, jid, r, data)
   return jid
 end
@@ -55,7 +55,7 @@ M["job.retry"] = function(at, args)
   words.text(args, 4, 'Retry(): Arg "queue_name" missing') -- and the job's own queue is used
   local worker = words.text(args, 5, 'Retry(): Arg "worker" missing')
   local delay = words.number_or(args, 6, 0, 'Retry(): Arg "delay" not a number')
-  local r = held(at, jid, worker, "Retry", "is not currently running", "has been given to")
+  local r = held(at, jid, worker, "Retry", "is not currently running: ", "has been given to")
   return retry.one(at, delay * 1000, args[7] or "", args[8] or "", jid, r, "")
 end
 
@@ -63,7 +63,7 @@ M["job.heartbeat"] = function(at, args)
   local jid = words.text(args, 3, words.NO_JID)
   local worker = words.text(args, 4, 'Heartbeat(): Arg "worker" missing')
   local data = args[5] and words.data(args, 5, 'Heartbeat(): Arg "data" not JSON') or ""
-  local r = held(at, jid, worker, "Heartbeat", "not currently running", "given out to")
+  local r = held(at, jid, worker, "Heartbeat", "not currently running: ", "given out to")
   return heartbeat.run(at, 0, { worker, jid, r.token, data }, 1, heartbeat.WIDTH)[1] / 1000
 end
 
