@@ -10,6 +10,7 @@ from typing import Any
 from holdfast import Client
 from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, Describe, Info, SetClock, Sweep
 from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track, Tracked
+from holdfast.commands.call import Call
 from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
 from holdfast.commands.explain import Explain
 from holdfast.commands.failures import Failed, FailureGroups, Failures, Unfail
@@ -1073,3 +1074,27 @@ def a_jid_that_was_tracked_before(client: Client) -> Any:
     client.run(Track(True, "mine"))
     client.run(Cancel(("mine",)))
     return Put("q", "K", b"1", "mine", mode="move")
+
+
+@case("call")
+def a_put_in_the_words_of_the_older_protocol(client: Client) -> Any:
+    put(client, "a1")
+    return Call("queue.put", ("bee", "q", "a2", "K", '{"n":1}', 0, "priority", 3, "throttles", '["t1"]'))
+
+
+@case("call")
+def a_pop_in_the_words_of_the_older_protocol(client: Client) -> Any:
+    put(client, "a1", "a2")
+    return Call("queue.pop", ("q", "bee", 2))
+
+
+@case("call")
+def a_look_in_the_words_of_the_older_protocol(client: Client) -> Any:
+    popped(client, "a1")
+    return Call("job.get", ("a1",))
+
+
+@case("call")
+def a_failure_in_the_words_of_the_older_protocol(client: Client) -> Any:
+    popped(client, "a1")
+    return Call("job.fail", ("a1", "bee", "broken", "why", '{"n":2}'))

@@ -8,6 +8,7 @@ import pytest
 from holdfast.commands import COMMANDS
 from holdfast.commands.admin import ConfigGet, Describe, Info
 from holdfast.commands.base import then
+from holdfast.commands.call import Call
 from holdfast.commands.failures import Failed, FailureGroup, FailureGroups, Failures, Unfail
 from holdfast.commands.jobs import Await, Cancel, Move, Put, PutMany
 from holdfast.commands.leases import (
@@ -40,7 +41,7 @@ from holdfast.commands.workers import (
     Workers,
     WorkerSeen,
 )
-from holdfast.errors import JobExists, JobFailed, LeaseLost, QueueFull, refusal
+from holdfast.errors import JobExists, JobFailed, LeaseLost, QueueFull, Refused, refusal
 from holdfast.models import HistoryEntry
 
 HELD = Lease("j1", 42)
@@ -48,7 +49,7 @@ HELD = Lease("j1", 42)
 
 def test_every_command_knows_its_verb_and_can_be_found_by_it():
     assert all(kind.verb == verb for verb, kind in COMMANDS.items())
-    assert len(COMMANDS) == 73
+    assert len(COMMANDS) == 74
 
 
 def test_a_put_says_mode_queue_options_and_one_job():
@@ -299,3 +300,18 @@ def test_the_facts_of_a_pop_row_have_the_layout_of_the_protocol():
 )
 def test_a_line_of_history_names_its_queue_or_its_group(what: str, key: str) -> None:
     assert HistoryEntry(what, 1000, name="there").as_dict() == {"what": what, "when": 1.0, key: "there"}
+
+
+def test_a_command_of_the_older_protocol_answers_texts_numbers_lists_and_nothing():
+    call = Call("job.cancel", ("j1", 7, b"j2"))
+    assert call.words() == ("job.cancel", "j1", 7, b"j2")
+    assert [call.read(reply) for reply in (b"j1", 3, None, [b"j1", b"7"])] == ["j1", 3, None, ["j1", "7"]]
+
+
+def test_a_command_of_the_older_protocol_is_numbered_unless_it_only_looks():
+    assert [Call(name).numbered for name in ("queue.pop", "queue.peek", "job.get")] == [True, False, False]
+
+
+def test_an_answer_that_was_too_long_to_keep_is_missed_aloud():
+    with pytest.raises(Refused, match=r"queue\.pop was done before"):
+        Call("queue.pop").read([b"again"])

@@ -5,6 +5,7 @@ from typing import Any, TypeVar, Unpack, overload
 
 from holdfast.client.batch import OnePut
 from holdfast.client.bulk import first_of, note_answers, steps_of
+from holdfast.client.calling import Calling
 from holdfast.client.colours import AsyncHandle
 from holdfast.client.config import AsyncConfig
 from holdfast.client.job import JobVerbs
@@ -138,7 +139,7 @@ class AsyncJobs(JobsVerbs, AsyncHandle):
         return {"jobs": [AsyncJob(facts, client) for facts in jobs], "expired": expired}
 
 
-class AsyncClient:
+class AsyncClient(Calling):
     """Talks to one namespace of one store, awaited; calls of one loop turn leave together.
 
     `url` and options are those of `Client`. Making a client sends nothing. Raises UsageError.

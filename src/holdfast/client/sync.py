@@ -11,6 +11,7 @@ from typing import Any, TypeVar, Unpack, cast, overload
 
 from holdfast.client.batch import ONE_PUT, Batch, OnePut
 from holdfast.client.bulk import first_of, note_answers, steps_of
+from holdfast.client.calling import Calling
 from holdfast.client.colours import SyncHandle
 from holdfast.client.config import Config
 from holdfast.client.job import JobVerbs
@@ -147,7 +148,7 @@ class Jobs(JobsVerbs, SyncHandle):
         return {"jobs": [Job(facts, client) for facts in jobs], "expired": expired}
 
 
-class Client:
+class Client(Calling):
     """Talks to one namespace of one store, blocking. Any number of threads may share one; it survives a fork.
 
     `url` is `redis://`, `rediss://` or `unix://`; without one HOLDFAST_URL, REDIS_URL, or the embedded store, which

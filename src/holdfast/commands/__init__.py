@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from holdfast.commands import (
     admin,
     attributes,
+    call,
     dependencies,
     explain,
     failures,
@@ -29,6 +30,7 @@ COMMANDS: Mapping[str, type[Spoken]] = {
     **queues.VERBS,
     **admin.VERBS,
     **attributes.VERBS,
+    **call.VERBS,
     **listing.VERBS,
     **failures.VERBS,
     **explain.VERBS,

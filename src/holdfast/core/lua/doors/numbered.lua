@@ -19,21 +19,22 @@ local BETWEEN, BEFORE_TOKEN = "\n", "\t" -- no name holds a control character
 local call, concat
 late.bind(function() call, concat = redis.call, table.concat end)
 
--- Runs `verb` unless this number was answered before.
-function M.once(at, line, number, verb)
+-- Runs `verb` unless this number was answered before. `most` bytes of its reply are kept (nil:
+-- as usual).
+function M.once(at, line, number, verb, most)
   local kept = replay.find(at, line, number)
   if kept then return replay.reply(kept) end
   local reply = verb()
-  replay.keep_reply(at, line, number, reply)
+  replay.keep_reply(at, line, number, reply, most)
   return reply
 end
 
 -- A row whose first two arguments are line and number. `run` checks the others
 -- before it writes.
-function M.row(run)
+function M.row(run, most)
   return function(at, args)
     local line, number = checks.optional(args, 1, "line"), checks.time(args, 2, "number")
-    return M.once(at, line, number, function() return run(at, args) end)
+    return M.once(at, line, number, function() return run(at, args) end, most)
   end
 end
 

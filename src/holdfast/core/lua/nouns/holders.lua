@@ -17,10 +17,12 @@ local RELEASED = 10 -- jobs that a release without a limit lets go
 local call
 late.bind(function() call = redis.call end)
 
--- A text that is no number counts as no limit.
-function M.maximum(at, id)
-  local most = tonumber(call("HGET", at.keys.throttle .. id, "maximum") or 0)
-  return most == most and most or 0
+-- The maximum, and for how many seconds (-1: no end, -2: not defined). A text that is no
+-- number counts as no limit.
+function M.definition(at, id)
+  local key = at.keys.throttle .. id
+  local most = tonumber(call("HGET", key, "maximum") or 0)
+  return most == most and most or 0, call("TTL", key)
 end
 
 local function free_slots(at, id)
@@ -90,11 +92,11 @@ function M.release(at, queue, jid, r)
   for _, id in ipairs(named.ids(at, queue, jid, r)) do M.release_one(at, id, jid) end
 end
 
--- A new maximum, and for how many seconds (nil: as before).
-function M.set(at, id, maximum, seconds)
+-- A new maximum as text, for `span` ms (0: as long as before).
+function M.set(at, id, maximum, span)
   local key = at.keys.throttle .. id
   call("HSET", key, "id", id, "maximum", maximum)
-  if seconds then call("EXPIRE", key, seconds) end
+  if span > 0 then call("PEXPIRE", key, span) end
   M.offer(at, id)
 end
 

@@ -60,10 +60,11 @@ function M.reply(bytes)
   return reply
 end
 
-function M.keep_reply(at, line, number, reply)
+-- `most` (nil: 4 kB): how many bytes are kept.
+function M.keep_reply(at, line, number, reply, most)
   if line == "" then return end
   local packed = mp_pack(reply)
-  if #packed > MOST then packed = mp_pack(type(reply[3]) == "string" and by_code(reply) or { M.NOTHING }) end
+  if #packed > (most or MOST) then packed = mp_pack(type(reply[3]) == "string" and by_code(reply) or { M.NOTHING }) end
   keep(at, line, number, packed)
 end
 

@@ -100,4 +100,11 @@ function M.state(at, id)
   return { limit.maximum, used, pending, limit.ends < limits.NEVER and limit.ends - at.now or -1 }
 end
 
+-- The maximum, and for how many seconds (-1: no end, -2: not defined).
+function M.definition(at, id)
+  local found = M.state(at, id)
+  local left = found[4]
+  return found[1], left < 0 and left or math.floor((left + 500) / 1000)
+end
+
 return M

@@ -131,9 +131,10 @@ function M.release(at, queue, jid, r)
   queues.ring(queue)
 end
 
-function M.set(at, id, maximum, span) return tending.set(at, id, maximum, span) end
+function M.set(at, id, maximum, span) return tending.set(at, id, tonumber(maximum), span) end
 function M.delete(at, id) return tending.delete(at, id) end
 function M.state(at, id) return tending.state(at, id) end
+function M.definition(at, id) return tending.definition(at, id) end
 function M.go_on(at) return tending.go_on(at) end
 
 -- An empty queue is forgotten, and its limit with it.

@@ -38,9 +38,9 @@ function M.jids(at, jids)
   return M.names(jids, "[]")
 end
 
--- What a line tells beside `what` and `when`.
-local function details(at, line)
-  local what, worker, name = line[1], line[5], line[6]
+-- What a line, told as `what`, tells beside `what` and `when`.
+local function details(at, line, what)
+  local worker, name = line[5], line[6]
   if what == history.POPPED then return ',"worker":' .. encode(worker) end
   if what == history.DONE or what == history.TIMED_OUT then return "" end
   if what == history.EXHAUSTED then return ',"group":' .. encode(name) end
@@ -50,12 +50,19 @@ local function details(at, line)
   return ',"' .. (what == history.THROTTLED and "queue" or at.accent.put_queue) .. '":' .. encode(name)
 end
 
+-- This protocol knows no line for a retry, and two for a job that went on.
 local function lines(at, jid, r)
   local found, texts = history.lines(at, jid, r), {}
   for i = 1, #found do
-    local line = found[i]
-    local what = line[1] == history.EXHAUSTED and at.accent.exhausted or history.WHAT[line[1]]
-    texts[i] = '{"what":"' .. what .. '","when":' .. M.number(floor(line[2] / 1000)) .. details(at, line) .. "}"
+    local line, what, when = found[i], found[i][1], M.number(floor(found[i][2] / 1000))
+    if what == history.ADVANCED then
+      texts[#texts + 1] = '{"what":"done","when":' .. when .. "}"
+      what = history.PUT
+    end
+    if what ~= history.RETRIED then
+      local said = what == history.EXHAUSTED and at.accent.exhausted or history.WHAT[what]
+      texts[#texts + 1] = '{"what":"' .. said .. '","when":' .. when .. details(at, line, what) .. "}"
+    end
   end
   return M.list(texts, "{}")
 end
@@ -85,7 +92,8 @@ function M.of(at, jid, r)
     '","queue":' .. encode(r.state == state.COMPLETE and "" or r.queue) ..
     ',"worker":' .. encode(held and r.worker or "") ..
     ',"tracked":' .. (record.has(r.flags, FLAG.TRACKED) and "true" or "false") ..
-    ',"priority":' .. M.number(r.priority) .. ',"expires":' .. (running and M.seconds(r.expires) or "0") ..
+    ',"priority":' .. M.number(r.priority) .. ',"expires":' ..
+    (running and M.seconds(r.expires or call("ZSCORE", queue.leases, jid) or 0) or "0") ..
     ',"retries":' .. M.number(r.retries) .. ',"remaining":' .. M.number(floor(r.remaining)) ..
     ',"data":' .. encode(job.body(at, jid, r)) .. ',"tags":{},"history":' .. lines(at, jid, r) ..
     ',"failure":' .. failed(at, jid, r) .. ',"throttles":' .. M.names(named.ids(at, queue, jid, r), "{}") ..

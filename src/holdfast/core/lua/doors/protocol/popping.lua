@@ -14,6 +14,7 @@ local ROW = 4 -- values of a row, as the native one has: jid, -, data, record
 local call
 late.bind(function() call = redis.call end)
 
+-- Where the usual grant makes no record, the row is what a native client gets.
 local function row(at, out, jid, r)
   local n = #out
   out[n + 1], out[n + 2], out[n + 3], out[n + 4] = jid, "", job.body(at, jid, r), r
@@ -26,7 +27,10 @@ M["queue.pop"] = function(at, args)
   if want % 1 ~= 0 then words.refuse('Pop(): Arg "limit" is not a whole number') end
   local out, texts = {}, {}
   pop.run(at, { worker = worker, lease = 0, out = out, row = row }, want, { name, 0 }, 1, 2)
-  for i = 1, #out, ROW do texts[#texts + 1] = job_text.of(at, out[i], out[i + 3]) end
+  for i = 1, #out, ROW do
+    local r = out[i + 3]
+    texts[#texts + 1] = job_text.of(at, out[i], type(r) == "table" and r or job.read(at, out[i]))
+  end
   return job_text.list(texts, at.accent.empty_list)
 end
 

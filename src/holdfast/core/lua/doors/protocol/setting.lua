@@ -32,21 +32,22 @@ M["config.unset"] = function(at, args)
   configure.unset(at, words.text(args, 3, 'config.unset(): Arg "option" missing'))
 end
 
+-- `seconds` of 0: for as long as before.
 local function set(at, id, args, seconds)
   local maximum = words.text(args, 4, "Throttle(): no maximum provided")
   words.number(args, 4, "Throttle(): the maximum is not a number")
-  at.throttles.set(at, id, maximum, seconds)
+  at.throttles.set(at, id, maximum, seconds * 1000)
 end
 
 M["throttle.set"] = function(at, args)
   local id = words.text(args, 3, words.NO_ID)
   local seconds = words.number_or(args, 5, 0, "Throttle(): the expiration is not a number")
   if seconds % 1 ~= 0 then words.refuse("Throttle(): the expiration is not a whole number") end
-  set(at, id, args, seconds > 0 and seconds or nil)
+  set(at, id, args, seconds > 0 and seconds or 0)
 end
 
 M["queue.throttle.set"] = function(at, args)
-  set(at, keys.of_queue(at, words.text(args, 3, words.NO_QUEUE)).own, args)
+  set(at, keys.of_queue(at, words.text(args, 3, words.NO_QUEUE)).own, args, 0)
 end
 
 M["throttle.delete"] = function(at, args) at.throttles.delete(at, words.text(args, 3, words.NO_ID)) end
@@ -58,15 +59,16 @@ end
 
 -- A throttle as its definition says, with what is left of its time.
 local function throttle_text(at, id)
-  local text = '{"id":' .. encode(id) .. ',"maximum":' .. job_text.number(at.throttles.maximum(at, id))
+  local most, left = at.throttles.definition(at, id)
+  local text = '{"id":' .. encode(id) .. ',"maximum":' .. job_text.number(most)
   if at.accent.asks_ttl_apart then return text .. "}" end
-  return text .. ',"ttl":' .. call("TTL", at.keys.throttle .. id) .. "}"
+  return text .. ',"ttl":' .. left .. "}"
 end
 
 M["throttle.get"] = function(at, args) return throttle_text(at, words.text(args, 3, words.NO_ID)) end
 
 M["throttle.locks"] = function(at, args)
-  return job_text.jids(at, call("ZRANGE", at.keys.holders .. words.text(args, 3, words.NO_ID), 0, -1))
+  return job_text.jids(at, call("ZRANGE", at.throttles.sets(at, words.text(args, 3, words.NO_ID)), 0, -1))
 end
 
 M["throttle.pending"] = function(at, args)

@@ -8,7 +8,11 @@ local M = {}
 local decode, find
 late.bind(function() decode, find = cjson.decode, string.find end)
 
-function M.refuse(text) error(text, 2) end
+local mark, level = "", 2
+function M.refuse(text) error(mark .. text, level) end
+
+-- In a library no place is told, and a refusal is known by its first word.
+function M.in_library() mark, level = "HF_REFUSED ", 0 end
 
 -- How a refusal begins that speaks of one job.
 function M.of_job(at, who, jid) return who .. (at.accent.names_jid and "(): Job " .. jid .. " " or "(): Job ") end
@@ -42,15 +46,22 @@ function M.pairs(args, first, refusal)
   return found
 end
 
+local function decoded(text, refusal)
+  local ok, value = pcall(decode, text)
+  if ok then return value end
+  M.refuse(("%s (%s)"):format(refusal, value))
+end
+
 -- Data is JSON, and not the text `false`, and kept as it came.
 function M.data(args, i, refusal)
-  if not args[i] or decode(args[i]) == false then M.refuse(refusal) end
+  local ok, value = pcall(decode, args[i])
+  if not ok or value == false then M.refuse(refusal) end
   return args[i]
 end
 
 -- A JSON list of texts or numbers.
 function M.list(text, what)
-  local list = decode(text)
+  local list = decoded(text, what .. " is not a JSON list")
   if type(list) ~= "table" or not find(text, "^%s*[%[]") then M.refuse(what .. " is not a JSON list") end
   for i = 1, #list do
     local kind = type(list[i])

@@ -1,0 +1,76 @@
+"""The commands of the reqless protocol, by their names there, on a native root."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.errors import Refused
+
+LOOKS = frozenset(
+    [
+        "config.get",
+        "config.getAll",
+        "failureGroups.counts",
+        "job.get",
+        "job.getMulti",
+        "jobs.completed",
+        "jobs.failedByGroup",
+        "jobs.tagged",
+        "jobs.tracked",
+        "queue.counts",
+        "queue.jobsByState",
+        "queue.length",
+        "queue.peek",
+        "queue.stats",
+        "queue.throttle.get",
+        "queueIdentifierPatterns.getAll",
+        "queuePriorityPatterns.getAll",
+        "queues.counts",
+        "queues.names",
+        "recurringJob.get",
+        "tags.top",
+        "throttle.get",
+        "throttle.locks",
+        "throttle.pending",
+        "worker.jobs",
+        "workers.counts",
+    ]
+)
+"""Commands that may be sent twice: they need no request number."""
+
+
+class Call(Spoken, frozen=True, gc=False):
+    """One command with its arguments, and the reply of that protocol: text, a whole number, a list of texts, None.
+
+    Core: doors/native_call.lua.
+    """
+
+    verb: ClassVar[str] = "call"
+    line_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    command: str
+    args: Sequence[Word] = ()
+
+    @property
+    def numbered(self) -> bool:
+        """Whether a repeat would be noticed."""
+        return self.command not in LOOKS
+
+    def words(self) -> Sequence[Word]:
+        return (self.command, *self.args)
+
+    def read(self, reply: Reply) -> Any:
+        if type(reply) is list:
+            texts = [_text(value) for value in cast("Sequence[Any]", reply)]
+            if texts == ["again"]:
+                raise Refused(f"{self.command} was done before, and its answer was too long to keep")
+            return texts
+        return _text(reply)
+
+
+def _text(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+VERBS: Mapping[str, type[Spoken]] = {kind.verb: kind for kind in (Call,)}
