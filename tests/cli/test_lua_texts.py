@@ -34,6 +34,13 @@ def test_the_script_of_the_reqless_protocol_runs_as_it_is_printed(at_store: Clie
     assert json.loads(ask(at_store, "EVALSHA", sha, 0, "job.get", 2, "j"))["state"] == "waiting"
 
 
+def test_the_script_of_the_qless_protocol_speaks_of_the_same_jobs(at_store: Client) -> None:
+    sha = ask(at_store, "SCRIPT", "LOAD", lua("qless").output)
+    assert ask(at_store, "EVALSHA", sha, 0, "put", 1, "w", "q", "older", "klass", "{}", 0) == b"older"
+    sha = ask(at_store, "SCRIPT", "LOAD", lua("reqless").output)
+    assert json.loads(ask(at_store, "EVALSHA", sha, 0, "job.get", 2, "older"))["state"] == "waiting"
+
+
 def test_the_library_loads_as_it_is_printed(at_store: Client) -> None:
     assert ask(at_store, "FUNCTION", "LOAD", "REPLACE", lua("native").output) == b"holdfast1"
     assert ask(at_store, "FCALL", "hf1_info", 1, at_store.root, "make", 0)
@@ -83,7 +90,7 @@ def test_the_lib_leaves_the_names_of_a_script_alone() -> None:
     assert lines[-1] == "end)()"
 
 
-@pytest.mark.parametrize("name", ["reqless", "native", "lib"])
+@pytest.mark.parametrize("name", ["reqless", "qless", "native", "lib"])
 def test_a_text_comes_with_its_sha1_as_json(name: str) -> None:
     found = json.loads(lua(name, "--json").output)
     assert found["text"] == lua(name).output

@@ -11,8 +11,7 @@ from holdfast.errors import HoldfastError, Refused, ReqlessError, UsageError
 def test_a_client_is_called_with_a_command_and_its_arguments(do) -> None:
     client = do.client
     assert (
-        do(lambda: client("queue.put", "w", "mail", "j1", "Welcome", '{"id":7}', 0.5, "priority", 3))
-        == "j1"
+        do(lambda: client("queue.put", "w", "mail", "j1", "Welcome", '{"id":7}', 0.5, "priority", 3)) == "j1"
     )
     job = json.loads(do(lambda: client("job.get", "j1")))
     assert (job["state"], job["priority"], job["data"]) == ("scheduled", 3, '{"id":7}')

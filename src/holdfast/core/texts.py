@@ -31,6 +31,11 @@ TEXTS: Final[Mapping[str, Text]] = {
         "the reqless protocol, as one script: EVALSHA <sha> 0 <command> <now> …",
         lambda: script("doors.reqless"),
     ),
+    "qless": Text(
+        "qless.lua",
+        "the protocol before it, under its own names: EVALSHA <sha> 0 <command> <now> …",
+        lambda: script("doors.qless"),
+    ),
     "native": Text(
         "holdfast.lua",
         "the native protocol, as a function library: FUNCTION LOAD, then FCALL hf1_<verb> 1 <root> …",
