@@ -27,21 +27,24 @@ end
 -- spelled as their protocol says (its section 9).
 M.SHARED = "ql:hf:"
 
--- Those of its keys that few calls use.
-local function seldom(field)
-  return ({
-    tagged = "ql:hf:g:", tag_counts = "ql:tags", dependents = "ql:hf:d:", releasing = "ql:hf:u", template = "ql:hf:r:",
-    worker_facts = "ql:hf:v:", audit = "ql:hf:A", changes = "ql:hf:e:c", limits = "ql:hf:H",
-    identifiers = "ql:qp:identifiers", old_identifiers = "qmore:dynamic",
-    priorities = "ql:qp:priorities", old_priorities = "qmore:priority",
-  })[field]
-end
+local FIXED = {
+  root = "ql:hf:", is_shared = true,
+  job = "ql:hf:j:", body = "ql:hf:b:", extra = "ql:hf:x:", completed = "ql:hf:c", line = "ql:hf:i:",
+  result = "ql:hf:a:", queues = "ql:hf:Q", config = "ql:hf:C", groups = "ql:hf:F", group = "ql:hf:f:",
+  failure_calls = "ql:hf:F#", workers = "ql:hf:W", held = "ql:hf:L:", marks = "ql:hf:K",
+  holders = "ql:hf:h:", pending = "ql:hf:p:", throttle = "ql:th:",
+  news = "ql:", log = "ql:log", worker_news = "ql:w:", result_news = "ql:hf:e:r:",
+  tagged = "ql:hf:g:", tag_counts = "ql:tags", dependents = "ql:hf:d:", releasing = "ql:hf:u", template = "ql:hf:r:",
+  worker_facts = "ql:hf:v:", audit = "ql:hf:A", changes = "ql:hf:e:c", limits = "ql:hf:H",
+  identifiers = "ql:qp:identifiers", old_identifiers = "qmore:dynamic",
+  priorities = "ql:qp:priorities", old_priorities = "qmore:priority",
+}
+M.FIXED = FIXED
 
 -- Spelled when it is first used, for a script forgets them after each call. Names
 -- in an order that finds the usual ones first.
 local function spelled(queue, field)
   local name, key = queue.name, nil
-  if not name then return seldom(field) end
   if field == "control" then key = "ql:hf:q:" .. name
   elseif field == "waiting" then key = "ql:q:" .. name .. "-work"
   elseif field == "leases" then key = "ql:q:" .. name .. "-locks"
@@ -63,17 +66,14 @@ local function spelled(queue, field)
   return key
 end
 
-function M.shared()
-  return setmetatable({
-    root = "ql:hf:", is_shared = true, name = false,
-    job = "ql:hf:j:", body = "ql:hf:b:", extra = "ql:hf:x:", completed = "ql:hf:c", line = "ql:hf:i:",
-    result = "ql:hf:a:", queues = "ql:hf:Q", config = "ql:hf:C", groups = "ql:hf:F", group = "ql:hf:f:",
-    failure_calls = "ql:hf:F#", workers = "ql:hf:W", held = "ql:hf:L:", marks = "ql:hf:K",
-    holders = "ql:hf:h:", pending = "ql:hf:p:", throttle = "ql:th:",
-    news = "ql:", log = "ql:log", worker_news = "ql:w:", result_news = "ql:hf:e:r:",
-    by_queue = {}, queue_count = 0,
-  }, { __index = spelled })
+-- A script, to which the fixed ones are known before it runs, makes none of them here.
+local function fixed(keys, field)
+  local key = FIXED[field]
+  keys[field] = key
+  return key
 end
+
+function M.shared() return setmetatable({ by_queue = {}, queue_count = 0 }, { __index = fixed }) end
 
 function M.of_root(root)
   local keys = roots[root]

@@ -4,6 +4,7 @@
 --
 -- The root is reqless's, and the forms are. Clients of both kinds may share a database:
 -- they put, pop and settle each other's jobs.
+local keys = require("base.keys")
 local order = require("base.order_wide")
 local record = require("base.record_wide")
 local bounds = require("doors.protocol.bounds")
@@ -50,8 +51,8 @@ end
 -- What verbs get as `at`; see doors/reqless.
 local AT = {
   order = order, record = record, bounds = bounds, events = events, throttles = holders, workers = worker,
-  accent = accent, untold = UNTOLD, application = "qless", keys = false, packed = false, settings = false, now = 0,
-  flags = 0, watched = false, released = 0,
+  accent = accent, untold = UNTOLD, application = "qless", keys = keys.FIXED, packed = false, settings = false,
+  now = 0, flags = 0, watched = false, released = 0,
 }
 
 return calling.run(AT, find)

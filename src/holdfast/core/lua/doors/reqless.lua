@@ -1,6 +1,7 @@
 -- reqless: that protocol's commands, as one script that is run for every call.
 --
 -- This file finds the command and says in which forms the core keeps its things.
+local keys = require("base.keys")
 local order = require("base.order_wide")
 local record = require("base.record_wide")
 local accent = require("doors.protocol.accent")
@@ -29,11 +30,11 @@ local function find(name)
 end
 
 -- What verbs get as `at`. The forms are known before a call is made, so a script
--- does not look them up (core/script.py).
+-- does not look them up (core/script), and of the keys not those that are fixed.
 local AT = {
   order = order, record = record, bounds = bounds, events = event_log, throttles = holders, workers = worker,
-  accent = accent, untold = UNTOLD, application = "reqless", keys = false, packed = false, settings = false, now = 0,
-  flags = 0, watched = false, released = 0,
+  accent = accent, untold = UNTOLD, application = "reqless", keys = keys.FIXED, packed = false, settings = false,
+  now = 0, flags = 0, watched = false, released = 0,
 }
 
 return calling.run(AT, find)
