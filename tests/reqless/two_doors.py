@@ -36,7 +36,10 @@ class Connection:
         self._reader = hiredis.Reader(encoding="utf-8")
 
     def send(self, *words: object) -> None:
-        self._socket.sendall(hiredis.pack_command(tuple(str(word) for word in words)))
+        self.send_packed(hiredis.pack_command(tuple(str(word) for word in words)))
+
+    def send_packed(self, packed: bytes) -> None:
+        self._socket.sendall(packed)
 
     def read(self) -> Any:
         while True:

@@ -49,8 +49,10 @@ end
 M["queue.put"] = function(at, args) return put(at, read(args)) end
 
 M["job.requeue"] = function(at, args)
-  local jid, klass, data, name, to, wish = read(args)
+  local jid = words.text(args, 5, words.NO_JID)
   if not job.read(at, jid) then words.refuse("Requeue(): Job " .. jid .. " does not exist") end
+  local klass, data, name, to, wish
+  jid, klass, data, name, to, wish = read(args)
   return put(at, jid, klass, data, name, to, wish)
 end
 

@@ -1,0 +1,125 @@
+"""What the reference remembers without showing it: noted after each call, for the weaknesses that show it later."""
+
+from typing import Any
+
+from names import QUEUES
+from two_doors import Refused
+from view import Call, Job, View, noticed
+
+READY = ("waiting", "stalled", "throttled")
+DEPENDS = {"queue.put": 6, "job.requeue": 6, "job.completeAndRequeue": 5}
+"""Commands that place a job, and where their pairs begin."""
+
+
+def note(view: View, call: Call, reply: Any, theirs: dict[str, Job], ours: dict[str, Job]) -> None:
+    """`theirs` and `ours` are the jobs after the call, which both doors answered with `reply`."""
+    if not isinstance(reply, Refused):
+        _placed(view, call)
+        handler = HANDLERS.get(call.command)
+        if handler:
+            handler(view, call, reply)
+    _since(view, call, theirs)
+    for jid in [jid for jid in view.noticed if not _still_noticed(view.theirs.get(jid), theirs.get(jid))]:
+        view.noticed.discard(jid)
+    view.noticed |= {jid for jid, job in theirs.items() if noticed(job)}
+    for jid in [jid for jid in (*view.since, *view.due) if jid not in theirs]:
+        view.since.pop(jid, None)
+        view.due.pop(jid, None)
+    view.theirs, view.jobs = theirs, ours
+    for name, job in ours.items():
+        if job["queue"] and job["state"] != "failed":
+            view.entered.add(str(job["queue"]))
+        if job["tracked"]:
+            view.tracked.add(name)
+
+
+def _still_noticed(before: Job | None, after: Job | None) -> bool:
+    """A mark goes with the job, and when a lost job is handed out again."""
+    return after is not None and not (before and noticed(before) and after["history"][-1]["what"] == "popped")
+
+
+def _since(view: View, call: Call, theirs: dict[str, Job]) -> None:
+    for jid, job in theirs.items():
+        if job["state"] not in READY:
+            view.since.pop(jid, None)
+        elif jid not in view.since or view.theirs[jid]["history"] != job["history"]:
+            view.since[jid] = -1 if job["state"] == "stalled" else view.now
+        elif call.command == "job.setPriority" and call.subject == jid:
+            view.since[jid] = 0
+
+
+def _placed(view: View, call: Call) -> None:
+    first = DEPENDS.get(call.command)
+    if first is None:
+        return
+    delay = call.words[5] if first == 6 else call.option("delay", first)
+    jid = str(call.subject)
+    if delay and float(delay) > 0:
+        view.due[jid] = view.now + float(delay)
+
+
+def _retried(view: View, call: Call, _: Any) -> None:
+    if len(call.words) > 3 and float(call.words[3]) > 0:
+        view.due[str(call.subject)] = view.now + float(call.words[3])
+
+
+def _put(view: View, call: Call, _: Any) -> None:
+    jid, job = str(call.subject), view.jobs.get(str(call.subject))
+    view.moved.discard(jid)
+    view.timed_out.discard(jid)
+    if job and job["state"] == "failed" and job["queue"] != call.words[1]:
+        view.miscounted |= set(QUEUES)
+
+
+def _popped(view: View, call: Call, reply: Any) -> None:
+    if call.words[0] not in view.paused:
+        view.popped[str(call.words[1])] = view.now
+        view.beating.discard(str(call.words[1]))
+    for job in reply:
+        view.timed_out.discard(job["jid"])
+
+
+def _unfailed(view: View, call: Call, reply: Any) -> None:
+    if reply:
+        view.miscounted |= set(QUEUES)
+        view.moved |= {
+            job["jid"] for job in view.failed_in(str(call.words[1])) if job["queue"] != call.words[0]
+        }
+
+
+def _advanced(view: View, call: Call, _: Any) -> None:
+    if len(call.words) > 4 and call.words[4] != call.words[2]:
+        view.moved.add(str(call.subject))
+
+
+def _paused(view: View, call: Call, _: Any) -> None:
+    change = view.paused.update if call.command == "queue.pause" else view.paused.difference_update
+    change(map(str, call.words))
+
+
+def _beat(view: View, call: Call, _: Any) -> None:
+    view.beating.add(str(call.words[1]))
+    view.renewed[str(call.subject)] = view.theirs[str(call.subject)]["history"][-1]
+
+
+def _set(view: View, call: Call, _: Any) -> None:
+    view.settings[str(call.words[0])] = str(call.words[1])
+
+
+HANDLERS = {
+    "queue.put": _put,
+    "job.requeue": _put,
+    "queue.pop": _popped,
+    "job.retry": _retried,
+    "queue.unfail": _unfailed,
+    "job.completeAndRequeue": _advanced,
+    "queue.pause": _paused,
+    "queue.unpause": _paused,
+    "config.set": _set,
+    "config.unset": lambda view, call, _: view.settings.pop(str(call.words[0]), None),
+    "queue.forget": lambda view, call, _: view.entered.difference_update(map(str, call.words)),
+    "worker.forget": lambda view, call, _: [view.popped.pop(str(name), None) for name in call.words],
+    "job.heartbeat": _beat,
+    "job.timeout": lambda view, call, _: view.timed_out.update(map(str, call.words)),
+    "job.untrack": lambda view, call, _: view.tracked.discard(str(call.subject)),
+}  # fmt: skip
