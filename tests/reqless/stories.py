@@ -34,3 +34,10 @@ def recur(
     door: Door, now: float, jid: str, interval: float, offset: float = 0, *more: object, queue: str = "q"
 ) -> Any:
     return door.call("queue.recurAtInterval", now, queue, jid, "klass", "{}", interval, offset, *more)
+
+
+def fail(door: Door, now: float, jid: str, group: str = "g", queue: str = "q", worker: str = "w") -> None:
+    """Puts a job, pops it and lets it fail, in one moment."""
+    put(door, now, jid, queue)
+    assert popped(door, now, queue, worker, 1)[0][0] == jid
+    assert door.call("job.fail", now, jid, worker, group, "mess") == jid

@@ -8,8 +8,8 @@ local M = {}
 local DEFAULT, ANY = "default", '["*"]'
 local LAST = '{"fairly": false, "pattern": ["default"]}'
 
-local call, decode, find, unpack_
-late.bind(function() call, decode, find, unpack_ = redis.call, cjson.decode, string.find, unpack end)
+local call, decode, find
+late.bind(function() call, decode, find = redis.call, cjson.decode, string.find end)
 
 local function are_texts(list)
   if type(list) ~= "table" then return false end
@@ -72,7 +72,8 @@ function M.set_identifiers(at, args, first, last)
     end
   end
   drop(at, at.keys.identifiers, at.keys.old_identifiers)
-  call("HSET", at.keys.identifiers, DEFAULT, default, unpack_(kept))
+  call("HSET", at.keys.identifiers, DEFAULT, default)
+  for i = 1, #kept, 2 do call("HSET", at.keys.identifiers, kept[i], kept[i + 1]) end
 end
 
 -- Replaces all by args[first … last], rules that were looked at.

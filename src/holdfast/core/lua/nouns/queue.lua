@@ -40,10 +40,10 @@ function M.take_sequence(at, queue, count)
   return meaning(at, call("INCRBY", queue.sequence, count) - count)
 end
 
--- The same for jobs that are put, which makes the queue a known one.
-function M.enter(at, queue, count)
+-- The same for jobs that are put, which makes the queue a known one, unless it is `hidden`.
+function M.enter(at, queue, count, hidden)
   local raw = call("INCRBY", queue.sequence, count) - count
-  if raw < KNOWN then register(at, queue) end
+  if raw < KNOWN and not hidden then register(at, queue) end
   return meaning(at, raw)
 end
 

@@ -79,7 +79,7 @@ local function from_template(at, queue, jid, budget)
   end
   local when = first_of(at, t, tonumber(call("ZSCORE", queue.recurring, jid)))
   local most, weight = allowed(t, budget)
-  local first, idle = queues.enter(at, queue, 0)
+  local first, idle = queues.enter(at, queue, 0, at.bounds.hidden)
   local done = 0
   while when <= at.now and done < most do
     local name = next_name(at, jid, t)
@@ -88,7 +88,7 @@ local function from_template(at, queue, jid, budget)
     put(at, queue, jid, name, t, when, first + done)
     when = when + t.interval
   end
-  if done > 0 then queues.enter(at, queue, done) end
+  if done > 0 then queues.enter(at, queue, done, at.bounds.hidden) end
   recurrence.write_count(at, jid, t)
   call("ZADD", queue.recurring, when / at.bounds.unit, jid)
   if done > 0 and idle then queues.signal(queue) end

@@ -84,6 +84,15 @@ function M.list(at, score, name, count)
   return rows
 end
 
+-- All of them, most recently seen first.
+function M.names(at) return call("ZRANGE", at.keys.workers, 0, -1, "REV") end
+
+-- The jobs of a worker whose leases end within `first` and `last`, the latest first, where
+-- the leases of each are kept.
+function M.holds(at, worker, first, last)
+  return call("ZRANGE", at.keys.held .. worker, last, first, "BYSCORE", "REV")
+end
+
 -- The workers seen last, at most so many: {name, last seen, quiet, queues, slots, busy}.
 function M.newest(at, count)
   local names, rows = call("ZRANGE", at.keys.workers, 0, count - 1, "REV", "WITHSCORES"), {}
@@ -95,10 +104,11 @@ function M.newest(at, count)
   return rows
 end
 
--- Forgets workers that are too old, some in each call.
+-- Forgets workers that are too old, some in each call. Returns how many.
 function M.sweep(at)
   local old = call("ZRANGE", at.keys.workers, "-inf", horizon(at), "BYSCORE", "LIMIT", 0, SWEPT)
   for i = 1, #old do M.forget(at, old[i]) end
+  return #old
 end
 
 return M

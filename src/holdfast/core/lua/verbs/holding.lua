@@ -89,4 +89,36 @@ function M.run(at, worker, place, most)
   return reply
 end
 
+-- All leases, as rows by worker.
+local function by_worker(at)
+  local found, cursor = {}, ""
+  repeat
+    local reply = M.run(at, "", M.place(cursor), M.MOST)
+    cursor = reply[1]
+    for i = 2, #reply do
+      local name = reply[i][5]
+      found[name] = found[name] or {}
+      found[name][#found[name] + 1] = reply[i]
+    end
+  until cursor == ""
+  for _, rows in pairs(found) do table.sort(rows, function(a, b) return a[3] > b[3] end) end
+  return found
+end
+
+-- A function that says which jobs a worker holds whose leases end within two moments, the
+-- latest first.
+function M.within(at)
+  if at.workers then
+    return function(worker, first, last) return at.workers.holds(at, worker, first, last) end
+  end
+  local found = by_worker(at)
+  return function(worker, first, last)
+    local jids, rows = {}, found[worker] or {}
+    for i = 1, #rows do
+      if rows[i][3] >= first and rows[i][3] <= last then jids[#jids + 1] = rows[i][1] end
+    end
+    return jids
+  end
+end
+
 return M

@@ -1,5 +1,7 @@
 -- commands: all of that protocol's, wherever they are: (at, args) by name.
 local looking = require("doors.protocol.looking")
+local patterns = require("doors.protocol.patterns")
+local people = require("doors.protocol.people")
 local popping = require("doors.protocol.popping")
 local putting = require("doors.protocol.putting")
 local recurring = require("doors.protocol.recurring")
@@ -9,6 +11,7 @@ local M = {}
 
 function M.find(name)
   return settling[name] or looking[name] or setting[name] or putting[name] or popping[name] or recurring[name]
+    or people[name] or patterns[name]
 end
 
 return M

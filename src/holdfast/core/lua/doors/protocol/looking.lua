@@ -73,17 +73,27 @@ M["queue.jobsByState"] = function(at, args)
   return job_text.jids(at, jids)
 end
 
-M["failureGroups.counts"] = function(at)
+-- The first and the limit of a page, which are looked at even where nobody needs them.
+local function failed_page(args, i)
+  return words.number_or(args, i, 0, 'Failed(): Arg "start" is not a number'),
+    words.number_or(args, i + 1, 25, 'Failed(): Arg "limit" is not a number')
+end
+
+local function group_counts(at)
   local found, texts = failure.groups(at), {}
   for i = 1, #found, 2 do texts[#texts + 1] = format("%s:%d", encode(found[i]), failure.size(at, found[i])) end
   return "{" .. concat(texts, ",") .. "}"
 end
 
+M["failureGroups.counts"] = function(at, args)
+  failed_page(args, 3)
+  return group_counts(at)
+end
+
 M["jobs.failedByGroup"] = function(at, args)
   local group = args[3]
-  if not group then return M["failureGroups.counts"](at) end
-  local first = words.number_or(args, 4, 0, 'Failed(): Arg "start" is not a number')
-  local limit = words.number_or(args, 5, 25, 'Failed(): Arg "limit" is not a number')
+  if not group then return group_counts(at) end
+  local first, limit = failed_page(args, 4)
   local key = at.keys.group .. group
   local jids = call("ZRANGE", key, first, first + limit - 1, "REV")
   return '{"total":' .. call("ZCARD", key) .. ',"jobs":' .. job_text.names(jids, "{}") .. "}"

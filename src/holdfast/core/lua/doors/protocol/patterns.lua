@@ -1,0 +1,42 @@
+-- patterns: rules that clients keep here, about which queues a worker serves and in what
+-- order.
+local late = require("base.late")
+local job_text = require("doors.protocol.job_text")
+local words = require("doors.protocol.words")
+local patterns = require("nouns.patterns")
+local M = {}
+
+local NO_PATTERNS = "^%s*{%s*}%s*$" -- an empty list, as many write it
+
+local encode, concat, find
+late.bind(function() encode, concat, find = cjson.encode, table.concat, string.find end)
+
+M["queueIdentifierPatterns.getAll"] = function(at)
+  local found, texts = patterns.identifiers(at), {}
+  for i = 1, #found, 2 do texts[#texts + 1] = encode(found[i]) .. ":" .. encode(found[i + 1]) end
+  return "{" .. concat(texts, ",") .. "}"
+end
+
+M["queueIdentifierPatterns.setAll"] = function(at, args)
+  if #args % 2 == 1 then words.refuse("Odd number of identifier patterns") end
+  local kept = {}
+  for i = 3, #args, 2 do
+    local name, text = args[i], args[i + 1]
+    if not find(text, NO_PATTERNS) then
+      if not patterns.size(text) then words.refuse(name .. " has no JSON list of texts") end
+      kept[#kept + 1], kept[#kept + 2] = name, text
+    end
+  end
+  patterns.set_identifiers(at, kept, 1, #kept)
+end
+
+M["queuePriorityPatterns.getAll"] = function(at) return job_text.names(patterns.priorities(at), "[]") end
+
+M["queuePriorityPatterns.setAll"] = function(at, args)
+  for i = 3, #args do
+    if not patterns.rule(args[i]) then words.refuse("a rule is a JSON object whose pattern is a list of texts") end
+  end
+  patterns.set_priorities(at, args, 3, #args)
+end
+
+return M
