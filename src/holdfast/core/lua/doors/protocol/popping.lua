@@ -34,8 +34,9 @@ M["queue.pop"] = function(at, args)
   return job_text.list(texts, at.accent.empty_list)
 end
 
--- The jids from `offset` on: lost leases, then the ready ones.
+-- The jids from `offset` on: lost leases, then the ready ones. There are none before the first.
 local function seen(at, queue, offset, count, lost)
+  if offset < 0 then return {} end
   local jids = call("ZRANGE", queue.leases, "-inf", at.now, "BYSCORE", "LIMIT", offset, count)
   if #jids == count then return jids end
   local first = offset > lost and offset - lost or 0
@@ -49,6 +50,7 @@ M["queue.peek"] = function(at, args)
   local queue = keys.of_queue(at, words.text(args, 3, words.NO_QUEUE))
   local offset = words.number(args, 4, 'Peek(): Arg "offset" missing or not a number')
   local count = words.number(args, 5, 'Peek(): Arg "limit" missing or not a number')
+  if offset % 1 ~= 0 or count % 1 ~= 0 then words.refuse("Peek(): offset and limit are whole numbers") end
   if count <= 0 then return at.accent.empty_list end
   local lost, texts = call("ZCOUNT", queue.leases, "-inf", at.now), {}
   local most = offset + count - math.min(lost, offset + count)
