@@ -38,6 +38,13 @@ function M.jids(at, jids)
   return M.names(jids, "[]")
 end
 
+-- (name, text) pairs as one object.
+function M.object(pairs_)
+  local texts = {}
+  for i = 1, #pairs_, 2 do texts[#texts + 1] = format("%s:%s", encode(pairs_[i]), encode(pairs_[i + 1])) end
+  return "{" .. concat(texts, ",") .. "}"
+end
+
 -- What a line, told as `what`, tells beside `what` and `when`.
 local function details(at, line, what)
   local worker, name = line[5], line[6]

@@ -8,13 +8,11 @@ local M = {}
 
 local NO_PATTERNS = "^%s*{%s*}%s*$" -- an empty list, as many write it
 
-local encode, concat, find
-late.bind(function() encode, concat, find = cjson.encode, table.concat, string.find end)
+local find
+late.bind(function() find = string.find end)
 
 M["queueIdentifierPatterns.getAll"] = function(at)
-  local found, texts = patterns.identifiers(at), {}
-  for i = 1, #found, 2 do texts[#texts + 1] = encode(found[i]) .. ":" .. encode(found[i + 1]) end
-  return "{" .. concat(texts, ",") .. "}"
+  return job_text.object(patterns.identifiers(at))
 end
 
 M["queueIdentifierPatterns.setAll"] = function(at, args)

@@ -10,17 +10,15 @@ local pause = require("verbs.pause")
 local track = require("verbs.track")
 local M = {}
 
-local call, encode, concat, format
-late.bind(function() call, encode, concat, format = redis.call, cjson.encode, table.concat, string.format end)
+local call, encode
+late.bind(function() call, encode = redis.call, cjson.encode end)
 
 M["config.get"] = function(at, args)
   return config.get(at, words.text(args, 3, "config.get(): Argument 'key' missing"), at.accent.defaults)
 end
 
 M["config.getAll"] = function(at)
-  local found, texts = config.all(at, at.accent.defaults), {}
-  for i = 1, #found, 2 do texts[#texts + 1] = format("%s:%s", encode(found[i]), encode(found[i + 1])) end
-  return "{" .. concat(texts, ",") .. "}"
+  return job_text.object(config.all(at, at.accent.defaults))
 end
 
 M["config.set"] = function(at, args)
