@@ -6,7 +6,6 @@ local recurring = require("doors.protocol.recurring")
 local setting = require("doors.protocol.setting")
 local settling = require("doors.protocol.settling")
 local words = require("doors.protocol.words")
-local config = require("nouns.config")
 local M = {}
 
 local call, remove
@@ -14,7 +13,7 @@ late.bind(function() call, remove = redis.call, table.remove end)
 
 -- What may still run in a queue besides what runs, where somebody set a limit.
 local function places(at, name)
-  local most = tonumber(config.get(at, name .. "-max-concurrency") or nil) or 0
+  local most = tonumber(call("HGET", at.keys.config, name .. "-max-concurrency") or nil) or 0
   if most <= 0 then return 1 / 0 end
   local running = call("ZCOUNT", keys.of_queue(at, name).leases, "(" .. at.now, "+inf")
   return most > running and most - running or 0
