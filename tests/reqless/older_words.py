@@ -33,3 +33,13 @@ class Older(Door):
         return [
             (channel, json.loads(text) if text.startswith("{") else text) for channel, text in self.messages()
         ]
+
+    def states(self, now: float, *jids: str) -> list[str]:
+        return [self.call("get", now, jid)["state"] for jid in jids]
+
+    def run(self, *jids: str) -> None:
+        """Put at 1, popped by `w` at 2."""
+        for jid in jids:
+            self.put(1, jid)
+        self.popped(2)
+        self.messages()

@@ -50,8 +50,6 @@ USUAL = frozenset(
         "nouns.attempt:tell",
         "nouns.completed:M.entry",
         "nouns.completed:M.of_entry",
-        "nouns.config:DEFAULTS",
-        "nouns.config:M.get",
         "nouns.days:M.begin",
         "nouns.dependency:M.is_open",
         "nouns.event_log:M.completed",

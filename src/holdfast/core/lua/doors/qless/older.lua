@@ -1,9 +1,8 @@
--- older: commands of qless that are another today, or several: (at, args) as there.
+-- older: commands of qless that are another today, or one of several: (at, args) as there.
 local late = require("base.late")
 local keys = require("base.keys")
+local commands = require("doors.protocol.commands")
 local popping = require("doors.protocol.popping")
-local recurring = require("doors.protocol.recurring")
-local setting = require("doors.protocol.setting")
 local settling = require("doors.protocol.settling")
 local words = require("doors.protocol.words")
 local M = {}
@@ -27,13 +26,27 @@ end
 
 -- peek queue [offset] count: released clients of one kind give no offset.
 function M.peek(at, args)
-  if args[4] and not args[5] then return popping["queue.peek"](at, { "", "", args[3], 0, args[4] }) end
+  if args[4] and not args[5] then args = { "", "", args[3], 0, args[4] } end
   return popping["queue.peek"](at, args)
 end
 
--- complete jid worker queue data [next queue] [delay seconds] [depends jids]
+-- The same job goes on in another queue.
+local function requeue(at, args, found)
+  local others = { "", "", args[3], args[4], args[5], args[6], found.next }
+  for _, key in ipairs({ "delay", "depends" }) do
+    if found[key] then others[#others + 1], others[#others + 2] = key, found[key] end
+  end
+  return commands.find("job.completeAndRequeue")(at, others)
+end
+
+-- complete jid worker queue data [next queue [delay seconds] [depends jids]]; a word
+-- without its value is none.
 function M.complete(at, args)
-  if args[7] then words.refuse("next is not served yet") end
+  local found = {}
+  for i = 7, #args - 1, 2 do found[args[i]] = args[i + 1] end
+  if found.next then return requeue(at, args, found) end
+  local without = found.delay and "delay" or found.depends and "depends"
+  if without then words.refuse('Complete(): "' .. without .. '" cannot be used without a "next"') end
   return settling["job.complete"](at, args)
 end
 
@@ -45,20 +58,41 @@ function M.recur(at, args)
     if kind ~= "interval" then words.refuse('Recur(): schedule type "' .. kind .. '" unknown') end
     remove(args, 7)
   end
-  return recurring["queue.recurAtInterval"](at, args)
+  return commands.find("queue.recurAtInterval")(at, args)
+end
+
+-- A command of which one word says what it does: without that word it is a command of today.
+local function run(at, args, place, named, refusal)
+  local today = named[remove(args, place)] or words.refuse(refusal)
+  return commands.find(today)(at, args)
 end
 
 -- track [track|untrack jid]
 function M.track(at, args)
-  local action = words.text(args, 3, "jobs.tracked are not served yet")
+  if not args[3] then return commands.find("jobs.tracked")(at, args) end
   words.text(args, 4, 'Track(): Arg "jid" missing')
-  if action ~= "track" and action ~= "untrack" then words.refuse('Track(): Unknown action "' .. action .. '"') end
-  remove(args, 3)
-  return setting["job." .. action](at, args)
+  return run(at, args, 3, { track = "job.track", untrack = "job.untrack" },
+    'Track(): Unknown action "' .. args[3] .. '"')
 end
 
+-- tag add|remove jid tag..., tag get tag [offset] [count], tag top [offset] [count]
+function M.tag(at, args)
+  words.text(args, 3, 'Tag(): Arg "command" must be "add", "remove", "get" or "top"')
+  return run(at, args, 3, { add = "job.addTag", remove = "job.removeTag", get = "jobs.tagged", top = "tags.top" },
+    'Tag(): First argument must be "add", "remove", "get" or "top"')
+end
+
+-- depends jid on|off jid..., depends jid off all
+function M.depends(at, args)
+  words.text(args, 3, words.NO_JID)
+  words.text(args, 4, 'Depends(): Arg "command" missing')
+  return run(at, args, 4, { on = "job.addDependency", off = "job.removeDependency" },
+    'Depends(): Argument "command" must be "on" or "off"')
+end
+
+-- config.get [key]
 M["config.get"] = function(at, args)
-  return setting[args[3] and "config.get" or "config.getAll"](at, args)
+  return commands.find(args[3] and "config.get" or "config.getAll")(at, args)
 end
 
 M["throttle.ttl"] = function(at, args)
