@@ -10,27 +10,30 @@ PACKAGE, OLDER_PACKAGE = "reqless==1.0.0a3", "reqless==0.13.3"
 FOLDER = Path(__file__).parents[2] / ".holdfast"
 
 
-def _fetch(python: str, package: str, folder: Path) -> None:
-    words = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), package]
-    subprocess.run(words, check=True, capture_output=True, timeout=60)
+FOLDERS = {PACKAGE: FOLDER / "reference", OLDER_PACKAGE: FOLDER / "reference-older"}
 
 
 @cache
-def _text(package: str, folder: Path, name: str) -> str | None:
-    """The script's text; None where the package cannot be had. A virtual environment may lack pip."""
-    script = folder / "reqless" / "lua" / name
+def fetched(package: str, folder: Path, part: str) -> Path | None:
+    """A part of a package in its folder; None where it cannot be had. A virtual environment may lack pip."""
     for python in (sys.executable, "python3"):
-        if not script.exists():
+        words = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), package]
+        if not (folder / part).exists():
             try:
-                _fetch(python, package, folder)
+                subprocess.run(words, check=True, capture_output=True, timeout=60)
             except (subprocess.SubprocessError, OSError):
                 continue
-    return script.read_text() if script.exists() else None
+    return folder / part if (folder / part).exists() else None
+
+
+def _text(package: str, name: str) -> str | None:
+    script = fetched(package, FOLDERS[package], f"reqless/lua/{name}")
+    return script and script.read_text()
 
 
 def reference_text() -> str | None:
-    return _text(PACKAGE, FOLDER / "reference", "reqless.lua")
+    return _text(PACKAGE, "reqless.lua")
 
 
 def older_reference_text() -> str | None:
-    return _text(OLDER_PACKAGE, FOLDER / "reference-older", "qless.lua")
+    return _text(OLDER_PACKAGE, "qless.lua")
