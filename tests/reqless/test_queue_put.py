@@ -1,4 +1,4 @@
-"""queue.put and job.requeue."""
+"""queue.put."""
 
 import pytest
 from stories import history, peeked, popped, put, refusal
@@ -106,14 +106,6 @@ def test_a_refused_put_leaves_no_trace(door: Door, words: tuple[object, ...], se
     assert sentence in refusal(door.call("queue.put", 1, *words))
     assert door.messages() == []
     assert (door.call("job.get", 1, "j"), door.call("queues.names", 1)) == (None, [])
-
-
-def test_only_a_job_that_exists_is_requeued(door: Door) -> None:
-    words = ("w", "q", "j", "k", "{}", 0)
-    assert "Requeue(): Job j does not exist" in refusal(door.call("job.requeue", 1, *words))
-    put(door, 1, "j", "other")
-    assert door.call("job.requeue", 2, *words) == "j"
-    assert door.call("job.get", 2, "j")["queue"] == "q"
 
 
 @pytest.mark.parametrize("now", ["", "soon", "inf", "nan"])

@@ -1,4 +1,4 @@
-"""job.complete, job.fail, job.retry, job.heartbeat, job.timeout, job.cancel, job.setPriority."""
+"""job.complete, job.fail, job.retry, job.heartbeat, job.timeout, job.setPriority."""
 
 import pytest
 from stories import history, peeked, popped, put, refusal
@@ -128,12 +128,18 @@ def test_one_job_that_does_not_run_spares_all_from_the_timeout(running: Door) ->
     assert running.call("job.get", 12, "j")["state"] == "running"
 
 
-def test_a_cancelled_job_is_gone_and_its_holder_hears_of_it(running: Door) -> None:
-    assert running.call("job.cancel", 12, "j", "unknown") == ["j", "unknown"]
-    text = '{"jid":"j","queue":"q","event":"canceled","worker":"w"}'
-    assert running.messages() == [("ql:log", text), ("ql:w:w", text)]
-    assert running.call("job.get", 12, "j") is None
-    assert running.call("queue.length", 12, "q") == 0
+@pytest.mark.parametrize("delay", [0, 5])
+def test_a_retry_names_any_queue_and_the_job_stays_in_its_own(running: Door, delay: float) -> None:
+    assert running.call("job.retry", 11, "j", "other", "w", delay) == 4
+    assert running.call("job.get", 11, "j")["queue"] == "q"
+    assert (peeked(running, 16), peeked(running, 16, "other")) == (["j"], [])
+
+
+def test_a_group_without_a_name_is_one(door: Door) -> None:
+    put(door, 1, "j", "q", 0, "retries", 0)
+    popped(door, 2)
+    assert door.call("job.retry", 3, "j", "q", "w", 0, "", "m") == -1
+    assert door.call("jobs.failedByGroup", 4, "") == {"total": 1, "jobs": ["j"]}
 
 
 def test_a_new_priority_goes_ahead_of_its_class(door: Door) -> None:

@@ -75,3 +75,26 @@ def test_throttles_set_aside_and_let_go(door: Door) -> None:
     assert popped(door, 10, "imp", "w", 2) == [("i2", 5, 70)]
     assert door.call("throttle.pending", 11, "db") == ["i4", "i1"]
     assert history(door.call("job.get", 11, "i1")) == [("put", 1), ("popped", 4), ("throttled", 10)]
+
+
+def test_jobs_wait_for_others_and_go_on_elsewhere(door: Door) -> None:
+    put(door, 10, "x", "a")
+    put(door, 11, "y", "a", 30, "depends", '["x"]')
+    assert "x is a dependency of y but" in refusal(door.call("job.cancel", 12, "x"))
+    assert popped(door, 13, "a", "w", 1) == [("x", 5, 73)]
+    door.messages()
+    assert door.call("job.completeAndRequeue", 14, "x", "w", "a", "{}", "b") == "waiting"
+    assert door.messages() == [("ql:log", '{"jid":"x","to":"b","event":"advanced","queue":"a"}')]
+    assert door.call("job.get", 14, "y")["state"] == "depends"
+    assert popped(door, 15, "b", "w", 1) == [("x", 5, 75)]
+    assert door.call("job.complete", 16, "x", "w", "b", "{}") == "complete"
+    assert door.messages() == [("ql:log", '{"jid":"x","event":"completed","queue":"b"}')]
+    assert door.call("job.get", 17, "y")["state"] == "scheduled"
+    assert door.call("queue.jobsByState", 17, "scheduled", "a") == ["y"]
+    [y] = door.call("queue.peek", 41, "a", 0, 1)
+    assert (y["state"], y["remaining"], y["expires"]) == ("waiting", 5, 0)
+    put(door, 50, "y", "b", worker="other")
+    assert door.call("queues.names", 51) == ["a", "b"]
+    door.messages()
+    assert door.call("job.cancel", 52, "y", "unknown") == ["y", "unknown"]
+    assert door.messages() == [("ql:log", '{"jid":"y","queue":"b","event":"canceled","worker":""}')]

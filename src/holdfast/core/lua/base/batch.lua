@@ -3,9 +3,16 @@ local late = require("base.late")
 local M = {}
 
 M.LIMIT = 512 -- jobs of one native call
+local SENT = 4000 -- values that one command takes from a list
 
-local call, byte, floor
-late.bind(function() call, byte, floor = redis.call, string.byte, math.floor end)
+local call, byte, floor, min, unpack_
+late.bind(function() call, byte, floor, min, unpack_ = redis.call, string.byte, math.floor, math.min, unpack end)
+
+-- Runs a command on a key with all values of a list, which may be a long one.
+function M.send(command, key, values)
+  local count = #values
+  for i = 1, count, SENT do call(command, key, unpack_(values, i, min(count, i + SENT - 1))) end
+end
 
 -- Runs `one(jid, token, data)` for each such triple of args[first … last]. Returns
 -- how many it answered nothing for, then (jid, code) of the others.

@@ -17,8 +17,8 @@ local history = require("nouns.history")
 local holders = require("nouns.holders")
 local worker = require("nouns.worker")
 
--- A retry is no line of this protocol's history.
-local UNTOLD = { [history.RETRIED] = true }
+-- No lines of this protocol's history: a retry is none, going on in another queue is two.
+local UNTOLD = { [history.RETRIED] = true, [history.ADVANCED] = true }
 
 local function find(name)
   if name == "queue.pop" then return popping["queue.pop"] end

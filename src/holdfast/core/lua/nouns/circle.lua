@@ -18,7 +18,9 @@ end
 
 local function above(at, jid) return dependency.named(at, jid) end
 
-local function below(at, jid, left) return call("ZRANGE", at.keys.dependents .. jid, 0, left) end
+local function below(at, jid, left)
+  return call("ZRANGE", at.keys.dependents .. jid, 0, left < 1 / 0 and left or -1)
+end
 
 -- One step away from all that the side reached last. True if the other side was met;
 -- `walk.left` falls below zero if there was too much to look at.
@@ -66,7 +68,7 @@ function M.refusal(at, walk, jid, r, parents)
     if parents[i] == jid then return M.between(jid, jid) end
   end
   if not r or not record.has(r.flags, record.FLAG.DEPENDENTS) then return nil end
-  walk.left = walk.left or MOST
+  walk.left = walk.left or at.bounds.walk or MOST
   if leads_to(at, walk, jid, parents) then
     return refuse.job("DEPENDENCY_REFUSED", jid .. " would wait for itself, through others")
   end

@@ -34,9 +34,10 @@ end
 -- Refused for one that lies so far back that it is not found in reasonable time.
 function M.keep_together(at, jid, r)
   if r.state ~= state.COMPLETE or record.has(r.flags, record.FLAG.EXTRA) then return end
-  local place = call("LPOS", at.keys.completed, jid, "RANK", -1, "MAXLEN", FAR)
+  local far = at.bounds.far or FAR
+  local place = call("LPOS", at.keys.completed, jid, "RANK", -1, "MAXLEN", far)
   if place then return call("LSET", at.keys.completed, place, MARK .. jid) end
-  if not call("LPOS", at.keys.completed, MARK .. jid, "RANK", -1, "MAXLEN", FAR) then
+  if not call("LPOS", at.keys.completed, MARK .. jid, "RANK", -1, "MAXLEN", far) then
     refuse.call("WRONG_STATE", jid .. " was completed too long ago to be given anything")
   end
 end

@@ -35,6 +35,10 @@ function M.completed(at, jid, queue)
   log(at, '{"jid":' .. encode(jid) .. ',"event":"completed","queue":' .. encode(queue) .. "}")
 end
 
+function M.advanced(at, jid, to, queue)
+  log(at, '{"jid":' .. encode(jid) .. ',"to":' .. encode(to) .. ',"event":"advanced","queue":' .. encode(queue) .. "}")
+end
+
 function M.failed(at, jid, group, message, worker)
   log(at, '{"message":' .. encode(message) .. ',"jid":' .. encode(jid) .. ',"group":' .. encode(group) ..
     ',"event":"failed","worker":' .. encode(worker) .. "}")

@@ -16,6 +16,7 @@ function M.settle(at, to, jid, r)
   if dependency.is_open(r) then
     dependency.park(at, queue, jid, r, delay)
   elseif full then
+    if to.first then queues.give_back(queue, 1) end
     at.throttles.park(at, queue, jid, r, full)
   elseif delay > 0 then
     job.place(at, queue, jid, r, delay)

@@ -1,7 +1,8 @@
 -- tag: labels of jobs, and which jobs have one.
 --
 -- A job's tags are a list in its extra field `t`, in the order they were given; the
--- index by tag is ranked by when it was attached, and counts each job once.
+-- index by tag is ranked by when it was attached, and counts each job once. Some doors take
+-- numbers for tags: the list keeps them, the index knows their text.
 local late = require("base.late")
 local record = require("base.record")
 local extra = require("nouns.extra")
@@ -21,12 +22,14 @@ function M.of(at, jid, r)
 end
 
 local function enter(at, jid, tag)
+  tag = tostring(tag)
   if call("ZADD", at.keys.tagged .. tag, at.now, jid) == 1 then call("ZINCRBY", at.keys.tag_counts, 1, tag) end
 end
 
 -- So many jobs less have a tag; one that no job has is forgotten.
 local function lower(at, tag, by)
   if by == 0 then return end
+  tag = tostring(tag)
   if tonumber(call("ZINCRBY", at.keys.tag_counts, -by, tag)) <= 0 then call("ZREM", at.keys.tag_counts, tag) end
 end
 
@@ -110,12 +113,17 @@ function M.top(at, least, offset, count)
   return call("ZRANGE", at.keys.tag_counts, "+inf", least, "BYSCORE", "REV", "LIMIT", offset, count, "WITHSCORES")
 end
 
--- How many jobs have a tag, then a page of their jids, by when it was attached.
+-- How many jobs have a tag.
+function M.size(at, tag) return call("ZCARD", at.keys.tagged .. tag) end
+
+-- Their jids by when it was attached, from place to place.
+function M.range(at, tag, first, last) return call("ZRANGE", at.keys.tagged .. tag, first, last) end
+
+-- How many jobs have a tag, then a page of their jids.
 function M.jobs(at, tag, offset, count)
-  local key = at.keys.tagged .. tag
-  local reply = { call("ZCARD", key) }
+  local reply = { M.size(at, tag) }
   if count <= 0 then return reply end
-  for i, jid in ipairs(call("ZRANGE", key, offset, offset + count - 1)) do reply[i + 1] = jid end
+  for i, jid in ipairs(M.range(at, tag, offset, offset + count - 1)) do reply[i + 1] = jid end
   return reply
 end
 

@@ -1,5 +1,6 @@
 -- ties: who waits for whom is changed.
 local late = require("base.late")
+local batch = require("base.batch")
 local record = require("base.record")
 local dependency = require("nouns.dependency")
 local job = require("nouns.job")
@@ -85,7 +86,7 @@ function M.add(at, jid, r, parents, known)
   end
   if new == 0 then return end
   fields[2 * new + 1], fields[2 * new + 2] = "n", #known + new
-  call("HSET", at.keys.extra .. jid, unpack_(fields))
+  batch.send("HSET", at.keys.extra .. jid, fields)
   r.flags = record.with(record.with(r.flags, DEPENDING), EXTRA)
 end
 
@@ -98,7 +99,7 @@ local function drop(at, jid, r, gone, left)
     call("ZREM", at.keys.dependents .. gone[i], jid)
   end
   if left == 0 then fields[#fields + 1], fields[#fields + 2] = "n", "w" end
-  call("HDEL", at.keys.extra .. jid, unpack_(fields))
+  batch.send("HDEL", at.keys.extra .. jid, fields)
   if left > 0 then return call("HSET", at.keys.extra .. jid, "n", left) end
   dependency.settle(at, jid, r)
 end

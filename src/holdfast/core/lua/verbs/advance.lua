@@ -21,13 +21,21 @@ function M.refusal(at, jid, r, worker, token)
   return lease.refusal(jid, r)
 end
 
+-- One line, or where that is none two: the job is done, and put.
+local function tell(at, jid, r, name)
+  if not at.untold[history.ADVANCED] then return history.tell(at, jid, r, history.ADVANCED, name) end
+  history.tell(at, jid, r, history.DONE)
+  history.tell(at, jid, r, history.PUT, name)
+end
+
 -- Ends a lease that is held; the job is in the next queue, but has no place there yet.
 function M.leave(at, next_queue, jid, r, data)
   local queue = lease.release(at, jid, r)
-  history.tell(at, jid, r, history.ADVANCED, next_queue.name)
+  tell(at, jid, r, next_queue.name)
   stats.ran(at, queue, pack("<d", at.now - r.popped))
   failure.clear(at, jid, r)
   if at.events.tracked then at.events.tracked(at, "completed", jid, r) end
+  if at.events.advanced then at.events.advanced(at, jid, next_queue.name, queue.name) end
   r.queue, r.queued, r.remaining, r.losses = next_queue.name, at.now, r.retries, 0
   at.record.begin(r, at.now)
   job.set_body(at, jid, r, data)

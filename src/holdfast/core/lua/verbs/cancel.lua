@@ -45,8 +45,12 @@ local function weight_of(at, jid, r)
   return PLAIN + running + named + TAG * #tag.of(at, jid, r)
 end
 
+local function refuse_child(jid, child)
+  refuse.call("DEPENDENCY_REFUSED", jid .. " is a dependency of " .. child .. ", which is not mentioned")
+end
+
 -- Refuses a set that is not closed, or too heavy for one call.
-local function check(at, args, first, last, records, given)
+local function check(at, args, first, last, records, given, behind)
   local left = at.bounds.ties or 1 / 0
   for i = first, last do
     local jid = args[i]
@@ -55,9 +59,7 @@ local function check(at, args, first, last, records, given)
       left = left - dependency.count(at, jid, r) - (at.bounds.ties and weight_of(at, jid, r) or 0)
       left, child = left_behind(at, jid, r, given, left)
     end
-    if child then
-      refuse.call("DEPENDENCY_REFUSED", jid .. " is a dependency of " .. child .. ", which is not mentioned")
-    end
+    if child then behind(jid, child) end
     if left < 0 then
       refuse.call("TOO_MANY", "at most " .. at.bounds.ties ..
         " a call: a job counts 3, one that runs 6, with throttles 16 more, a tag 2, a dependency 1")
@@ -78,11 +80,11 @@ local function delete(at, jid, r, given)
   tally.count(at, keys.of_queue(at, r.queue), "cancelled", 1)
 end
 
--- Refused if a job that is not given waits for one that is. Returns per jid 1 (cancelled)
--- or 0 (unknown, or complete).
-function M.run(at, args, first, last)
+-- Refused if a job that is not given waits for one that is; `behind(jid, child)` (nil: the
+-- usual way) says so. Returns per jid 1 (cancelled) or 0 (unknown, or complete).
+function M.run(at, args, first, last, behind)
   local records, given = find(at, args, first, last)
-  check(at, args, first, last, records, given)
+  check(at, args, first, last, records, given, behind or refuse_child)
   local reply = {}
   for i = first, last do
     local jid = args[i]

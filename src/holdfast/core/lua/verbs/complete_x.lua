@@ -40,9 +40,9 @@ local function end_it(at, jid, r, how, jobs, order)
   return state.NAME[state.COMPLETE]
 end
 
--- It may wait for follow-ups, and they for it: so it is written, without a lease, before
--- they come.
-local function go_on(at, jid, r, how, jobs, order)
+-- A job whose lease is held goes on. It may wait for follow-ups, and they for it: so it is
+-- written, without a lease, before they come. Returns the state's name.
+function M.go_on(at, jid, r, how, jobs, order)
   local queue = keys.of_queue(at, how.next_queue)
   advance.leave(at, queue, jid, r, how.data)
   if jobs[1] then
@@ -68,7 +68,7 @@ function M.run(at, worker, jid, token, how, jobs)
   end
   local refused, order = check(at, jid, r, how, jobs)
   if refused then return { refused } end
-  return { (ends and end_it or go_on)(at, jid, r, how, jobs, order) }
+  return { (ends and end_it or M.go_on)(at, jid, r, how, jobs, order) }
 end
 
 return M

@@ -13,18 +13,29 @@ local M = {}
 local call, concat
 late.bind(function() call, concat = redis.call, table.concat end)
 
-local function slice(args, first, last)
+function M.slice(args, first, last)
   local part = {}
   for i = first, last do part[i - first + 1] = args[i] end
   return part
 end
 
--- Refuses what cannot be: a circle, or more parents than a job may have.
-local function check(at, jid, r, parents)
-  local refused = circle.refusal(at, {}, jid, r, parents)
-  if refused then refuse.for_all(refused) end
-  if dependency.count(at, jid, r) + #parents <= dependency.MOST then return end
-  refuse.call("TOO_MANY", "at most " .. dependency.MOST .. " dependencies a job")
+-- Why this cannot be, or nil: a circle, or more parents than a job may have.
+local function refusal(at, jid, r, parents)
+  local refused, most = circle.refusal(at, {}, jid, r, parents), at.bounds.parents or dependency.MOST
+  if refused or dependency.count(at, jid, r) + #parents <= most then return refused end
+  return refuse.job("TOO_MANY", "at most " .. most .. " dependencies a job")
+end
+
+-- A job that waits for others waits for these too. Returns nil, or the refusal.
+function M.add(at, jid, r, parents)
+  local refused = refusal(at, jid, r, parents)
+  if refused then return refused end
+  ties.add(at, jid, r, parents, dependency.parents(at, jid, r))
+end
+
+-- It does not wait for these any more.
+function M.remove(at, jid, r, parents)
+  if not ties.remove(at, jid, r, parents) then releasing.by_hand(at, jid, r) end
 end
 
 -- `mode` is add, remove or all (let go of all); `args[first … last]` are parents. A job
@@ -35,13 +46,9 @@ function M.run(at, mode, jid, args, first, last)
   if r.state ~= state.DEPENDS then
     refuse.call("WRONG_STATE", jid .. " is not in the depends state: " .. state.NAME[r.state])
   end
-  local parents = mode == "all" and dependency.parents(at, jid, r) or slice(args, first, last)
-  if mode == "add" then
-    check(at, jid, r, parents)
-    ties.add(at, jid, r, parents, dependency.parents(at, jid, r))
-  elseif not ties.remove(at, jid, r, parents) then
-    releasing.by_hand(at, jid, r)
-  end
+  local parents = mode == "all" and dependency.parents(at, jid, r) or M.slice(args, first, last)
+  local refused = (mode == "add" and M.add or M.remove)(at, jid, r, parents)
+  if refused then refuse.for_all(refused) end
   return 1
 end
 

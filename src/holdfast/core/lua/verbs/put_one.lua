@@ -17,16 +17,19 @@ local ties = require("nouns.ties")
 local M = {}
 
 local NOTHING = {}
+local TAGGED = record.FLAG.TAGGED
 local RETRIES = 5 -- where nobody says otherwise
 
--- What was wished for the job. `wish` (nil: nothing) says tags (nil: as before),
--- throttles (nil: none), depends (nil or empty: as before), and what `options` keeps.
+-- What was wished for the job. `wish` (nil: nothing) says tags (nil: as before, but given
+-- anew if `to.retags`), throttles (nil: none), depends (nil or empty: as before), and what
+-- `options` keeps.
 local function dress(at, to, jid, r, wish)
   if wish then r.fields = {} end
   if at.throttles.assign then at.throttles.assign(at, to.queue, jid, r, wish and wish.throttles) end
   if wish or record.has(r.flags, record.FLAG.OPTIONS) then options.set(at, jid, r, wish or NOTHING) end
+  local tags = wish and wish.tags or to.retags and record.has(r.flags, TAGGED) and tag.of(at, jid, r)
+  if tags then tag.set(at, jid, r, tags) end
   if not wish then return end
-  if wish.tags then tag.set(at, jid, r, wish.tags) end
   extra.flush(at, jid, r)
   if wish.depends and wish.depends[1] then ties.replace(at, jid, r, wish.depends) end
 end
@@ -72,18 +75,27 @@ local function put_again(at, to, jid, klass, body, r, wish)
   settle_in(at, to, jid, r)
 end
 
+-- The queue becomes known with its first job. With `to.early` a job that is new and surely
+-- ready takes its sequence number in the same step.
+local function enter(at, to, r, wish)
+  local now = to.early and not r and to.delay <= 0 and not (wish and wish.depends)
+  to.first, to.idle, to.limited = queues.enter(at, to.queue, now and 1 or 0)
+  if not now then to.first = nil end
+end
+
 -- One job on its own; `to` says queue, delay, limited, priority and retries (nil: as
--- before), first and idle (of a sequence number that is taken), by, a worker that need
--- not be told if it loses the job, `left` for
--- circles, and what `allowance.refusal` asks for. Returns a code, or nil if it was added or moved.
+-- before), first and idle (of a sequence number that is taken; `early`: one may be), by, a
+-- worker that need not be told if it loses the job, `retags`, `left` for circles, and what
+-- `allowance.refusal` asks for. Returns a code, or nil if it was added or moved.
 function M.run(at, to, mode, jid, klass, body, wish)
   local r = job.read(at, jid)
   local wanted = not r or mode == "move"
   local refused = wanted and wish and wish.depends and circle.refusal(at, to, jid, r, wish.depends)
   if refused then return refused end
-  -- A queue becomes known with its first job, after all that may be refused.
-  if wanted and to.limited == nil then to.limited = queues.know(at, to.queue) end
+  -- After all that may be refused, but for a queue that holds as many jobs as it may.
+  if wanted and to.limited == nil then enter(at, to, r, wish) end
   refused = wanted and to.is_put and to.limited and allowance.refusal(to, jid, r)
+  if refused and to.first then queues.give_back(to.queue, 1) end
   if refused then return refused end
   if not r then return put_fresh(at, to, jid, klass, body, wish) end
   if mode == "move" then return put_again(at, to, jid, klass, body, r, wish) end

@@ -20,9 +20,9 @@ end
 
 local function exhaust(at, queue, jid, r, group, message)
   r.remaining = -1
-  local own = group ~= "" and message ~= ""
+  local own = group and message
   if not own then message = 'Job exhausted retries in queue "' .. queue.name .. '"' end
-  if group == "" then group = "failed-retries-" .. queue.name end
+  group = group or "failed-retries-" .. queue.name
   if at.events.exhausted then at.events.exhausted(at, jid, r) end
   failure.add(at, queue, jid, r, history.EXHAUSTED, group, message, own and r.worker or "")
   return FAILED
@@ -30,7 +30,7 @@ end
 
 -- Gives back the job of a lease that is held. Returns the retries left, -1 if there
 -- were none and the job failed. `delay` is in ms, nil: by the backoff of the job. `group`
--- and `message` ("" for none) are noted as the job's failure.
+-- and `message` (nil for none) are noted as the job's failure.
 function M.one(at, delay, group, message, jid, r, data)
   local queue = lease.release(at, jid, r)
   job.set_body(at, jid, r, data)
@@ -38,8 +38,8 @@ function M.one(at, delay, group, message, jid, r, data)
   delay = delay or backoff.pause(at, jid, r)
   r.remaining = r.remaining - 1
   tally.count(at, queue, "retried", 1)
-  history.tell(at, jid, r, history.RETRIED, group, text.cut(message, 200), r.remaining)
-  if group ~= "" and message ~= "" then failure.note(at, jid, r, group, message, r.worker) end
+  history.tell(at, jid, r, history.RETRIED, group, text.cut(message or "", 200), r.remaining)
+  if group and message then failure.note(at, jid, r, group, message, r.worker) end
   job.place(at, queue, jid, r, delay)
   job.write(at, jid, r)
   return r.remaining
@@ -49,7 +49,7 @@ end
 local function settle(at, worker, delay, group, message, jid, token, data)
   local r, refused, other = lease.held(at, worker, jid, token)
   if not r then return repeated(at, jid, other, worker, token) or refused end
-  return M.one(at, delay, group, message, jid, r, data)
+  return M.one(at, delay, group ~= "" and group or nil, message ~= "" and message or nil, jid, r, data)
 end
 
 -- `args[first … last]` are (jid, token, data or "").

@@ -5,8 +5,6 @@ local completed = require("nouns.completed")
 local tag = require("nouns.tag")
 local M = {}
 
-M.MOST = 64 -- tags of one job
-
 -- The tags a job has with those given, in the order they came, and those given, each once.
 local function with(had, args, first, last)
   local all, given, seen, named = {}, {}, {}, {}
@@ -30,18 +28,24 @@ local function without(had, args, first, last)
   return left, taken
 end
 
--- Adds or removes the tags in args[first … last]. Returns the job's tags.
-function M.run(at, adds, jid, args, first, last)
-  local r = job.read(at, jid)
-  if not r then refuse.call("JOB_NOT_FOUND", jid) end
+-- Adds the tags in args[first … last] to a job, or takes them away. Returns its tags.
+function M.one(at, adds, jid, r, args, first, last)
   local tags, changed = (adds and with or without)(tag.of(at, jid, r), args, first, last)
-  if adds and #tags > M.MOST then refuse.call("TOO_MANY", "at most " .. M.MOST .. " tags a job") end
+  local most = at.bounds.labels
+  if adds and #tags > most then refuse.call("TOO_MANY", "at most " .. most .. " tags a job") end
   if #changed == 0 then return tags end
   if adds then completed.keep_together(at, jid, r) end
   local change = adds and tag.add or tag.remove
   change(at, jid, r, tags, changed)
   job.write(at, jid, r)
   return tags
+end
+
+-- The same, or the refusal.
+function M.run(at, adds, jid, args, first, last)
+  local r = job.read(at, jid)
+  if not r then refuse.call("JOB_NOT_FOUND", jid) end
+  return M.one(at, adds, jid, r, args, first, last)
 end
 
 -- (tag, count)… of tags that at least `least` jobs have, the most used first.

@@ -12,8 +12,12 @@ local MOST = 1000 -- marks of one reply
 local call
 late.bind(function() call = redis.call end)
 
-local function mark(at, jid)
-  local changed = call("ZADD", at.keys.marks, "NX", at.now, jid)
+function M.is_marked(at, jid) return call("ZSCORE", at.keys.marks, jid) and true or false end
+
+-- A mark that is there counts from now on, if it is made `anew`.
+local function mark(at, jid, anew)
+  local changed = 0
+  if anew or not M.is_marked(at, jid) then changed = call("ZADD", at.keys.marks, at.now, jid) end
   if changed == 1 then root.set_flag(at, root.MARKED, true) end
   return changed
 end
@@ -25,10 +29,10 @@ local function unmark(at, jid)
 end
 
 -- Returns 1 if something changed, else 0. The mark of a job that is gone can be taken away.
-function M.run(at, jid, on)
+function M.run(at, jid, on, anew)
   local r = job.read(at, jid)
   if on and not r then refuse.call("JOB_NOT_FOUND", jid) end
-  local changed = (on and mark or unmark)(at, jid)
+  local changed = (on and mark or unmark)(at, jid, anew)
   if r and changed == 1 then
     r.flags = (on and record.with or record.without)(r.flags, TRACKED)
     job.write(at, jid, r)
@@ -36,6 +40,9 @@ function M.run(at, jid, on)
   if at.events.marked then at.events.marked(at, on and "track" or "untrack", jid) end
   return changed
 end
+
+-- The jids that are marked, in the order they were tracked.
+function M.marks(at) return call("ZRANGE", at.keys.marks, 0, -1) end
 
 -- (jid, since, whether the job exists)… in the order they were tracked, the first thousand.
 function M.all(at)

@@ -8,13 +8,19 @@ local history = require("nouns.history")
 local job = require("nouns.job")
 local named = require("nouns.named")
 local state = require("nouns.state")
+local dependency = require("nouns.dependency")
+local extra = require("nouns.extra")
+local tag = require("nouns.tag")
 local M = {}
 
 local FLAG = record.FLAG
 
-local call, encode, floor, format, concat
+local ALONE = ',"dependents":{},"dependencies":{},"spawned_from_jid":false}'
+
+local call, encode, decode, floor, format, concat
 late.bind(function()
-  call, encode, floor, format, concat = redis.call, cjson.encode, math.floor, string.format, table.concat
+  call, encode, decode = redis.call, cjson.encode, cjson.decode
+  floor, format, concat = math.floor, string.format, table.concat
 end)
 
 -- Numbers have 14 digits; times come in ms and are shown in seconds.
@@ -57,20 +63,29 @@ local function details(at, line, what)
   return ',"' .. (what == history.THROTTLED and "queue" or at.accent.put_queue) .. '":' .. encode(name)
 end
 
--- This protocol knows no line for a retry, and two for a job that went on.
+-- A line of somebody's own: what they call it and its time go before what their data says.
+local function own_line(line, when)
+  local told = line[8] ~= "" and decode(line[8]) or {}
+  told.what, told.when = line[1], when
+  return encode(told)
+end
+
+-- A line as it is told. This protocol knows none for a retry, and two for a job that went on.
+local function line_text(at, line)
+  local what, when = line[1], floor(line[2] / 1000)
+  if not history.WHAT[what] then return own_line(line, when) end
+  if what == history.RETRIED then return nil end
+  local first, second = "", M.number(when)
+  if what == history.ADVANCED then
+    first, what = '{"what":"done","when":' .. second .. "},", history.PUT
+  end
+  local said = what == history.EXHAUSTED and at.accent.exhausted or history.WHAT[what]
+  return first .. '{"what":"' .. said .. '","when":' .. second .. details(at, line, what) .. "}"
+end
+
 local function lines(at, jid, r)
   local found, texts = history.lines(at, jid, r), {}
-  for i = 1, #found do
-    local line, what, when = found[i], found[i][1], M.number(floor(found[i][2] / 1000))
-    if what == history.ADVANCED then
-      texts[#texts + 1] = '{"what":"done","when":' .. when .. "}"
-      what = history.PUT
-    end
-    if what ~= history.RETRIED then
-      local said = what == history.EXHAUSTED and at.accent.exhausted or history.WHAT[what]
-      texts[#texts + 1] = '{"what":"' .. said .. '","when":' .. when .. details(at, line, what) .. "}"
-    end
-  end
+  for i = 1, #found do texts[#texts + 1] = line_text(at, found[i]) end
   return M.list(texts, "{}")
 end
 
@@ -92,9 +107,18 @@ local function state_name(at, queue, jid, r)
   return state.NAME[r.state]
 end
 
+-- Who waits for the job, for whom it waits, and the template it came from.
+local function ties(at, jid, r)
+  local template = extra.get(at, jid, r, "s")
+  return ',"dependents":' .. M.names(dependency.children(at, jid, r, 0), "{}") ..
+    ',"dependencies":' .. M.names(dependency.parents(at, jid, r), "{}") ..
+    ',"spawned_from_jid":' .. (template and encode(template) or "false") .. "}"
+end
+
 function M.of(at, jid, r)
   local queue, running = keys.of_queue(at, r.queue), r.state == state.RUNNING
   local held = running or at.accent.names_last_holder and r.state == state.STALLED
+  local plain = r.flags == 0 or r.flags == FLAG.THROTTLED -- most have nothing more
   return '{"jid":' .. encode(jid) .. ',"klass":' .. encode(r.klass) .. ',"state":"' .. state_name(at, queue, jid, r) ..
     '","queue":' .. encode(r.state == state.COMPLETE and "" or r.queue) ..
     ',"worker":' .. encode(held and r.worker or "") ..
@@ -102,9 +126,10 @@ function M.of(at, jid, r)
     ',"priority":' .. M.number(r.priority) .. ',"expires":' ..
     (running and M.seconds(r.expires or call("ZSCORE", queue.leases, jid) or 0) or "0") ..
     ',"retries":' .. M.number(r.retries) .. ',"remaining":' .. M.number(floor(r.remaining)) ..
-    ',"data":' .. encode(job.body(at, jid, r)) .. ',"tags":{},"history":' .. lines(at, jid, r) ..
+    ',"data":' .. encode(job.body(at, jid, r)) .. ',"tags":' ..
+    (plain and "{}" or M.names(tag.of(at, jid, r), "{}")) .. ',"history":' .. lines(at, jid, r) ..
     ',"failure":' .. failed(at, jid, r) .. ',"throttles":' .. M.names(named.ids(at, queue, jid, r), "{}") ..
-    ',"dependents":{},"dependencies":{},"spawned_from_jid":false}'
+    (plain and ALONE or ties(at, jid, r))
 end
 
 return M

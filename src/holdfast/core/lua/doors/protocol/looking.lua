@@ -28,14 +28,8 @@ M["job.getMulti"] = function(at, args)
   return job_text.list(texts, at.accent.empty_list)
 end
 
--- Offset and limit, 0 and 25 unless said.
-local function page(args, i, who)
-  return words.number_or(args, i, 0, who .. '(): Arg "offset" not a number'),
-    words.number_or(args, i + 1, 25, who .. '(): Arg "limit" not a number')
-end
-
 M["jobs.completed"] = function(at, args)
-  local offset, limit = page(args, 3, "Jobs")
+  local offset, limit = words.page(args, 3, "Jobs")
   return job_text.jids(at, completed.range(at, offset, offset + limit - 1))
 end
 
@@ -55,7 +49,7 @@ M["queue.jobsByState"] = function(at, args)
   local name = words.text(args, 3, 'Jobs(): Arg "state" missing')
   if name == "complete" then return M["jobs.completed"](at, { "", "", args[4], args[5] }) end
   local queue = keys.of_queue(at, words.text(args, 4, 'Jobs(): Arg "queue" missing'))
-  local offset, limit = page(args, 5, "Jobs")
+  local offset, limit = words.page(args, 5, "Jobs")
   local jids
   if name == "depends" or name == "throttled" then
     jids = call("ZRANGE", queue[name], offset, offset + limit - 1)

@@ -1,13 +1,11 @@
--- setting: configuration, throttles, pausing, and marks on jobs.
+-- setting: configuration, throttles and pausing.
 local late = require("base.late")
 local keys = require("base.keys")
 local job_text = require("doors.protocol.job_text")
 local words = require("doors.protocol.words")
-local job = require("nouns.job")
 local config = require("nouns.config")
 local configure = require("verbs.configure")
 local pause = require("verbs.pause")
-local track = require("verbs.track")
 local M = {}
 
 local call, encode
@@ -84,14 +82,5 @@ end
 
 M["queue.pause"] = function(at, args) paused(at, args, true) end
 M["queue.unpause"] = function(at, args) paused(at, args, false) end
-
-local function mark(at, args, on)
-  local jid = words.text(args, 3, 'Track(): Arg "jid" missing')
-  if on and not job.read(at, jid) then words.refuse("Track(): Job does not exist") end
-  return tostring(track.run(at, jid, on))
-end
-
-M["job.track"] = function(at, args) return mark(at, args, true) end
-M["job.untrack"] = function(at, args) return mark(at, args, false) end
 
 return M

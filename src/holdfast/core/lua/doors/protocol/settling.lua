@@ -1,4 +1,5 @@
 -- settling: what the holder of a lock says, and what others do to jobs.
+local held = require("doors.protocol.held")
 local words = require("doors.protocol.words")
 local job = require("nouns.job")
 local state = require("nouns.state")
@@ -11,31 +12,9 @@ local retry = require("verbs.retry")
 local timeout = require("verbs.timeout")
 local M = {}
 
--- The record of a job that this worker runs. `idle` and `taken` end the sentences for
--- when it does not, which `who` begins.
-local function held(at, jid, worker, who, idle, taken)
-  local r, so = job.read(at, jid), nil
-  if not r then
-    so = "does not exist"
-  elseif r.state ~= state.RUNNING then
-    so = idle .. state.NAME[r.state]
-  elseif r.worker ~= worker then
-    so = taken .. " another worker: " .. r.worker
-  end
-  if so then words.refuse(words.of_job(at, who, jid) .. so) end
-  return r
-end
-
 M["job.complete"] = function(at, args)
-  local jid = words.text(args, 3, words.NO_JID)
-  local worker = words.text(args, 4, 'Complete(): Arg "worker" missing')
-  local queue = words.text(args, 5, 'Complete(): Arg "queue_name" missing')
-  local data = words.data(args, 6, 'Complete(): Arg "data" missing or not JSON')
-  local r = held(at, jid, worker, "Complete", "is not currently running: ", "has been handed out to")
-  if r.queue ~= queue then
-    words.refuse(words.of_job(at, "Complete", jid) .. "running in another queue: " .. r.queue)
-  end
-  complete.one(at, jid, r, data)
+  local jid, worker, queue, data = held.completing(args)
+  complete.one(at, jid, held.to_complete(at, jid, worker, queue), data)
   return "complete"
 end
 
@@ -45,7 +24,7 @@ M["job.fail"] = function(at, args)
   local group = words.text(args, 5, 'Fail(): Arg "group" missing')
   local message = words.text(args, 6, 'Fail(): Arg "message" missing')
   local data = args[7] and words.data(args, 7, 'Fail(): Arg "data" not JSON') or ""
-  local r = held(at, jid, worker, "Fail", "not currently running: ", "running with")
+  local r = held.job(at, jid, worker, "Fail", "not currently running: ", "running with")
   fail.one(at, group, message, jid, r, data)
   return jid
 end
@@ -55,15 +34,15 @@ M["job.retry"] = function(at, args)
   words.text(args, 4, 'Retry(): Arg "queue_name" missing') -- and the job's own queue is used
   local worker = words.text(args, 5, 'Retry(): Arg "worker" missing')
   local delay = words.number_or(args, 6, 0, 'Retry(): Arg "delay" not a number')
-  local r = held(at, jid, worker, "Retry", "is not currently running: ", "has been given to")
-  return retry.one(at, delay * 1000, args[7] or "", args[8] or "", jid, r, "")
+  local r = held.job(at, jid, worker, "Retry", "is not currently running: ", "has been given to")
+  return retry.one(at, delay * 1000, args[7], args[8], jid, r, "")
 end
 
 M["job.heartbeat"] = function(at, args)
   local jid = words.text(args, 3, words.NO_JID)
   local worker = words.text(args, 4, 'Heartbeat(): Arg "worker" missing')
   local data = args[5] and words.data(args, 5, 'Heartbeat(): Arg "data" not JSON') or ""
-  local r = held(at, jid, worker, "Heartbeat", "not currently running: ", "given out to")
+  local r = held.job(at, jid, worker, "Heartbeat", "not currently running: ", "given out to")
   return heartbeat.run(at, 0, { worker, jid, r.token, data }, 1, heartbeat.WIDTH)[1] / 1000
 end
 
@@ -75,8 +54,12 @@ M["job.timeout"] = function(at, args)
   timeout.run(at, args, 3, #args)
 end
 
+local function refuse_cancel(jid, child)
+  words.refuse("Cancel(): " .. jid .. " is a dependency of " .. child .. " but is not mentioned to be canceled")
+end
+
 M["job.cancel"] = function(at, args)
-  cancel.run(at, args, 3, #args)
+  cancel.run(at, args, 3, #args, refuse_cancel)
   local jids = {}
   for i = 3, #args do jids[i - 2] = args[i] end
   return jids

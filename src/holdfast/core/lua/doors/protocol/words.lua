@@ -5,8 +5,8 @@
 local late = require("base.late")
 local M = {}
 
-local decode, find
-late.bind(function() decode, find = cjson.decode, string.find end)
+local decode, find, gsub
+late.bind(function() decode, find, gsub = cjson.decode, string.find, string.gsub end)
 
 local mark, level = "", 2
 function M.refuse(text) error(mark .. text, level) end
@@ -59,16 +59,39 @@ function M.data(args, i, refusal)
   return args[i]
 end
 
--- A JSON list of texts or numbers.
+-- The text of a JSON object.
+function M.object(text, refusal)
+  if type(decoded(text, refusal)) ~= "table" or not find(text, "^%s*{") then M.refuse(refusal) end
+  return text
+end
+
+-- A JSON list of texts or numbers. Who writes an empty one as `{}`, as this protocol does,
+-- means the same.
 function M.list(text, what)
   local list = decoded(text, what .. " is not a JSON list")
-  if type(list) ~= "table" or not find(text, "^%s*[%[]") then M.refuse(what .. " is not a JSON list") end
+  if type(list) ~= "table" or next(list) and not find(text, "^%s*%[") then M.refuse(what .. " is not a JSON list") end
   for i = 1, #list do
     local kind = type(list[i])
     if kind ~= "string" and kind ~= "number" then M.refuse(what .. " holds what is neither text nor number") end
   end
   return list
 end
+
+-- The same, of names: a number is its text.
+function M.names(text, what)
+  local list = M.list(text, what)
+  for i = 1, #list do list[i] = tostring(list[i]) end
+  return list
+end
+
+-- Offset and limit of a page, 0 and 25 unless said.
+function M.page(args, i, who)
+  return M.number_or(args, i, 0, who .. '(): Arg "offset" not a number'),
+    M.number_or(args, i + 1, 25, who .. '(): Arg "limit" not a number')
+end
+
+-- Refuses what a verb refused, without the code that it gave.
+function M.refuse_code(who, code) M.refuse(who .. "(): " .. gsub(code, "^HF_[A-Z_]+ ", "")) end
 
 M.NO_JID, M.NO_QUEUE, M.NO_ID = "no jid provided", "no queue name provided", "no tid provided"
 
