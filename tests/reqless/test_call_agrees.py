@@ -1,12 +1,15 @@
 """`client(command, …)` answers on a native root as the script answers on the shared one, at the same time."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from two_doors import RAW, Door, Refused
 
-from holdfast.commands.call import Call
+import holdfast
+from holdfast.commands.call import LOOKS, Call
 from holdfast.errors import Refused as No
 from holdfast.testing.clock import StoppedClock
 
@@ -53,6 +56,43 @@ LIVES: dict[str, list[tuple[Any, ...]]] = {
         ("queue.pop", "q", "w", 1), ("queue.counts", "q"), ("queue.unpause", "q"), ("queue.pop", "q", "w", 1), ("job.untrack", "j"),
         ("config.unset", "heartbeat"),
     ],
+    "templates": [
+        ("queue.recurAtInterval", "q", "r", "k", '{"a":1}', 60, 0, "priority", 3, "retries", 2, "throttles", '["t"]'),
+        ("recurringJob.get", "r"), ("queue.jobsByState", "recurring", "q"), 121, ("queue.counts", "q"), ("queue.pop", "q", "w", 10),
+        ("recurringJob.get", "r"), ("recurringJob.update", "r", "interval", 30, "priority", 1, "klass", "L", "data", "[1]", "backlog", 2),
+        ("recurringJob.get", "r"), ("recurringJob.update", "r", "tags", "[]"), ("recurringJob.update", "r", "interval", 0),
+        ("recurringJob.update", "none", "interval", 10), ("recurringJob.addTag", "r", "a", "b"), ("recurringJob.removeTag", "r", "a"),
+        ("recurringJob.removeTag", "r", "b"), ("recurringJob.update", "r", "queue", "p"), ("recurringJob.get", "r"), ("queues.names",),
+        ("recurringJob.update", "r", "throttles", '["x"]'), ("recurringJob.get", "r"), 61, ("queue.peek", "p", 0, 10),
+        ("recurringJob.cancel", "r"), ("recurringJob.cancel", "r"), ("recurringJob.get", "r"),
+        ("queue.recurAtInterval", "q", "x", "k", "{}", 0, 0), ("queue.recurAtInterval", "q", "x", "k", "{}", 5),
+        ("queue.recurAtInterval", "q", "x", "k", "{}", 1.5, 0.25), 2, ("queue.peek", "q", 0, 9), ("recurringJob.get", "x"),
+    ],
+    "workers": [
+        *[(*PUT, f"j{n}", "k", "1", 0) for n in range(4)], ("queue.pop", "q", "w", 2), 1, ("queue.pop", "q", "v", 1), 1,
+        ("queue.pop", "q", "v", 1), ("queue.pop", "empty", "idle", 1), ("workers.counts",), ("worker.jobs", "w"), ("worker.jobs", "v"),
+        ("worker.jobs", "nobody"), ("worker.jobs",), 58, ("workers.counts",), 5, ("worker.jobs", "v"), ("worker.forget", "w", "none"),
+        ("workers.counts",), ("worker.forget",), 86_400, ("workers.counts",), ("worker.jobs",),
+    ],
+    "patterns": [
+        ("queueIdentifierPatterns.getAll",), ("queueIdentifierPatterns.setAll", "a", '["x"]'), ("queueIdentifierPatterns.getAll",),
+        ("queueIdentifierPatterns.setAll", "a"), ("queueIdentifierPatterns.setAll",), ("queueIdentifierPatterns.getAll",),
+        ("queuePriorityPatterns.getAll",), ("queuePriorityPatterns.setAll", '{"fairly":true,"pattern":["a"]}'),
+        ("queuePriorityPatterns.getAll",), ("queuePriorityPatterns.setAll", "7"), ("queuePriorityPatterns.setAll",),
+        ("queuePriorityPatterns.getAll",),
+    ],
+    "back to work": [
+        *[(*PUT, f"j{n}", "k", "1", 0) for n in range(3)], ("queue.pop", "q", "w", 3), 1, ("job.fail", "j0", "w", "g", "m"), 1,
+        ("job.fail", "j1", "w", "g", "m"), 1, ("job.fail", "j2", "w", "g", "m"), ("queue.unfail", "again", "g", 2),
+        ("failureGroups.counts",), ("queue.peek", "again", 0, 5), ("queue.unfail", "again", "g"), ("queue.unfail", "again", "g", 0),
+        ("queue.unfail", "again"), ("queue.unfail", "again", "none"), ("queues.names",), ("queue.forget", "q", "none"),
+        ("queues.names",), ("queue.forget",),
+    ],
+    "odd ends": [
+        ("config.set", "max-job-history", 3), (*PUT, "j", "k", "1", 0), 1, (*PUT, "j", "k", "2", 0), 1, (*PUT, "j", "k", "3", 0), 1,
+        (*PUT, "j", "k", "[]", 0), ("job.get", "j"), ("queue.pop", "q", "w", 1), ("job.heartbeat", "j", "w", '{"n":12345678901234567890}'),
+        ("job.get", "j"), ("config.set", "jobs-history", -1), ("job.complete", "j", "w", "q", "{}"), ("job.get", "j"), ("job.cancel",),
+    ],
     "refusals": [
         ("queue.fly",), (*PUT, "j", "k", "1", 0), ("job.complete", "j", "w", "q", "1"), ("job.complete", "none", "w", "q", "1"),
         ("job.complete", "j", "w"), ("queue.pop", "q", "w", 1), ("job.complete", "j", "other", "q", "1"),
@@ -83,3 +123,14 @@ def test_a_call_answers_as_the_script_does(life: str, door: Door, clock: Stopped
             continue
         theirs = door.raw(step[0], repr(clock.now), *step[1:])
         assert said(step[0], native(clock, step)) == said(step[0], theirs), step
+
+
+LUA = Path(holdfast.__file__).parent / "core" / "lua" / "doors"
+
+
+def test_every_command_says_what_its_arguments_are_or_only_looks() -> None:
+    """So that native limits hold for all that changes something, and a repeat of it is known as one."""
+    texts = [path.read_text() for path in (LUA / "protocol").glob("*.lua")]
+    known = {name for text in texts for name in re.findall(r'^M\["([\w.]+)"\] = ', text, re.M)}
+    said = set(re.findall(r'\["([\w.]+)"\] = (?:"|PUT)', (LUA / "native_limits.lua").read_text()))
+    assert known - LOOKS <= said

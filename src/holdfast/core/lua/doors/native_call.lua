@@ -9,6 +9,7 @@ local numbered = require("doors.numbered")
 local accent = require("doors.protocol.accent")
 local commands = require("doors.protocol.commands")
 local words = require("doors.protocol.words")
+local workers = require("nouns.worker")
 
 local ADDS = {}
 local MOST_KEPT = 1048576 -- bytes of a reply that is kept for a repeat: a pop answers with whole jobs
@@ -31,6 +32,8 @@ return {
     local said = spoken(at, args)
     limits.check(args[3], said)
     at.accent = accent
-    return run(at, said)
+    local reply = run(at, said)
+    if args[3] == "queue.pop" then workers.say(at, said[4], said, 1, 0) end -- in that protocol a sign of life
+    return reply
   end, MOST_KEPT) },
 }

@@ -6,11 +6,13 @@ local late = require("base.late")
 local batch = require("base.batch")
 local keys = require("base.keys")
 local record = require("base.record")
+local refuse = require("base.refuse")
 local text = require("base.text")
 local state = require("nouns.state")
 local M = {}
 
 M.MOST = 500 -- leases looked at in one call; a queue counts as one
+local PAGES = 20 -- of so many, looked at where somebody asks for all at once
 local QUEUES = 100 -- read at once
 local BETWEEN = "\n" -- no name holds a control character
 
@@ -89,10 +91,14 @@ function M.run(at, worker, place, most)
   return reply
 end
 
+local function is_later(a, b) return a[3] > b[3] or a[3] == b[3] and a[1] > b[1] end
+
 -- All leases, as rows by worker.
 local function by_worker(at)
-  local found, cursor = {}, ""
+  local found, cursor, pages = {}, "", 0
   repeat
+    pages = pages + 1
+    if pages > PAGES then refuse.call("TOO_MANY", "there are too many leases to list in one call") end
     local reply = M.run(at, "", M.place(cursor), M.MOST)
     cursor = reply[1]
     for i = 2, #reply do
@@ -101,7 +107,7 @@ local function by_worker(at)
       found[name][#found[name] + 1] = reply[i]
     end
   until cursor == ""
-  for _, rows in pairs(found) do table.sort(rows, function(a, b) return a[3] > b[3] end) end
+  for _, rows in pairs(found) do table.sort(rows, is_later) end
   return found
 end
 
