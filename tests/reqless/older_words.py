@@ -1,9 +1,13 @@
-"""The words of qless: a door that is called by them."""
+"""The words of qless: a door that is called by them, and how calls of today are said in them."""
 
 import json
+import re
+from collections.abc import Callable
 from typing import Any
 
-from two_doors import Door
+from reference import older_reference_text
+from speech import Speech
+from two_doors import Door, Refused
 
 RAW = {"put", "requeue", "complete", "fail", "recur"}
 """Commands whose bulk reply is a plain text; any other bulk reply is JSON, but for a setting."""
@@ -43,3 +47,78 @@ class Older(Door):
             self.put(1, jid)
         self.popped(2)
         self.messages()
+
+
+TODAY = {
+    "queue.put": ("put",), "job.requeue": ("requeue",), "queue.pop": ("pop",), "queue.peek": ("peek",),
+    "job.complete": ("complete",), "job.fail": ("fail",), "job.retry": ("retry",), "job.heartbeat": ("heartbeat",),
+    "job.timeout": ("timeout",), "job.cancel": ("cancel",), "job.get": ("get",), "job.getMulti": ("multiget",),
+    "job.log": ("log",), "job.setPriority": ("priority",), "job.addTag": ("tag", "add"),
+    "job.removeTag": ("tag", "remove"), "jobs.tagged": ("tag", "get"), "tags.top": ("tag", "top"),
+    "job.track": ("track", "track"), "job.untrack": ("track", "untrack"), "jobs.tracked": ("track",),
+    "failureGroups.counts": ("failed",), "jobs.failedByGroup": ("failed",), "queue.unfail": ("unfail",),
+    "jobs.completed": ("jobs", "complete"), "queue.jobsByState": ("jobs",), "queues.counts": ("queues",),
+    "queue.counts": ("queues",), "queue.length": ("length",), "queue.stats": ("stats",), "queue.pause": ("pause",),
+    "queue.unpause": ("unpause",), "queue.forget": ("queue.forget",), "workers.counts": ("workers",),
+    "worker.jobs": ("workers",), "worker.forget": ("worker.deregister",), "recurringJob.cancel": ("unrecur",),
+    "recurringJob.get": ("recur.get",), "recurringJob.update": ("recur.update",), "recurringJob.addTag": ("recur.tag",),
+    "recurringJob.removeTag": ("recur.untag",), "config.getAll": ("config.get",), "config.set": ("config.set",),
+    "config.unset": ("config.unset",), "throttle.set": ("throttle.set",), "throttle.get": ("throttle.get",),
+    "throttle.delete": ("throttle.delete",), "throttle.locks": ("throttle.locks",),
+    "throttle.pending": ("throttle.pending",), "throttle.release": ("throttle.release",),
+    "queue.throttle.get": ("queue.throttle.get",), "queue.throttle.set": ("queue.throttle.set",),
+}  # fmt: skip
+"""What stands for a command of today, if its words stay as they are."""
+
+
+VERBS = "does|is|not|has|running|given"
+NAMED = re.compile(rf"\(\): Job (?!(?:{VERBS}) ).+? (?=(?:{VERBS}) )")
+"""How a refusal begins that names a job."""
+
+
+class OlderSpeech(Speech):
+    """Calls of today in the words of qless, to our door of it and to its reference."""
+
+    door = "doors.qless"
+    unspoken = frozenset({"queues.names"})
+    text = staticmethod(older_reference_text)
+
+    def words(self, command: str, now: float, words: tuple[object, ...]) -> tuple[object, ...] | None:
+        if command in TODAY:
+            if command == "queue.unfail" and words[2:] == (0,):
+                return None  # the reference lists jobs as failed that it put back
+            name, *action = TODAY[command]
+            return (name, repr(now), *action, *words)
+        special = SPECIAL.get(command)
+        said = special(words) if special else None
+        return said and (said[0], repr(now), *said[1:])
+
+    def meaning(self, command: str, reply: Any) -> Any:
+        """A refusal without the name of the job, which ours tells and the reference leaves out."""
+        if isinstance(reply, Refused):
+            return Refused(NAMED.sub("(): Job ", reply.text))
+        return super().meaning(command, reply)
+
+    def heard(self, command: str, messages: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Only ours tells a last retry to those who track the job, as qless did."""
+        return [one for one in messages if command != "job.retry" or one[0] != "ql:failed"]
+
+
+def _advance(words: tuple[object, ...]) -> tuple[object, ...] | None:
+    if words[4:5] == ("next",):
+        return None  # the form of some clients of today, which is this one
+    return ("complete", *words[:4], *(("next",) if len(words) > 4 else ()), *words[4:])
+
+
+SPECIAL: dict[str, Callable[[tuple[object, ...]], tuple[object, ...] | None]] = {
+    "job.completeAndRequeue": _advance,
+    "job.addDependency": lambda words: ("depends", *words[:1], *(("on",) if words else ()), *words[1:]),
+    "job.removeDependency": lambda words: ("depends", *words[:1], *(("off",) if words else ()), *words[1:]),
+    "queue.recurAtInterval": lambda words: (
+        "recur",
+        *words[:4],
+        *(("interval",) if len(words) > 3 else ()),
+        *words[4:],
+    ),
+    "config.get": lambda words: ("config.get", *words) if words else None,
+}

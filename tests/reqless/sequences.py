@@ -174,7 +174,7 @@ class Sequence:
         seen = Seen(
             answer.reply,
             meaning(call.command, answer.reply),
-            answer.messages,
+            self.doors.speech.heard(call.command, answer.messages),
             {job["jid"]: job for job in jobs},
             {},
             {},

@@ -1,10 +1,14 @@
 """What only our door of qless does: what the protocol's last own release did and its reference does not, cured
 weaknesses, and a database shared with clients of reqless."""
 
+import re
+
 import pytest
 from older_words import Older
 from stories import popped, put, refusal
 from two_doors import Door
+
+from holdfast.core.sources import source
 
 
 def test_a_peek_without_an_offset_begins_at_the_head(older: Older) -> None:
@@ -111,3 +115,11 @@ def test_only_the_older_door_names_the_last_holder_of_a_job_taken_away(door: Doo
 def test_no_door_knows_the_names_of_the_other(door: Door, older: Older) -> None:
     assert refusal(older.call("queue.put", 1)) == "Unknown command queue.put"
     assert refusal(door.call("put", 1)) == "Unknown command put"
+
+
+def test_no_message_of_the_protocol_is_forgotten_by_the_older_one() -> None:
+    """It lists them one by one; only a list without gaps is the same protocol."""
+    told = [
+        set(re.findall(r"\bM\.(\w+)", source(name))) for name in ("nouns.event_log", "doors.qless.events")
+    ]
+    assert told[1] == told[0] | {"exhausted"}
