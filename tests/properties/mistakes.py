@@ -48,7 +48,7 @@ MISTAKES = [
     Mistake("advancing does not renew the retries", "r.queue, r.queued, r.remaining, r.losses = next_queue.name, at.now, r.retries, 0", "r.queue, r.queued = next_queue.name, at.now"),
     Mistake("a failed job stays in its group", 'call("ZREM", key, jid) == 1 and call("EXISTS", key) == 0', 'call("EXISTS", key) == 0'),
     Mistake("a completed job can be cancelled", "r and r.state ~= state.COMPLETE and r or nil", "r or nil"),
-    Mistake("a job that is put again is still listed as complete", "    completed.take_out(at, jid)\n", "\n"),
+    Mistake("a job that is put again is still listed as complete", "    at.completed.take_out(at, jid)\n", "\n"),
     Mistake("a wait counts from the put, however often it was popped", "  if r.popped > r.queued then return r.popped end\n", ""),
     Mistake("a long body is left behind", 'if record.has(r.flags, FLAG.SPILLED) then call("UNLINK", at.keys.body .. jid) end', ""),
 ]  # fmt: skip

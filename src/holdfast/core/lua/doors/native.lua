@@ -16,6 +16,7 @@ local calling = require("doors.native_call")
 local dependencies = require("doors.native_dependencies")
 local people = require("doors.native_people")
 local recurring = require("doors.native_recurring")
+local completed = require("nouns.completed")
 local event = require("nouns.event")
 local put_right = require("nouns.put_right")
 local releasing = require("nouns.releasing")
@@ -37,8 +38,8 @@ local BOUNDS = {
 -- What verbs get as `at`: the native forms, in one table, of which every call fills in the rest anew.
 local AT = {
   order = order.native, record = record.native, bounds = BOUNDS, events = event, throttles = throttle, workers = false,
-  untold = {}, application = "holdfast", keys = false, packed = false, settings = false, now = 0, flags = 0,
-  watched = false, released = 0,
+  completed = completed, untold = {}, application = "holdfast", keys = false, packed = false, settings = false,
+  now = 0, flags = 0, watched = false, released = 0,
 }
 local DRAINS, READS, ADDS = { "allow-oom" }, { "no-writes" }, {}
 

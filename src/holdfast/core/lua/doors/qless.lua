@@ -16,6 +16,7 @@ local settling = require("doors.protocol.settling")
 local accent = require("doors.qless.accent")
 local events = require("doors.qless.events")
 local older = require("doors.qless.older")
+local completed = require("nouns.completed_wide")
 local history = require("nouns.history")
 local holders = require("nouns.holders")
 local worker = require("nouns.worker")
@@ -51,8 +52,8 @@ end
 -- What verbs get as `at`; see doors/reqless.
 local AT = {
   order = order, record = record, bounds = bounds, events = events, throttles = holders, workers = worker,
-  accent = accent, untold = UNTOLD, application = "qless", keys = keys.FIXED, packed = false, settings = false,
-  now = 0, flags = 0, watched = false, released = 0,
+  completed = completed, accent = accent, untold = UNTOLD, application = "qless", keys = keys.FIXED,
+  packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
 }
 
 return calling.run(AT, find)

@@ -13,6 +13,7 @@ local popping = require("doors.protocol.popping")
 local putting = require("doors.protocol.putting")
 local settling = require("doors.protocol.settling")
 local event_log = require("nouns.event_log")
+local completed = require("nouns.completed_wide")
 local history = require("nouns.history")
 local holders = require("nouns.holders")
 local worker = require("nouns.worker")
@@ -33,8 +34,8 @@ end
 -- does not look them up (core/script), and of the keys not those that are fixed.
 local AT = {
   order = order, record = record, bounds = bounds, events = event_log, throttles = holders, workers = worker,
-  accent = accent, untold = UNTOLD, application = "reqless", keys = keys.FIXED, packed = false, settings = false,
-  now = 0, flags = 0, watched = false, released = 0,
+  completed = completed, accent = accent, untold = UNTOLD, application = "reqless", keys = keys.FIXED,
+  packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
 }
 
 return calling.run(AT, find)

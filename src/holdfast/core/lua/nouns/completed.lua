@@ -1,7 +1,9 @@
--- completed: the list of completed jobs over all queues, oldest first.
+-- completed: the list of completed jobs over all queues, oldest first. `at.completed` is
+-- this file, or `completed_wide`.
 local late = require("base.late")
 local record = require("base.record")
 local refuse = require("base.refuse")
+local job = require("nouns.job")
 local state = require("nouns.state")
 local M = {}
 
@@ -25,6 +27,33 @@ function M.of_entry(entry)
   return entry, false
 end
 
+-- A job was completed now; `extra`: it has keys beside its record. Returns how many there are.
+function M.add(at, jid, extra) return call("RPUSH", at.keys.completed, M.entry(jid, extra)) end
+
+function M.length(at) return call("LLEN", at.keys.completed) end
+
+-- The oldest entries, at most `count`.
+function M.oldest(at, count) return call("LRANGE", at.keys.completed, 0, count - 1) end
+
+local function is_older(at, entry, limit)
+  local r = job.read(at, (M.of_entry(entry)))
+  return not r or r.ended <= limit
+end
+
+-- How many of these were completed by `limit`.
+function M.old(at, limit, count)
+  local first = call("LINDEX", at.keys.completed, 0)
+  if not first or not is_older(at, first, limit) then return 0 end
+  local entries = M.oldest(at, count)
+  for i = 2, #entries do
+    if not is_older(at, entries[i], limit) then return i - 1 end
+  end
+  return #entries
+end
+
+-- The oldest `count` leave.
+function M.drop(at, count) call("LPOP", at.keys.completed, count) end
+
 -- Takes a job that is put again out of the list; it is usually near its new end.
 function M.take_out(at, jid)
   if call("LREM", at.keys.completed, -1, jid) == 0 then call("LREM", at.keys.completed, -1, MARK .. jid) end
@@ -34,10 +63,9 @@ end
 -- Refused for one that lies so far back that it is not found in reasonable time.
 function M.keep_together(at, jid, r)
   if r.state ~= state.COMPLETE or record.has(r.flags, record.FLAG.EXTRA) then return end
-  local far = at.bounds.far or FAR
-  local place = call("LPOS", at.keys.completed, jid, "RANK", -1, "MAXLEN", far)
+  local place = call("LPOS", at.keys.completed, jid, "RANK", -1, "MAXLEN", FAR)
   if place then return call("LSET", at.keys.completed, place, MARK .. jid) end
-  if not call("LPOS", at.keys.completed, MARK .. jid, "RANK", -1, "MAXLEN", far) then
+  if not call("LPOS", at.keys.completed, MARK .. jid, "RANK", -1, "MAXLEN", FAR) then
     refuse.call("WRONG_STATE", jid .. " was completed too long ago to be given anything")
   end
 end

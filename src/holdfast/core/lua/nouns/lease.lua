@@ -8,7 +8,6 @@ local allowance = require("nouns.allowance")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
-local completed = require("nouns.completed")
 local state = require("nouns.state")
 local stats = require("nouns.stats")
 local M = {}
@@ -58,7 +57,7 @@ function M.evict(at, jid, r)
   elseif r.state == state.FAILED then
     failure.remove(at, jid, r)
   elseif r.state == state.COMPLETE then
-    completed.take_out(at, jid)
+    at.completed.take_out(at, jid)
   else
     job.withdraw(at, jid, r)
   end

@@ -4,7 +4,6 @@
 -- pays for its share only.
 local late = require("base.late")
 local root = require("base.root")
-local completed = require("nouns.completed")
 local job = require("nouns.job")
 local tag = require("nouns.tag")
 local M = {}
@@ -20,7 +19,7 @@ local function chosen(at, entries, groups)
   local k, names, n, weight, most = at.keys, {}, 0, 0, at.bounds.tags
   for i = 1, #entries do
     if weight >= most then return names, i - 1 end
-    local jid, marked = completed.of_entry(entries[i])
+    local jid, marked = at.completed.of_entry(entries[i])
     n = n + 1
     names[n] = k.job .. jid
     if marked then
@@ -33,15 +32,22 @@ local function chosen(at, entries, groups)
   return names, #entries
 end
 
--- Drops up to `count` jobs from the old end. Returns how many.
-local function drop(at, count)
-  local entries, groups = call("LRANGE", at.keys.completed, 0, count - 1), {}
-  if #entries == 0 then return 0 end -- dropped by age in the same call
+-- Deletes the jobs of some entries, or of the first of them, if they are heavy; `leave`
+-- takes as many off the list. Returns how many.
+local function delete(at, entries, leave)
+  local groups = {}
   local names, dropped = chosen(at, entries, groups)
-  call("LPOP", at.keys.completed, dropped)
+  leave(at, dropped)
   if next(groups) then tag.forget_groups(at, groups) end
   call("UNLINK", unpack_(names))
   return dropped
+end
+
+-- Drops up to `count` jobs from the old end. Returns how many.
+local function drop(at, count)
+  local entries = at.completed.oldest(at, count)
+  if #entries == 0 then return 0 end -- dropped by age in the same call
+  return delete(at, entries, at.completed.drop)
 end
 
 -- Drops from the old end what is over the number kept.
@@ -59,17 +65,9 @@ end
 
 -- Drops from the old end what is too old, in so many steps.
 local function by_age(at, age, steps)
-  local limit, dropped = at.now - age, 0
-  local oldest = call("LINDEX", at.keys.completed, 0)
-  local first = oldest and job.read(at, (completed.of_entry(oldest)))
-  if not oldest or first and first.ended > limit then return 0 end
+  local dropped = 0
   for _ = 1, steps do
-    local old = 0
-    for _, entry in ipairs(call("LRANGE", at.keys.completed, 0, STEP - 1)) do
-      local r = job.read(at, (completed.of_entry(entry)))
-      if r and r.ended > limit then break end
-      old = old + 1
-    end
+    local old = at.completed.old(at, at.now - age, STEP)
     if old > 0 then dropped = dropped + drop(at, old) end
     if old < STEP then break end
   end
@@ -79,10 +77,16 @@ end
 -- The steps that are left to a call that dropped so many.
 local function left_of(at, dropped) return at.bounds.steps - math.ceil(dropped / STEP) end
 
--- After `added` completions that made the list `length` long. Age is looked at
--- once in so many of them.
-function M.trim(at, length, added)
+-- One that is not kept at all goes at once, whatever else there is to drop.
+local function drop_one(at, jid)
+  delete(at, { at.completed.entry(jid, true) }, function() at.completed.take_out(at, jid) end)
+end
+
+-- After `added` completions that made the list `length` long; `jid` is the one of them, if
+-- it is known. Age is looked at once in so many of them.
+function M.trim(at, length, added, jid)
   local age, most = root.history_kept(at)
+  if jid and (age <= 0 or most <= 0) then drop_one(at, jid) end
   local dropped = (length > most + at.bounds.slack or most <= 0) and by_count(at, length, most) or 0
   if length % at.bounds.ages < added or age <= 0 then by_age(at, age, left_of(at, dropped)) end
 end
@@ -90,7 +94,7 @@ end
 -- For a namespace gone quiet: returns how many it dropped.
 function M.sweep(at)
   local age, most = root.history_kept(at)
-  local dropped = by_count(at, call("LLEN", at.keys.completed), most)
+  local dropped = by_count(at, at.completed.length(at), most)
   return dropped + by_age(at, age, left_of(at, dropped))
 end
 

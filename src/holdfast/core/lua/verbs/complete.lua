@@ -65,7 +65,7 @@ function M.one(at, jid, r, data)
   local new, name, popped, extra = finish(at, jid, r, data)
   call("SET", at.keys.job .. jid, new)
   if at.watched then event.changed_job(at, jid, name) end
-  retention.trim(at, call("RPUSH", at.keys.completed, completed.entry(jid, extra)), 1)
+  retention.trim(at, at.completed.add(at, jid, extra), 1, jid)
   stats.ran(at, keys.of_queue(at, name), pack("<d", at.now - popped))
 end
 

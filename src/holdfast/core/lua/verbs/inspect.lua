@@ -3,7 +3,6 @@ local late = require("base.late")
 local refuse = require("base.refuse")
 local failure = require("nouns.failure")
 local job = require("nouns.job")
-local completed = require("nouns.completed")
 local job_row = require("verbs.job_row")
 local M = {}
 
@@ -57,7 +56,7 @@ end
 -- Jids of completed jobs, newest first.
 function M.completed(at, offset, count)
   if count <= 0 then return {} end
-  return completed.list(at, offset, count)
+  return at.completed.list(at, offset, count)
 end
 
 -- The next cursor ("0" for the end), then (group, count) pairs of failure groups.

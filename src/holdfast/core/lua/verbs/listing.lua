@@ -8,7 +8,6 @@ local batch = require("base.batch")
 local keys = require("base.keys")
 local refuse = require("base.refuse")
 local job = require("nouns.job")
-local completed = require("nouns.completed")
 local M = {}
 
 -- What the score of a due job begins with, for the scores of the ready are no times.
@@ -88,7 +87,7 @@ end
 
 -- (jid, place) pairs of completed jobs, newest first; a place counts from the newest.
 local function ended(at, score, member, count)
-  return completed.page(at, score ~= "" and tonumber(score) or nil, member, count)
+  return at.completed.page(at, score ~= "" and tonumber(score) or nil, member, count)
 end
 
 function M.is_known(set) return set == "completed" or OF_QUEUE[set] ~= nil or OTHERS[set] ~= nil end

@@ -2,12 +2,11 @@
 local refuse = require("base.refuse")
 local history = require("nouns.history")
 local job = require("nouns.job")
-local completed = require("nouns.completed")
 local M = {}
 
 -- `message` is any name, `data` a JSON object as text, or "".
 function M.one(at, jid, r, message, data)
-  completed.keep_together(at, jid, r)
+  at.completed.keep_together(at, jid, r)
   history.log(at, jid, r, message, data)
   job.write(at, jid, r)
 end

@@ -1,7 +1,6 @@
 -- tag: a job gets labels or loses them; which there are, and who has one.
 local refuse = require("base.refuse")
 local job = require("nouns.job")
-local completed = require("nouns.completed")
 local tag = require("nouns.tag")
 local M = {}
 
@@ -34,7 +33,7 @@ function M.one(at, adds, jid, r, args, first, last)
   local most = at.bounds.labels
   if adds and #tags > most then refuse.call("TOO_MANY", "at most " .. most .. " tags a job") end
   if #changed == 0 then return tags end
-  if adds then completed.keep_together(at, jid, r) end
+  if adds then at.completed.keep_together(at, jid, r) end
   local change = adds and tag.add or tag.remove
   change(at, jid, r, tags, changed)
   job.write(at, jid, r)

@@ -5,7 +5,6 @@ local words = require("doors.protocol.words")
 local job_text = require("doors.protocol.job_text")
 local failure = require("nouns.failure")
 local job = require("nouns.job")
-local completed = require("nouns.completed")
 local counts = require("verbs.counts")
 local stats = require("verbs.stats")
 local M = {}
@@ -30,7 +29,7 @@ end
 
 M["jobs.completed"] = function(at, args)
   local offset, limit = words.page(args, 3, "Jobs")
-  return job_text.jids(at, completed.range(at, offset, offset + limit - 1))
+  return job_text.jids(at, at.completed.range(at, offset, offset + limit - 1))
 end
 
 -- Due jobs count as waiting, so they are not listed as scheduled.

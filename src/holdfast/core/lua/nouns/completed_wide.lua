@@ -1,0 +1,53 @@
+-- completed_wide: the completed jobs over all queues where the caller brings the time: by
+-- when they were completed, whichever was completed first.
+local late = require("base.late")
+local M = {}
+
+local call
+late.bind(function() call = redis.call end)
+
+-- A job was completed now. Returns how many there are.
+function M.add(at, jid)
+  call("ZADD", at.keys.completed, at.now, jid)
+  return call("ZCARD", at.keys.completed)
+end
+
+function M.entry(jid) return jid end
+
+-- The jid of an entry, and whether to look for keys beside its record.
+function M.of_entry(entry) return entry, true end
+
+function M.length(at) return call("ZCARD", at.keys.completed) end
+
+-- The oldest entries, at most `count`.
+function M.oldest(at, count) return call("ZRANGE", at.keys.completed, 0, count - 1) end
+
+-- How many of these were completed by `limit`.
+function M.old(at, limit, count)
+  local old = call("ZCOUNT", at.keys.completed, "-inf", limit)
+  return old < count and old or count
+end
+
+-- The oldest `count` leave.
+function M.drop(at, count) call("ZREMRANGEBYRANK", at.keys.completed, 0, count - 1) end
+
+function M.take_out(at, jid) call("ZREM", at.keys.completed, jid) end
+
+-- Whatever keys a job has are found when it is dropped.
+function M.keep_together() end
+
+-- Jids, newest first: those at places `first` to `last`, of which the oldest is -1.
+function M.range(at, first, last) return call("ZRANGE", at.keys.completed, first, last, "REV") end
+
+-- Jids, newest first.
+function M.list(at, offset, count) return M.range(at, offset, offset + count - 1) end
+
+-- (jid, place) pairs, newest first, at most `count`: those older than the job read at
+-- `place` (nil: from the newest).
+function M.page(at, place, jid, count)
+  local first, page = place and (call("ZREVRANK", at.keys.completed, jid) or place) + 1 or 0, {}
+  for i, found in ipairs(M.list(at, first, count)) do page[2 * i - 1], page[2 * i] = found, first + i - 1 end
+  return page
+end
+
+return M
