@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from older_words import Older
 from reference import OLDER_PACKAGE, PACKAGE, older_reference_text, reference_text
+from stories import popped, put
 from two_doors import Door
 
 from holdfast.core.builder import script
@@ -18,6 +19,15 @@ def door(engine_store: ScratchStore) -> Iterator[Door]:
     made.flush()
     yield made
     made.close()
+
+
+@pytest.fixture
+def running(door: Door) -> Door:
+    """One job, `j` of queue `q`, popped by `w` at 10."""
+    put(door, 1, "j")
+    popped(door, 10)
+    door.messages()
+    return door
 
 
 def emptied(store: ScratchStore, text: str) -> Iterator[Older]:
