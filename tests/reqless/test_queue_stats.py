@@ -83,6 +83,19 @@ def test_thousands_of_samples_are_folded(door: Door) -> None:
     assert (wait["count"], wait["mean"], sum(wait["histogram"])) == (1200, 600.5, 1200)
 
 
+def test_statistics_are_dropped_after_400_days(door: Door) -> None:
+    put(door, 0, "lost")
+    popped(door, 0)
+    for number in range(600):
+        put(door, 0, f"j{number:03}")
+    popped(door, 60, limit=600)
+    fail(door, 61, "bad")
+    kept = [key for key in door.connection.ask("KEYS", "ql:hf:*:0") if not key.startswith("ql:hf:j:")]
+    assert len(kept) >= 2
+    days = {key: door.connection.ask("TTL", key) / DAY for key in kept}
+    assert all(399 < left <= 400 for left in days.values()), days
+
+
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "no queue name provided"),
     (("q",), 'Stats(): Arg "date" missing or not a number'),

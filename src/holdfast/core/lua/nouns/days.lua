@@ -8,6 +8,7 @@ local tally = require("nouns.tally")
 local M = {}
 
 local MOST = 512 -- days dropped at once
+local DAY = 86400 -- seconds
 
 local call, unpack_
 late.bind(function() call, unpack_ = redis.call, unpack end)
@@ -39,6 +40,12 @@ local function drop(at, queue, first, today)
   end
   if names[1] then call("UNLINK", unpack_(names)) end
   return math.max(first, last + 1)
+end
+
+-- Where days are not closed one after the other, for the caller brings the time, each key of
+-- one is dropped by the store so many days after it was made.
+function M.keep(at, key)
+  if not at.bounds.tallies then call("EXPIRE", key, settings.number(at, settings.STATS_DAYS) * DAY) end
 end
 
 -- The first sample that a queue gets in this call is of another day than the last one

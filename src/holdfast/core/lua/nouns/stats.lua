@@ -15,27 +15,34 @@ late.bind(function() call, floor = redis.call, math.floor end)
 
 local function day_of(now) return floor(now / root.DAY) end
 
+local function fold(at, queue, log, name)
+  local key = queue.stats .. queue.booked
+  series.fold(log, key, name)
+  days.keep(at, key)
+end
+
 function M.waited(at, queue, samples)
   local day = day_of(at.now)
   if queue.day ~= day then days.begin(at, queue, day) end
-  if call("APPEND", queue.wait_today, samples) >= FULL then
-    series.fold(queue.wait_today, queue.stats .. queue.booked, "wait")
-  end
+  local size = call("APPEND", queue.wait_today, samples)
+  if size == #samples then days.keep(at, queue.wait_today) end
+  if size >= FULL then fold(at, queue, queue.wait_today, "wait") end
 end
 
 function M.ran(at, queue, samples)
   local day = day_of(at.now)
   if queue.day ~= day then days.begin(at, queue, day) end
-  if call("APPEND", queue.run_today, samples) >= FULL then
-    series.fold(queue.run_today, queue.stats .. queue.booked, "run")
-  end
+  local size = call("APPEND", queue.run_today, samples)
+  if size == #samples then days.keep(at, queue.run_today) end
+  if size >= FULL then fold(at, queue, queue.run_today, "run") end
 end
 
 -- Counts something off the usual path today: `failures`, `failed` or `retries`.
 function M.count(at, queue, what)
   local day = day_of(at.now)
   if queue.day ~= day then days.begin(at, queue, day) end
-  call("HINCRBY", queue.stats .. queue.booked, what, 1)
+  local key = queue.stats .. queue.booked
+  if call("HINCRBY", key, what, 1) == 1 then days.keep(at, key) end
 end
 
 -- Takes one back, of the day of `when`.
