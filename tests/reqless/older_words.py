@@ -71,6 +71,11 @@ TODAY = {
 """What stands for a command of today, if its words stay as they are."""
 
 
+LISTS = {
+    "queue.pop", "queue.peek", "queues.counts", "queue.counts", "workers.counts", "job.getMulti", "tags.top", "job.addTag",
+    "job.removeTag", "recurringJob.addTag",
+}  # fmt: skip
+"""Commands that answer a list today where an empty one was `{}`."""
 VERBS = "does|is|not|has|running|given"
 NAMED = re.compile(rf"\(\): Job (?!(?:{VERBS}) ).+? (?=(?:{VERBS}) )")
 """How a refusal begins that names a job."""
@@ -94,10 +99,12 @@ class OlderSpeech(Speech):
         return said and (said[0], repr(now), *said[1:])
 
     def meaning(self, command: str, reply: Any) -> Any:
-        """A refusal without the name of the job, which ours tells and the reference leaves out."""
+        """Lists as today, empty or not, and a refusal without the name of the job, which ours tells and the reference
+        leaves out."""
         if isinstance(reply, Refused):
             return Refused(NAMED.sub("(): Job ", reply.text))
-        return super().meaning(command, reply)
+        assert reply != "[]", f"{command} answers an empty list"
+        return [] if reply == "{}" and command in LISTS else super().meaning(command, reply)
 
     def heard(self, command: str, messages: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """Only ours tells a last retry to those who track the job, as qless did."""

@@ -28,7 +28,7 @@ local UNTOLD = { [history.RETRIED] = true, [history.ADVANCED] = true }
 local TODAY = {
   put = "queue.put", requeue = "job.requeue", fail = "job.fail", retry = "job.retry", heartbeat = "job.heartbeat",
   timeout = "job.timeout", cancel = "job.cancel", get = "job.get", multiget = "job.getMulti", log = "job.log",
-  priority = "job.setPriority", failed = "jobs.failedByGroup", unfail = "queue.unfail", jobs = "queue.jobsByState",
+  priority = "job.setPriority", failed = "jobs.failedByGroup", jobs = "queue.jobsByState",
   queues = "queue.counts", length = "queue.length", stats = "queue.stats", pause = "queue.pause",
   unpause = "queue.unpause", ["queue.forget"] = "queue.forget", workers = "worker.jobs",
   ["worker.deregister"] = "worker.forget", unrecur = "recurringJob.cancel", ["recur.get"] = "recurringJob.get",

@@ -5,6 +5,7 @@
 local M = {}
 
 M.put_queue = "queue" -- the key under which a line of history names the queue of a put
+M.limit = "limit" -- the name of the argument that says how many
 M.empty_list = "[]" -- a reply that is an empty list
 
 return M

@@ -28,7 +28,7 @@ M["job.getMulti"] = function(at, args)
 end
 
 M["jobs.completed"] = function(at, args)
-  local offset, limit = words.page(args, 3, "Jobs")
+  local offset, limit = words.page(at, args, 3, "Jobs")
   return job_text.jids(at, at.completed.range(at, offset, offset + limit - 1))
 end
 
@@ -48,7 +48,7 @@ M["queue.jobsByState"] = function(at, args)
   local name = words.text(args, 3, 'Jobs(): Arg "state" missing')
   if name == "complete" then return M["jobs.completed"](at, { "", "", args[4], args[5] }) end
   local queue = keys.of_queue(at, words.text(args, 4, 'Jobs(): Arg "queue" missing'))
-  local offset, limit = words.page(args, 5, "Jobs")
+  local offset, limit = words.page(at, args, 5, "Jobs")
   local jids
   if name == "depends" or name == "throttled" then
     jids = call("ZRANGE", queue[name], offset, offset + limit - 1)

@@ -23,7 +23,7 @@ end
 M["queue.pop"] = function(at, args)
   local name = words.text(args, 3, words.NO_QUEUE)
   local worker = words.text(args, 4, 'Pop(): Arg "worker" missing')
-  local want = words.number(args, 5, 'Pop(): Arg "limit" missing or not a number')
+  local want = words.number(args, 5, 'Pop(): Arg "' .. at.accent.limit .. '" missing or not a number')
   if want % 1 ~= 0 then words.refuse('Pop(): Arg "limit" is not a whole number') end
   local out, texts = {}, {}
   pop.run(at, { worker = worker, lease = 0, out = out, row = row }, want, { name, 0 }, 1, 2)
@@ -49,7 +49,7 @@ end
 M["queue.peek"] = function(at, args)
   local queue = keys.of_queue(at, words.text(args, 3, words.NO_QUEUE))
   local offset = words.number(args, 4, 'Peek(): Arg "offset" missing or not a number')
-  local count = words.number(args, 5, 'Peek(): Arg "limit" missing or not a number')
+  local count = words.number(args, 5, 'Peek(): Arg "' .. at.accent.limit .. '" missing or not a number')
   if offset % 1 ~= 0 or count % 1 ~= 0 then words.refuse("Peek(): offset and limit are whole numbers") end
   if count <= 0 then return at.accent.empty_list end
   local lost, texts = call("ZCOUNT", queue.leases, "-inf", at.now), {}

@@ -19,13 +19,13 @@ M["job.removeTag"] = function(at, args) return change(at, args, false) end
 
 M["jobs.tagged"] = function(at, args)
   local name = words.text(args, 3, 'Tag(): Arg "tag" missing')
-  local offset, limit = words.page(args, 4, "Tag")
+  local offset, limit = words.page(at, args, 4, "Tag")
   local jids = tags.range(at, name, offset, offset + limit - 1)
   return '{"total":' .. tags.size(at, name) .. ',"jobs":' .. job_text.names(jids, "{}") .. "}"
 end
 
 M["tags.top"] = function(at, args)
-  local offset, limit = words.page(args, 3, "Tag")
+  local offset, limit = words.page(at, args, 3, "Tag")
   local found, names = tag.top(at, LEAST, offset, limit), {}
   for i = 1, #found, 2 do names[#names + 1] = found[i] end
   return job_text.names(names, at.accent.empty_list)

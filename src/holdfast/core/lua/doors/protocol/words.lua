@@ -85,9 +85,9 @@ function M.names(text, what)
 end
 
 -- Offset and limit of a page, 0 and 25 unless said.
-function M.page(args, i, who)
+function M.page(at, args, i, who)
   return M.number_or(args, i, 0, who .. '(): Arg "offset" not a number'),
-    M.number_or(args, i + 1, 25, who .. '(): Arg "limit" not a number')
+    M.number_or(args, i + 1, 25, who .. '(): Arg "' .. at.accent.limit .. '" not a number')
 end
 
 -- Refuses what a verb refused, without the code that it gave.

@@ -2,6 +2,7 @@
 local M = {}
 
 M.put_queue = "q"
+M.limit = "count"
 M.empty_list = "{}"
 M.lists_singly = true -- jids come one by one, not as one text
 M.exhausted = "failed" -- the line of a job whose last retry was used up

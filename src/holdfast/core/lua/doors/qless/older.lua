@@ -90,6 +90,12 @@ function M.depends(at, args)
     'Depends(): Argument "command" must be "on" or "off"')
 end
 
+-- unfail queue group [count]
+function M.unfail(at, args)
+  words.text(args, 3, words.NO_QUEUE)
+  return commands.find("queue.unfail")(at, args)
+end
+
 -- config.get [key]
 M["config.get"] = function(at, args)
   return commands.find(args[3] and "config.get" or "config.getAll")(at, args)
