@@ -1098,3 +1098,28 @@ def a_look_in_the_words_of_the_older_protocol(client: Client) -> Any:
 def a_failure_in_the_words_of_the_older_protocol(client: Client) -> Any:
     popped(client, "a1")
     return Call("job.fail", ("a1", "bee", "broken", "why", '{"n":2}'))
+
+
+@case("call")
+def a_job_that_goes_on_in_the_words_of_the_older_protocol(client: Client) -> Any:
+    popped(client, "a1")
+    return Call("job.completeAndRequeue", ("a1", "bee", "q", "[2]", "next", "delay", 5))
+
+
+@case("call")
+def a_template_in_the_words_of_the_older_protocol(client: Client) -> Any:
+    return Call(
+        "queue.recurAtInterval", ("q", "r", "K", "{}", 60, 0, "tags", '["red"]', "throttles", '["t1"]')
+    )
+
+
+@case("call")
+def tags_in_the_words_of_the_older_protocol(client: Client) -> Any:
+    put(client, "a1")
+    return Call("job.addTag", ("a1", "red", "blue"))
+
+
+@case("call")
+def failed_jobs_back_to_work_in_the_words_of_the_older_protocol(client: Client) -> Any:
+    client.run(Fail("bee", popped(client, "a1")[0], "broken", "why"))
+    return Call("queue.unfail", ("again", "broken", 5))

@@ -88,6 +88,32 @@ LIVES: dict[str, list[tuple[Any, ...]]] = {
         ("queue.unfail", "again"), ("queue.unfail", "again", "none"), ("queues.names",), ("queue.forget", "q", "none"),
         ("queues.names",), ("queue.forget",),
     ],
+    "going on": [
+        *[(*PUT, f"j{n}", "k", "1", 0) for n in range(4)], (*PUT, "after", "k", "1", 0, "depends", '["j0"]'), 2,
+        ("queue.pop", "q", "w", 4), 1, ("job.completeAndRequeue", "j0", "w", "q", "[2]", "next"), ("job.get", "j0"),
+        ("job.completeAndRequeue", "j1", "w", "q", "[2]", "later", "delay", 10), ("job.get", "j1"),
+        ("job.completeAndRequeue", "j2", "w", "q", "[2]", "next", "named", "delay", 0, "depends", '["j0","gone"]'), ("job.get", "j2"),
+        ("job.completeAndRequeue", "j3", "w", "q", "[2]"), ("job.get", "j3"), ("job.get", "after"), ("queues.names",),
+        ("job.completeAndRequeue", "j3", "w", "q", "[2]", "later"), ("job.completeAndRequeue", "j0", "w", "next", "1", "x", "delay", "y"),
+        ("queue.pop", "next", "w", 1), ("job.complete", "j0", "w", "next", "1"), ("job.get", "after"), ("job.get", "j2"),
+    ],
+    "dependencies": [
+        (*PUT, "a", "k", "1", 0), (*PUT, "b", "k", "1", 0), (*PUT, "c", "k", "1", 30, "depends", '["a","none"]'), ("job.get", "c"),
+        ("job.get", "a"), ("queue.jobsByState", "depends", "q"), ("job.addDependency", "c", "b"), ("job.cancel", "a"), 1,
+        ("job.removeDependency", "c", "a"), ("job.get", "c"), ("job.addDependency", "b", "a"), ("job.addDependency", "c", "c"),
+        ("job.removeDependency", "c", "all"), ("job.get", "c"), ("job.removeDependency", "c", "all"), (*PUT, "c", "k", "1", 0, "depends", '["a"]'),
+        ("job.addDependency", "none", "a"), ("job.cancel", "c", "a"), ("queue.peek", "q", 0, 5), (*PUT, "s", "k", "1", 0, "depends", '["s"]'),
+    ],
+    "tags": [
+        (*PUT, "a", "k", "1", 0, "tags", '["red",7]'), 1, (*PUT, "b", "k", "1", 0), ("job.get", "a"), ("job.addTag", "b", "red", "blue", "red"),
+        ("jobs.tagged", "red"), ("jobs.tagged", "7"), ("tags.top",), ("job.removeTag", "a", "red", "none"), ("tags.top",), ("job.removeTag", "b", "red", "blue"),
+        ("jobs.tagged", "red"), ("job.addTag", "none", "x"), ("job.addTag",), ("job.get", "b"), ("jobs.tagged",),
+    ],
+    "lines and marks": [
+        (*PUT, "a", "k", "1", 0), ("job.log", "a", "halfway", '{"rows":7,"when":1}'), 1, ("job.log", "a", "later"), ("job.get", "a"),
+        ("job.log", "none", "x"), ("job.log", "a"), ("job.log", "a", "x", "7"), ("job.track", "a"), ("jobs.tracked",), ("job.cancel", "a"),
+        ("jobs.tracked",), ("job.untrack", "a"), ("jobs.tracked",),
+    ],
     "odd ends": [
         ("config.set", "max-job-history", 3), (*PUT, "j", "k", "1", 0), 1, (*PUT, "j", "k", "2", 0), 1, (*PUT, "j", "k", "3", 0), 1,
         (*PUT, "j", "k", "[]", 0), ("job.get", "j"), ("queue.pop", "q", "w", 1), ("job.heartbeat", "j", "w", '{"n":12345678901234567890}'),
