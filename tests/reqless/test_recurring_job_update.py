@@ -90,7 +90,7 @@ def test_nothing_to_change_is_fine(door: Door) -> None:
     (("backlog", "x"), 'Recur(): Arg "backlog" not a number'),
     (("interval", "0"), "must be greater than 0"),
     (("interval", "-5"), "must be greater than 0"),
-    (("data", "x"), ""), (("data", "false"), ""), (("throttles", "x"), ""), (("throttles", "{}"), ""),
+    (("data", "x"), ""), (("data", "false"), ""), (("throttles", "x"), ""), (("throttles", "5"), ""),
     (("tags", "[]"), 'Recur(): Unrecognized option "tags"'),
     (("count", "5"), 'Recur(): Unrecognized option "count"'),
 ])  # fmt: skip

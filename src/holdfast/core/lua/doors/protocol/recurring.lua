@@ -18,8 +18,6 @@ local function number(found, key, default)
   return words.finite(found[key]) or words.refuse('Recur(): Arg "' .. key .. '" not a number')
 end
 
-local function list(found, key) return found[key] and words.list(found[key], key) or {} end
-
 -- queue.recurAtInterval queue jid klass data interval offset [key value]...
 M["queue.recurAtInterval"] = function(at, args)
   local t = { queue = words.text(args, 3, words.NO_QUEUE), options = {} }
@@ -30,9 +28,10 @@ M["queue.recurAtInterval"] = function(at, args)
   local offset = words.number(args, 8, 'Recur(): Arg "offset" not a number')
   if interval <= 0 then words.refuse('Recur(): Arg "interval" must be greater than 0') end
   local found = words.pairs(args, 9, "Recur(): Odd number of additional args")
-  t.tags, t.interval, t.priority = list(found, "tags"), interval * 1000, number(found, "priority", 0)
+  t.tags = found.tags and words.list(found.tags, "tags") or {}
+  t.interval, t.priority = interval * 1000, number(found, "priority", 0)
   t.retries, t.backlog = floor(number(found, "retries", 0)), number(found, "backlog", 0)
-  t.throttles = list(found, "throttles")
+  t.throttles = found.throttles and words.names(found.throttles, "throttles") or {}
   return recur.run(at, jid, t, offset * 1000)
 end
 
@@ -66,7 +65,7 @@ end
 local function without_own(at, ids, queue)
   local others, own = { bare = true }, keys.of_queue(at, queue).own
   for i = 1, #ids do
-    if ids[i] == own then others.bare = nil else others[#others + 1] = tostring(ids[i]) end
+    if ids[i] == own then others.bare = nil else others[#others + 1] = ids[i] end
   end
   return others
 end
@@ -87,7 +86,7 @@ local function change(at, to, key, value)
   elseif key == "queue" then
     to.queue, to.throttles.bare = value, nil
   elseif key == "throttles" then
-    to.throttles = without_own(at, words.list(value, key), to.queue)
+    to.throttles = without_own(at, words.names(value, key), to.queue)
   else
     words.refuse('Recur(): Unrecognized option "' .. key .. '"')
   end
