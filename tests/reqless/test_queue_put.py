@@ -61,6 +61,14 @@ def test_a_failed_job_that_is_put_leaves_its_group_and_its_day(door: Door) -> No
     assert door.call("job.get", 129600, "j")["failure"]["group"] == "g"
 
 
+def test_a_failed_job_that_is_put_elsewhere_is_one_less_where_it_failed(door: Door) -> None:
+    put(door, 0, "j")
+    popped(door, 0)
+    door.call("job.fail", 0, "j", "w", "g", "m")
+    put(door, 5, "j", "other")
+    assert [door.call("queue.stats", 5, queue, 5)["failed"] for queue in ("q", "other")] == [0, 0]
+
+
 def test_a_waiting_job_is_there_whatever_the_time_of_the_pop(door: Door) -> None:
     put(door, 3, "j")
     assert popped(door, 0) == [("j", 5, 60)]
@@ -99,7 +107,7 @@ def test_old_throttles_are_released_when_a_running_job_is_put(door: Door) -> Non
     (("w", "q", "j", "k", "{}", 0, "retries", "x"), 'Put(): Arg "retries" not a number'),
     (("w", "q", "j", "k", "{}", 0, "priority", "x"), 'Put(): Arg "priority" not a number'),
     (("w", "q", "j", "k", "{}", 0, "throttles", "7"), "throttles is not a JSON list"),
-    (("w", "q", "j", "k", "{", 0), "Expected"),
+    (("w", "q", "j", "k", "{", 0), "not JSON"),
 ])  # fmt: skip
 def test_a_refused_put_leaves_no_trace(door: Door, words: tuple[object, ...], sentence: str) -> None:
     door.messages()

@@ -1,4 +1,5 @@
 -- depending: what a job that waits for others waits for is changed.
+local job_text = require("doors.protocol.job_text")
 local words = require("doors.protocol.words")
 local dependency = require("nouns.dependency")
 local job = require("nouns.job")
@@ -11,7 +12,8 @@ local function waiting(at, args)
   local jid = words.text(args, 3, words.NO_JID)
   local r = job.read(at, jid)
   if r and r.state == state.DEPENDS then return jid, r end
-  words.refuse("Depends(): Job " .. jid .. " not in the depends state: " .. (r and state.NAME[r.state] or "false"))
+  local is = r and job_text.state(at, jid, r) or "false"
+  words.refuse("Depends(): Job " .. jid .. " not in the depends state: " .. is)
 end
 
 M["job.addDependency"] = function(at, args)

@@ -99,10 +99,11 @@ local function failed(at, jid, r)
     ',"worker":' .. encode(noted[4]) .. "}"
 end
 
--- The state as of now: a scheduled job that is due shows as waiting.
-local function state_name(at, queue, jid, r)
-  if r.state == state.SCHEDULED and tonumber(call("ZSCORE", queue.scheduled, jid) or 0) <= at.now then
-    return state.NAME[state.WAITING]
+-- The name of the state as of now: a scheduled job that is due shows as waiting.
+function M.state(at, jid, r)
+  if r.state == state.SCHEDULED then
+    local due = call("ZSCORE", keys.of_queue(at, r.queue).scheduled, jid)
+    if tonumber(due or 0) <= at.now then return state.NAME[state.WAITING] end
   end
   return state.NAME[r.state]
 end
@@ -119,7 +120,7 @@ function M.of(at, jid, r)
   local queue, running = keys.of_queue(at, r.queue), r.state == state.RUNNING
   local held = running or at.accent.names_last_holder and r.state == state.STALLED
   local plain = r.flags == 0 or r.flags == FLAG.THROTTLED -- most have nothing more
-  return '{"jid":' .. encode(jid) .. ',"klass":' .. encode(r.klass) .. ',"state":"' .. state_name(at, queue, jid, r) ..
+  return '{"jid":' .. encode(jid) .. ',"klass":' .. encode(r.klass) .. ',"state":"' .. M.state(at, jid, r) ..
     '","queue":' .. encode(r.state == state.COMPLETE and "" or r.queue) ..
     ',"worker":' .. encode(held and r.worker or "") ..
     ',"tracked":' .. (record.has(r.flags, FLAG.TRACKED) and "true" or "false") ..
