@@ -150,7 +150,7 @@ def spoil(client: Client, key: str) -> None:
 LATE = {
     "advance": "C Q ar k q s t w x",
     "await": "a j",
-    "call": "C F G Q ar f fq g k l q s t w x y z",
+    "call": "C F G Q ar f fq g k l q s t v w x y z",
     "cancel": "D d j k t w",
     "complete": "C D P ar c d h j k p q s t w x",
     "complete_pop": "C ar aw c j k m q s w",
