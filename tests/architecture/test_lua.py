@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from source_tree import LUA, cycle_in, lua_files, lua_strings
 
+from holdfast.core.sources import in_order, source
+
 KEY_LIKE = re.compile(r"^(?!ql:q:)[a-zA-Z]{1,2}:(?:[a-zA-Z]{1,2}:)*$|^:|hf:|ql:(?!q:)")
 """How a piece of a key looks: `w:`, `e:r:`, a leading colon, a root. (`ql:q:` begins the id of a throttle.)"""
 
@@ -52,3 +54,15 @@ def test_a_lua_module_makes_no_global(path: Path) -> None:
         re.M,
     )
     assert stray == []
+
+
+SHARED_ONLY = {"EXPIRE"}
+"""What the core only does in the root that clients of the older protocols share."""
+
+
+def test_the_core_asks_at_connect_about_every_command_that_it_uses() -> None:
+    text = "\n".join(source(module) for module in in_order("doors.native"))
+    used = set(re.findall(r'(?<!refuse\.)\bcall\((?:\w+ and )?"([A-Z]+)"', text))
+    info = source("verbs.info")
+    asked = set(re.findall(r'"([A-Z]+)"', info[info.index("local INNER") : info.index("local SHAPE")]))
+    assert used - asked == SHARED_ONLY

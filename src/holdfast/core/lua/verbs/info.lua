@@ -9,7 +9,7 @@ local M = {}
 -- right would show only when the command is reached, after earlier writes.
 local INNER = {
   "APPEND", "DECRBY", "EXISTS", "GET",
-  "HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSCAN", "HSET",
+  "HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSCAN", "HSET", "HSETNX",
   "INCRBY",
   "LINDEX", "LLEN", "LPOP", "LPOS", "LRANGE", "LREM", "LSET",
   "MGET", "MSET", "MSETNX", "PUBLISH", "RENAME", "RPUSH",
@@ -24,7 +24,7 @@ local SHAPE = {
   LREM = { "r", "0", "1" }, LPOS = { "r", "1" }, ZRANK = { "r", "1" }, ZADD = { "r", "1", "1" },
   ZCOUNT = { "r", "0", "1" }, ZRANGE = { "r", "0", "1" }, APPEND = { "r", "1" }, INCRBY = { "r", "1" },
   DECRBY = { "r", "1" }, RPUSH = { "r", "1" }, SETNX = { "r", "1" }, RENAME = { "r", "r" },
-  ZSCAN = { "r", "0" },
+  ZSCAN = { "r", "0" }, HSETNX = { "r", "1", "1" },
   ZINCRBY = { "r", "1", "1" }, ZREM = { "r", "1" }, ZSCORE = { "r", "1" }, LSET = { "r", "0", "1" },
   XADD = { "r", "*", "1", "1" }, XREVRANGE = { "r", "+", "-" },
 }
