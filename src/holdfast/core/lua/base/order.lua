@@ -57,8 +57,8 @@ function M.native.urgent(r, sequence, jid)
   return sequence - URGENT, jid
 end
 
--- How failures are ranked.
-function M.native.failure(at) return at.now end
+-- How failures are ranked: one of now, or of a moment before.
+function M.native.failure(at, when) return when or at.now end
 
 -- How a job is ranked among those pending in `set`: as they came, also within a
 -- millisecond. (A double has room for a thousandth of one.)

@@ -56,8 +56,9 @@ end
 
 -- A job that failed and lost its place in its group gets it back.
 function M.enter(at, queue, jid, group, when)
-  if call("ZADD", at.keys.group .. group, "NX", when, jid) == 0 then return end
-  call("ZADD", queue.failed, "NX", when, jid)
+  local rank = at.order.failure(at, when)
+  if call("ZADD", at.keys.group .. group, "NX", rank, jid) == 0 then return end
+  call("ZADD", queue.failed, "NX", rank, jid)
   call("HSETNX", at.keys.groups, group, trend.counted(false, when))
 end
 

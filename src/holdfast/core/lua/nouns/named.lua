@@ -20,7 +20,9 @@ late.bind(function() call, mp_pack, mp_unpack = redis.call, cmsgpack.pack, cmsgp
 -- has: what its template says may leave out the queue's own.
 function M.others(at, queue, jid, r)
   if not record.has(r.flags, NAMED) then return NONE end
-  local ids = mp_unpack(call("HGET", at.keys.extra .. jid, "k"))
+  local packed = call("HGET", at.keys.extra .. jid, "k")
+  if not packed then return {} end -- a move took them away and failed then
+  local ids = mp_unpack(packed)
   for i = #ids, 1, -1 do
     if ids[i] == queue.own then table.remove(ids, i) end
   end

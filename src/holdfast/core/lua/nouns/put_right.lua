@@ -28,12 +28,16 @@ local function running(at, queue, jid)
   queues.lower_due(queue, ends)
 end
 
+local function is_ready(at, queue, jid, r) return is_in(queue.waiting, at.order.member(r, jid)) end
+
 local function ready(at, queue, jid, r)
-  if is_in(queue.waiting, jid) then return end
+  if is_ready(at, queue, jid, r) then return end
   local first = queues.take_sequence(at, queue, 1)
-  local is_urgent = r.state == state.STALLED
-  local place = is_urgent and at.order.urgent(r, first + 1, jid) or at.order.place(r, first + 1, at.now, jid)
-  call("ZADD", queue.waiting, place, jid)
+  if r.state == state.STALLED then
+    call("ZADD", queue.waiting, at.order.urgent(r, first + 1, jid))
+  else
+    call("ZADD", queue.waiting, at.order.place(r, first + 1, at.now, jid))
+  end
   job.write(at, jid, r)
   queues.signal_if_idle(queue)
 end
@@ -54,9 +58,9 @@ local function depends(at, queue, jid, r)
   call("ZREM", queue.depends, jid)
 end
 
-local function throttled(at, queue, jid)
-  local known, is_ready = pcall(is_in, queue.waiting, jid)
-  if not known or not is_ready then call("ZADD", queue.throttled, "NX", at.now, jid) end
+local function throttled(at, queue, jid, r)
+  local known, is_there = pcall(is_ready, at, queue, jid, r)
+  if not known or not is_there then call("ZADD", queue.throttled, "NX", at.now, jid) end
 end
 
 local function failed(at, queue, jid, r)
@@ -76,11 +80,12 @@ local function home(at, jid)
 end
 
 -- A job that was popped keeps its old place, if it is still ready.
-local function ready_again(at, jid, score)
+local function ready_again(at, member, score)
+  local jid = at.order.jid(member)
   local r = job.read(at, jid)
   if not r or not state.is_ready(r) then return end
   local queue = keys.of_queue(at, r.queue)
-  if not is_in(queue.throttled, jid) then call("ZADD", queue.waiting, "NX", score, jid) end
+  if not is_in(queue.throttled, jid) then call("ZADD", queue.waiting, "NX", score, member) end
 end
 
 -- A child that waits still goes back to its parent, a pending job to its throttle.

@@ -8,8 +8,14 @@ local M = {}
 local decode, find, gsub
 late.bind(function() decode, find, gsub = cjson.decode, string.find, string.gsub end)
 
-local mark, level = "", 2
-function M.refuse(text) error(mark .. text, level) end
+local mark, level, said_no = "", 2, false
+function M.refuse(text)
+  said_no = true
+  error(mark .. text, level)
+end
+
+-- Whether a call that failed was refused; for scripts, which forget it with each call.
+function M.refused() return said_no end
 
 -- In a library no place is told, and a refusal is known by its first word.
 function M.in_library() mark, level = "HF_REFUSED ", 0 end
@@ -55,8 +61,8 @@ end
 -- Data is JSON, and not the text `false`, and kept as it came.
 function M.data(args, i, refusal)
   local ok, value = pcall(decode, args[i])
-  if not ok or value == false then M.refuse(refusal) end
-  return args[i]
+  if ok and value ~= false then return args[i] end
+  M.refuse(ok and refusal or ("%s (%s)"):format(refusal, value))
 end
 
 -- The text of a JSON object.
