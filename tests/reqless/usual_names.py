@@ -10,7 +10,7 @@ from two_doors import Connection
 
 from holdfast.core import script as package
 from holdfast.core.script import missed
-from holdfast.core.script.usual import USUAL
+from holdfast.core.script.usual import FILLED, USUAL
 from holdfast.testing import ScratchStore
 
 CALLS = {
@@ -34,12 +34,26 @@ LIFE = [
     ("job.complete", "first", "w", "q", "1"),
 ]
 FILE = Path(package.__file__).with_name("usual.py")
-HEAD = '"""The names that the usual commands of a script use. Written by `make usual`."""\n'
+TEXT = '''"""What the usual commands of a script use. Written by `make usual`."""
+
+USUAL = frozenset(
+    {{
+{usual}    }}
+)
+"""The functions, which become part of the command, and whatever else they need."""
+FILLED = frozenset(
+    {{
+{filled}    }}
+)
+"""Those of them that stay cells all the same, and are filled before they are missed."""
+'''
 
 
-def names_missed(path: Path, door: str, usual: frozenset[str] = USUAL) -> dict[str, list[str]]:
+def names_missed(
+    path: Path, door: str, usual: frozenset[str] = USUAL, filled: frozenset[str] = FILLED
+) -> dict[str, list[str]]:
     """For each usual call of a queue that had jobs before, which cells it filled because they were missed."""
-    text, names = missed(door, usual)
+    text, names = missed(door, usual, filled)
     connection = Connection(path)
     connection.ask("SELECT", 3)
     connection.ask("FLUSHDB")
@@ -55,13 +69,21 @@ def names_missed(path: Path, door: str, usual: frozenset[str] = USUAL) -> dict[s
     return found
 
 
+def all_missed(path: Path, usual: frozenset[str]) -> frozenset[str]:
+    found = [names_missed(path, door, usual, frozenset()).values() for door in DOORS]
+    return frozenset(name for door in found for names in door for name in names)
+
+
+def rows(names: frozenset[str]) -> str:
+    return "".join(f'        "{name}",\n' for name in sorted(names))
+
+
 def main() -> None:
     with ScratchStore("valkey") as store:
-        found = [names_missed(store.socket_path, door, frozenset()).values() for door in DOORS]
-    names = sorted({name for door in found for names in door for name in names})
-    rows = "".join(f'        "{name}",\n' for name in names)
-    FILE.write_text(f"{HEAD}\nUSUAL = frozenset(\n    {{\n{rows}    }}\n)\n", encoding="utf-8")
-    print(f"{len(names)} names in {FILE}")
+        usual = all_missed(store.socket_path, frozenset())
+        filled = all_missed(store.socket_path, usual)
+    FILE.write_text(TEXT.format(usual=rows(usual), filled=rows(filled)), encoding="utf-8")
+    print(f"{len(usual)} names in {FILE}, of which {len(filled)} stay cells")
 
 
 if __name__ == "__main__":

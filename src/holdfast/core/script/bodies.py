@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from holdfast.core.script.folding import is_pure
+from holdfast.core.script.modules import Substituted, path_of
 from holdfast.core.script.scopes import Walk
 from holdfast.core.script.syntax import Node, block, const, name, several
 
@@ -32,6 +33,34 @@ def returns(node: Node, in_loop: bool = False) -> list[tuple[Node, bool]]:
 def is_open(node: Node) -> bool:
     """An expression that may be several values."""
     return node.kind in ("call", "method", "vararg")
+
+
+def expression(body: Node | None, call: Node, is_steady: Callable[[Node], bool]) -> Node | None:
+    """What a function that is one expression comes to with these arguments, where their order makes no difference."""
+    if (
+        body is None
+        or [one.kind for one in body.parts[1].parts] != ["return"]
+        or call.parts[0].text in _named(body)
+    ):
+        return None
+    whole = body.parts[1].parts[0].parts
+    if len(whole) != 1 or is_open(whole[0]) or any(part.kind == "function" for part in whole[0].walk()):
+        return None
+    chooses = any(part.text in ("and", "or") for part in whole[0].walk())
+    instead: dict[str, Node] = {}
+    for place, own in enumerate(body.parts[0].parts):
+        given = call.parts[place + 1] if place + 1 < len(call.parts) else const("nil")
+        uses = sum(part == own for part in whole[0].walk())
+        if not is_steady(given) and (not is_pure(whole[0]) or uses > (2 if path_of(given) else 1)):
+            return None
+        if not is_pure(given) and (chooses or uses != 1 or len(call.parts) > 2):
+            return None
+        instead[own.text] = given
+    return Substituted(instead).tree(whole[0], {})
+
+
+def _named(node: Node) -> set[str]:
+    return {part.text for part in node.walk() if part.kind == "ref"}
 
 
 def nearer(node: Node) -> Node:

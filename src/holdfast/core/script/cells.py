@@ -15,7 +15,7 @@ from holdfast.core.script.inlining import Inliner
 from holdfast.core.script.modules import HOISTED, Program
 from holdfast.core.script.spelling import spelled
 from holdfast.core.script.syntax import Node, block, const, name, quoted, several
-from holdfast.core.script.usual import USUAL
+from holdfast.core.script.usual import FILLED, USUAL
 
 _CELLS = name("C")
 
@@ -23,9 +23,9 @@ _CELLS = name("C")
 class Script:
     """The cells that a door needs, numbered in the order they are met."""
 
-    def __init__(self, door: str, usual: Collection[str]) -> None:
+    def __init__(self, door: str, usual: Collection[str], filled: Collection[str]) -> None:
         self.program = Program(door)
-        self.usual = usual
+        self.usual, self.filled = usual, filled
         self.numbers: dict[str, int] = {}
         run = self.program.resolved(self.program.door, block(*self.program.door.rest))
         at_once = {part.text for part in run.walk() if part.kind == "ref"}
@@ -54,13 +54,14 @@ class Script:
         return Node("function", (names, block(*self._fills(body), *body.parts)))
 
     def _fills(self, node: Node) -> list[Node]:
+        """Statements that fill the cells which are certain to be used."""
         filled: dict[str, Node] = {}
         left = [node]
         while left:
             for part in left.pop().walk():
                 if (
                     part.kind == "ref"
-                    and part.text in self.usual
+                    and part.text in self.filled
                     and part.text not in {*filled, *self.in_place}
                 ):
                     filled[part.text] = self._filling(part)
@@ -134,10 +135,12 @@ def _text(made: Script, at_miss: str = "") -> str:
 @cache
 def script(door: str) -> str:
     """The Lua text of a door such as `doors.reqless`, for `SCRIPT LOAD`."""
-    return _text(Script(door, USUAL))
+    return _text(Script(door, USUAL, FILLED))
 
 
-def missed(door: str, usual: Collection[str] = USUAL) -> tuple[str, list[str]]:
+def missed(
+    door: str, usual: Collection[str] = USUAL, filled: Collection[str] = FILLED
+) -> tuple[str, list[str]]:
     """A script that pushes the number of each cell it misses onto the list `missed`, and the names by number."""
-    made = Script(door, usual)
+    made = Script(door, usual, filled)
     return _text(made, "redis_call('RPUSH', 'missed', number)\n"), list(made.numbers)

@@ -46,7 +46,15 @@ def _binary(node: Node, truth: Known) -> Node:
         return right if value == (node.text == "and") else left
     if left.kind == right.kind == "const" and node.text in ("==", "~="):
         return const("true" if (left.text == right.text) == (node.text == "==") else "false")
-    return _joined(left, right) or node if node.text == ".." else node
+    if node.text != "..":
+        return node
+    if (
+        left.kind == "binary" and left.text == ".."
+    ):  # which order makes no difference but to the number of texts made
+        return _binary(
+            Node("binary", (left.parts[0], Node("binary", (left.parts[1], right), "..")), ".."), truth
+        )
+    return _joined(left, right) or node
 
 
 def _joined(left: Node, right: Node) -> Node | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from holdfast.core.script.bodies import Renamed, is_open, nearer, returns, settled
+from holdfast.core.script.bodies import Renamed, expression, is_open, nearer, returns, settled
 from holdfast.core.script.folding import folded, is_pure
 from holdfast.core.script.modules import HOISTED, Program
 from holdfast.core.script.scopes import Scope, assigned
@@ -70,6 +70,9 @@ class Inliner:
         body = self._body(node)
         return body is not None and (tail or not any(in_loop for _, in_loop in returns(body.parts[1])))
 
+    def _is_plain(self, node: Node) -> bool:
+        return expression(self._body(node), node, self._is_steady) is not None
+
     def _width(self, node: Node) -> int | None:
         """How many values a call gives that is one of several, if that is the same each time."""
         body = self._body(node)
@@ -99,7 +102,7 @@ class Inliner:
 
     def _local(self, node: Node) -> list[Node]:
         names, values = node.parts
-        if len(values.parts) == 1 and self._fits(values.parts[0]):
+        if len(values.parts) == 1 and self._fits(values.parts[0]) and not self._is_plain(values.parts[0]):
             return [Node("local", (names, several([]))), *self._in_place(values.parts[0], names.parts)]
         first, made = self._values(values.parts, len(names.parts))
         return [*first, Node("local", (names, several(made)))]
@@ -107,7 +110,7 @@ class Inliner:
     def _assign(self, node: Node) -> list[Node]:
         targets, values = node.parts
         whole = len(values.parts) == 1 and all(target.text in self.steady for target in targets.parts)
-        if whole and self._fits(values.parts[0]):
+        if whole and self._fits(values.parts[0]) and not self._is_plain(values.parts[0]):
             return self._in_place(values.parts[0], targets.parts)
         first, made = self._values(values.parts, len(targets.parts))
         return [
@@ -166,6 +169,12 @@ class Inliner:
         """One value."""
         if node.kind == "function" or not self._has(node):
             return [], self._inside(node)
+        plain = expression(self._body(node), node, self._is_steady)
+        if plain:
+            self.under_way.append(node.parts[0].text)
+            found = self._value(plain)
+            self.under_way.pop()
+            return found
         if node.kind == "call" and self._fits(node):
             own = self._fresh("made", steady=True)
             return [Node("local", (Node("names", (own,)), several([]))), *self._in_place(node, (own,))], own

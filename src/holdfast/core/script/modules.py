@@ -5,11 +5,14 @@ from functools import cache, partial
 from holdfast.core.script.folding import folded, is_constant, is_pure, known
 from holdfast.core.script.reading import Reader
 from holdfast.core.script.scopes import Walk
-from holdfast.core.script.syntax import Node, block, const, name
-from holdfast.core.sources import in_order, source
+from holdfast.core.script.syntax import Node, block, const, name, quoted
+from holdfast.core.sources import CoreBroken, in_order, source
 
 HOISTED = ("redis.call", "struct.pack", "struct.unpack", "string.sub", "cjson.encode", "math.floor")
 """Names of the store that most calls use: looked up once a call."""
+
+QUEUES = ("queue", "next_queue")
+"""How a queue is called wherever its keys are used."""
 
 
 def key_of(node: Node) -> str | None:
@@ -103,6 +106,7 @@ class Program:
         self.forms: dict[str, Node] = {}
         self.late: set[str | None] = set()
         self.silent: set[str] = set()
+        self.spells: dict[str, Node] = {}
         self._bodies: dict[str, Node] = {}
         self.forms = self._forms()
         self.late = {
@@ -117,6 +121,7 @@ class Program:
             and (key := key_of(target)) in self.forms
         }
         """Forms that are made in the call: what is not constant in them is asked for there."""
+        self.spells = self._spells()
         self.silent = {named for named in self.modules if self._is_silent(named)}
 
     def _forms(self) -> dict[str, Node]:
@@ -127,6 +132,11 @@ class Program:
             if value.kind == "ref":
                 forms[field.parts[0].text[1:-1]] = value
         return forms
+
+    def _spells(self) -> dict[str, Node]:
+        """Functions that spell a key of a queue from its name, each one expression."""
+        table = self.value(self.forms["spells"]) if "spells" in self.forms else None
+        return {field.parts[0].text[1:-1]: field.parts[1] for field in table.parts} if table else {}
 
     def _is_silent(self, named: str) -> bool:
         """Whether no module asks this one for anything: it is only told, and remembers for another door."""
@@ -151,6 +161,26 @@ class Program:
         return node.parts[0].parts[0].text.partition(":")[0] in self.silent and all(
             map(is_pure, node.parts[0].parts)
         )
+
+    def is_queue(self, node: Node) -> bool:
+        """Something whose keys are spelled where they are used: by its name, by its field, or straight from its maker."""
+        if "spells" not in self.forms:
+            return False
+        if node.kind == "call":
+            return node.parts[0] == Node("ref", text="base.keys:M.of_queue")
+        return node.kind in ("name", "index") and (path_of(node) or "").rpartition(".")[2] in QUEUES
+
+    def key_of_queue(self, queue: Node, key: str | None) -> Node | None:
+        """A key of a queue, spelled; None for a field that is none."""
+        if key is None:
+            raise CoreBroken(
+                f"a field of {path_of(queue)} that is not known before the call: keys.of finds it"
+            )
+        spell = self.spells.get(key)
+        if spell is None:
+            return None
+        own = queue.parts[2] if queue.kind == "call" else Node("index", (queue, quoted("name")))
+        return Substituted({spell.parts[0].parts[0].text: own}).tree(spell.parts[1].parts[0].parts[0], {})
 
     def value(self, ref: Node) -> Node | None:
         """What a reference is bound to, as its module says it; None for a module itself."""
@@ -229,6 +259,16 @@ def _only_notes(own: Module, value: Node | None) -> bool:
     )
 
 
+class Substituted(Walk):
+    """Writes expressions in place of names."""
+
+    def __init__(self, instead: dict[str, Node]) -> None:
+        self.instead = instead
+
+    def free(self, own: Node) -> Node:
+        return self.instead.get(own.text, own)
+
+
 class Resolved(Walk):
     """Spells every name that a module binds as what it stands for."""
 
@@ -247,12 +287,14 @@ class Resolved(Walk):
 
     def indexed(self, node: Node) -> Node:
         of, key, forms = node.parts[0], key_of(node), self.program.forms
+        if self.program.is_queue(of):
+            return self.program.key_of_queue(of, key) or node
         if key is None:
             return node
         if of == name("at") and key in forms and key not in self.program.late:
             return forms[key]
         if of.kind == "index" and of.parts[0] == name("at") and key_of(of) in forms:
-            of = forms[key_of(of) or ""]  # one that the door makes itself
+            of = forms[key_of(of) or ""]  # one that is made in the call
         return self.program.member(of, key) or node if of.kind == "ref" else node
 
     def stand_in(self, value: Node) -> Node | None:

@@ -1,13 +1,11 @@
-"""The names that the usual commands of a script use. Written by `make usual`."""
+"""What the usual commands of a script use. Written by `make usual`."""
 
 USUAL = frozenset(
     {
+        "base.keys:M.brief",
         "base.keys:M.of_queue",
         "base.keys:M.on_day",
-        "base.keys:M.shared",
-        "base.keys:fixed",
         "base.keys:shared_queue",
-        "base.keys:spelled",
         "base.order_wide:M.jid",
         "base.order_wide:M.place",
         "base.order_wide:M.sequence",
@@ -97,8 +95,6 @@ USUAL = frozenset(
         "nouns.retention:M.trim",
         "nouns.retention:by_age",
         "nouns.retention:left_of",
-        "nouns.state:LAWFUL",
-        "nouns.state:M.NAME",
         "nouns.state:M.is_ready",
         "nouns.state:M.move",
         "nouns.stats:M.ran",
@@ -127,3 +123,14 @@ USUAL = frozenset(
         "verbs.put_one:tell",
     }
 )
+"""The functions, which become part of the command, and whatever else they need."""
+FILLED = frozenset(
+    {
+        "base.record_wide:M.read",
+        "doors.protocol.popping:row",
+        "doors.qless:AT",
+        "doors.reqless:AT",
+        "nouns.history:M.WHAT",
+    }
+)
+"""Those of them that stay cells all the same, and are filled before they are missed."""

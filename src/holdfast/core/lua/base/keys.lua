@@ -41,39 +41,46 @@ local FIXED = {
 }
 M.FIXED = FIXED
 
--- Spelled when it is first used, for a script forgets them after each call. Names
--- in an order that finds the usual ones first.
-local function spelled(queue, field)
-  local name, key = queue.name, nil
-  if field == "control" then key = "ql:hf:q:" .. name
-  elseif field == "waiting" then key = "ql:q:" .. name .. "-work"
-  elseif field == "leases" then key = "ql:q:" .. name .. "-locks"
-  elseif field == "sequence" then key = "ql:hf:s:" .. name
-  elseif field == "wait_log" then key = "ql:hf:aw:" .. name .. ":"
-  elseif field == "run_log" then key = "ql:hf:ar:" .. name .. ":"
-  elseif field == "scheduled" then key = "ql:q:" .. name .. "-scheduled"
-  elseif field == "recurring" then key = "ql:q:" .. name .. "-recur"
-  elseif field == "throttled" then key = "ql:hf:P:" .. name
-  elseif field == "depends" then key = "ql:hf:D:" .. name
-  elseif field == "failed" then key = "ql:hf:fq:" .. name
-  elseif field == "stats" then key = "ql:hf:z:" .. name .. ":"
-  elseif field == "bell" then key = "ql:hf:n:" .. name
-  elseif field == "options" then key = "ql:hf:o:" .. name
-  elseif field == "tallies" then key = "ql:hf:k:" .. name
-  elseif field == "minutes" then key = "ql:hf:m:" .. name
-  end
-  queue[field] = key
+-- Those of a queue, likewise: a script spells each where it is used (core/script), in
+-- place of `queue.waiting` and the like.
+local SPELLED = {
+  control = function(name) return "ql:hf:q:" .. name end,
+  waiting = function(name) return "ql:q:" .. name .. "-work" end,
+  leases = function(name) return "ql:q:" .. name .. "-locks" end,
+  sequence = function(name) return "ql:hf:s:" .. name end,
+  wait_log = function(name) return "ql:hf:aw:" .. name .. ":" end,
+  run_log = function(name) return "ql:hf:ar:" .. name .. ":" end,
+  scheduled = function(name) return "ql:q:" .. name .. "-scheduled" end,
+  recurring = function(name) return "ql:q:" .. name .. "-recur" end,
+  throttled = function(name) return "ql:hf:P:" .. name end,
+  depends = function(name) return "ql:hf:D:" .. name end,
+  failed = function(name) return "ql:hf:fq:" .. name end,
+  stats = function(name) return "ql:hf:z:" .. name .. ":" end,
+  bell = function(name) return "ql:hf:n:" .. name end,
+  options = function(name) return "ql:hf:o:" .. name end,
+  tallies = function(name) return "ql:hf:k:" .. name end,
+  minutes = function(name) return "ql:hf:m:" .. name end,
+}
+M.SPELLED = SPELLED
+
+-- Elsewhere it is spelled when it is first used.
+local function spelled(home, field)
+  local spell = SPELLED[field]
+  local key = spell and spell(home.name)
+  home[field] = key
   return key
 end
 
--- A script, to which the fixed ones are known before it runs, makes none of them here.
-local function fixed(keys, field)
+local function fixed(own, field)
   local key = FIXED[field]
-  keys[field] = key
+  own[field] = key
   return key
 end
 
-function M.shared() return setmetatable({ by_queue = {}, queue_count = 0 }, { __index = fixed }) end
+-- What is not fixed. Nothing else is asked of it by a script.
+function M.brief() return { by_queue = {}, queue_count = 0 } end
+
+function M.shared() return setmetatable(M.brief(), { __index = fixed }) end
 
 function M.of_root(root)
   local keys = roots[root]
@@ -97,8 +104,13 @@ local function native_queue(root, name)
   }
 end
 
-local function shared_queue(name)
-  return setmetatable({ name = name, own = "ql:q:" .. name, day = 0 / 0, minute_ends = 1 / 0 }, { __index = spelled })
+local function shared_queue(at, name)
+  local queue = {
+    name = name, own = "ql:q:" .. name, day = 0 / 0, minute_ends = 1 / 0, booked = false, wait_today = false,
+    run_today = false,
+  }
+  if at.spells then return queue end
+  return setmetatable(queue, { __index = spelled })
 end
 
 -- The keys of one queue. `today` fields are filled in by `on_day`; `minute_ends` is when
@@ -108,15 +120,22 @@ function M.of_queue(at, name)
   local queue = keys.by_queue[name]
   if queue then return queue end
   if keys.queue_count >= MOST_QUEUES then keys.by_queue, keys.queue_count = {}, 0 end
-  queue = keys.is_shared and shared_queue(name) or native_queue(keys.root, name)
+  queue = keys.is_shared and shared_queue(at, name) or native_queue(keys.root, name)
   keys.by_queue[name], keys.queue_count = queue, keys.queue_count + 1
   return queue
 end
 
+-- A key of a queue by the name of its field.
+function M.of(at, home, field)
+  if at.spells then return at.spells[field](home.name) end
+  return home[field]
+end
+
 -- Makes `wait_today` and `run_today` name the sample logs of a day; samples of `day`
 -- are booked on `booked`.
-function M.on_day(queue, day, booked)
+function M.on_day(at, queue, day, booked)
   queue.day, queue.booked = day, booked
+  if at.spells then return end
   queue.wait_today, queue.run_today = queue.wait_log .. booked, queue.run_log .. booked
 end
 

@@ -62,7 +62,7 @@ function M.begin(at, queue, day)
     end
     call("HSET", queue.tallies, "day", booked, "first", first)
   end
-  keys.on_day(queue, day, booked)
+  keys.on_day(at, queue, day, booked)
 end
 
 return M

@@ -63,19 +63,24 @@ function M.take(at, queue, jid, r, give)
   if not ids.bare then give.room = give.room - 1 end
 end
 
+-- More rounds, where the first found jobs that had to be set aside.
+local function more(at, queue, give, want, ready)
+  local all = 0
+  for _ = 2, config.of_queue(at, queue.name, "max-pop-retry") do
+    local got, seen = ready(at, queue, give, want - all)
+    all = all + got
+    if all == want or seen == 0 then break end
+  end
+  return all
+end
+
 -- `ready` looks at so many jobs and says how many it granted, and how many it saw.
 M.by_round = true
 function M.grant(at, queue, give, want, room, ready)
   if room < 1 then return 0 end
   local got, seen = ready(at, queue, give, want)
   if got == want or seen == 0 then return got end -- the usual end
-  for _ = 2, config.of_queue(at, queue.name, "max-pop-retry") do
-    local more
-    more, seen = ready(at, queue, give, want - got)
-    got = got + more
-    if got == want or seen == 0 then return got end
-  end
-  return got
+  return got + more(at, queue, give, want - got, ready)
 end
 
 -- One throttle's slot comes back, or the job waits for it no more.

@@ -64,13 +64,18 @@ function M.assign(at, queue, jid, r, ids)
   return name(at, queue, jid, r, ids or NONE, keys.of_queue(at, r.queue).own)
 end
 
--- The first throttle of several without a free slot, by `free_slots`; of the last one
--- `room` is known, if it is given.
-function M.first_full(at, ids, free_slots, room)
+local function first_of_many(at, ids, free_slots, room)
   local count = #ids
   for i = 1, count do
     if (i == count and room or free_slots(at, ids[i])) < 1 then return ids[i] end
   end
+end
+
+-- The first throttle of several without a free slot, by `free_slots`; of the last one
+-- `room` is known, if it is given.
+function M.first_full(at, ids, free_slots, room)
+  if ids[2] or not ids[1] then return first_of_many(at, ids, free_slots, room) end
+  if (room or free_slots(at, ids[1])) < 1 then return ids[1] end
 end
 
 return M

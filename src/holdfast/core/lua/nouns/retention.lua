@@ -16,7 +16,8 @@ late.bind(function() call, unpack_ = redis.call, unpack end)
 -- Which of the entries one step drops: until their tags are as heavy as `most`, one at least.
 -- Returns the keys to delete and how many entries that is.
 local function chosen(at, entries, groups)
-  local k, names, n, weight, most = at.keys, {}, 0, 0, at.bounds.tags
+  local k = at.keys
+  local names, n, weight, most = {}, 0, 0, at.bounds.tags
   for i = 1, #entries do
     if weight >= most then return names, i - 1 end
     local jid, marked = at.completed.of_entry(entries[i])

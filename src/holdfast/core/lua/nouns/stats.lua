@@ -24,17 +24,19 @@ end
 function M.waited(at, queue, samples)
   local day = day_of(at.now)
   if queue.day ~= day then days.begin(at, queue, day) end
-  local size = call("APPEND", queue.wait_today, samples)
-  if size == #samples then days.keep(at, queue.wait_today) end
-  if size >= FULL then fold(at, queue, queue.wait_today, "wait") end
+  local log = at.spells and queue.wait_log .. queue.booked or queue.wait_today
+  local size = call("APPEND", log, samples)
+  if size == #samples then days.keep(at, log) end
+  if size >= FULL then fold(at, queue, log, "wait") end
 end
 
 function M.ran(at, queue, samples)
   local day = day_of(at.now)
   if queue.day ~= day then days.begin(at, queue, day) end
-  local size = call("APPEND", queue.run_today, samples)
-  if size == #samples then days.keep(at, queue.run_today) end
-  if size >= FULL then fold(at, queue, queue.run_today, "run") end
+  local log = at.spells and queue.run_log .. queue.booked or queue.run_today
+  local size = call("APPEND", log, samples)
+  if size == #samples then days.keep(at, log) end
+  if size >= FULL then fold(at, queue, log, "run") end
 end
 
 -- Counts something off the usual path today: `failures`, `failed` or `retries`.

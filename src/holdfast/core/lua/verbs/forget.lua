@@ -14,9 +14,9 @@ local PIECE = 1000 -- keys named in one command
 local call, floor, unpack_
 late.bind(function() call, floor, unpack_ = redis.call, math.floor, unpack end)
 
-local function jobs_in(queue)
+local function jobs_in(at, queue)
   local count = 0
-  for i = 1, #SETS do count = count + call("ZCARD", queue[SETS[i]]) end
+  for i = 1, #SETS do count = count + call("ZCARD", keys.of(at, queue, SETS[i])) end
   return count
 end
 
@@ -42,7 +42,7 @@ function M.run(at, only_empty, args, first, last)
   local found, counts, known = {}, {}, 0
   for i = first, last do
     local queue = keys.of_queue(at, args[i])
-    found[i], counts[i] = queue, jobs_in(queue)
+    found[i], counts[i] = queue, jobs_in(at, queue)
     if only_empty and counts[i] > 0 then
       refuse.call("QUEUE_NOT_EMPTY", ("%s has %d jobs"):format(queue.name, counts[i]))
     end

@@ -30,7 +30,7 @@ local function look(at, queue, give, want)
   while seen < want and not full do
     local left = want - seen < PIECE and want - seen or PIECE
     local ready = left == 1 and call("ZPOPMIN", queue.waiting) or call("ZPOPMIN", queue.waiting, left)
-    if not ready[1] then return got, seen, false end
+    if not ready[1] then break end
     in_hand.popped(ready)
     local granted
     if ready[3] then

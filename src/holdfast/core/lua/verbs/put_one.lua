@@ -52,7 +52,7 @@ local function put_fresh(at, to, jid, klass, body, wish)
   local r = {
     state = state.WAITING, flags = tell(at, to, jid), priority = to.priority or 0, attempts = 0, retries = retries,
     remaining = retries, losses = 0, created = at.now, queued = at.now, queue = to.queue.name, klass = klass,
-    token = 0, popped = 0, ended = 0, worker = "", body = "",
+    token = 0, popped = 0, ended = 0, worker = "", body = "", since = 0, place = false,
   }
   at.record.begin(r, at.now)
   job.set_body(at, jid, r, body)

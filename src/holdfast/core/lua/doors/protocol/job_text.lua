@@ -23,9 +23,10 @@ late.bind(function()
   floor, format, concat = math.floor, string.format, table.concat
 end)
 
--- Numbers have 14 digits; times come in ms and are shown in seconds.
-function M.number(x) return format("%.14g", x) end
-function M.seconds(ms) return format("%.14g", ms / 1000) end
+-- Numbers have 14 digits, as they have wherever the store makes texts of them; times come
+-- in ms and are shown in seconds.
+function M.number(x) return "" .. x end
+function M.seconds(ms) return "" .. ms / 1000 end
 
 function M.list(texts, empty)
   if #texts == 0 then return empty end
@@ -101,6 +102,7 @@ end
 
 -- The name of the state as of now: a scheduled job that is due shows as waiting.
 function M.state(at, jid, r)
+  if r.state == state.RUNNING then return "running" end
   if r.state == state.SCHEDULED then
     local due = call("ZSCORE", keys.of_queue(at, r.queue).scheduled, jid)
     if tonumber(due or 0) <= at.now then return state.NAME[state.WAITING] end

@@ -26,7 +26,12 @@ M["queue.pop"] = function(at, args)
   local want = words.number(args, 5, 'Pop(): Arg "' .. at.accent.limit .. '" missing or not a number')
   if want % 1 ~= 0 then words.refuse('Pop(): Arg "limit" is not a whole number') end
   local out, texts = {}, {}
-  pop.run(at, { worker = worker, lease = 0, out = out, row = row }, want, { name, 0 }, 1, 2)
+  local give = {
+    worker = worker, lease = 0, out = out, row = row, -- and what is filled in on the way
+    spent = 0, patience = 0, chores = 0, ends = 0, length = 0, limited = false, least = 0, aside = 0, cut = false,
+    room = 0,
+  }
+  pop.run(at, give, want, { name, 0 }, 1, 2)
   for i = 1, #out, ROW do
     local r = out[i + 3]
     texts[#texts + 1] = job_text.of(at, out[i], type(r) == "table" and r or job.read(at, out[i]))
