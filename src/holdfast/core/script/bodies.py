@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from holdfast.core.script.folding import is_pure
-from holdfast.core.script.modules import Substituted, path_of
-from holdfast.core.script.scopes import Walk
+from holdfast.core.script.modules import path_of
+from holdfast.core.script.scopes import Substituted, Walk
 from holdfast.core.script.syntax import Node, block, const, name, several
 
 _LOOPS = ("while", "repeat", "fornum", "forin")

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from functools import cache
 
 from holdfast.core.script.inlining import Inliner
-from holdfast.core.script.modules import HOISTED, Program
+from holdfast.core.script.program import HOISTED, Program
 from holdfast.core.script.spelling import spelled
 from holdfast.core.script.syntax import Node, block, const, name, quoted, several
 from holdfast.core.script.usual import FILLED, USUAL

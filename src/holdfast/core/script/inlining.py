@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from holdfast.core.script.bodies import Renamed, expression, is_open, nearer, returns, settled
 from holdfast.core.script.folding import folded, is_pure
-from holdfast.core.script.modules import HOISTED, Program
+from holdfast.core.script.program import HOISTED, Program
 from holdfast.core.script.scopes import Scope, assigned
 from holdfast.core.script.syntax import Node, block, const, name, several
 

@@ -115,6 +115,16 @@ class Walk:
     }
 
 
+class Substituted(Walk):
+    """Writes expressions in place of names."""
+
+    def __init__(self, instead: dict[str, Node]) -> None:
+        self.instead = instead
+
+    def free(self, own: Node) -> Node:
+        return self.instead.get(own.text, own)
+
+
 def assigned(node: Node) -> set[str]:
     """The names that are assigned to within `node`, whosever they are."""
     return {
