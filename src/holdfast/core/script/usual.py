@@ -131,6 +131,8 @@ FILLED = frozenset(
         "doors.qless:AT",
         "doors.reqless:AT",
         "nouns.history:M.WHAT",
+        "nouns.in_hand:count",
+        "nouns.in_hand:jids",
     }
 )
 """Those of them that stay cells all the same, and are filled before they are missed."""
