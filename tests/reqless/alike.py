@@ -58,7 +58,7 @@ def same_refusal(theirs: Refused, ours: Refused) -> bool:
         ours.text.partition("(): ")[2] in theirs.text
         or ours.text in theirs.text
         or bool(DECODER.match(theirs.text) or DECODER.match(ours.text))
-        or theirs.text.startswith(("ERR ", "user_script", "attempt to "))
+        or theirs.text.startswith(("ERR ", "user_script", "attempt to ", "assertion "))
         or (theirs.text.endswith("no queue name provided") and ours.text.endswith("does not exist"))
     )
 

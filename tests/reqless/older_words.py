@@ -9,8 +9,8 @@ from reference import older_reference_text
 from speech import Speech
 from two_doors import Door, Refused
 
-RAW = {"put", "requeue", "complete", "fail", "recur"}
-"""Commands whose bulk reply is a plain text; any other bulk reply is JSON, but for a setting."""
+RAW = {"put", "requeue", "complete", "fail", "recur", "jobs", "throttle.locks", "throttle.pending"}
+"""Commands whose reply is a plain text, or texts one by one; any other bulk reply is JSON, but for a setting."""
 
 
 class Older(Door):
@@ -92,6 +92,8 @@ class OlderSpeech(Speech):
         if command in TODAY:
             if command == "queue.unfail" and words[2:] == (0,):
                 return None  # the reference lists jobs as failed that it put back
+            if command == "queue.peek" and len(words) == 2:
+                return None  # a whole call there, which is one without an offset here
             name, *action = TODAY[command]
             return (name, repr(now), *action, *words)
         special = SPECIAL.get(command)

@@ -43,7 +43,7 @@ end
 -- without its value is none.
 function M.complete(at, args)
   local found = {}
-  for i = 7, #args - 1, 2 do found[args[i]] = args[i + 1] end
+  for i = 7, #args, 2 do found[args[i]] = args[i + 1] end
   if found.next then return requeue(at, args, found) end
   local without = found.delay and "delay" or found.depends and "depends"
   if without then words.refuse('Complete(): "' .. without .. '" cannot be used without a "next"') end
