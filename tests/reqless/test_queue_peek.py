@@ -61,8 +61,8 @@ def test_what_is_due_waits_from_the_moment_somebody_looks(door: Door) -> None:
     (("q", "x", 1), 'Peek(): Arg "offset" missing or not a number'),
     (("q", 0), 'Peek(): Arg "limit" missing or not a number'),
     (("q", 0, "x"), 'Peek(): Arg "limit" missing or not a number'),
-    (("q", "0.5", 1), "whole numbers"),
-    (("q", 0, "1.5"), "whole numbers"),
+    (("q", "0.5", 1), "not a number"),
+    (("q", 0, "1.5"), "not a number"),
 ])  # fmt: skip
 def test_a_look_that_is_not_whole_is_refused_and_moves_nothing(
     door: Door, words: tuple[object, ...], sentence: str

@@ -77,7 +77,7 @@ def test_an_unknown_group_moves_nothing(door: Door) -> None:
     (("q", "g", "x"), 'Unfail(): Arg "count" not a number'),
     (("q", "g", "0"), "must be greater than zero"),
     (("q", "g", "-1"), "must be greater than zero"),
-    (("q", "g", "1.5"), "not a whole number"),
+    (("q", "g", "1.5"), "not a number"),
 ])  # fmt: skip
 def test_an_unfail_that_is_not_whole_is_refused(door: Door, words: tuple[object, ...], sentence: str) -> None:
     fail(door, 1, "j")

@@ -17,6 +17,23 @@ RAW = {"queue.put", "queue.recurAtInterval", "job.requeue", "job.complete", "job
        "config.get"}  # fmt: skip
 """Commands whose bulk reply is a plain text; any other bulk reply is JSON."""
 PLACE = re.compile(r"^.*?user_script:\d+: *| *script: (?:[0-9a-f]+,)? ?on .*$", re.DOTALL)
+CONTENTS = """
+local found = {}
+for _, key in ipairs(redis.call("KEYS", "*")) do
+  local kind, value = redis.call("TYPE", key).ok, nil
+  if key ~= "ql:hf:" and redis.call("PTTL", key) == -1 then
+    if kind == "string" then value = { redis.call("GET", key) }
+    elseif kind == "list" then value = redis.call("LRANGE", key, 0, -1)
+    elseif kind == "set" then value = redis.call("SMEMBERS", key)
+    elseif kind == "zset" then value = redis.call("ZRANGE", key, 0, -1, "WITHSCORES")
+    elseif kind == "hash" then value = redis.call("HGETALL", key) end
+    if kind == "set" or kind == "hash" then table.sort(value) end
+    found[#found + 1] = { key, redis.sha1hex(cmsgpack.pack(value)) }
+  end
+end
+return found
+"""
+"""Every lasting key with what it holds, but for the root: the first call of all makes that."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +112,10 @@ class Door:
 
     def flush(self) -> None:
         self.connection.ask("FLUSHDB")
+
+    def contents(self) -> dict[str, str]:
+        """Every lasting key, and what tells two of its values apart."""
+        return dict(self.connection.ask("EVAL", CONTENTS, 0))
 
     def close(self) -> None:
         self.connection.close()

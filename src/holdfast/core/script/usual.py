@@ -43,6 +43,7 @@ USUAL = frozenset(
         "doors.protocol.words:M.data",
         "doors.protocol.words:M.number",
         "doors.protocol.words:M.text",
+        "doors.protocol.words:M.whole",
         "doors.protocol.words:finite",
         "doors.qless.older:places",
         "doors.qless:AT",

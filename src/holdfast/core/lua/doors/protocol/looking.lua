@@ -68,8 +68,8 @@ end
 
 -- The first and the limit of a page, which are looked at even where nobody needs them.
 local function failed_page(args, i)
-  return words.number_or(args, i, 0, 'Failed(): Arg "start" is not a number'),
-    words.number_or(args, i + 1, 25, 'Failed(): Arg "limit" is not a number')
+  return words.whole(args, i, 0, 'Failed(): Arg "start" is not a number'),
+    words.whole(args, i + 1, 25, 'Failed(): Arg "limit" is not a number')
 end
 
 local function group_counts(at)

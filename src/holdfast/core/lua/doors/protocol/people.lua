@@ -56,8 +56,7 @@ end
 M["queue.unfail"] = function(at, args)
   local name = words.text(args, 3, 'queue.unfail(): Arg "queue" missing')
   local group = words.text(args, 4, 'Unfail(): Arg "group" missing')
-  local count = words.number_or(args, 5, 25, 'Unfail(): Arg "count" not a number')
-  if count % 1 ~= 0 then words.refuse('Unfail(): Arg "count" is not a whole number') end
+  local count = words.whole(args, 5, 25, 'Unfail(): Arg "count" not a number')
   if count <= 0 then
     if not at.accent.unfails_any then words.refuse('Unfail(): Arg "count" must be greater than zero') end
     count = failure.size(at, group) + count

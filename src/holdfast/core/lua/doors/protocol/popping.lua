@@ -23,8 +23,7 @@ end
 M["queue.pop"] = function(at, args)
   local name = words.text(args, 3, words.NO_QUEUE)
   local worker = words.text(args, 4, 'Pop(): Arg "worker" missing')
-  local want = words.number(args, 5, 'Pop(): Arg "' .. at.accent.limit .. '" missing or not a number')
-  if want % 1 ~= 0 then words.refuse('Pop(): Arg "limit" is not a whole number') end
+  local want = words.whole(args, 5, nil, 'Pop(): Arg "' .. at.accent.limit .. '" missing or not a number')
   local out, texts = {}, {}
   local give = {
     worker = worker, lease = 0, out = out, row = row, -- and what is filled in on the way
@@ -53,9 +52,8 @@ end
 
 M["queue.peek"] = function(at, args)
   local queue = keys.of_queue(at, words.text(args, 3, words.NO_QUEUE))
-  local offset = words.number(args, 4, 'Peek(): Arg "offset" missing or not a number')
-  local count = words.number(args, 5, 'Peek(): Arg "' .. at.accent.limit .. '" missing or not a number')
-  if offset % 1 ~= 0 or count % 1 ~= 0 then words.refuse("Peek(): offset and limit are whole numbers") end
+  local offset = words.whole(args, 4, nil, 'Peek(): Arg "offset" missing or not a number')
+  local count = words.whole(args, 5, nil, 'Peek(): Arg "' .. at.accent.limit .. '" missing or not a number')
   if count <= 0 then return at.accent.empty_list end
   local lost, texts = call("ZCOUNT", queue.leases, "-inf", at.now), {}
   local most = offset + count - math.min(lost, offset + count)

@@ -37,8 +37,7 @@ end
 
 M["throttle.set"] = function(at, args)
   local id = words.text(args, 3, words.NO_ID)
-  local seconds = words.number_or(args, 5, 0, "Throttle(): the expiration is not a number")
-  if seconds % 1 ~= 0 then words.refuse("Throttle(): the expiration is not a whole number") end
+  local seconds = words.whole(args, 5, 0, "Throttle(): the expiration is not a whole number")
   set(at, id, args, seconds > 0 and seconds or 0)
 end
 

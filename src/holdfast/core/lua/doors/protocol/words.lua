@@ -5,6 +5,8 @@
 local late = require("base.late")
 local M = {}
 
+local MOST = 1e13
+
 local decode, find, gsub
 late.bind(function() decode, find, gsub = cjson.decode, string.find, string.gsub end)
 
@@ -43,6 +45,14 @@ function M.number_or(args, i, default, refusal)
 end
 
 M.finite = finite
+
+-- A whole number that may be left out from the right (default nil: it has to be there), no
+-- larger than the store writes without an exponent.
+function M.whole(args, i, default, refusal)
+  local value = args[i] == nil and default or finite(args[i])
+  if not value or value % 1 ~= 0 or value >= MOST or value <= -MOST then M.refuse(refusal) end
+  return value
+end
 
 -- The pairs from args[first] on; the last of a name wins.
 function M.pairs(args, first, refusal)
@@ -92,8 +102,8 @@ end
 
 -- Offset and limit of a page, 0 and 25 unless said.
 function M.page(at, args, i, who)
-  return M.number_or(args, i, 0, who .. '(): Arg "offset" not a number'),
-    M.number_or(args, i + 1, 25, who .. '(): Arg "' .. at.accent.limit .. '" not a number')
+  return M.whole(args, i, 0, who .. '(): Arg "offset" not a number'),
+    M.whole(args, i + 1, 25, who .. '(): Arg "' .. at.accent.limit .. '" not a number')
 end
 
 -- Refuses what a verb refused, without the code that it gave.
