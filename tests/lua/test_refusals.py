@@ -194,6 +194,8 @@ BAD = [
         ("queueIdentifierPatterns.setAll", "a"), ("queueIdentifierPatterns.setAll", "a", "7"), ("queueIdentifierPatterns.setAll", "a", "["),
         ("queuePriorityPatterns.setAll", "7"), ("queuePriorityPatterns.setAll", "["), ("queuePriorityPatterns.setAll", '{"pattern":' + "[" * 66_000),
         ("queueIdentifierPatterns.setAll", "", "[]"), ("queueIdentifierPatterns.setAll", "a", '["' + "x" * 66_000 + '"]'),
+        ("jobs.completed", "0.5"), ("jobs.tagged", "t", 0, "0.5"), ("queue.jobsByState", "running", "q", "0.5"), ("tags.top", 0, "0.5"), ("tags.top", 0, "1e308"),
+        ("jobs.failedByGroup", "G", "0.5"), ("queue.peek", "q", "0.5", 5),
         ("job.get",), ("job.get", "y" * 257), ("jobs.failedByGroup", "G", "x"),
         ("job.addTag",), ("job.addTag", "nobody", "x"), ("job.addTag", "wait", ""), ("job.addTag", "wait", *[f"t{n}" for n in range(65)]),
         ("job.removeTag", "nobody", "x"), ("jobs.tagged",), ("jobs.tagged", "t", "x"), ("tags.top", 0, "x"),

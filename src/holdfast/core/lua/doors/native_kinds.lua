@@ -69,6 +69,10 @@ end
 M.KINDS = {
   data = data, seconds = seconds, interval = interval,
   any = function() end,
+  whole = function(args, i)
+    local value = words.finite(args[i])
+    if value and (value % 1 ~= 0 or math.abs(value) > MOST_LIMIT) then bad("offset and limit are whole numbers") end
+  end,
   short = function(args, i) text(args, i, "an argument", LONGEST_ARGUMENT) end,
   patterns = patterns,
   identifiers = function(args, first)

@@ -26,7 +26,9 @@ local PAIRS = {
 local PUT = "worker queue jid klass data seconds pairs"
 local ARGUMENTS = {
   ["queue.put"] = PUT, ["job.requeue"] = PUT, ["queue.unfail"] = "queue group unfailed",
-  ["queue.pop"] = "queue worker count", ["queue.peek"] = "queue any count",
+  ["queue.pop"] = "queue worker count", ["queue.peek"] = "queue whole count",
+  ["jobs.completed"] = "whole whole", ["tags.top"] = "whole whole", ["jobs.tagged"] = "tag whole whole",
+  ["jobs.failedByGroup"] = "group whole whole", ["queue.jobsByState"] = "short short whole whole",
   ["job.heartbeat"] = "jid worker data", ["job.complete"] = "jid worker queue data any...",
   ["job.completeAndRequeue"] = "jid worker queue data next",
   ["job.fail"] = "jid worker group message data", ["job.retry"] = "jid queue worker seconds group message",
