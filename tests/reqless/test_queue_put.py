@@ -119,3 +119,13 @@ def test_a_refused_put_leaves_no_trace(door: Door, words: tuple[object, ...], se
 @pytest.mark.parametrize("now", ["", "soon", "inf", "nan"])
 def test_the_time_must_be_a_finite_number(door: Door, now: str) -> None:
     assert 'Arg "now" missing or not a number' in refusal(door.raw("job.get", now, "j"))
+
+
+def test_names_may_be_of_any_length(door: Door) -> None:
+    queue, klass, worker, jid, group = (letter * 70000 for letter in "qkwjg")
+    assert door.call("queue.put", 1, worker, queue, jid, klass, '{"a":1}', 0) == jid
+    [job] = door.call("queue.pop", 2, queue, worker, 1)
+    assert (job["queue"], job["klass"], job["worker"], job["jid"], job["data"]) == (
+        queue, klass, worker, jid, '{"a":1}')  # fmt: skip
+    assert door.call("job.fail", 3, jid, worker, group, "m") == jid
+    assert door.call("jobs.failedByGroup", 4, group) == {"total": 1, "jobs": [jid]}

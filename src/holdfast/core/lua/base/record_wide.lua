@@ -9,9 +9,9 @@ local order = require("base.order_wide")
 local M = {}
 
 local WIDE = 128 -- the high bit of the state byte
-local HEAD = "<BHdI4ddBdddc22Hc0Hc0"
-local TAIL = "<ddddHc0"
-local FULL = HEAD .. "ddddHc0"
+local HEAD = "<BHdI4ddBdddc22I4c0I4c0"
+local TAIL = "<ddddI4c0"
+local FULL = HEAD .. "ddddI4c0"
 
 local pack, unpack_, sub
 late.bind(function() pack, unpack_, sub = struct.pack, struct.unpack, string.sub end)

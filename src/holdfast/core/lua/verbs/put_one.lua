@@ -21,13 +21,13 @@ local TAGGED = record.FLAG.TAGGED
 local RETRIES = 5 -- where nobody says otherwise
 
 -- What was wished for the job. `wish` (nil: nothing) says tags (nil: as before, but given
--- anew if `to.retags`), throttles (nil: none), depends (nil or empty: as before), and what
+-- anew if `to.alone`), throttles (nil: none), depends (nil or empty: as before), and what
 -- `options` keeps.
 local function dress(at, to, jid, r, wish)
   if wish then r.fields = {} end
   if at.throttles.assign then at.throttles.assign(at, to.queue, jid, r, wish and wish.throttles) end
   if wish or record.has(r.flags, record.FLAG.OPTIONS) then options.set(at, jid, r, wish or NOTHING) end
-  local tags = wish and wish.tags or to.retags and record.has(r.flags, TAGGED) and tag.of(at, jid, r)
+  local tags = wish and wish.tags or to.alone and record.has(r.flags, TAGGED) and tag.of(at, jid, r)
   if tags then tag.set(at, jid, r, tags) end
   if not wish then return end
   extra.flush(at, jid, r)
@@ -75,17 +75,17 @@ local function put_again(at, to, jid, klass, body, r, wish)
   settle_in(at, to, jid, r)
 end
 
--- The queue becomes known with its first job. With `to.early` a job that is new and surely
+-- The queue becomes known with its first job. With `to.alone` a job that is new and surely
 -- ready takes its sequence number in the same step.
 local function enter(at, to, r, wish)
-  local now = to.early and not r and to.delay <= 0 and not (wish and wish.depends)
+  local now = to.alone and not r and to.delay <= 0 and not (wish and wish.depends)
   to.first, to.idle, to.limited = queues.enter(at, to.queue, now and 1 or 0)
   if not now then to.first = nil end
 end
 
 -- One job on its own; `to` says queue, delay, limited, priority and retries (nil: as
--- before), first and idle (of a sequence number that is taken; `early`: one may be), by, a
--- worker that need not be told if it loses the job, `retags`, `left` for circles, and what
+-- before), first and idle (of a sequence number that is taken), alone (nobody comes with it), by,
+-- a worker that need not be told if it loses the job, `left` for circles, and what
 -- `allowance.refusal` asks for. Returns a code, or nil if it was added or moved.
 function M.run(at, to, mode, jid, klass, body, wish)
   local r = job.read(at, jid)

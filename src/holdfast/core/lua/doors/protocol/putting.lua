@@ -33,8 +33,7 @@ local function read(at, args)
   local klass = words.text(args, 6, 'Put(): Arg "klass" missing')
   local data = words.data(args, 7, 'Put(): Arg "data" missing or not JSON')
   local delay = words.number(args, 8, 'Put(): Arg "delay" not a number')
-  local to = { queue = keys.of_queue(at, name), delay = delay * 1000, by = args[3], early = true, retags = true,
-    is_put = true }
+  local to = { queue = keys.of_queue(at, name), delay = delay * 1000, by = args[3], alone = true, is_put = true }
   local wish = #args > 8 and read_options(to, words.pairs(args, 9, "Odd number of additional args")) or nil
   return jid, klass, data, to, wish
 end
