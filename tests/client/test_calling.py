@@ -5,7 +5,8 @@ import json
 import pytest
 
 from holdfast import Client
-from holdfast.errors import HoldfastError, Refused, ReqlessError, UsageError
+from holdfast.errors import HoldfastError, Refused, ReqlessError, StoreFull, UsageError
+from holdfast.testing import ScratchStore
 
 
 def test_a_client_is_called_with_a_command_and_its_arguments(do) -> None:
@@ -49,3 +50,12 @@ def test_an_argument_that_cannot_travel_is_the_callers_mistake(client: Client, o
 def test_an_argument_is_no_longer_than_the_data_of_a_job(url: str, namespace: str) -> None:
     with Client(url, namespace=namespace, max_data=100) as small, pytest.raises(UsageError, match="max_data"):
         small("queue.put", "w", "mail", "j1", "Welcome", "[" + "1," * 60 + "1]", 0)
+
+
+def test_a_full_store_takes_no_command(namespace: str) -> None:
+    with ScratchStore() as store, Client(store.url, namespace=namespace) as client:
+        client("queue.put", "w", "mail", "j1", "Welcome", "{}", 0)
+        store.ask("CONFIG", "SET", "maxmemory", "1")
+        with pytest.raises(StoreFull):
+            client("queue.put", "w", "mail", "j2", "Welcome", "{}", 0)
+        assert client.queues["mail"].pop() is not None

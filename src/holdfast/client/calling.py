@@ -18,7 +18,8 @@ class Calling:
         """Run one command of the reqless protocol, `client("queue.counts", "mail")`, and return its raw reply.
 
         That is text (JSON text where the protocol says JSON), a whole number, a list of texts or None. The time is the
-        store's. Raises UsageError, Refused with the protocol's sentence. Core: doors/native_call.lua.
+        store's. A full store takes none of them, whatever they do. Raises UsageError, Refused with the protocol's
+        sentence, StoreFull. Core: doors/native_call.lua.
         """
         most = self.settings.max_data
         return self.run(Call(check_name("command", command), tuple(_word(arg, most) for arg in args)))
