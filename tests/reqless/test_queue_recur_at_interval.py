@@ -117,6 +117,7 @@ def test_recurring_jobs_are_throttled_when_they_are_popped(door: Door) -> None:
     (("q", "j", "k", "{}", "5", "1", "backlog", "x", "throttles", "x"), 'Recur(): Arg "backlog" not a number'),
     (("q", "j", "k", "{}", "5", "1", "throttles", "x"), ""),
     (("q", "j", "k", "{}", "inf", "1"), 'Recur(): Arg "interval" not a number'),
+    (("q", "j", "k", "{}", "5", "1e306"), 'Recur(): Arg "offset" not a number'),
 ])  # fmt: skip
 def test_a_template_that_is_not_whole_is_refused_and_leaves_no_trace(
     door: Door, words: tuple[object, ...], sentence: str

@@ -110,7 +110,7 @@ def test_a_throttle_has_to_be_named(door: Door, command: str) -> None:
 
 @pytest.mark.parametrize("words", [
     ("throttle.set", "t"), ("throttle.set", "t", "x"), ("throttle.set", "t", ""), ("throttle.set", "t", "nan"),
-    ("throttle.set", "t", "5", "x"), ("throttle.set", "t", "5", "1.5"), ("queue.throttle.set", "t"),
+    ("throttle.set", "t", "5", "x"), ("throttle.set", "t", "5", "1.5"), ("throttle.set", "t", "5", "1e17"), ("queue.throttle.set", "t"),
     ("queue.throttle.set",), ("queue.throttle.get",),
 ])  # fmt: skip
 def test_a_definition_that_is_not_whole_is_refused_and_not_stored(door: Door, words: tuple[str, ...]) -> None:

@@ -37,10 +37,12 @@ local function are_letters(text)
   return true
 end
 
+local MOST = 1e300 -- as many seconds are finite in ms, too
+
 -- The number a text stands for, nil if it is none or not a finite one.
 function M.number(text)
   local value = tonumber(text or nil)
-  if value and value == value and value ~= 1 / 0 and value ~= -1 / 0 then return value end
+  if value and value < MOST and value > -MOST then return value end
 end
 
 -- Whether this is a number as the store writes the scores of its sets.

@@ -3,6 +3,7 @@
 -- A refusal is an error text: clients look for parts of it, and the store puts the
 -- place in the script before it, which some of them look for too.
 local late = require("base.late")
+local base_text = require("base.text")
 local M = {}
 
 local MOST = 1e13
@@ -30,10 +31,7 @@ function M.text(args, i, refusal)
   return args[i] or M.refuse(refusal)
 end
 
-local function finite(text)
-  local value = tonumber(text)
-  if value and value == value and value ~= 1 / 0 and value ~= -1 / 0 then return value end
-end
+local finite = base_text.number
 
 -- A number that has to be there.
 function M.number(args, i, refusal) return finite(args[i]) or M.refuse(refusal) end
