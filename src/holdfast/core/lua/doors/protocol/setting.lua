@@ -8,8 +8,6 @@ local configure = require("verbs.configure")
 local pause = require("verbs.pause")
 local M = {}
 
-local LONGEST = 1e15 -- seconds until a limit ends; the store refuses little more
-
 local call, encode
 late.bind(function() call, encode = redis.call, cjson.encode end)
 
@@ -40,7 +38,6 @@ end
 M["throttle.set"] = function(at, args)
   local id = words.text(args, 3, words.NO_ID)
   local seconds = words.whole(args, 5, 0, "Throttle(): the expiration is not a whole number")
-  if seconds > LONGEST then words.refuse("Throttle(): the expiration is too far away") end
   set(at, id, args, seconds > 0 and seconds or 0)
 end
 
