@@ -75,6 +75,15 @@ def test_who_tracks_a_job_hears_that_its_last_retry_failed(older: Older) -> None
     assert older.messages() == [("ql:failed", "j")]
 
 
+def test_a_count_of_nothing_puts_all_failed_jobs_back(older: Older) -> None:
+    """The reference does, too, and lists them as failed all the same."""
+    older.run("a", "b")
+    for now, jid in enumerate("ab", 3):
+        older.call("fail", now, jid, "w", "g", "m")
+    assert older.call("unfail", 5, "q", "g", 0) == 2
+    assert (older.states(6, "a", "b"), older.call("failed", 6)) == (["waiting", "waiting"], {})
+
+
 def test_clients_of_both_protocols_work_on_each_others_jobs(door: Door, older: Older) -> None:
     """Both doors open the same root of the same database."""
     assert door.connection is not older.connection
