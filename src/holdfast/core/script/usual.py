@@ -21,7 +21,7 @@ USUAL = frozenset(
         "base.record_wide:M.write",
         "base.root:M.heartbeat",
         "base.root:M.history_kept",
-        "base.root:M.open_at",
+        "base.root_timed:M.open",
         "base.text:M.number",
         "doors.protocol.held:M.completing",
         "doors.protocol.held:M.job",

@@ -1,8 +1,7 @@
 -- keys: the only file that spells a key.
 --
--- Every key starts with the root, then letters, a colon and the user's text, so
--- no name a user picks can collide with another key. The tables below are pure
--- functions of their arguments: caching them cannot go wrong after a failover.
+-- Every key starts with the root, then letters, a colon and the user's text, so no name a user picks can collide with
+-- another key. The tables below are pure functions of their arguments: caching them cannot go wrong after a failover.
 local M = {}
 
 local MOST_ROOTS, MOST_QUEUES = 500, 4000
@@ -38,6 +37,7 @@ local FIXED = {
   worker_facts = "ql:hf:v:", audit = "ql:hf:A", changes = "ql:hf:e:c", limits = "ql:hf:H",
   identifiers = "ql:qp:identifiers", old_identifiers = "qmore:dynamic",
   priorities = "ql:qp:priorities", old_priorities = "qmore:priority",
+  older_core = "ql:queues", -- where others list their queues
 }
 M.FIXED = FIXED
 

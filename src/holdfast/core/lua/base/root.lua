@@ -68,13 +68,6 @@ function M.open(at, key)
   return at
 end
 
--- The same where the caller brings the time; a root that is missing is made.
-function M.open_at(at, key, now)
-  at.packed = call("HGET", key, "h") or M.make(key)
-  at.settings, at.now = false, now
-  return at
-end
-
 -- heartbeat, grace, result_keep, history_age (ms) and history_count of this root.
 function M.settings(at)
   local settings = at.settings

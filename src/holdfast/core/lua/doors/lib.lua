@@ -10,6 +10,7 @@ local order_wide = require("base.order_wide")
 local record = require("base.record")
 local record_wide = require("base.record_wide")
 local root = require("base.root")
+local root_timed = require("base.root_timed")
 local accent = require("doors.protocol.accent")
 local job_text = require("doors.protocol.job_text")
 local words = require("doors.protocol.words")
@@ -27,7 +28,7 @@ local function native(key)
 end
 
 local function shared()
-  return root.open_at({
+  return root_timed.open({
     keys = keys.shared(), order = order_wide, record = record_wide, throttles = holders, accent = accent,
     application = "reqless",
   }, keys.SHARED, root.store_time())

@@ -2,7 +2,7 @@
 --
 -- The caller brings the time, in seconds; inside it is ms.
 local keys = require("base.keys")
-local root = require("base.root")
+local root_timed = require("base.root_timed")
 local words = require("doors.protocol.words")
 local put_right = require("nouns.put_right")
 local M = {}
@@ -21,7 +21,7 @@ function M.run(at, find)
   local run = find(ARGV[1]) or words.refuse("Unknown command " .. ARGV[1])
   local now = words.number(ARGV, 2, 'Arg "now" missing or not a number')
   at.keys = keys.brief()
-  local ok, reply = pcall(run, root.open_at(at, keys.SHARED, now * 1000), ARGV)
+  local ok, reply = pcall(run, root_timed.open(at, keys.SHARED, now * 1000), ARGV)
   if ok then return reply end
   fail(at, reply)
 end
