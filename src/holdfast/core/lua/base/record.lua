@@ -41,6 +41,12 @@ function M.without(flags, flag)
   return flags
 end
 
+-- Of either form: they begin alike.
+function M.flags(bytes)
+  local _, flags = unpack_("<BH", bytes)
+  return flags
+end
+
 M.native = {}
 
 function M.native.read(bytes)

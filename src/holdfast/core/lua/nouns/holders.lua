@@ -94,7 +94,8 @@ end
 -- The lease ended, or the job is deleted.
 function M.release(at, queue, jid, r)
   r.flags = record.without(r.flags, THROTTLED)
-  for _, id in ipairs(named.ids(at, queue, jid, r)) do M.release_one(at, id, jid) end
+  local ids = named.ids(at, queue, jid, r)
+  for i = 1, #ids do M.release_one(at, ids[i], jid) end
 end
 
 -- A new maximum as text, for `span` ms (0: as long as before).

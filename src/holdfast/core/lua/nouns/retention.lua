@@ -17,20 +17,24 @@ late.bind(function() call, unpack_ = redis.call, unpack end)
 -- Returns the keys to delete and how many entries that is.
 local function chosen(at, entries, groups)
   local k = at.keys
+  local count = #entries
   local names, n, weight, most = {}, 0, 0, at.bounds.tags
   for i = 1, #entries do
-    if weight >= most then return names, i - 1 end
+    if weight >= most then
+      count = i - 1
+      break
+    end
     local jid, marked = at.completed.of_entry(entries[i])
     n = n + 1
     names[n] = k.job .. jid
-    if marked then
+    if marked and not job.is_bare(at, jid) then
       names[n + 1], names[n + 2] = k.extra .. jid, k.body .. jid
       n = n + 2
       local r = job.read(at, jid)
       if r then weight = weight + tag.collect(at, jid, r, groups) end
     end
   end
-  return names, #entries
+  return names, count
 end
 
 -- Deletes the jobs of some entries, or of the first of them, if they are heavy; `leave`
