@@ -10,7 +10,19 @@ from pathlib import Path
 from benchmarks.report import Row, as_text, machine, page, progress
 from holdfast.testing.store import ScratchStore, find_engine
 
-NAMES = ("core_cpu", "prices", "features", "storms", "reads", "memory", "client", "worker", "wakeup", "fsync")
+NAMES = (
+    "core_cpu",
+    "prices",
+    "features",
+    "storms",
+    "reads",
+    "memory",
+    "client",
+    "worker",
+    "wakeup",
+    "fsync",
+    "reqless_door",
+)
 RESULTS = Path(__file__).with_name("results.md")
 
 

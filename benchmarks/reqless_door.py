@@ -1,31 +1,39 @@
-"""What does that protocol cost here? Put, pop and complete through the reqless door and through the reference
-script, interleaved round by round in one server, each in a database of its own.
+"""What do the older protocols cost here? Put, pop and complete through the reqless and the qless door and through
+the reference script of each, interleaved round by round in one server, each in a database of its own.
 
-The reference is the script of the PyPI package `reqless`, installed under `.holdfast/reference` by its tests; it
-is loaded and run, nothing else. Without it only our own figures are printed.
+The references are the scripts of the PyPI package `reqless`, installed under `.holdfast` by the tests; they are
+loaded and run, nothing else. Without them only our own figures are shown.
 """
 
 import json
 import statistics
-import sys
 from collections import defaultdict
+from pathlib import Path
 from secrets import token_hex
 
-from benchmarks.core_cpu import reference_text
+from benchmarks.report import Row, Say, at_most, shown
 from benchmarks.wirecpu import Wire, pack
 from holdfast.core.builder import script
-from holdfast.testing.store import Engine, ScratchStore
+from holdfast.testing.store import Engine, ScratchStore, find_engine
 
 JOBS, WAVE = 2000, 100
 BODY = b'{"user":7,"lang":"de","n":"x"}'
 STEPS = ("put", "pop", "complete", "lifecycle")
+OLDER = {"queue.put": "put", "queue.pop": "pop", "job.complete": "complete"}
+REFERENCES = {
+    "reqless": Path(".holdfast/reference/reqless/lua/reqless.lua"),
+    "qless": Path(".holdfast/reference-older/reqless/lua/qless.lua"),
+}
+SHARE = {"reqless": 1 / 3, "qless": 1 / 2}
+"""Of the reference's CPU, what a lifecycle may cost."""
 
 
 class Door:
     """One script in one database; time grows a little with every call."""
 
-    def __init__(self, url: str, text: str, database: int) -> None:
+    def __init__(self, url: str, text: str, database: int, older: bool = False) -> None:
         self.wire = Wire(url)
+        self.older = older
         self.wire.call("SELECT", database)
         self.sha = self.wire.call("SCRIPT", "LOAD", text).decode()
         self.now = 1_700_000_000.0
@@ -33,6 +41,7 @@ class Door:
 
     def words(self, command: str, *words: bytes | str | int) -> bytes:
         self.now += 0.001
+        command = OLDER.get(command, command) if self.older else command
         return pack("EVALSHA", self.sha, 0, command, f"{self.now:.3f}", *words)
 
     def timed(self, requests: list[bytes]) -> tuple[float, list[bytes]]:
@@ -55,14 +64,17 @@ class Door:
         return {**spent, "lifecycle": sum(spent.values())}
 
 
-def measure(engine: Engine, rounds: int) -> dict[str, dict[str, float]]:
+def measure(engine: Engine, protocol: str, rounds: int) -> dict[str, dict[str, float]]:
     """Medians of the rounds, the first dropped: subject → step → µs per job."""
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    texts = {"holdfast": script(f"doors.{protocol}")}
+    if REFERENCES[protocol].exists():
+        texts["reference"] = REFERENCES[protocol].read_text()
     with ScratchStore(engine) as store:
-        doors = {"holdfast": Door(store.url, script("doors.reqless"), 1)}
-        text = reference_text()
-        if text:
-            doors["reference"] = Door(store.url, text, 0)
+        doors = {
+            name: Door(store.url, text, place, protocol == "qless")
+            for place, (name, text) in enumerate(texts.items())
+        }
         for number in range(rounds + 1):
             for name, door in doors.items():
                 steps = door.round()
@@ -74,16 +86,19 @@ def measure(engine: Engine, rounds: int) -> dict[str, dict[str, float]]:
     }
 
 
-def main(engine: Engine = "valkey", rounds: int = 10) -> None:
-    result = measure(engine, rounds)
-    for name, steps in result.items():
-        print(f"{engine} {name:10}" + "".join(f"  {step} {steps[step]:7.2f}" for step in STEPS))
-    if "reference" in result:
-        ours, theirs = result["holdfast"], result["reference"]
-        print(
-            f"{engine} {'ratio':10}" + "".join(f"  {step} {theirs[step] / ours[step]:7.2f}" for step in STEPS)
-        )
-
-
-if __name__ == "__main__":
-    main("redis" if "redis" in sys.argv[1:] else "valkey")
+def run(quick: bool, say: Say) -> list[Row]:
+    rows: list[Row] = []
+    engines: tuple[Engine, ...] = ("valkey", "redis")
+    for engine in engines:
+        for protocol in REFERENCES if find_engine(engine) is not None else ():
+            say(f"{engine} {protocol}")
+            found = measure(engine, protocol, 2 if quick else 10)
+            theirs = found.get("reference")
+            for step in STEPS:
+                what, ours = f"{engine}: {step} through the {protocol} door", found["holdfast"][step]
+                beside = f"reference {theirs[step]:.1f} µs" if theirs else ""
+                if theirs and step == "lifecycle":
+                    rows.append(at_most(what, ours, theirs[step] * SHARE[protocol], "µs", beside))
+                else:
+                    rows.append(shown(what, ours, "µs", beside))
+    return rows
