@@ -85,7 +85,9 @@ def same_job(view: View, theirs: Job, ours: Job) -> bool:
     if theirs == ours:
         return True
     allowed = dict(theirs)
-    if theirs["state"] != "running":  # W13: a job that was given back shows its former holder
+    if (
+        theirs["state"] != "running" and not ours["worker"]
+    ):  # W13: a job that was given back shows its former holder
         allowed["worker"], allowed["expires"] = "", 0
     if theirs["state"] == "scheduled" and ours["state"] == "waiting":  # W35: due, and not moved yet
         allowed["state"] = "waiting" if view.due.get(theirs["jid"], 0) <= view.now else "scheduled"
