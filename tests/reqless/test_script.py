@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from two_doors import Door
+from two_doors import Connection, Door
 from usual_names import CALLS, DOORS, names_missed
 
 from holdfast.core.builder import script
+from holdfast.core.script import missed
 from holdfast.testing import ScratchStore
 
 DOOR = "doors.reqless"
@@ -34,3 +35,43 @@ def test_a_script_leaves_out_what_its_door_never_uses() -> None:
 
 def test_a_script_says_which_command_it_does_not_know(door: Door) -> None:
     assert "user_script:" in str(door.connection.ask("EVALSHA", door.sha, 0, "queue.fly", 1))
+
+
+LIFE: tuple[tuple[object, ...], ...] = (
+    ("throttle.set", 1, "t", 1),
+    ("queue.put", 2, "w", "q", "plain", "k", "{}", 0),
+    ("queue.put", 3, "w", "q", "long", "k", '"' + 600 * "x" + '"', 0, "priority", -2.5, "retries", 2),
+    ("queue.put", 4, "w", "q", "late", "k", "1", 30, "tags", '["a"]'),
+    ("queue.put", 5, "w", "q", "bound", "k", "1", 0, "throttles", '["t"]'),
+    ("queue.put", 6, "w", "q", "stopped", "k", "1", 0, "throttles", '["t"]', "depends", '["plain"]'),
+    ("queue.put", 7, "w", "q", "wrong", "k", "{", 0),
+    ("queue.pop", 8, "q", "w", 2.5),
+    ("queue.pop", 9, "q", "w", 3),
+    ("queue.put", 10, "w", "q", "aside", "k", "1", 0, "throttles", '["t"]'),
+    ("job.heartbeat", 11, "long", "other"),
+    ("job.heartbeat", 12, "long", "w", "[1]"),
+    ("job.complete", 13, "plain", "w", "elsewhere", "{}"),
+    ("job.complete", 14, "plain", "w", "q", "{}"),
+    ("job.complete", 15, "bound", "w", "q", '{"done":1}'),
+    ("queue.put", 16, "w", "r", "long", "k", "2", 0),
+    ("queue.pop", 40, "q", "w", 9),
+    ("queue.pop", 41, "r", "w", 9),
+    ("job.complete", 42, "long", "w", "r", "2"),
+    *(("job.get", 43, jid) for jid in ("plain", "long", "late", "bound", "stopped", "aside", "none")),
+    ("queue.stats", 44, "q", 44),
+    ("queues.counts", 45),
+)
+
+
+def test_a_usual_command_does_as_one_function_what_it_does_in_many(store: ScratchStore) -> None:
+    connection = Connection(store.socket_path)
+    connection.ask("SELECT", 3)
+    said: list[list[str]] = []
+    for text in (script(DOOR), missed(DOOR, frozenset(), frozenset())[0]):
+        connection.ask("FLUSHDB")
+        sha = connection.ask("SCRIPT", "LOAD", text)
+        replies = [connection.ask("EVALSHA", sha, 0, *words) for words in LIFE]
+        said.append([re.sub(r"user_script:\d+|script: \w+.*|f_\w+", "", str(reply)) for reply in replies])
+    connection.close()
+    assert said[0] == said[1]
+    assert sum("state" in reply for reply in said[0]) >= 8
