@@ -47,7 +47,7 @@ def _options(view: View, choose: Chooser) -> list[object]:
         pairs.append(("tags", _list(choose.some(TAGS, 3))))
     if choose.chance(25):
         pairs.append(("depends", json.dumps(some_jids(view, choose, 2))))
-    if choose.chance(30):
+    if choose.chance(60 if view.throttling else 20):
         pairs.append(("throttles", _throttles(choose)))
     if choose.chance(1):
         pairs.append((choose.pick(("tags", "depends", "throttles")), choose.pick(("7", '"x"', "{", "{}"))))
@@ -57,7 +57,7 @@ def _options(view: View, choose: Chooser) -> list[object]:
 
 
 def _throttles(choose: Chooser) -> str:
-    found = choose.some(THROTTLES[:2] if not choose.chance(3) else THROTTLES, 2)
+    found = choose.some((*THROTTLES[:2], "db") if not choose.chance(2) else THROTTLES, 2)
     return json.dumps(found * 2 if choose.chance(1) else found)
 
 

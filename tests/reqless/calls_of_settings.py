@@ -66,6 +66,14 @@ def limit(view: View, choose: Chooser) -> Call:
     return Call("throttle.set", (name, most, *choose.pick(((), (), (0,), (-1,), (1000,)))))
 
 
+def limit_one(view: View, choose: Chooser) -> Call:
+    return Call("throttle.set", (THROTTLES[0], choose.pick((1, 1, 2, 0))))
+
+
+def limit_queue(view: View, choose: Chooser) -> Call:
+    return Call("queue.throttle.set", (QUEUES[0], choose.pick((2, 1, 3, 0))))
+
+
 def unlimit(view: View, choose: Chooser) -> Call:
     return Call("throttle.delete", (_limit(view, choose),))
 
@@ -85,5 +93,5 @@ def look(view: View, choose: Chooser) -> Call:
 
 
 CALLS = {get: 2, get_all: 1, set_: 4, unset: 3, patterns: 2}
-THROTTLING = {limit: 6, unlimit: 2, release: 4, look: 4}
+THROTTLING = {limit: 4, unlimit: 2, release: 4, look: 4}
 """Made where a sequence looks at throttles."""

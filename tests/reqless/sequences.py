@@ -21,9 +21,10 @@ from view import Call, View, looks
 from weaknesses import met
 
 Make = Callable[[View, Chooser], Call]
-STEPS = (0.25, 0.5, 1.0, 1.0, 3.0, 7.5, 11.0, 11.0, 59.0, 61.0, 61.0, 4000.0)
+STEPS = (*(0.25, 0.5, 1.0, 1.0, 3.0) * 4, 7.5, 7.5, 11.0, 11.0, 59.0, 61.0, 61.0, 4000.0)
 LONGEST = 45
-BEGINNING: tuple[Make, ...] = (*(calls_of_jobs.put,) * 3, calls_of_queues.pop)
+BEGINNING: tuple[Make, ...] = (*(calls_of_jobs.put,) * 4, calls_of_queues.pop)
+LIMITED: tuple[Make, ...] = (calls_of_settings.limit_one, calls_of_settings.limit_queue, *BEGINNING)
 
 
 class Different(AssertionError):
@@ -88,8 +89,9 @@ class Sequence:
 
     def run(self) -> None:
         length = 0
+        first = LIMITED if self.view.throttling else BEGINNING
         while not self.over and length < LONGEST:
-            self.step(BEGINNING[length] if length < len(BEGINNING) else self.choose.pick(self.makers))
+            self.step(first[length] if length < len(first) else self.choose.pick(self.makers))
             length += 1
         if not self.over:
             self.view.now += 1
