@@ -9,12 +9,27 @@ from view import Call, Job, View, noticed
 READY = ("waiting", "stalled", "throttled")
 DEPENDS = {"queue.put": 6, "job.requeue": 6, "job.completeAndRequeue": 5}
 """Commands that place a job, and where their pairs begin."""
+ENTERS = {"queue.put": 1, "job.requeue": 1, "job.completeAndRequeue": 4, "queue.recurAtInterval": 0}
+"""Commands that make a queue known, and which word names it."""
+
+
+def expect(view: View, call: Call, reply: Any) -> None:
+    """What is known before the answers are compared: jobs that now have the throttle of another queue (W17)."""
+    if isinstance(reply, Refused):
+        return
+    if call.command == "queue.unfail" and reply:
+        failed = view.failed_in(str(call.words[1]))
+        view.moved |= {job["jid"] for job in failed if job["queue"] != call.words[0]}
+    if call.command == "job.completeAndRequeue" and len(call.words) > 4 and call.words[4] != call.words[2]:
+        view.moved.add(str(call.subject))
 
 
 def note(view: View, call: Call, reply: Any, theirs: dict[str, Job], ours: dict[str, Job]) -> None:
     """`theirs` and `ours` are the jobs after the call, which both doors answered with `reply`."""
     if not isinstance(reply, Refused):
         _placed(view, call)
+        if call.command in ENTERS and len(call.words) > ENTERS[call.command]:
+            view.entered.add(str(call.words[ENTERS[call.command]]))
         handler = HANDLERS.get(call.command)
         if handler:
             handler(view, call, reply)
@@ -27,8 +42,6 @@ def note(view: View, call: Call, reply: Any, theirs: dict[str, Job], ours: dict[
         view.due.pop(jid, None)
     view.theirs, view.jobs = theirs, ours
     for name, job in ours.items():
-        if job["queue"] and job["state"] != "failed":
-            view.entered.add(str(job["queue"]))
         if job["tracked"]:
             view.tracked.add(name)
 
@@ -66,35 +79,35 @@ def _retried(view: View, call: Call, _: Any) -> None:
 def _put(view: View, call: Call, _: Any) -> None:
     jid, job = str(call.subject), view.jobs.get(str(call.subject))
     view.moved.discard(jid)
-    view.timed_out.discard(jid)
     if job and job["state"] == "failed" and job["queue"] != call.words[1]:
         view.miscounted |= set(QUEUES)
 
 
-def _popped(view: View, call: Call, reply: Any) -> None:
+def _popped(view: View, call: Call, _: Any) -> None:
     if call.words[0] not in view.paused:
         view.popped[str(call.words[1])] = view.now
         view.beating.discard(str(call.words[1]))
-    for job in reply:
-        view.timed_out.discard(job["jid"])
 
 
 def _unfailed(view: View, call: Call, reply: Any) -> None:
     if reply:
         view.miscounted |= set(QUEUES)
-        view.moved |= {
-            job["jid"] for job in view.failed_in(str(call.words[1])) if job["queue"] != call.words[0]
-        }
 
 
-def _advanced(view: View, call: Call, _: Any) -> None:
-    if len(call.words) > 4 and call.words[4] != call.words[2]:
-        view.moved.add(str(call.subject))
+def _updated(view: View, call: Call, _: Any) -> None:
+    pairs = zip(call.words[1::2], call.words[2::2], strict=False)
+    view.entered |= {str(value) for key, value in pairs if key == "queue"}
 
 
 def _paused(view: View, call: Call, _: Any) -> None:
     change = view.paused.update if call.command == "queue.pause" else view.paused.difference_update
     change(map(str, call.words))
+
+
+def _forgot(view: View, call: Call, _: Any) -> None:
+    view.forgotten.update(map(str, call.words))
+    for name in call.words:
+        view.popped.pop(str(name), None)
 
 
 def _beat(view: View, call: Call, _: Any) -> None:
@@ -112,13 +125,13 @@ HANDLERS = {
     "queue.pop": _popped,
     "job.retry": _retried,
     "queue.unfail": _unfailed,
-    "job.completeAndRequeue": _advanced,
+    "recurringJob.update": _updated,
     "queue.pause": _paused,
     "queue.unpause": _paused,
     "config.set": _set,
     "config.unset": lambda view, call, _: view.settings.pop(str(call.words[0]), None),
     "queue.forget": lambda view, call, _: view.entered.difference_update(map(str, call.words)),
-    "worker.forget": lambda view, call, _: [view.popped.pop(str(name), None) for name in call.words],
+    "worker.forget": _forgot,
     "job.heartbeat": _beat,
     "job.timeout": lambda view, call, _: view.timed_out.update(map(str, call.words)),
     "job.untrack": lambda view, call, _: view.tracked.discard(str(call.subject)),

@@ -12,7 +12,7 @@ import calls_of_settings
 from alike import Seen, alike, differences
 from chooser import Chooser
 from last_look import last_look
-from marks import note
+from marks import expect, note
 from names import COMMANDS, JIDS, KIND, STATES, TEMPLATES, THROTTLES
 from pair import Answer, Pair
 from speech import Speech
@@ -143,6 +143,7 @@ class Sequence:
             if not weakness.agrees(view, call, theirs, ours):
                 self.differ(f"weakness {weakness.number}", differences(view, call, theirs, ours))
             return
+        expect(view, call, ours.reply)
         found = differences(view, call, theirs, ours)
         if found:
             self.differ("difference", found)

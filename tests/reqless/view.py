@@ -54,6 +54,7 @@ class View:
     noticed: set[str] = field(default_factory=set[str])
     renewed: dict[str, Any] = field(default_factory=dict[str, Any])
     """The last line of a job's history when its holder renewed the lock."""
+    forgotten: set[str] = field(default_factory=set[str])
     timed_out: set[str] = field(default_factory=set[str])
     remembered: set[str] = field(default_factory=set[str])
     drifted: set[str] = field(default_factory=set[str])

@@ -35,7 +35,6 @@ OUT_OF_REACH = {
     9: "locks of vanished jobs: no command makes them",
     10: "thousands of jobs in one pop",
     29: "more than a thousand jobs to purge",
-    32: "what stays behind and cannot be read",
 }
 
 

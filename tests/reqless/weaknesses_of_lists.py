@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from alike import Seen, alike, differences, same_reply
+from alike import Seen, differences, same_reply
 from two_doors import Refused
 from view import Call, Job, View
 
@@ -67,13 +67,25 @@ def asks_for_the_timed_out(view: View, call: Call) -> bool:
     return call.command in ("worker.jobs", "workers.counts") and bool(view.timed_out)
 
 
+def asks_for_the_forgotten(view: View, call: Call) -> bool:
+    """W32: the list of a worker that was forgotten stays behind."""
+    return call.command in ("worker.jobs", "workers.counts") and bool(view.forgotten)
+
+
 def timed_out_are_gone(view: View, call: Call, theirs: Seen, ours: Seen) -> bool:
     if isinstance(ours.reply, dict) and call.words:
         listed = {*ours.reply["jobs"], *ours.reply["stalled"]}
         return listed <= {*theirs.reply["jobs"], *theirs.reply["stalled"]} and not any(
             ours.jobs[jid]["state"] == "stalled" for jid in listed if jid in ours.jobs
         )
-    return type(theirs.reply) is type(ours.reply) and len(theirs.reply) == len(ours.reply)
+    if isinstance(ours.reply, Refused) or isinstance(theirs.reply, Refused):
+        return type(theirs.reply) is type(ours.reply)
+    named = {worker["name"]: worker for worker in ours.reply}
+    return all(worker["name"] in named and _fewer(named[worker["name"]], worker) for worker in theirs.reply)
+
+
+def _fewer(ours: Job, theirs: Job) -> bool:
+    return bool(ours["jobs"] <= theirs["jobs"] and ours["stalled"] <= theirs["stalled"])
 
 
 def asks_for_miscounted_failures(view: View, call: Call) -> bool:
@@ -92,9 +104,15 @@ def unfails_into_nowhere(view: View, call: Call) -> bool:
     return call.command == "queue.unfail" and len(call.words) > 1 and call.words[0] not in view.entered
 
 
+def unfailed_and_known(view: View, call: Call, theirs: Seen, ours: Seen) -> bool:
+    return same_reply(view, theirs.reply, ours.reply) and not ours.messages and not theirs.messages
+
+
 def asks_for_busy_workers(view: View, call: Call) -> bool:
     """W33: a worker that heartbeats is seen."""
-    return call.command == "workers.counts" and bool(view.beating)
+    return (call.command == "workers.counts" or (call.command == "worker.jobs" and not call.words)) and bool(
+        view.beating
+    )
 
 
 def same_workers(view: View, call: Call, theirs: Seen, ours: Seen) -> bool:
@@ -123,7 +141,8 @@ RULES = [
     (7, counts_tags_anew, counts_jobs),
     (14, asks_for_the_timed_out, timed_out_are_gone),
     (20, asks_for_miscounted_failures, failures_are_never_negative),
-    (20, unfails_into_nowhere, alike),
+    (20, unfails_into_nowhere, unfailed_and_known),
+    (32, asks_for_the_forgotten, timed_out_are_gone),
     (33, asks_for_busy_workers, same_workers),
     (35, counts_the_due, same_but_for_what_moved),
 ]
