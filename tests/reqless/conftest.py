@@ -54,6 +54,10 @@ def either(request: pytest.FixtureRequest, engine_store: ScratchStore) -> Iterat
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, text in report.user_properties:
+            if name == "told" and report.when == "call":
+                terminalreporter.write_line(str(text))
     for package, text in ((PACKAGE, reference_text()), (OLDER_PACKAGE, older_reference_text())):
         if text is None:
             terminalreporter.write_line(

@@ -40,8 +40,11 @@ class Tally:
     refused: Counter[str] = field(default_factory=Counter[str])
     lengths: list[int] = field(default_factory=list[int])
 
+    def median(self) -> float:
+        return median(self.lengths or [0])
+
     def told(self) -> str:
-        lines = [f"{len(self.lengths)} sequences, median length {median(self.lengths or [0])}"]
+        lines = [f"{len(self.lengths)} sequences, median length {self.median():g}"]
         lines.append(
             "weaknesses: " + ", ".join(f"W{n} {count}" for n, count in sorted(self.weaknesses.items()))
         )

@@ -1,0 +1,48 @@
+"""Seeded mistakes: lines of the core as a wrong core would have them.
+
+One that no longer fits its file fails its test, so that none of them can rot unseen.
+"""
+
+from dataclasses import dataclass
+
+from holdfast.core.sources import source
+
+
+@dataclass(frozen=True)
+class WrongLine:
+    name: str
+    module: str
+    right: str
+    wrong: str
+
+    def source(self, module: str) -> str:
+        """What `sources.source` would say, had this mistake been made."""
+        text = source(module)
+        if module != self.module:
+            return text
+        assert self.right in text, f"no longer in {module}: {self.right}"
+        return text.replace(self.right, self.wrong)
+
+
+WRONG_LINES = [
+    WrongLine("a failure is told to its follower first", "verbs.fail",
+              "  if at.events.failed then at.events.failed(at, jid, group, message, worker) end\n"
+              '  if at.events.tracked then at.events.tracked(at, "failed", jid, r) end\n',
+              '  if at.events.tracked then at.events.tracked(at, "failed", jid, r) end\n'
+              "  if at.events.failed then at.events.failed(at, jid, group, message, worker) end\n"),
+    WrongLine("the history keeps one line fewer by default", "nouns.config",
+              '["max-job-history"] = "100"', '["max-job-history"] = "99"'),
+    WrongLine("a message has its keys in another order", "nouns.event_log",
+              """',"event":"put","queue":' .. encode(queue) .. "}")""",
+              """',"queue":' .. encode(queue) .. ',"event":"put"}')"""),
+    WrongLine("the former holder is not told of a lost lock", "nouns.event_log",
+              "  call(\"PUBLISH\", at.keys.worker_news .. worker, text)\n  log(at, text)", "  log(at, text)"),
+    WrongLine("a put has four retries by default", "verbs.put_one", "local retries = to.retries or RETRIES",
+              "local retries = to.retries or RETRIES - 1"),
+    WrongLine("a lost lock is not counted", "nouns.lease", '  stats.count(at, queue, "retries")\n', ""),
+    WrongLine("a lost lock has no grace", "nouns.lease", "NOTICED) and grace > 0 then", "NOTICED) and grace > 10000 then"),
+    WrongLine("a completed job keeps its failure", "verbs.complete", "  failure.clear(at, jid, r)\n", ""),
+    WrongLine("a release lets one too many go", "nouns.holders", '  return most - call("ZCARD", at.keys.holders .. id)',
+              '  return most + 1 - call("ZCARD", at.keys.holders .. id)'),
+    WrongLine("an unlimited release lets five go", "nouns.holders", "local RELEASED = 10", "local RELEASED = 1"),
+]  # fmt: skip
