@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from names import JIDS
 from two_doors import Refused
 from view import Call, Job, View
 
@@ -55,7 +56,8 @@ def well_written(messages: list[tuple[str, str]]) -> bool:
 
 def same_refusal(theirs: Refused, ours: Refused) -> bool:
     return (
-        ours.text.partition("(): ")[2] in theirs.text
+        (theirs.text.endswith(": scheduled") and ours.text == theirs.text[:-9] + "waiting")  # W35: it is due
+        or ours.text.partition("(): ")[2] in theirs.text
         or ours.text in theirs.text
         or bool(DECODER.match(theirs.text) or DECODER.match(ours.text))
         or theirs.text.startswith(("ERR ", "user_script", "attempt to ", "assertion "))
@@ -137,6 +139,8 @@ def refused_without_trace(view: View, call: Call, theirs: Seen, ours: Seen) -> b
 
 def untouched(view: View, ours: Seen) -> bool:
     """All jobs as they were, but for those that became due in between."""
-    return list(view.jobs) == list(ours.jobs) and all(
-        {**job, "state": 0} == {**ours.jobs[jid], "state": 0} for jid, job in view.jobs.items()
+    return {jid for jid in view.jobs if jid in JIDS} == {jid for jid in ours.jobs if jid in JIDS} and all(
+        {**job, "state": 0} == {**ours.jobs[jid], "state": 0}
+        for jid, job in view.jobs.items()
+        if jid in ours.jobs
     )

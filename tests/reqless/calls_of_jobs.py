@@ -35,18 +35,24 @@ def some_jids(view: View, choose: Chooser, most: int) -> list[str]:
     return [a_job(view, choose) for _ in range(choose.whole(0, most))]
 
 
+def some_awaited(view: View, choose: Chooser, jid: str) -> list[str]:
+    """Jobs to wait for; seldom one that waits for this one itself (W27)."""
+    found = some_jids(view, choose, 2)
+    return found if choose.chance(3) else [other for other in found if other not in view.waiting_for(jid)]
+
+
 def _list(values: list[str]) -> str:
     return json.dumps([int(value) if value == "7" else value for value in values])
 
 
-def _options(view: View, choose: Chooser) -> list[object]:
+def _options(view: View, choose: Chooser, jid: str) -> list[object]:
     pairs: list[tuple[object, object]] = [("priority", a_priority(view, choose))]
     if choose.chance(30):
         pairs.append(("retries", choose.pick((0, 1, 2, 5, 0, 1) if not choose.chance(1) else (1.5,))))
     if choose.chance(30):
         pairs.append(("tags", _list(choose.some(TAGS, 3))))
     if choose.chance(25):
-        pairs.append(("depends", json.dumps(some_jids(view, choose, 2))))
+        pairs.append(("depends", json.dumps(some_awaited(view, choose, jid))))
     if choose.chance(60 if view.throttling else 20):
         pairs.append(("throttles", _throttles(choose)))
     if choose.chance(1):
@@ -80,7 +86,9 @@ def put(view: View, choose: Chooser) -> Call:
     if job and job["state"] not in ("running", "complete") and job["worker"] and choose.chance(85):
         worker = job["worker"]  # or it is met how a job that was given back shows its former holder
     fixed = (worker, queue, jid, "klass", choose.json(), choose.pick(DELAYS))
-    return Call(command, (*fixed, *(_options(view, choose) if view.throttling or choose.chance(97) else [])))
+    return Call(
+        command, (*fixed, *(_options(view, choose, jid) if view.throttling or choose.chance(97) else []))
+    )
 
 
 def _settle(view: View, choose: Chooser) -> tuple[str, str, str]:
@@ -105,7 +113,7 @@ def advance(view: View, choose: Chooser) -> Call:
     words += ["next"] if choose.chance(1) else []
     words.append(choose.pick(QUEUES) if choose.chance(15) or not view.throttling else queue)
     if choose.chance(40):
-        words += ["depends", json.dumps(some_jids(view, choose, 2))]
+        words += ["depends", json.dumps(some_awaited(view, choose, jid))]
     if choose.chance(12):
         words += ["delay", choose.pick((0, 0, 5, -1, "x"))]
     return Call("job.completeAndRequeue", tuple(words))
@@ -172,7 +180,8 @@ def remove_tag(view: View, choose: Chooser) -> Call:
 
 
 def add_dependency(view: View, choose: Chooser) -> Call:
-    return Call("job.addDependency", (a_job(view, choose, ("depends",), 50), *some_jids(view, choose, 2)))
+    jid = a_job(view, choose, ("depends",), 50)
+    return Call("job.addDependency", (jid, *some_awaited(view, choose, jid)))
 
 
 def remove_dependency(view: View, choose: Chooser) -> Call:

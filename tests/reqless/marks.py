@@ -99,6 +99,14 @@ def _updated(view: View, call: Call, _: Any) -> None:
     view.entered |= {str(value) for key, value in pairs if key == "queue"}
 
 
+def _tagged(view: View, call: Call, _: Any) -> None:
+    """Tags that were added again, or taken off though they are not there, or are numbers."""
+    had, named = view.jobs[str(call.subject)]["tags"], list(map(str, call.words[1:]))
+    adding = call.command == "job.addTag"
+    view.drifted |= {tag for tag in named if (tag in had) == adding or named.count(tag) > 1}
+    view.misindexed |= {tag for tag in named if tag not in had and tag in map(str, had)}
+
+
 def _paused(view: View, call: Call, _: Any) -> None:
     change = view.paused.update if call.command == "queue.pause" else view.paused.difference_update
     change(map(str, call.words))
@@ -125,6 +133,8 @@ HANDLERS = {
     "queue.pop": _popped,
     "job.retry": _retried,
     "queue.unfail": _unfailed,
+    "job.addTag": _tagged,
+    "job.removeTag": _tagged,
     "recurringJob.update": _updated,
     "queue.pause": _paused,
     "queue.unpause": _paused,

@@ -78,8 +78,8 @@ class Sequence:
         self.over = False
         doors.pair.flush()
         self.trace: list[str] = []
-        self.view.throttling = choose.chance(45) and "throttle.get" in doors.commands
-        self.recurring = choose.chance(40) and {"queue.recurAtInterval", "job.addTag"} <= doors.commands
+        self.view.throttling = choose.chance(45)
+        self.recurring = choose.chance(40)
         self.view.ties = not self.view.throttling and not self.recurring and choose.chance(15)
         self.makers = self._makers()
 
@@ -127,9 +127,6 @@ class Sequence:
         call = make(self.view, self.choose)
         if self.choose.chance(1.5) and call.words:
             call.words = call.words[: self.choose.whole(0, len(call.words) - 1)]
-        if call.command in ("queue.put", "job.requeue") and "job.addTag" not in self.doors.commands:
-            pairs = list(zip(call.words[6::2], call.words[7::2], strict=False))
-            call.words = (*call.words[:6], *(w for p in pairs if p[0] not in ("tags", "depends") for w in p))
         if call.command in self.doors.commands and self.doors.speech.words(call.command, 1.0, call.words):
             self.both(call)
         self.choose.end()
@@ -153,6 +150,8 @@ class Sequence:
         tally.refused[call.command] += isinstance(ours.reply, Refused)
         note(view, call, ours.reply, theirs.jobs, ours.jobs)
         view.slots, view.templates = ours.slots, ours.templates
+        for name, template in ours.templates.items():
+            view.spawned[name] = max(template["count"], view.spawned.get(name, 0))
 
     def differ(self, what: str, lines: list[str]) -> None:
         raise Different(
@@ -164,7 +163,7 @@ class Sequence:
         words = speech.words(call.command, view.now, call.words)
         wanted = [
             (command, speech.words(command, view.now, said))
-            for command, said in looks(view, self.recurring)
+            for command, said in looks(view, call, self.recurring)
             if command in self.doors.commands
         ]
         assert words is not None

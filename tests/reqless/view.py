@@ -41,6 +41,8 @@ class View:
     )
     """Who holds a throttle and who waits for it, while throttles are looked at."""
     templates: dict[str, Job] = field(default_factory=dict[str, Job])
+    spawned: dict[str, int] = field(default_factory=dict[str, int])
+    """The highest number that a job of each template ever had."""
     since: dict[str, float] = field(default_factory=dict[str, float])
     """When a job became ready at the reference; 0 goes ahead of its class, -1 of everything."""
     priority: int = 0
@@ -58,6 +60,7 @@ class View:
     timed_out: set[str] = field(default_factory=set[str])
     remembered: set[str] = field(default_factory=set[str])
     drifted: set[str] = field(default_factory=set[str])
+    misindexed: set[str] = field(default_factory=set[str])
     moved: set[str] = field(default_factory=set[str])
     miscounted: set[str] = field(default_factory=set[str])
     beating: set[str] = field(default_factory=set[str])
@@ -70,7 +73,10 @@ class View:
             for name, template in self.templates.items()
             for number in range(max(1, template["count"] - YOUNGEST + 1), template["count"] + 1)
         ]
-        return [*JIDS, *spawned]
+        older = [
+            f"{name}-{number}" for name, most in self.spawned.items() for number in range(1, min(most, 3) + 1)
+        ]
+        return [*JIDS, *dict.fromkeys(spawned + older)]
 
     def state(self, jid: str) -> str:
         """Finer than the word in the job object."""
@@ -83,6 +89,16 @@ class View:
         if self.in_grace(jid):
             return "grace"
         return "late" if job["expires"] <= self.now else "running"
+
+    def waiting_for(self, jid: str) -> set[str]:
+        """The job and all that wait for it, directly or not."""
+        found, left = {jid}, [jid]
+        while left:
+            job = self.jobs.get(left.pop())
+            new = {other for other in job["dependents"] if other not in found} if job else set[str]()
+            found |= new
+            left += new
+        return found
 
     def in_grace(self, jid: str) -> bool:
         """Whether its lock was noticed as lost, and was not renewed since."""
@@ -162,9 +178,11 @@ def noticed(job: Job) -> bool:
     return bool(job["state"] == "running" and job["history"] and job["history"][-1]["what"] == "timed-out")
 
 
-def looks(view: View, recurring: bool) -> list[tuple[str, tuple[object, ...]]]:
-    """What is read from both doors after each call."""
-    wanted: list[tuple[str, tuple[object, ...]]] = [("job.getMulti", tuple(view.known()))]
+def looks(view: View, call: Call, recurring: bool) -> list[tuple[str, tuple[object, ...]]]:
+    """What is read from both doors after a call."""
+    named = [word for word in call.words if isinstance(word, str) and word in view.jobs]
+    jids = tuple(dict.fromkeys([*view.known(), *named]))
+    wanted: list[tuple[str, tuple[object, ...]]] = [("job.getMulti", jids)]
     if recurring:
         wanted += [("recurringJob.get", (name,)) for name in TEMPLATES]
     if view.throttling:

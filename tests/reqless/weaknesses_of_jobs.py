@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from alike import Seen, meant, refused_without_trace, same_reply, untouched
+from alike import Seen, alike, meant, refused_without_trace, same_reply, untouched
 from two_doors import Refused
 from view import Call, View
 from weaknesses_of_putting import PUTS, read_json
@@ -14,9 +14,9 @@ def untracks_nothing(view: View, call: Call) -> bool:
 
 
 def untracked(view: View, call: Call, theirs: Seen, ours: Seen) -> bool:
-    return ours.reply == int(str(call.subject) in view.tracked) and ours.messages == [
-        ("ql:untrack", str(call.subject))
-    ]
+    if str(call.subject) not in view.tracked:
+        return isinstance(ours.reply, Refused)
+    return ours.reply == 1 and ours.messages == [("ql:untrack", str(call.subject))]
 
 
 def logs_no_object(view: View, call: Call) -> bool:
@@ -94,6 +94,8 @@ def pops_one_noticed_before(view: View, call: Call) -> bool:
 
 def noticed_again(view: View, call: Call, theirs: Seen, ours: Seen) -> bool:
     """Every loss of ours has its line, as far as the pop came."""
+    if alike(view, call, theirs, ours):
+        return True
     late = [
         jid
         for jid, job in view.jobs.items()

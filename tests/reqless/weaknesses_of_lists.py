@@ -3,11 +3,26 @@
 from collections import Counter
 from typing import Any
 
-from alike import Seen, differences, same_reply
+from alike import Seen, alike, differences, same_reply
 from two_doors import Refused
-from view import Call, Job, View
+from view import YOUNGEST, Call, Job, View
 
 READS = ("queue.pop", "queue.peek")
+
+
+def spawns_a_name_again(view: View, call: Call) -> bool:
+    """W2: a template that was made anew counts anew."""
+    return call.command in READS and any(
+        template["queue"] in call.words[:1] and template["count"] < view.spawned[name]
+        for name, template in view.templates.items()
+    )
+
+
+def spares_what_exists(view: View, call: Call, theirs: Seen, ours: Seen) -> bool:
+    return all(
+        jid in ours.jobs and ours.jobs[jid]["history"][:1] == job["history"][:1]
+        for jid, job in view.jobs.items()
+    )
 
 
 def finds_a_tie(view: View, call: Call) -> bool:
@@ -39,27 +54,24 @@ def _place(view: View, job: Job) -> tuple[str, Any]:
 
 
 def counts_tags_anew(view: View, call: Call) -> bool:
-    """W7: what was added again or removed in vain is counted all the same."""
+    """W7: what was added again or removed in vain is counted all the same; a number is no text when it is removed."""
     if call.command == "tags.top":
-        return bool(view.drifted)
-    job = view.jobs.get(str(call.subject))
-    if job is None or call.command not in ("job.addTag", "job.removeTag"):
-        return False
-    named, had = list(map(str, call.words[1:])), set(map(str, job["tags"]))
-    drifting = {tag for tag in named if (tag in had) == (call.command == "job.addTag")}
-    view.drifted |= drifting | {tag for tag in named if named.count(tag) > 1}
+        return bool(view.drifted or view.misindexed)
+    if call.command == "jobs.tagged":
+        return call.subject in view.misindexed
     return False
 
 
 def counts_jobs(view: View, call: Call, theirs: Seen, ours: Seen) -> bool:
-    if isinstance(ours.reply, Refused) or any(t["count"] > 5 for t in view.templates.values()):
+    if alike(view, call, theirs, ours):
+        return True
+    if isinstance(ours.reply, Refused) or any(most > YOUNGEST for most in view.spawned.values()):
         return type(theirs.reply) is type(ours.reply)
-    counted = Counter(tag for job in ours.jobs.values() for tag in set(map(str, job["tags"])))
-    popular = sorted((count, tag) for tag, count in counted.items() if count > 1)[::-1]
-    offset, limit = (int(word) for word in (*call.words, 0, 25)[:2]) if len(call.words) != 1 else (0, 25)
-    if len(call.words) == 1:
-        offset = int(call.words[0])
-    return bool(ours.reply == [tag for _, tag in popular][offset:][: limit if limit >= 0 else None])
+    tagged = Counter(tag for job in ours.jobs.values() for tag in set(map(str, job["tags"])))
+    if call.command == "jobs.tagged":
+        return bool(ours.reply["total"] == tagged[str(call.subject)])
+    popular = [tag for _, tag in sorted((count, tag) for tag, count in tagged.items() if count > 1)[::-1]]
+    return len(call.words) > 0 or bool(ours.reply == popular)
 
 
 def asks_for_the_timed_out(view: View, call: Call) -> bool:
@@ -137,6 +149,7 @@ def same_but_for_what_moved(view: View, call: Call, theirs: Seen, ours: Seen) ->
 
 
 RULES = [
+    (2, spawns_a_name_again, spares_what_exists),
     (5, finds_a_tie, same_but_for_ties),
     (7, counts_tags_anew, counts_jobs),
     (14, asks_for_the_timed_out, timed_out_are_gone),

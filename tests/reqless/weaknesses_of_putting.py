@@ -94,16 +94,25 @@ def advanced_for_later(view: View, call: Call, theirs: Seen, ours: Seen) -> bool
 
 
 def puts_wrong_types(view: View, call: Call) -> bool:
-    """W26."""
+    """W26: lists that are none, and anything wrong with a job that has tags: they are taken off first."""
     if call.command not in PUTS:
         return False
     given = [read_json(call.option(key, 6)) for key in LISTS if call.option(key, 6) is not None]
-    return any(value is not None and not isinstance(value, list) for value in given)
+    if any(value is not None and not isinstance(value, list) for value in given):
+        return True
+    job = view.jobs.get(str(call.subject))
+    numbers = [call.option(key, 6) for key in ("priority", "retries") if call.option(key, 6) is not None]
+    wrong = None in given or None in map(number, numbers) or len(call.words) % 2 == 1
+    return job is not None and bool(job["tags"]) and wrong
+
+
+def wrong_types_leave_no_trace(view: View, call: Call, theirs: Seen, ours: Seen) -> bool:
+    return refused_without_trace(view, call, theirs, ours) or alike(view, call, theirs, ours)
 
 
 def waits_for_itself(view: View, call: Call) -> bool:
     """W27."""
-    return bool(set(_awaited(call)) & _waiting_for(view, str(call.subject)))
+    return bool(set(_awaited(call)) & view.waiting_for(str(call.subject)))
 
 
 def _awaited(call: Call) -> list[str]:
@@ -112,17 +121,6 @@ def _awaited(call: Call) -> list[str]:
     place = {"queue.put": 6, "job.requeue": 6, "job.completeAndRequeue": 5}.get(call.command)
     found = read_json(call.option("depends", place)) if place else None
     return [str(jid) for jid in found] if isinstance(found, list) else []
-
-
-def _waiting_for(view: View, jid: str) -> set[str]:
-    """The job and all that wait for it, directly or not."""
-    found, open_ = {jid}, [jid]
-    while open_:
-        job = view.jobs.get(open_.pop())
-        new = {other for other in job["dependents"] if other not in found} if job else set[str]()
-        found |= new
-        open_ += new
-    return found
 
 
 def nothing_waits_for_itself(view: View, call: Call, theirs: Seen, ours: Seen) -> bool:
@@ -183,7 +181,7 @@ RULES = [
     (16, puts_one_with_slots, slots_are_free_again),
     (17, advances_between_limits, limited_by_the_next),
     (18, advances_later, advanced_for_later),
-    (26, puts_wrong_types, refused_without_trace),
+    (26, puts_wrong_types, wrong_types_leave_no_trace),
     (27, waits_for_itself, nothing_waits_for_itself),
     (42, says_next, next_is_no_queue),
     (46, retries_by_fractions, retries_are_whole),

@@ -123,7 +123,7 @@ RULES = [
     (26, sets_patterns_badly, both_refuse),
     (28, keeps_one_line_or_two, alike),
     (30, names_a_template_tag_twice, once_each),
-    (38, changes_an_awaited_limit, lets_the_waiting_in),
     (38, sets_no_number, no_number_is_set),
+    (38, changes_an_awaited_limit, lets_the_waiting_in),
     (45, configures_no_number, alike),
 ]
