@@ -40,6 +40,7 @@ def note(view: View, call: Call, reply: Any, theirs: dict[str, Job], ours: dict[
     for jid in [jid for jid in (*view.since, *view.due) if jid not in theirs]:
         view.since.pop(jid, None)
         view.due.pop(jid, None)
+        view.remembered.discard(jid)
     view.theirs, view.jobs = theirs, ours
     for name, job in ours.items():
         if job["tracked"]:
@@ -69,6 +70,9 @@ def _placed(view: View, call: Call) -> None:
     jid = str(call.subject)
     if delay and float(delay) > 0:
         view.due[jid] = view.now + float(delay)
+        view.remembered.discard(jid)
+    elif view.due.get(jid, 0) and jid in view.jobs:
+        view.remembered.add(jid)
 
 
 def _retried(view: View, call: Call, _: Any) -> None:
@@ -103,8 +107,9 @@ def _tagged(view: View, call: Call, _: Any) -> None:
     """Tags that were added again, or taken off though they are not there, or are numbers."""
     had, named = view.jobs[str(call.subject)]["tags"], list(map(str, call.words[1:]))
     adding = call.command == "job.addTag"
-    view.drifted |= {tag for tag in named if (tag in had) == adding or named.count(tag) > 1}
-    view.misindexed |= {tag for tag in named if tag not in had and tag in map(str, had)}
+    numbers = {str(tag) for tag in had if not isinstance(tag, str)}
+    view.drifted |= {tag for tag in named if (tag in had) == adding or tag in numbers or named.count(tag) > 1}
+    view.misindexed |= {tag for tag in named if tag in numbers}
 
 
 def _paused(view: View, call: Call, _: Any) -> None:

@@ -23,6 +23,8 @@ from weaknesses import met
 Make = Callable[[View, Chooser], Call]
 STEPS = (*(0.25, 0.5, 1.0, 1.0, 3.0) * 4, 7.5, 7.5, 11.0, 11.0, 59.0, 61.0, 61.0, 4000.0)
 LONGEST = 45
+SPAWNS = 2
+"""The weakness after which a mere look leaves the two in different states."""
 BEGINNING: tuple[Make, ...] = (*(calls_of_jobs.put,) * 4, calls_of_queues.pop)
 LIMITED: tuple[Make, ...] = (calls_of_settings.limit_one, calls_of_settings.limit_queue, *BEGINNING)
 
@@ -113,6 +115,8 @@ class Sequence:
             weakness = met(self.view, call)
             if not (weakness.agrees if weakness else alike)(self.view, call, one, other):
                 self.differ(f"{call.command} {call.words}", differences(self.view, call, one, other))
+            if weakness and weakness.number == SPAWNS:
+                return
 
     def _read(self, call: Call, reply: Any) -> Seen:
         """A look, after which all is as it was."""

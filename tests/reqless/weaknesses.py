@@ -24,7 +24,7 @@ class Weakness:
     agrees: Callable[[View, Call, Seen, Seen], bool]
 
 
-REFUSED_FIRST = (27, 1, 11, 26)
+REFUSED_FIRST = (27, 1, 11, 26, 42)
 """What ours refuses meets no other."""
 ROWS = [*jobs.RULES, *putting.RULES, *lists.RULES, *settings.RULES]
 TABLE = [Weakness(*row) for row in sorted(ROWS, key=lambda row: (row[0] not in REFUSED_FIRST, row[0]))]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from alike import Seen, alike, meant, refused_without_trace, same_reply, untouched
+from names import JIDS
 from two_doors import Refused
 from view import Call, View
 from weaknesses_of_putting import PUTS, read_json
@@ -120,6 +121,25 @@ def _losses(seen: Seen, jid: str) -> int:
     return sum(line["what"] == "timed-out" for line in seen.jobs[jid]["history"])
 
 
+def releases_one_that_had_a_delay(view: View, call: Call) -> bool:
+    """W27: the delay of an earlier life."""
+    return call.command == "job.complete" and any(
+        call.subject in job["dependencies"] and jid in view.remembered for jid, job in view.jobs.items()
+    )
+
+
+def released_at_once(view: View, call: Call, theirs: Seen, ours: Seen) -> bool:
+    old = [
+        jid
+        for jid, job in view.jobs.items()
+        if list(job["dependencies"]) == [call.subject] and jid in view.remembered
+    ]
+    return same_reply(view, theirs.reply, ours.reply) and (
+        isinstance(ours.reply, Refused)
+        or all(ours.jobs[jid]["state"] == "waiting" for jid in old if jid in JIDS)
+    )
+
+
 def cancels_nothing(view: View, call: Call) -> bool:
     """W21."""
     return call.command == "job.cancel" and any(str(jid) not in view.jobs for jid in call.words)
@@ -160,6 +180,7 @@ RULES = [
     (13, speaks_to_a_former_holder, nobody_hears_of_it),
     (14, times_out_too_many, all_or_none_timed_out),
     (15, pops_one_noticed_before, noticed_again),
+    (27, releases_one_that_had_a_delay, released_at_once),
     (21, cancels_nothing, nothing_is_told_of_nothing),
     (22, writes_data_anew, data_stays_as_given),
 ]

@@ -144,7 +144,7 @@ def says_next(view: View, call: Call) -> bool:
 
 def next_is_no_queue(view: View, call: Call, theirs: Seen, ours: Seen) -> bool:
     if isinstance(ours.reply, Refused):
-        return isinstance(theirs.reply, Refused)
+        return isinstance(theirs.reply, Refused) or number(call.words[-1]) is None
     return ours.jobs[str(call.subject)]["queue"] == str(call.words[5])
 
 

@@ -6,6 +6,7 @@ local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local extra = require("nouns.extra")
+local state = require("nouns.state")
 local M = {}
 
 local NAMED = record.FLAG.NAMED
@@ -61,7 +62,8 @@ end
 -- afterwards.
 function M.assign(at, queue, jid, r, ids)
   if not ids and not record.has(r.flags, NAMED) then return nil end
-  return name(at, queue, jid, r, ids or NONE, keys.of_queue(at, r.queue).own)
+  local from = r.state == state.COMPLETE and queue or keys.of_queue(at, r.queue) -- a finished job is in none
+  return name(at, queue, jid, r, ids or NONE, from.own)
 end
 
 local function first_of_many(at, ids, free_slots, room)

@@ -46,7 +46,7 @@ function M.update(at, jid, changes)
   if moved then recurrence.leave(at, jid, t) end
   for name, value in pairs(changes) do t[name] = value end
   t.throttles = others(t.throttles, old, t.queue)
-  if moved then queues.know(at, keys.of_queue(at, t.queue)) end
+  if changes.queue then queues.know(at, keys.of_queue(at, t.queue)) end -- it may have been forgotten
   recurrence.write(at, jid, t)
   if moved or changes.interval then recurrence.place(at, jid, t, when) end
   return 1

@@ -70,8 +70,8 @@ local function without_own(at, ids, queue)
   return others
 end
 
--- What a pair changes, noted in `to`: these are the template's fields so far.
-local function change(at, to, key, value)
+-- What a pair changes, noted in `to`; `home` is the queue the template is in.
+local function change(at, to, key, value, home)
   if key == "priority" or key == "retries" or key == "interval" then
     local wanted = changed_number(value, key)
     if key == "retries" then wanted = floor(wanted) end
@@ -86,7 +86,7 @@ local function change(at, to, key, value)
   elseif key == "queue" then
     to.queue, to.throttles.bare = value, nil
   elseif key == "throttles" then
-    to.throttles = without_own(at, words.names(value, key), to.queue)
+    to.throttles = without_own(at, words.names(value, key), to.queue or home)
   else
     words.refuse('Recur(): Unrecognized option "' .. key .. '"')
   end
@@ -95,9 +95,9 @@ end
 M["recurringJob.update"] = function(at, args)
   local jid = words.text(args, 3, words.NO_JID)
   local t = recurrence.read(at, jid) or words.refuse("Recur(): No recurring job " .. jid)
-  local changes = { queue = t.queue, throttles = t.throttles }
+  local changes = { throttles = t.throttles }
   for i = 4, #args, 2 do
-    change(at, changes, args[i], args[i + 1] or words.refuse("No value provided for " .. args[i]))
+    change(at, changes, args[i], args[i + 1] or words.refuse("No value provided for " .. args[i]), t.queue)
   end
   return recur.update(at, jid, changes)
 end
