@@ -37,6 +37,3 @@ class Speech:
     def unknown(self, reply: Any) -> bool:
         """Whether the door does not have the command at all."""
         return isinstance(reply, Refused) and reply.text.startswith("Unknown command")
-
-
-SPEECHES = [Speech()]

@@ -1,6 +1,7 @@
 """Our doors against their references, on random sequences."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,15 +9,16 @@ from chooser import Chooser
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from names import KIND, STATES
+from older_words import OlderSpeech
 from pair import Pair
 from sequences import Different, Doors, Sequence
-from speech import SPEECHES, Speech
+from speech import Speech
 from wrong_lines import WRONG_LINES, WrongLine
 
 from holdfast.core.builder import script
-from holdfast.core.script import modules
 from holdfast.testing import ScratchStore
 
+SPEECHES = [Speech(), OlderSpeech()]
 ROUND = 1000
 """So many sequences share one search of Hypothesis, which remembers them all."""
 Search = Callable[..., None]
@@ -39,11 +41,11 @@ def search(doors: Doors, sequences: int, **more: Any) -> None:
     compare()
 
 
-def opened(store: ScratchStore, speech: Speech, ours: str | None = None) -> Doors:
+def opened(store: ScratchStore, speech: Speech) -> Doors:
     text = speech.text()
     if text is None:
         pytest.skip("the reference cannot be fetched")
-    return Doors(Pair(store.socket_path, text, ours or script(speech.door)), speech)
+    return Doors(Pair(store.socket_path, text, script(speech.door)), speech)
 
 
 @pytest.fixture(params=SPEECHES, ids=lambda speech: speech.door)
@@ -54,7 +56,7 @@ def doors(engine_store: ScratchStore, request: pytest.FixtureRequest) -> Iterato
 
 
 def test_both_cores_answer_alike(doors: Doors, engine_store: ScratchStore) -> None:
-    search(doors, 300 if engine_store.engine == "valkey" else 60, derandomize=True)
+    search(doors, 200 if engine_store.engine == "valkey" else 50, derandomize=True)
 
 
 @pytest.mark.slow
@@ -90,10 +92,9 @@ LONG = "a completed job keeps its failure", "an unlimited release lets one go"
         for line in WRONG_LINES
     ],
 )
-def test_the_comparison_finds(line: WrongLine, store: ScratchStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(modules, "source", line.source)
-    monkeypatch.setattr(modules, "_read", modules.Module)  # each anew, as nothing of it may be kept
-    made = opened(store, SPEECHES[0], script.__wrapped__(SPEECHES[0].door))
+def test_the_comparison_finds(line: WrongLine, store: ScratchStore, tmp_path: Path) -> None:
+    with line.made(tmp_path):
+        made = opened(store, SPEECHES[0])
     with pytest.raises(Different):
         search(made, 2000, phases=[Phase.generate], derandomize=True)
     made.pair.close()

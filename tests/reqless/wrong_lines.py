@@ -3,9 +3,16 @@
 One that no longer fits its file fails its test, so that none of them can rot unseen.
 """
 
+import pkgutil
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 
-from holdfast.core.sources import source
+from holdfast import core
+from holdfast.core import sources
 
 
 @dataclass(frozen=True)
@@ -15,13 +22,29 @@ class WrongLine:
     right: str
     wrong: str
 
-    def source(self, module: str) -> str:
-        """What `sources.source` would say, had this mistake been made."""
-        text = source(module)
-        if module != self.module:
-            return text
-        assert self.right in text, f"no longer in {module}: {self.right}"
-        return text.replace(self.right, self.wrong)
+    @contextmanager
+    def made(self, folder: Path) -> Iterator[None]:
+        """The core as it would be, had this mistake been made."""
+        usual = sources.LUA
+        shutil.copytree(usual, folder, dirs_exist_ok=True)
+        path = folder / (self.module.replace(".", "/") + ".lua")
+        text = path.read_text()
+        assert self.right in text, f"no longer in {self.module}: {self.right}"
+        path.write_text(text.replace(self.right, self.wrong))
+        try:
+            _read_from(folder)
+            yield
+        finally:
+            _read_from(usual)
+
+
+def _read_from(folder: Path) -> None:
+    """Whatever the assembler keeps is forgotten."""
+    sources.LUA = folder
+    for found in pkgutil.walk_packages(core.__path__, "holdfast.core."):
+        for value in vars(import_module(found.name)).values():
+            if hasattr(value, "cache_clear"):
+                value.cache_clear()
 
 
 WRONG_LINES = [
