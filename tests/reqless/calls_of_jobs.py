@@ -6,6 +6,7 @@ from chooser import Chooser
 from names import GROUPS, JIDS, QUEUES, TAGS, THROTTLES, WORKERS
 from view import Call, View
 
+RARE = ("stalled", "grace", "throttled")
 DELAYS = (0, 0, 0, -1, 5, 30.5, "1e1")
 
 
@@ -18,7 +19,8 @@ def a_job(view: View, choose: Chooser, wanted: tuple[str, ...] = (), percent: in
     by_state: dict[str, list[str]] = {}
     for jid in (*JIDS, *view.jobs):
         by_state.setdefault(view.state(jid), []).append(jid)
-    return choose.pick(by_state[choose.pick(list(by_state))])
+    rare = [state for state in RARE if state in by_state]
+    return choose.pick(by_state[choose.pick(rare if rare and choose.chance(30) else list(by_state))])
 
 
 def a_priority(view: View, choose: Chooser) -> object:
@@ -53,7 +55,7 @@ def _options(view: View, choose: Chooser, jid: str) -> list[object]:
         pairs.append(("tags", _list(choose.some(TAGS, 3))))
     if choose.chance(25):
         pairs.append(("depends", json.dumps(some_awaited(view, choose, jid))))
-    if choose.chance(60 if view.throttling else 20):
+    if choose.chance(75 if view.throttling else 20):
         pairs.append(("throttles", _throttles(choose)))
     if choose.chance(1):
         pairs.append((choose.pick(("tags", "depends", "throttles")), choose.pick(("7", '"x"', "{", "{}"))))
@@ -63,7 +65,7 @@ def _options(view: View, choose: Chooser, jid: str) -> list[object]:
 
 
 def _throttles(choose: Chooser) -> str:
-    found = choose.some((*THROTTLES[:2], "db") if not choose.chance(2) else THROTTLES, 2)
+    found = choose.some(("db", *THROTTLES[:2]) if not choose.chance(2) else THROTTLES, 2) or ["db"]
     return json.dumps(found * 2 if choose.chance(1) else found)
 
 
@@ -72,14 +74,14 @@ def _to_put(view: View, choose: Chooser, percent: int) -> str:
     if not choose.chance(percent) and len(view.jobs) < len(JIDS):
         return choose.pick([jid for jid in JIDS if jid not in view.jobs] or JIDS)
     jid = a_job(view, choose)
-    if not view.throttling or choose.chance(7):
+    if not view.throttling or choose.chance(50 if view.state(jid) == "throttled" else 8):
         return jid
     free = [jid for jid in JIDS if view.state(jid) not in ("running", "late", "grace", "throttled")]
     return jid if jid in free or not free else choose.pick(free)
 
 
 def put(view: View, choose: Chooser) -> Call:
-    command = "job.requeue" if choose.chance(25) else "queue.put"
+    command = "job.requeue" if choose.chance(33) else "queue.put"
     jid = _to_put(view, choose, 80 if command == "job.requeue" else 30 if view.throttling else 45)
     queue, worker = choose.pick((*QUEUES, "q")), choose.pick(WORKERS)
     job = view.theirs.get(jid)
@@ -211,7 +213,7 @@ def get_multi(view: View, choose: Chooser) -> Call:
 
 
 CALLS = {
-    put: 14, complete: 6, advance: 4, fail: 5, retry: 4, heartbeat: 5, timeout: 3, cancel: 4, set_priority: 3, log: 3,
-    add_tag: 3, remove_tag: 3, add_dependency: 3, remove_dependency: 3, track: 3, untrack: 3, get: 2, get_multi: 1,
+    put: 14, complete: 6, advance: 4, fail: 5, retry: 4, heartbeat: 5, timeout: 4, cancel: 4, set_priority: 3, log: 3,
+    add_tag: 3, remove_tag: 3, add_dependency: 3, remove_dependency: 3, track: 3, untrack: 3, get: 3, get_multi: 4,
 }  # fmt: skip
 """How often each is made."""

@@ -30,7 +30,7 @@ def unpause(view: View, choose: Chooser) -> Call:
 def _unless_due(view: View, choose: Chooser, call: Call) -> Call:
     """`call`, which counts; mostly not while there are jobs that it would move at the reference (W35)."""
     due = [queue for queue in QUEUES if view.overdue(queue)]
-    return Call("queue.peek", (due[0], 0, 9)) if due and choose.chance(90) else call
+    return Call("queue.peek", (due[0], 0, 9)) if due and choose.chance(75) else call
 
 
 def counts(view: View, choose: Chooser) -> Call:
@@ -136,7 +136,7 @@ def recurring_cancel(view: View, choose: Chooser) -> Call:
 
 
 CALLS = {
-    pop: 16, peek: 3, pause: 1, unpause: 3, counts: 2, length: 2, stats: 2, forget: 1, by_state: 4, unfail: 3, failed: 2,
+    pop: 16, peek: 3, pause: 2, unpause: 3, counts: 3, length: 2, stats: 2, forget: 1, by_state: 4, unfail: 3, failed: 2,
     tagged: 2, listing: 5, worker_jobs: 3, worker_forget: 1,
 }  # fmt: skip
 RECURRING = {

@@ -55,23 +55,26 @@ def _awaited(view: View, name: str) -> bool:
 
 def _limit(view: View, choose: Chooser) -> str:
     """A throttle; mostly one that nobody waits for, for a change of that is another matter (W38)."""
-    free = [name for name in THROTTLES if not _awaited(view, name)]
-    return choose.pick(free if free and choose.chance(90) else THROTTLES)
+    by_use = {used: [name for name in THROTTLES if _awaited(view, name) == used] for used in (True, False)}
+    return choose.pick(by_use[choose.chance(50)] or THROTTLES)
 
 
 def limit(view: View, choose: Chooser) -> Call:
-    name, most = _limit(view, choose), choose.whole(0, 3) if not choose.chance(1) else choose.pick((-1, "x"))
+    name, most = (
+        _limit(view, choose),
+        choose.pick((1, 1, 2, 0, 3)) if not choose.chance(1) else choose.pick((-1, "x")),
+    )
     if name.startswith("ql:q:") and choose.chance(80):
         return Call("queue.throttle.set", (name.removeprefix("ql:q:"), most))
     return Call("throttle.set", (name, most, *choose.pick(((), (), (0,), (-1,), (1000,)))))
 
 
 def limit_one(view: View, choose: Chooser) -> Call:
-    return Call("throttle.set", (THROTTLES[0], choose.pick((1, 1, 2, 0))))
+    return Call("throttle.set", (THROTTLES[0], choose.pick((1, 1, 1, 2))))
 
 
 def limit_queue(view: View, choose: Chooser) -> Call:
-    return Call("queue.throttle.set", (QUEUES[0], choose.pick((2, 1, 3, 0))))
+    return Call("queue.throttle.set", (QUEUES[0], choose.pick((2, 1, 1, 3))))
 
 
 def unlimit(view: View, choose: Chooser) -> Call:
@@ -87,11 +90,12 @@ def release(view: View, choose: Chooser) -> Call:
 
 def look(view: View, choose: Chooser) -> Call:
     what = choose.pick(("get", "locks", "pending"))
-    if what == "get" and choose.chance(40):
+    if what == "get" and choose.chance(60):
         return Call("queue.throttle.get", (choose.pick(QUEUES),))
-    return Call(f"throttle.{what}", (choose.pick(THROTTLES),))
+    awaited = [name for name in THROTTLES if _awaited(view, name)]
+    return Call(f"throttle.{what}", (choose.pick(awaited if awaited and choose.chance(60) else THROTTLES),))
 
 
 CALLS = {get: 2, get_all: 1, set_: 4, unset: 3, patterns: 2}
-THROTTLING = {limit: 4, unlimit: 2, release: 4, look: 4}
+THROTTLING = {limit: 4, unlimit: 3, release: 2, look: 9}
 """Made where a sequence looks at throttles."""

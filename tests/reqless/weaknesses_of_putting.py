@@ -90,7 +90,7 @@ def advances_later(view: View, call: Call) -> bool:
 def advanced_for_later(view: View, call: Call, theirs: Seen, ours: Seen) -> bool:
     if isinstance(ours.reply, Refused) or ours.reply == "depends":
         return same_reply(view, theirs.reply, ours.reply)
-    return ours.reply == ours.jobs[str(call.subject)]["state"] == "scheduled"
+    return bool(ours.reply == ours.jobs[str(call.subject)]["state"] == "scheduled")
 
 
 def puts_wrong_types(view: View, call: Call) -> bool:
