@@ -112,10 +112,11 @@ class Sequence:
         replies = zip([theirs.reply, *theirs.looks], [ours.reply, *ours.looks], strict=True)
         for (call, _), pair in zip(known, replies, strict=True):
             one, other = (self._read(call, reply) for reply in pair)
-            weakness = met(self.view, call)
-            if not (weakness.agrees if weakness else alike)(self.view, call, one, other):
+            weaknesses = met(self.view, call)
+            rules = [weakness.agrees for weakness in weaknesses] or [alike]
+            if not any(rule(self.view, call, one, other) for rule in rules):
                 self.differ(f"{call.command} {call.words}", differences(self.view, call, one, other))
-            if weakness and weakness.number == SPAWNS:
+            if SPAWNS in [weakness.number for weakness in weaknesses]:
                 return
 
     def _read(self, call: Call, reply: Any) -> Seen:
@@ -138,14 +139,15 @@ class Sequence:
     def both(self, call: Call) -> None:
         view, tally = self.view, self.doors.tally
         tally.pairs[call.command, view.state_of(call)] += 1
-        weakness = met(view, call)
+        weaknesses = met(view, call)
         theirs, ours = self.ask(call)
         self.trace.append(f"{call.command} {view.now} {call.words} -> {str(ours.raw)[:200]}")
-        if weakness:
-            tally.weaknesses[weakness.number] += 1
+        if weaknesses:
+            numbers = [weakness.number for weakness in weaknesses]
+            tally.weaknesses.update(numbers)
             self.over = True
-            if not weakness.agrees(view, call, theirs, ours):
-                self.differ(f"weakness {weakness.number}", differences(view, call, theirs, ours))
+            if not any(weakness.agrees(view, call, theirs, ours) for weakness in weaknesses):
+                self.differ(f"weaknesses {numbers}", differences(view, call, theirs, ours))
             return
         expect(view, call, ours.reply)
         found = differences(view, call, theirs, ours)

@@ -37,9 +37,6 @@ OUT_OF_REACH = {
 }
 
 
-def met(view: View, call: Call) -> Weakness | None:
-    """The weakness that a call meets. One that meets several is compared under the rule of any of them."""
-    found = [weakness for weakness in TABLE if weakness.meets(view, call)]
-    if len(found) < 2:
-        return found[0] if found else None
-    return Weakness(found[0].number, found[0].meets, lambda *seen: any(one.agrees(*seen) for one in found))
+def met(view: View, call: Call) -> list[Weakness]:
+    """Those that a call meets; where there are several, it is enough that one of their rules explains it."""
+    return [weakness for weakness in TABLE if weakness.meets(view, call)]

@@ -98,7 +98,7 @@ def puts_wrong_types(view: View, call: Call) -> bool:
     if call.command not in PUTS:
         return False
     given = [read_json(call.option(key, 6)) for key in LISTS if call.option(key, 6) is not None]
-    if any(value is not None and not isinstance(value, list) for value in given):
+    if any(value not in (None, {}) and not isinstance(value, list) for value in given):
         return True
     job = view.jobs.get(str(call.subject))
     numbers = [call.option(key, 6) for key in ("priority", "retries") if call.option(key, 6) is not None]
