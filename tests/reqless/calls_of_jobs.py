@@ -73,8 +73,8 @@ def _to_put(view: View, choose: Chooser, percent: int) -> str:
     """A new jid, or with `percent` any; seldom one that holds slots or awaits them (W16)."""
     if not choose.chance(percent) and len(view.jobs) < len(JIDS):
         return choose.pick([jid for jid in JIDS if jid not in view.jobs] or JIDS)
-    jid = a_job(view, choose)
-    if not view.throttling or choose.chance(50 if view.state(jid) == "throttled" else 8):
+    jid = a_job(view, choose, ("throttled",), 15)
+    if not view.throttling or choose.chance(60 if view.state(jid) == "throttled" else 8):
         return jid
     free = [jid for jid in JIDS if view.state(jid) not in ("running", "late", "grace", "throttled")]
     return jid if jid in free or not free else choose.pick(free)

@@ -89,8 +89,8 @@ def release(view: View, choose: Chooser) -> Call:
 
 
 def look(view: View, choose: Chooser) -> Call:
-    what = choose.pick(("get", "locks", "pending"))
-    if what == "get" and choose.chance(60):
+    what = choose.pick(("get", "get", "get", "locks", "pending"))
+    if what == "get" and choose.chance(50):
         return Call("queue.throttle.get", (choose.pick(QUEUES),))
     awaited = [name for name in THROTTLES if _awaited(view, name)]
     return Call(f"throttle.{what}", (choose.pick(awaited if awaited and choose.chance(60) else THROTTLES),))

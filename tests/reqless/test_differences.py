@@ -63,7 +63,7 @@ def test_both_cores_answer_alike(doors: Doors, engine_store: ScratchStore) -> No
 def test_both_cores_answer_alike_for_long(
     doors: Doors, engine_store: ScratchStore, record_property: Callable[[str, object], None]
 ) -> None:
-    for _ in range(20 if engine_store.engine == "valkey" else 2):
+    for _ in range(24 if engine_store.engine == "valkey" else 2):
         search(doors, ROUND)
     record_property("told", f"{doors.speech.door} on {engine_store.engine}: {doors.tally.told()}")
     assert doors.tally.median() >= 25
