@@ -71,3 +71,12 @@ def test_only_a_job_that_exists_has_tags(door: Door, command: str) -> None:
     assert refusal(door.call(command, 1)) == 'Tag(): Arg "jid" missing'
     assert refusal(door.call(command, 1, "none", "t")) == "Tag(): Job none does not exist"
     assert door.connection.ask("EXISTS", "ql:tags") == 0
+
+
+def test_a_number_and_its_text_are_two_tags_of_a_job_and_one_of_the_index(door: Door) -> None:
+    put(door, 1, "j", "q", 0, "tags", "[7]")
+    assert door.call("job.addTag", 2, "j", "7") == [7, "7"]
+    assert door.call("job.removeTag", 3, "j", "7") == [7]
+    assert door.call("jobs.tagged", 4, "7") == {"total": 1, "jobs": ["j"]}
+    door.call("job.cancel", 5, "j")
+    assert door.connection.ask("EXISTS", "ql:tags") == 0

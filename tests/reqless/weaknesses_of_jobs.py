@@ -123,7 +123,10 @@ def _losses(seen: Seen, jid: str) -> int:
 
 def releases_one_that_had_a_delay(view: View, call: Call) -> bool:
     """W27: the delay of an earlier life."""
-    return call.command == "job.complete" and any(
+    completes = call.command == "job.complete" or (
+        call.command == "job.completeAndRequeue" and len(call.words) == 4
+    )
+    return completes and any(
         call.subject in job["dependencies"] and jid in view.remembered for jid, job in view.jobs.items()
     )
 

@@ -77,9 +77,14 @@ function M.add(at, jid, r, tags, given)
   keep(at, jid, r, tags)
 end
 
--- The same, after these were taken away.
+-- The same, after these were taken away. A number and its text are two tags of the list, and
+-- one of the index.
 function M.remove(at, jid, r, tags, taken)
-  for i = 1, #taken do leave(at, jid, taken[i]) end
+  local left = {}
+  for i = 1, #tags do left[tostring(tags[i])] = true end
+  for i = 1, #taken do
+    if not left[taken[i]] then leave(at, jid, taken[i]) end
+  end
   keep(at, jid, r, tags)
 end
 
