@@ -41,11 +41,8 @@ function M.without(flags, flag)
   return flags
 end
 
--- Of either form: they begin alike.
-function M.flags(bytes)
-  local _, flags = unpack_("<BH", bytes)
-  return flags
-end
+-- Where they lie in a record of either form, as GETRANGE counts.
+M.FLAGS_FROM, M.FLAGS_TO = "1", "2"
 
 M.native = {}
 

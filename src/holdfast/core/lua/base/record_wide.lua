@@ -12,6 +12,7 @@ local WIDE = 128 -- the high bit of the state byte
 local HEAD = "<BHdI4ddBdddc22I4c0I4c0"
 local TAIL = "<ddddI4c0"
 local FULL = HEAD .. "ddddI4c0"
+local BODY = "c0" -- packed with the rest: each text that is made on the way is hashed from end to end
 
 local pack, unpack_, sub
 late.bind(function() pack, unpack_, sub = struct.pack, struct.unpack, string.sub end)
@@ -29,15 +30,16 @@ function M.read(bytes)
   return r
 end
 
+-- In brackets, for it is one text: so a script needs no call of this (core/script).
 function M.write(r)
   local queue, klass, worker, place = r.queue, r.klass, r.worker, r.place or order.NOWHERE
   if r.attempts == 0 then
-    return pack(HEAD, r.state + WIDE, r.flags, r.priority, 0, r.retries, r.remaining, r.losses, r.created, r.queued,
-      r.since, place, #queue, queue, #klass, klass) .. r.body
+    return (pack(HEAD .. BODY, r.state + WIDE, r.flags, r.priority, 0, r.retries, r.remaining, r.losses, r.created,
+      r.queued, r.since, place, #queue, queue, #klass, klass, r.body))
   end
-  return pack(FULL, r.state + WIDE, r.flags, r.priority, r.attempts, r.retries, r.remaining, r.losses, r.created,
-    r.queued, r.since, place, #queue, queue, #klass, klass, r.token, r.popped, r.ended, r.expires, #worker,
-    worker) .. r.body
+  return (pack(FULL .. BODY, r.state + WIDE, r.flags, r.priority, r.attempts, r.retries, r.remaining, r.losses,
+    r.created, r.queued, r.since, place, #queue, queue, #klass, klass, r.token, r.popped, r.ended, r.expires, #worker,
+    worker, r.body))
 end
 
 -- The time a wait is counted from.

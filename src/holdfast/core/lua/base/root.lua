@@ -82,6 +82,9 @@ end
 local KEPT_AT = 1 + 1 + 1 + 2 + 6 + 6 + 8 + 8 * 4
 function M.history_kept(at) return unpack_("<dd", at.packed, KEPT_AT) end
 
+-- Whether there are tracked jobs, where nothing else is asked of the flags.
+function M.is_marked(at) return byte(at.packed) % (2 * M.MARKED) >= M.MARKED end
+
 -- The default length of a lease, in ms, likewise.
 local HEARTBEAT_AT = 1 + 1 + 1 + 2 + 6 + 6 + 8 + 8
 function M.heartbeat(at) return (unpack_("<d", at.packed, HEARTBEAT_AT)) end

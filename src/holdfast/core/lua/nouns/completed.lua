@@ -22,7 +22,7 @@ function M.entry(jid, extra)
 end
 
 -- The jid of an entry, and whether it is marked.
-function M.of_entry(entry)
+function M.of_entry(_, entry)
   if byte(entry) == 1 then return sub(entry, 2), true end
   return entry, false
 end
@@ -36,7 +36,7 @@ function M.length(at) return call("LLEN", at.keys.completed) end
 function M.oldest(at, count) return call("LRANGE", at.keys.completed, 0, count - 1) end
 
 local function is_older(at, entry, limit)
-  local r = job.read(at, (M.of_entry(entry)))
+  local r = job.read(at, (M.of_entry(at, entry)))
   return not r or r.ended <= limit
 end
 
@@ -73,7 +73,7 @@ end
 -- Jids, newest first: those at places `first` to `last`, of which the oldest is -1.
 function M.range(at, first, last)
   local entries, jids = call("LRANGE", at.keys.completed, -last - 1, -first - 1), {}
-  for i = #entries, 1, -1 do jids[#jids + 1] = (M.of_entry(entries[i])) end
+  for i = #entries, 1, -1 do jids[#jids + 1] = (M.of_entry(at, entries[i])) end
   return jids
 end
 

@@ -1,7 +1,10 @@
 -- completed_wide: the completed jobs over all queues where the caller brings the time: by
 -- when they were completed, whichever was completed first.
 local late = require("base.late")
+local record = require("base.record")
 local M = {}
+
+local NO_FLAGS = "\0\0"
 
 local call
 late.bind(function() call = redis.call end)
@@ -14,8 +17,11 @@ end
 
 function M.entry(jid) return jid end
 
--- The jid of an entry, and whether to look for keys beside its record.
-function M.of_entry(entry) return entry, true end
+-- The jid of an entry, and whether to look for keys beside its record. Its flags say so,
+-- and are read without the rest.
+function M.of_entry(at, entry)
+  return entry, call("GETRANGE", at.keys.job .. entry, record.FLAGS_FROM, record.FLAGS_TO) ~= NO_FLAGS
+end
 
 function M.length(at) return call("ZCARD", at.keys.completed) end
 

@@ -2,6 +2,7 @@
 local late = require("base.late")
 local event = require("nouns.event")
 local record = require("base.record")
+local root = require("base.root")
 local M = {}
 
 local TRACKED = record.FLAG.TRACKED
@@ -46,7 +47,7 @@ end
 
 -- The flags of a fresh job: somebody may have tracked an earlier one of that name.
 function M.flags(at, jid)
-  return call("ZSCORE", at.keys.marks, jid) and TRACKED or 0
+  return root.is_marked(at) and call("ZSCORE", at.keys.marks, jid) and TRACKED or 0
 end
 
 -- The jid itself, on a channel of its own, if somebody tracks the job.

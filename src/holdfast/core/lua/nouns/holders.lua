@@ -58,7 +58,7 @@ function M.take(at, queue, jid, r, give)
     job.write(at, jid, r)
     return true
   end
-  for i = 1, #ids do call("ZADD", at.keys.holders .. ids[i], 0, jid) end
+  for i = 1, #ids do call("ZADD", at.keys.holders .. ids[i], "0", jid) end
   r.flags = record.with(r.flags, THROTTLED)
   if not ids.bare then give.room = give.room - 1 end
 end

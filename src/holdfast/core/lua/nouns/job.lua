@@ -23,14 +23,6 @@ function M.read(at, jid)
   return at.record.read(bytes)
 end
 
--- Whether a job has a record and nothing beside it.
-function M.is_bare(at, jid)
-  local bytes = call("GET", at.keys.job .. jid)
-  if not bytes or record.flags(bytes) ~= 0 then return false end
-  in_hand.note(jid)
-  return true
-end
-
 function M.write(at, jid, r)
   call("SET", at.keys.job .. jid, at.record.write(r))
   if at.watched then event.changed_job(at, jid, r.queue) end

@@ -24,10 +24,10 @@ local function chosen(at, entries, groups)
       count = i - 1
       break
     end
-    local jid, marked = at.completed.of_entry(entries[i])
+    local jid, marked = at.completed.of_entry(at, entries[i])
     n = n + 1
     names[n] = k.job .. jid
-    if marked and not job.is_bare(at, jid) then
+    if marked then
       names[n + 1], names[n + 2] = k.extra .. jid, k.body .. jid
       n = n + 2
       local r = job.read(at, jid)

@@ -32,7 +32,6 @@ end
 
 -- A held job off the usual path. Returns its new record, queue name and time of the pop.
 local function finish(at, jid, r, data)
-  in_hand.note(jid)
   local queue, popped = keys.of_queue(at, r.queue), r.popped
   state.move(r, state.COMPLETE)
   r.ended, r.remaining = at.now, r.retries
@@ -57,6 +56,7 @@ local function settle(at, worker, jid, token, data, bytes)
   end
   local r = bytes and at.record.read(bytes)
   if not r or not lease.is_held(r, worker, token) then return nil, M.refusal(at, jid, r, worker, token) end
+  in_hand.note(jid)
   return finish(at, jid, r, data)
 end
 

@@ -28,8 +28,10 @@ end)
 function M.number(x) return "" .. x end
 function M.seconds(ms) return "" .. ms / 1000 end
 
+-- Of the short lists, which are the usual ones, no text is copied twice.
 function M.list(texts, empty)
-  if #texts == 0 then return empty end
+  if not texts[2] then return texts[1] and "[" .. texts[1] .. "]" or empty end
+  if not texts[3] then return "[" .. texts[1] .. "," .. texts[2] .. "]" end
   return "[" .. concat(texts, ",") .. "]"
 end
 
@@ -118,11 +120,13 @@ local function ties(at, jid, r)
     ',"spawned_from_jid":' .. (template and encode(template) or "false") .. "}"
 end
 
-function M.of(at, jid, r)
+-- `before` and `after`: what stands around it in a longer text, so that it is not copied for that.
+function M.of(at, jid, r, before, after)
   local queue, running = keys.of_queue(at, r.queue), r.state == state.RUNNING
   local held = running or at.accent.names_last_holder and r.state == state.STALLED
   local plain = r.flags == 0 or r.flags == FLAG.THROTTLED -- most have nothing more
-  return '{"jid":' .. encode(jid) .. ',"klass":' .. encode(r.klass) .. ',"state":"' .. M.state(at, jid, r) ..
+  return (before or "") .. '{"jid":' .. encode(jid) .. ',"klass":' .. encode(r.klass) ..
+    ',"state":"' .. M.state(at, jid, r) ..
     '","queue":' .. encode(r.state == state.COMPLETE and "" or r.queue) ..
     ',"worker":' .. encode(held and r.worker or "") ..
     ',"tracked":' .. (record.has(r.flags, FLAG.TRACKED) and "true" or "false") ..
@@ -132,7 +136,7 @@ function M.of(at, jid, r)
     ',"data":' .. encode(job.body(at, jid, r)) .. ',"tags":' ..
     (plain and "{}" or M.names(tag.of(at, jid, r), "{}")) .. ',"history":' .. lines(at, jid, r) ..
     ',"failure":' .. failed(at, jid, r) .. ',"throttles":' .. M.names(named.ids(at, queue, jid, r), "{}") ..
-    (plain and ALONE or ties(at, jid, r))
+    (plain and ALONE or ties(at, jid, r)) .. (after or "")
 end
 
 return M

@@ -11,8 +11,8 @@ local M = {}
 
 local ROW = 4 -- values of a row, as the native one has: jid, -, data, record
 
-local call
-late.bind(function() call = redis.call end)
+local call, concat
+late.bind(function() call, concat = redis.call, table.concat end)
 
 -- Where the usual grant makes no record, the row is what a native client gets.
 local function row(at, out, jid, r)
@@ -31,11 +31,14 @@ M["queue.pop"] = function(at, args)
     room = 0,
   }
   pop.run(at, give, want, { name, 0 }, 1, 2)
-  for i = 1, #out, ROW do
+  local last = #out - ROW + 1
+  for i = 1, last, ROW do
     local r = out[i + 3]
-    texts[#texts + 1] = job_text.of(at, out[i], type(r) == "table" and r or job.read(at, out[i]))
+    texts[#texts + 1] = job_text.of(at, out[i], type(r) == "table" and r or job.read(at, out[i]),
+      i == 1 and "[" or ",", i == last and "]" or "")
   end
-  return job_text.list(texts, at.accent.empty_list)
+  if last == 1 then return texts[1] end
+  return texts[1] and concat(texts) or at.accent.empty_list
 end
 
 -- The jids from `offset` on: lost leases, then the ready ones. There are none before the first.
