@@ -21,7 +21,7 @@ CONTENTS = """
 local found = {}
 for _, key in ipairs(redis.call("KEYS", "*")) do
   local kind, value = redis.call("TYPE", key).ok, nil
-  if key ~= "ql:hf:" and redis.call("PTTL", key) == -1 then
+  if key ~= "ql:hf:" and key ~= "ql:config" and redis.call("PTTL", key) == -1 then
     if kind == "string" then value = { redis.call("GET", key) }
     elseif kind == "list" then value = redis.call("LRANGE", key, 0, -1)
     elseif kind == "set" then value = redis.call("SMEMBERS", key)
@@ -33,7 +33,7 @@ for _, key in ipairs(redis.call("KEYS", "*")) do
 end
 return found
 """
-"""Every lasting key with what it holds, but for the root: the first call of all makes that."""
+"""Every lasting key with what it holds, but for the root and its guard: the first call of all makes them."""
 
 
 @dataclass(frozen=True)

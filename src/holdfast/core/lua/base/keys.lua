@@ -37,7 +37,7 @@ local FIXED = {
   worker_facts = "ql:hf:v:", audit = "ql:hf:A", changes = "ql:hf:e:c", limits = "ql:hf:H",
   identifiers = "ql:qp:identifiers", old_identifiers = "qmore:dynamic",
   priorities = "ql:qp:priorities", old_priorities = "qmore:priority",
-  older_core = "ql:queues", -- where others list their queues
+  older_core = "ql:queues", older_settings = "ql:config", -- where others list queues; what they read at put and pop
 }
 M.FIXED = FIXED
 

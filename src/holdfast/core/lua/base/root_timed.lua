@@ -6,13 +6,21 @@ local M = {}
 local call
 late.bind(function() call = redis.call end)
 
+local GUARD = "holdfast keeps its jobs here: scripts of other cores must not work on this database"
+
+local function refuse(what, key, advice)
+  error("This database holds " .. what .. " of an older core (key " .. key .. "): " .. advice ..
+    ", or use an empty database")
+end
+
 -- An older core that keeps its jobs here has given ours other things under the same names,
--- and a pop would throw them away.
+-- and a pop would throw them away. A pop of its own would do so with ours: what it reads
+-- before is kept from it, so that it fails.
 local function begin(at, key)
-  if call("EXISTS", at.keys.older_core) == 1 then
-    error("This database holds jobs of an older core (key " .. at.keys.older_core ..
-      "): let it finish them, or use an empty database")
-  end
+  local jobs, settings = at.keys.older_core, at.keys.older_settings
+  if call("EXISTS", jobs) == 1 then refuse("jobs", jobs, "let it finish them") end
+  if call("TYPE", settings).ok == "hash" then refuse("settings", settings, "delete that") end
+  call("SET", settings, GUARD)
   return root.make(key)
 end
 
