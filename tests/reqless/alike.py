@@ -14,6 +14,8 @@ DECODER = re.compile(
 )
 """Texts of a JSON decoder, and ours in their place: W25 leaves them open. So are texts of the server that the
 reference only runs into."""
+CHILD = re.compile(r"(?<= is a dependency of )\S+(?= but )")
+"""Which of several dependents a refused cancel names: they have no order."""
 ORDER = {
     "put": ["jid", "event", "queue"],
     "lock_lost": ["jid", "event", "worker"],
@@ -59,6 +61,7 @@ def same_refusal(theirs: Refused, ours: Refused) -> bool:
         (theirs.text.endswith(": scheduled") and ours.text == theirs.text[:-9] + "waiting")  # W35: it is due
         or ours.text.partition("(): ")[2] in theirs.text
         or ours.text in theirs.text
+        or CHILD.sub("", ours.text) == CHILD.sub("", theirs.text)
         or bool(DECODER.match(theirs.text) or DECODER.match(ours.text))
         or theirs.text.startswith(("ERR ", "user_script", "attempt to ", "assertion "))
         or (theirs.text.endswith("no queue name provided") and ours.text.endswith("does not exist"))
