@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -102,3 +104,15 @@ def test_a_text_that_nobody_knows_is_refused_with_those_there_are() -> None:
     said = lua("cobol")
     assert said.exit_code == 2
     assert "'reqless'" in said.output
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_text_that_finds_no_room_is_told_in_one_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast.cli.main", "lua", "reqless"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (done.returncode, done.stderr) == (1, "holdfast: No space left on device\n")

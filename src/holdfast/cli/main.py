@@ -65,10 +65,18 @@ def run(words: Sequence[str] | None = None) -> int:
     except HoldfastError as error:
         click.echo(f"holdfast: {error}", err=True)
         return 2 if isinstance(error, UsageError) else 1
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):  # whoever read our output has seen enough
+            where = f": {error.filename}" if error.filename else ""
+            click.echo(f"holdfast: {error.strerror or error}{where}", err=True)
+        _drop_output()
         return 1
     return code if isinstance(code, int) else 0
+
+
+def _drop_output() -> None:
+    """What is still to be written would fail once more, at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main() -> NoReturn:
