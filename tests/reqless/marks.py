@@ -4,7 +4,7 @@ from typing import Any
 
 from names import QUEUES
 from two_doors import Refused
-from view import Call, Job, View, noticed
+from view import Call, Job, View, last_line, noticed
 
 READY = ("waiting", "stalled", "throttled")
 DEPENDS = {"queue.put": 6, "job.requeue": 6, "job.completeAndRequeue": 5}
@@ -49,7 +49,10 @@ def note(view: View, call: Call, reply: Any, theirs: dict[str, Job], ours: dict[
 
 def _still_noticed(before: Job | None, after: Job | None) -> bool:
     """A mark goes with the job, and when a lost job is handed out again."""
-    return after is not None and not (before and noticed(before) and after["history"][-1]["what"] == "popped")
+    if after is None:
+        return False
+    line = last_line(after)
+    return not (before and noticed(before) and line and line["what"] == "popped")
 
 
 def _since(view: View, call: Call, theirs: dict[str, Job]) -> None:
@@ -125,7 +128,7 @@ def _forgot(view: View, call: Call, _: Any) -> None:
 
 def _beat(view: View, call: Call, _: Any) -> None:
     view.beating.add(str(call.words[1]))
-    view.renewed[str(call.subject)] = view.theirs[str(call.subject)]["history"][-1]
+    view.renewed[str(call.subject)] = last_line(view.theirs[str(call.subject)])
 
 
 def _set(view: View, call: Call, _: Any) -> None:

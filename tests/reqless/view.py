@@ -9,6 +9,9 @@ Job = dict[str, Any]
 YOUNGEST = 5
 """So many of the newest jobs of a template are looked at after each call."""
 
+TOLD = frozenset(("put", "popped", "throttled", "timed-out", "done", "failed", "failed-retries"))
+"""Lines of the core itself."""
+
 
 @dataclass
 class Call:
@@ -103,7 +106,7 @@ class View:
     def in_grace(self, jid: str) -> bool:
         """Whether its lock was noticed as lost, and was not renewed since."""
         job = self.theirs[jid]
-        return noticed(job) and self.renewed.get(jid) != job["history"][-1]
+        return noticed(job) and self.renewed.get(jid) != last_line(job)
 
     def queue_state(self, name: str) -> str:
         if name in self.paused:
@@ -174,8 +177,14 @@ class View:
         return any(awaited for _, awaited in self.slots.values())
 
 
+def last_line(job: Job) -> Any:
+    """The last line of its history that nobody wrote by `job.log`; None if it was trimmed."""
+    return next((line for line in reversed(job["history"] or []) if line["what"] in TOLD), None)
+
+
 def noticed(job: Job) -> bool:
-    return bool(job["state"] == "running" and job["history"] and job["history"][-1]["what"] == "timed-out")
+    line = last_line(job)
+    return bool(job["state"] == "running" and line and line["what"] == "timed-out")
 
 
 def looks(view: View, call: Call, recurring: bool) -> list[tuple[str, tuple[object, ...]]]:
