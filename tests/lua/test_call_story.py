@@ -114,3 +114,13 @@ def test_whoever_pops_is_listed(door: Door, clock: StoppedClock):
         {"name": "ant", "jobs": 0, "stalled": 0},
         {"name": "bee", "jobs": 1, "stalled": 0},
     ]
+
+
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [(201, "limit is not a whole number from 1 to 200"), (0, "must be greater than zero"), (-300, "must be greater than zero"),
+     ("many", "limit is not a whole number from 1 to 200")],
+)  # fmt: skip
+def test_a_refused_unfail_names_the_counts_that_are_taken(door: Door, count: Any, sentence: str):
+    with pytest.raises(Said, match=sentence):
+        call(door, "queue.unfail", "q", "G", count)

@@ -90,7 +90,10 @@ M.KINDS = {
   end,
   value = function(args, i) ids.setting({ args[i - 1], args[i] }) end,
   count = function(args, i) number(args, i, "limit", 0, MOST_COUNT) end,
-  unfailed = function(args, i) number(args, i, "limit", -MOST_UNFAILED, MOST_UNFAILED) end,
+  unfailed = function(args, i)
+    local value = words.finite(args[i])
+    if not value or value > 0 then number(args, i, "limit", 1, MOST_UNFAILED) end
+  end,
   maximum = function(args, i) number(args, i, "maximum", 0, MOST_LIMIT) end,
   priority = function(args, i) number(args, i, "priority", -checks.HIGHEST, checks.HIGHEST) end,
   retries = function(args, i) number(args, i, "retries", 0, checks.MOST_RETRIES) end,
