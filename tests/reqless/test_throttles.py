@@ -63,3 +63,16 @@ def test_a_raised_limit_lets_pending_jobs_go(door: Door) -> None:
     popped(door, 2)
     door.call("queue.throttle.set", 3, "q", 2)
     assert locks_and_pending(door, "ql:q:q") == (["a"], ["c"])
+
+
+def test_a_release_lets_ten_go_where_the_limit_is_gone(door: Door) -> None:
+    """Another program deleted the definition, or its time was over: nobody was told."""
+    door.call("throttle.set", 0, "db", 1)
+    for number in range(14):
+        put(door, 1 + number, f"j{number:02}", "q", 0, "throttles", '["db"]')
+    assert [jid for jid, *_ in popped(door, 20, limit=14)] == ["j00"]
+    door.connection.ask("DEL", "ql:th:db")
+    assert len(door.call("throttle.pending", 21, "db")) == 13
+    door.call("job.complete", 22, "j00", "w", "q", "{}")
+    assert door.call("throttle.pending", 23, "db") == ["j11", "j12", "j13"]
+    assert peeked(door, 23) == [f"j{number:02}" for number in range(1, 11)]
