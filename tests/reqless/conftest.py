@@ -8,7 +8,7 @@ from reference import OLDER_PACKAGE, PACKAGE, older_reference_text, reference_te
 from stories import popped, put
 from two_doors import Door
 
-from holdfast.core.builder import script
+from holdfast.core.script import script
 from holdfast.testing import ScratchStore
 
 

@@ -15,7 +15,7 @@ from sequences import Different, Doors, Sequence
 from speech import Speech
 from wrong_lines import WRONG_LINES, WrongLine
 
-from holdfast.core.builder import script
+from holdfast.core.script import script
 from holdfast.testing import ScratchStore
 
 SPEECHES = [Speech(), OlderSpeech()]

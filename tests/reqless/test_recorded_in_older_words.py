@@ -8,7 +8,7 @@ from older_words import LISTS, NAMED, OlderSpeech
 from recorded_replies import Step, is_as_said, stories
 from two_doors import Door, Refused
 
-from holdfast.core.builder import script
+from holdfast.core.script import script
 from holdfast.testing import ScratchStore
 
 OTHERWISE = {

@@ -1,13 +1,14 @@
 """The script that the store runs anew for every call binds only what the call uses."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 from two_doors import Connection, Door
 from usual_names import CALLS, DOORS, names_missed
 
-from holdfast.core.builder import script
-from holdfast.core.script import missed
+from holdfast.core.script import missed, script
 from holdfast.testing import ScratchStore
 
 DOOR = "doors.reqless"
@@ -75,3 +76,13 @@ def test_a_usual_command_does_as_one_function_what_it_does_in_many(store: Scratc
     connection.close()
     assert said[0] == said[1]
     assert sum("state" in reply for reply in said[0]) >= 8
+
+
+def test_a_client_of_ours_does_not_load_what_makes_scripts() -> None:
+    asked = (
+        "import sys, holdfast.core.library as l; l.library(); print('holdfast.core.script' in sys.modules)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert answer.stdout == "False\n"

@@ -2,7 +2,7 @@
 
 from two_doors import Door
 
-from holdfast.core.builder import script
+from holdfast.core.script import script
 from holdfast.testing import ScratchStore
 
 

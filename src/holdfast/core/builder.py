@@ -6,18 +6,17 @@ millisecond once the files are read.
 
 `assemble` is for libraries, which are run once. The store keeps whatever a library made, and goes through all of it
 again and again to find what is garbage: what a call costs depends on how much there is, used or not. So only what the
-usual calls need is made at the start; any other module is kept as text, until something of it is first used. `script`
-is for texts that the store runs anew for every call: there a name is bound when it is first used.
+usual calls need is made at the start; any other module is kept as text, until something of it is first used.
+`core.script` is for texts that the store runs anew for every call; no client of ours needs it.
 """
 
 import re
 from collections.abc import Collection
 
 from holdfast.core.rows import Row, rows
-from holdfast.core.script import script
 from holdfast.core.sources import CoreBroken, in_order, requires, source
 
-__all__ = ["CoreBroken", "assemble", "in_order", "requires", "script", "source"]
+__all__ = ["CoreBroken", "assemble", "in_order", "requires", "source"]
 
 _TAKEN = re.compile(r"^(?:local |M\.)[\w, .]+ = (.*)$", re.MULTILINE)
 _SPARE = re.compile(r"^ *--.*$|^ +| +-- .*$", re.MULTILINE)

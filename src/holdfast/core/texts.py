@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from holdfast.core.builder import assemble, script
+from holdfast.core.builder import assemble
 from holdfast.core.library import library
+from holdfast.core.script import script
 
 
 class Text(NamedTuple):
