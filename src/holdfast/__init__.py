@@ -45,10 +45,12 @@ from holdfast.errors import (
 from holdfast.ids import mint_jid as generate_jid
 
 if TYPE_CHECKING:
-    from holdfast.client.aio import AsyncClient, AsyncJob, AsyncQueue
+    from holdfast.client.aio import AsyncClient
+    from holdfast.client.async_handles import AsyncJob, AsyncQueue
     from holdfast.client.config import Config
+    from holdfast.client.handles import Job, Queue
     from holdfast.client.recurring import RecurringJob
-    from holdfast.client.sync import Client, Job, Queue
+    from holdfast.client.sync import Client
     from holdfast.client.throttles import Throttle
     from holdfast.code.current import current_job
 
@@ -61,12 +63,12 @@ logger.addHandler(logging.NullHandler())
 # Loaded when first named: the driver alone takes longer to import than all of this.
 _LAZY = {
     "AsyncClient": "holdfast.client.aio",
-    "AsyncJob": "holdfast.client.aio",
-    "AsyncQueue": "holdfast.client.aio",
+    "AsyncJob": "holdfast.client.async_handles",
+    "AsyncQueue": "holdfast.client.async_handles",
     "Client": "holdfast.client.sync",
     "Config": "holdfast.client.config",
-    "Job": "holdfast.client.sync",
-    "Queue": "holdfast.client.sync",
+    "Job": "holdfast.client.handles",
+    "Queue": "holdfast.client.handles",
     "RecurringJob": "holdfast.client.recurring",
     "Throttle": "holdfast.client.throttles",
     "current_job": "holdfast.code.current",

@@ -53,7 +53,11 @@ def test_the_holder_reports_progress_and_nobody_else(do):
     job = do(queue.pop)
     assert do(lambda: job.report(0.5, "half way", ["one", "two"]))
     shown = do(lambda: do.client.jobs[jid])
-    assert (shown.progress, shown.progress_note, shown.log_lines) == (0.5, "half way", ["one", "two"])
+    assert (shown.progress_fraction, shown.progress_note, shown.log_lines) == (
+        0.5,
+        "half way",
+        ["one", "two"],
+    )
     assert shown.earlier_data == {}
     for wrong in (1.5, -0.1, float("nan"), True, "half"):
         with pytest.raises(UsageError):
@@ -63,4 +67,4 @@ def test_the_holder_reports_progress_and_nobody_else(do):
         do(lambda: job.report(1))
     other = do(lambda: queue.put("K"))
     fresh = do(lambda: do.client.jobs[other])
-    assert (fresh.progress, fresh.progress_note) == (None, "")
+    assert (fresh.progress_fraction, fresh.progress_note) == (None, "")

@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from holdfast import AsyncClient, Client
-from holdfast.client import aio, config, recurring, sync, throttles, upkeep, workers
+from holdfast.client import (
+    async_handles,
+    config,
+    handles,
+    recurring,
+    sync,
+    throttles,
+    upkeep,
+    workers,
+)
 from holdfast.client.colours import AsyncHandle, SyncHandle
 from holdfast.commands import COMMANDS
 
@@ -19,10 +28,10 @@ INNER = {"clock", "complete_pop", "describe", "expire", "put_x", "worker_seen"}
 """Verbs of tests and of workers, and one that is worn as PutWished."""
 
 
-def handles(colour: type) -> dict[str, type]:
+def handles_of(colour: type) -> dict[str, type]:
     """The handles of a colour, by the name they share."""
     found: dict[str, type] = {}
-    for module in (sync, aio, config, recurring, throttles, upkeep, workers):
+    for module in (handles, async_handles, config, recurring, throttles, upkeep, workers):
         for kind in vars(module).values():
             if inspect.isclass(kind) and issubclass(kind, colour) and kind is not colour:
                 found[kind.__name__.removeprefix("Async")] = kind
@@ -33,11 +42,11 @@ def shown(kind: type) -> set[str]:
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
-PAIRS = [(kind, handles(AsyncHandle)[name]) for name, kind in handles(SyncHandle).items()]
+PAIRS = [(kind, handles_of(AsyncHandle)[name]) for name, kind in handles_of(SyncHandle).items()]
 
 
 def test_no_handle_is_of_one_colour_alone() -> None:
-    assert handles(SyncHandle).keys() == handles(AsyncHandle).keys()
+    assert handles_of(SyncHandle).keys() == handles_of(AsyncHandle).keys()
 
 
 @pytest.mark.parametrize(("blocking", "awaited"), PAIRS, ids=lambda kind: kind.__name__)

@@ -1,142 +1,29 @@
-"""The async client and its handles: open, close, name things, and what cannot be said in one table."""
+"""The async client: open, close, name things, run commands."""
 
-from collections.abc import Awaitable, Iterable, Sequence
-from typing import Any, TypeVar, Unpack, overload
+from collections.abc import Sequence
+from typing import Any, TypeVar, Unpack
 
+from holdfast.client.async_handles import AsyncJobs, AsyncQueues
 from holdfast.client.batch import OnePut
-from holdfast.client.bulk import first_of, note_answers, steps_of
 from holdfast.client.calling import Calling
-from holdfast.client.colours import AsyncHandle
 from holdfast.client.config import AsyncConfig
-from holdfast.client.job import JobVerbs
 from holdfast.client.opening import ClientOptions, settle
-from holdfast.client.options import PutOptions
 from holdfast.client.recurring import AsyncRecurring
 from holdfast.client.results import AsyncResults, result_in
-from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
-from holdfast.client.throttles import AsyncThrottle, AsyncThrottles
+from holdfast.client.throttles import AsyncThrottles
 from holdfast.client.upkeep import AsyncAuditLog, AsyncQueuePatterns, AsyncUpkeep
 from holdfast.client.workers import AsyncWorkersOf
 from holdfast.code.function import AsyncJobDecorator
 from holdfast.code.job_options import JobOptions
 from holdfast.commands import Command
-from holdfast.commands.base import then
-from holdfast.commands.jobs import JobGet, Outcome, PutMany
-from holdfast.commands.leases import Pop
-from holdfast.errors import HoldfastError
-from holdfast.models import JobFacts
-from holdfast.settings import check_name, check_page, check_timeout
+from holdfast.commands.jobs import Outcome, PutMany
+from holdfast.settings import check_name, check_timeout
 from holdfast.wire.aio import AsyncLink
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import Gatherer, together
-from holdfast.wire.plans import failed_counts, failed_jobs, found_jobs, peeked_jobs, tracked_jobs
 from holdfast.wire.runners import AsyncRunner
 
 R = TypeVar("R")
-
-
-class AsyncJob(JobVerbs, AsyncHandle):
-    """A job of an async client."""
-
-    @property
-    def queue(self) -> "AsyncQueue":
-        """The queue the job is in."""
-        return AsyncQueue(self.queue_name, self._client)
-
-
-class AsyncQueue(QueueVerbs, AsyncHandle):
-    """A queue of an async client; naming it asks nobody."""
-
-    @property
-    def throttle(self) -> "AsyncThrottle":
-        """The limit on how many jobs of this queue run at once."""
-        return AsyncThrottle(f"ql:q:{self.name}", self._client)
-
-    async def put_many(self, jobs: Iterable[object], **options: Unpack[PutOptions]) -> list[str]:
-        """Put many jobs, 512 a call; answers their jids in order.
-
-        Each is a (klass, data) pair, or a mapping with `klass`, `data` and options of its own; `options` hold for all
-        others. The first refusal is raised when all were sent. Core: verbs/put.lua.
-        """
-        jids: list[str] = []
-        refused: list[HoldfastError] = []
-        for step in steps_of(self._client.settings, self.name, jobs, options):
-            note_answers(step, await self._client.put_together(step), jids, refused)
-        if refused:
-            raise first_of(refused, len(jids))
-        return jids
-
-    @overload
-    async def pop(self, count: None = None) -> AsyncJob | None: ...
-    @overload
-    async def pop(self, count: int) -> list[AsyncJob]: ...
-    async def pop(self, count: int | None = None) -> Any:
-        """Lease the next job, None when nothing is ready; with `count`, a list of up to that many.
-
-        Core: verbs/pop.lua.
-        """
-        limit = self._pop_count(count)
-        found: Sequence[JobFacts] = []
-        if limit:
-            found = await self.run(Pop(self.worker_name, (self.name,), limit))
-        return _one_or_all(self._client, found, count)
-
-    @overload
-    async def peek(self, offset: int | None = None, count: None = None) -> AsyncJob | None: ...
-    @overload
-    async def peek(self, offset: int | None, count: int) -> list[AsyncJob]: ...
-    @overload
-    async def peek(self, *, count: int) -> list[AsyncJob]: ...
-    async def peek(self, offset: int | None = None, count: int | None = None) -> Any:
-        """Look at the next job without taking it; with `count`, a list. Core: verbs/inspect.lua."""
-        first, limit = check_page(offset or 0, 1 if count is None else count)
-        client: AsyncClient = self._client
-        found = await client.runner.run(peeked_jobs(client.plan_of, self.name, first, limit))
-        return _one_or_all(self._client, found, count)
-
-
-class AsyncQueues(QueuesVerbs, AsyncHandle):
-    """The queues of an async client: `queues["mail"]`."""
-
-    def __getitem__(self, name: str) -> AsyncQueue:
-        return AsyncQueue(name, self._client)
-
-
-class AsyncJobs(JobsVerbs, AsyncHandle):
-    """The jobs of an async client: `await jobs[jid]`."""
-
-    def __getitem__(self, jid: str) -> Awaitable[AsyncJob | None]:
-        client = self._client
-        return self.run(then(JobGet((check_name("jid", jid),)), lambda found: _job_or_none(client, found[0])))
-
-    async def get(self, *jids: str) -> list[AsyncJob]:
-        """The jobs that exist, in the order asked. Core: verbs/inspect.lua."""
-        names = [check_name("jid", jid) for jid in jids]
-        client: AsyncClient = self._client
-        found = await client.runner.run(found_jobs(client.plan_of, names))
-        return [AsyncJob(facts, client) for facts in found if facts is not None]
-
-    @overload
-    async def failed(self, group: None = None) -> dict[str, int]: ...
-    @overload
-    async def failed(self, group: str, start: int = 0, limit: int = 25) -> dict[str, Any]: ...
-    async def failed(self, group: str | None = None, start: int = 0, limit: int = 25) -> dict[str, Any]:
-        """Failure groups with their sizes; with `group`, its `total` and a page of `jobs`, newest failure first.
-
-        Core: verbs/inspect.lua.
-        """
-        client: AsyncClient = self._client
-        if group is None:
-            return dict(await client.runner.run(failed_counts(client.plan_of)))
-        page = failed_jobs(client.plan_of, check_name("group", group), *check_page(start, limit))
-        total, jobs = await client.runner.run(page)
-        return {"total": total, "jobs": [AsyncJob(facts, client) for facts in jobs]}
-
-    async def tracked(self) -> dict[str, Any]:
-        """The watched `jobs`, longest watched first, and the `expired` jids of which none is left. Core: verbs/track.lua."""
-        client: AsyncClient = self._client
-        jobs, expired = await client.runner.run(tracked_jobs(client.plan_of))
-        return {"jobs": [AsyncJob(facts, client) for facts in jobs], "expired": expired}
 
 
 class AsyncClient(Calling):
@@ -235,16 +122,3 @@ class AsyncClient(Calling):
 
 def _place(client: Any) -> tuple[str, str, bool]:
     return client.settings.url, client.settings.namespace, client._embedded
-
-
-def _job_or_none(client: Any, facts: JobFacts | None) -> AsyncJob | None:
-    return None if facts is None else AsyncJob(facts, client)
-
-
-def _one_or_all(
-    client: Any, found: Sequence[JobFacts], count: int | None
-) -> AsyncJob | list[AsyncJob] | None:
-    jobs = [AsyncJob(facts, client) for facts in found]
-    if count is None:
-        return jobs[0] if jobs else None
-    return jobs

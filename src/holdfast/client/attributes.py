@@ -35,7 +35,7 @@ class AttributeVerbs:
         return self.facts.tracked
 
     @property
-    def progress(self) -> float | None:
+    def progress_fraction(self) -> float | None:
         """How far the job said it was, from 0 to 1; None if it never did."""
         return self.facts.progress.fraction if self.facts.progress else None
 
@@ -94,9 +94,20 @@ class AttributeVerbs:
         None leaves progress and note as they were; of all lines the last 100 are kept, and 8 kB. Raises UsageError,
         LeaseLost. Core: verbs/report.lua.
         """
-        worker = self.facts.worker or self._client.worker_name
         told = [check_text("line", line) for line in check_list("lines", lines)][-MAX_BATCH:]
-        return Report(worker, self.facts, _fraction(progress), check_text("note", note), told)
+        return self._report(progress, note, told)
+
+    @Verb
+    def progress(self, fraction: float, note: str = "") -> Command[bool]:
+        """Say how far the job is, from 0 to 1, with a note, of which 1,000 bytes are kept.
+
+        Raises UsageError, LeaseLost. Core: verbs/report.lua.
+        """
+        return self._report(fraction, note, [])
+
+    def _report(self, progress: float | None, note: str, lines: list[str]) -> Command[bool]:
+        worker = self.facts.worker or self._client.worker_name
+        return Report(worker, self.facts, _fraction(progress), check_text("note", note), lines)
 
 
 class AttributesVerbs:

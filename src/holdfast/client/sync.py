@@ -1,151 +1,37 @@
-"""The blocking client and its handles: open, close, name things, and what cannot be said in one table."""
+"""The blocking client: open, close, name things, run commands."""
 
 import asyncio
 import logging
 import sys
 import warnings
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any, TypeVar, Unpack, cast, overload
+from typing import Any, TypeVar, Unpack, cast
 
 from holdfast.client.batch import ONE_PUT, Batch, OnePut
-from holdfast.client.bulk import first_of, note_answers, steps_of
 from holdfast.client.calling import Calling
-from holdfast.client.colours import SyncHandle
 from holdfast.client.config import Config
-from holdfast.client.job import JobVerbs
+from holdfast.client.handles import Jobs, Queues
 from holdfast.client.opening import ClientOptions, settle
-from holdfast.client.options import PutOptions
 from holdfast.client.recurring import Recurring
 from holdfast.client.results import SyncResults, result_in
-from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
-from holdfast.client.throttles import Throttle, Throttles
+from holdfast.client.throttles import Throttles
 from holdfast.client.upkeep import AuditLog, QueuePatterns, Upkeep
 from holdfast.client.workers import WorkersOf
 from holdfast.code.function import JobDecorator
 from holdfast.code.job_options import JobOptions
 from holdfast.commands import Command
 from holdfast.commands.jobs import Outcome, PutMany
-from holdfast.commands.leases import Pop
-from holdfast.errors import HoldfastError, UsageError
-from holdfast.models import JobFacts
-from holdfast.settings import check_name, check_page, check_timeout
+from holdfast.errors import UsageError
+from holdfast.settings import check_name, check_timeout
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
-from holdfast.wire.plans import failed_counts, failed_jobs, found_jobs, peeked_jobs, tracked_jobs
 from holdfast.wire.runners import Runner
 from holdfast.wire.sync import Link
 
 R = TypeVar("R")
 log = logging.getLogger("holdfast")
-
-
-class Job(JobVerbs, SyncHandle):
-    """A job of a blocking client."""
-
-    @property
-    def queue(self) -> "Queue":
-        """The queue the job is in."""
-        return Queue(self.queue_name, self._client)
-
-
-class Queue(QueueVerbs, SyncHandle):
-    """A queue of a blocking client; naming it asks nobody."""
-
-    @property
-    def throttle(self) -> "Throttle":
-        """The limit on how many jobs of this queue run at once."""
-        return Throttle(f"ql:q:{self.name}", self._client)
-
-    def put_many(self, jobs: Iterable[object], **options: Unpack[PutOptions]) -> list[str]:
-        """Put many jobs, 512 a call; answers their jids in order.
-
-        Each is a (klass, data) pair, or a mapping with `klass`, `data` and options of its own; `options` hold for all
-        others. The first refusal is raised when all were sent. Core: verbs/put.lua.
-        """
-        jids: list[str] = []
-        refused: list[HoldfastError] = []
-        for step in steps_of(self._client.settings, self.name, jobs, options):
-            note_answers(step, self._client.put_together(step), jids, refused)
-        if refused:
-            raise first_of(refused, len(jids))
-        return jids
-
-    @overload
-    def pop(self, count: None = None) -> Job | None: ...
-    @overload
-    def pop(self, count: int) -> list[Job]: ...
-    def pop(self, count: int | None = None) -> Any:
-        """Lease the next job, None if nothing is ready; with `count`, up to so many. Core: verbs/pop.lua."""
-        limit = self._pop_count(count)
-        found: Sequence[JobFacts] = []
-        if limit:
-            found = self.run(Pop(self.worker_name, (self.name,), limit))
-        return _one_or_all(self._client, found, count)
-
-    @overload
-    def peek(self, offset: int | None = None, count: None = None) -> Job | None: ...
-    @overload
-    def peek(self, offset: int | None, count: int) -> list[Job]: ...
-    @overload
-    def peek(self, *, count: int) -> list[Job]: ...
-    def peek(self, offset: int | None = None, count: int | None = None) -> Any:
-        """Look at the next job without taking it; with `count`, a list. Core: verbs/inspect.lua."""
-        first, limit = check_page(offset or 0, 1 if count is None else count)
-        client: Client = self._client
-        found = client.runner.run(peeked_jobs(client.plan_of, self.name, first, limit))
-        return _one_or_all(self._client, found, count)
-
-    def __len__(self) -> int:
-        return self.length()
-
-    def __bool__(self) -> bool:
-        return True
-
-
-class Queues(QueuesVerbs, SyncHandle):
-    """The queues of a blocking client: `queues["mail"]`."""
-
-    def __getitem__(self, name: str) -> Queue:
-        return Queue(name, self._client)
-
-
-class Jobs(JobsVerbs, SyncHandle):
-    """The jobs of a blocking client: `jobs[jid]`."""
-
-    def __getitem__(self, jid: str) -> Job | None:
-        found = self.get(jid)
-        return found[0] if found else None
-
-    def get(self, *jids: str) -> list[Job]:
-        """The jobs that exist, in the order asked. Core: verbs/inspect.lua."""
-        names = [check_name("jid", jid) for jid in jids]
-        client: Client = self._client
-        found = client.runner.run(found_jobs(client.plan_of, names))
-        return [Job(facts, client) for facts in found if facts is not None]
-
-    @overload
-    def failed(self, group: None = None) -> dict[str, int]: ...
-    @overload
-    def failed(self, group: str, start: int = 0, limit: int = 25) -> dict[str, Any]: ...
-    def failed(self, group: str | None = None, start: int = 0, limit: int = 25) -> dict[str, Any]:
-        """Failure groups with their sizes; with `group`, its `total` and a page of `jobs`, newest failure first.
-
-        Core: verbs/inspect.lua.
-        """
-        client: Client = self._client
-        if group is None:
-            return dict(client.runner.run(failed_counts(client.plan_of)))
-        page = failed_jobs(client.plan_of, check_name("group", group), *check_page(start, limit))
-        total, jobs = client.runner.run(page)
-        return {"total": total, "jobs": [Job(facts, client) for facts in jobs]}
-
-    def tracked(self) -> dict[str, Any]:
-        """The watched `jobs`, longest watched first, and the `expired` jids of which none is left. Core: verbs/track.lua."""
-        client: Client = self._client
-        jobs, expired = client.runner.run(tracked_jobs(client.plan_of))
-        return {"jobs": [Job(facts, client) for facts in jobs], "expired": expired}
 
 
 class Client(Calling):
@@ -290,10 +176,3 @@ class Client(Calling):
 
 def _place(client: Any) -> tuple[str, str, bool]:
     return client.settings.url, client.settings.namespace, client._embedded
-
-
-def _one_or_all(client: Any, found: Sequence[JobFacts], count: int | None) -> Job | list[Job] | None:
-    jobs = [Job(facts, client) for facts in found]
-    if count is None:
-        return jobs[0] if jobs else None
-    return jobs

@@ -5,17 +5,15 @@ client it belongs to decides the colour of `put` and of the handle it answers.
 """
 
 import functools
-import typing
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
-
-import msgspec
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from holdfast.code.backoff import make_backoff
+from holdfast.code.handle import AsyncApp, AsyncHandle, Handle, SyncApp
 from holdfast.code.job_options import RESULT_KEEP, JobOptions, PutChanges, travelling
 from holdfast.code.naming import klass_name
 from holdfast.code.registry import Registered, register
-from holdfast.errors import CodecError, UsageError
+from holdfast.errors import UsageError
 from holdfast.settings import (
     MAX_DELAY,
     MAX_RETRIES,
@@ -28,22 +26,6 @@ from holdfast.settings import (
 P = ParamSpec("P")
 C = TypeVar("C")
 R = TypeVar("R")
-
-
-class SyncApp(Protocol):
-    """What a function job needs of a blocking client."""
-
-    @property
-    def queues(self) -> Any: ...
-    def result_of(self, jid: str, timeout: float | None = None) -> bytes | None: ...
-
-
-class AsyncApp(Protocol):
-    """What a function job needs of an async client."""
-
-    @property
-    def queues(self) -> Any: ...
-    async def result_of(self, jid: str, timeout: float | None = None) -> bytes | None: ...
 
 
 class _FunctionJob(Generic[P, C, R]):
@@ -121,48 +103,6 @@ class AsyncFunctionJob(_FunctionJob[P, C, R]):
         return AsyncFunctionJob(self._app, self._function, self.registered, self._changed(changes))
 
 
-class Handle(Generic[R]):
-    """A job that was put."""
-
-    __slots__ = ("_app", "_entry", "jid")
-
-    def __init__(self, app: SyncApp, jid: str, entry: Registered) -> None:
-        self._app = app
-        self._entry = entry
-        self.jid = jid
-
-    def result(self, timeout: float | None = None) -> R:
-        """Wait for the return value, for at most `timeout` seconds.
-
-        It is pushed by the store, not polled. Raises JobFailed with the failure's group and message, JobNotFound when
-        the job or its result is not kept any more, TimeoutError.
-        """
-        value: R = _decoded(self._entry, self._app.result_of(self.jid, timeout))
-        return value
-
-    def __repr__(self) -> str:
-        return f"<Handle {self._entry.name} {self.jid}>"
-
-
-class AsyncHandle(Generic[R]):
-    """A job that was put; what waits is awaited."""
-
-    __slots__ = ("_app", "_entry", "jid")
-
-    def __init__(self, app: AsyncApp, jid: str, entry: Registered) -> None:
-        self._app = app
-        self._entry = entry
-        self.jid = jid
-
-    async def result(self, timeout: float | None = None) -> R:
-        """Wait for the return value, for at most `timeout` seconds. Raises as `Handle.result` does."""
-        value: R = _decoded(self._entry, await self._app.result_of(self.jid, timeout))
-        return value
-
-    def __repr__(self) -> str:
-        return f"<AsyncHandle {self._entry.name} {self.jid}>"
-
-
 class JobDecorator:
     """`@client.job(…)` of a blocking client."""
 
@@ -235,22 +175,3 @@ def _stored_name(entry: Registered) -> str:
     if entry.name.startswith("__main__."):
         klass_name(entry.function)  # raises, with advice
     return entry.name
-
-
-def _decoded(entry: Registered, result: bytes | None) -> Any:
-    if result is None:
-        return None
-    try:
-        return _result_type(entry)(result)
-    except msgspec.MsgspecError as error:
-        raise CodecError(f"the result of {entry.name} is not what it says it returns: {error}") from error
-
-
-@functools.lru_cache(maxsize=1024)
-def _result_type(entry: Registered) -> Callable[[bytes], Any]:
-    try:
-        wanted = typing.get_type_hints(entry.function).get("return", Any)
-        return msgspec.json.Decoder(Any if wanted is None else wanted).decode
-    except Exception:
-        # An annotation that cannot be looked up or decoded to: the plain JSON value.
-        return msgspec.json.Decoder().decode

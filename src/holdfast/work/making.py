@@ -1,11 +1,13 @@
 """What one process of a worker performs with: the jobs its code sees, and the resolver."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
-from holdfast.client.aio import AsyncClient, AsyncJob
+from holdfast.client.aio import AsyncClient
+from holdfast.client.async_handles import AsyncJob
+from holdfast.client.handles import Job
 from holdfast.client.job import JobVerbs
-from holdfast.client.sync import Client, Job
+from holdfast.client.sync import Client
 from holdfast.models import JobFacts
 from holdfast.work.perform import Performer
 from holdfast.work.worker import StoreChoice, WorkerSettings, make_resolver
@@ -14,9 +16,14 @@ from holdfast.work.worker import StoreChoice, WorkerSettings, make_resolver
 class Held(JobVerbs):
     """A job that says when it settled itself, so that nobody keeps its lease after that."""
 
-    def __init__(self, facts: JobFacts, client: Any, on_settled: Callable[[], None]) -> None:
-        super().__init__(facts, client)
-        self._on_settled = on_settled
+    _on_settled: Callable[[], None]
+
+    @classmethod
+    def held(cls, facts: JobFacts, client: Any, on_settled: Callable[[], None]) -> Self:
+        """The job of these facts; `on_settled` is called when it settled itself."""
+        job = cls.of(facts, client)
+        job._on_settled = on_settled
+        return job
 
     def _mark(self, answer: Any) -> Any:
         answer = super()._mark(answer)
@@ -50,11 +57,11 @@ def make_performer(
     def make(facts: JobFacts) -> Job:
         nonlocal client
         client = client or store.client(name)
-        return HeldJob(facts, client, on_settled)
+        return HeldJob.held(facts, client, on_settled)
 
     def make_async(facts: JobFacts) -> AsyncJob:
         nonlocal async_client
         async_client = async_client or store.async_client(name)
-        return HeldAsyncJob(facts, async_client, on_settled)
+        return HeldAsyncJob.held(facts, async_client, on_settled)
 
     return Performer(make_resolver(settings), make, make_async)

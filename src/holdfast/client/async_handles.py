@@ -1,0 +1,135 @@
+"""What an async client hands out: its jobs and queues, and what cannot be said in one table."""
+
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Any, Unpack, overload
+
+from holdfast.client.bulk import first_of, note_answers, steps_of
+from holdfast.client.colours import AsyncHandle
+from holdfast.client.job import JobVerbs
+from holdfast.client.options import PutOptions
+from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
+from holdfast.client.throttles import AsyncThrottle
+from holdfast.commands.base import then
+from holdfast.commands.jobs import JobGet
+from holdfast.commands.leases import Pop
+from holdfast.errors import HoldfastError
+from holdfast.models import JobFacts
+from holdfast.settings import check_name, check_page
+from holdfast.wire.plans import failed_counts, failed_jobs, found_jobs, peeked_jobs, tracked_jobs
+
+
+class AsyncJob(JobVerbs, AsyncHandle):
+    """A job of an async client."""
+
+    @property
+    def queue(self) -> "AsyncQueue":
+        """The queue the job is in."""
+        return AsyncQueue(self.queue_name, self._client)
+
+
+class AsyncQueue(QueueVerbs, AsyncHandle):
+    """A queue of an async client; naming it asks nobody."""
+
+    @property
+    def throttle(self) -> "AsyncThrottle":
+        """The limit on how many jobs of this queue run at once."""
+        return AsyncThrottle(f"ql:q:{self.name}", self._client)
+
+    async def put_many(self, jobs: Iterable[object], **options: Unpack[PutOptions]) -> list[str]:
+        """Put many jobs, 512 a call; answers their jids in order.
+
+        Each is a (klass, data) pair, or a mapping with `klass`, `data` and options of its own; `options` hold for all
+        others. The first refusal is raised when all were sent. Core: verbs/put.lua.
+        """
+        jids: list[str] = []
+        refused: list[HoldfastError] = []
+        for step in steps_of(self._client.settings, self.name, jobs, options):
+            note_answers(step, await self._client.put_together(step), jids, refused)
+        if refused:
+            raise first_of(refused, len(jids))
+        return jids
+
+    @overload
+    async def pop(self, count: None = None) -> AsyncJob | None: ...
+    @overload
+    async def pop(self, count: int) -> list[AsyncJob]: ...
+    async def pop(self, count: int | None = None) -> Any:
+        """Lease the next job, None when nothing is ready; with `count`, a list of up to that many.
+
+        Core: verbs/pop.lua.
+        """
+        limit = self._pop_count(count)
+        found: Sequence[JobFacts] = []
+        if limit:
+            found = await self.run(Pop(self.worker_name, (self.name,), limit))
+        return _one_or_all(self._client, found, count)
+
+    @overload
+    async def peek(self, offset: int | None = None, count: None = None) -> AsyncJob | None: ...
+    @overload
+    async def peek(self, offset: int | None, count: int) -> list[AsyncJob]: ...
+    @overload
+    async def peek(self, *, count: int) -> list[AsyncJob]: ...
+    async def peek(self, offset: int | None = None, count: int | None = None) -> Any:
+        """Look at the next job without taking it; with `count`, a list. Core: verbs/inspect.lua."""
+        first, limit = check_page(offset or 0, 1 if count is None else count)
+        client = self._client
+        found = await client.runner.run(peeked_jobs(client.plan_of, self.name, first, limit))
+        return _one_or_all(self._client, found, count)
+
+
+class AsyncQueues(QueuesVerbs, AsyncHandle):
+    """The queues of an async client: `queues["mail"]`."""
+
+    def __getitem__(self, name: str) -> AsyncQueue:
+        return AsyncQueue(name, self._client)
+
+
+class AsyncJobs(JobsVerbs, AsyncHandle):
+    """The jobs of an async client: `await jobs[jid]`."""
+
+    def __getitem__(self, jid: str) -> Awaitable[AsyncJob | None]:
+        client = self._client
+        return self.run(then(JobGet((check_name("jid", jid),)), lambda found: _job_or_none(client, found[0])))
+
+    async def get(self, *jids: str) -> list[AsyncJob]:
+        """The jobs that exist, in the order asked. Core: verbs/inspect.lua."""
+        names = [check_name("jid", jid) for jid in jids]
+        client = self._client
+        found = await client.runner.run(found_jobs(client.plan_of, names))
+        return [AsyncJob.of(facts, client) for facts in found if facts is not None]
+
+    @overload
+    async def failed(self, group: None = None) -> dict[str, int]: ...
+    @overload
+    async def failed(self, group: str, start: int = 0, limit: int = 25) -> dict[str, Any]: ...
+    async def failed(self, group: str | None = None, start: int = 0, limit: int = 25) -> dict[str, Any]:
+        """Failure groups with their sizes; with `group`, its `total` and a page of `jobs`, newest failure first.
+
+        Core: verbs/inspect.lua.
+        """
+        client = self._client
+        if group is None:
+            return dict(await client.runner.run(failed_counts(client.plan_of)))
+        page = failed_jobs(client.plan_of, check_name("group", group), *check_page(start, limit))
+        total, jobs = await client.runner.run(page)
+        return {"total": total, "jobs": [AsyncJob.of(facts, client) for facts in jobs]}
+
+    async def tracked(self) -> dict[str, Any]:
+        """The watched `jobs`, longest watched first, and the `expired` jids of which none is left. Core: verbs/track.lua."""
+        client = self._client
+        jobs, expired = await client.runner.run(tracked_jobs(client.plan_of))
+        return {"jobs": [AsyncJob.of(facts, client) for facts in jobs], "expired": expired}
+
+
+def _job_or_none(client: Any, facts: JobFacts | None) -> AsyncJob | None:
+    return None if facts is None else AsyncJob.of(facts, client)
+
+
+def _one_or_all(
+    client: Any, found: Sequence[JobFacts], count: int | None
+) -> AsyncJob | list[AsyncJob] | None:
+    jobs = [AsyncJob.of(facts, client) for facts in found]
+    if count is None:
+        return jobs[0] if jobs else None
+    return jobs
