@@ -8,7 +8,7 @@ import redis
 from colour import Async, Sync
 
 from holdfast import QueueNotEmpty, Refused, UsageError
-from holdfast.client.upkeep import QueuePriorityPattern
+from holdfast.queue_resolvers import QueuePriorityPattern
 
 
 @pytest.fixture(params=[Sync, Async], ids=["sync", "async"])

@@ -8,10 +8,11 @@ from holdfast.client.batch import OnePut
 from holdfast.client.calling import Calling
 from holdfast.client.config import AsyncConfig
 from holdfast.client.opening import ClientOptions, settle
+from holdfast.client.patterns import AsyncQueuePatterns
 from holdfast.client.recurring import AsyncRecurring
 from holdfast.client.results import AsyncResults, result_in
 from holdfast.client.throttles import AsyncThrottles
-from holdfast.client.upkeep import AsyncAuditLog, AsyncQueuePatterns, AsyncUpkeep
+from holdfast.client.upkeep import AsyncAuditLog, AsyncUpkeep
 from holdfast.client.workers import AsyncWorkersOf
 from holdfast.code.function import AsyncJobDecorator
 from holdfast.code.job_options import JobOptions

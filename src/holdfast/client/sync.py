@@ -14,10 +14,11 @@ from holdfast.client.calling import Calling
 from holdfast.client.config import Config
 from holdfast.client.handles import Jobs, Queues
 from holdfast.client.opening import ClientOptions, settle
+from holdfast.client.patterns import QueuePatterns
 from holdfast.client.recurring import Recurring
 from holdfast.client.results import SyncResults, result_in
 from holdfast.client.throttles import Throttles
-from holdfast.client.upkeep import AuditLog, QueuePatterns, Upkeep
+from holdfast.client.upkeep import AuditLog, Upkeep
 from holdfast.client.workers import WorkersOf
 from holdfast.code.function import JobDecorator
 from holdfast.code.job_options import JobOptions

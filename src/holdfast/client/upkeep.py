@@ -1,12 +1,8 @@
-"""What those who look after an installation ask for: rules for queues, settings, and the audit log; in both colours."""
+"""What those who look after an installation ask for: settings, chores, and the audit log; in both colours."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
-
-import msgspec
+from typing import Any
 
 from holdfast.client.colours import AsyncHandle, SyncHandle, Verb
-from holdfast.codecs import decode, encode_data
 from holdfast.commands import Command
 from holdfast.commands.admin import Sweep
 from holdfast.commands.base import then
@@ -15,92 +11,14 @@ from holdfast.commands.upkeep import (
     Audit,
     AuditLine,
     AuditList,
-    IdentifiersSet,
-    Patterns,
-    PrioritiesSet,
     SettingSet,
     SettingsGet,
     Watch,
 )
 from holdfast.errors import UsageError
-from holdfast.settings import MAX_WHOLE, check_list, check_milliseconds, check_name, check_text, check_whole
+from holdfast.settings import MAX_WHOLE, check_milliseconds, check_name, check_text, check_whole
 
 MOST_LINES = 128
-
-
-class QueuePriorityPattern(msgspec.Struct, frozen=True):
-    """One rule of the order of queues: patterns, and whether the queues they match take turns."""
-
-    patterns: list[str]
-    should_distribute_fairly: bool = False
-
-
-class QueuePatternsVerbs:
-    """The rules by which workers choose queues; the store keeps them, the workers read them."""
-
-    _client: Any
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    @Verb
-    def get_queue_identifier_patterns(self) -> Command[dict[str, list[str]]]:
-        """What each identifier stands for: a list of patterns. `default` is always there.
-
-        Core: nouns/patterns.lua.
-        """
-        return then(Patterns(), lambda found: {name: decode(raw) for name, raw in found.identifiers.items()})
-
-    @Verb
-    def set_queue_identifier_patterns(self, mapping: Mapping[str, Sequence[str]]) -> Command[int]:
-        """Replace all identifiers; one with an empty list is left out. Core: nouns/patterns.lua."""
-        return IdentifiersSet(
-            {
-                check_name("identifier", name): _text(_patterns(given))
-                for name, given in _named(mapping).items()
-            }
-        )
-
-    @Verb
-    def get_queue_priority_patterns(self) -> Command[list[QueuePriorityPattern]]:
-        """The rules of the order of queues, first to last. Core: nouns/patterns.lua."""
-        return then(Patterns(), lambda found: [_rule(raw) for raw in found.priorities])
-
-    @Verb
-    def set_queue_priority_patterns(self, rules: Sequence[QueuePriorityPattern]) -> Command[int]:
-        """Replace all rules; one for `default`, not fair, is added if there is none. Core: nouns/patterns.lua."""
-        return PrioritiesSet(
-            [
-                _text({"pattern": _patterns(rule.patterns), "fairly": rule.should_distribute_fairly})
-                for rule in map(_checked, check_list("rules", rules))
-            ]
-        )
-
-
-def _named(mapping: object) -> Mapping[Any, Any]:
-    if not isinstance(mapping, Mapping):
-        raise UsageError(f"identifiers are a mapping of names to lists of patterns, not {mapping!r:.80}")
-    named: Mapping[Any, Any] = cast("Any", mapping)
-    return named
-
-
-def _checked(rule: object) -> QueuePriorityPattern:
-    if not isinstance(rule, QueuePriorityPattern):
-        raise UsageError(f"rules are QueuePriorityPatterns, not {rule!r:.80}")
-    return rule
-
-
-def _patterns(given: object) -> list[str]:
-    return [check_name("pattern", pattern) for pattern in check_list("patterns", given)]
-
-
-def _text(value: object) -> str:
-    return encode_data(value).decode()
-
-
-def _rule(raw: str) -> QueuePriorityPattern:
-    rule = decode(raw)
-    return QueuePriorityPattern(list(rule.get("pattern", [])), bool(rule.get("fairly", False)))
 
 
 class AuditVerbs:
@@ -173,14 +91,6 @@ class UpkeepVerbs:
         return then(
             Watch(check_milliseconds("seconds", seconds, 0.001, 60)), lambda until_ms: until_ms / 1000
         )
-
-
-class QueuePatterns(QueuePatternsVerbs, SyncHandle):
-    """The patterns of a blocking client."""
-
-
-class AsyncQueuePatterns(QueuePatternsVerbs, AsyncHandle):
-    """The patterns of an async client."""
 
 
 class Upkeep(UpkeepVerbs, SyncHandle):

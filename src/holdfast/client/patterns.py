@@ -1,0 +1,112 @@
+"""`client.queue_patterns`: the rules by which workers choose queues; in both colours."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.client.colours import AsyncHandle, SyncHandle, Verb
+from holdfast.codecs import decode, encode_data
+from holdfast.commands import Command
+from holdfast.commands.base import then
+from holdfast.commands.upkeep import IdentifiersSet, Patterns, PrioritiesSet
+from holdfast.errors import UsageError
+from holdfast.settings import check_list, check_name
+
+
+class QueuePriorityPattern(msgspec.Struct, frozen=True):
+    """One rule of the order of queues: patterns, and whether the queues they match take turns.
+
+    Two are equal if both are. `["default"]` stands for the queues that no other rule matches.
+    """
+
+    patterns: list[str]
+    should_distribute_fairly: bool = False
+
+    @property
+    def pattern(self) -> list[str]:
+        """`patterns`, under the name that older programs read."""
+        return self.patterns
+
+
+class QueuePatternsVerbs:
+    """The rules by which workers choose queues; the store keeps them, the workers read them."""
+
+    _client: Any
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    @Verb
+    def get_queue_identifier_patterns(self) -> Command[dict[str, list[str]]]:
+        """What each identifier stands for: a list of patterns. `default` is always there.
+
+        Core: nouns/patterns.lua.
+        """
+        return then(Patterns(), lambda found: {name: decode(raw) for name, raw in found.identifiers.items()})
+
+    @Verb
+    def set_queue_identifier_patterns(self, mapping: Mapping[str, Sequence[str]]) -> Command[int]:
+        """Replace all identifiers; one with an empty list is left out, and `default` is `["*"]` unless it is given.
+
+        Workers see it when they read the patterns again: within five minutes, unless told otherwise. Raises UsageError.
+        Core: nouns/patterns.lua.
+        """
+        return IdentifiersSet(
+            {
+                check_name("identifier", name): _text(_patterns(given))
+                for name, given in _named(mapping).items()
+            }
+        )
+
+    @Verb
+    def get_queue_priority_patterns(self) -> Command[list[QueuePriorityPattern]]:
+        """The rules of the order of queues, first to last. Core: nouns/patterns.lua."""
+        return then(Patterns(), lambda found: [_rule(raw) for raw in found.priorities])
+
+    @Verb
+    def set_queue_priority_patterns(self, rules: Sequence[QueuePriorityPattern]) -> Command[int]:
+        """Replace all rules; one for `default`, not fair, comes last if there is none. Raises UsageError.
+
+        Core: nouns/patterns.lua.
+        """
+        return PrioritiesSet(
+            [
+                _text({"pattern": _patterns(rule.patterns), "fairly": rule.should_distribute_fairly})
+                for rule in map(_checked, check_list("rules", rules))
+            ]
+        )
+
+
+def _named(mapping: object) -> Mapping[Any, Any]:
+    if not isinstance(mapping, Mapping):
+        raise UsageError(f"identifiers are a mapping of names to lists of patterns, not {mapping!r:.80}")
+    named: Mapping[Any, Any] = cast("Any", mapping)
+    return named
+
+
+def _checked(rule: object) -> QueuePriorityPattern:
+    if not isinstance(rule, QueuePriorityPattern):
+        raise UsageError(f"rules are QueuePriorityPatterns, not {rule!r:.80}")
+    return rule
+
+
+def _patterns(given: object) -> list[str]:
+    return [check_name("pattern", pattern) for pattern in check_list("patterns", given)]
+
+
+def _text(value: object) -> str:
+    return encode_data(value).decode()
+
+
+def _rule(raw: str) -> QueuePriorityPattern:
+    rule = decode(raw)
+    return QueuePriorityPattern(list(rule.get("pattern", [])), bool(rule.get("fairly", False)))
+
+
+class QueuePatterns(QueuePatternsVerbs, SyncHandle):
+    """The patterns of a blocking client."""
+
+
+class AsyncQueuePatterns(QueuePatternsVerbs, AsyncHandle):
+    """The patterns of an async client."""

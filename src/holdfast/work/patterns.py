@@ -1,0 +1,95 @@
+"""Which queues some patterns mean, and in which order: pure functions of what is given.
+
+A pattern is a name in which `*` stands for any run of characters; `!` before it takes away instead of adding, and
+`@key` stands for the patterns kept under that key. Everything else in a name means itself.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from random import SystemRandom
+from typing import Final
+
+from holdfast.client.patterns import QueuePriorityPattern
+
+REST: Final = "default"
+_fair = SystemRandom()
+
+
+def resolve_queue_names(
+    dynamic_queue_mapping: Mapping[str, Sequence[str]],
+    known_queue_names: Iterable[str],
+    patterns: Iterable[str],
+) -> list[str]:
+    """The queues that `patterns` mean, applied one after the other: in the order in which each was first matched.
+
+    A pattern with `*` means the known queues it matches, in their order; a plain name itself, known or not. A key
+    that is not in the mapping means nothing, and taking away what is not there does nothing.
+    """
+    known = list(known_queue_names)
+    chosen: dict[str, None] = {}
+    for pattern in _expanded(dynamic_queue_mapping, patterns):
+        if pattern.startswith("!"):
+            matches = _matcher(pattern[1:])
+            chosen = {name: None for name in chosen if not matches(name)}
+        elif is_plain(pattern):
+            chosen[pattern] = None
+        else:
+            matches = _matcher(pattern)
+            chosen.update({name: None for name in known if matches(name)})
+    return list(chosen)
+
+
+def prioritize_queues(
+    queue_identifiers: Iterable[str], queue_priority_patterns: Iterable[QueuePriorityPattern]
+) -> list[str]:
+    """The same queues, each once, in the order of the rules: each takes what it matches of those not yet taken.
+
+    A rule that is exactly `["default"]` stands for all that no rule matches; without one they come last. The queues of
+    a fair rule are shuffled anew at each call; others keep the order of their patterns, then the given one.
+    """
+    left = dict.fromkeys(queue_identifiers)
+    rules = list(queue_priority_patterns)
+    rest = next((at for at, rule in enumerate(rules) if rule.patterns == [REST]), len(rules))
+    taken = [[] if rule.patterns == [REST] else _taken(left, rule.patterns) for rule in rules]
+    taken[rest : rest + 1] = [list(left)]
+    for rule, names in zip(rules, taken, strict=False):
+        if rule.should_distribute_fairly:
+            _fair.shuffle(names)
+    return [name for names in taken for name in names]
+
+
+def is_plain(pattern: str) -> bool:
+    """Whether a pattern means one queue: the one of that name."""
+    return "*" not in pattern and not pattern.startswith(("!", "@"))
+
+
+def _expanded(mapping: Mapping[str, Sequence[str]], patterns: Iterable[str]) -> Iterable[str]:
+    for pattern in patterns:
+        if pattern.startswith("@"):
+            yield from mapping.get(pattern[1:], ())
+        elif pattern.startswith("!@"):
+            for one in mapping.get(pattern[2:], ()):
+                yield one[1:] if one.startswith("!") else "!" + one
+        else:
+            yield pattern
+
+
+@lru_cache(maxsize=1024)
+def _matcher(pattern: str) -> Callable[[str], object]:
+    parts = [re.escape(part) for part in pattern.split("*")]
+    return re.compile(".*".join(parts), re.DOTALL).fullmatch
+
+
+def _taken(left: dict[str, None], patterns: Sequence[str]) -> list[str]:
+    """What the patterns of one rule match of `left`, which loses it."""
+    chosen: dict[str, None] = {}
+    for pattern in patterns:
+        matches = _matcher(pattern.removeprefix("!"))
+        if pattern.startswith("!"):
+            chosen = {name: None for name in chosen if not matches(name)}
+        else:
+            chosen.update({name: None for name in left if matches(name)})
+    for name in chosen:
+        del left[name]
+    return list(chosen)

@@ -1,0 +1,131 @@
+"""Resolvers: what says, each time it is asked, which queues to look into and in which order."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import monotonic
+from typing import Final, Generic, Protocol, TypeVar
+
+from holdfast.client.patterns import QueuePriorityPattern
+from holdfast.client.sync import Client
+from holdfast.errors import UsageError
+from holdfast.settings import MAX_WHOLE, check_list, check_name, check_whole
+from holdfast.work.patterns import is_plain, prioritize_queues, resolve_queue_names
+
+T = TypeVar("T")
+
+KEPT: Final = 5 * 60 * 1000
+"""Milliseconds for which patterns read from the store are used."""
+
+
+class QueueResolver(Protocol):
+    """Anything that says which queues to look into; asked on every pass."""
+
+    def resolve(self) -> list[str]:
+        """The names of the queues, first to last."""
+        ...
+
+
+class QueueIdentifiersTransformer(Protocol):
+    """One step from what somebody wrote to the names of queues."""
+
+    def transform(self, queue_identifiers: list[str]) -> list[str]:
+        """What becomes of a list of names and patterns."""
+        ...
+
+
+class TransformingQueueResolver:
+    """Takes names or patterns and applies transformers to them, first to last; without any they stay as they are.
+
+    Raises UsageError for what is no list of names.
+    """
+
+    def __init__(
+        self,
+        queue_identifiers: Iterable[object],
+        transformers: Iterable[QueueIdentifiersTransformer] | None = None,
+    ) -> None:
+        given = check_list("queue_identifiers", queue_identifiers)
+        self.queue_identifiers = [check_name("queue identifier", _name_of(one)) for one in given]
+        self.transformers = list(transformers or ())
+
+    def resolve(self) -> list[str]:
+        """The names of the queues, first to last."""
+        names = list(self.queue_identifiers)
+        for transformer in self.transformers:
+            names = transformer.transform(names)
+        return names
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.queue_identifiers!r}>"
+
+
+class DynamicMappingQueueIdentifiersTransformer:
+    """Replaces `*`, `!` and `@key` by the known queues they mean, with the identifiers of `client.queue_patterns`.
+
+    The identifiers are read again after so many milliseconds (five minutes when left out); known queues are asked for
+    each time, unless all are plain names.
+    """
+
+    resolve_queue_names = staticmethod(resolve_queue_names)
+
+    def __init__(
+        self, client: Client, dynamic_queue_mapping_refresh_frequency_milliseconds: int | None = None
+    ) -> None:
+        self._client = _blocking(client)
+        self._mapping: _Kept[Mapping[str, Sequence[str]]] = _Kept(
+            client.queue_patterns.get_queue_identifier_patterns,
+            "dynamic_queue_mapping_refresh_frequency_milliseconds",
+            dynamic_queue_mapping_refresh_frequency_milliseconds,
+        )
+
+    def transform(self, queue_identifiers: list[str]) -> list[str]:
+        """The queues the patterns mean, in the order in which each was first matched."""
+        if all(map(is_plain, queue_identifiers)):
+            return list(dict.fromkeys(queue_identifiers))
+        return resolve_queue_names(self._mapping.get(), self._client.queues.names, queue_identifiers)
+
+
+class DynamicPriorityQueueIdentifiersTransformer:
+    """Puts names into the order of the rules of `client.queue_patterns`, which are read again after so many milliseconds
+    (five minutes when left out).
+    """
+
+    prioritize_queues = staticmethod(prioritize_queues)
+
+    def __init__(
+        self, client: Client, dynamic_queue_priorities_refresh_frequency_milliseconds: int | None = None
+    ) -> None:
+        self._rules: _Kept[Sequence[QueuePriorityPattern]] = _Kept(
+            _blocking(client).queue_patterns.get_queue_priority_patterns,
+            "dynamic_queue_priorities_refresh_frequency_milliseconds",
+            dynamic_queue_priorities_refresh_frequency_milliseconds,
+        )
+
+    def transform(self, queue_identifiers: list[str]) -> list[str]:
+        """The same names, in the order of the rules; those of a fair rule shuffled."""
+        return prioritize_queues(queue_identifiers, self._rules.get())
+
+
+class _Kept(Generic[T]):
+    """An answer of the store, asked for again when it is so old."""
+
+    def __init__(self, ask: Callable[[], T], what: str, milliseconds: int | None) -> None:
+        self._ask = ask
+        self._age = check_whole(what, KEPT if milliseconds is None else milliseconds, 0, MAX_WHOLE) / 1000
+        self._found: tuple[float, T] | None = None
+
+    def get(self) -> T:
+        now = monotonic()
+        if self._found is None or now - self._found[0] >= self._age:
+            self._found = (now, self._ask())
+        return self._found[1]
+
+
+def _name_of(given: object) -> object:
+    """The name of a queue, where a handle was given."""
+    return getattr(given, "name", given)
+
+
+def _blocking(client: Client) -> Client:
+    if not isinstance(client, Client):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"client must be a blocking holdfast.Client, not {client!r:.80}")
+    return client
