@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from holdfast.client.async_handles import AsyncJob, AsyncQueue
     from holdfast.client.config import Config
     from holdfast.client.handles import Job, Queue
+    from holdfast.client.plugin import LuaPlugin
     from holdfast.client.recurring import RecurringJob
     from holdfast.client.sync import Client
     from holdfast.client.throttles import Throttle
@@ -67,6 +68,7 @@ _LAZY = {
     "AsyncQueue": "holdfast.client.async_handles",
     "Client": "holdfast.client.sync",
     "Config": "holdfast.client.config",
+    "LuaPlugin": "holdfast.client.plugin",
     "Job": "holdfast.client.handles",
     "Queue": "holdfast.client.handles",
     "RecurringJob": "holdfast.client.recurring",
@@ -109,6 +111,7 @@ __all__ = [
     "JobTimedOutError",
     "LeaseLost",
     "LostLockError",
+    "LuaPlugin",
     "MiddlewareMisconfigured",
     "NotAllowed",
     "NotDurable",

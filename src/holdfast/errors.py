@@ -73,7 +73,15 @@ class StoreFull(Refused):
 
 
 class TransportError(HoldfastError):
-    """It is not known whether the call happened; repeating it is safe."""
+    """The call did not come to its end, and the sentence says what is known of it.
+
+    `may_have_happened` is False when it certainly did not happen: nothing was sent, or nothing was applied. Else the
+    sentence says whether the call may be made again.
+    """
+
+    def __init__(self, sentence: str = "", *, may_have_happened: bool = True) -> None:
+        super().__init__(sentence)
+        self.may_have_happened = may_have_happened
 
 
 class ConnectionLost(TransportError):
@@ -94,6 +102,10 @@ class StoreUnwell(TransportError):
 
 class NotDurable(TransportError):
     """The call may have happened, but not with the durability asked for."""
+
+
+class StoreSaid(Exception):
+    """The store's own words, as the `__cause__` of an error whose sentence leaves some of them out."""
 
 
 class CoreMismatch(HoldfastError):

@@ -5,7 +5,7 @@ import holdfast
 NAMES = {
     "AsyncClient", "AsyncJob", "AsyncQueue", "Client", "CodecError", "Config", "ConnectionLost",
     "CoreMismatch", "CrossShard", "DependencyRefused", "Fenced", "HoldfastError", "InvalidTimeout", "Job",
-    "JobExists", "JobFailed", "JobNotFound", "JobTimedOutError", "LeaseLost", "LostLockError",
+    "JobExists", "JobFailed", "JobNotFound", "JobTimedOutError", "LeaseLost", "LostLockError", "LuaPlugin",
     "MiddlewareMisconfigured", "NotAllowed", "NotDurable", "PerformTimeout", "Queue", "QueueFull",
     "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "StoreBusy", "StoreFull",
     "StoreTimeout", "StoreUnsupported", "StoreUnwell", "Throttle", "ThrottleNotFound", "TransportError",

@@ -22,10 +22,11 @@ class Calling:
         sentence, StoreFull. Core: doors/native_call.lua.
         """
         most = self.settings.max_data
-        return self.run(Call(check_name("command", command), tuple(_word(arg, most) for arg in args)))
+        return self.run(Call(check_name("command", command), tuple(argument(arg, most) for arg in args)))
 
 
-def _word(arg: object, most: int) -> str | bytes:
+def argument(arg: object, most: int) -> str | bytes:
+    """An argument of a command or script as it travels: text, bytes or a finite number. Raises UsageError."""
     if isinstance(arg, bool) or not isinstance(arg, (str, bytes, int, float)):
         raise UsageError(f"an argument of a command is text, bytes or a number, not {type(arg).__name__}")
     if isinstance(arg, (int, float)):

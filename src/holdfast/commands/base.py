@@ -38,6 +38,11 @@ class Command(Protocol[R_co]):
         """Whether a line and a request number travel with this call."""
         ...
 
+    @property
+    def again(self) -> str:
+        """Whether the caller may say this again when nobody knows whether it happened: part of a sentence."""
+        ...
+
     def words(self) -> Sequence[Word]:
         """The arguments after the root, in the core's order."""
         ...
@@ -59,6 +64,15 @@ class Spoken(msgspec.Struct, frozen=True, gc=False):
     def numbered(self) -> bool:
         """Whether a line and a request number travel with this call."""
         return self.line_at >= 0
+
+    @property
+    def again(self) -> str:
+        """Whether the caller may say this again: what only looks, or needs no number, may."""
+        if self.reads:
+            return "it only looks, so asking again is safe"
+        if self.line_at < 0:
+            return "saying it again is safe"
+        return "look before you say it again"
 
 
 def named(reply: Sequence[Any], start: int = 1) -> dict[int, Refused | None]:
@@ -116,6 +130,10 @@ class _Then:
         self.settles = within.settles
         self.numbered = within.numbered
         self.words = within.words
+
+    @property
+    def again(self) -> str:
+        return self._within.again
 
     def read(self, reply: Reply) -> Any:
         return self._turn(self._within.read(reply))

@@ -23,6 +23,13 @@ class SpokenPut(Spoken, frozen=True, gc=False):
     def numbered(self) -> bool:
         return getattr(self, "mode", "new") == "move"
 
+    @property
+    def again(self) -> str:
+        jid = getattr(self, "jid", "")
+        if jid:
+            return f"putting it again with jid={jid!r} and only_new=True is safe"
+        return "look before you put them again, unless each has a jid of its own and only_new=True"
+
 
 class Put(SpokenPut, frozen=True, gc=False):
     """Put one job. Answers its jid; a put repeated after a lost answer is never a second one.

@@ -105,6 +105,12 @@ class Pop(Spoken, frozen=True, gc=False):
     ttl: float | None = None
     mode: int | Sequence[int] = WILL_NOT_WAIT
 
+    @property
+    def again(self) -> str:
+        return (
+            "popping again is safe: what was leased and not heard of is handed out again when its lease ends"
+        )
+
     def words(self) -> Sequence[Word]:
         return (self.worker, self.limit, milliseconds(self.ttl), *_queue_words(self.queues, self.mode))
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from holdfast.commands import Command
-from holdfast.errors import CoreMismatch, HoldfastError, StoreUnsupported, refusal
+from holdfast.errors import CoreMismatch, HoldfastError, StoreSaid, StoreUnsupported, TransportError, refusal
 from holdfast.wire.meeting import meet
 from holdfast.wire.plans import Call, ErrorReply, LinkError, Plan, Replies, Step
-from holdfast.wire.repeat import Patience, is_not_now, not_now_error, wait
+from holdfast.wire.repeat import Patience, is_not_now, not_now_error, told, wait
 from holdfast.wire.shards import Line, Shard
 
 R = TypeVar("R")
@@ -16,7 +16,7 @@ R = TypeVar("R")
 def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
     """Run one command on its shard and answer what it reads. Raises what the store refused."""
     if not shard.met:
-        yield from meet(shard, _patience(shard))
+        yield from _meet_for(shard, command)
     line = shard.lines.take() if command.line_at >= 0 and command.numbered else None
     try:
         call = _call(shard, command, line)
@@ -38,8 +38,8 @@ def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
 
 def exchange_all(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[Any]]:
     """Run commands in one pipeline. Answers what each reads, or the HoldfastError it would have raised."""
-    if not shard.met:
-        yield from meet(shard, _patience(shard))
+    if not shard.met and commands:
+        yield from _meet_for(shard, commands[0])
     lines = [
         shard.lines.take() if command.line_at >= 0 and command.numbered else None for command in commands
     ]
@@ -57,6 +57,13 @@ def exchange_all(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[An
             if line is not None:
                 shard.lines.give(line)
     return [_read(command, reply) for command, reply in zip(commands, replies, strict=True)]
+
+
+def _meet_for(shard: Shard, command: Command[Any]) -> Plan[None]:
+    try:
+        yield from meet(shard, _patience(shard))
+    except TransportError as error:
+        raise told(error, command.verb, command.again, sent=False) from error.__cause__
 
 
 class Repeating:
@@ -108,7 +115,6 @@ class Repeating:
             if type(answer) is LinkError:
                 self.shard.met = False
                 if answer.sent:
-                    self.patience.sent = True
                     self.resent.add(index)
                 pending.append(index)
             elif type(answer) is ErrorReply:
@@ -129,9 +135,10 @@ class Repeating:
         return False
 
     def end(self, pending: list[int], error: HoldfastError) -> None:
-        """Give every pending call the same last answer."""
+        """Give every pending call the same last answer, as it concerns this call."""
         for index in pending:
-            self.answers[index] = error
+            command = self.commands[index]
+            self.answers[index] = told(error, command.verb, command.again, sent=index in self.resent)
 
 
 def _lacks_core(reply: ErrorReply) -> bool:
@@ -139,17 +146,24 @@ def _lacks_core(reply: ErrorReply) -> bool:
 
 
 def final_error(reply: ErrorReply) -> HoldfastError:
-    """The exception for an error reply that no repeat can mend."""
+    """The exception for an error reply that no repeat can mend; its `__cause__` has what was cut off the sentence."""
+    error = _meaning(reply)
+    if reply.sentence != reply.text:
+        error.__cause__ = StoreSaid(reply.text)
+    return error
+
+
+def _meaning(reply: ErrorReply) -> HoldfastError:
     code = reply.code
     if code.startswith("HF_"):
-        return refusal(reply.text)
+        return refusal(reply.sentence)
     if is_not_now(reply):
         return not_now_error(reply)
     if code in ("NOPERM", "NOAUTH", "WRONGPASS"):
-        return StoreUnsupported(f"the user of this URL lacks rights: {reply.text}")
+        return StoreUnsupported(f"the user of this URL lacks rights: {reply.sentence}")
     if "Function not found" in reply.text:
-        return CoreMismatch(f"the core in the store cannot do this: {reply.text}")
-    return HoldfastError(f"the store answered: {reply.text}")
+        return CoreMismatch(f"the core in the store cannot do this: {reply.sentence}")
+    return HoldfastError(f"the store answered: {reply.sentence}")
 
 
 def _forgive(command: Command[Any], reply: Any) -> Any:

@@ -4,6 +4,7 @@ Plans have no colour. A refusal by the store comes back as an `ErrorReply` among
 thrown into the plan when a link cannot know what happened.
 """
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
@@ -30,6 +31,8 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 TOO_MANY: Final = "HF_TOO_MANY"
+_THROWN = re.compile(r"(?:[\w.]+:\d+: )?(.*) script: (?:\w+, )?on @[\w.]+:\d+\.", re.DOTALL)
+"""An error thrown in a script: the store puts the place before and the script behind."""
 
 Call = tuple[Word, ...]
 Replies = list[Any]
@@ -51,6 +54,12 @@ class ErrorReply(msgspec.Struct, frozen=True, gc=False):
     def code(self) -> str:
         """The first word: `OOM`, `BUSY`, `HF_LEASE_LOST`…"""
         return self.text.partition(" ")[0]
+
+    @property
+    def sentence(self) -> str:
+        """What a person is to read: without the place in a script, which only its author can use."""
+        thrown = _THROWN.fullmatch(self.text)
+        return thrown[1] if thrown else self.text
 
 
 def error_reply(error: Exception) -> ErrorReply:

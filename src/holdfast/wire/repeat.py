@@ -40,10 +40,10 @@ class Patience:
 
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._end = clock() + seconds
+        self._begun = clock()
+        self._end = self._begun + seconds
         self._pause = FIRST_PAUSE
         self.tries = 0
-        self.sent = False
 
     def next_pause(self) -> float | None:
         """Seconds to wait before another try, with jitter; None when the deadline has passed."""
@@ -55,6 +55,11 @@ class Patience:
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
         # The last try comes at the deadline itself.
         return min(pause, left)
+
+    def __str__(self) -> str:
+        if self.tries == 1:
+            return "at the only try"
+        return f"in {self.tries} tries over {self._clock() - self._begun:.1f} s"
 
 
 def is_not_now(reply: ErrorReply) -> bool:
@@ -71,7 +76,6 @@ def patient(calls: list[Call], patience: Patience, pause: float = 0.0) -> Plan[R
         try:
             replies = yield Step(calls, pause)
         except LinkError as error:
-            patience.sent = patience.sent or error.sent
             refused: ErrorReply | LinkError = error
         else:
             unready = [reply for reply in replies if type(reply) is ErrorReply and is_not_now(reply)]
@@ -93,13 +97,30 @@ def wait(reason: ErrorReply | LinkError, patience: Patience) -> float:
 
 
 def gave_up(reason: ErrorReply | LinkError, patience: Patience) -> HoldfastError:
-    """The error for a call whose deadline passed because of `reason`."""
+    """The error for a call whose deadline passed because of `reason`; `told` says what it means for the call."""
     if isinstance(reason, ErrorReply):
         return not_now_error(reason)
-    if not patience.sent:
-        return ConnectionLost(f"no connection to the store until the deadline: {reason}; nothing was sent")
     kind: type[TransportError] = StoreTimeout if reason.timed_out else ConnectionLost
-    return kind(f"no answer from the store until the deadline: {reason}; it may have happened")
+    missing = "answer from" if reason.sent else "connection to"
+    return kind(f"no {missing} the store {patience} ({reason})", may_have_happened=False)
+
+
+def told(error: HoldfastError, verb: str, again: str, *, sent: bool) -> HoldfastError:
+    """`error` as the caller of one call gets it: whether the call was sent, and whether it may be made again.
+
+    A store that is busy now may have done what an earlier try said, so a call that was sent once never ends as
+    StoreBusy or StoreUnwell, which promise that nothing was applied.
+    """
+    if not isinstance(error, TransportError):
+        if sent:
+            error.add_note(f"an earlier try of this {verb} was sent and may have happened; {again}")
+        return error
+    if sent:
+        kind = type(error) if isinstance(error, ConnectionLost | StoreTimeout) else ConnectionLost
+        return kind(f"{verb}: {error}; it may have happened; {again}")
+    if isinstance(error, ConnectionLost | StoreTimeout):
+        return type(error)(f"{verb}: {error}; nothing was sent", may_have_happened=False)
+    return error
 
 
 def not_now_error(reply: ErrorReply) -> HoldfastError:
@@ -109,5 +130,9 @@ def not_now_error(reply: ErrorReply) -> HoldfastError:
             "the store has no memory left for more work; let workers drain it, or raise maxmemory", "OOM"
         )
     if reply.code in _UNWELL:
-        return StoreUnwell(f"the store takes no writes ({reply.text}); nothing was applied")
-    return StoreBusy(f"the store was not ready in time ({reply.text}); nothing was applied")
+        return StoreUnwell(
+            f"the store takes no writes ({reply.sentence}); nothing was applied", may_have_happened=False
+        )
+    return StoreBusy(
+        f"the store was not ready in time ({reply.sentence}); nothing was applied", may_have_happened=False
+    )

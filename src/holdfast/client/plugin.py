@@ -1,0 +1,68 @@
+"""A script of one's own over the core's library: `LuaPlugin`."""
+
+import re
+from typing import Any, Final
+
+from holdfast.client.calling import argument
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.settings import check_name
+from holdfast.wire.scripts import Script, run_script
+
+_COMMENT: Final = re.compile(r"^[ \t]*--(?!\[=*\[).*", re.MULTILINE)
+"""A line that is a comment; its end stays, so that the store's line numbers are those of the source."""
+
+
+class LuaPlugin:
+    """A Lua script that runs in the store behind the core's library, in one atomic step.
+
+    It finds `Holdfast.config.get(key)` and `Holdfast.job.get(jid)`; nothing else of the library is meant to stay.
+    `KEYS[1]` is the namespace's root, `ARGV` what `call` was given. `name` is how errors speak of it; `client` may
+    be of either colour. Making one sends nothing. Raises UsageError. See `docs/reference/scripts.md`.
+    """
+
+    def __init__(self, name: str, client: Any, source: str) -> None:
+        self.name = check_name("name", name)
+        if not hasattr(client, "runner"):
+            raise UsageError(f"client must be a Client or an AsyncClient, not {type(client).__name__}")
+        if not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"source must be text, not {type(source).__name__}")
+        self._client = client
+        self._source = source
+        self._script: Script | None = None
+
+    def call(self, *args: str | bytes | float) -> Any:
+        """Run the script with `args` as its `ARGV`; answers its reply, awaited with an AsyncClient.
+
+        Strings come back as text, numbers as whole ones, as the store cuts them; lists as lists, `nil` and `false`
+        as None. The script is loaded once and then called by its SHA1. A call whose answer was lost is not sent
+        again: ConnectionLost or StoreTimeout says so. What the script throws is a HoldfastError that begins with
+        the plugin's name.
+        """
+        most = self._client.settings.max_data
+        words = [argument(arg, most) for arg in args]
+        return self._client.runner.run(self._plan(words))
+
+    def _plan(self, words: list[str | bytes]) -> Any:
+        try:
+            return _plain((yield from run_script(self._client.shard, self._made(), words)))
+        except HoldfastError as error:
+            if type(error) is HoldfastError:
+                raise HoldfastError(f"{self.name}: {error}") from error.__cause__
+            error.add_note(f"in the plugin {self.name}")
+            raise
+
+    def _made(self) -> Script:
+        if self._script is None:
+            from holdfast.core.texts import lib  # the core's text is of no use before
+
+            self._script = Script(_COMMENT.sub("", lib() + self._source))
+        return self._script
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} of {self._client!r}>"
+
+
+def _plain(reply: Any) -> Any:
+    if isinstance(reply, bytes):
+        return reply.decode("utf-8", "replace")
+    return [_plain(value) for value in reply] if type(reply) is list else reply

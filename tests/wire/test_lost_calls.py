@@ -1,0 +1,148 @@
+"""What the error of a lost call says: which call, whether it was sent, how long it was tried, and what is safe now."""
+
+import pickle
+
+import pytest
+from scripted import INFO, core_info, scripted
+
+from holdfast.commands.attributes import Track
+from holdfast.commands.base import then
+from holdfast.commands.jobs import JobGet, Put, PutMany
+from holdfast.commands.leases import Complete, Lease, Pop
+from holdfast.core.library import library
+from holdfast.errors import (
+    ConnectionLost,
+    CoreMismatch,
+    HoldfastError,
+    StoreBusy,
+    StoreTimeout,
+    TransportError,
+)
+from holdfast.wire.exchange import exchange, exchange_all
+from holdfast.wire.plans import ErrorReply, LinkError
+from holdfast.wire.scripts import Script, run_script
+
+CUT = LinkError("cut off")
+NOBODY = LinkError("refused", sent=False)
+OURS = library()
+MET = [*INFO, core_info(OURS.version, OURS.digest)]
+BUSY = ErrorReply("BUSY a script is running")
+
+
+def lost(command, *answers, **settings) -> HoldfastError:
+    shard, _, runner = scripted(*answers, **settings)
+    with pytest.raises(HoldfastError) as raised:
+        runner.run(exchange(shard, command))
+    return raised.value
+
+
+def test_an_error_names_the_call_how_often_and_how_long_it_was_tried():
+    error = lost(Put("mail", "K", jid="j1"), CUT, deadline=1.0)
+    assert isinstance(error, ConnectionLost)
+    assert str(error).startswith("put: no answer from the store in ")
+    assert " tries over 1.0 s (cut off); it may have happened; " in str(error)
+    assert str(error).endswith("; putting it again with jid='j1' and only_new=True is safe")
+    assert error.may_have_happened
+
+
+def test_a_single_try_is_called_so():
+    assert "put: no answer from the store at the only try" in str(lost(Put("q", "K"), CUT, deadline=0.0))
+
+
+def test_a_call_that_was_never_sent_certainly_did_not_happen():
+    error = lost(Put("q", "K"), NOBODY, deadline=0.5)
+    assert isinstance(error, TransportError)
+    assert str(error).endswith("(refused); nothing was sent")
+    assert not error.may_have_happened
+
+
+def test_a_call_did_not_happen_when_only_the_look_at_the_store_was_sent():
+    error = lost(Put("q", "K"), LinkError("slow", timed_out=True), met=False, deadline=0.5)
+    assert isinstance(error, StoreTimeout)
+    assert "put: no answer from the store" in str(error)
+    assert str(error).endswith("nothing was sent")
+    assert not error.may_have_happened
+
+
+@pytest.mark.parametrize(
+    ("command", "again"),
+    [
+        (JobGet(["j"]), "it only looks, so asking again is safe"),
+        (then(JobGet(["j"]), len), "it only looks, so asking again is safe"),
+        (Complete("w", Lease("j", 7)), "saying it again is safe"),
+        (Track(True, "j"), "look before you say it again"),
+        (Pop("w", ("q",)), "popping again is safe: what was leased and not heard of is handed out again"),
+        (PutMany("q", ("j", "K", b"1")), "look before you put them again, unless each has a jid of its own"),
+    ],
+    ids=lambda value: getattr(value, "verb", "again"),
+)
+def test_an_error_says_whether_the_call_may_be_made_again(command, again):
+    assert f"it may have happened; {again}" in str(lost(command, CUT, deadline=0.5))
+
+
+def test_a_store_that_is_busy_now_may_have_done_what_an_earlier_try_said():
+    """StoreBusy promises that nothing was applied, which nobody knows here."""
+    error = lost(Put("q", "K"), CUT, [BUSY] * 4, deadline=0.5)
+    assert type(error) is ConnectionLost
+    assert "it may have happened" in str(error)
+    assert type(lost(Put("q", "K"), [BUSY], deadline=0.5)) is StoreBusy
+
+
+def test_another_core_after_a_lost_answer_does_not_hide_that_something_was_sent():
+    other = [*INFO, core_info("0.1.0", "another")]
+    error = lost(Put("q", "K", jid="j1"), CUT, other, deadline=0.5, load_core=False)
+    assert isinstance(error, CoreMismatch)
+    assert "an earlier try of this put was sent and may have happened" in error.__notes__[0]
+
+
+def test_each_call_of_a_pipeline_is_told_what_holds_for_it():
+    shard, _, runner = scripted(CUT, deadline=0.5)
+    put, look = runner.run(exchange_all(shard, [Put("q", "K", jid="j1"), JobGet(["j1"])]))
+    assert "put: no answer" in str(put)
+    assert "only_new=True" in str(put)
+    assert "get: no answer" in str(look)
+    assert "asking again is safe" in str(look)
+
+
+def test_the_error_survives_a_journey_to_another_process():
+    error = pickle.loads(pickle.dumps(lost(Put("q", "K"), NOBODY, deadline=0.5)))
+    assert (type(error), error.may_have_happened) == (ConnectionLost, False)
+    assert "nothing was sent" in str(error)
+
+
+SCRIPT = Script("return 1")
+
+
+def run(*answers, **settings):
+    shard, link, runner = scripted(*answers, **settings)
+    return link, lambda: runner.run(run_script(shard, SCRIPT, ("a",)))
+
+
+def test_a_script_whose_answer_was_lost_is_not_run_again():
+    link, ask = run(CUT)
+    with pytest.raises(
+        ConnectionLost, match=r"script: no answer .* only try \(cut off\); it may have happened; look before"
+    ) as raised:
+        ask()
+    assert raised.value.may_have_happened
+    assert link.sent == [[("EVALSHA", SCRIPT.sha1, 1, "hf:{default}:", "a")]]
+    _, ask = run(LinkError("slow", timed_out=True))
+    with pytest.raises(StoreTimeout):
+        ask()
+
+
+def test_a_script_that_was_not_sent_is_sent_when_the_store_is_there_again():
+    link, ask = run(NOBODY, MET, [BUSY], [7])
+    assert ask() == 7
+    assert [step[0][0] for step in link.sent] == ["EVALSHA", "INFO", "EVALSHA", "EVALSHA"]
+
+
+def test_a_script_is_loaded_where_it_is_missing_but_not_for_ever():
+    missing = ErrorReply("NOSCRIPT No matching script.")
+    link, ask = run([missing], [b"sha"], [7])
+    assert ask() == 7
+    assert link.sent[1] == [("SCRIPT", "LOAD", "return 1")]
+    link, ask = run([missing])
+    with pytest.raises(HoldfastError, match="NOSCRIPT"):
+        ask()
+    assert len(link.sent) < 10
