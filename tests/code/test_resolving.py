@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.code import resolver as resolving
+from holdfast.code import importing
 from holdfast.code.allowed import AllowList
 from holdfast.code.resolver import CannotRun, Resolver
 
 
 @pytest.fixture(autouse=True)
 def look_at_once(monkeypatch):
-    monkeypatch.setattr(resolving, "LOOK_AGAIN", 0.0)
+    monkeypatch.setattr(importing, "LOOK_AGAIN", 0.0)
 
 
 def make(root: Path, *queues: str, auto_complete: bool = False) -> Resolver:

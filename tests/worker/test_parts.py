@@ -6,6 +6,7 @@ import struct
 import pytest
 
 from holdfast.code.backoff import make_backoff
+from holdfast.code.failure import MESSAGE_LIMIT, cut, describe
 from holdfast.code.registry import Registered
 from holdfast.commands.leases import CompletePop, Done, Pop
 from holdfast.commands.outcomes import Advance, Fail
@@ -14,7 +15,7 @@ from holdfast.errors import ConnectionLost, UsageError
 from holdfast.models import JobFacts
 from holdfast.work.keeper import Held, Keeper, run_end
 from holdfast.work.outage import LONGEST, Outage
-from holdfast.work.outcome import MESSAGE_LIMIT, Failed, Moved, Retry, cut, describe, failed, granted, raised
+from holdfast.work.outcome import Failed, Moved, Retry, failed, granted, raised
 from holdfast.work.slate import Holding, Slate
 from holdfast.work.worker import WorkerSettings
 

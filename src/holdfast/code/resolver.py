@@ -1,23 +1,19 @@
 """From the klass of a job to the code that performs it, cached, and loaded again when its file changed."""
 
 import importlib
-import importlib.util
 import inspect
 import sys
 import traceback
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from time import monotonic
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from holdfast.code import registry
 from holdfast.code.allowed import AllowList
 from holdfast.code.calling import PERFORM, MethodMissing, find_method, walk
+from holdfast.code.importing import Watch, refresh, watch
 from holdfast.code.registry import Registered
 from holdfast.errors import NotAllowed, WorkError
-
-LOOK_AGAIN: Final = 0.1  # seconds between two looks at the file of a module
 
 
 class CannotRun(WorkError):
@@ -29,44 +25,29 @@ class CannotRun(WorkError):
         self.message = message
 
 
-class _Watch:
-    """One module's file, looked at now and then."""
-
-    __slots__ = ("changed_at", "file", "looked", "module")
-
-    def __init__(self, module: ModuleType) -> None:
-        self.module = module
-        self.file = getattr(module, "__file__", None) or ""
-        self.looked = monotonic()
-        self.changed_at = _modified(self.file)
-
-    def is_newer(self, at_once: bool = False) -> bool:
-        """Say whether the file changed since it was loaded; unless `at_once`, looks at most ten times a second."""
-        now = monotonic()
-        if now - self.looked < LOOK_AGAIN and not at_once:
-            return False
-        self.looked = now
-        modified = _modified(self.file)
-        # A file that is gone for the moment is being saved: what is loaded stays in use.
-        return modified not in (0, self.changed_at)
-
-
 class Target:
     """What performs the jobs of one klass in one queue.
 
     `function` is set for function jobs. `completes` says that returning completes the job.
     """
 
-    __slots__ = ("call", "completes", "function", "is_async", "watch")
+    __slots__ = ("_changed_at", "_watch", "call", "completes", "function", "is_async")
 
     def __init__(
-        self, call: Callable[..., Any], function: Registered | None, completes: bool, watch: _Watch | None
+        self, call: Callable[..., Any], function: Registered | None, completes: bool, watch: Watch | None
     ) -> None:
         self.call = call
         self.function = function
         self.completes = completes
         self.is_async = inspect.iscoroutinefunction(call)
-        self.watch = watch
+        self._watch = watch
+        self._changed_at = 0 if watch is None else watch.changed_at
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the code it was found in changed, or was loaded again by somebody else."""
+        watch = self._watch
+        return watch is not None and (watch.changed_at != self._changed_at or watch.is_newer())
 
 
 class Resolver:
@@ -83,13 +64,12 @@ class Resolver:
         self.plain_queues = frozenset(plain_queues)
         self.auto_complete = auto_complete
         self._targets: dict[tuple[str, str], Target] = {}
-        self._watches: dict[str, _Watch] = {}
 
     def resolve(self, klass: str, queue: str) -> Target:
         """Return what performs `klass` in `queue`. Raises CannotRun."""
         key = (klass, queue)
         target = self._targets.get(key)
-        if target is not None and (target.watch is None or not target.watch.is_newer()):
+        if target is not None and not target.is_outdated:
             return target
         try:
             target = self._find(klass, queue)
@@ -105,7 +85,7 @@ class Resolver:
     def _find(self, klass: str, queue: str) -> Target:
         entry = registry.find(klass)
         if entry is not None:
-            self._refresh(entry.function.__module__)
+            self._refresh(sys.modules.get(entry.function.__module__))
             return self._function(registry.find(klass) or entry)
         located = self.allow.locate(klass)
         module = self._load(located.module)
@@ -126,41 +106,23 @@ class Resolver:
         return Target(entry.function, entry, True, self._watched(sys.modules.get(entry.function.__module__)))
 
     def _load(self, name: str) -> ModuleType:
-        watch = self._watches.get(name)
-        return importlib.import_module(name) if watch is None else self._refresh(name) or watch.module
+        self._refresh(sys.modules.get(name))
+        return importlib.import_module(name)
 
-    def _refresh(self, name: str) -> ModuleType | None:
-        """Load module `name` again if its file changed. A file that cannot be loaded fails every job of it."""
-        watch = self._watches.get(name)
-        if watch is None or not watch.is_newer(at_once=True):
-            return None
-        modified = _modified(watch.file)
-        self._targets.clear()
-        _forget_bytecode(watch.file)
-        watch.module = importlib.reload(watch.module)
-        watch.changed_at = modified
-        return watch.module
+    def _refresh(self, module: ModuleType | None) -> None:
+        """Load a module again if its file changed. A file that cannot be loaded fails every job of it."""
+        if module is None or not self.allow.holds(module):
+            return
+        is_again = True
+        try:
+            is_again = refresh(module)
+        finally:
+            if is_again:
+                self._targets.clear()
 
-    def _watched(self, module: ModuleType | None) -> _Watch | None:
+    def _watched(self, module: ModuleType | None) -> Watch | None:
         """Watch a module that may be loaded again: one that lies where modules are allowed by location."""
-        if module is None or module.__name__ == "__main__" or not self.allow.holds(module):
-            return None
-        return self._watches.setdefault(module.__name__, _Watch(module))
-
-
-def _modified(file: str) -> int:
-    try:
-        return Path(file).stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
-def _forget_bytecode(file: str) -> None:
-    # Bytecode is matched by whole seconds and size: two quick saves of equal length would look the same.
-    try:
-        Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
-    except (OSError, ValueError, NotImplementedError):
-        pass
+        return watch(module) if self.allow.holds(module) else None
 
 
 def _import_failure(klass: str, error: BaseException) -> tuple[str, str]:

@@ -5,33 +5,22 @@ ending: a `Done`, which shares the next call to the store with others, a command
 there is nothing left to say.
 """
 
-import asyncio
 import logging
-import traceback
-from concurrent import futures
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from holdfast.code.backoff import exponential
+from holdfast.code.failure import cut, describe, group_of
 from holdfast.code.registry import Registered
 from holdfast.commands.base import Command
 from holdfast.commands.leases import Done
 from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Fail
 from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.models import JobFacts
-from holdfast.settings import check_milliseconds, check_name, check_text
+from holdfast.settings import check_milliseconds, check_name
 
 log = logging.getLogger("holdfast")
-
-MESSAGE_LIMIT: Final = 16_000
-BRIEF: Final = 400
-_HEAD: Final = 4_000
-# How a job is called: this package, an event loop, a pool of threads.
-_OURS: Final = tuple(
-    str(Path(file).resolve().parent) for file in (__file__, asyncio.__file__, futures.__file__)
-)
 
 Ending = Done | Command[Any] | None
 
@@ -87,14 +76,20 @@ def failed(facts: JobFacts, name: str, message: str, data: bytes = b"") -> Comma
 
 
 def raised(
-    facts: JobFacts, function: Registered | None, error: BaseException, data: bytes = b""
+    facts: JobFacts,
+    function: Registered | None,
+    error: BaseException,
+    data: bytes = b"",
+    told: tuple[str, str] | None = None,
 ) -> Command[Any]:
-    """What to do about an exception: a function job with retries left is tried again, all else fails."""
-    message = describe(error)
+    """What to do about an exception: a function job with retries left is tried again, all else fails.
+
+    `told` is how a failure formatter tells it, group and message.
+    """
+    group, message = told or (group_of(facts.queue, type(error).__name__), describe(error))
     if function is None or function.retries is None or facts.remaining <= 0:
-        return failed(facts, type(error).__name__, message, data)
+        return Fail(facts.worker, facts, group, message, data)
     delay = OWN_BACKOFF if "backoff" in facts.options else _delay(facts, function, error)
-    group = group_of(facts.queue, type(error).__name__)
     return RetryCommand(facts.worker, facts, delay, group, message, data)
 
 
@@ -106,33 +101,3 @@ def _delay(facts: JobFacts, function: Registered, error: BaseException) -> int:
         # It is the user's code; that it is wrong must not cost the job.
         log.exception("the backoff of %s cannot be used; taking the default", function.name)
         return check_milliseconds("backoff", exponential()(attempt, error))
-
-
-def describe(error: BaseException) -> str:
-    """The traceback of `error` without the worker's own frames, cut to what the store keeps."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
-        trace = trace.tb_next
-    return cut("".join(traceback.format_exception(type(error), error, trace or error.__traceback__)))
-
-
-def brief(error: BaseException) -> str:
-    """One line about `error` for the log, whatever its text holds or does."""
-    try:
-        text = " ".join(str(error).split())
-    except Exception:
-        text = "(its text cannot be made)"
-    return f"{type(error).__name__}: {text[:BRIEF]}"
-
-
-def cut(message: str) -> str:
-    """A failure message as the store keeps it, shortened: its beginning and its end say most. Raises UsageError."""
-    message = check_text("message", message)
-    if len(message) <= MESSAGE_LIMIT:
-        return message
-    return f"{message[:_HEAD]}\n… cut …\n{message[_HEAD - MESSAGE_LIMIT :]}"
-
-
-def group_of(queue: str, name: str) -> str:
-    """The failure group `<queue>-<name>`, within the 200 bytes of a name."""
-    return f"{queue}-{name}".encode()[:200].decode("utf-8", "ignore")

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from holdfast.code.current import Running, running
+from holdfast.code.failure import brief, describe, failure_of
 from holdfast.code.registry import Registered
 from holdfast.code.resolver import CannotRun, Resolver, Target
 from holdfast.code.signature import decode_envelope
@@ -19,7 +20,7 @@ from holdfast.codecs import encode_data
 from holdfast.commands.leases import Done
 from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.models import JobFacts
-from holdfast.work.outcome import WISHES, Ending, brief, describe, failed, granted, raised
+from holdfast.work.outcome import WISHES, Ending, failed, granted, raised
 from holdfast.work.signals import Terminated
 
 log = logging.getLogger("holdfast")
@@ -149,7 +150,8 @@ class Performer:
             function = self.resolver.resolve(facts.klass, facts.queue).function
         except CannotRun:
             function = None
-        return raised(facts, function, error)
+        told = failure_of(error, facts.queue, lambda: self._make_job(facts))
+        return raised(facts, function, error, told=told)
 
     def _prepare(self, facts: JobFacts) -> _Prepared | Ending:
         try:
@@ -229,4 +231,5 @@ def _after_error(facts: JobFacts, target: Target, current: Running, error: BaseE
         log.warning("job %s raised after it had settled itself: %s", facts.jid, brief(error))
         return None
     log.warning("job %s (%s) raised %s", facts.jid, facts.klass, brief(error))
-    return raised(facts, target.function, error, _edited(current))
+    data = _edited(current)
+    return raised(facts, target.function, error, data, failure_of(error, facts.queue, current.job))

@@ -20,7 +20,7 @@ from holdfast.wire.shards import Line
 from holdfast.work.alone import DANGEROUS, Alone, ending_of, stop
 from holdfast.work.keeper import Held, run_end
 from holdfast.work.outage import Outage
-from holdfast.work.outcome import Ending, describe, failed
+from holdfast.work.outcome import Ending, raised
 from holdfast.work.perform import Performer
 from holdfast.work.seat import ANY_QUEUE, Turns, longer
 from holdfast.work.slate import Slate
@@ -186,7 +186,7 @@ class AsyncLoop:
         except Exception as error:
             # Ours, not the job's: that would have been an ending. The seat must not be lost with it.
             log.exception("job %s could not be performed", facts.jid)
-            ending = failed(facts, type(error).__name__, describe(error))
+            ending = raised(facts, None, error)
         self._end(seat, ending)
 
     async def _perform_alone(self, facts: JobFacts) -> Ending:

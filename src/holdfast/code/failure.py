@@ -1,0 +1,159 @@
+"""How a failure is told: its group, its message, and the formatter that chooses both.
+
+The formatter is global, as the code it tells of is, and can be replaced. Whatever a formatter does, the failure is
+recorded: one that cannot be used is logged, and the default one tells it.
+"""
+
+import asyncio
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from concurrent import futures
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from holdfast.errors import UsageError
+from holdfast.settings import check_name, check_text
+
+log = logging.getLogger("holdfast")
+
+MESSAGE_LIMIT: Final = 16_000
+BRIEF: Final = 400
+TEXT_LIMIT: Final = 10_000
+"""So much of an exception's own text is kept by the older way to tell it."""
+_HEAD: Final = 4_000
+_GROUP_LIMIT: Final = 200
+_FRAME: Final = "  File "
+# How a job is called: this package, an event loop, a pool of threads.
+_OURS: Final = (
+    str(Path(__file__).resolve().parents[1]),
+    *(str(Path(str(module.__file__)).resolve().parent) for module in (asyncio, futures)),
+)
+
+
+class FailureFormatter(Protocol):
+    """Chooses how the failure of a job is told."""
+
+    def format(self, job: Any, error: BaseException, lines_to_remove: Iterable[str] = ()) -> tuple[str, str]:
+        """Return group and message, as `job.fail` takes them.
+
+        `lines_to_remove` are frames, as `traceback.format_stack` writes them, that the message leaves out.
+        """
+        ...
+
+
+class ByQueue:
+    """The default: failures are grouped by `<queue>-<Error>`, and the message is the traceback."""
+
+    def format(self, job: Any, error: BaseException, lines_to_remove: Iterable[str] = ()) -> tuple[str, str]:
+        """Return the group and the traceback without the worker's own frames, cut to 16,000 characters."""
+        return group_of(job.queue_name, type(error).__name__), describe(error, lines_to_remove)
+
+
+class ByKlass:
+    """The older way: failures are grouped by `<klass>:<Error>`; the message says first what went wrong."""
+
+    def format(self, job: Any, error: BaseException, lines_to_remove: Iterable[str] = ()) -> tuple[str, str]:
+        """Return the group, and a message of the error's text (10,000 characters of it), an empty line and the traceback.
+
+        In the traceback the working directory is `.`, and the environment Python runs in `<PREFIX>`.
+        """
+        text = _text_of(error)
+        if len(text) > TEXT_LIMIT:
+            text = f"{text[:TEXT_LIMIT]}\n... (truncated due to length)"
+        frames = [entry for entry in _trace(error, lines_to_remove) if entry.startswith(_FRAME)]
+        return clip(f"{job.klass_name}:{type(error).__name__}"), cut(
+            f"{text}\n\n{_shortened(''.join(frames))}"
+        )
+
+
+_default: Final = ByQueue()
+_chosen: FailureFormatter = _default
+
+
+def failure_formatter() -> FailureFormatter:
+    """Return the formatter in use in this process."""
+    return _chosen
+
+
+def use_failure_formatter(formatter: FailureFormatter | None) -> FailureFormatter:
+    """Tell failures with `formatter` from now on, None: with the default one; answers the one in use before.
+
+    A worker is told by its `--setup`, whose children inherit it. Raises UsageError for what has no `format`.
+    """
+    global _chosen
+    if formatter is not None and not callable(getattr(formatter, "format", None)):
+        raise UsageError(
+            f"a failure formatter has a method format(job, error, lines_to_remove), not {formatter!r}"
+        )
+    before, _chosen = _chosen, _default if formatter is None else formatter
+    return before
+
+
+def failure_of(error: BaseException, queue: str, job: Callable[[], Any]) -> tuple[str, str]:
+    """Return group and message of a job of `queue` that raised `error`; `job` makes what a formatter is shown."""
+    if _chosen is not _default:
+        try:
+            group, message = _chosen.format(job(), error, ())
+            return clip(check_name("group", clip(group))), cut(message)
+        except Exception:
+            # It is the user's code; that it is wrong must not hide why the job failed.
+            log.exception("the failure formatter %r cannot be used; taking the default", _chosen)
+    return group_of(queue, type(error).__name__), describe(error)
+
+
+def describe(error: BaseException, lines_to_remove: Iterable[str] = ()) -> str:
+    """The traceback of `error` without the worker's own frames, cut to what the store keeps."""
+    return cut("".join(_trace(error, lines_to_remove)))
+
+
+def _trace(error: BaseException, lines_to_remove: Iterable[str]) -> list[str]:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
+        trace = trace.tb_next
+    entries = traceback.format_exception(type(error), error, trace or error.__traceback__)
+    # The code below a frame may be marked in one and not in the other: where it stands tells which it is.
+    unwanted = {line.partition("\n")[0] for line in lines_to_remove}
+    return [
+        entry for entry in entries if not (entry.startswith(_FRAME) and entry.partition("\n")[0] in unwanted)
+    ]
+
+
+def _shortened(text: str) -> str:
+    here = str(Path.cwd())
+    places = [(sys.prefix, "<PREFIX>")] + ([(here, ".")] if len(here) > 1 else [])
+    # An environment usually lies below the working directory: the longer name goes first.
+    for place, short in sorted(places, key=lambda pair: -len(pair[0])):
+        text = text.replace(place, short)
+    return text
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(its text cannot be made)"
+
+
+def brief(error: BaseException) -> str:
+    """One line about `error` for the log, whatever its text holds or does."""
+    return f"{type(error).__name__}: {' '.join(_text_of(error).split())[:BRIEF]}"
+
+
+def cut(message: str) -> str:
+    """A failure message as the store keeps it, shortened: its beginning and its end say most. Raises UsageError."""
+    message = check_text("message", message)
+    if len(message) <= MESSAGE_LIMIT:
+        return message
+    return f"{message[:_HEAD]}\n… cut …\n{message[_HEAD - MESSAGE_LIMIT :]}"
+
+
+def group_of(queue: str, name: str) -> str:
+    """The failure group `<queue>-<name>`, within the 200 bytes of a name."""
+    return clip(f"{queue}-{name}")
+
+
+def clip(group: str) -> str:
+    """As much of the name of a group as the store takes."""
+    return group.encode()[:_GROUP_LIMIT].decode("utf-8", "ignore")
