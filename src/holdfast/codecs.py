@@ -1,7 +1,12 @@
-"""Data in and out of JSON, with the limits every client keeps. No pickle, by design."""
+"""Data in and out of JSON, with the limits every client keeps. No pickle, by design.
+
+Beside what JSON says by itself, msgspec writes and reads dataclasses, structs, attrs classes, dates and times, UUID,
+Decimal, enums, sets, tuples and bytes; `to_plain` and `from_plain` add paths and pydantic models.
+"""
 
 from collections.abc import Iterable, Mapping
 from math import isfinite
+from pathlib import PurePath
 from typing import Any, Final, cast
 
 import msgspec
@@ -13,7 +18,29 @@ MAX_DATA: Final = MEBIBYTE
 MAX_DATA_CAP: Final = 64 * MEBIBYTE
 MAX_DEPTH: Final = 100
 
-_encode = msgspec.json.Encoder().encode
+
+def to_plain(value: Any) -> Any:
+    """What msgspec writes for a value that it does not know. Raises TypeError for what nobody could read again."""
+    if isinstance(value, PurePath):
+        return str(value)
+    # A pydantic model, without importing pydantic.
+    if hasattr(value, "model_validate") and hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", by_alias=True)
+    raise TypeError(f"{type(value).__name__} is not a type that JSON can carry")
+
+
+def from_plain(kind: Any, plain: Any) -> Any:
+    """The value of type `kind`, which msgspec does not know, from what `to_plain` made of it. Raises TypeError, ValueError."""
+    if not isinstance(kind, type) or isinstance(plain, kind):
+        return plain
+    if hasattr(kind, "model_validate"):
+        return cast("Any", kind).model_validate(plain)
+    if issubclass(kind, PurePath) and isinstance(plain, str):
+        return kind(plain)
+    raise TypeError(f"Expected `{kind.__name__}`, got `{type(plain).__name__}`")
+
+
+_encode = msgspec.json.Encoder(enc_hook=to_plain).encode
 _decode = msgspec.json.Decoder().decode
 
 
@@ -23,7 +50,18 @@ def encode_data(data: object, limit: int = MAX_DATA) -> bytes:
     `limit` is in bytes. Raises UsageError for what JSON cannot say (NaN and infinities among it), for
     nesting deeper than 100 and for more bytes than `limit`.
     """
-    body = _checked_text(data) if isinstance(data, (str, bytes)) else _encoded(data)
+    if isinstance(data, (str, bytes)):
+        return _within(_checked_text(data), limit)
+    # Raw is what `Arguments.write` made: JSON that was checked piece by piece.
+    return _within(bytes(data) if type(data) is msgspec.Raw else _encoded(data), limit)
+
+
+def encode_value(value: object, limit: int = MAX_DATA) -> bytes:
+    """Write one value as JSON bytes; text becomes a JSON string. Raises UsageError as `encode_data` does."""
+    return _within(_encoded(value), limit)
+
+
+def _within(body: bytes, limit: int) -> bytes:
     if len(body) > limit:
         raise UsageError(
             f"data has {len(body)} bytes of JSON, more than the {limit} allowed: "
@@ -43,7 +81,7 @@ def _encoded(data: object) -> bytes:
         raise UsageError(f"data cannot be written as JSON: {error}") from error
     if b"null" in body:
         # The encoder writes NaN and infinities as null, which would change data silently.
-        _check_finite(msgspec.to_builtins(data, builtin_types=(bytes, bytearray)))
+        _check_finite(msgspec.to_builtins(data, builtin_types=(bytes, bytearray), enc_hook=to_plain))
     return body
 
 

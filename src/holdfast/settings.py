@@ -184,11 +184,11 @@ def check_milliseconds(what: str, value: object, low: float = 0.0, high: float =
     return round(check_seconds(what, value, low, high) * 1000)
 
 
-def unknown_option(where: str, given: str, known: tuple[str, ...]) -> UsageError:
+def unknown_option(where: str, given: str, known: tuple[str, ...], what: str = "option") -> UsageError:
     """The error for an option nobody knows; it names the nearest one that exists."""
-    return UsageError(f"{where} has no option {given!r}" + _nearest(given, known))
+    return UsageError(f"{where} has no {what} {given!r}" + _nearest(given, known))
 
 
 def _nearest(given: str, known: tuple[str, ...]) -> str:
     close = get_close_matches(given, known, 1)
-    return f"; did you mean {close[0]!r}?" if close else f"; it knows {', '.join(known)}"
+    return f"; did you mean {close[0]!r}?" if close else f"; it knows {', '.join(known) or 'none'}"

@@ -12,6 +12,7 @@ import pytest
 import holdfast
 from holdfast.code import registry
 from holdfast.errors import CodecError, UsageError
+from holdfast.settings import Settings
 
 
 class Told:
@@ -21,6 +22,7 @@ class Told:
         self.puts: list[tuple[str, str, object, dict[str, object]]] = []
         self.answer = answer
         self.queue = ""
+        self.settings = Settings("redis://nowhere")
 
     @property
     def queues(self):
@@ -31,7 +33,7 @@ class Told:
         return self
 
     def put(self, klass, data, /, **options):
-        self.puts.append((self.queue, klass, data, options))
+        self.puts.append((self.queue, klass, json.loads(bytes(data)), options))
         return "jid"
 
     def result_of(self, jid, timeout=None):
@@ -64,13 +66,13 @@ def test_a_put_sends_arguments_and_options():
         (
             "mail",
             f"{__name__}.welcome",
-            {"args": (7,), "kwargs": {"lang": "de"}},
+            {"args": [7], "kwargs": {"lang": "de"}},
             {"priority": 2, "delay": 1.5, "retries": 3},
         ),
         (
             "slow",
             f"{__name__}.welcome",
-            {"args": (8,), "kwargs": {}},
+            {"args": [8], "kwargs": {}},
             {"priority": 2, "delay": 60, "retries": 3, "jid": "mine"},
         ),
     ]

@@ -150,11 +150,12 @@ def test_what_is_not_allowed_or_does_not_fit_fails_with_a_group_of_its_own(shop,
     assert {jid: shop.job(jid).failure["group"] for jid in wanted} == wanted
 
 
-def test_a_result_that_is_not_json_fails_the_job(shop, pool):
+def test_a_result_that_cannot_be_written_fails_the_job_and_the_work_is_not_repeated(shop, pool):
     shop.start(pool)
-    with pytest.raises(JobFailed) as caught:
+    with pytest.raises(JobFailed, match=r"chores\.odd cannot be kept") as caught:
         shop.chores.odd.put().result(10)
-    assert caught.value.group == "q-CodecError"
+    assert caught.value.group == "q-UnserializableResult"
+    assert shop.notes("odd") == ["odd"]
 
 
 def test_the_running_job_is_known_to_its_code(shop, pool):

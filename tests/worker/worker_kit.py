@@ -150,8 +150,9 @@ def who() -> list[str]:
     return [job.jid, job.worker_name, job.klass_name]
 
 
-@app.job(queue="q")
+@app.job(queue="q", retries=3)
 def odd() -> object:
+    note("odd")
     return object()
 
 

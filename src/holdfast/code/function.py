@@ -8,6 +8,8 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
+from msgspec import Raw
+
 from holdfast.code.backoff import make_backoff
 from holdfast.code.handle import AsyncApp, AsyncHandle, Handle, SyncApp
 from holdfast.code.job_options import RESULT_KEEP, JobOptions, PutChanges, travelling
@@ -32,6 +34,7 @@ class _FunctionJob(Generic[P, C, R]):
     """What both colours share: the function, its registration, and how one put differs from it."""
 
     __name__: str
+    _app: Any
 
     def __init__(self, function: Callable[P, C], entry: Registered, changes: PutChanges) -> None:
         functools.update_wrapper(self, function)
@@ -43,15 +46,15 @@ class _FunctionJob(Generic[P, C, R]):
         """Call the function, here and now."""
         return self._function(*args, **kwargs)
 
-    def _put_words(self, args: Any, kwargs: Any) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
+    def _put_words(self, args: Any, kwargs: Any) -> tuple[str, str, Raw, dict[str, Any]]:
         """Queue, name, data and options of a put. Raises UsageError naming an argument that does not fit."""
         entry = self.registered
-        entry.arguments.fit(args, kwargs)
+        data = entry.arguments.write(args, kwargs, self._app.settings.max_data)
         options: dict[str, Any] = dict(self._changes)
         queue = options.pop("queue", entry.queue)
         for name, value in entry.travelling.items():
             options.setdefault(name, value)
-        return queue, _stored_name(entry), {"args": args, "kwargs": kwargs}, options
+        return queue, _stored_name(entry), data, options
 
     def _changed(self, changes: PutChanges) -> PutChanges:
         for name in changes:

@@ -1,20 +1,24 @@
 """A function job that was put: waiting for what it returns."""
 
 import functools
-import typing
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from holdfast.code.registry import Registered
+from holdfast.code.signature import hints_of
+from holdfast.codecs import from_plain
 from holdfast.errors import CodecError
+from holdfast.settings import Settings
 
 R = TypeVar("R")
 
 
 class SyncApp(Protocol):
     """What a function job needs of a blocking client."""
+
+    settings: Settings
 
     @property
     def queues(self) -> Any: ...
@@ -23,6 +27,8 @@ class SyncApp(Protocol):
 
 class AsyncApp(Protocol):
     """What a function job needs of an async client."""
+
+    settings: Settings
 
     @property
     def queues(self) -> Any: ...
@@ -83,8 +89,7 @@ def _decoded(entry: Registered, result: bytes | None) -> Any:
 @functools.lru_cache(maxsize=1024)
 def _result_type(entry: Registered) -> Callable[[bytes], Any]:
     try:
-        wanted = typing.get_type_hints(entry.function).get("return", Any)
-        return msgspec.json.Decoder(Any if wanted is None else wanted).decode
+        return msgspec.json.Decoder(hints_of(entry.function).get("return", Any), dec_hook=from_plain).decode
     except Exception:
-        # An annotation that cannot be looked up or decoded to: the plain JSON value.
+        # An annotation that cannot be decoded to: the plain JSON value.
         return msgspec.json.Decoder().decode

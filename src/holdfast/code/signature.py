@@ -1,32 +1,48 @@
-"""The arguments of a function job, checked when it is put and again when it is performed."""
+"""The arguments of a function job: checked and written when it is put, read and checked again when it is performed.
+
+What is put is read back at once where that is not plain, so a put that succeeds carries what a worker can read.
+"""
 
 import inspect
+import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from holdfast.codecs import MAX_DATA, decode, encode_value, from_plain
 from holdfast.errors import UsageError
+from holdfast.settings import unknown_option
+
+T = TypeVar("T")
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_SAME: Final = frozenset((int, str, bool))
+"""Types whose values JSON gives back exactly as they were."""
+_PLAIN: Final = _SAME | {float, list, tuple, dict, type(None)}
 
 
 class _Parameter(NamedTuple):
+    """`decode` turns JSON into the value; `annotation` is None where anything goes, and where `blind` says why a worker
+    could not build anything but plain JSON values again."""
+
     name: str
-    annotation: Any  # None: anything goes
     required: bool
+    annotation: Any
+    decode: Callable[[bytes], Any]
+    blind: str = ""
 
 
-class Envelope(msgspec.Struct, gc=False):
+class _Envelope(msgspec.Struct, gc=False):
     """The data of a function job: `{"args": […], "kwargs": {…}}`, either of which may be missing."""
 
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
+    args: list[msgspec.Raw] = []
+    kwargs: dict[str, msgspec.Raw] = {}
 
 
-decode_envelope: Final = msgspec.json.Decoder(Envelope).decode
+_decode_envelope: Final = msgspec.json.Decoder(_Envelope).decode
 
 
 class Arguments:
@@ -40,58 +56,93 @@ class Arguments:
         self._named: dict[str, _Parameter] = {}
         self._rest: _Parameter | None = None
         self._rest_named: _Parameter | None = None
-        self._required: list[tuple[int, _Parameter]] = []
+        self._required: list[tuple[int, str]] = []
 
-    def fit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return `args` and `kwargs` as the annotations want them. Raises UsageError naming the argument."""
-        if not self._ready:
-            self._read()
-        given = len(args)
-        known = self._positional
-        if given > len(known) and self._rest is None:
-            raise UsageError(f"{self._title} takes at most {len(known)} arguments by position, not {given}")
-        values = [
-            self._convert(known[place] if place < len(known) else self._rest, value)
-            for place, value in enumerate(args)
-        ]
-        named = (
-            {name: self._named_value(name, value, given) for name, value in kwargs.items()} if kwargs else {}
+    def write(self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int = MAX_DATA) -> msgspec.Raw:
+        """The data of a put, as JSON. Raises UsageError naming the argument that does not fit or cannot be written."""
+        values, named = self._bind(
+            args, kwargs, lambda parameter, value: self._written(parameter, value, limit)
         )
-        for place, parameter in self._required:
-            if place >= given and parameter.name not in named:
-                raise UsageError(f"{self._title} misses its argument {parameter.name!r}")
-        return values, named
+        body = b",".join(values)
+        pairs = b",".join([b"%s:%s" % (encode_value(name), value) for name, value in named.items()])
+        return msgspec.Raw(b'{"args":[%s],"kwargs":{%s}}' % (body, pairs))
 
-    def _named_value(self, name: str, value: Any, given: int) -> Any:
-        parameter = self._named.get(name)
-        if parameter is None:
-            if self._rest_named is None:
-                raise UsageError(f"{self._title} has no argument {name!r}")
-            return self._convert(self._rest_named._replace(name=name), value)
-        if any(taken.name == name for taken in self._positional[:given]):
+    def read(self, data: bytes) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments in the data of a job, as the annotations want them. Raises UsageError naming the one that does not fit."""
+        try:
+            envelope = _decode_envelope(data)
+        except msgspec.MsgspecError as error:
+            raise UsageError(
+                f'{self._title} takes {{"args": […], "kwargs": {{…}}}} as its data: {error}'
+            ) from None
+        return self._bind(envelope.args, envelope.kwargs, self._read_back)
+
+    def _bind(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], turn: Callable[[_Parameter, Any], T]
+    ) -> tuple[list[T], dict[str, T]]:
+        if not self._ready:
+            self._look()
+        given, known, rest = len(args), self._positional, self._rest
+        if given > len(known) and rest is None:
+            raise UsageError(f"{self._title} takes at most {len(known)} arguments by position, not {given}")
+        for name in kwargs:
+            self._check_name(name, given)
+        missing = [name for place, name in self._required if place >= given and name not in kwargs]
+        if missing:
+            what = "argument" if len(missing) == 1 else "arguments"
+            raise UsageError(f"{self._title} misses its {what} {_listed(missing)}")
+        values = [
+            turn(known[at] if at < len(known) else typing.cast("_Parameter", rest), args[at])
+            for at in range(given)
+        ]
+        return values, {name: turn(self._parameter(name), value) for name, value in kwargs.items()}
+
+    def _check_name(self, name: str, given: int) -> None:
+        if name not in self._named and self._rest_named is None:
+            raise unknown_option(self._title, name, tuple(self._named), "argument")
+        if any(taken.name == name for taken in self._positional[:given]) and name in self._named:
             raise UsageError(f"{self._title} was given its argument {name!r} twice")
-        return self._convert(parameter, value)
 
-    def _convert(self, parameter: _Parameter | None, value: Any) -> Any:
-        if parameter is None or parameter.annotation is None or type(value) is parameter.annotation:
-            return value
+    def _parameter(self, name: str) -> _Parameter:
+        return self._named.get(name) or typing.cast("_Parameter", self._rest_named)._replace(name=name)
+
+    def _written(self, parameter: _Parameter, value: Any, limit: int) -> bytes:
+        kind: type[Any] = type(value)
         try:
-            return msgspec.convert(value, parameter.annotation, str_keys=True)
+            if parameter.annotation is None:
+                if parameter.blind and kind not in _PLAIN:
+                    raise UsageError(
+                        f"a worker could not build a {kind.__name__} again, because {parameter.blind}"
+                    )
+                return encode_value(value, limit)
+            if kind is parameter.annotation and kind in _SAME:
+                return encode_value(value, limit)
+            msgspec.convert(value, parameter.annotation, str_keys=True, dec_hook=from_plain)
+            body = encode_value(value, limit)
+            # Values of the right class may hold wrong ones, of which nobody would know before a worker reads them.
+            parameter.decode(body)
         except msgspec.ValidationError as error:
-            raise UsageError(f"{self._title}: argument {parameter.name!r} does not fit: {error}") from None
+            raise self._misfit(parameter, error) from None
+        except UsageError as error:
+            raise UsageError(f"{self._title}: argument {parameter.name!r}: {error}") from error
+        return body
 
-    def _read(self) -> None:
+    def _read_back(self, parameter: _Parameter, body: bytes) -> Any:
         try:
-            hints = typing.get_type_hints(self._function)
-        except Exception:
-            # An annotation that exists only for type checkers is no reason to refuse the job.
-            hints = {}
+            return parameter.decode(body)
+        except msgspec.MsgspecError as error:
+            raise self._misfit(parameter, error) from None
+
+    def _misfit(self, parameter: _Parameter, error: Exception) -> UsageError:
+        return UsageError(f"{self._title}: argument {parameter.name!r} does not fit: {error}")
+
+    def _look(self) -> None:
+        hints = hints_of(self._function)
         for place, parameter in enumerate(inspect.signature(self._function).parameters.values()):
-            self._learn(place, parameter, _checkable(hints.get(parameter.name)))
+            self._learn(place, parameter, _parameter_of(parameter, hints))
         self._ready = True
 
-    def _learn(self, place: int, parameter: inspect.Parameter, annotation: Any) -> None:
-        entry = _Parameter(parameter.name, annotation, parameter.default is parameter.empty)
+    def _learn(self, place: int, parameter: inspect.Parameter, entry: _Parameter) -> None:
         kind = parameter.kind
         if kind is parameter.VAR_POSITIONAL:
             self._rest = entry
@@ -105,15 +156,42 @@ class Arguments:
             self._named[entry.name] = entry
         if entry.required:
             # A keyword-only parameter is never filled by position.
-            self._required.append((place if kind in _POSITIONAL else 1 << 30, entry))
+            self._required.append((place if kind in _POSITIONAL else 1 << 30, entry.name))
 
 
-def _checkable(annotation: Any) -> Any:
-    """Return `annotation` if values can be checked against it, None if anything must pass."""
-    if annotation is None or annotation is Any or annotation is object:
-        return None
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a function, looked up; those that cannot be are left out, the others count."""
     try:
-        msgspec.json.Decoder(annotation)
+        return typing.get_type_hints(function)
     except Exception:
-        return None
-    return annotation
+        found: dict[str, Any] = {}
+        for name, annotation in getattr(function, "__annotations__", {}).items():
+            try:
+                one = types.SimpleNamespace(__annotations__={name: annotation})
+                found |= typing.get_type_hints(one, getattr(function, "__globals__", {}))
+            except Exception:
+                # An annotation that exists only for type checkers is no reason to refuse the job.
+                continue
+        return found
+
+
+def _parameter_of(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> _Parameter:
+    name, required = parameter.name, parameter.default is parameter.empty
+    if parameter.annotation is parameter.empty:
+        return _Parameter(name, required, None, decode, "it has no annotation")
+    if name not in hints:
+        return _Parameter(
+            name, required, None, decode, f"{parameter.annotation!r} is not known when the job runs"
+        )
+    annotation = hints[name]
+    if annotation is Any or annotation is object:
+        return _Parameter(name, required, None, decode)
+    try:
+        decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(annotation, dec_hook=from_plain)
+    except Exception as error:
+        return _Parameter(name, required, None, decode, f"its annotation cannot be read from JSON ({error})")
+    return _Parameter(name, required, annotation, decoder.decode)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in names)

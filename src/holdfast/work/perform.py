@@ -9,14 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, Final, Protocol
 
-import msgspec
-
 from holdfast.code.current import Running, running
 from holdfast.code.failure import brief, describe, failure_of
 from holdfast.code.registry import Registered
 from holdfast.code.resolver import CannotRun, Resolver, Target
-from holdfast.code.signature import decode_envelope
-from holdfast.codecs import encode_data
+from holdfast.codecs import encode_value
 from holdfast.commands.leases import Done
 from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.models import JobFacts
@@ -28,6 +25,7 @@ log = logging.getLogger("holdfast")
 JobMaker = Callable[[JobFacts], Any]
 
 _NOTHING: Final[dict[str, Any]] = {}
+UNSERIALIZABLE: Final = "UnserializableResult"
 
 
 class _Forks:
@@ -170,9 +168,8 @@ class Performer:
         if target.function is None:
             return target, current, [current.job()], _NOTHING
         try:
-            envelope = decode_envelope(facts.data)
-            args, kwargs = target.function.arguments.fit(envelope.args, envelope.kwargs)
-        except (UsageError, msgspec.MsgspecError) as error:
+            args, kwargs = target.function.arguments.read(facts.data)
+        except UsageError as error:
             log.warning("job %s failed: its arguments do not fit: %s", facts.jid, error)
             return failed(facts, "ArgumentError", str(error))
         return target, current, args, kwargs
@@ -216,9 +213,10 @@ def _completed(facts: JobFacts, function: Registered, value: Any, data: bytes) -
     if value is None:
         return Done(facts.jid, facts.token, data, keep, b"null")
     try:
-        result = encode_data(msgspec.json.encode(value) if isinstance(value, (str, bytes)) else value)
+        result = encode_value(value)
     except HoldfastError as error:
-        return failed(facts, "CodecError", f"the result of {function.name} cannot be kept: {error}", data)
+        # The work is done: trying again would do it twice, and end no better.
+        return failed(facts, UNSERIALIZABLE, f"the result of {function.name} cannot be kept: {error}", data)
     return Done(facts.jid, facts.token, data, keep, result)
 
 
