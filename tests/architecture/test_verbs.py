@@ -19,12 +19,14 @@ READS = {
     "tags": "no-writes", "tagged": "no-writes", "tracked": "no-writes",
     "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes", "throttles": "no-writes", "queue_get": "no-writes",
     "failure_groups": "no-writes", "explain": "no-writes", "workers": "no-writes", "worker_jobs": "no-writes",
+    "topic_get": "no-writes", "topic_counts": "no-writes",
 }  # fmt: skip
 DRAINS = {
     "pop", "complete", "complete_pop", "advance", "heartbeat", "retry", "fail", "expire", "timeout", "cancel", "pause",
     "await", "sweep", "complete_x", "queue_forget", "audit", "watch", "recur_cancel", "tick",
     "throttle_delete", "throttle_release",
     "worker_seen", "worker_quiet", "worker_forget",
+    "topic_reserve", "topic_pull", "topic_release", "topic_delete", "topic_requeue",
 }  # fmt: skip
 """Verbs that end or shrink work, or add what has a fixed size: they run when the memory is full."""
 

@@ -57,6 +57,16 @@ from holdfast.commands.throttles import (
     ThrottleRelease,
     ThrottleSet,
 )
+from holdfast.commands.topics import (
+    CountTopics,
+    TopicDelete,
+    TopicGet,
+    TopicPull,
+    TopicPut,
+    TopicRelease,
+    TopicRequeue,
+    TopicReserve,
+)
 from holdfast.commands.upkeep import (
     Audit,
     AuditList,
@@ -1123,3 +1133,87 @@ def tags_in_the_words_of_the_older_protocol(client: Client) -> Any:
 def failed_jobs_back_to_work_in_the_words_of_the_older_protocol(client: Client) -> Any:
     client.run(Fail("bee", popped(client, "a1")[0], "broken", "why"))
     return Call("queue.unfail", ("again", "broken", 5))
+
+
+def queued(client: Client, *ids: str) -> None:
+    """Messages of the topic `t`, ready now."""
+    client.run(TopicPut("t", "in", [word for id in ids for word in (id, 0, f"body of {id}")]))
+
+
+@case("topic_put")
+def messages_for_somebody_who_waits(client: Client) -> Any:
+    queued(client, "m1")
+    client.run(TopicReserve("t", 60_000))
+    client.run(TopicReserve("t", 60_000, mode=WILL_WAIT))
+    return TopicPut("t", "in", ("m1", 0, "x", "m2", 0, "y", "m3", 5000, "z"))
+
+
+@case("topic_put")
+def the_first_message_of_a_topic(client: Client) -> Any:
+    return TopicPut("t", "at", ("m1", 0, "x"))
+
+
+@case("topic_reserve")
+def the_next_messages(client: Client) -> Any:
+    queued(client, "m1", "m2", "m3")
+    return TopicReserve("t", 60_000, limit=2, mode=WOKEN)
+
+
+@case("topic_reserve")
+def in_a_topic_without_messages(client: Client) -> Any:
+    return TopicReserve("t", 60_000, mode=WILL_WAIT)
+
+
+@case("topic_pull")
+def the_next_messages_for_good(client: Client) -> Any:
+    queued(client, "m1", "m2", "m3")
+    return TopicPull("t", limit=2)
+
+
+@case("topic_pull")
+def the_last_message(client: Client) -> Any:
+    queued(client, "m1")
+    return TopicPull("t")
+
+
+@case("topic_release")
+def messages_that_are_done(client: Client) -> Any:
+    queued(client, "m1", "m2", "m3")
+    client.run(TopicReserve("t", 60_000, limit=2))
+    return TopicRelease("t", [("m1", None), ("m2", START_MS + 60_000), ("m3", None)])
+
+
+@case("topic_release")
+def messages_that_are_given_back(client: Client) -> Any:
+    queued(client, "m1", "m2")
+    client.run(TopicReserve("t", 60_000, limit=2))
+    client.run(TopicReserve("t", 60_000, mode=WILL_WAIT))
+    return TopicRelease("t", [("m1", None), ("m2", 1)], "in", 0)
+
+
+@case("topic_delete")
+def a_queued_and_a_reserved_message(client: Client) -> Any:
+    queued(client, "m1", "m2", "m3")
+    client.run(TopicReserve("t", 60_000))
+    return TopicDelete("t", ("m1", "m2"))
+
+
+@case("topic_requeue")
+def messages_whose_reservation_is_over(client: Client) -> Any:
+    queued(client, "m1", "m2")
+    client.run(TopicReserve("t", 1000, limit=2))
+    client.run(TopicReserve("t", 1000, mode=WILL_WAIT))
+    return TopicRequeue("t", START_MS + 5000)
+
+
+@case("topic_get")
+def messages_as_they_are(client: Client) -> Any:
+    queued(client, "m1", "m2")
+    client.run(TopicReserve("t", 60_000))
+    return TopicGet("t", ("m1", "m2", "nobody"))
+
+
+@case("topic_counts")
+def the_sizes_of_topics(client: Client) -> Any:
+    queued(client, "m1", "m2")
+    return CountTopics(("t", "u"))

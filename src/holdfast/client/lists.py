@@ -32,7 +32,8 @@ class ListVerbs:
         """One page of a set, up to 512 entries, behind the cursor `after`; its `next` is the cursor of the following page.
 
         `set` is waiting, running, stalled, scheduled, depends, throttled, recurring or failed (of the queue `name`), group
-        (a failure group), tagged (a tag), holders or pending (of a throttle), completed, tracked, workers or queues.
+        (a failure group), tagged (a tag), holders or pending (of a throttle), queued or reserved (messages of a topic),
+        completed, tracked, workers, queues or topics.
         Waiting jobs come in the order of pops. `direction` is `up` or `down`, the set's own when left out: the newest
         first for failed, completed and tracked jobs. Raises UsageError. Core: verbs/listing.lua.
         """

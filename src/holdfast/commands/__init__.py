@@ -17,6 +17,7 @@ from holdfast.commands import (
     recurring,
     tallies,
     throttles,
+    topics,
     upkeep,
     wishes,
     workers,
@@ -41,6 +42,7 @@ COMMANDS: Mapping[str, type[Spoken]] = {
     **tallies.VERBS,
     **workers.VERBS,
     **throttles.VERBS,
+    **topics.VERBS,
 }
 
 __all__ = ["COMMANDS", "Command", "Reply", "Spoken", "Word"]

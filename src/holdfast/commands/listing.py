@@ -14,9 +14,10 @@ Direction = Literal["", "up", "down"]
 OF_QUEUES: Final = frozenset(
     ("waiting", "running", "stalled", "scheduled", "depends", "throttled", "recurring", "failed")
 )
-NAMELESS: Final = frozenset(("completed", "tracked", "workers", "queues"))
-SETS: Final = OF_QUEUES | NAMELESS | {"group", "tagged", "holders", "pending"}
-"""What can be listed: the sets of a queue, those of something else with a name, and those of nobody."""
+NAMELESS: Final = frozenset(("completed", "tracked", "workers", "queues", "topics"))
+OF_TOPICS: Final = frozenset(("queued", "reserved"))
+SETS: Final = OF_QUEUES | OF_TOPICS | NAMELESS | {"group", "tagged", "holders", "pending"}
+"""What can be listed: the sets of a queue, of a topic, of something else with a name, and those of nobody."""
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -41,7 +42,7 @@ class Page(msgspec.Struct, frozen=True, gc=False):
 class ListSet(Spoken, frozen=True, gc=False):
     """Read up to `count` (512 at most) entries of a set behind `after`; answers a Page.
 
-    `set` is one of SETS, `name` whose it is: a queue, a failure group, a tag or a throttle. A job whose time has come
+    `set` is one of SETS, `name` whose it is: a queue, a topic, a failure group, a tag or a throttle. A job whose time has come
     is listed as waiting, behind what is ready; a lease past its end as stalled. Failed, tracked, completed and worker
     lists begin with the newest, unless `direction` says otherwise. Core: verbs/listing.lua.
     """

@@ -9,16 +9,16 @@ local roots, root_count = {}, 0
 
 local function native(root)
   return {
-    root = root,
-    job = root .. "j:", body = root .. "b:", extra = root .. "x:",
-    completed = root .. "c", line = root .. "i:", result = root .. "a:",
+    root = root, job = root .. "j:", body = root .. "b:", extra = root .. "x:",
+    completed = root .. "c", line = root .. "i:", result = root .. "a:", topics = root .. "tt",
     queues = root .. "Q", config = root .. "C", groups = root .. "F", group = root .. "f:",
     worker_news = root .. "e:w:", result_news = root .. "e:r:", news = root .. "e:", changes = root .. "e:c",
     holders = root .. "h:", pending = root .. "p:", freed = root .. "hx:", limits = root .. "H", tending = root .. "U",
-    marks = root .. "K",
     tagged = root .. "g:", tag_counts = root .. "G", dependents = root .. "d:", releasing = root .. "u",
     template = root .. "r:", workers = root .. "W", worker_facts = root .. "v:", audit = root .. "A",
-    identifiers = root .. "qi", priorities = root .. "qp", by_queue = {}, queue_count = 0,
+    messages = root .. "tb:", queued = root .. "tq:", reserved = root .. "tr:", topic_bell = root .. "tn:",
+    topic_idle = root .. "ti", marks = root .. "K", identifiers = root .. "qi", priorities = root .. "qp",
+    by_queue = {}, queue_count = 0,
   }
 end
 
@@ -144,7 +144,7 @@ function M.forget(queue)
   queue.day, queue.minute_ends = 0 / 0, 0
 end
 
--- Whether a root's namespace is of the kind whose clock may be stopped.
+-- Whether the clock of this root's namespace may be stopped.
 function M.may_be_test(root) return root:sub(1, 8) == "hf:{test" end
 
 return M

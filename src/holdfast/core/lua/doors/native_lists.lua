@@ -11,7 +11,7 @@ local unfail = require("verbs.unfail")
 
 local MOST, MOST_GROUPS, MOST_UNFAILED = 512, 200, 200 -- the last two cost more each
 local ADDS, READS = {}, { "no-writes" }
-local NAMELESS = { completed = true, tracked = true, workers = true, queues = true }
+local NAMELESS = { completed = true, tracked = true, workers = true, queues = true, topics = true }
 local DIRECTIONS = { [""] = true, up = true, down = true }
 
 -- Which set, of whom. The second is "" where a set is nobody's.

@@ -52,6 +52,9 @@ local OTHERS = {
   tracked = function(at) return whole(at.keys.marks) end,
   workers = function(at) return whole(at.keys.workers) end,
   queues = function(at) return whole(at.keys.queues) end,
+  topics = function(at) return whole(at.keys.topics) end,
+  queued = function(at, name) return whole(at.keys.queued .. name) end,
+  reserved = function(at, name) return whole(at.keys.reserved .. name) end,
 }
 
 -- Those that people read from the newest on.

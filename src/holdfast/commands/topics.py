@@ -1,0 +1,260 @@
+"""Commands about topics: delayed messages under ids that their callers chose."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal
+
+import msgspec
+
+from holdfast.codecs import decode
+from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.models.texts import text
+
+How = Literal["in", "at"]
+MOST_MOVED: Final = 1000
+MOST_COUNTED: Final = 128
+NEVER: Final = -1
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """A delayed message: its topic, its id, and its body as text.
+
+    `state` is `queued` or `reserved`, and `when_ms` the moment it is ready or its reservation is over, in epoch
+    milliseconds; `""` and 0 for one that was pulled, which is nowhere any more.
+    """
+
+    topic: str
+    id: str
+    body: str
+    state: str = ""
+    when_ms: int = 0
+
+    @property
+    def data(self) -> Any:
+        """The body read as JSON. Raises CodecError if it is none."""
+        return decode(self.body)
+
+    @property
+    def ready(self) -> float | None:
+        """When it is ready, in epoch seconds; None unless it is queued."""
+        return self.when_ms / 1000 if self.state == "queued" else None
+
+    @property
+    def deadline(self) -> float | None:
+        """Until when it is reserved, in epoch seconds; None unless it is."""
+        return self.when_ms / 1000 if self.state == "reserved" else None
+
+
+class TopicCounts(msgspec.Struct, frozen=True, gc=False):
+    """How many messages a topic has: `queued`, of these `ready` now, and `reserved`.
+
+    `first_ready_ms` is when the earliest of the queued is (or was) ready, `first_deadline_ms` when the first reservation
+    is over, in epoch milliseconds; -1 where there is none.
+    """
+
+    name: str
+    queued: int
+    ready: int
+    reserved: int
+    first_ready_ms: int = NEVER
+    first_deadline_ms: int = NEVER
+
+
+class Reserved(msgspec.Struct, frozen=True, gc=False):
+    """What a reservation got, and in how many seconds the next message is ready (None: none is queued)."""
+
+    messages: list[Message]
+    due: float | None = None
+
+
+class Requeued(msgspec.Struct, frozen=True, gc=False):
+    """How many messages came back, and in how many seconds the next reservation is over (None: there is none)."""
+
+    moved: int
+    due: float | None = None
+
+
+class TopicPut(Spoken, frozen=True, gc=False):
+    """Add messages, up to 512, each an id, when it is ready, and its body; True for each that was added.
+
+    `how`: after so many milliseconds (`in`) or at a moment in epoch milliseconds (`at`). Nothing changes where the topic
+    has a message of that id. Core: verbs/topic.lua.
+    """
+
+    verb: ClassVar[str] = "topic_put"
+    line_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    topic: str
+    how: How
+    messages: Sequence[Word]
+
+    def words(self) -> Sequence[Word]:
+        return (self.topic, self.how, *self.messages)
+
+    def read(self, reply: Reply) -> list[bool]:
+        return _each(reply)
+
+
+class TopicReserve(Spoken, frozen=True, gc=False):
+    """Reserve up to `limit` (512) messages that are ready by `max_ms` (None: now), the earliest first; answers Reserved.
+
+    Each is kept from others for `ttr_ms` from `max_ms` on. `mode` is as in a pop: whether the caller is going to wait if
+    there are fewer, or was woken. Core: verbs/topic.lua.
+    """
+
+    verb: ClassVar[str] = "topic_reserve"
+    line_at: ClassVar[int] = 0
+
+    topic: str
+    ttr_ms: int
+    max_ms: int | None = None
+    limit: int = 1
+    mode: int = 0
+
+    def words(self) -> Sequence[Word]:
+        return (self.topic, self.mode, self.limit, _max(self.max_ms), self.ttr_ms)
+
+    def read(self, reply: Reply) -> Reserved:
+        rows = range(1, len(reply), 3)
+        messages = [
+            Message(self.topic, text(reply[at]), text(reply[at + 2]), "reserved", int(reply[at + 1]))
+            for at in rows
+        ]
+        return Reserved(messages, _due(reply[0]))
+
+
+class TopicPull(Spoken, frozen=True, gc=False):
+    """Take up to `limit` (512) messages that are ready by `max_ms` (None: now) for good. Core: verbs/topic.lua."""
+
+    verb: ClassVar[str] = "topic_pull"
+    line_at: ClassVar[int] = 0
+
+    topic: str
+    max_ms: int | None = None
+    limit: int = 1
+
+    def words(self) -> Sequence[Word]:
+        return (self.topic, self.limit, _max(self.max_ms))
+
+    def read(self, reply: Reply) -> list[Message]:
+        return [Message(self.topic, text(reply[at]), text(reply[at + 1])) for at in range(0, len(reply), 2)]
+
+
+class TopicRelease(Spoken, frozen=True, gc=False):
+    """End reservations, up to 512; True for each that was one. A message that is queued is untouched.
+
+    `held` are ids and their deadlines in epoch milliseconds (None: whatever reservation it is). `how`: `done` deletes
+    them, `in` and `at` queue them again, ready after `when_ms` or at that moment. Core: verbs/topic.lua.
+    """
+
+    verb: ClassVar[str] = "topic_release"
+    line_at: ClassVar[int] = 0
+
+    topic: str
+    held: Sequence[tuple[str, int | None]]
+    how: How | Literal["done"] = "done"
+    when_ms: int = 0
+
+    def words(self) -> Sequence[Word]:
+        pairs = [word for id, deadline in self.held for word in (id, "" if deadline is None else deadline)]
+        return (self.topic, self.how, "" if self.how == "done" else self.when_ms, *pairs)
+
+    def read(self, reply: Reply) -> list[bool]:
+        return _each(reply)
+
+
+class TopicDelete(Spoken, frozen=True, gc=False):
+    """Delete messages, queued or reserved, up to 512; True for each there was. Core: verbs/topic.lua."""
+
+    verb: ClassVar[str] = "topic_delete"
+    line_at: ClassVar[int] = 0
+
+    topic: str
+    ids: Sequence[str]
+
+    def words(self) -> Sequence[Word]:
+        return (self.topic, *self.ids)
+
+    def read(self, reply: Reply) -> list[bool]:
+        return _each(reply)
+
+
+class TopicRequeue(Spoken, frozen=True, gc=False):
+    """Queue up to `limit` (1,000) messages again whose reservation is over by `max_ms` (None: now), ready then.
+
+    Answers Requeued. Core: verbs/topic.lua.
+    """
+
+    verb: ClassVar[str] = "topic_requeue"
+    line_at: ClassVar[int] = 0
+
+    topic: str
+    max_ms: int | None = None
+    limit: int = MOST_MOVED
+
+    def words(self) -> Sequence[Word]:
+        return (self.topic, _max(self.max_ms), self.limit)
+
+    def read(self, reply: Reply) -> Requeued:
+        return Requeued(int(reply[0]), _due(reply[1]))
+
+
+class TopicGet(Spoken, frozen=True, gc=False):
+    """Look at up to 512 messages; None for each that is not there. Core: verbs/topic_look.lua."""
+
+    verb: ClassVar[str] = "topic_get"
+    reads: ClassVar[bool] = True
+
+    topic: str
+    ids: Sequence[str]
+
+    def words(self) -> Sequence[Word]:
+        return (self.topic, *self.ids)
+
+    def read(self, reply: Reply) -> list[Message | None]:
+        return [
+            Message(self.topic, id, text(row[2]), text(row[0]), int(row[1])) if row else None
+            for id, row in zip(self.ids, reply, strict=True)
+        ]
+
+
+class CountTopics(Spoken, frozen=True, gc=False):
+    """Count the messages of up to 128 topics; answers TopicCounts. Core: verbs/topic_look.lua."""
+
+    verb: ClassVar[str] = "topic_counts"
+    reads: ClassVar[bool] = True
+
+    topics: Sequence[str]
+
+    def words(self) -> Sequence[Word]:
+        return tuple(self.topics)
+
+    def read(self, reply: Reply) -> list[TopicCounts]:
+        return [TopicCounts(text(row[0]), *map(int, row[1:6])) for row in reply]
+
+
+VERBS: Mapping[str, type[Spoken]] = {
+    kind.verb: kind
+    for kind in (
+        TopicPut,
+        TopicReserve,
+        TopicPull,
+        TopicRelease,
+        TopicDelete,
+        TopicRequeue,
+        TopicGet,
+        CountTopics,
+    )
+}
+
+
+def _max(moment_ms: int | None) -> Word:
+    return "" if moment_ms is None else moment_ms
+
+
+def _due(milliseconds: Any) -> float | None:
+    return None if int(milliseconds) == NEVER else int(milliseconds) / 1000
+
+
+def _each(reply: Reply) -> list[bool]:
+    return [bool(one) for one in reply]
