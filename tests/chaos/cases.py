@@ -929,6 +929,12 @@ def a_template_that_moves(client: Client) -> Any:
     return Recur("p", "L", 10_000, jid="r")
 
 
+@case("recur")
+def a_template_said_again_that_keeps_its_time(client: Client) -> Any:
+    recurring(client)
+    return Recur("q", "L", 45_000, jid="r", keeps_time=True)
+
+
 @case("recur_get")
 def a_known_and_an_unknown_template(client: Client) -> Any:
     recurring(client)

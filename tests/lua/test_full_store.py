@@ -27,7 +27,7 @@ def full(request: pytest.FixtureRequest, namespace: str) -> Iterator[Door]:
 ADDING = [
     ("put", "", 0, "new", "q", 0, 5, 0, "new", "k", "{}"), ("move", "", 0, "q", 0, "j0", "", ""), ("priority", 5, "j5"),
     ("config_set", "heartbeat", "5"), ("config_unset", "", 0, "heartbeat"), ("throttle_set", "", 0, "ql:q:q", 1, 0),
-    ("recur", "", 0, "q", "r", "k", "{}", 1000, 0, 0, 0, 0, 0), ("clock", 5),
+    ("recur", "", 0, "set", "q", "r", "k", "{}", 1000, 0, 0, 0, 0, 0), ("clock", 5),
 ]  # fmt: skip
 
 

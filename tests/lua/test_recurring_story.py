@@ -48,6 +48,23 @@ def turns(core, clock) -> Turns:
     return Turns(core, clock)
 
 
+def test_a_template_said_again_may_keep_its_time(turns: Turns):
+    turns.recur("daily", 100, 50, keeps_time=True)
+    turns.at(60)
+    assert turns.popped() == {"daily-1": 50}
+    turns.recur("daily", 100, 0, keeps_time=True, priority=3)
+    assert (turns.next("daily"), turns.template("daily").priority) == (150, 3)
+    assert turns.popped() == {}
+    turns.recur("daily", 130, 0, keeps_time=True)
+    assert turns.next("daily") == 180
+    turns.at(181)
+    assert turns.popped() == {"daily-2": 180}
+    turns.recur("daily", 30, 0, keeps_time=True, queue="other")
+    assert turns.next("daily") == 210
+    turns.recur("daily", 30, 5)
+    assert turns.next("daily") == 186
+
+
 def test_the_worked_trace_of_the_protocol(turns: Turns, core, door: Door):
     assert turns.recur("daily", 100, 50, retries=2, wish=Wish(tags=["r"])) == "daily"
     turns.at(49)
@@ -191,7 +208,7 @@ def test_w30_an_interval_must_be_longer_than_nothing(turns: Turns, core, door: D
         with pytest.raises(Said, match="HF_BAD_ARGUMENT"):
             door("recur_update", "", 0, "r", "priority", 1, "interval", interval)
         with pytest.raises(Said, match="HF_BAD_ARGUMENT"):
-            door("recur", "", 0, "q", "r", "K", "{}", interval, 0, 0, 0, 0, 0)
+            door("recur", "", 0, "set", "q", "r", "K", "{}", interval, 0, 0, 0, 0, 0)
     assert door.dump() == before
 
 

@@ -137,13 +137,14 @@ BAD = [
     ("failure_groups", 0, 201), ("failure_groups", "", 5), ("unfail", "", 0, "", "G", 5), ("unfail", "", 0, "q", "", 5),
     ("unfail", "", 0, "q", "G", 0), ("unfail", "", 0, "q", "G", 257), ("list",), ("list", "jobs", "q", "", "", 5), ("list", "waiting", "", "", "", 5),
     ("list", "waiting", "q", "x", "j", 5), ("list", "waiting", "q", "", "", 513), ("clock", -1), ("clock", "noon"),
-    ("recur", "", 0, "", "r", "K", "{}", 1000, 0, 0, 0, 0, 0), ("recur", "", 0, "q", "r" * 181, "K", "{}", 1000, 0, 0, 0, 0, 0),
-    ("recur", "", 0, "q", "r", "", "{}", 1000, 0, 0, 0, 0, 0), ("recur", "", 0, "q", "r", "K", "{}", 0, 0, 0, 0, 0, 0),
-    ("recur", "", 0, "q", "r", "K", "{}", -5, 0, 0, 0, 0, 0), ("recur", "", 0, "q", "r", "K", "{}", 1000, "x", 0, 0, 0, 0),
-    ("recur", "", 0, "q", "r", "K", "{}", 1000, 0, 4096, 0, 0, 0), ("recur", "", 0, "q", "r", "K", "{}", 1000, 0, 0, 1001, 0, 0),
-    ("recur", "", 0, "q", "r", "K", "{}", 1000, 0, 0, 0, -1, 0), ("recur", "", 0, "q", "r", "K", "{}", 1000, 0, 0, 0, 0, 1),
-    ("recur", "", 0, "q", "r", "K", "{}", 1000, 0, 0, 0, 0, 1, "tag", "\n"), ("recur", "", 0, "q", "r", "K", "{}", 1000),
-    ("recur", "", 0, "q", "r", "K", "{}", 1000, 0, 0, 0, 0, 1, "depends", "run"), ("recur",),
+    ("recur", "", 0, "set", "", "r", "K", "{}", 1000, 0, 0, 0, 0, 0), ("recur", "", 0, "set", "q", "r" * 181, "K", "{}", 1000, 0, 0, 0, 0, 0),
+    ("recur", "", 0, "set", "q", "r", "", "{}", 1000, 0, 0, 0, 0, 0), ("recur", "", 0, "set", "q", "r", "K", "{}", 0, 0, 0, 0, 0, 0),
+    ("recur", "", 0, "set", "q", "r", "K", "{}", -5, 0, 0, 0, 0, 0), ("recur", "", 0, "set", "q", "r", "K", "{}", 1000, "x", 0, 0, 0, 0),
+    ("recur", "", 0, "set", "q", "r", "K", "{}", 1000, 0, 4096, 0, 0, 0), ("recur", "", 0, "set", "q", "r", "K", "{}", 1000, 0, 0, 1001, 0, 0),
+    ("recur", "", 0, "set", "q", "r", "K", "{}", 1000, 0, 0, 0, -1, 0), ("recur", "", 0, "set", "q", "r", "K", "{}", 1000, 0, 0, 0, 0, 1),
+    ("recur", "", 0, "set", "q", "r", "K", "{}", 1000, 0, 0, 0, 0, 1, "tag", "\n"), ("recur", "", 0, "set", "q", "r", "K", "{}", 1000),
+    ("recur", "", 0, "set", "q", "r", "K", "{}", 1000, 0, 0, 0, 0, 1, "depends", "run"), ("recur",),
+    ("recur", "", 0, "odd", "q", "r", "K", "{}", 1000, 0, 0, 0, 0, 0),
     ("recur_get", ""), ("recur_get", *MANY), ("recur_update", "", 0, "again", "tags", "x"), ("recur_update", "", 0, "again", "priority"),
     ("recur_update", "", 0, "again", "klass", "L", "interval", 0), ("recur_update", "", 0, "again", "priority", 1, "count", 5),
     ("recur_update", "", 0, "nobody", "priority", 1), ("recur_update", "", 0, "again", "queue", "new", "backlog", "x"),
@@ -237,7 +238,7 @@ def busy(door: Door) -> Door:
     door("throttle_set", "", 0, "ql:q:limited", 1, 0)
     door.put("q", "run", "two", "wait")
     door.put("q", "later", delay=5000)
-    door("recur", "", 0, "q", "again", "K", "{}", 1000, 9000, 0, 0, 0, 0)
+    door("recur", "", 0, "set", "q", "again", "K", "{}", 1000, 9000, 0, 0, 0, 0)
     door.pop("w", "q", n=2, mode=1)
     door.put("q", "root")
     door.put_waiting("parent", "root")

@@ -423,7 +423,7 @@ def test_w23_and_w24_lists_are_lists_and_times_are_whole_milliseconds(core, cloc
 
 LATE_FAULTS = [
     ("recur_update", "", 0, "r", "priority", 7, "interval", 0),
-    ("recur", "", 0, "q", "r", "k", "{}", 0, 0, 0, 5, 0, 0),
+    ("recur", "", 0, "set", "q", "r", "k", "{}", 0, 0, 0, 5, 0, 0),
     ("throttle_set", "", 0, "db", 7, "soon"),
     ("priorities_set", '{"pattern":["x"]}', '{"pattern":7}'),
     ("identifiers_set", "x", '["x"]', "y", "7"),

@@ -107,7 +107,7 @@ class Arguments:
         return self._named.get(name) or typing.cast("_Parameter", self._rest_named)._replace(name=name)
 
     def _written(self, parameter: _Parameter, value: Any, limit: int) -> bytes:
-        kind: type[Any] = type(value)
+        kind: Any = type(value)
         try:
             if parameter.annotation is None:
                 if parameter.blind and kind not in _PLAIN:

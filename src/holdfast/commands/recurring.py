@@ -76,7 +76,8 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
 class Recur(Spoken, frozen=True, gc=False):
     """Put a job every `interval_ms`, the first one `offset_ms` from now. Answers the template's jid.
 
-    A template of that jid is replaced, but for its count. Raises UsageError from the handles, Refused for bad
+    A template of that jid is replaced, but for its count; with `keeps_time` it also stays when its next job is due, a
+    new interval counted from the last occurrence. Raises UsageError from the handles, Refused for bad
     arguments. Core: verbs/recur.lua.
     """
 
@@ -94,9 +95,11 @@ class Recur(Spoken, frozen=True, gc=False):
     retries: int = 0
     backlog: int = 0
     wish: Wish = Wish()
+    keeps_time: bool = False
 
     def words(self) -> Sequence[Word]:
         return (
+            "keep" if self.keeps_time else "set",
             self.queue,
             self.jid,
             self.klass,

@@ -9,6 +9,7 @@ local recur = require("verbs.recur")
 local MOST_BACKLOG = 1000000
 local LONGEST_NAME = 180 -- of a template: its jobs are named after it, with a number
 local YEARS = 3162240000000 -- a hundred of them, in ms
+local MODES = { set = true, keep = true }
 local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 local bad, name, names, number = checks.bad, checks.name, checks.names, checks.number
 
@@ -30,17 +31,17 @@ local READERS = {
   retries = function(args, i) return number(args, i, "retries", 0, checks.MOST_RETRIES) end,
 }
 
--- The template in line, number, queue, jid, klass, data, interval, offset, priority,
+-- The template in line, number, mode, queue, jid, klass, data, interval, offset, priority,
 -- retries, backlog, n, (option, value)…
 local function read(args)
-  local wish = wishes.one(args, 13, number(args, 12, "options", 0, 512))
+  local wish = wishes.one(args, 14, number(args, 13, "options", 0, 512))
   if wish.depends then bad("a recurring job depends on nothing") end
   local t = {
     tags = wish.tags or {}, throttles = wish.throttles or {},
     options = { backoff = wish.backoff, expires = wish.expires, limit = wish.limit, keep = wish.keep },
   }
-  for i, field in pairs({ [3] = "queue", [5] = "klass", [6] = "data", [7] = "interval", [9] = "priority",
-    [10] = "retries", [11] = "backlog" }) do
+  for i, field in pairs({ [4] = "queue", [6] = "klass", [7] = "data", [8] = "interval", [10] = "priority",
+    [11] = "retries", [12] = "backlog" }) do
     t[field] = READERS[field](args, i)
   end
   return t
@@ -67,10 +68,12 @@ local function changes(args)
 end
 
 return {
-  { "recur", ADDS, "line number queue jid klass data interval offset priority retries backlog n (option value)...",
+  { "recur", ADDS,
+    "line number mode queue jid klass data interval offset priority retries backlog n (option value)...",
     numbered.row(function(at, args)
-      local jid, t, offset = template(args, 4), read(args), number(args, 8, "offset", -YEARS, YEARS)
-      return recur.run(at, jid, t, offset)
+      if not MODES[args[3]] then bad("mode is set or keep") end
+      local jid, t, offset = template(args, 5), read(args), number(args, 9, "offset", -YEARS, YEARS)
+      return recur.run(at, jid, t, offset, args[3] == "keep")
     end) },
   { "recur_get", READS, "jid...", function(at, args) return recur.get(at, args, 1, names(args, 1, "jid")) end },
   { "recur_update", ADDS, "line number jid (key value)...", numbered.row(function(at, args)

@@ -22,17 +22,25 @@ local function found(at, jid)
   return recurrence.read(at, jid) or refuse.call("JOB_NOT_FOUND", "no recurring job " .. jid)
 end
 
--- Makes a template, or replaces all of one but its count. `t` says queue, klass, data,
--- interval, backlog, priority, retries, tags, throttles and options; the first
--- occurrence is `offset` ms from now. Returns the jid.
-function M.run(at, jid, t, offset)
+-- When a template that says itself again goes on: as before, a new interval counted from
+-- the last occurrence. Nil if there was none, or it has lost its place.
+local function as_before(at, jid, t, old)
+  local due = old and recurrence.next(at, jid, old) or 0
+  return due > 0 and due + t.interval - old.interval or nil
+end
+
+-- Makes a template, or replaces all of one but its count and, if it `keeps` that, when it
+-- is due. `t` says queue, klass, data, interval, backlog, priority, retries, tags, throttles
+-- and options; the first occurrence is `offset` ms from now. Returns the jid.
+function M.run(at, jid, t, offset, keeps)
   local old = recurrence.read(at, jid)
+  local when = keeps and as_before(at, jid, t, old) or at.now + offset
   t.count, t.since = old and old.count or 0, at.now
   t.throttles = others(t.throttles, old and old.queue or t.queue, t.queue)
   if old then recurrence.leave(at, jid, old) end
   queues.know(at, keys.of_queue(at, t.queue))
   recurrence.write(at, jid, t)
-  recurrence.place(at, jid, t, at.now + offset)
+  recurrence.place(at, jid, t, when)
   return jid
 end
 
