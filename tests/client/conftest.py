@@ -5,6 +5,9 @@ from collections.abc import Iterator
 import pytest
 from colour import Async, Sync
 
+from holdfast import Client
+from holdfast.testing.clock import StoppedClock
+
 
 @pytest.fixture(params=[Sync, Async], ids=["sync", "async"])
 def do(request: pytest.FixtureRequest, url: str, namespace: str) -> Iterator[Sync | Async]:
@@ -12,3 +15,11 @@ def do(request: pytest.FixtureRequest, url: str, namespace: str) -> Iterator[Syn
     colour = request.param(url, namespace)
     yield colour
     colour.close()
+
+
+@pytest.fixture
+def stopped(client: Client) -> StoppedClock:
+    """The clock of this test's namespace, for both colours; ask for it before `do`."""
+    clock = StoppedClock(client)
+    clock.advance(seconds=0)
+    return clock

@@ -71,6 +71,14 @@ def test_only_the_star_is_special_and_the_whole_name_must_match():
     assert resolve({}, known, ["*x"]) == []
 
 
+def test_many_stars_cost_no_more_than_few():
+    known = ["a" * 199 + "b", "a" * 200]
+    assert resolve({}, known, ["*a" * 90 + "*b"]) == known[:1]
+    assert resolve({}, known, ["*a" * 99 + "*c"]) == []
+    assert resolve({}, ["aXbYYbc", "abc", "ab"], ["a**b*b**c"]) == ["aXbYYbc"]
+    assert resolve({}, ["ab", "aab", "aa", "a"], ["a*a"]) == ["aa"]
+
+
 @pytest.mark.parametrize(
     ("rules", "found"),
     [

@@ -238,8 +238,8 @@ def test_workers_are_read_with_what_they_say_and_hold():
     [facts] = Workers(("17", "w"), 5).read([[b"v", b"16", 1, [b"host", b"h"]]])
     assert (facts.name, facts.seen_ms, facts.quiet, facts.facts) == ("v", 16, True, {"host": "h"})
     assert Workers(("17", "w"), 5).words() == ("17", "w", 5)
-    page = WorkerJobs("w").read([b"more", [b"j", b"q", 99, 1, b"w"]])
-    assert (page.cursor, page.jobs) == ("more", (HeldJob("j", "q", 99, True, "w"),))
+    page = WorkerJobs("w").read([b"more", [b"j", b"q", 99, 1, b"w", 39]])
+    assert (page.cursor, page.jobs) == ("more", (HeldJob("j", "q", 99, True, "w", 39),))
     assert (WorkerQuiet("w", False).words(), WorkerForget(("w",)).words()) == (("w", 0), ("w",))
 
 

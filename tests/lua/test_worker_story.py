@@ -95,6 +95,7 @@ def test_the_jobs_of_a_worker_are_read_off_the_leases_of_all_queues(core, clock,
     assert page.cursor == ""
     assert [(job.jid, job.queue, job.stalled) for job in page.jobs] == [("a", "q", True), ("d", "r", False)]
     assert page.jobs[1].expires_ms == clock.now_ms + 30_000
+    assert {job.since_ms for job in page.jobs} == {clock.now_ms - 30_000}
     assert {(job.jid, job.worker) for job in core(WorkerJobs()).jobs} == {
         ("a", "w"), ("b", "v"), ("c", "v"), ("d", "w"),
     }  # fmt: skip
@@ -108,6 +109,23 @@ def test_a_job_leaves_its_worker_when_its_loss_is_noticed(core, clock, door: Doo
     assert [job.stalled for job in core(WorkerJobs("w")).jobs] == [True]
     core(Pop("v", ["q"]))
     assert core(WorkerJobs("w")).jobs == ()
+
+
+def test_the_jobs_of_a_worker_that_counts_as_gone_are_forgotten_with_it(core, clock, door: Door):
+    core(ConfigSet("max-worker-age", "3600"))
+    door.put("q", "a", "b", "c")
+    for worker in ("silent", "alive"):
+        core(Pop(worker, ["q"], ttl=30_000))
+    clock.advance(seconds=1800)
+    core(WorkerSeen("alive"))
+    core(Pop("late", ["q"], ttl=30_000))
+    clock.advance(seconds=1799)
+    assert {job.worker for job in core(WorkerJobs()).jobs} == {"silent", "alive", "late"}
+    clock.advance(seconds=1)
+    assert {job.worker for job in core(WorkerJobs()).jobs} == {"alive", "late"}
+    assert core(WorkerJobs("silent")).jobs == ()
+    clock.advance(seconds=1800)
+    assert core(WorkerJobs()).jobs == ()
 
 
 def test_a_walk_over_leases_goes_on_from_its_cursor_whatever_its_steps(core, door: Door):

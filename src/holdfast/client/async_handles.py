@@ -33,7 +33,7 @@ class AsyncQueue(QueueVerbs, AsyncHandle):
     @property
     def throttle(self) -> "AsyncThrottle":
         """The limit on how many jobs of this queue run at once."""
-        return AsyncThrottle(f"ql:q:{self.name}", self._client)
+        return AsyncThrottle(self._client, f"ql:q:{self.name}")
 
     async def put_many(self, jobs: Iterable[object], **options: Unpack[PutOptions]) -> list[str]:
         """Put many jobs, 512 a call; answers their jids in order.

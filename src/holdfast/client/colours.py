@@ -67,6 +67,26 @@ class Verb(Generic[P, R]):
         return call
 
 
+class VerbAndWritten(Verb[P, R]):
+    """A command worn as a method, and the assignment to its name another: refused on an async handle.
+
+    For what one older client asks by calling it and another tells by assigning to it.
+    """
+
+    def __init__(
+        self, make: Callable[Concatenate[Any, P], Command[R]], tell: Callable[[Any, Any], Command[Any]]
+    ) -> None:
+        super().__init__(make)
+        self.tell = tell
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __set__(self, handle: SyncHandle, value: object) -> None:
+        write(handle, self.name, self.tell, value)
+
+
 class Planned(Generic[P, R]):
     """A plan of several calls worn as a method. `make` is given the handle and what turns a command into a plan."""
 

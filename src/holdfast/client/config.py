@@ -1,19 +1,141 @@
-"""The settings kept in the store, as a mapping; in both colours."""
+"""The settings kept in the store, as a mapping; said once for both colours."""
 
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, MutableMapping
-from typing import Any, cast
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
+from math import isfinite
+from typing import Any, Final, cast
 
-from holdfast.client.colours import AsyncHandle, SyncHandle
+from holdfast.client.colours import Asked, AsyncHandle, Planned, SyncHandle, Verb
 from holdfast.codecs import decode
 from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset
 from holdfast.commands.base import then
 from holdfast.errors import CodecError, UsageError
 from holdfast.settings import check_name, check_text
+from holdfast.wire.plans import Ask, Plan
+
+Settings = Mapping[str, object] | Iterable[tuple[str, object]]
+_NONE: Final[tuple[tuple[str, object], ...]] = ()
+
+
+class ConfigVerbs:
+    """What can be asked of the settings, and told. Unknown keys are kept and listed too."""
+
+    _client: Any
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    @Asked
+    def all(self) -> Command[dict[str, str]]:
+        """Every setting with its raw text, defaults included. Core: verbs/configure.lua."""
+        return then(ConfigGet(), lambda found: {key: raw for key, raw in found.items() if raw is not None})
+
+    @Verb
+    def get(self, key: str, default: Any = None) -> Command[Any]:
+        """The value decoded from JSON (`"60"` is 60), or as text if it is none; `default` when it is not set and has no
+        default of its own. Core: verbs/configure.lua.
+        """
+        check_name("key", key)
+        return then(ConfigGet((key,)), lambda found: _value_of(found.get(key), default))
+
+    @Verb
+    def set(self, key: str, value: object) -> Command[bool]:
+        """Write one setting, as text. Raises UsageError for what is neither text nor number.
+
+        Core: verbs/configure.lua.
+        """
+        return _set(key, value)
+
+    @Verb
+    def unset(self, key: str) -> Command[bool]:
+        """Return one setting to its default, or to none; answers whether it was set. Core: verbs/configure.lua."""
+        return _unset(key)
+
+    @Planned
+    def pop(self, ask: Ask, key: str, default: Any = None) -> Plan[Any]:
+        """The decoded value or `default`; then the setting is back at its own default. Core: verbs/configure.lua."""
+        value = _value_of((yield from ask(ConfigGet((check_name("key", key),)))).get(key), default)
+        yield from ask(_unset(key))
+        return value
+
+    @Planned
+    def update(self, ask: Ask, settings: Settings = _NONE, /, **more: object) -> Plan[None]:
+        """Write several settings, a mapping, pairs, or by name; all are checked before the first is written.
+
+        Core: verbs/configure.lua.
+        """
+        for command in [_set(key, value) for key, value in (_pairs(settings) | more).items()]:
+            yield from ask(command)
+
+    @Planned
+    def clear(self, ask: Ask, key: str | None = None) -> Plan[None]:
+        """Return one setting, or all, to the defaults. Core: verbs/configure.lua."""
+        for name in [key] if key is not None else list((yield from ask(ConfigGet()))):
+            yield from ask(_unset(name))
+
+
+class Config(ConfigVerbs, SyncHandle, MutableMapping[str, Any]):  # type: ignore[misc]
+    """The settings of a namespace as a mapping; every access asks the store.
+
+    `config[key]` is the decoded value, None when there is none; what goes through all settings (`in`, `len`, `keys`,
+    `values`, `items`) sees them as `all` has them: raw text, defaults included. Core: verbs/configure.lua.
+    """
+
+    def __getitem__(self, key: str) -> Any:
+        return self.get(key)
+
+    def __setitem__(self, key: str, value: object) -> None:
+        self.set(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        self.unset(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.all
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.all)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The decoded value; where there is none, `default`, which is written."""
+        value = self.get(key)
+        if value is None and default is not None:
+            self.set(key, default)
+            return default
+        return value
+
+    def values(self) -> ValuesView[str]:
+        """The raw texts of all settings."""
+        return self.all.values()
+
+    def items(self) -> ItemsView[str, str]:
+        """All settings with their raw texts."""
+        return self.all.items()
+
+
+class AsyncConfig(ConfigVerbs, AsyncHandle):
+    """The settings of a namespace, awaited: `await config.get("heartbeat")`, `await config.all`."""
+
+
+def _set(key: str, value: object) -> Command[bool]:
+    return ConfigSet(check_name("key", key), _text_of(value))
+
+
+def _unset(key: str) -> Command[bool]:
+    return ConfigUnset(check_name("key", key))
+
+
+def _pairs(settings: Settings) -> dict[Any, object]:
+    try:
+        return dict(cast("Any", settings))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"settings must be a mapping or pairs, not {settings!r:.80}") from error
 
 
 def _value_of(raw: str | None, default: Any) -> Any:
-    """JSON decoded; text that is no JSON (such as the application's name) as it is."""
     if raw is None:
         return default
     try:
@@ -27,95 +149,6 @@ def _text_of(value: object) -> str:
         return "1" if value else "0"
     if isinstance(value, str):
         return check_text("value", value)
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float)) and isfinite(value):
         return str(value)
-    raise UsageError(f"a setting is text or a number, not {value!r}")
-
-
-def _get(key: str, default: Any = None) -> Command[Any]:
-    check_name("key", key)
-    return then(ConfigGet((key,)), lambda found: _value_of(found.get(key), default))
-
-
-def _set(key: str, value: object) -> Command[bool]:
-    return ConfigSet(check_name("key", key), _text_of(value))
-
-
-def _all() -> Command[dict[str, str]]:
-    return then(ConfigGet(), lambda found: {key: raw for key, raw in found.items() if raw is not None})
-
-
-class Config(SyncHandle, MutableMapping[str, Any]):
-    """The settings of a namespace; every access asks the store. Core: verbs/configure.lua."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    @property
-    def all(self) -> dict[str, str]:
-        """Every setting with its raw text, defaults included."""
-        return self.run(_all())
-
-    def __getitem__(self, key: str) -> Any:
-        return self.run(_get(key))
-
-    def __setitem__(self, key: str, value: object) -> None:
-        self.run(_set(key, value))
-
-    def __delitem__(self, key: str) -> None:
-        self.run(ConfigUnset(check_name("key", key)))
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.all
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.all)
-
-    def __len__(self) -> int:
-        return len(self.all)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """The decoded value, or `default` when it is not set and has no default of its own."""
-        return self.run(_get(key, default))
-
-    def pop(self, key: str, default: Any = None) -> Any:
-        """The decoded value or `default`; then the setting is back at its own default."""
-        value = self.get(key, default)
-        del self[key]
-        return value
-
-    def clear(self, key: str | None = None) -> None:
-        """Return one setting, or all, to the defaults."""
-        for name in [key] if key is not None else list(self.all):
-            del self[name]
-
-
-class AsyncConfig(AsyncHandle):
-    """The settings of a namespace, awaited. Core: verbs/configure.lua."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    @property
-    def all(self) -> Awaitable[dict[str, str]]:
-        """Every setting with its raw text, defaults included."""
-        return self.run(_all())
-
-    def get(self, key: str, default: Any = None) -> Awaitable[Any]:
-        """The decoded value, or `default` when it is not set and has no default of its own."""
-        return self.run(_get(key, default))
-
-    def set(self, key: str, value: object) -> Awaitable[bool]:
-        """Write one setting."""
-        return self.run(_set(key, value))
-
-    def unset(self, key: str) -> Awaitable[bool]:
-        """Return one setting to its default; answers whether it was set."""
-        return self.run(ConfigUnset(check_name("key", key)))
-
-    async def update(
-        self, settings: Mapping[str, object] | Iterable[tuple[str, object]] = (), /, **more: object
-    ) -> None:
-        """Write several settings."""
-        for key, value in {**dict(cast("Any", settings)), **more}.items():
-            await self.set(key, value)
+    raise UsageError(f"value must be text or a finite number, not {value!r:.80}")

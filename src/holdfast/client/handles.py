@@ -31,7 +31,7 @@ class Queue(QueueVerbs, SyncHandle):
     @property
     def throttle(self) -> "Throttle":
         """The limit on how many jobs of this queue run at once."""
-        return Throttle(f"ql:q:{self.name}", self._client)
+        return Throttle(self._client, f"ql:q:{self.name}")
 
     def put_many(self, jobs: Iterable[object], **options: Unpack[PutOptions]) -> list[str]:
         """Put many jobs, 512 a call; answers their jids in order.

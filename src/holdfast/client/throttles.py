@@ -1,11 +1,20 @@
 """The verb tables of throttles, said once for both colours."""
 
+from collections.abc import Awaitable
 from typing import Any, Final
 
-from holdfast.client.colours import AsyncHandle, SyncHandle, Verb
+from holdfast.client.colours import (
+    AskedAndWritten,
+    AsyncHandle,
+    Planned,
+    SyncHandle,
+    Verb,
+    VerbAndWritten,
+)
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.listing import ListSet
+from holdfast.commands.queues import QueueNames
 from holdfast.commands.throttles import (
     UNDEFINED,
     ThrottleDelete,
@@ -16,28 +25,46 @@ from holdfast.commands.throttles import (
     ThrottleSet,
 )
 from holdfast.errors import UsageError
-from holdfast.settings import MAX_BATCH, check_milliseconds, check_name, check_throttle, check_whole
+from holdfast.settings import (
+    MAX_BATCH,
+    MAX_WHOLE,
+    OWN_THROTTLE,
+    check_milliseconds,
+    check_name,
+    check_throttle,
+    check_whole,
+)
+from holdfast.wire.plans import Ask, Plan
 
 HIGHEST: Final = 1_000_000
 SHORTEST: Final = 0.001
 
 
 class ThrottleVerbs:
-    """A named limit on how many of its jobs run at once; `ql:q:<queue>` is a queue's own."""
+    """A named limit on how many of its jobs run at once; `ql:q:<queue>` is a queue's own.
+
+    Two are equal if name and client are.
+    """
 
     _client: Any
 
-    def __init__(self, name: str, client: Any) -> None:
+    def __init__(self, client: Any, name: str) -> None:
         self.name = check_throttle(name)
         self._client = client
 
-    @Verb
-    def maximum(self) -> Command[int]:
-        """How many may run at once; 0 for any number. Core: verbs/throttling.lua."""
+    @property
+    def id(self) -> str:
+        """The name, as other clients call it."""
+        return self.name
+
+    def _ask_maximum(self) -> Command[int]:
+        """How many may run at once; 0 for any number. `throttle.maximum = 5` is `set_maximum(5)`.
+
+        Core: verbs/throttling.lua.
+        """
         return then(ThrottleGet(self.name), lambda facts: facts.maximum)
 
-    @Verb
-    def set_maximum(self, maximum: int | None = None, expiration: float | None = None) -> Command[int]:
+    def _tell_maximum(self, maximum: int | None = None, expiration: float | None = None) -> Command[int]:
         """Let at most `maximum` run at once, 0 for any number, None for as many as before; more lets waiting jobs go.
 
         The limit ends after `expiration` seconds; None and 0 leave its end as it is, which is never for a new one.
@@ -46,6 +73,27 @@ class ThrottleVerbs:
         most = None if maximum is None else check_whole("maximum", maximum, 0, HIGHEST)
         ends = check_milliseconds("expiration", expiration, SHORTEST) if expiration else 0
         return ThrottleSet(self.name, most, ends)
+
+    maximum = VerbAndWritten(_ask_maximum, _tell_maximum)
+    set_maximum = Verb(_tell_maximum)
+
+    def _ask_expiration(self) -> Command[float | None]:
+        """Seconds until the limit ends, None if it has no end or there is none. Assigning says when it ends.
+
+        Core: verbs/throttling.lua.
+        """
+        return then(ThrottleGet(self.name), lambda facts: facts.ttl)
+
+    def _tell_expiration(self, seconds: float | None) -> Command[int]:
+        """Let the limit end after so many `seconds`, at least 0.001; its maximum stays.
+
+        An end cannot be taken away: delete the limit and set it again. Raises UsageError, for None too.
+        Core: verbs/throttling.lua.
+        """
+        return ThrottleSet(self.name, None, check_milliseconds("expiration", seconds, SHORTEST))
+
+    expiration = AskedAndWritten(_ask_expiration, _tell_expiration)
+    set_expiration = Verb(_tell_expiration)
 
     @Verb
     def ttl(self) -> Command[int]:
@@ -73,18 +121,24 @@ class ThrottleVerbs:
             raise UsageError(f"release takes at most {MAX_BATCH} jids in one call, not {len(jids)}")
         return ThrottleRelease(self.name, [check_name("jid", jid) for jid in jids])
 
-    @Verb
-    def locks(self, count: int = MAX_BATCH) -> Command[list[str]]:
-        """The jids that hold a slot, the first `count` of them (512 at most). Core: verbs/listing.lua."""
-        return _members("holders", self.name, count)
+    @Planned
+    def locks(self, ask: Ask, count: int | None = None) -> Plan[list[str]]:
+        """The jids that hold a slot; the first `count` of them, all when left out. Core: verbs/listing.lua."""
+        return _members(ask, "holders", self.name, count)
 
-    @Verb
-    def pending(self, count: int = MAX_BATCH) -> Command[list[str]]:
-        """The jids that wait for a slot, in the order they came, the first `count` (512 at most).
+    @Planned
+    def pending(self, ask: Ask, count: int | None = None) -> Plan[list[str]]:
+        """The jids that wait for a slot, in the order they came; the first `count` of them, all when left out.
 
         Core: verbs/listing.lua.
         """
-        return _members("pending", self.name, count)
+        return _members(ask, "pending", self.name, count)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.name == other.name and self._client == other._client
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.name))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -115,7 +169,12 @@ class Throttles(ThrottlesVerbs, SyncHandle):
     """The throttles of a blocking client: `throttles["name"]`."""
 
     def __getitem__(self, name: str) -> Throttle:
-        return Throttle(name, self._client)
+        return Throttle(self._client, name)
+
+    @property
+    def counts(self) -> list[Throttle]:
+        """The throttle of every known queue, in order of first use. Core: verbs/inspect.lua."""
+        return [self[name] for name in self.run(_names_of_own())]
 
 
 class AsyncThrottle(ThrottleVerbs, AsyncHandle):
@@ -126,12 +185,29 @@ class AsyncThrottles(ThrottlesVerbs, AsyncHandle):
     """The throttles of an async client: `throttles["name"]`."""
 
     def __getitem__(self, name: str) -> AsyncThrottle:
-        return AsyncThrottle(name, self._client)
+        return AsyncThrottle(self._client, name)
+
+    @property
+    def counts(self) -> Awaitable[list[AsyncThrottle]]:
+        """The throttle of every known queue, in order of first use. Core: verbs/inspect.lua."""
+        return self.run(then(_names_of_own(), lambda names: [self[name] for name in names]))
 
 
-def _members(kind: str, name: str, count: int) -> Command[list[str]]:
-    page = ListSet(kind, name, None, check_whole("count", count, 1, MAX_BATCH))
-    return then(page, lambda found: found.names)
+def _names_of_own() -> Command[list[str]]:
+    return then(QueueNames(), lambda names: [OWN_THROTTLE + name for name in names])
+
+
+def _members(ask: Ask, kind: str, name: str, count: int | None) -> Plan[list[str]]:
+    left = MAX_WHOLE if count is None else check_whole("count", count, 0, MAX_WHOLE)
+    found: dict[str, None] = {}
+    after = None
+    while left > 0:
+        page = yield from ask(ListSet(kind, name, after, min(left, MAX_BATCH)))
+        found.update(dict.fromkeys(page.names))
+        left, after = left - len(page.names), page.next
+        if after is None:
+            break
+    return list(found)
 
 
 def _seconds_left(facts: ThrottleFacts) -> int:

@@ -1,5 +1,6 @@
 """`client.workers`: who works here, what each holds, and telling one to be quiet; in both colours."""
 
+from collections import Counter
 from collections.abc import Awaitable, Iterator
 from typing import Any
 
@@ -52,16 +53,14 @@ def _jobs(ask: Ask, worker: str) -> Plan[dict[str, list[str]]]:
 
 
 def _counts(ask: Ask) -> Plan[list[dict[str, Any]]]:
-    """How many jobs each worker holds; last come those that hold some and gave no sign of life themselves."""
-    workers = yield from _all(ask)
-    held = yield from _held(ask, "")
-    rows: dict[str, dict[str, Any]] = {
-        worker.name: {"name": worker.name, "jobs": 0, "stalled": 0} for worker in workers
-    }
-    for job in held:
-        row = rows.setdefault(job.worker, {"name": job.worker, "jobs": 0, "stalled": 0})
-        row["stalled" if job.stalled else "jobs"] += 1
-    return list(rows.values())
+    """How many jobs each worker holds; the one that last took a job or gave a sign of life comes first."""
+    active = {worker.name: worker.seen_ms for worker in (yield from _all(ask))}
+    jobs, stalled = Counter[str](), Counter[str]()
+    for job in (yield from _held(ask, "")):
+        active[job.worker] = max(active.get(job.worker, 0), job.since_ms)
+        (stalled if job.stalled else jobs)[job.worker] += 1
+    names = sorted(active, key=lambda name: active[name], reverse=True)
+    return [{"name": name, "jobs": jobs[name], "stalled": stalled[name]} for name in names]
 
 
 class WorkersVerbs:

@@ -66,13 +66,14 @@ def _mapping(flat: Sequence[object]) -> dict[str, str]:
 
 
 class HeldJob(msgspec.Struct, frozen=True, gc=False):
-    """A lease: `stalled` when its end has passed and nobody has noticed yet."""
+    """A lease, and when it began: `stalled` when its end has passed and nobody has noticed yet."""
 
     jid: str
     queue: str
     expires_ms: int
     stalled: bool
     worker: str
+    since_ms: int
 
 
 class HeldPage(msgspec.Struct, frozen=True, gc=False):
@@ -83,7 +84,10 @@ class HeldPage(msgspec.Struct, frozen=True, gc=False):
 
 
 class WorkerJobs(Spoken, frozen=True, gc=False):
-    """Look through up to 500 leases for those of `worker` ('' for all), behind `cursor`. Core: verbs/holding.lua."""
+    """Look through up to 500 leases for those of `worker` ('' for all), behind `cursor`.
+
+    Those of a worker that was silent for `max-worker-age` are left out. Core: verbs/holding.lua.
+    """
 
     verb: ClassVar[str] = "worker_jobs"
     reads: ClassVar[bool] = True
@@ -97,7 +101,7 @@ class WorkerJobs(Spoken, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> HeldPage:
         jobs = [
-            HeldJob(text(row[0]), text(row[1]), int(row[2]), bool(int(row[3])), text(row[4]))
+            HeldJob(text(row[0]), text(row[1]), int(row[2]), bool(int(row[3])), text(row[4]), int(row[5]))
             for row in reply[1:]
         ]
         return HeldPage(text(reply[0]), tuple(jobs))

@@ -77,8 +77,10 @@ def _expanded(mapping: Mapping[str, Sequence[str]], patterns: Iterable[str]) -> 
 
 @lru_cache(maxsize=1024)
 def _matcher(pattern: str) -> Callable[[str], object]:
-    parts = [re.escape(part) for part in pattern.split("*")]
-    return re.compile(".*".join(parts), re.DOTALL).fullmatch
+    """Whether a whole name matches. Each part is taken where it is first found, so that many stars cost no more."""
+    first, *middle = map(re.escape, pattern.split("*"))
+    last = ".*" + middle.pop() if middle else ""
+    return re.compile(first + "".join(f"(?>.*?{part})" for part in middle) + last, re.DOTALL).fullmatch
 
 
 def _taken(left: dict[str, None], patterns: Sequence[str]) -> list[str]:

@@ -68,6 +68,19 @@ end
 -- Before when a worker must have been seen last to count as gone.
 local function horizon(at) return at.now - config.number(at, "max-worker-age") * 1000 end
 
+-- A function that says whether a worker counts as gone that took something at `last`: it
+-- gave no sign of life since either.
+function M.gone(at)
+  local oldest, known = horizon(at), {}
+  return function(worker, last)
+    if last > oldest then return false end
+    if known[worker] == nil then
+      known[worker] = (tonumber(call("ZSCORE", at.keys.workers, worker)) or 0) <= oldest
+    end
+    return known[worker]
+  end
+end
+
 -- Rows {name, last seen, quiet, {field, value …}}, most recently seen first, at most
 -- `count` behind (score, name). One that is too old is left out.
 function M.list(at, score, name, count)

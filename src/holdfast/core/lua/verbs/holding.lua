@@ -1,7 +1,8 @@
 -- holding: which jobs a worker holds. Writes nothing.
 --
 -- Nothing is kept for this: it looks at the leases of the known queues, some in each
--- call, and goes on from a cursor. A lease whose loss was noticed is nobody's any more.
+-- call, and goes on from a cursor. A lease whose loss was noticed is nobody's any more, and
+-- those of a worker that counts as gone are left out.
 local late = require("base.late")
 local batch = require("base.batch")
 local keys = require("base.keys")
@@ -9,6 +10,7 @@ local record = require("base.record")
 local refuse = require("base.refuse")
 local text = require("base.text")
 local state = require("nouns.state")
+local worker_of = require("nouns.worker")
 local M = {}
 
 M.MOST = 500 -- leases looked at in one call; a queue counts as one
@@ -40,7 +42,7 @@ end
 
 -- Appends what of the next leases of a queue, at most `most`, the worker holds. Returns how
 -- many leases it looked at.
-local function look(at, place, worker, most, found)
+local function look(at, place, worker, most, found, is_gone)
   local queue = keys.of_queue(at, place.name)
   local page = batch.page(queue.leases, 0, call("ZCARD", queue.leases), place.ends, place.jid, most)
   local names, n = {}, #page / 2
@@ -49,9 +51,9 @@ local function look(at, place, worker, most, found)
   local records = call("MGET", unpack_(names))
   for i = 1, n do
     local r = records[i] and at.record.read(records[i])
-    if r and is_held(r, worker) then
+    if r and is_held(r, worker) and not is_gone(r.worker, r.popped) then
       local ends = tonumber(page[2 * i])
-      found[#found + 1] = { page[2 * i - 1], place.name, ends, ends <= at.now and 1 or 0, r.worker }
+      found[#found + 1] = { page[2 * i - 1], place.name, ends, ends <= at.now and 1 or 0, r.worker, r.popped }
     end
   end
   place.jid, place.ends = page[2 * n - 1], page[2 * n]
@@ -71,13 +73,14 @@ local function ahead(at, place)
   return page, more
 end
 
--- What `worker` ("" for any) holds: {cursor, {jid, queue, end, stalled 0 or 1, worker} …}.
+-- What `worker` ("" for any) holds: {cursor, {jid, queue, end, stalled 0 or 1, worker, popped} …}.
 -- `place` is where to go on; the cursor is "" when all was seen.
 function M.run(at, worker, place, most)
-  local found, left, reply, page, more = {}, most, { "" }, ahead(at, place)
+  local found, left, reply, is_gone = {}, most, { "" }, worker_of.gone(at)
+  local page, more = ahead(at, place)
   for i = 1, #page, 2 do
     if place.name ~= page[i] then place = { name = page[i], since = page[i + 1] } end
-    local n = look(at, place, worker, left, found)
+    local n = look(at, place, worker, left, found, is_gone)
     local is_full = n == left
     if not is_full then place.ends = nil end
     left = left - n - 1

@@ -1,0 +1,55 @@
+"""python-api 7: `client.workers`."""
+
+from holdfast.commands.workers import WorkerSeen
+
+
+def pop_as(do, worker: str) -> str:
+    queue = do.client.queues["q"]
+    jid = do(lambda: queue.put("K"))
+    queue.worker_name = worker
+    assert do(queue.pop).jid == jid
+    return jid
+
+
+def test_nobody_works_before_any_pop(do):
+    do(lambda: do.client.queues["q"].put("K"))
+    assert do(lambda: do.client.workers.counts) == []
+
+
+def test_the_worker_that_did_something_last_comes_first(stopped, do):
+    for worker in ("a", "b", "c"):
+        pop_as(do, worker)
+        stopped.advance(seconds=1)
+    do(lambda: do.client.run(WorkerSeen("b")))
+    stopped.advance(seconds=1)
+    pop_as(do, "a")
+    assert do(lambda: do.client.workers.counts) == [
+        {"name": "a", "jobs": 2, "stalled": 0},
+        {"name": "b", "jobs": 1, "stalled": 0},
+        {"name": "c", "jobs": 1, "stalled": 0},
+    ]
+
+
+def test_a_lease_that_ran_out_counts_as_stalled(stopped, do):
+    first = pop_as(do, "w")
+    stopped.advance(seconds=30)
+    second = pop_as(do, "w")
+    stopped.advance(seconds=30)
+    assert do(lambda: do.client.workers.counts) == [{"name": "w", "jobs": 1, "stalled": 1}]
+    assert do(lambda: do.client.workers["w"]) == {"jobs": [second], "stalled": [first]}
+
+
+def test_the_jobs_of_an_unknown_worker_are_two_empty_lists(do):
+    assert do(lambda: do.client.workers["unknown"]) == {"jobs": [], "stalled": []}
+
+
+def test_a_silent_worker_is_forgotten_together_with_its_jobs(stopped, client, do):
+    client.config["max-worker-age"] = 3600
+    client.config["heartbeat"] = 7200
+    pop_as(do, "silent")
+    stopped.advance(seconds=1)
+    jid = pop_as(do, "late")
+    stopped.advance(seconds=3599)
+    assert do(lambda: do.client.workers.counts) == [{"name": "late", "jobs": 1, "stalled": 0}]
+    assert do(lambda: do.client.workers["silent"]) == {"jobs": [], "stalled": []}
+    assert do(lambda: do.client.workers["late"]) == {"jobs": [jid], "stalled": []}
