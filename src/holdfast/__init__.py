@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from holdfast.client.sync import Client
     from holdfast.client.throttles import Throttle
     from holdfast.code.current import current_job
+    from holdfast.code.retrying import retry
 
 __version__ = "0.1.0"
 
@@ -74,6 +75,7 @@ _LAZY = {
     "RecurringJob": "holdfast.client.recurring",
     "Throttle": "holdfast.client.throttles",
     "current_job": "holdfast.code.current",
+    "retry": "holdfast.code.retrying",
 }
 
 
@@ -140,4 +142,5 @@ __all__ = [
     "current_job",
     "generate_jid",
     "logger",
+    "retry",
 ]

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast.code.allowed import AllowList
-from holdfast.code.resolver import CannotRun, Resolver
+from holdfast.code.calling import CannotRun
+from holdfast.code.resolver import Resolver
 
 JOB = "class Parcel:\n    @staticmethod\n    def process(job): return 'processed'\n"
 

@@ -7,7 +7,8 @@ import pytest
 
 from holdfast.code import importing
 from holdfast.code.allowed import AllowList
-from holdfast.code.resolver import CannotRun, Resolver
+from holdfast.code.calling import CannotRun
+from holdfast.code.resolver import Resolver
 
 
 @pytest.fixture(autouse=True)

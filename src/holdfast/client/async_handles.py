@@ -7,6 +7,7 @@ from holdfast.client.bulk import first_of, note_answers, steps_of
 from holdfast.client.colours import AsyncHandle
 from holdfast.client.job import JobVerbs
 from holdfast.client.options import PutOptions
+from holdfast.client.performing import AsyncPerforming
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
 from holdfast.client.throttles import AsyncThrottle
 from holdfast.commands.base import then
@@ -18,7 +19,7 @@ from holdfast.settings import check_name, check_page
 from holdfast.wire.plans import failed_counts, failed_jobs, found_jobs, peeked_jobs, tracked_jobs
 
 
-class AsyncJob(JobVerbs, AsyncHandle):
+class AsyncJob(JobVerbs, AsyncPerforming, AsyncHandle):
     """A job of an async client."""
 
     @property

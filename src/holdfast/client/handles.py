@@ -7,6 +7,7 @@ from holdfast.client.bulk import first_of, note_answers, steps_of
 from holdfast.client.colours import SyncHandle
 from holdfast.client.job import JobVerbs
 from holdfast.client.options import PutOptions
+from holdfast.client.performing import Performing
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
 from holdfast.client.throttles import Throttle
 from holdfast.commands.leases import Pop
@@ -16,7 +17,7 @@ from holdfast.settings import check_name, check_page
 from holdfast.wire.plans import failed_counts, failed_jobs, found_jobs, peeked_jobs, tracked_jobs
 
 
-class Job(JobVerbs, SyncHandle):
+class Job(JobVerbs, Performing, SyncHandle):
     """A job of a blocking client."""
 
     @property

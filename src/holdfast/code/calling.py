@@ -1,18 +1,50 @@
-"""Which callable of a class or module a job runs, and whether it may."""
+"""Which callable of a class or module a job runs, whether it may, and what is said when none can be."""
 
 import inspect
+import traceback
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from holdfast.code.allowed import ADVICE, AllowList, Located
-from holdfast.errors import NotAllowed, WorkError
+from holdfast.errors import MiddlewareMisconfigured, NotAllowed, WorkError
+
+T = TypeVar("T")
 
 PERFORM: Final = "perform"
 
 
 class MethodMissing(WorkError):
     """An allowed class or module has no method for this queue."""
+
+
+class CannotRun(WorkError):
+    """This job cannot be performed here: it fails in `<queue>-<reason>` with `message`."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(f"{reason}: {message}")
+        self.reason = reason
+        self.message = message
+
+
+def find_code(klass: str, find: Callable[[], T]) -> T:
+    """Answer what `find` finds for `klass`. Raises CannotRun, which says how the job fails."""
+    try:
+        return find()
+    except NotAllowed as error:
+        raise CannotRun("NotAllowed", str(error)) from None
+    except MethodMissing as error:
+        raise CannotRun("method-missing", str(error)) from None
+    except MiddlewareMisconfigured as error:
+        raise CannotRun("MiddlewareMisconfigured", str(error)) from None
+    except (Exception, SystemExit) as error:
+        raise CannotRun(*_import_failure(klass, error)) from error
+
+
+def _import_failure(klass: str, error: BaseException) -> tuple[str, str]:
+    name = "ModuleNotFoundError" if isinstance(error, WorkError) else type(error).__name__
+    detail = str(error) if isinstance(error, WorkError) else "".join(traceback.format_exception(error))
+    return name, f"Failed to import {klass}\n\n{detail}"
 
 
 def walk(module: ModuleType, located: Located, klass: str) -> Any:
@@ -37,13 +69,14 @@ def walk(module: ModuleType, located: Located, klass: str) -> Any:
 
 
 def find_method(
-    thing: Any, klass: str, queue: str, queue_method: bool, allow: AllowList
+    thing: Any, klass: str, queue: str, queue_method: bool, allow: AllowList | None = None
 ) -> tuple[str, Callable[[Any], Any]]:
     """Return the name and the callable that performs a job of `klass` in `queue`.
 
-    `queue_method`: whether a method named like the queue counts. Raises NotAllowed or MethodMissing.
+    `queue_method`: whether a method named like the queue counts. Without `allow`, in a program of the user's own, all
+    that is there may run. Raises NotAllowed or MethodMissing.
     """
-    if not (inspect.isclass(thing) or inspect.ismodule(thing)):
+    if allow is not None and not (inspect.isclass(thing) or inspect.ismodule(thing)):
         raise NotAllowed(
             f"{klass} is not allowed here: it is neither a function job nor a class nor a module"
         )
@@ -52,7 +85,7 @@ def find_method(
     for name in [*names, "process", PERFORM]:
         if not callable(getattr(thing, name, None)):
             continue
-        if _is_own(thing, name, allow):
+        if allow is None or _is_own(thing, name, allow):
             return name, getattr(thing, name)
         refused = True
     if refused:

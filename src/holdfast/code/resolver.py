@@ -3,26 +3,17 @@
 import importlib
 import inspect
 import sys
-import traceback
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
 from holdfast.code import registry
 from holdfast.code.allowed import AllowList
-from holdfast.code.calling import PERFORM, MethodMissing, find_method, walk
+from holdfast.code.calling import PERFORM, find_code, find_method, walk
 from holdfast.code.importing import Watch, refresh, watch
+from holdfast.code.middleware import surround
 from holdfast.code.registry import Registered
-from holdfast.errors import NotAllowed, WorkError
-
-
-class CannotRun(WorkError):
-    """This job cannot be performed here: it fails in `<queue>-<reason>` with `message`."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(f"{reason}: {message}")
-        self.reason = reason
-        self.message = message
+from holdfast.errors import NotAllowed
 
 
 class Target:
@@ -71,15 +62,7 @@ class Resolver:
         target = self._targets.get(key)
         if target is not None and not target.is_outdated:
             return target
-        try:
-            target = self._find(klass, queue)
-        except NotAllowed as error:
-            raise CannotRun("NotAllowed", str(error)) from None
-        except MethodMissing as error:
-            raise CannotRun("method-missing", str(error)) from None
-        except (Exception, SystemExit) as error:
-            raise CannotRun(*_import_failure(klass, error)) from error
-        self._targets[key] = target
+        target = self._targets[key] = find_code(klass, lambda: self._find(klass, queue))
         return target
 
     def _find(self, klass: str, queue: str) -> Target:
@@ -100,6 +83,7 @@ class Resolver:
         if isinstance(entry, Registered):
             return self._function(entry)
         name, call = find_method(thing, klass, queue, queue in self.plain_queues, self.allow)
+        call = surround(thing, call)
         return Target(call, None, self.auto_complete or name == PERFORM, self._watched(module))
 
     def _function(self, entry: Registered) -> Target:
@@ -123,9 +107,3 @@ class Resolver:
     def _watched(self, module: ModuleType | None) -> Watch | None:
         """Watch a module that may be loaded again: one that lies where modules are allowed by location."""
         return watch(module) if self.allow.holds(module) else None
-
-
-def _import_failure(klass: str, error: BaseException) -> tuple[str, str]:
-    name = "ModuleNotFoundError" if isinstance(error, WorkError) else type(error).__name__
-    detail = str(error) if isinstance(error, WorkError) else "".join(traceback.format_exception(error))
-    return name, f"Failed to import {klass}\n\n{detail}"

@@ -9,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, Final, Protocol
 
+from holdfast.code.calling import CannotRun
 from holdfast.code.current import Running, running
 from holdfast.code.failure import brief, describe, failure_of
 from holdfast.code.registry import Registered
-from holdfast.code.resolver import CannotRun, Resolver, Target
+from holdfast.code.resolver import Resolver, Target
 from holdfast.codecs import encode_value
 from holdfast.commands.leases import Done
 from holdfast.errors import HoldfastError, LeaseLost, UsageError

@@ -1,0 +1,129 @@
+"""Running a job's code in a program of one's own, without a worker. `python-api` 5 says which callable that is."""
+
+import inspect
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+from holdfast.code.calling import CannotRun, find_code, find_method
+from holdfast.code.current import Running, running
+from holdfast.code.failure import cut, failure_of, group_of
+from holdfast.code.importing import Importer
+from holdfast.code.middleware import Perform, surround
+from holdfast.code.registry import Registered, find
+from holdfast.code.steps import Steps, await_steps, run_steps
+from holdfast.errors import UsageError
+
+Code = Callable[[], Any]
+"""The code of one job, ready to be run; async code answers what is awaited."""
+
+
+class Performing:
+    """How a blocking client runs the code of a job."""
+
+    def perform(self) -> Any:
+        """Run the job's code here, with its middleware; answers what it returned, and raises what it raises.
+
+        The class is imported, again if its file changed, and the attribute named like the queue is called with this job,
+        else `process`, else `perform`; a function job gets its own arguments. A job for which there is nothing to run
+        fails: in `<queue>-<Error>` if importing raised, in `<queue>-method-missing`. The job is never completed, that is
+        for its code to do. Raises UsageError for `async def`, which only a job of an AsyncClient can await, and LeaseLost.
+        """
+        code = run_steps(_ready(self, can_await=False))
+        return None if code is None else _run(self, code)
+
+    def process(self) -> None:
+        """The same, but what the code raises fails the job, in group `<queue>-<Error>` with the traceback.
+
+        KeyboardInterrupt, SystemExit and their like are raised on, and record nothing. Raises LeaseLost if the job is not
+        held any more, so that it cannot be failed.
+        """
+        code = run_steps(_ready(self, can_await=False))
+        if code is not None:
+            try:
+                _run(self, code)
+            except Exception as error:
+                run_steps(_failed(self, error))
+
+
+class AsyncPerforming:
+    """The same for an async client: code that is `async def` is awaited, other code runs in this thread."""
+
+    async def perform(self) -> Any:
+        """Run the job's code here, with its middleware; answers what it returned, and raises what it raises.
+
+        As `Job.perform`. What plain code returns is awaited if it can be, so that it may return `job.complete()`.
+        """
+        code = await await_steps(_ready(self, can_await=True))
+        return None if code is None else await _run_async(self, code)
+
+    async def process(self) -> None:
+        """The same, but what the code raises fails the job. As `Job.process`."""
+        code = await await_steps(_ready(self, can_await=True))
+        if code is not None:
+            try:
+                await _run_async(self, code)
+            except Exception as error:
+                await await_steps(_failed(self, error))
+
+
+def _ready(job: Any, can_await: bool) -> Steps[Code | None]:
+    """Find what performs the job, and note that it begins; fails the job and answers None if there is nothing."""
+    queue = job.queue_name
+    try:
+        found = find_code(job.klass_name, lambda: _find(job))
+        code, is_async = _code(found, job)
+    except CannotRun as error:
+        yield job.fail(group_of(queue, error.reason), cut(error.message))
+        return None
+    except UsageError as error:
+        yield job.fail(group_of(queue, "ArgumentError"), cut(str(error)))
+        return None
+    if is_async and not can_await:
+        raise UsageError(
+            f"{job.klass_name} is async def: pop the job with an AsyncClient, or let a worker perform it"
+        )
+    yield job.log(f"started by pid:{os.getpid()}")
+    return code
+
+
+def _find(job: Any) -> Registered | Perform:
+    entry = find(job.klass_name)
+    thing = Importer.import_class(job.klass_name) if entry is None else None
+    entry = entry or getattr(thing, "registered", None)
+    if isinstance(entry, Registered):
+        return entry
+    return surround(thing, find_method(thing, job.klass_name, job.queue_name, True)[1])
+
+
+def _code(found: Registered | Perform, job: Any) -> tuple[Code, bool]:
+    """The code of the job with its arguments, and whether it is `async def`. Raises UsageError if they do not fit."""
+    if not isinstance(found, Registered):
+        return lambda: found(job), inspect.iscoroutinefunction(found)
+    args, kwargs = found.arguments.read(job.data.encode())
+    return lambda: found.function(*args, **kwargs), found.is_async
+
+
+@contextmanager
+def _current(job: Any) -> Generator[None]:
+    before = running.set(Running(job.facts, lambda facts: job))
+    try:
+        yield
+    finally:
+        running.reset(before)
+
+
+def _run(job: Any, code: Code) -> Any:
+    with _current(job):
+        return code()
+
+
+async def _run_async(job: Any, code: Code) -> Any:
+    with _current(job):
+        value = code()
+        return await value if inspect.isawaitable(value) else value
+
+
+def _failed(job: Any, error: Exception) -> Steps[None]:
+    yield job.fail(*failure_of(error, job.queue_name, lambda: job))

@@ -1,0 +1,178 @@
+"""What stands around the method of a job class: the middleware the class wears.
+
+A job class is never made an object, so its middleware are mixins whose `around_perform(cls, job)` is a class method.
+Each calls the next by `super()`; the base `SupportsMiddleware`, behind all of them, calls the job's own method.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
+from types import FunctionType, MethodType
+from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar
+
+from holdfast.code.calling import find_method
+from holdfast.code.steps import Steps, await_steps, run_steps
+from holdfast.errors import MiddlewareMisconfigured
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+AROUND: Final = "around_perform"
+
+Perform = Callable[[Any], Any]
+"""Performs a job; answers what its method returned, or what is awaited for that."""
+
+
+class SupportsMiddleware:
+    """The base of a job class that wears middleware, named last among its bases.
+
+        class Fetch(RetryExceptions, SupportsMiddleware): ...
+
+    The first of the bases is outermost. Without this base, or with another middleware behind it, the jobs of the class
+    fail in group `<queue>-MiddlewareMisconfigured`.
+    """
+
+    @classmethod
+    def around_perform(cls, job: Any) -> Any:
+        """Call the job's own method; that of a `process` that is `async def` is awaited."""
+        call = _innermost.get()
+        if call is None or call.owner is not cls or call.job is not job:
+            # Called by hand, or from another thread: the method is looked up as for any other job.
+            return find_method(cls, cls.__qualname__, job.queue_name, True)[1](job)
+        return call.perform()
+
+
+class Either(Generic[P, R]):
+    """A method of an object and of its class alike: middleware is worn by classes, and given to workers as objects."""
+
+    def __init__(self, method: Callable[Concatenate[Any, P], R]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, thing: object | None, owner: type) -> Callable[P, R]:
+        bound: Any = MethodType(self._method, owner if thing is None else thing)
+        return bound  # type: ignore[no-any-return]
+
+
+class _Call:
+    """One performance of a job by the method that its middleware surrounds."""
+
+    def __init__(self, owner: type, method: Perform, job: Any) -> None:
+        self.owner = owner
+        self.job = job
+        self.value: Any = None
+        self._method = method
+        self._waiting: Coroutine[Any, Any, Any] | None = None
+
+    def perform(self) -> Any:
+        if inspect.iscoroutinefunction(self._method):
+            self._waiting = self._awaited()
+            return self._waiting
+        self.value = self._method(self.job)
+        return self.value
+
+    async def _awaited(self) -> Any:
+        self.value = await self._method(self.job)
+        return self.value
+
+    def forgotten(self) -> bool:
+        """Whether the method was asked for, but what it answered was not awaited; it is given up then."""
+        waiting = self._waiting
+        if waiting is None or inspect.getcoroutinestate(waiting) != inspect.CORO_CREATED:
+            return False
+        waiting.close()
+        return True
+
+
+_innermost: Final[ContextVar[_Call | None]] = ContextVar("holdfast_innermost", default=None)
+
+
+def surround(thing: Any, method: Perform) -> Perform:
+    """Return `method` with the middleware of `thing`, a class or module, around it.
+
+    What it answers is what the outermost middleware answers, or if that is None, what the method did: middleware that
+    forgets to return what `super()` answered loses nothing. Raises MiddlewareMisconfigured.
+    """
+    if not inspect.isclass(thing) or not _wears_middleware(thing):
+        return method
+    return _surround_async(thing, method) if inspect.iscoroutinefunction(method) else _surround(thing, method)
+
+
+def _surround(owner: Any, method: Perform) -> Perform:
+    def perform(job: Any) -> Any:
+        call = _Call(owner, method, job)
+        before = _innermost.set(call)
+        try:
+            value = owner.around_perform(job)
+        finally:
+            _innermost.reset(before)
+        return call.value if value is None else value
+
+    return perform
+
+
+def _surround_async(owner: Any, method: Perform) -> Perform:
+    async def perform(job: Any) -> Any:
+        call = _Call(owner, method, job)
+        before = _innermost.set(call)
+        forgotten = False
+        try:
+            value = owner.around_perform(job)
+            if inspect.isawaitable(value):
+                value = await value
+        finally:
+            _innermost.reset(before)
+            forgotten = call.forgotten()
+        if forgotten:
+            raise MiddlewareMisconfigured(
+                f"a middleware of {owner.__qualname__} did not await its job: around an async def it is "
+                "async def too, or returns what super() answered"
+            )
+        return call.value if value is None else value
+
+    return perform
+
+
+def _wears_middleware(owner: type) -> bool:
+    """Say whether a class wears middleware, beside the base. Raises MiddlewareMisconfigured."""
+    layers = [base for base in owner.__mro__ if AROUND in vars(base)]
+    if not layers or layers == [SupportsMiddleware]:
+        return False
+    if SupportsMiddleware not in layers:
+        raise MiddlewareMisconfigured(
+            f"{owner.__qualname__} has middleware without its base: name SupportsMiddleware last among its bases"
+        )
+    if layers[-1] is not SupportsMiddleware:
+        raise MiddlewareMisconfigured(
+            f"SupportsMiddleware must be the last base of {owner.__qualname__}, behind {layers[-1].__qualname__}"
+        )
+    for base in layers:
+        if isinstance(vars(base)[AROUND], FunctionType):
+            raise MiddlewareMisconfigured(
+                f"{AROUND} of {base.__qualname__} must be a class method: a job class is never made an object"
+            )
+    return True
+
+
+Handle = Callable[[BaseException], Steps[bool]]
+"""What is done about an exception; answers whether it is settled by that, or to be raised on."""
+
+
+def handled(perform: Perform, job: Any, handle: Handle) -> Any:
+    """Perform a job, and let `handle` deal with what it raises; answers what the job did, in its colour."""
+    try:
+        value = perform(job)
+    except Exception as error:
+        if run_steps(handle(error)):
+            return None
+        raise
+    return _handled_async(value, handle) if inspect.isawaitable(value) else value
+
+
+async def _handled_async(value: Awaitable[Any], handle: Handle) -> Any:
+    try:
+        return await value
+    except Exception as error:
+        if await await_steps(handle(error)):
+            return None
+        raise

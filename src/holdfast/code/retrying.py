@@ -1,0 +1,79 @@
+"""`@holdfast.retry(…)`: an exception of these types gives the job back for another try."""
+
+import functools
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, cast
+
+from holdfast.code.current import current_job
+from holdfast.code.failure import brief
+from holdfast.errors import UsageError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+log = logging.getLogger("holdfast")
+
+
+def retry(*errors: type[BaseException]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Try a job again when its method raises one of `errors` (or a subclass): `job.retry()` is called, the error logged.
+
+    It stands under `@staticmethod`, on plain and `async def` methods, or under `@client.job`; several may be stacked.
+    Other errors are raised on, and so is one raised when the job has settled itself. Raises UsageError when `errors`
+    are not exception classes.
+    """
+    if not errors:
+        raise UsageError("retry: name at least one exception")
+    given: tuple[Any, ...] = errors
+    for error in given:
+        if not (inspect.isclass(error) and issubclass(error, BaseException)):
+            raise UsageError(f"retry: {error!r:.80} is no exception class; write @retry(SomeError)")
+
+    def decorate(method: Callable[P, R]) -> Callable[P, R]:
+        if not callable(method):
+            raise UsageError("retry: put it under @staticmethod or @classmethod, next to the method")
+        if inspect.iscoroutinefunction(method):
+            return cast("Callable[P, R]", _retrying_async(method, errors))
+        return _retrying(method, errors)
+
+    return decorate
+
+
+def _retrying(method: Callable[..., Any], errors: tuple[type[BaseException], ...]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def perform(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except errors as error:
+            job = _to_retry(args, error)
+            if job is None:
+                raise
+            job.retry()
+
+    return perform
+
+
+def _retrying_async(
+    method: Callable[..., Any], errors: tuple[type[BaseException], ...]
+) -> Callable[..., Any]:
+    @functools.wraps(method)
+    async def perform(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await method(*args, **kwargs)
+        except errors as error:
+            job = _to_retry(args, error)
+            if job is None:
+                raise
+            await job.retry()
+
+    return perform
+
+
+def _to_retry(args: tuple[Any, ...], error: BaseException) -> Any:
+    """The job to be retried: a method's last argument, or the running one; None if it has settled itself."""
+    job = args[-1] if args and hasattr(args[-1], "retry") else current_job()
+    if job is None or getattr(job, "state_changed", False):
+        return None
+    log.warning("job %s raised %s, and is retried", getattr(job, "jid", "?"), brief(error))
+    return job
