@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from holdfast.client.throttles import Throttle
     from holdfast.code.current import current_job
     from holdfast.code.retrying import retry
+    from holdfast.code.together import as_completed, gather
 
 __version__ = "0.1.0"
 
@@ -74,8 +75,10 @@ _LAZY = {
     "Queue": "holdfast.client.handles",
     "RecurringJob": "holdfast.client.recurring",
     "Throttle": "holdfast.client.throttles",
+    "as_completed": "holdfast.code.together",
     "current_job": "holdfast.code.current",
     "retry": "holdfast.code.retrying",
+    "gather": "holdfast.code.together",
 }
 
 
@@ -139,7 +142,9 @@ __all__ = [
     "WorkError",
     "WorkerCrashed",
     "WrongState",
+    "as_completed",
     "current_job",
+    "gather",
     "generate_jid",
     "logger",
     "retry",

@@ -121,12 +121,36 @@ class CodecError(HoldfastError):
 
 
 class JobFailed(HoldfastError):
-    """What waiting for the result of a failed job raises; `group` and `message` are the failure's."""
+    """What waiting for the result of a failed job raises; `group`, `message` and `jid` are the failure's and the job's.
 
-    def __init__(self, group: str, message: str = "") -> None:
-        super().__init__(f"{group}: {message}" if message else group)
+    `remote_traceback` is the traceback in the message, "" where it holds none. The text of the error is the group and
+    what was raised, in one line where it was one; the traceback is printed behind it.
+    """
+
+    def __init__(self, group: str, message: str = "", jid: str = "") -> None:
+        super().__init__(group, message, jid)
         self.group = group
         self.message = message
+        self.jid = jid
+        self.remote_traceback = message if message.startswith(_TRACEBACK) else ""
+        if self.remote_traceback:
+            self.add_note(f"On the worker's side:\n{self.remote_traceback.rstrip()}")
+
+    def __str__(self) -> str:
+        told = _raised_line(self.message) if self.remote_traceback else self.message
+        return f"{self.group}: {told}" if told else self.group
+
+
+_TRACEBACK: Final = "Traceback (most recent call last):"
+
+
+def _raised_line(traceback: str) -> str:
+    """The end of a traceback, which says what was raised: what follows the last indented line."""
+    lines = traceback.rstrip().splitlines()
+    for at in range(len(lines) - 1, 0, -1):
+        if lines[at - 1].startswith("  "):
+            return "\n".join(lines[at:])
+    return lines[-1]
 
 
 class WorkError(HoldfastError):

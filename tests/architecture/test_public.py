@@ -10,7 +10,7 @@ NAMES = {
     "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "StoreBusy", "StoreFull",
     "StoreTimeout", "StoreUnsupported", "StoreUnwell", "Throttle", "ThrottleNotFound", "TransportError",
     "UnknownKlass", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WorkerCrashed", "WrongState",
-    "current_job", "generate_jid", "logger", "retry",
+    "as_completed", "current_job", "gather", "generate_jid", "logger", "retry",
 }  # fmt: skip
 
 

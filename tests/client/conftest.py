@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from colour import Async, Sync
+from works import Works
 
 from holdfast import Client
 from holdfast.testing.clock import StoppedClock
@@ -23,3 +24,11 @@ def stopped(client: Client) -> StoppedClock:
     clock = StoppedClock(client)
     clock.advance(seconds=0)
     return clock
+
+
+@pytest.fixture
+def works(url: str, namespace: str) -> Iterator[Works]:
+    """Performs jobs of this test's namespace, from queue `q`."""
+    made = Works(url, namespace)
+    yield made
+    made.close()

@@ -11,6 +11,7 @@ import pytest
 
 import holdfast
 from holdfast.code import registry
+from holdfast.commands.jobs import Outcome
 from holdfast.errors import CodecError, UsageError
 from holdfast.settings import Settings
 
@@ -36,8 +37,8 @@ class Told:
         self.puts.append((self.queue, klass, json.loads(bytes(data)), options))
         return "jid"
 
-    def result_of(self, jid, timeout=None):
-        return self.answer
+    def wait_for(self, jid, timeout=None):
+        return Outcome("done", self.answer)
 
 
 def decorated(function, told=None, **options):

@@ -1,6 +1,6 @@
 """The async client: open, close, name things, run commands."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, TypeVar, Unpack
 
 from holdfast.client.async_handles import AsyncJobs, AsyncQueues
@@ -10,7 +10,7 @@ from holdfast.client.config import AsyncConfig
 from holdfast.client.opening import ClientOptions, settle
 from holdfast.client.patterns import AsyncQueuePatterns
 from holdfast.client.recurring import AsyncRecurring
-from holdfast.client.results import AsyncResults, result_in
+from holdfast.client.results import AsyncResults
 from holdfast.client.throttles import AsyncThrottles
 from holdfast.client.upkeep import AsyncAuditLog, AsyncUpkeep
 from holdfast.client.workers import AsyncWorkersOf
@@ -89,12 +89,21 @@ class AsyncClient(Calling):
         """Wait until a job has ended; its Outcome, which is still `open` when `timeout` seconds were too short."""
         return await self._results.wait_for(check_name("jid", jid), check_timeout(timeout))
 
+    def ends_of(
+        self, jids: Sequence[str], timeout: float | None = None
+    ) -> AsyncGenerator[tuple[str, Outcome]]:
+        """Wait for the ends of jobs: (jid, Outcome) of each when it has ended, at most `timeout` seconds long.
+
+        All are asked for in one call of up to 512, and then as they are heard of. Core: verbs/await.lua.
+        """
+        return self._results.ends_of([check_name("jid", jid) for jid in jids], check_timeout(timeout))
+
     async def result_of(self, jid: str, timeout: float | None = None) -> bytes | None:
         """Wait for the result of a job: JSON bytes, None if it left none.
 
         Raises JobFailed, JobNotFound when neither job nor result is kept, TimeoutError.
         """
-        return result_in(jid, await self.wait_for(jid, timeout))
+        return (await self.wait_for(jid, timeout)).result_of(jid)
 
     def job(self, **options: Unpack[JobOptions]) -> AsyncJobDecorator:
         """Make a function a job: `@client.job(queue="mail", retries=5)`; then `await function.put(…)` puts it."""

@@ -1,20 +1,66 @@
 """Waiting for the ends of jobs: the store publishes them, nobody polls.
 
-The order matters: listen first, then ask (which marks the job as awaited), then wait. A listener that broke is
-replaced and the question asked again, so no end is missed.
+The order matters: listen first, then ask (which marks the jobs as awaited), then wait. A listener that broke is
+replaced and the question asked again, so no end is missed. Many jobs are asked for in one call.
 """
 
 import asyncio
+from collections.abc import AsyncGenerator, Collection, Generator, Iterator, Sequence
+from contextlib import aclosing, closing
 from time import monotonic
 from typing import Any, Final
 
 from holdfast.commands.jobs import Await, Outcome
-from holdfast.errors import ConnectionLost, JobNotFound, StoreUnsupported
+from holdfast.errors import ConnectionLost, StoreUnsupported
+from holdfast.settings import MAX_BATCH
 from holdfast.wire.waiting import hold
 
 LONGEST_WAIT: Final = 30.0
 UNHEARD: Final = 0.2
 """Seconds between two questions while there is no listening."""
+
+OPEN: Final = Outcome("open")
+
+
+class _Ear:
+    """What one waiting thread hears, on a listener it has to itself."""
+
+    def __init__(self, results: "SyncResults", channel_of: Any) -> None:
+        self._results = results
+        self._channel_of = channel_of
+        self._listener: Any = None
+        self._following: set[str] = set()
+
+    def heard(self, jids: Collection[str], seconds: float) -> Collection[str]:
+        """Whom to ask for next: those just followed, those heard of, or all when nothing came in time."""
+        try:
+            fresh = [jid for jid in jids if jid not in self._following]
+            if fresh:
+                self._listener = self._listener or self._results.take()
+                self._listener.subscribe(*[self._channel_of(jid) for jid in fresh])
+                self._following.update(fresh)
+                return fresh
+            message, told = self._listener.receive(seconds), set[str]()
+            while message is not None:
+                told.add(message[1].decode())
+                message = self._listener.receive(0.0)
+            return [jid for jid in jids if jid in told] if told else jids
+        except (ConnectionLost, StoreUnsupported):
+            hold(min(seconds, UNHEARD))
+            # The next question goes through the link, which waits for the store to come back.
+            self._following.clear()
+            return jids
+
+    def close(self) -> None:
+        """Give the listener to the next who waits."""
+        if self._listener is None:
+            return
+        try:
+            if self._following:
+                self._listener.unsubscribe(*[self._channel_of(jid) for jid in self._following])
+        except ConnectionLost:
+            pass
+        self._results.give(self._listener)
 
 
 class SyncResults:
@@ -26,40 +72,39 @@ class SyncResults:
 
     def wait_for(self, jid: str, timeout: float | None) -> Outcome:
         """Wait until `jid` has ended, or `timeout` seconds are over; then it is still `open`."""
+        with closing(self.ends_of((jid,), timeout)) as ends:
+            for _, outcome in ends:
+                return outcome
+        return OPEN
+
+    def ends_of(self, jids: Sequence[str], timeout: float | None) -> Generator[tuple[str, Outcome]]:
+        """Each job with its outcome, as they end; over when all have ended or `timeout` seconds are over."""
         end = None if timeout is None else monotonic() + timeout
-        outcome = self._ask(jid)
-        listener = None
-        while outcome.status == "open" and (end is None or monotonic() < end):
-            listener = listener or self._listener()
-            outcome = self._once(listener, jid, end)
-        if listener is not None:
-            self._idle.append(listener)
-        return outcome
-
-    def _once(self, listener: Any, jid: str, end: float | None) -> Outcome:
-        channel = self._client.shard.result_channel(jid)
+        waiting = dict.fromkeys(jids)
+        asked: Collection[str] = list(waiting)
+        ear = _Ear(self, self._client.shard.result_channel)
         try:
-            listener.subscribe(channel)
-            outcome = self._ask(jid)
-            if outcome.status == "open":
-                listener.receive(_left(end))
-                outcome = self._ask(jid)
-            listener.unsubscribe(channel)
-        except (ConnectionLost, StoreUnsupported):
-            hold(UNHEARD)
-            # The next question goes through the link, which waits for the store to come back.
-            outcome = self._ask(jid)
-        return outcome
+            while True:
+                for step in _steps(asked):
+                    for jid, outcome in _ended(step, self._client.run(Await(step))):
+                        waiting.pop(jid)
+                        yield jid, outcome
+                if not waiting or _is_over(end):
+                    return
+                asked = ear.heard(list(waiting), _left(end))
+        finally:
+            ear.close()
 
-    def _ask(self, jid: str) -> Outcome:
-        outcomes: list[Outcome] = self._client.run(Await((jid,)))
-        return outcomes[0]
-
-    def _listener(self) -> Any:
+    def take(self) -> Any:
+        """A listener that nobody uses."""
         try:
             return self._idle.pop()
         except IndexError:
             return self._client.link.listener()
+
+    def give(self, listener: Any) -> None:
+        """Take a listener back."""
+        self._idle.append(listener)
 
     def close(self) -> None:
         """End the listeners that nobody uses."""
@@ -68,13 +113,15 @@ class SyncResults:
 
 
 class _Call:
-    """One waiting caller: whether the channel is listened to, and whether the end was heard."""
+    """One waiting caller: whether its channels are listened to, and of whom something was heard."""
 
-    __slots__ = ("ready", "rung")
+    __slots__ = ("heard", "listener", "ready", "rung")
 
     def __init__(self) -> None:
         self.ready = asyncio.Event()
         self.rung = asyncio.Event()
+        self.heard: set[str] = set()
+        self.listener: asyncio.Task[None] | None = None
 
 
 class AsyncResults:
@@ -88,47 +135,76 @@ class AsyncResults:
 
     async def wait_for(self, jid: str, timeout: float | None) -> Outcome:
         """Wait until `jid` has ended, or `timeout` seconds are over; then it is still `open`."""
+        async with aclosing(self.ends_of((jid,), timeout)) as ends:
+            async for _, outcome in ends:
+                return outcome
+        return OPEN
+
+    async def ends_of(
+        self, jids: Sequence[str], timeout: float | None
+    ) -> AsyncGenerator[tuple[str, Outcome]]:
+        """Each job with its outcome, as they end; over when all have ended or `timeout` seconds are over."""
         end = None if timeout is None else monotonic() + timeout
-        outcome = await self._ask(jid)
-        while outcome.status == "open" and (end is None or monotonic() < end):
-            outcome = await self._once(jid, end)
-        return outcome
-
-    async def _ask(self, jid: str) -> Outcome:
-        outcomes: list[Outcome] = await self._client.run(Await((jid,)))
-        return outcomes[0]
-
-    async def _once(self, jid: str, end: float | None) -> Outcome:
+        waiting = dict.fromkeys(jids)
+        asked: Collection[str] = list(waiting)
         call = _Call()
-        self._waiting.setdefault(jid, []).append(call)
+        try:
+            while True:
+                for step in _steps(asked):
+                    for jid, outcome in _ended(step, await self._client.run(Await(step))):
+                        waiting.pop(jid)
+                        self._leave(call, (jid,))
+                        yield jid, outcome
+                if not waiting or _is_over(end):
+                    return
+                asked = await self._heard(call, list(waiting), _left(end))
+        finally:
+            self._leave(call, waiting)
+
+    async def _heard(self, call: _Call, jids: Collection[str], seconds: float) -> Collection[str]:
+        if call.listener is None or call.listener is not self._task:
+            self._follow_for(call, jids)
+            await _at_most(call.ready, seconds)
+            return jids
+        await _at_most(call.rung, seconds)
+        call.rung.clear()
+        heard, call.heard = call.heard, set()
+        return [jid for jid in jids if jid in heard] if heard else jids
+
+    def _follow_for(self, call: _Call, jids: Collection[str]) -> None:
+        for jid in jids:
+            calls = self._waiting.setdefault(jid, [])
+            if call not in calls:
+                calls.append(call)
+        call.ready.clear()
         if self._task is None or self._task.done():
             # A new event, because this may be another loop than the last listener's.
             self._changed = asyncio.Event()
             self._task = asyncio.create_task(self._listen())
+        call.listener = self._task
         self._changed.set()
-        try:
-            await _at_most(call.ready, _left(end))
-            outcome = await self._ask(jid)
-            if outcome.status == "open" and await _at_most(call.rung, _left(end)):
-                outcome = await self._ask(jid)
-        finally:
-            self._waiting[jid].remove(call)
-            if not self._waiting[jid]:
-                del self._waiting[jid]
+
+    def _leave(self, call: _Call, jids: Collection[str]) -> None:
+        for jid in jids:
+            calls = self._waiting.get(jid, [])
+            if call in calls:
+                calls.remove(call)
+                if not calls:
+                    del self._waiting[jid]
+        if not self._waiting:
             self._changed.set()
-        return outcome
 
     async def _listen(self) -> None:
         listener = self._client.link.listener()
         heard: set[str] = set()
         try:
             while self._waiting:
-                self._changed.clear()
-                heard = await self._follow(listener, heard)
+                if self._changed.is_set():
+                    self._changed.clear()
+                    heard = await self._follow(listener, heard)
                 message = await self._next(listener)
                 if message is not None:
-                    for call in self._waiting.get(message[1].decode(), ()):
-                        call.rung.set()
+                    self._tell(message[1].decode())
         except (ConnectionLost, StoreUnsupported):
             # Everybody asks again, through the link, which waits for the store to come back.
             await asyncio.sleep(UNHEARD)
@@ -136,10 +212,15 @@ class AsyncResults:
             # From here on nobody is served: whoever comes now starts the next listener.
             if self._task is asyncio.current_task():
                 self._task = None
-            for call in [call for calls in self._waiting.values() for call in calls]:
+            for call in {call for calls in self._waiting.values() for call in calls}:
                 call.ready.set()
                 call.rung.set()
             await listener.close()
+
+    def _tell(self, jid: str) -> None:
+        for call in self._waiting.get(jid, ()):
+            call.heard.add(jid)
+            call.rung.set()
 
     async def _follow(self, listener: Any, heard: set[str]) -> set[str]:
         """Listen for exactly the jobs somebody waits for."""
@@ -149,9 +230,8 @@ class AsyncResults:
             await listener.subscribe(*[channel(jid) for jid in wanted - heard])
         if heard - wanted:
             await listener.unsubscribe(*[channel(jid) for jid in heard - wanted])
-        for jid in wanted:
-            for call in self._waiting.get(jid, ()):
-                call.ready.set()
+        for call in {call for jid in wanted for call in self._waiting.get(jid, ())}:
+            call.ready.set()
         return wanted
 
     async def _next(self, listener: Any) -> tuple[str, bytes] | None:
@@ -182,15 +262,20 @@ async def _at_most(event: asyncio.Event, seconds: float) -> bool:
     return True
 
 
-def result_in(jid: str, outcome: Outcome) -> bytes | None:
-    """The result of a job that is done. Raises JobFailed, JobNotFound, TimeoutError for the other ends."""
-    if outcome.status == "done":
-        return outcome.result
-    if outcome.error is not None:
-        raise outcome.error
-    if outcome.status == "open":
-        raise TimeoutError(f"job {jid} has not ended in time")
-    raise JobNotFound(f"neither job {jid} nor a result of it is kept", "HF_JOB_NOT_FOUND")
+def _steps(jids: Collection[str]) -> Iterator[list[str]]:
+    names = list(jids)
+    for at in range(0, len(names), MAX_BATCH):
+        yield names[at : at + MAX_BATCH]
+
+
+def _ended(jids: Sequence[str], outcomes: Sequence[Outcome]) -> Iterator[tuple[str, Outcome]]:
+    for jid, outcome in zip(jids, outcomes, strict=True):
+        if outcome.status != OPEN.status:
+            yield jid, outcome
+
+
+def _is_over(end: float | None) -> bool:
+    return end is not None and monotonic() >= end
 
 
 def _left(end: float | None) -> float:

@@ -16,7 +16,7 @@ from holdfast.client.handles import Jobs, Queues
 from holdfast.client.opening import ClientOptions, settle
 from holdfast.client.patterns import QueuePatterns
 from holdfast.client.recurring import Recurring
-from holdfast.client.results import SyncResults, result_in
+from holdfast.client.results import SyncResults
 from holdfast.client.throttles import Throttles
 from holdfast.client.upkeep import AuditLog, Upkeep
 from holdfast.client.workers import WorkersOf
@@ -133,12 +133,19 @@ class Client(Calling):
         """Wait until a job has ended; its Outcome, which is still `open` when `timeout` seconds were too short."""
         return self._results.wait_for(check_name("jid", jid), check_timeout(timeout))
 
+    def ends_of(self, jids: Sequence[str], timeout: float | None = None) -> Generator[tuple[str, Outcome]]:
+        """Wait for the ends of jobs: (jid, Outcome) of each when it has ended, at most `timeout` seconds long.
+
+        All are asked for in one call of up to 512, and then as they are heard of. Core: verbs/await.lua.
+        """
+        return self._results.ends_of([check_name("jid", jid) for jid in jids], check_timeout(timeout))
+
     def result_of(self, jid: str, timeout: float | None = None) -> bytes | None:
         """Wait for the result of a job: JSON bytes, None if it left none.
 
         Raises JobFailed, JobNotFound when neither job nor result is kept, TimeoutError.
         """
-        return result_in(jid, self.wait_for(jid, timeout))
+        return self.wait_for(jid, timeout).result_of(jid)
 
     def job(self, **options: Unpack[JobOptions]) -> JobDecorator:
         """Make a function a job: `@client.job(queue="mail", retries=5)`; then `function.put(…)` puts it."""

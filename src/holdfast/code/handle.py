@@ -1,7 +1,7 @@
 """A function job that was put: waiting for what it returns."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -13,6 +13,7 @@ from holdfast.errors import CodecError
 from holdfast.settings import Settings
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class SyncApp(Protocol):
@@ -22,7 +23,12 @@ class SyncApp(Protocol):
 
     @property
     def queues(self) -> Any: ...
-    def result_of(self, jid: str, timeout: float | None = None) -> bytes | None: ...
+    @property
+    def jobs(self) -> Any: ...
+    @property
+    def recurring(self) -> Any: ...
+    def wait_for(self, jid: str, timeout: float | None = None) -> Any: ...
+    def ends_of(self, jids: Sequence[str], timeout: float | None = None) -> Iterator[Any]: ...
 
 
 class AsyncApp(Protocol):
@@ -32,49 +38,80 @@ class AsyncApp(Protocol):
 
     @property
     def queues(self) -> Any: ...
-    async def result_of(self, jid: str, timeout: float | None = None) -> bytes | None: ...
+    @property
+    def jobs(self) -> Any: ...
+    @property
+    def recurring(self) -> Any: ...
+    async def wait_for(self, jid: str, timeout: float | None = None) -> Any: ...
+    def ends_of(self, jids: Sequence[str], timeout: float | None = None) -> AsyncGenerator[Any]: ...
 
 
-class Handle(Generic[R]):
-    """A job that was put."""
+class AnyHandle(Generic[R_co]):
+    """What both colours share: the job's name, how it ended once that is known, and how to read what it returned."""
 
-    __slots__ = ("_app", "_entry", "jid")
+    __slots__ = ("app", "ended", "entry", "jid")
 
-    def __init__(self, app: SyncApp, jid: str, entry: Registered) -> None:
-        self._app = app
-        self._entry = entry
+    def __init__(self, app: Any, jid: str, entry: Registered) -> None:
+        self.app = app
+        self.entry = entry
         self.jid = jid
+        self.ended: Any = None
 
-    def result(self, timeout: float | None = None) -> R:
-        """Wait for the return value, for at most `timeout` seconds.
+    def learn(self, outcome: Any) -> Any:
+        """Take note of how the job ended, which does not change any more; answers it."""
+        if outcome.status in ("done", "failed"):
+            self.ended = outcome
+        return outcome
 
-        It is pushed by the store, not polled. Raises JobFailed with the failure's group and message, JobNotFound when
-        the job or its result is not kept any more, TimeoutError.
+    def read(self, outcome: Any) -> R_co:
+        """The return value. Raises JobFailed, JobNotFound, TimeoutError for other ends, CodecError."""
+        value: R_co = _decoded(self.entry, outcome.result_of(self.jid))
+        return value
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.entry.name} {self.jid}>"
+
+
+class Handle(AnyHandle[R_co]):
+    """A job that was put by a blocking client. Once it knows how the job ended, it asks nobody any more."""
+
+    __slots__ = ()
+
+    def result(self, timeout: float | None = None) -> R_co:
+        """Wait for the return value, for at most `timeout` seconds; None: for ever.
+
+        It is pushed by the store, not polled. Raises JobFailed with the failure's group, message and remote traceback,
+        JobNotFound when the job or its result is not kept any more, TimeoutError. Core: verbs/await.lua.
         """
-        value: R = _decoded(self._entry, self._app.result_of(self.jid, timeout))
-        return value
+        return self.read(self._wait(timeout))
 
-    def __repr__(self) -> str:
-        return f"<Handle {self._entry.name} {self.jid}>"
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the job has ended, well or not; False when `timeout` seconds were too short."""
+        return bool(self._wait(timeout).status != "open")
+
+    def _wait(self, timeout: float | None) -> Any:
+        return self.ended or self.learn(self.app.wait_for(self.jid, timeout))
 
 
-class AsyncHandle(Generic[R]):
-    """A job that was put; what waits is awaited."""
+class AsyncHandle(AnyHandle[R_co]):
+    """A job that was put by an async client; what waits is awaited. `await handle` is `await handle.result()`."""
 
-    __slots__ = ("_app", "_entry", "jid")
+    __slots__ = ()
 
-    def __init__(self, app: AsyncApp, jid: str, entry: Registered) -> None:
-        self._app = app
-        self._entry = entry
-        self.jid = jid
-
-    async def result(self, timeout: float | None = None) -> R:
+    async def result(self, timeout: float | None = None) -> R_co:
         """Wait for the return value, for at most `timeout` seconds. Raises as `Handle.result` does."""
-        value: R = _decoded(self._entry, await self._app.result_of(self.jid, timeout))
-        return value
+        return self.read(await self._wait(timeout))
 
-    def __repr__(self) -> str:
-        return f"<AsyncHandle {self._entry.name} {self.jid}>"
+    async def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the job has ended, well or not; False when `timeout` seconds were too short."""
+        outcome = await self._wait(timeout)
+        return bool(outcome.status != "open")
+
+    async def _wait(self, timeout: float | None) -> Any:
+        return self.ended or self.learn(await self.app.wait_for(self.jid, timeout))
+
+    def __await__(self) -> Generator[Any, Any, R_co]:
+        return self.result().__await__()
 
 
 def _decoded(entry: Registered, result: bytes | None) -> Any:

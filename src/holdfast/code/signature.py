@@ -7,7 +7,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -92,8 +92,7 @@ class Arguments:
             what = "argument" if len(missing) == 1 else "arguments"
             raise UsageError(f"{self._title} misses its {what} {_listed(missing)}")
         values = [
-            turn(known[at] if at < len(known) else typing.cast("_Parameter", rest), args[at])
-            for at in range(given)
+            turn(known[at] if at < len(known) else cast("_Parameter", rest), args[at]) for at in range(given)
         ]
         return values, {name: turn(self._parameter(name), value) for name, value in kwargs.items()}
 
@@ -104,15 +103,15 @@ class Arguments:
             raise UsageError(f"{self._title} was given its argument {name!r} twice")
 
     def _parameter(self, name: str) -> _Parameter:
-        return self._named.get(name) or typing.cast("_Parameter", self._rest_named)._replace(name=name)
+        return self._named.get(name) or cast("_Parameter", self._rest_named)._replace(name=name)
 
     def _written(self, parameter: _Parameter, value: Any, limit: int) -> bytes:
-        kind: Any = type(value)
+        kind = type(cast("object", value))
         try:
             if parameter.annotation is None:
                 if parameter.blind and kind not in _PLAIN:
                     raise UsageError(
-                        f"a worker could not build a {kind.__name__} again, because {parameter.blind}"
+                        f"a worker could not build a {type(value).__name__} again, because {parameter.blind}"
                     )
                 return encode_value(value, limit)
             if kind is parameter.annotation and kind in _SAME:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from holdfast.commands.base import Reply, Spoken, Word, named, refuse
-from holdfast.errors import JobFailed, Refused
+from holdfast.errors import JobFailed, JobNotFound, Refused
 from holdfast.ids import mint_jid
 from holdfast.models import JobFacts, text
 
@@ -195,6 +195,17 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     result: bytes | None = None
     error: JobFailed | None = None
 
+    def result_of(self, jid: str) -> bytes | None:
+        """The result of a job that is done. Raises JobFailed, JobNotFound, TimeoutError for the other ends."""
+        if self.status == "done":
+            return self.result
+        if self.error is not None:
+            # An exception of its own each time: raising one adds to it.
+            raise JobFailed(self.error.group, self.error.message, jid)
+        if self.status == "open":
+            raise TimeoutError(f"job {jid} has not ended in time")
+        raise JobNotFound(f"neither job {jid} nor a result of it is kept", "HF_JOB_NOT_FOUND")
+
 
 class Await(Spoken, frozen=True, gc=False):
     """Ask for the ends of jobs, and mark the open ones, so that their end is published.
@@ -211,15 +222,18 @@ class Await(Spoken, frozen=True, gc=False):
         return tuple(self.jids)
 
     def read(self, reply: Reply) -> list[Outcome]:
-        return [_outcome(text(reply[at]), reply[at + 1]) for at in range(0, len(reply), 2)]
+        return [
+            _outcome(jid, text(reply[at]), reply[at + 1])
+            for jid, at in zip(self.jids, range(0, len(reply), 2), strict=True)
+        ]
 
 
-def _outcome(status: str, payload: Any) -> Outcome:
+def _outcome(jid: str, status: str, payload: Any) -> Outcome:
     if status == "done":
         return Outcome(status, payload)
     if status == "failed":
         group, message = msgspec.msgpack.decode(payload) if payload else ("", "")
-        return Outcome(status, None, JobFailed(text(group), text(message)))
+        return Outcome(status, None, JobFailed(text(group), text(message), jid))
     return Outcome(status)
 
 
