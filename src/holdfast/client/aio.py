@@ -7,6 +7,7 @@ from holdfast.client.async_handles import AsyncJobs, AsyncQueues
 from holdfast.client.batch import OnePut
 from holdfast.client.calling import Calling
 from holdfast.client.config import AsyncConfig
+from holdfast.client.known import note
 from holdfast.client.opening import ClientOptions, settle
 from holdfast.client.patterns import AsyncQueuePatterns
 from holdfast.client.recurring import AsyncRecurring
@@ -54,6 +55,7 @@ class AsyncClient(Calling):
         self._worker_name = self.settings.worker_name
         self._results = AsyncResults(self)
         self._embedded = opening.where is not None
+        note(self)
 
     @property
     def root(self) -> str:

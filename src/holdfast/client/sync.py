@@ -13,6 +13,7 @@ from holdfast.client.batch import ONE_PUT, Batch, OnePut
 from holdfast.client.calling import Calling
 from holdfast.client.config import Config
 from holdfast.client.handles import Jobs, Queues
+from holdfast.client.known import note
 from holdfast.client.opening import ClientOptions, settle
 from holdfast.client.patterns import QueuePatterns
 from holdfast.client.recurring import Recurring
@@ -63,6 +64,7 @@ class Client(Calling):
         self._results = SyncResults(self)
         self._loop_allowed = False
         self._embedded = opening.where is not None
+        note(self)
 
     @property
     def root(self) -> str:

@@ -1,9 +1,12 @@
 """A root whose clock stands still until a test moves it."""
 
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from holdfast.client.sync import Client
-from holdfast.commands.admin import SetClock
+from holdfast.commands.admin import Info, SetClock
+from holdfast.settings import check_milliseconds
+from holdfast.wire.exchange import exchange
 
 START_MS: Final = 1_700_000_000_000
 
@@ -24,11 +27,32 @@ class StoppedClock:
         """Epoch seconds by this clock."""
         return self.now_ms / 1000
 
-    def advance(self, *, seconds: float) -> None:
-        """Let time pass."""
-        self.now_ms += round(seconds * 1000)
-        self._client.run(SetClock(self.now_ms))
+    @property
+    def moment(self) -> datetime:
+        """The same as a moment in UTC."""
+        return datetime.fromtimestamp(self.now, UTC)
+
+    def start(self) -> None:
+        """Make the namespace now, so that whoever comes first to it finds the clock stopped. Raises Refused."""
+        self._client.runner.run(exchange(self._client.shard, Info()))
+
+    def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
+        """Let time pass; nothing that falls due meanwhile is done by it. Raises UsageError."""
+        self.now_ms += span(days, hours, minutes, seconds)
+        # Past the client's own `run`, which warns inside an event loop: a test may turn the clock there.
+        self._client.runner.run(exchange(self._client.shard, SetClock(self.now_ms)))
 
     def core(self, command: Any) -> Any:
         """Run one command under this clock."""
         return self._client.run(command)
+
+
+def span(days: float, hours: float, minutes: float, seconds: float) -> int:
+    """So much time in milliseconds. Raises UsageError for what is no finite number, or less than nothing."""
+    parts = (
+        ("days", days, 86_400),
+        ("hours", hours, 3600),
+        ("minutes", minutes, 60),
+        ("seconds", seconds, 1),
+    )
+    return sum(check_milliseconds(name, value) * length for name, value, length in parts)

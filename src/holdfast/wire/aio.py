@@ -22,7 +22,7 @@ from holdfast.errors import ConnectionLost, StoreUnsupported, UsageError
 from holdfast.settings import Settings
 from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
 from holdfast.wire.sync import link_error
-from holdfast.wire.waiting import hang_up_async
+from holdfast.wire.waiting import hang_up_async, let_go
 
 IDLE_KEPT: Final = 16
 _streams_of = attrgetter("_reader", "_writer")
@@ -107,7 +107,7 @@ class AsyncLink:
     def __init__(self, settings: Settings, where: Callable[[], str] | None = None) -> None:
         self._address = Address(settings, where)
         self._idle: list[Driver] = []
-        self._home: tuple[int, object] = (os.getpid(), None)
+        self._home: tuple[int, asyncio.AbstractEventLoop | None] = (os.getpid(), None)
 
     async def send(self, step: Step) -> Replies:
         """Send the calls of a step together; refusals are among the replies. Raises LinkError."""
@@ -141,6 +141,8 @@ class AsyncLink:
         pid, loop = self._home
         if pid != os.getpid() or loop is not asyncio.get_running_loop():
             # Connections of another process or loop cannot be used here.
+            if pid == os.getpid() and loop is not None and loop.is_closed():
+                self.drop()
             self._idle, self._home = [], (os.getpid(), asyncio.get_running_loop())
         try:
             return self._idle.pop()
@@ -160,6 +162,14 @@ class AsyncLink:
         idle, self._idle = self._idle, []
         for connection in idle:
             await connection.disconnect()
+
+    def drop(self) -> None:
+        """Close what is idle without a loop, after the one it belongs to has ended."""
+        idle, self._idle = self._idle, []
+        for held in idle:
+            let_go(_streams_of(held)[1])
+            connection: Any = held
+            connection._reader = connection._writer = None
 
 
 async def _read(connection: Driver, count: int) -> Replies:

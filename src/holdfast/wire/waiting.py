@@ -7,7 +7,7 @@ Hence the half-close: the store ends its side when it has forgotten the wait.
 import asyncio
 import socket
 from threading import Event
-from typing import Final
+from typing import Any, Final
 
 PATIENCE: Final = 1.0  # seconds for a store to notice
 _never = Event()
@@ -38,3 +38,17 @@ async def hang_up_async(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
                 pass
     except (OSError, RuntimeError, NotImplementedError, AttributeError):
         pass  # it is gone already (the driver has let go of it), or it is TLS, which knows no half-close
+
+
+def let_go(writer: asyncio.StreamWriter | None) -> None:
+    """Close a connection outside its event loop, which may be gone: nobody waits for its proper end."""
+    transport: Any = None if writer is None else writer.transport
+    loop: asyncio.AbstractEventLoop | None = getattr(transport, "_loop", None)
+    if loop is not None and not loop.is_closed():
+        transport.abort()
+        return
+    held: socket.socket | None = getattr(transport, "_sock", None)
+    if held is not None:
+        # Else it complains, when it is collected, that it was not closed, which needs its loop.
+        transport._closing, transport._sock = True, None
+        held.close()

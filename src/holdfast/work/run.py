@@ -18,19 +18,22 @@ from holdfast.work.worker import StoreChoice, WorkerSettings
 log = logging.getLogger("holdfast")
 
 
-def run_worker(settings: WorkerSettings, store: StoreChoice) -> None:
+def run_worker(
+    settings: WorkerSettings, store: StoreChoice, supervisor: type[Supervisor] = Supervisor
+) -> None:
     """Run a worker until it is told to stop. Call it from the main thread of a process without other threads.
 
-    A store that is away is waited for. Raises UsageError, StoreUnsupported, CoreMismatch.
+    A store that is away is waited for; `supervisor` keeps the children, where there are any. Raises UsageError,
+    StoreUnsupported, CoreMismatch.
     """
     settings = settings.checked()
     _meet(store, settings.worker_name(0))
     if settings.pool == "serial":
         run_serial(settings, store)
     elif settings.pool == "asyncio":
-        Supervisor(settings, store, aio.body, beats=False).run()
+        supervisor(settings, store, aio.body, beats=False).run()
     else:
-        Supervisor(settings, store, process.body, beats=True).run()
+        supervisor(settings, store, process.body, beats=True).run()
 
 
 def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None = None) -> None:

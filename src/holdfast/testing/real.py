@@ -1,0 +1,192 @@
+"""Real workers for tests: of any pool, signals and children included, for the length of a block or a number of jobs.
+
+A `serial` worker is a thread of this process, any other a process of its own, where every client works on the store
+and namespace of the test too.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+import msgspec
+
+from holdfast.client.opening import ClientOptions
+from holdfast.client.sync import Client
+from holdfast.settings import check_seconds, check_whole
+from holdfast.testing.stand_in import StandIn
+from holdfast.work.child import USED_UP
+from holdfast.work.run import run_serial, run_worker
+from holdfast.work.signals import Stop
+from holdfast.work.supervisor import Slot, Supervisor
+from holdfast.work.worker import Pool, StoreChoice, WorkerSettings, import_modules
+
+R = TypeVar("R")
+
+PATIENCE: Final = 30.0  # seconds
+
+
+class Runnable(Protocol):
+    """A worker as these helpers want it."""
+
+    @property
+    def settings(self) -> WorkerSettings: ...
+    @property
+    def store(self) -> StoreChoice: ...
+
+
+class RealWorker:
+    """What a worker is told: the queues of `client`'s store and namespace, the pool, and what code it may run.
+
+    Making one starts nothing. `paths` are looked at besides the working directory. Raises UsageError.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        queues: Iterable[str],
+        *,
+        pool: Pool = "serial",
+        workers: int = 1,
+        concurrency: int = 0,
+        paths: Iterable[str | Path] = (),
+        imports: Iterable[str] = (),
+        allow: Iterable[str] = (),
+        auto_complete: bool = False,
+    ) -> None:
+        self.settings = WorkerSettings(
+            tuple(queues),
+            pool,
+            workers,
+            concurrency,
+            interval=1.0,
+            paths=tuple(map(str, paths)),
+            imports=tuple(imports),
+            allow=tuple(allow),
+            auto_complete=auto_complete,
+        ).checked()
+        self.store = StoreChoice(client.settings.url, ClientOptions(namespace=client.settings.namespace))
+
+
+@contextmanager
+def run_worker_concurrently_with(worker: Runnable, timeout: float = PATIENCE) -> Generator[None]:
+    """Let a worker run beside a block; at its end it finishes the jobs under way and stops.
+
+    Raises what the worker ended with, TimeoutError if it does not end within `timeout` seconds.
+    """
+    running = _start(worker.settings, worker.store)
+    try:
+        yield
+    finally:
+        running.stop()
+        running.wait(check_seconds("timeout", timeout))
+
+
+def stop_worker_after(worker: Runnable, block: Callable[[], R], timeout: float = PATIENCE) -> R:
+    """Call `block` while a worker runs, stop the worker, and answer what the block did."""
+    with run_worker_concurrently_with(worker, timeout):
+        return block()
+
+
+def run_jobs(worker: Runnable, count: int, timeout: float = PATIENCE) -> None:
+    """Let a worker perform exactly `count` jobs. Raises TimeoutError when they do not come."""
+    settings = msgspec.structs.replace(
+        worker.settings, workers=1, max_jobs=check_whole("count", count, 1, 1 << 53)
+    )
+    _start(settings, worker.store).wait(check_seconds("timeout", timeout))
+
+
+def drain_worker_queues(worker: Runnable, timeout: float = PATIENCE) -> None:
+    """Let a worker perform jobs until its queues are empty. Raises TimeoutError."""
+    settings = msgspec.structs.replace(worker.settings, drain=True)
+    _start(settings, worker.store).wait(check_seconds("timeout", timeout))
+
+
+class _Running(Protocol):
+    def stop(self) -> None: ...
+    def wait(self, timeout: float) -> None: ...
+
+
+def _start(settings: WorkerSettings, store: StoreChoice) -> _Running:
+    return _Thread(settings, store) if settings.pool == "serial" else _Process(settings, store)
+
+
+class _Thread:
+    """A serial worker in a thread."""
+
+    def __init__(self, settings: WorkerSettings, store: StoreChoice) -> None:
+        self._told = (settings, store)
+        self._stop = Stop()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="holdfast-worker", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            run_serial(*self._told, self._stop)
+        except BaseException as error:
+            self._error = error
+
+    def stop(self) -> None:
+        self._stop.request()
+
+    def wait(self, timeout: float) -> None:
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            # It goes on with its job, which cannot be stopped, and takes no other.
+            self._stop.request()
+            raise TimeoutError(f"the worker has not ended within {timeout:g} s")
+        self._stop.close()
+        if self._error is not None:
+            raise self._error
+
+
+class _Process:
+    """A worker of any other pool in a process of its own."""
+
+    def __init__(self, settings: WorkerSettings, store: StoreChoice) -> None:
+        told = msgspec.json.encode((settings, store.url, store.options)).decode()
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
+        program = f"import sys; from {__name__} import become_worker; become_worker(sys.argv[1])"
+        # A stop that comes before the worker can hear it waits: a supervisor unblocks its signals when it does.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
+        self._process = subprocess.Popen([sys.executable, "-c", program, told], env=environment)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def stop(self) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGQUIT)
+
+    def wait(self, timeout: float) -> None:
+        try:
+            status = self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise TimeoutError(f"the worker has not ended within {timeout:g} s") from None
+        if status:
+            raise RuntimeError(f"the worker ended with status {status}; it wrote why to stderr")
+
+
+def become_worker(told: str) -> None:
+    """Be the worker that a test asked for: the main program of its process."""
+    settings, url, options = msgspec.json.decode(told, type=tuple[WorkerSettings, str, dict[str, Any]])
+    store = StoreChoice(url, ClientOptions(**options))  # type: ignore[typeddict-item]
+    with StandIn(url, options["namespace"]):
+        import_modules(settings)
+        run_worker(settings, store, _OnceOnly if settings.max_jobs else Supervisor)
+
+
+class _OnceOnly(Supervisor):
+    """A supervisor that replaces nobody who did what was asked."""
+
+    def _replace_later(self, slot: Slot, pid: int, code: int, stopped: bool) -> None:
+        if code == USED_UP:
+            slot.is_finished = True
+        else:
+            super()._replace_later(slot, pid, code, stopped)

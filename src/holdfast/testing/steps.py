@@ -1,0 +1,240 @@
+"""What a worker for tests does, step by step; whoever drives it waits, so that it is said once for both colours.
+
+A step is a plan to be run at the store, or a job to be performed, whose ending is the answer.
+"""
+
+import functools
+import math
+import sys
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from holdfast.code.allowed import AllowList, Located
+from holdfast.code.resolver import Resolver, Target
+from holdfast.commands.admin import SetClock
+from holdfast.commands.jobs import JobGet
+from holdfast.commands.leases import Popped
+from holdfast.commands.queues import QueueNames
+from holdfast.errors import JobFailed, UsageError, WorkError
+from holdfast.models import JobFacts
+from holdfast.settings import check_name, check_whole, unknown_option
+from holdfast.testing.clock import StoppedClock
+from holdfast.wire.exchange import exchange
+from holdfast.wire.plans import Plan
+from holdfast.wire.shards import Shard
+from holdfast.work.outcome import Ending
+from holdfast.work.seat import Turns
+
+T = TypeVar("T")
+Flow = Generator[Any, Any, T]
+
+MOST: Final = 10_000
+DEEPEST: Final = 20
+LOOKS: Final = 1_000
+_OPTIONS: Final = ("queues", "root", "paths", "imports", "allow", "auto_complete", "most")
+
+
+class Performed(msgspec.Struct, frozen=True, eq=False):
+    """A job that was performed: `state` is what the store says of it afterwards, empty when the job is gone.
+
+    `error` is what its code raised, None if it raised nothing.
+    """
+
+    jid: str
+    klass: str
+    queue: str
+    data: bytes
+    state: str
+    error: BaseException | None = None
+
+
+class Steps:
+    """The steps of one worker for tests. Raises UsageError for options that cannot be."""
+
+    def __init__(
+        self, shard: Shard, worker: str, clock: StoppedClock | None, options: Mapping[str, Any]
+    ) -> None:
+        for option in options:
+            if option not in _OPTIONS:
+                raise unknown_option("a worker for tests", option, _OPTIONS)
+        self._shard = shard
+        self._worker = worker
+        self._clock = clock
+        self._queues = tuple(check_name("queue", queue) for queue in options.get("queues", ()))
+        self._most = check_whole("most", options.get("most", MOST), 1, 1 << 53)
+        self._depth = 0
+        self._due: float | None = None
+        self._known: Sequence[str] = ()
+        self._turns = Turns(shard, worker, self._queues)
+        self.resolver = _Noting(options, self._queues)
+
+    def one(self, raises: bool) -> Flow[Performed | None]:
+        """Perform one job; None if none is ready."""
+        self._known = ()
+        return (yield from self._one(raises))
+
+    def _one(self, raises: bool) -> Flow[Performed | None]:
+        facts = yield from self._take()
+        if facts is None:
+            return None
+        return (yield from self._finish(facts, raises))
+
+    def drain(self, raises: bool) -> Flow[list[Performed]]:
+        """Perform jobs until none is ready. Raises WorkError when there is no end of it."""
+        found: list[Performed] = []
+        self._known = ()
+        yield from self._drain(found, raises)
+        return found
+
+    def nested(self, raises: bool) -> Flow[list[Performed]]:
+        """`drain`, inside the put of what may be a job itself."""
+        if self._depth == DEEPEST:
+            raise UsageError(
+                f"jobs put jobs {DEEPEST} deep, each inside the last: without inline, use drain()"
+            )
+        self._depth += 1
+        try:
+            return (yield from self.drain(raises))
+        finally:
+            self._depth -= 1
+
+    def run_for(self, span_ms: int, raises: bool) -> Flow[list[Performed]]:
+        """Let so many milliseconds pass."""
+        return (yield from self._until(self._stopped().now_ms + span_ms, raises))
+
+    def run_until(self, moment: datetime | float, raises: bool) -> Flow[list[Performed]]:
+        """Let time pass until `moment`. Raises UsageError if it has passed."""
+        clock = self._stopped()
+        seconds = moment.timestamp() if isinstance(moment, datetime) else moment
+        end_ms = round(seconds * 1000)
+        if end_ms < clock.now_ms:
+            raise UsageError(f"it is {clock.moment:%Y-%m-%d %H:%M:%S} UTC by this clock: {moment} has passed")
+        return (yield from self._until(end_ms, raises))
+
+    def _until(self, end_ms: int, raises: bool) -> Flow[list[Performed]]:
+        clock = self._stopped()
+        found: list[Performed] = []
+        self._known = ()
+        while True:
+            yield from self._drain(found, raises)
+            if clock.now_ms >= end_ms:
+                return found
+            next_ms = end_ms if self._due is None else clock.now_ms + max(1, math.ceil(self._due * 1000))
+            clock.now_ms = min(next_ms, end_ms)
+            yield exchange(self._shard, SetClock(clock.now_ms))
+
+    def _stopped(self) -> StoppedClock:
+        if self._clock is None:
+            raise UsageError(
+                "time passes by itself here: ask for the fixture holdfast_clock, or give a clock"
+            )
+        return self._clock
+
+    def _drain(self, found: list[Performed], raises: bool) -> Flow[None]:
+        while True:
+            performed = yield from self._one(raises)
+            if performed is None:
+                return
+            found.append(performed)
+            if len(found) >= self._most:
+                raise WorkError(
+                    f"{self._most} jobs were performed and more are ready: does a job put itself?"
+                )
+
+    def _take(self) -> Flow[JobFacts | None]:
+        """Take a job, and note when the next is due if none is ready."""
+        self._due = None
+        for _ in range(LOOKS):
+            queues = self._queues or self._known or (yield exchange(self._shard, QueueNames()))
+            self._known = queues
+            if not queues:
+                return None
+            self.resolver.plain_queues = frozenset(queues)
+            self._turns = Turns(self._shard, self._worker, queues, will_wait=False)
+            popped: Popped = yield self._turns.turn(1)
+            if popped:
+                return popped[0]
+            self._due = popped.due
+            if popped.due != 0:
+                return None
+        raise WorkError("the store says that something is due, and hands out nothing")
+
+    def _finish(self, facts: JobFacts, raises: bool) -> Flow[Performed]:
+        turns, self._known = self._turns, ()
+        self.resolver.raised = None
+        ending: Ending = yield facts
+        error = self.resolver.raised
+        [left] = yield _settled(turns, self._shard, facts.jid, ending)
+        if raises and left is not None and left.state == "failed":
+            failure = left.failure
+            raise JobFailed(*((failure.group, failure.message) if failure else ("", ""))) from error
+        state = "" if left is None else left.state
+        return Performed(facts.jid, facts.klass, facts.queue, facts.data, state, error)
+
+
+def _settled(turns: Turns, shard: Shard, jid: str, ending: Ending) -> Plan[list[JobFacts | None]]:
+    turns.end(ending)
+    if turns.has_news:
+        yield from turns.turn(0)
+    return (yield from exchange(shard, JobGet((jid,))))
+
+
+class _Noting(Resolver):
+    """A resolver that remembers what the code of the last job raised."""
+
+    def __init__(self, options: Mapping[str, Any], queues: Iterable[str]) -> None:
+        roots = [options.get("root", "."), *options.get("paths", ())]
+        allow = _Loaded(options.get("imports", ()), options.get("allow", ()), roots)
+        super().__init__(allow, queues, options.get("auto_complete", False))
+        self.raised: BaseException | None = None
+
+    def resolve(self, klass: str, queue: str) -> Target:
+        found = super().resolve(klass, queue)
+        noting = copy(found)
+        noting.call = self._noting(found)
+        return noting
+
+    def _noting(self, target: Target) -> Callable[..., Any]:
+        call = target.call
+        if not target.is_async:
+
+            @functools.wraps(call)
+            def plain(*args: Any, **kwargs: Any) -> Any:
+                with self._note():
+                    return call(*args, **kwargs)
+
+            return plain
+
+        @functools.wraps(call)
+        async def waiting(*args: Any, **kwargs: Any) -> Any:
+            with self._note():
+                return await call(*args, **kwargs)
+
+        return waiting
+
+    @contextmanager
+    def _note(self) -> Generator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self.raised = error
+            raise
+        # What a job put inline inside this one raised is not this one's.
+        self.raised = None
+
+
+class _Loaded(AllowList):
+    """What may run in tests: as in a worker, and test modules too, wherever the runner has them from."""
+
+    def locate(self, klass: str) -> Located:
+        parts = klass.split(".")
+        for count in range(len(parts), 0, -1):
+            module = ".".join(parts[:count])
+            if self.holds(sys.modules.get(module)):
+                return Located(module, tuple(parts[count:]))
+        return super().locate(klass)

@@ -1,0 +1,115 @@
+"""Inline mode: a put performs its job before it answers."""
+
+import pytest
+
+from holdfast import JobFailed, UsageError, current_job
+from holdfast.testing import assert_put
+
+
+def test_a_put_performs_at_once_inside_the_block_only(crew):
+    done = []
+
+    @crew.client.job(queue="mail")
+    def note(number):
+        done.append(number)
+
+    crew.inline(lambda: note.put(1))
+    assert done == [1]
+    crew(lambda: note.put(2))
+    assert done == [1]
+
+
+def test_the_result_is_there_when_the_put_answers(crew):
+    @crew.client.job(queue="sums")
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    handle = crew.inline(lambda: add.put(1, 2))
+    assert crew(lambda: handle.result(0)) == 3
+
+
+def test_what_a_job_puts_is_performed_inside_it_and_it_stays_the_current_job(crew):
+    seen = []
+
+    @crew.client.job(queue="inner")
+    async def inner():
+        seen.append(("inner", current_job().jid))
+
+    @crew.client.job(queue="outer")
+    async def outer():
+        me = current_job().jid
+        answer = current_job()._client.queues["inner"].put(inner.registered.name, {})
+        if not isinstance(answer, str):
+            await answer
+        seen.append(("outer", current_job().jid == me))
+
+    if crew.worker.__class__.__name__ == "LocalWorker":
+        # Under a blocking worker the async client of a coroutine is not the one that was turned inline.
+        inner_name = inner.registered.name
+
+        @crew.client.job(queue="outer")
+        def outer():
+            me = current_job().jid
+            current_job()._client.queues["inner"].put(inner_name, {})
+            seen.append(("outer", current_job().jid == me))
+
+    crew.inline(lambda: outer.put())
+    assert [name for name, _ in seen] == ["inner", "outer"]
+    assert seen[1] == ("outer", True)
+
+
+def test_many_puts_perform_many(crew):
+    done = []
+
+    @crew.client.job(queue="mail")
+    def note(number):
+        done.append(number)
+
+    name = note.registered.name
+    crew.inline(lambda: crew.client.queues["mail"].put_many([(name, {"args": [n]}) for n in range(3)]))
+    assert sorted(done) == [0, 1, 2]
+
+
+def test_a_failure_comes_out_of_the_put(crew):
+    @crew.client.job(queue="mail")
+    def broken():
+        raise LookupError("no such letter")
+
+    with pytest.raises(JobFailed, match="no such letter") as caught:
+        crew.inline(lambda: broken.put())
+    assert isinstance(caught.value.__cause__, LookupError)
+    crew.inline(lambda: broken.put(), raises=False)
+    assert assert_put(crew.client, broken).state == "failed"
+
+
+def test_a_delayed_job_waits_for_its_time_in_inline_mode_too(crew):
+    done = []
+
+    @crew.client.job(queue="mail")
+    def note():
+        done.append(1)
+
+    crew.inline(lambda: note.options(delay=5).put())
+    assert done == []
+    crew(lambda: crew.worker.run_for(seconds=5))
+    assert done == [1]
+
+
+def test_jobs_that_put_each_other_for_ever_end_with_advice(crew):
+    @crew.client.job(queue="loop")
+    async def again():
+        await current_job()._client.queues["loop"].put(again.registered.name, {})
+
+    if crew.worker.__class__.__name__ == "LocalWorker":
+
+        @crew.client.job(queue="loop")
+        def again():
+            current_job()._client.queues["loop"].put(again.registered.name, {})
+
+    with pytest.raises(JobFailed) as caught:
+        crew.inline(lambda: again.put())
+    deepest = caught.value
+    while deepest.__cause__ is not None:
+        deepest = deepest.__cause__
+    assert isinstance(deepest, UsageError)
+    assert "use drain()" in str(deepest)

@@ -1,0 +1,105 @@
+"""Virtual time: a worker for tests jumps from one due moment to the next, on the real core."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from holdfast import Client, JobFailed, UsageError
+from holdfast.testing import LocalWorker
+from holdfast.testing.clock import START_MS
+
+DAY = 86_400
+
+
+def test_a_delayed_job_is_performed_when_it_is_due(crew, still):
+    moments = []
+
+    @crew.client.job(queue="mail")
+    def note():
+        moments.append(still.now)
+
+    crew(lambda: note.options(delay=90).put())
+    assert crew(lambda: crew.worker.run_for(seconds=89)) == []
+    [performed] = crew(lambda: crew.worker.run_for(minutes=1))
+    assert performed.state == "complete"
+    assert moments == [START_MS / 1000 + 90]
+    assert still.now == START_MS / 1000 + 149
+
+
+def test_a_day_of_retries_and_a_daily_recurrence(crew, still):
+    moments = []
+
+    @crew.client.job(queue="mail", retries=1000)
+    def never_well():
+        raise ConnectionError
+
+    @crew.client.job(queue="digest")
+    def digest():
+        moments.append(round(still.now - START_MS / 1000))
+
+    crew(lambda: never_well.put())
+    crew(
+        lambda: crew.client.queues["digest"].recur(
+            digest.registered.name, {}, interval=DAY, offset=3600, jid="daily"
+        )
+    )
+    performed = crew(lambda: crew.worker.run_for(hours=26))
+    assert moments == [3600, DAY + 3600]
+    tries = [each for each in performed if each.queue == "mail"]
+    # Backoff from 1 s to 10 min with jitter: far more than a dozen, far fewer than one a minute.
+    assert 100 < len(tries) < 1000
+    assert {each.state for each in tries} == {"scheduled"}
+
+
+def test_retries_that_are_used_up_by_night_are_raised(crew):
+    @crew.client.job(queue="mail", retries=3, backoff=3600)
+    def never_well():
+        raise ConnectionError("nobody there")
+
+    crew(lambda: never_well.put())
+    crew(lambda: crew.worker.run_for(hours=2, minutes=30))
+    with pytest.raises(JobFailed, match="nobody there"):
+        crew(lambda: crew.worker.run_for(hours=1))
+
+
+def test_a_job_that_nobody_holds_on_to_is_handed_out_again(crew):
+    crew(lambda: crew.client.queues["mail"].put("builtins.nothing", jid="lost"))
+    assert crew(lambda: crew.client.queues["mail"].pop()).jid == "lost"
+    assert crew(lambda: crew.worker.drain(raises=False)) == []
+    [performed] = crew(lambda: crew.worker.run_for(minutes=2, raises=False))
+    assert performed.jid == "lost"
+
+
+def test_time_passes_until_a_moment(crew, still):
+    moment = still.moment + timedelta(hours=5)
+    crew(lambda: crew.worker.run_until(moment))
+    assert still.moment == moment
+    assert still.moment.tzinfo is UTC
+    crew(lambda: crew.worker.run_until(still.now + 60))
+    assert still.moment == moment + timedelta(minutes=1)
+
+
+def test_a_moment_that_has_passed_is_refused(crew, still):
+    with pytest.raises(UsageError, match="has passed"):
+        crew(lambda: crew.worker.run_until(datetime(2020, 1, 1, tzinfo=UTC)))
+
+
+def test_the_clock_alone_performs_nothing(crew, still):
+    crew(lambda: crew.client.queues["mail"].put("builtins.nothing", delay=60))
+    still.advance(days=1)
+    assert crew(lambda: crew.client.queues["mail"].counts)["waiting"] == 1
+
+
+@pytest.mark.parametrize("span", [{"seconds": -1}, {"hours": float("nan")}, {"days": "one"}])
+def test_no_odd_span_of_time_is_accepted(still, span):
+    [name] = span
+    with pytest.raises(UsageError, match=name):
+        still.advance(**span)
+
+
+def test_without_a_stopped_clock_time_cannot_be_told_to_pass(url, namespace):
+    with Client(url, namespace=namespace) as client:
+        worker = LocalWorker(client)
+        with pytest.raises(UsageError, match="holdfast_clock"):
+            worker.run_for(hours=1)
+        worker.close()
