@@ -12,7 +12,6 @@ from holdfast.client.handles import Job
 from holdfast.client.sync import Client
 from holdfast.code.naming import klass_name
 from holdfast.code.registry import Registered, find
-from holdfast.code.signature import decode_envelope
 from holdfast.codecs import encode_data
 from holdfast.commands.listing import OF_QUEUES, ListSet, Page
 from holdfast.commands.queues import QueueNames
@@ -93,7 +92,7 @@ class _Wanted:
             raise UsageError(f"{self.klass} is no function job: it has one data, not {len(args)} arguments")
         self._call: Any = None
         if self.entry is not None and (args or kwargs):
-            self._call = _call(self.entry, encode_data({"args": args, "kwargs": kwargs}))
+            self._call = _call(self.entry, bytes(self.entry.arguments.write(args, kwargs)))
 
     def fits(self, job: Job) -> bool:
         """Say whether `job` is such a one."""
@@ -104,7 +103,7 @@ class _Wanted:
         if self.entry is not None:
             try:
                 return bool(_call(self.entry, job.facts.data) == self._call)
-            except (UsageError, msgspec.MsgspecError):
+            except UsageError:
                 # Whoever put it knew another signature.
                 return False
         data = msgspec.json.decode(job.facts.data)
@@ -120,8 +119,7 @@ class _Wanted:
 
 def _call(entry: Registered, data: bytes) -> dict[str, Any]:
     """The arguments of a function job by name, as the function would get them."""
-    envelope = decode_envelope(data)
-    args, kwargs = entry.arguments.fit(envelope.args, envelope.kwargs)
+    args, kwargs = entry.arguments.read(data)
     bound = inspect.signature(entry.function).bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.arguments
