@@ -214,3 +214,5 @@ LostLockError = LeaseLost
 QueueNotEmptyError = QueueNotEmpty
 UnsupportedRedisVersionError = StoreUnsupported
 JobTimedOutError = PerformTimeout
+InvalidTimeoutError = InvalidTimeout
+MiddlewareMisconfiguredError = MiddlewareMisconfigured

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar
 
 from holdfast.code.calling import find_method
 from holdfast.code.steps import Steps, await_steps, run_steps
-from holdfast.errors import MiddlewareMisconfigured
+from holdfast.errors import LeaseLost, MiddlewareMisconfigured
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,6 +52,22 @@ class Either(Generic[P, R]):
     def __get__(self, thing: object | None, owner: type) -> Callable[P, R]:
         bound: Any = MethodType(self._method, owner if thing is None else thing)
         return bound  # type: ignore[no-any-return]
+
+
+def behind(kind: type, worn: object, given: Perform | None) -> Perform:
+    """What a middleware of `kind` performs by: what it was given, or what is worn behind it."""
+    found: Perform = given or getattr(super(kind, worn), AROUND)
+    return found
+
+
+class Wearable:
+    """A middleware that workers are given as an object, and job classes wear: as a mixin, or by such an object.
+
+    class Slow(Timeout(60), SupportsMiddleware): ...
+    """
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
+        return (type(type(self).__name__, (type(self),), dict(vars(self))),)
 
 
 class _Call:
@@ -154,25 +170,33 @@ def _wears_middleware(owner: type) -> bool:
     return True
 
 
-Handle = Callable[[BaseException], Steps[bool]]
+Handle = Callable[[Exception], Steps[bool]]
 """What is done about an exception; answers whether it is settled by that, or to be raised on."""
 
 
 def handled(perform: Perform, job: Any, handle: Handle) -> Any:
-    """Perform a job, and let `handle` deal with what it raises; answers what the job did, in its colour."""
+    """Perform a job, and let `handle` deal with what it raises; answers what the job did, in its colour.
+
+    What is raised by a job that has settled itself, or lost its lease, is raised on: nothing can be done about it.
+    """
     try:
         value = perform(job)
     except Exception as error:
-        if run_steps(handle(error)):
-            return None
-        raise
-    return _handled_async(value, handle) if inspect.isawaitable(value) else value
+        if not is_open(job, error) or not run_steps(handle(error)):
+            raise
+        return None
+    return _handled_async(value, job, handle) if inspect.isawaitable(value) else value
 
 
-async def _handled_async(value: Awaitable[Any], handle: Handle) -> Any:
+async def _handled_async(value: Awaitable[Any], job: Any, handle: Handle) -> Any:
     try:
         return await value
     except Exception as error:
-        if await await_steps(handle(error)):
-            return None
-        raise
+        if not is_open(job, error) or not await await_steps(handle(error)):
+            raise
+        return None
+
+
+def is_open(job: Any, error: Exception) -> bool:
+    """Say whether a job that raised `error` can still be settled."""
+    return not isinstance(error, LeaseLost) and not getattr(job, "state_changed", False)

@@ -8,6 +8,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from holdfast.code.current import current_job
 from holdfast.code.failure import brief
+from holdfast.code.matching import check_matchers
+from holdfast.code.middleware import is_open
 from holdfast.errors import UsageError
 
 P = ParamSpec("P")
@@ -16,18 +18,15 @@ R = TypeVar("R")
 log = logging.getLogger("holdfast")
 
 
-def retry(*errors: type[BaseException]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def retry(*errors: type[Exception]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Try a job again when its method raises one of `errors` (or a subclass): `job.retry()` is called, the error logged.
 
     It stands under `@staticmethod`, on plain and `async def` methods, or under `@client.job`; several may be stacked.
-    Other errors are raised on, and so is one raised when the job has settled itself. Raises UsageError when `errors`
+    Other errors are raised on, and so is one raised when the job has settled itself or lost its lease. Raises UsageError when `errors`
     are not exception classes.
     """
-    if not errors:
-        raise UsageError("retry: name at least one exception")
-    given: tuple[Any, ...] = errors
-    for error in given:
-        if not (inspect.isclass(error) and issubclass(error, BaseException)):
+    for error in check_matchers("retry", errors):
+        if not inspect.isclass(error):
             raise UsageError(f"retry: {error!r:.80} is no exception class; write @retry(SomeError)")
 
     def decorate(method: Callable[P, R]) -> Callable[P, R]:
@@ -40,7 +39,7 @@ def retry(*errors: type[BaseException]) -> Callable[[Callable[P, R]], Callable[P
     return decorate
 
 
-def _retrying(method: Callable[..., Any], errors: tuple[type[BaseException], ...]) -> Callable[..., Any]:
+def _retrying(method: Callable[..., Any], errors: tuple[type[Exception], ...]) -> Callable[..., Any]:
     @functools.wraps(method)
     def perform(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -54,9 +53,7 @@ def _retrying(method: Callable[..., Any], errors: tuple[type[BaseException], ...
     return perform
 
 
-def _retrying_async(
-    method: Callable[..., Any], errors: tuple[type[BaseException], ...]
-) -> Callable[..., Any]:
+def _retrying_async(method: Callable[..., Any], errors: tuple[type[Exception], ...]) -> Callable[..., Any]:
     @functools.wraps(method)
     async def perform(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -70,10 +67,10 @@ def _retrying_async(
     return perform
 
 
-def _to_retry(args: tuple[Any, ...], error: BaseException) -> Any:
+def _to_retry(args: tuple[Any, ...], error: Exception) -> Any:
     """The job to be retried: a method's last argument, or the running one; None if it has settled itself."""
     job = args[-1] if args and hasattr(args[-1], "retry") else current_job()
-    if job is None or getattr(job, "state_changed", False):
+    if job is None or not is_open(job, error):
         return None
     log.warning("job %s raised %s, and is retried", getattr(job, "jid", "?"), brief(error))
     return job

@@ -1,0 +1,1 @@
+"""The middleware that ships with holdfast; `holdfast.middleware` names it for everybody."""

@@ -1,0 +1,165 @@
+"""A limit on how long one run of a job may take, whatever its code is stuck in."""
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from inspect import currentframe, isawaitable
+from math import isfinite
+from types import FrameType, TracebackType
+from typing import Any, Final
+
+from holdfast.client.colours import AsyncHandle
+from holdfast.code.failure import failure_of
+from holdfast.code.middleware import Either, Perform, Wearable, behind, is_open
+from holdfast.code.steps import Steps, await_steps, run_steps
+from holdfast.errors import InvalidTimeout, PerformTimeout
+
+log = logging.getLogger("holdfast")
+
+OUT_OF_TIME: Final = 73
+"""The exit status of a process whose job took too long."""
+
+FAREWELL: Final = 10.0  # seconds in which the job is failed, before the process ends in any case
+
+Limit = Callable[[Any], float | None] | float | None
+"""Seconds, or what says from a job how many it gets; None for no limit."""
+
+
+class Timeout(Wearable):
+    """Fails a job that runs longer than it may, with `JobTimedOutError`, unless RequeueExceptions puts that back.
+
+    `Timeout(limit)` takes seconds, or a function from the job to seconds or None (no limit), such as `lambda job: job.ttl`.
+    A class that is a mixin of a job overrides `time_limit`. An `async def` is cancelled at its end. Other code cannot be
+    stopped, so its process ends with status 73, to be replaced by its parent, whatever else it is doing: jobs of the
+    same process go back.
+    """
+
+    _limit: tuple[Limit] = (None,)
+
+    def __init__(self, limit: Limit) -> None:
+        # In a tuple: a function that a class holds would be taken for its method.
+        self._limit = (limit,)
+
+    @Either
+    def time_limit(self: Any, job: Any) -> float | None:
+        """Seconds that this run of `job` may take, None for no limit; the limit given at the beginning."""
+        [limit] = self._limit
+        found: Any = limit(job) if callable(limit) else limit
+        return found  # type: ignore[no-any-return]
+
+    @Either
+    def around_perform(self: Any, job: Any, call_next: Perform | None = None) -> Any:
+        """Perform the job, by what comes next. Raises InvalidTimeout for a limit that is none."""
+        perform = behind(Timeout, self, call_next)
+        limit = _checked(self.time_limit(job))
+        if limit is None:
+            return perform(job)
+        watch = _Watch(self, job, limit, currentframe())
+        try:
+            value = perform(job)
+        finally:
+            watch.end()
+        return _limited(self, job, limit, value) if isawaitable(value) else value
+
+
+def _checked(limit: object) -> float | None:
+    if limit is None:
+        return None
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not isfinite(limit) or limit <= 0:
+        raise InvalidTimeout(
+            f"the timeout of a job must be a positive number of seconds or None, not {limit!r}"
+        )
+    return min(float(limit), threading.TIMEOUT_MAX)
+
+
+async def _limited(worn: Any, job: Any, limit: float, value: Awaitable[Any]) -> Any:
+    """Await a job for as long as it may run; its own code unwinds before anything is said."""
+    deadline = asyncio.timeout(limit)
+    try:
+        async with deadline:
+            return await value
+    except TimeoutError as ended:
+        if not deadline.expired():
+            raise
+        error = _too_long(limit).with_traceback(ended.__traceback__)
+    if is_open(job, error) and await await_steps(_requeued(worn, job, error)):
+        return None
+    raise error
+
+
+def _too_long(limit: float) -> PerformTimeout:
+    return PerformTimeout(f"the job ran longer than {limit:g} seconds")
+
+
+def _requeued(worn: Any, job: Any, error: PerformTimeout) -> Steps[bool]:
+    """Requeue a job that took too long, if its class says so, wherever among its middleware that stands."""
+    things: tuple[Any, ...] = (worn, getattr(job, "klass", None))
+    for thing in things:
+        if hasattr(thing, "is_requeueable") and thing.is_requeueable(error):
+            steps: Steps[bool] = thing.requeue(job, error)
+            return (yield from steps)
+    return False
+
+
+class _Watch:
+    """Ends the process when a job has not ended in time, from a thread of its own: the job's may be stuck anywhere."""
+
+    def __init__(self, worn: Any, job: Any, limit: float, caller: FrameType | None) -> None:
+        self._worn = worn
+        self._job = job
+        self._is_awaited = isinstance(job, AsyncHandle)
+        self._limit = limit
+        self._caller = caller
+        self._thread = threading.get_ident()
+        self._ending = threading.Lock()
+        self._is_over = False
+        self._timer = threading.Timer(limit, self._expire)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def end(self) -> None:
+        """The job has ended. Does not return if it was too late."""
+        self._timer.cancel()
+        with self._ending:
+            self._is_over = True
+
+    def _expire(self) -> None:
+        with self._ending:
+            if self._is_over:
+                return
+            # The lock stays taken: the job's own thread may not go on. What it was in may hold any other lock.
+            last = threading.Timer(FAREWELL, os._exit, (OUT_OF_TIME,))
+            last.daemon = True
+            last.start()
+            try:
+                self._tell()
+            finally:
+                os._exit(OUT_OF_TIME)
+
+    def _tell(self) -> None:
+        job: Any = self._job
+        error = _too_long(self._limit)
+        error.__traceback__ = self._where()
+        try:
+            if self._is_awaited:
+                # Plain code blocks the loop on which it would have to be said; the lease ends by itself.
+                log.error("job %s (%s): %s, and hogs its event loop", job.jid, job.klass_name, error)
+            elif is_open(job, error) and not run_steps(_requeued(self._worn, job, error)):
+                job.fail(*failure_of(error, job.queue_name, lambda: job))
+        except Exception:
+            log.exception("job %s ran out of time, and could not be failed", job.jid)
+        log.error("job %s: %s; its process ends", job.jid, error)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+
+    def _where(self) -> TracebackType | None:
+        """Where the job is, as a traceback from the first frame behind the caller's."""
+        trace = None
+        frame = sys._current_frames().get(self._thread)  # pyright: ignore[reportPrivateUsage]
+        while frame is not None and frame is not self._caller:
+            trace = TracebackType(trace, frame, frame.f_lasti, frame.f_lineno)
+            frame = frame.f_back
+        return trace
