@@ -35,6 +35,7 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
     `timeout` bounds one try, `deadline` a call with all its repeats. `load_core` says whether this client
     may load or replace the library; `trust_store` lets a durability level stand that cannot be verified
     because CONFIG is barred. `strict_loop` makes a sync client inside a running event loop an error.
+    `ensure_minimum_version` off lets a store pass that is too old, at the caller's own risk.
     """
 
     url: str
@@ -47,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
     trust_store: bool = False
     worker_name: str = ""
     strict_loop: bool = False
+    ensure_minimum_version: bool = True
 
     def checked(self) -> "Settings":
         """Return these settings if every one of them is sensible. Raises UsageError."""
@@ -60,6 +62,8 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
         check_seconds("timeout", self.timeout, 0.01, 3600.0)
         check_seconds("deadline", self.deadline, 0.0, 86_400.0)
         check_whole("max_data", self.max_data, 1, MAX_DATA_CAP)
+        for name in ("load_core", "trust_store", "strict_loop", "ensure_minimum_version"):
+            check_switch(name, getattr(self, name))
         if self.worker_name:
             check_name("hostname", self.worker_name)
         return self
@@ -155,6 +159,13 @@ def check_whole(what: str, value: object, low: int, high: int) -> int:
         value = int(value)
     if not low <= value <= high:
         raise UsageError(f"{what} must be from {low} to {high}, not {value}")
+    return value
+
+
+def check_switch(what: str, value: object) -> bool:
+    """Return `value` if it is True or False. Raises UsageError."""
+    if not isinstance(value, bool):
+        raise UsageError(f"{what} must be True or False, not {value!r:.80}")
     return value
 
 

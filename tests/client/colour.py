@@ -1,7 +1,8 @@
 """One story, two colours: a test says what to do, the colour says who waits."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from holdfast import AsyncClient, Client
@@ -36,3 +37,14 @@ class Async:
     def close(self) -> None:
         self.loop.run(self.client.close())
         self.loop.close()
+
+
+@contextmanager
+def colour_of(kind: type, *given: Any, **options: Any) -> Iterator[Sync | Async]:
+    """The colour of a client that is made of anything: `colour_of(Client, host="box")`."""
+    do = object.__new__(Sync if issubclass(kind, Client) else Async)
+    do.client = kind(*given, **options)
+    if isinstance(do, Async):
+        do.loop = asyncio.Runner()
+    yield do
+    do.close()

@@ -15,7 +15,7 @@ import click
 from holdfast import store as embedded
 from holdfast.cli.bench_run import Bench
 from holdfast.cli.output import json_option, progress, say_json, say_table
-from holdfast.client.opening import without_password
+from holdfast.client.place import without_password
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.store.agreed import LEVELS

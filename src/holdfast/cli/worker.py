@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from holdfast.client.opening import ClientOptions
+from holdfast.client.client_options import ClientOptions
 from holdfast.errors import UsageError
 from holdfast.work.run import run_worker
 from holdfast.work.worker import (

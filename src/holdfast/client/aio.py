@@ -5,22 +5,24 @@ from typing import Any, TypeVar, Unpack
 
 from holdfast.client.async_handles import AsyncJobs, AsyncQueues
 from holdfast.client.batch import OnePut
-from holdfast.client.calling import Calling
+from holdfast.client.chores import AsyncChores, AsyncStatsOf
+from holdfast.client.client_options import StoreOptions
 from holdfast.client.config import AsyncConfig
 from holdfast.client.known import note
-from holdfast.client.opening import ClientOptions, settle
+from holdfast.client.opening import Opening, settle
 from holdfast.client.patterns import AsyncQueuePatterns
 from holdfast.client.recurring import AsyncRecurring
 from holdfast.client.results import AsyncResults
 from holdfast.client.throttles import AsyncThrottles
 from holdfast.client.upkeep import AsyncAuditLog, AsyncUpkeep
+from holdfast.client.whole import Whole
 from holdfast.client.workers import AsyncWorkersOf
 from holdfast.code.function import AsyncJobDecorator
 from holdfast.code.job_options import JobOptions
 from holdfast.commands import Command
 from holdfast.commands.jobs import Outcome, PutMany
 from holdfast.settings import check_name, check_timeout
-from holdfast.wire.aio import AsyncLink
+from holdfast.wire.aio import DRIVE, AsyncLink, Redis
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import Gatherer, together
 from holdfast.wire.runners import AsyncRunner
@@ -28,17 +30,22 @@ from holdfast.wire.runners import AsyncRunner
 R = TypeVar("R")
 
 
-class AsyncClient(Calling):
+class AsyncClient(Whole[Redis]):
     """Talks to one namespace of one store, awaited; calls of one loop turn leave together.
 
-    `url` and options are those of `Client`. Making a client sends nothing. Raises UsageError.
+    `url` and options are those of `Client`; a connection that is there already is a `redis.asyncio.Redis`. Making a
+    client sends nothing. Raises UsageError.
     """
 
-    def __init__(self, url: str | None = None, **options: Unpack[ClientOptions]) -> None:
-        opening = settle(url, options)
-        self.settings = opening.settings
-        self.shard = opening.shard()
-        self.link = AsyncLink(self.settings, opening.where)
+    def __init__(
+        self,
+        url: str | Redis | None = None,
+        hostname: str | None = None,
+        **options: Unpack[StoreOptions],
+    ) -> None:
+        opening = settle(url, {"hostname": hostname, **options}, DRIVE)
+        super().__init__(opening)
+        self.link: AsyncLink = _link(opening)
         self.runner = AsyncRunner(self.link)
         self.queues = AsyncQueues(self)
         self.jobs = AsyncJobs(self)
@@ -48,28 +55,16 @@ class AsyncClient(Calling):
         self.config = AsyncConfig(self)
         self.workers = AsyncWorkersOf(self)
         self.queue_patterns = AsyncQueuePatterns(self)
+        self.stats = AsyncStatsOf(self)
         self.audit = AsyncAuditLog(self)
         self.upkeep = AsyncUpkeep(self)
+        chores = AsyncChores(self)
+        self.deregister_workers, self.bulk_cancel = chores.deregister_workers, chores.bulk_cancel
+        self.unfail_all = chores.unfail_all
         self.run = Gatherer(self.shard, self.runner).submit
         """Run one command; answers a future. Its call leaves with what else is asked for in this loop turn."""
-        self._worker_name = self.settings.worker_name
         self._results = AsyncResults(self)
-        self._embedded = opening.where is not None
         note(self)
-
-    @property
-    def root(self) -> str:
-        """The namespace's root: what all its keys begin with."""
-        return self.shard.root
-
-    @property
-    def worker_name(self) -> str:
-        """The name under which this client pops."""
-        return self._worker_name
-
-    @worker_name.setter
-    def worker_name(self, name: str) -> None:
-        self._worker_name = check_name("worker_name", name)
 
     async def run_all(self, commands: Sequence[Command[Any]]) -> list[Any]:
         """Run commands in one pipeline; answers what each reads, or the HoldfastError it would have raised."""
@@ -115,6 +110,8 @@ class AsyncClient(Calling):
         """Close idle connections; the client may be used again."""
         await self._results.close()
         await self.link.close()
+        if self._database is not None and self._opening.target.existing is None:
+            await self._database.aclose()
 
     async def __aenter__(self) -> "AsyncClient":
         return self
@@ -122,15 +119,10 @@ class AsyncClient(Calling):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and _place(self) == _place(other)
 
-    def __hash__(self) -> int:
-        return hash(_place(self))
+def _link(opening: Opening) -> AsyncLink:
+    if opening.target.existing is None:
+        return AsyncLink(opening.settings, opening.target)
+    from holdfast.wire.shared import AsyncSharedLink  # it knows both colours
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} namespace={self.settings.namespace!r}>"
-
-
-def _place(client: Any) -> tuple[str, str, bool]:
-    return client.settings.url, client.settings.namespace, client._embedded
+    return AsyncSharedLink(opening.settings, opening.target)

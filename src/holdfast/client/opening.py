@@ -3,91 +3,120 @@
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 import msgspec
 
+from holdfast.client.client_options import OWN, PARTS, ClientOptions
+from holdfast.client.place import place_of, url_of_existing, url_of_parts, url_with, without_password
 from holdfast.errors import UsageError
-from holdfast.settings import Durability, Settings, default_worker_name, unknown_option
+from holdfast.settings import Durability, Settings, default_worker_name
+from holdfast.wire.address import Drive, Target, check_options
 from holdfast.wire.durability import FlushWatch
 from holdfast.wire.shards import Shard, Shards
 
 log = logging.getLogger("holdfast")
 
-
-class ClientOptions(TypedDict, total=False):
-    """Options of a client: `namespace`, `hostname` (the worker name), `durability` (`memory`, `process`, `fsync`),
-    `timeout` of one try and `deadline` of a call in seconds, `max_data` in bytes, `load_core`,
-    `trust_store`, `strict_loop`; `Settings` says what they mean."""
-
-    namespace: str
-    hostname: str | None
-    durability: Durability | None
-    timeout: float
-    deadline: float
-    max_data: int
-    load_core: bool
-    trust_store: bool
-    strict_loop: bool
-
-
-_KNOWN: Final = tuple(ClientOptions.__annotations__)
 _UNSET: Final = "redis://localhost"
+_NO_SETTINGS: Final = ("hostname", "redis", "on_lua_script_reload_callback")
+_HIDDEN: Final = ("namespace", "ssl_password", "ssl_ca_data", "credential_provider", "redis_connect_func")
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """Settled options; `where` finds the address of an embedded store, None when a URL was given."""
+    """Settled options: `settings`, and where connections lead. `options` make the same client again, given the URL.
+
+    `on_load` is called with (`client.database`, digest) when the client loaded the core.
+    """
 
     settings: Settings
-    where: Callable[[], str] | None
+    target: Target
+    options: ClientOptions
+    on_load: Callable[[Any, str], object] | None = None
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the store is the embedded one."""
+        return self.target.where is not None
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What makes two clients equal: server address, database and namespace."""
+        return self.embedded, *place_of(self.settings.url), self.settings.namespace
+
+    def shown(self) -> str:
+        """The store in words, without secrets."""
+        return "the embedded store" if self.embedded else without_password(self.settings.url)
+
+    def shown_options(self) -> list[tuple[str, object]]:
+        """The options as they were given, but for secrets and for what the place says."""
+        return [(name, value) for name, value in self.options.items() if name not in _HIDDEN]
 
     def shard(self) -> Shard:
         """The shard of the namespace; the flushes of an embedded store are timed at first."""
         [shard] = Shards(self.settings).all
-        if self.where is not None and self.settings.durability == "fsync":
+        if self.embedded and self.settings.durability == "fsync":
             shard.flushes = FlushWatch(shard.clock)
         return shard
 
 
-def settle(url: str | None, options: Mapping[str, Any]) -> Opening:
-    """Check the options and choose the store: `url`, HOLDFAST_URL, REDIS_URL, or the embedded one.
+def settle(url: object, options: Mapping[str, Any], drive: Drive) -> Opening:
+    """Check the options and choose the store: `url`, its parts, HOLDFAST_URL, REDIS_URL, or the embedded one.
 
-    Nothing is connected or started yet. Raises UsageError.
+    `url` may be a client of the driver, whose connections are then used. Nothing is connected or started yet.
+    Raises UsageError.
     """
-    for option in options:
-        if option not in _KNOWN:
-            raise unknown_option("a client", option, _KNOWN)
-    chosen = {name: value for name, value in options.items() if value is not None}
-    chosen["worker_name"] = chosen.pop("hostname", None) or default_worker_name()
-    if url is not None and not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError(f"url must be text, not {type(url).__name__}")
-    found, source = _find_url(url)
+    given = {name: value for name, value in options.items() if value is not None}
+    own = {name: given.pop(name) for name in OWN if name in given}
+    parts = {name: given.pop(name) for name in PARTS if name in given}
+    check_options(drive, given, (*OWN, *PARTS))
+    kept: Any = {**own, **given}
+    existing = _existing(url, kept.pop("redis", None))
+    if existing is not None:
+        for option in (*parts, *given):
+            raise UsageError(f"{option} is settled by the connection that was given")
+    on_load = own.get("on_lua_script_reload_callback")
+    if on_load is not None and not callable(on_load):
+        raise UsageError(f"on_lua_script_reload_callback must be callable, not {on_load!r:.80}")
+    worker_name = own.get("hostname") or default_worker_name()
+    chosen: dict[str, Any] = {name: value for name, value in own.items() if name not in _NO_SETTINGS}
+    chosen["worker_name"] = worker_name
+    found = url_of_existing(existing) if existing is not None else _url(url, parts)
     if found is None:
         chosen.setdefault("durability", "fsync")
         settings = Settings(_UNSET, **chosen).checked()
-        return Opening(settings, _Embedded(settings.durability))
+        return Opening(settings, Target(given, _Embedded(settings.durability)), kept, on_load)
     settings = Settings(found, **chosen).checked()
-    if url is None:
-        # A URL that was given is no news.
-        log.info("using the store of %s: %s", source, without_password(found))
-    return Opening(settings, None)
+    return Opening(settings, Target(given, existing=existing), kept, on_load)
 
 
-def _find_url(url: str | None) -> tuple[str | None, str]:
+def _existing(url: object, redis: object) -> Any:
+    """The connection that was given instead of a URL, None if there is none."""
+    if url is not None and redis is not None:
+        raise UsageError("url and redis both say where the store is: give one of them")
+    found = redis if url is None or isinstance(url, str) else url
+    if found is not None and not hasattr(found, "connection_pool"):
+        what = (
+            "url must be text or a client of redis-py"
+            if found is url
+            else "redis must be a client of redis-py"
+        )
+        raise UsageError(f"{what}, not {type(found).__name__}")
+    return found
+
+
+def _url(url: Any, parts: Mapping[str, Any]) -> str | None:
+    """The URL that was given, whole or in parts, or that the environment names; None for the embedded store."""
     if url is not None:
-        return url, "the given URL"
+        return url_with(url, parts)
+    if parts:
+        return url_of_parts(parts)
     for name in ("HOLDFAST_URL", "REDIS_URL"):
-        value = os.environ.get(name)
-        if value:
-            return value, name
-    return None, ""
-
-
-def without_password(url: str) -> str:
-    """A URL as it may be shown and logged."""
-    scheme, _, rest = url.partition("://")
-    credentials, at, place = rest.rpartition("@")
-    return f"{scheme}://{credentials.partition(':')[0]}:…@{place}" if at else url
+        found = os.environ.get(name)
+        if found:
+            # A URL that was given is no news.
+            log.info("using the store of %s: %s", name, without_password(found))
+            return found
+    return None
 
 
 _said: set[str] = set()

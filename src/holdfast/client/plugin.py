@@ -1,7 +1,8 @@
 """A script of one's own over the core's library: `LuaPlugin`."""
 
 import re
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, cast
 
 from holdfast.client.calling import argument
 from holdfast.errors import HoldfastError, UsageError
@@ -65,4 +66,6 @@ class LuaPlugin:
 def _plain(reply: Any) -> Any:
     if isinstance(reply, bytes):
         return reply.decode("utf-8", "replace")
-    return [_plain(value) for value in reply] if type(reply) is list else reply
+    if type(reply) is list:
+        return [_plain(value) for value in cast("Sequence[Any]", reply)]
+    return reply

@@ -10,16 +10,18 @@ from threading import get_ident
 from typing import Any, TypeVar, Unpack, cast
 
 from holdfast.client.batch import ONE_PUT, Batch, OnePut
-from holdfast.client.calling import Calling
+from holdfast.client.chores import Chores, StatsOf
+from holdfast.client.client_options import StoreOptions
 from holdfast.client.config import Config
 from holdfast.client.handles import Jobs, Queues
 from holdfast.client.known import note
-from holdfast.client.opening import ClientOptions, settle
+from holdfast.client.opening import Opening, settle
 from holdfast.client.patterns import QueuePatterns
 from holdfast.client.recurring import Recurring
 from holdfast.client.results import SyncResults
 from holdfast.client.throttles import Throttles
 from holdfast.client.upkeep import AuditLog, Upkeep
+from holdfast.client.whole import Whole
 from holdfast.client.workers import WorkersOf
 from holdfast.code.function import JobDecorator
 from holdfast.code.job_options import JobOptions
@@ -30,24 +32,30 @@ from holdfast.settings import check_name, check_timeout
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
 from holdfast.wire.runners import Runner
-from holdfast.wire.sync import Link
+from holdfast.wire.sync import DRIVE, Link, Redis
 
 R = TypeVar("R")
 log = logging.getLogger("holdfast")
 
 
-class Client(Calling):
+class Client(Whole[Redis]):
     """Talks to one namespace of one store, blocking. Any number of threads may share one; it survives a fork.
 
-    `url` is `redis://`, `rediss://` or `unix://`; without one HOLDFAST_URL, REDIS_URL, or the embedded store, which
-    the first call starts. Making a client sends nothing. Raises UsageError.
+    `url` is `redis://`, `rediss://` or `unix://`, or a `redis.Redis` whose connections are then used as they are; its
+    parts may be given instead (`host=`, `port=`, `db=`, …). Without any, HOLDFAST_URL, REDIS_URL, or the embedded store,
+    which the first call starts. `hostname` is the worker name, the machine's unless given. Further options are those
+    of `ClientOptions` and of redis-py. Making a client sends nothing. Raises UsageError.
     """
 
-    def __init__(self, url: str | None = None, **options: Unpack[ClientOptions]) -> None:
-        opening = settle(url, options)
-        self.settings = opening.settings
-        self.shard = opening.shard()
-        self.link = Link(self.settings, opening.where)
+    def __init__(
+        self,
+        url: str | Redis | None = None,
+        hostname: str | None = None,
+        **options: Unpack[StoreOptions],
+    ) -> None:
+        opening = settle(url, {"hostname": hostname, **options}, DRIVE)
+        super().__init__(opening)
+        self.link: Link = _link(opening)
         self.runner = Runner(self.link)
         self.queues = Queues(self)
         self.jobs = Jobs(self)
@@ -57,28 +65,16 @@ class Client(Calling):
         self.config = Config(self)
         self.workers = WorkersOf(self)
         self.queue_patterns = QueuePatterns(self)
+        self.stats = StatsOf(self)
         self.audit = AuditLog(self)
         self.upkeep = Upkeep(self)
-        self._worker_name = self.settings.worker_name
+        chores = Chores(self)
+        self.deregister_workers, self.bulk_cancel = chores.deregister_workers, chores.bulk_cancel
+        self.unfail_all = chores.unfail_all
         self._batches: dict[int, Batch] = {}
         self._results = SyncResults(self)
         self._loop_allowed = False
-        self._embedded = opening.where is not None
         note(self)
-
-    @property
-    def root(self) -> str:
-        """The namespace's root: what all its keys begin with."""
-        return self.shard.root
-
-    @property
-    def worker_name(self) -> str:
-        """The name under which this client pops."""
-        return self._worker_name
-
-    @worker_name.setter
-    def worker_name(self, name: str) -> None:
-        self._worker_name = check_name("worker_name", name)
 
     def run(self, command: Command[R], /) -> R:
         """Run one command. Raises Refused, TransportError, CoreMismatch, StoreUnsupported."""
@@ -157,21 +153,14 @@ class Client(Calling):
         """Close idle connections; the client may be used again."""
         self._results.close()
         self.link.close()
+        if self._database is not None and self._opening.target.existing is None:
+            self._database.close()
 
     def __enter__(self) -> "Client":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and _place(self) == _place(other)
-
-    def __hash__(self) -> int:
-        return hash(_place(self))
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} namespace={self.settings.namespace!r}>"
 
     def _in_a_loop(self) -> None:
         sentence = (
@@ -184,5 +173,9 @@ class Client(Calling):
             warnings.warn(sentence, RuntimeWarning, stacklevel=4)
 
 
-def _place(client: Any) -> tuple[str, str, bool]:
-    return client.settings.url, client.settings.namespace, client._embedded
+def _link(opening: Opening) -> Link:
+    if opening.target.existing is None:
+        return Link(opening.settings, opening.target)
+    from holdfast.wire.shared import SharedLink  # it knows both colours
+
+    return SharedLink(opening.settings, opening.target)

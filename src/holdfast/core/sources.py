@@ -8,7 +8,7 @@ LUA = Path(__file__).parent / "lua"
 _REQUIRE = re.compile(r'^local [a-z_]+ = require\("([a-z_.]+)"\)$', re.MULTILINE)
 
 
-class CoreBroken(Exception):
+class CoreBroken(RuntimeError):
     """The Lua files do not fit together: a missing module or a cycle. A defect of the core, never of a caller."""
 
 

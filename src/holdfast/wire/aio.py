@@ -3,30 +3,31 @@
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
 from typing import Any, Final, Protocol, cast
 
 import hiredis
-from redis.asyncio.connection import Connection, parse_url  # pyright: ignore[reportUnknownVariableType]
+from redis.asyncio.client import Redis as Redis
+from redis.asyncio.connection import (
+    Connection,
+    ConnectionPool,
+    SSLConnection,
+    parse_url,  # pyright: ignore[reportUnknownVariableType]
+)
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import (
-    AuthenticationError,
-    BusyLoadingError,
-    RedisError,
-    ResponseError,
-)
+from redis.exceptions import BusyLoadingError, ResponseError
 
-from holdfast.errors import ConnectionLost, StoreUnsupported, UsageError
+from holdfast.errors import ConnectionLost
 from holdfast.settings import Settings
+from holdfast.wire.address import HERE, AddressBase, Drive, Target
 from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
-from holdfast.wire.sync import link_error
+from holdfast.wire.sync import FAILURES, link_error, opening_error
 from holdfast.wire.waiting import hang_up_async, let_go
 
 IDLE_KEPT: Final = 16
 _streams_of = attrgetter("_reader", "_writer")
-_parse = cast("Callable[[str], dict[str, Any]]", parse_url)
 _pack: Callable[[Sequence[str | bytes | int | float]], bytes] = cast(
     "Any",
     hiredis.pack_command,  # pyright: ignore[reportUnknownMemberType]
@@ -39,62 +40,37 @@ class Driver(Protocol):
     async def connect(self) -> None: ...
     async def disconnect(self, nowait: bool = False) -> None: ...
     async def send_packed_command(self, command: bytes, check_health: bool = True) -> None: ...
-    async def read_response(self, *, disconnect_on_error: bool = True) -> Any: ...
+    async def read_response(
+        self, disable_decoding: bool = False, *, disconnect_on_error: bool = True
+    ) -> Any: ...
 
 
-class Address:
-    """Makes connections to one URL, with the driver's retries off. Raises UsageError for a URL it cannot use.
+DRIVE: Final = Drive(
+    Redis,
+    ConnectionPool,
+    Connection,
+    SSLConnection,
+    cast("Callable[[str], dict[str, Any]]", parse_url),
+    lambda: Retry(NoBackoff(), 0),
+)
 
-    `where` finds the URL anew for each connection, for a store that is started when it is needed.
-    """
 
-    def __init__(self, settings: Settings, where: Callable[[], str] | None = None) -> None:
-        self._settings = settings
-        self._where = where
-        self._class: Any = None
-        self._options: dict[str, Any] = {}
-        self._aim(settings.url)
-        # A URL that cannot be used is found now, not at the first call.
-        self._new({})
+class Address(AddressBase):
+    """Makes connections to one store, with the driver's retries off. Raises UsageError for options it cannot use."""
 
-    def _aim(self, url: str) -> None:
-        settings = self._settings
-        try:
-            options: dict[str, Any] = dict(_parse(url))
-        except ValueError as error:
-            raise UsageError(f"the store URL cannot be used: {error}") from error
-        self._class = options.pop("connection_class", Connection)
-        options.update(
-            retry=Retry(NoBackoff(), 0), protocol=2, health_check_interval=30, decode_responses=False
-        )
-        options.setdefault("socket_timeout", settings.timeout)
-        options.setdefault("socket_connect_timeout", settings.timeout)
-        if not url.startswith("unix:"):
-            options.setdefault("socket_keepalive", True)
-        elif not options.get("path"):
-            raise UsageError(f"{url!r} names no socket: use unix:///path/to/socket")
-        self._options = options
+    def __init__(self, settings: Settings, target: Target = HERE) -> None:
+        super().__init__(DRIVE, settings, target)
 
-    def _new(self, options: dict[str, Any]) -> Driver:
-        try:
-            return cast("Driver", self._class(**{**self._options, **options}))
-        except (RedisError, TypeError, ValueError) as error:
-            raise UsageError(f"the store URL has an option that cannot be used: {error}") from error
-
-    async def open(self, **options: Any) -> Driver:
+    async def open(self, **over: Any) -> Driver:
         """An open connection. Raises LinkError (nothing was sent), StoreUnsupported for wrong credentials."""
-        if self._where is not None:
-            self._aim(await asyncio.to_thread(self._where))
-        connection = self._new(options)
+        if self._target.where is not None:
+            self._aim(await asyncio.to_thread(self._target.where))
+        connection = cast("Driver", self._made(**over))
         try:
             await connection.connect()
-        except AuthenticationError as error:
-            raise StoreUnsupported(f"the store refused the credentials of the URL: {error}") from error
-        except (RedisError, OSError) as error:
+        except FAILURES as error:
             await connection.disconnect(nowait=True)
-            if "DB index" in str(error):
-                raise StoreUnsupported(f"the store has no database of that number: {error}") from error
-            raise link_error(error, sent=False) from error
+            raise opening_error(error) from error
         except BaseException:
             await connection.disconnect(nowait=True)
             raise
@@ -104,8 +80,8 @@ class Address:
 class AsyncLink:
     """Sends steps over pooled connections of the running loop; it survives a fork and a change of loop."""
 
-    def __init__(self, settings: Settings, where: Callable[[], str] | None = None) -> None:
-        self._address = Address(settings, where)
+    def __init__(self, settings: Settings, target: Target = HERE) -> None:
+        self.address = Address(settings, target)
         self._idle: list[Driver] = []
         self._home: tuple[int, asyncio.AbstractEventLoop | None] = (os.getpid(), None)
 
@@ -118,24 +94,36 @@ class AsyncLink:
         connection = await self._take()
         try:
             await connection.send_packed_command(packed)
-            replies = await _read(connection, len(calls))
+            replies = await self._read(connection, len(calls))
         except BusyLoadingError as error:
-            await connection.disconnect(nowait=True)
+            await self._discard(connection)
             if len(calls) == 1:
                 return [ErrorReply(f"LOADING {error}")]
             raise LinkError(str(error)) from error
-        except (RedisError, OSError) as error:
-            await connection.disconnect(nowait=True)
+        except FAILURES as error:
+            await self._discard(connection)
             raise link_error(error) from error
         except BaseException:
             # A cancelled task leaves replies under way that belong to nobody.
-            await connection.disconnect(nowait=True)
+            await self._discard(connection)
             raise
-        if len(self._idle) < IDLE_KEPT and not is_demoted(replies):
+        if is_demoted(replies):
+            await self._discard(connection)
+        else:
+            await self._keep(connection)
+        return replies
+
+    async def _read(self, connection: Driver, count: int) -> Replies:
+        return await read_replies(connection.read_response, count)
+
+    async def _keep(self, connection: Driver) -> None:
+        if len(self._idle) < IDLE_KEPT:
             self._idle.append(connection)
         else:
             await connection.disconnect(nowait=True)
-        return replies
+
+    async def _discard(self, connection: Driver) -> None:
+        await connection.disconnect(nowait=True)
 
     async def _take(self) -> Driver:
         pid, loop = self._home
@@ -147,15 +135,15 @@ class AsyncLink:
         try:
             return self._idle.pop()
         except IndexError:
-            return await self._address.open()
+            return await self.address.open()
 
     def bell(self) -> "AsyncBell":
         """A new bell: a connection that waits for queues to ring."""
-        return AsyncBell(self._address)
+        return AsyncBell(self.address)
 
     def listener(self) -> "AsyncListener":
         """A new listener: a connection that hears what is published."""
-        return AsyncListener(self._address)
+        return AsyncListener(self.address)
 
     async def close(self) -> None:
         """Close what is idle; the link may be used again."""
@@ -172,11 +160,12 @@ class AsyncLink:
             connection._reader = connection._writer = None
 
 
-async def _read(connection: Driver, count: int) -> Replies:
+async def read_replies(read: Callable[[], Awaitable[Any]], count: int) -> Replies:
+    """So many replies; refusals are among them."""
     replies: Replies = []
     for _ in range(count):
         try:
-            replies.append(await connection.read_response())
+            replies.append(await read())
         except ResponseError as error:
             replies.append(error_reply(error))
     return replies
@@ -200,7 +189,7 @@ class _Waiter:
             if self._connection is None:
                 self._connection = await self._address.open(socket_timeout=None)
             await self._connection.send_packed_command(_pack(words), check_health=False)
-        except (LinkError, RedisError, OSError) as error:
+        except (LinkError, *FAILURES) as error:
             await self.close()
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
 
@@ -210,7 +199,7 @@ class _Waiter:
             raise ConnectionLost("this connection is not open")
         try:
             return await connection.read_response(disconnect_on_error=False)
-        except (RedisError, OSError) as error:
+        except FAILURES as error:
             await self.close()
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
         except BaseException:

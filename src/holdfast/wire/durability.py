@@ -5,8 +5,8 @@ Read from INFO, because CONFIG may be barred; only the flush policy has to be as
 
 import logging
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
 
 from holdfast.errors import StoreUnsupported
 from holdfast.settings import Settings
@@ -65,7 +65,8 @@ def facts_of(sections: list[object]) -> dict[str, str]:
 
 def check_store(facts: dict[str, str], settings: Settings) -> None:
     """Refuse a store that is too old, throws keys away, or keeps less than was asked. Raises StoreUnsupported."""
-    _check_version(facts)
+    if settings.ensure_minimum_version:
+        _check_version(facts)
     _check_policy(facts.get("maxmemory_policy", "noeviction"))
     if settings.durability != "memory" and facts.get("aof_enabled") != "1":
         raise StoreUnsupported(
@@ -83,12 +84,20 @@ def check_flush(reply: object, settings: Settings) -> None:
             f"durability 'fsync' cannot be verified because CONFIG is barred ({reply.text}): "
             "allow `CONFIG GET appendfsync`, or pass trust_store=True if you know that it is `always`"
         )
-    policy = reply[1] if isinstance(reply, list) and len(reply) > 1 else b"unknown"  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    policy = _flush_policy(reply)
     if policy != b"always":
         raise StoreUnsupported(
             "durability 'fsync' needs `appendfsync always` in the store's configuration, "
             f"which has {policy!r}: change it there, or ask for durability='process'"
         )
+
+
+def _flush_policy(reply: Any) -> Any:
+    """What CONFIG GET says; a connection of the newer protocol answers with a mapping."""
+    if type(reply) is dict:
+        return cast("Mapping[bytes, bytes]", reply).get(b"appendfsync")
+    words = cast("Sequence[bytes]", reply) if type(reply) is list else ()
+    return words[1] if len(words) > 1 else b"unknown"
 
 
 def _check_version(facts: dict[str, str]) -> None:
@@ -103,8 +112,9 @@ def _check_version(facts: dict[str, str]) -> None:
 
 
 def _version(text: str) -> tuple[int, int]:
-    numbers = [int(number) for number in re.findall(r"\d+", text)[:2]]
-    return (numbers[0], numbers[1] if len(numbers) > 1 else 0) if numbers else (0, 0)
+    """Its first two numbers; what follows them, such as `-pre2`, says nothing about age."""
+    found = re.match(r"(\d+)(?:\.(\d+))?", text)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
 
 def _check_policy(policy: str) -> None:

@@ -91,6 +91,8 @@ def _load(shard: Shard, patience: Patience) -> Plan[None]:
     [reply] = yield from patient([("FUNCTION", "LOAD", "REPLACE", _library().text)], patience)
     if isinstance(reply, ErrorReply):
         raise _refused(reply)
+    if shard.on_load is not None:
+        shard.on_load(_library().digest)
 
 
 def must_load(version: str, digest: str) -> bool:

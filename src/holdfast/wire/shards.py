@@ -58,9 +58,10 @@ class Shard:
     `met` says whether the store was checked and has our core since the last connection was lost; `info` is what
     the core said then. `clock` is monotonic seconds. A `test_clock_ms` given before the first touch makes
     the root a test root, whose clock stands at that time. `flushes` times the first calls of an embedded store.
+    `on_load` is told the digest of the core when this client loads it.
     """
 
-    __slots__ = ("clock", "flushes", "info", "lines", "met", "root", "settings", "test_clock_ms")
+    __slots__ = ("clock", "flushes", "info", "lines", "met", "on_load", "root", "settings", "test_clock_ms")
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = monotonic) -> None:
         self.settings = settings
@@ -71,6 +72,7 @@ class Shard:
         self.clock = clock
         self.test_clock_ms: int | None = None
         self.flushes: FlushWatch | None = None
+        self.on_load: Callable[[str], None] | None = None
 
     def bell_key(self, queue: str) -> str:
         """The list on which an idle worker waits for jobs of `queue`."""

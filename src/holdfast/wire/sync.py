@@ -8,7 +8,13 @@ from typing import Any, Final, Protocol, cast
 
 import hiredis
 from redis.backoff import NoBackoff
-from redis.connection import Connection, parse_url  # pyright: ignore[reportUnknownVariableType]
+from redis.client import Redis as Redis
+from redis.connection import (
+    Connection,
+    ConnectionPool,
+    SSLConnection,
+    parse_url,  # pyright: ignore[reportUnknownVariableType]
+)
 from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
@@ -18,14 +24,16 @@ from redis.exceptions import (
 from redis.exceptions import TimeoutError as DriverTimeout
 from redis.retry import Retry
 
-from holdfast.errors import ConnectionLost, StoreUnsupported, UsageError
+from holdfast.errors import ConnectionLost, StoreUnsupported
 from holdfast.settings import Settings
+from holdfast.wire.address import HERE, AddressBase, Drive, Target
 from holdfast.wire.plans import Call, ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
 from holdfast.wire.waiting import hang_up, hold
 
 IDLE_KEPT: Final = 16
+FAILURES: Final = (RedisError, OSError)
+"""What the driver raises when a connection cannot be made or used."""
 _socket_of = attrgetter("_sock")
-_parse = cast("Callable[[str], dict[str, Any]]", parse_url)
 pack: Callable[[Sequence[str | bytes | int | float]], bytes] = cast(
     "Any",
     hiredis.pack_command,  # pyright: ignore[reportUnknownMemberType]
@@ -38,67 +46,46 @@ class Driver(Protocol):
     def connect(self) -> None: ...
     def disconnect(self) -> None: ...
     def send_packed_command(self, command: list[bytes], check_health: bool = True) -> None: ...
-    def read_response(self) -> Any: ...
+    def read_response(self, disable_decoding: bool = False) -> Any: ...
     def can_read(self, timeout: float = 0) -> bool: ...
 
 
-class Address:
-    """Makes connections to one URL, with the driver's retries off. Raises UsageError for a URL it cannot use.
+DRIVE: Final = Drive(
+    Redis,
+    ConnectionPool,
+    Connection,
+    SSLConnection,
+    cast("Callable[[str], dict[str, Any]]", parse_url),
+    lambda: Retry(NoBackoff(), 0),
+)
 
-    `where` finds the URL anew for each connection, for a store that is started when it is needed.
-    """
 
-    def __init__(self, settings: Settings, where: Callable[[], str] | None = None) -> None:
-        self._settings = settings
-        self._where = where
-        self._class: Any = None
-        self._options: dict[str, Any] = {}
-        self._aim(settings.url)
-        self.new()
+class Address(AddressBase):
+    """Makes connections to one store, with the driver's retries off. Raises UsageError for options it cannot use."""
 
-    def _aim(self, url: str) -> None:
-        settings = self._settings
-        try:
-            options: dict[str, Any] = dict(_parse(url))
-        except ValueError as error:
-            raise UsageError(f"the store URL cannot be used: {error}") from error
-        self._class = options.pop("connection_class", Connection)
-        options.update(
-            retry=Retry(NoBackoff(), 0),
-            protocol=2,
-            health_check_interval=30,
-            decode_responses=False,
-        )
-        options.setdefault("socket_timeout", settings.timeout)
-        options.setdefault("socket_connect_timeout", settings.timeout)
-        if not url.startswith("unix:"):
-            options.setdefault("socket_keepalive", True)
-        elif not options.get("path"):
-            raise UsageError(f"{url!r} names no socket: use unix:///path/to/socket")
-        self._options = options
-
-    def new(self) -> Driver:
-        """A connection that is not yet open."""
-        try:
-            return cast("Driver", self._class(**self._options))
-        except (RedisError, TypeError, ValueError) as error:
-            raise UsageError(f"the store URL has an option that cannot be used: {error}") from error
+    def __init__(self, settings: Settings, target: Target = HERE) -> None:
+        super().__init__(DRIVE, settings, target)
 
     def open(self) -> Driver:
         """An open connection. Raises LinkError (nothing was sent), StoreUnsupported for wrong credentials."""
-        if self._where is not None:
-            self._aim(self._where())
-        connection = self.new()
+        if self._target.where is not None:
+            self._aim(self._target.where())
+        connection = cast("Driver", self._made())
         try:
             connection.connect()
-        except AuthenticationError as error:
-            raise StoreUnsupported(f"the store refused the credentials of the URL: {error}") from error
-        except (RedisError, OSError) as error:
+        except FAILURES as error:
             connection.disconnect()
-            if "DB index" in str(error):
-                raise StoreUnsupported(f"the store has no database of that number: {error}") from error
-            raise link_error(error, sent=False) from error
+            raise opening_error(error) from error
         return connection
+
+
+def opening_error(error: Exception) -> Exception:
+    """What it means that no connection could be opened: a LinkError (nothing was sent), or StoreUnsupported."""
+    if isinstance(error, AuthenticationError):
+        return StoreUnsupported(f"the store refused the credentials of the URL: {error}")
+    if "DB index" in str(error):
+        return StoreUnsupported(f"the store has no database of that number: {error}")
+    return link_error(error, sent=False)
 
 
 def link_error(error: Exception, *, sent: bool = True) -> LinkError:
@@ -112,8 +99,8 @@ def link_error(error: Exception, *, sent: bool = True) -> LinkError:
 class Link:
     """Sends steps over pooled connections; any number of threads may share it, and it survives a fork."""
 
-    def __init__(self, settings: Settings, where: Callable[[], str] | None = None) -> None:
-        self._address = Address(settings, where)
+    def __init__(self, settings: Settings, target: Target = HERE) -> None:
+        self.address = Address(settings, target)
         self._idle: list[Driver] = []
         self._pid = os.getpid()
 
@@ -126,24 +113,36 @@ class Link:
         connection = self._take()
         try:
             connection.send_packed_command([packed])
-            replies = _read(connection, len(calls))
+            replies = self._read(connection, len(calls))
         except BusyLoadingError as error:
-            connection.disconnect()
+            self._discard(connection)
             if len(calls) == 1:
                 return [ErrorReply(f"LOADING {error}")]
             raise LinkError(str(error)) from error
-        except (RedisError, OSError) as error:
-            connection.disconnect()
+        except FAILURES as error:
+            self._discard(connection)
             raise link_error(error) from error
         except BaseException:
             # An interrupt between question and answer leaves replies under way that belong to nobody.
-            connection.disconnect()
+            self._discard(connection)
             raise
-        if len(self._idle) < IDLE_KEPT and not is_demoted(replies):
+        if is_demoted(replies):
+            self._discard(connection)
+        else:
+            self._keep(connection)
+        return replies
+
+    def _read(self, connection: Driver, count: int) -> Replies:
+        return read_replies(connection.read_response, count)
+
+    def _keep(self, connection: Driver) -> None:
+        if len(self._idle) < IDLE_KEPT:
             self._idle.append(connection)
         else:
             connection.disconnect()
-        return replies
+
+    def _discard(self, connection: Driver) -> None:
+        connection.disconnect()
 
     def _take(self) -> Driver:
         pid = os.getpid()
@@ -153,15 +152,15 @@ class Link:
         try:
             return self._idle.pop()
         except IndexError:
-            return self._address.open()
+            return self.address.open()
 
     def bell(self) -> "Bell":
         """A new bell: a connection that waits for queues to ring."""
-        return Bell(self._address)
+        return Bell(self.address)
 
     def listener(self) -> "Listener":
         """A new listener: a connection that hears what is published."""
-        return Listener(self._address)
+        return Listener(self.address)
 
     def close(self) -> None:
         """Close what is idle; the link may be used again."""
@@ -174,9 +173,9 @@ def _pack(calls: list[Call]) -> bytes:
     return b"".join([pack(call) for call in calls])
 
 
-def _read(connection: Driver, count: int) -> Replies:
+def read_replies(read: Callable[[], Any], count: int) -> Replies:
+    """So many replies; refusals are among them."""
     replies: Replies = []
-    read = connection.read_response
     for _ in range(count):
         try:
             replies.append(read())
@@ -212,7 +211,7 @@ class _Waiter:
             if self._connection is None:
                 self._connection = self._address.open()
             self._connection.send_packed_command([pack(words)], check_health=False)
-        except (LinkError, RedisError, OSError) as error:
+        except (LinkError, *FAILURES) as error:
             self.close()
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
 
@@ -223,7 +222,7 @@ class _Waiter:
             raise ConnectionLost("this connection is not open")
         try:
             return [connection.read_response()] if connection.can_read(timeout) else None
-        except (RedisError, OSError, ValueError, AttributeError, TypeError) as error:
+        except (*FAILURES, ValueError, AttributeError, TypeError) as error:
             # The last three: another thread closed it under us.
             self.close()
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error

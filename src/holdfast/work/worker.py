@@ -11,12 +11,15 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from holdfast.client.aio import AsyncClient
-from holdfast.client.opening import ClientOptions, settle, without_password
+from holdfast.client.client_options import ClientOptions
+from holdfast.client.opening import settle
+from holdfast.client.place import without_password
 from holdfast.client.sync import Client
 from holdfast.code.allowed import AllowList
 from holdfast.code.resolver import Resolver
 from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_seconds, check_whole
+from holdfast.wire.sync import DRIVE
 
 log = logging.getLogger("holdfast")
 
@@ -116,8 +119,8 @@ class StoreChoice(msgspec.Struct, frozen=True):
 
     def found(self) -> "StoreChoice":
         """The same with its URL looked up, so that children need not say again which it is. Raises UsageError."""
-        opening = settle(self.url, self.options)
-        return self if opening.where is not None else StoreChoice(opening.settings.url, self.options)
+        opening = settle(self.url, self.options, DRIVE)
+        return self if opening.embedded else StoreChoice(opening.settings.url, opening.options)
 
     def shown(self) -> str:
         """The store in words, without secrets."""

@@ -1,0 +1,179 @@
+"""How connections are made: said once for both links, which hand in their half of the driver.
+
+A link decides some things itself, because it repeats calls, reads bytes and keeps its own connections. Such options
+of the driver may be given all the same; they hold for `client.database`, the connection that people use.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from holdfast.errors import UsageError
+from holdfast.settings import Settings, unknown_option
+
+LINKS_OWN: Final = frozenset(
+    {
+        "auto_close_connection_pool", "cache", "cache_config", "command_packer", "decode_responses", "encoding",
+        "encoding_errors", "event_dispatcher", "legacy_responses", "maint_notifications_config", "max_connections",
+        "parser_class", "protocol", "retry", "retry_on_error", "retry_on_timeout", "single_connection_client",
+    }
+)  # fmt: skip
+"""Options of the driver that a link decides itself."""
+_NOT_TAKEN: Final = frozenset(
+    {"self", "kwargs", "connection_pool", "oss_cluster_maint_notifications_handler"}
+)
+
+
+class Drive(NamedTuple):
+    """One half of the driver: what it makes connections, pools and clients of."""
+
+    redis: Any
+    pool: Any
+    connection: Any
+    tls_connection: Any
+    parse: Callable[[str], dict[str, Any]]
+    no_retry: Callable[[], Any]
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where connections lead, beside the URL of the settings.
+
+    `options` are for the driver. `where` finds the URL anew for each connection, for a store that is started when it
+    is needed. `existing` is a client of the driver whose connections are used as they are.
+    """
+
+    options: Mapping[str, Any] = {}
+    where: Callable[[], str] | None = None
+    existing: Any = None
+
+
+HERE: Final = Target()
+"""The URL, and nothing beside it."""
+
+
+class AddressBase:
+    """Makes connections that are not yet open, and clients of the driver for people.
+
+    Raises UsageError for a URL or an option that cannot be used.
+    """
+
+    def __init__(self, drive: Drive, settings: Settings, target: Target = HERE) -> None:
+        self._drive = drive
+        self._settings = settings
+        self._target = target
+        self._class: Any = None
+        self._given: dict[str, Any] = {}
+        if target.existing is None:
+            self._aim(settings.url)
+        else:
+            pool = target.existing.connection_pool
+            self._class = pool.connection_class
+            self._given = _usable(drive, pool.connection_kwargs)
+        # What cannot be used is found now, not at the first call.
+        self._made()
+
+    def _aim(self, url: str) -> None:
+        try:
+            parsed = dict(self._drive.parse(url))
+        except ValueError as error:
+            raise UsageError(f"the store URL cannot be used: {error}") from error
+        self._class = parsed.pop("connection_class", self._drive.connection)
+        if url.startswith("unix:") and not parsed.get("path"):
+            raise UsageError(f"{url!r} names no socket: use unix:///path/to/socket")
+        if not url.startswith("rediss:"):
+            _refuse_tls(self._target.options)
+        self._given = {**self._target.options, **parsed}
+
+    def _made(self, **over: Any) -> Any:
+        """A connection for a link: bytes, no retries of the driver, every wait bounded."""
+        options = {name: value for name, value in self._given.items() if name not in LINKS_OWN}
+        options["retry"] = self._drive.no_retry()
+        options["protocol"] = 2
+        options["decode_responses"] = False
+        options.setdefault("health_check_interval", 30)
+        for wait in ("socket_timeout", "socket_connect_timeout"):
+            if options.get(wait) is None:
+                options[wait] = self._settings.timeout
+        if self._target.existing is None and "path" not in options:
+            options.setdefault("socket_keepalive", True)
+        return self._construct({**options, **over})
+
+    def _construct(self, options: dict[str, Any]) -> Any:
+        try:
+            return self._class(**options)
+        except UsageError:
+            raise
+        except Exception as error:  # of any kind: options of people meet code of the driver
+            raise UsageError(f"the store URL has an option that cannot be used: {error}") from error
+
+    def redis(self) -> Any:
+        """A new client of the driver for the same store, with the options that were given; it answers text.
+
+        Where there is a connection already, the new one has its settings.
+        """
+        existing = self._target.existing
+        if existing is not None:
+            pool = existing.connection_pool
+            return self._client(pool.connection_class, _usable(self._drive, pool.connection_kwargs))
+        most = {"max_connections": self._given.get("max_connections"), "decode_responses": True}
+        if self._target.where is not None:
+            return self._client(self._found, most)
+        return self._client(self._class, self._for_people() | most)
+
+    def _client(self, kind: Any, options: Mapping[str, Any]) -> Any:
+        """A client of the driver that closes its pool when it is closed."""
+        return self._drive.redis.from_pool(self._drive.pool(connection_class=kind, **options))
+
+    def _for_people(self) -> dict[str, Any]:
+        known = _parameters(self._class)
+        return {name: value for name, value in self._given.items() if name in known}
+
+    def _found(self, **of_pool: Any) -> Any:
+        """A connection to a store that is looked for, and started if need be, when a pool wants one."""
+        if self._target.where is not None:
+            self._aim(self._target.where())
+        return self._construct({**self._for_people(), **of_pool})
+
+
+def check_options(drive: Drive, options: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse an option that neither holdfast (`known`) nor the driver knows. Raises UsageError."""
+    taken = driver_options(drive)
+    for option in options:
+        if option not in taken:
+            raise unknown_option("a client", option, (*known, *sorted(taken)))
+
+
+@cache
+def driver_options(drive: Drive) -> frozenset[str]:
+    """What a client of the driver can be given, but for what is given otherwise here."""
+    return (_parameters(drive.redis) | _parameters(drive.tls_connection)) - _NOT_TAKEN
+
+
+def _nothing() -> None:
+    """What a class without a constructor of its own is made by."""
+
+
+@cache
+def _parameters(kind: type) -> frozenset[str]:
+    """The names that a class and its ancestors take."""
+    found: set[str] = set()
+    for ancestor in kind.__mro__[:-1]:
+        found |= set(inspect.signature(vars(ancestor).get("__init__", _nothing)).parameters)
+    return frozenset(found)
+
+
+def _refuse_tls(options: Iterable[str]) -> None:
+    for option in options:
+        if option.startswith("ssl_"):
+            raise UsageError(
+                f"{option} is for TLS: give ssl=True with a host, or a URL that begins with rediss://"
+            )
+
+
+def _usable(drive: Drive, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Of what a pool makes its connections of, what anybody may say; the rest is between driver and pool."""
+    known = driver_options(drive) | {"path", "host", "port", "connection_pool"}
+    return {name: value for name, value in given.items() if name in known}

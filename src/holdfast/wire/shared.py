@@ -1,0 +1,90 @@
+"""Links over a client of the driver that somebody made: its connections are used as they are, and go back to it.
+
+Such a connection may wait for ever and answer text; the links bound the wait and ask for bytes.
+"""
+
+import asyncio
+from functools import partial
+from typing import Any, cast
+
+from holdfast.errors import UsageError
+from holdfast.settings import Settings
+from holdfast.wire import aio, sync
+from holdfast.wire.address import Target
+from holdfast.wire.plans import Replies
+
+
+class SharedLink(sync.Link):
+    """The blocking one."""
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        _check(target.existing, sync.Redis, "a Client")
+        super().__init__(settings, target)
+        self._pool: Any = target.existing.connection_pool
+        self._timeout = settings.timeout
+
+    def _take(self) -> sync.Driver:
+        try:
+            return cast("sync.Driver", self._pool.get_connection())
+        except sync.FAILURES as error:
+            raise sync.opening_error(error) from error
+
+    def _read(self, connection: sync.Driver, count: int) -> Replies:
+        def read() -> Any:
+            if not connection.can_read(self._timeout):
+                raise TimeoutError("Timeout: no answer in time")
+            return connection.read_response(disable_decoding=True)
+
+        return sync.read_replies(read, count)
+
+    def _keep(self, connection: sync.Driver) -> None:
+        self._pool.release(connection)
+
+    def _discard(self, connection: sync.Driver) -> None:
+        connection.disconnect()
+        self._pool.release(connection)
+
+
+class AsyncSharedLink(aio.AsyncLink):
+    """The one of an event loop."""
+
+    def __init__(self, settings: Settings, target: Target) -> None:
+        _check(target.existing, aio.Redis, "an AsyncClient")
+        super().__init__(settings, target)
+        self._pool: Any = target.existing.connection_pool
+        self._timeout = settings.timeout
+
+    async def _take(self) -> aio.Driver:
+        try:
+            return cast("aio.Driver", await self._pool.get_connection())
+        except sync.FAILURES as error:
+            raise sync.opening_error(error) from error
+
+    async def _read(self, connection: aio.Driver, count: int) -> Replies:
+        read = partial(connection.read_response, disable_decoding=True)
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await aio.read_replies(read, count)
+        except TimeoutError as error:
+            raise TimeoutError("Timeout: no answer in time") from error
+
+    async def _keep(self, connection: aio.Driver) -> None:
+        await self._pool.release(connection)
+
+    async def _discard(self, connection: aio.Driver) -> None:
+        await connection.disconnect(nowait=True)
+        await self._pool.release(connection)
+
+
+def _check(existing: object, wanted: type, client: str) -> None:
+    if not isinstance(existing, wanted):
+        kind = type(existing)
+        raise UsageError(
+            f"{client} works on a {_named(wanted)}, not on a {_named(kind)}; the other kind of client may"
+            if kind in (sync.Redis, aio.Redis)
+            else f"{client} works on a URL or a {_named(wanted)}, not on a {_named(kind)}"
+        )
+
+
+def _named(kind: type) -> str:
+    return f"{kind.__module__.removesuffix('.client')}.{kind.__qualname__}".removeprefix("builtins.")
