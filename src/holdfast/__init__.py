@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from holdfast.client.handles import Job, Queue
     from holdfast.client.plugin import LuaPlugin
     from holdfast.client.recurring import RecurringJob
+    from holdfast.client.schedules import AsyncScheduler, Scheduler
     from holdfast.client.sync import Client
     from holdfast.client.throttles import Throttle
     from holdfast.code.current import current_job
@@ -67,6 +68,7 @@ logger.addHandler(logging.NullHandler())
 _LAZY = {
     "AsyncClient": "holdfast.client.aio",
     "AsyncJob": "holdfast.client.async_handles",
+    "AsyncScheduler": "holdfast.client.schedules",
     "AsyncQueue": "holdfast.client.async_handles",
     "Client": "holdfast.client.sync",
     "Config": "holdfast.client.config",
@@ -74,6 +76,7 @@ _LAZY = {
     "Job": "holdfast.client.handles",
     "Queue": "holdfast.client.handles",
     "RecurringJob": "holdfast.client.recurring",
+    "Scheduler": "holdfast.client.schedules",
     "Throttle": "holdfast.client.throttles",
     "as_completed": "holdfast.code.together",
     "current_job": "holdfast.code.current",
@@ -99,6 +102,7 @@ __all__ = [
     "AsyncClient",
     "AsyncJob",
     "AsyncQueue",
+    "AsyncScheduler",
     "Client",
     "CodecError",
     "Config",
@@ -128,6 +132,7 @@ __all__ = [
     "RecurringJob",
     "Refused",
     "ReqlessError",
+    "Scheduler",
     "StoreBusy",
     "StoreFull",
     "StoreTimeout",

@@ -3,11 +3,11 @@
 import holdfast
 
 NAMES = {
-    "AsyncClient", "AsyncJob", "AsyncQueue", "Client", "CodecError", "Config", "ConnectionLost",
+    "AsyncClient", "AsyncJob", "AsyncQueue", "AsyncScheduler", "Client", "CodecError", "Config", "ConnectionLost",
     "CoreMismatch", "CrossShard", "DependencyRefused", "Fenced", "HoldfastError", "InvalidTimeout", "Job",
     "JobExists", "JobFailed", "JobNotFound", "JobTimedOutError", "LeaseLost", "LostLockError", "LuaPlugin",
     "MiddlewareMisconfigured", "NotAllowed", "NotDurable", "PerformTimeout", "Queue", "QueueFull",
-    "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "StoreBusy", "StoreFull",
+    "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "Scheduler", "StoreBusy", "StoreFull",
     "StoreTimeout", "StoreUnsupported", "StoreUnwell", "Throttle", "ThrottleNotFound", "TransportError",
     "UnknownKlass", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WorkerCrashed", "WrongState",
     "as_completed", "current_job", "gather", "generate_jid", "logger", "retry",

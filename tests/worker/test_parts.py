@@ -13,8 +13,8 @@ from holdfast.commands.outcomes import Advance, Fail
 from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.errors import ConnectionLost, UsageError
 from holdfast.models import JobFacts
+from holdfast.wire.outage import LONGEST, Outage
 from holdfast.work.keeper import Held, Keeper, run_end
-from holdfast.work.outage import LONGEST, Outage
 from holdfast.work.outcome import Failed, Moved, Retry, failed, granted, raised
 from holdfast.work.slate import Holding, Slate
 from holdfast.work.worker import WorkerSettings

@@ -13,6 +13,7 @@ from holdfast.client.opening import Opening, settle
 from holdfast.client.patterns import AsyncQueuePatterns
 from holdfast.client.recurring import AsyncRecurring
 from holdfast.client.results import AsyncResults
+from holdfast.client.schedules import AsyncScheduler
 from holdfast.client.throttles import AsyncThrottles
 from holdfast.client.upkeep import AsyncAuditLog, AsyncUpkeep
 from holdfast.client.whole import Whole
@@ -52,6 +53,7 @@ class AsyncClient(Whole[Redis]):
         self.track, self.untrack, self.tags = self.jobs.track, self.jobs.untrack, self.jobs.tags
         self.recurring = AsyncRecurring(self)
         self.throttles = AsyncThrottles(self)
+        self.topics = self.schedules = AsyncScheduler(self)
         self.config = AsyncConfig(self)
         self.workers = AsyncWorkersOf(self)
         self.queue_patterns = AsyncQueuePatterns(self)
@@ -107,7 +109,8 @@ class AsyncClient(Whole[Redis]):
         return AsyncJobDecorator(self, options)
 
     async def close(self) -> None:
-        """Close idle connections; the client may be used again."""
+        """Close idle connections, and end what `topics` subscribed to; the client may be used again."""
+        await self.topics.close()
         await self._results.close()
         await self.link.close()
         if self._database is not None and self._opening.target.existing is None:

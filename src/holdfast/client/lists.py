@@ -39,10 +39,14 @@ class ListVerbs:
         """
         if not isinstance(set, str) or set not in SETS:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"there is no set {set!r}: name one of {', '.join(sorted(SETS))}")
-        if direction not in ("", "up", "down"):
-            raise UsageError(f"direction is up or down, not {direction!r}")
         whose = "" if set in NAMELESS else check_name("name", name)
-        return ListSet(set, whose, _cursor(after), check_whole("count", count, 1, MAX_BATCH), direction)
+        return ListSet(
+            set,
+            whose,
+            check_cursor(after),
+            check_whole("count", count, 1, MAX_BATCH),
+            check_direction(direction),
+        )
 
     @Verb
     def explain(self, jid: str) -> Command[Explanation]:
@@ -69,8 +73,15 @@ class ListVerbs:
         return unfailed(ask, check_name("queue", queue), check_name("group", group), count)
 
 
-def _cursor(after: object) -> Cursor | None:
-    """A cursor as pages give it: a score and a name."""
+def check_direction(direction: Direction) -> Direction:
+    """Return which way a list is read, "" for its own. Raises UsageError."""
+    if direction not in ("", "up", "down"):
+        raise UsageError(f"direction is up or down, not {direction!r}")
+    return direction
+
+
+def check_cursor(after: object) -> Cursor | None:
+    """Return a cursor as pages give it: a score and a name. Raises UsageError."""
     if after is None:
         return None
     pair: tuple[Any, ...] = tuple(cast("Any", after)) if isinstance(after, (tuple, list)) else ()

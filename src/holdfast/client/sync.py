@@ -19,6 +19,7 @@ from holdfast.client.opening import Opening, settle
 from holdfast.client.patterns import QueuePatterns
 from holdfast.client.recurring import Recurring
 from holdfast.client.results import SyncResults
+from holdfast.client.schedules import Scheduler
 from holdfast.client.throttles import Throttles
 from holdfast.client.upkeep import AuditLog, Upkeep
 from holdfast.client.whole import Whole
@@ -62,6 +63,7 @@ class Client(Whole[Redis]):
         self.track, self.untrack, self.tags = self.jobs.track, self.jobs.untrack, self.jobs.tags
         self.recurring = Recurring(self)
         self.throttles = Throttles(self)
+        self.topics = self.schedules = Scheduler(self)
         self.config = Config(self)
         self.workers = WorkersOf(self)
         self.queue_patterns = QueuePatterns(self)
@@ -150,7 +152,8 @@ class Client(Whole[Redis]):
         return JobDecorator(self, options)
 
     def close(self) -> None:
-        """Close idle connections; the client may be used again."""
+        """Close idle connections, and end what `topics` subscribed to; the client may be used again."""
+        self.topics.close()
         self._results.close()
         self.link.close()
         if self._database is not None and self._opening.target.existing is None:

@@ -78,6 +78,10 @@ class Shard:
         """The list on which an idle worker waits for jobs of `queue`."""
         return f"{self.root}n:{queue}"
 
+    def topic_bell_key(self, topic: str) -> str:
+        """The list on which an idle subscription waits for messages of `topic`."""
+        return f"{self.root}tn:{topic}"
+
     def result_channel(self, jid: str) -> str:
         """The channel that tells of the end of an awaited job; its message is the jid."""
         return f"{self.root}e:r:{jid}"

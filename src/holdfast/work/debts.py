@@ -12,8 +12,8 @@ from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease, Pop
 from holdfast.commands.outcomes import MOST_TOLD, Expire
 from holdfast.errors import HoldfastError, Refused
+from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line
-from holdfast.work.outage import Outage
 from holdfast.work.slate import Slate
 
 log = logging.getLogger("holdfast")

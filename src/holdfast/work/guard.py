@@ -10,10 +10,10 @@ from typing import Final, Protocol
 from holdfast.client.sync import Client
 from holdfast.commands.admin import Sweep
 from holdfast.errors import HoldfastError
+from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import hold
 from holdfast.work.debts import Debts
 from holdfast.work.keeper import Held, Keeper
-from holdfast.work.outage import Outage
 from holdfast.work.presence import Presence, Sign
 from holdfast.work.slate import Slate
 from holdfast.work.worker import WorkerSettings

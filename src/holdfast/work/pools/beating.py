@@ -15,8 +15,8 @@ from holdfast.commands.outcomes import Expire
 from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.wire.exchange import exchange
+from holdfast.wire.outage import Outage
 from holdfast.work.keeper import SHORT_LEASE, Held, Keeper, run_end
-from holdfast.work.outage import Outage
 from holdfast.work.pools.loop import AsyncLoop
 from holdfast.work.presence import Presence, Sign
 

@@ -16,10 +16,10 @@ from holdfast.code.current import Running
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
+from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line
 from holdfast.work.alone import DANGEROUS, Alone, ending_of, stop
 from holdfast.work.keeper import Held, run_end
-from holdfast.work.outage import Outage
 from holdfast.work.outcome import Ending, raised
 from holdfast.work.perform import Performer
 from holdfast.work.seat import ANY_QUEUE, Turns, longer

@@ -13,9 +13,9 @@ from holdfast.client.sync import Client
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
+from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line
 from holdfast.work.alone import DANGEROUS, Alone
-from holdfast.work.outage import Outage
 from holdfast.work.perform import Performer
 from holdfast.work.seat import ANY_QUEUE, Turns, longer
 from holdfast.work.signals import Stop

@@ -1,0 +1,220 @@
+"""Who waits in a subscription: two threads of a blocking client, or two tasks of an async one."""
+
+import asyncio
+import inspect
+import select
+import socket
+import threading
+from typing import Any
+
+from holdfast.client.delivering import Delivering, Handle, Listen, Loop, Need, Pause, Report
+from holdfast.client.messages import AsyncItem, Item
+from holdfast.errors import HoldfastError, UsageError
+
+PATIENCE = 5.0
+"""Seconds beyond those of a wait in which the store has to end it."""
+
+
+class Subscription(Delivering):
+    """A subscription of a blocking client. Its threads end with the program, if nobody ends them before."""
+
+    item_of = Item
+    alive = True
+
+    def __init__(self, *settings: Any) -> None:
+        super().__init__(*settings)
+        if inspect.iscoroutinefunction(self.handler):
+            raise UsageError("handler is an async function: subscribe with an AsyncClient")
+        # Closing the one end wakes whoever looks at the other.
+        self._ending, self._awake = socket.socketpair()
+        self._bell = self.client.link.bell()
+        self._running = 2
+        self._lock = threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._run, args=(loop,), name=f"holdfast-topic-{self.topic}", daemon=True)
+            for loop in (self.delivering(), self.bringing_back())
+        ]
+
+    def start(self) -> None:
+        """Begin."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End both loops and wait for them, but not for the own one of a handler who asks."""
+        self.stopping = True
+        self._ending.close()
+        for thread in self._threads:
+            # One that is not begun yet, because the first message ends the subscription, ends when it is.
+            if thread.ident is not None and thread is not threading.current_thread():
+                thread.join()
+
+    def _run(self, loop: Loop) -> None:
+        try:
+            need = next(loop)
+            while True:
+                try:
+                    answer = self._meet(need)
+                except HoldfastError as error:
+                    need = loop.throw(error)
+                else:
+                    need = loop.send(answer)
+        except StopIteration:
+            pass
+        finally:
+            self._end_one()
+
+    def _end_one(self) -> None:
+        with self._lock:
+            self._running -= 1
+            if self._running:
+                return
+        self.end()
+        self._bell.close()
+        self._ending.close()
+        self._awake.close()
+
+    def _meet(self, need: Need) -> Any:
+        if isinstance(need, Handle):
+            return self._handle(need.item)
+        if isinstance(need, Report):
+            return self._report(need)
+        if isinstance(need, Pause):
+            return self._is_over(need.seconds)
+        if isinstance(need, Listen):
+            return self._listen(need.seconds)
+        return self.client.runner.run(need)
+
+    def _handle(self, item: Any) -> BaseException | None:
+        try:
+            self.handle(item)
+        except (Exception, SystemExit) as error:
+            return error
+        return None
+
+    def _report(self, told: Report) -> None:
+        try:
+            self.tell(told.item, told.error)
+        except Exception:
+            self.on_error_failed()
+
+    def _listen(self, seconds: float) -> None:
+        self._bell.send([self.bell_key], seconds)
+        if self._is_over(seconds + PATIENCE, self._bell.fileno()):
+            self._bell.leave()
+        else:
+            self._bell.receive()
+
+    def _is_over(self, seconds: float, *beside: int) -> bool:
+        """Wait so long, for something to read on `beside`, or for the end; says whether it has come."""
+        poll = select.poll()
+        for descriptor in (self._awake.fileno(), *beside):
+            poll.register(descriptor, select.POLLIN)
+        poll.poll(seconds * 1000)
+        return self.stopping
+
+
+class AsyncSubscription(Delivering):
+    """A subscription of an async client, on the loop it was made on."""
+
+    item_of = AsyncItem
+
+    def __init__(self, *settings: Any) -> None:
+        super().__init__(*settings)
+        self._loop = asyncio.get_running_loop()
+        self._over = asyncio.Event()
+        self._bell = self.client.link.bell()
+        self._running = 2
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def alive(self) -> bool:
+        """Whether its loop may still run."""
+        return not self._loop.is_closed()
+
+    def start(self) -> None:
+        """Begin."""
+        self._tasks = [
+            self._loop.create_task(self._run(loop), name=f"holdfast-topic-{self.topic}")
+            for loop in (self.delivering(), self.bringing_back())
+        ]
+
+    async def stop(self) -> None:
+        """End both loops and wait for them, but not for the own one of a handler who asks."""
+        self.stopping = True
+        self._over.set()
+        others = [task for task in self._tasks if task is not asyncio.current_task()]
+        if others:
+            await asyncio.wait(others)
+
+    async def _run(self, loop: Loop) -> None:
+        try:
+            need = next(loop)
+            while True:
+                try:
+                    answer = await self._meet(need)
+                except HoldfastError as error:
+                    need = loop.throw(error)
+                else:
+                    need = loop.send(answer)
+        except StopIteration:
+            pass
+        finally:
+            self._running -= 1
+            if not self._running:
+                self.end()
+                await self._bell.close()
+
+    async def _meet(self, need: Need) -> Any:
+        if isinstance(need, Handle):
+            return await self._handle(need.item)
+        if isinstance(need, Report):
+            return await self._report(need)
+        if isinstance(need, Pause):
+            return await self._is_over(need.seconds)
+        if isinstance(need, Listen):
+            return await self._listen(need.seconds)
+        return await self.client.runner.run(need)
+
+    async def _handle(self, item: Any) -> BaseException | None:
+        try:
+            ended = self.handle(item)
+            if inspect.isawaitable(ended):
+                await ended
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return error  # something the handler waited for was cancelled, not we
+        except Exception as error:
+            return error
+        return None
+
+    async def _report(self, told: Report) -> None:
+        try:
+            ended = self.tell(told.item, told.error)
+            if inspect.isawaitable(ended):
+                await ended
+        except Exception:
+            self.on_error_failed()
+
+    async def _listen(self, seconds: float) -> None:
+        waiting = asyncio.ensure_future(self._bell.wait([self.bell_key], seconds))
+        ending = asyncio.ensure_future(self._over.wait())
+        both = {waiting, ending}
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            # A wait that is broken off ends when the store knows of it.
+            for one in both:
+                one.cancel()
+            await asyncio.wait(both)
+        if not waiting.cancelled():
+            waiting.result()
+
+    async def _is_over(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._over.wait()
+        except TimeoutError:
+            pass

@@ -1,0 +1,266 @@
+"""Topics as handles: delayed messages under ids of the caller's choice; the table is said once for both colours."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from holdfast.client.colours import Asked, AsyncHandle, Planned, SyncHandle, Verb
+from holdfast.client.lists import check_cursor, check_direction
+from holdfast.client.messages import AsyncItem, Item, ItemVerbs, bodies_of, body_of, epoch_ms, held, moment_of
+from holdfast.commands import Command
+from holdfast.commands.base import then
+from holdfast.commands.listing import OF_TOPICS, Cursor, Direction, ListSet
+from holdfast.commands.topics import (
+    MOST_MOVED,
+    CountTopics,
+    Message,
+    TopicCounts,
+    TopicDelete,
+    TopicGet,
+    TopicPull,
+    TopicPut,
+    TopicRelease,
+    TopicRequeue,
+    TopicReserve,
+)
+from holdfast.errors import UsageError
+from holdfast.settings import MAX_BATCH, MAX_WHOLE, check_milliseconds, check_name, check_whole
+from holdfast.wire.plans import Ask, Plan, in_slices
+
+T = TypeVar("T")
+
+SHORTEST: Final = 0.001
+MAX_BYTES: Final = 1 << 20
+
+
+class MessagePage(msgspec.Struct, frozen=True, gc=False):
+    """Some messages of a topic, the earliest first, and the cursor that reads on behind them; None at the end."""
+
+    messages: list[Message]
+    next: Cursor | None = None
+
+
+class TopicVerbs:
+    """A topic; naming it asks nobody. `ttr` is how many seconds a reservation lasts unless it says otherwise."""
+
+    _client: Any
+
+    def __init__(self, name: str, client: Any, ttr: float = 60.0) -> None:
+        self.name = check_name("topic", name)
+        self.ttr = ttr
+        self._client = client
+
+    @Verb
+    def put(
+        self, id: str, body: object, delay: float | None = None, *, at: float | None = None
+    ) -> Command[bool]:
+        """Put a message, ready in `delay` seconds (0) or `at` an epoch second; False, and nothing changes, if the id is there.
+
+        A `body` that is no text is written as JSON. Raises UsageError, StoreFull. Core: verbs/topic.lua.
+        """
+        how, when = moment_of(delay, at)
+        words = (check_name("id", id), when, body_of(body, self._client.settings.max_data))
+        return then(TopicPut(self.name, how, words), first)
+
+    @Planned
+    def put_many(
+        self,
+        ask: Ask,
+        messages: Mapping[str, object] | Iterable[tuple[str, object]],
+        delay: float | None = None,
+        *,
+        at: float | None = None,
+    ) -> Plan[list[bool]]:
+        """Put messages, (id, body) pairs or a mapping, that are ready at one moment; True for each that was added.
+
+        Up to 512 leave in a call, each call one step. Raises UsageError, StoreFull. Core: verbs/topic.lua.
+        """
+        how, when = moment_of(delay, at)
+        pairs = bodies_of(messages, self._client.settings.max_data)
+        added: list[bool] = []
+        while pairs:
+            count = _fitting(pairs)
+            words = [word for id, body in pairs[:count] for word in (id, when, body)]
+            added += yield from ask(TopicPut(self.name, how, words))
+            pairs = pairs[count:]
+        return added
+
+    @Verb
+    def delete(self, id: str) -> Command[bool]:
+        """Delete a message, queued or reserved; False if there is none of that id. Core: verbs/topic.lua."""
+        return then(TopicDelete(self.name, (check_name("id", id),)), first)
+
+    @Verb
+    def get(self, id: str) -> Command[Message | None]:
+        """Look at a message: its body, and when it is ready or until when it is reserved. Core: verbs/topic_look.lua."""
+        return then(TopicGet(self.name, (check_name("id", id),)), first)
+
+    @Verb
+    def exists(self, id: str) -> Command[bool]:
+        """Whether there is a message of that id, queued or reserved. Core: verbs/topic_look.lua."""
+        return then(TopicGet(self.name, (check_name("id", id),)), lambda found: found[0] is not None)
+
+    @Verb
+    def done(self, item: str | ItemVerbs) -> Command[bool]:
+        """Delete a reserved message, which was handled; False if it is not reserved.
+
+        An item ends only its own reservation, an id whatever there is. Core: verbs/topic.lua.
+        """
+        return then(TopicRelease(self.name, [held(item)]), first)
+
+    @Verb
+    def give_back(self, item: str | ItemVerbs, delay: float = 0) -> Command[bool]:
+        """Queue a reserved message again, ready in `delay` seconds; False if it is not reserved.
+
+        An item ends only its own reservation, an id whatever there is. Raises UsageError. Core: verbs/topic.lua.
+        """
+        wait = check_milliseconds("delay", delay)
+        return then(TopicRelease(self.name, [held(item)], "in", wait), first)
+
+    @Verb
+    def release(self, id: str | ItemVerbs, at: float | None = None) -> Command[bool]:
+        """End a reservation: `done`, or with `at`, an epoch second, given back and ready then; False if it is none.
+
+        Raises UsageError. Core: verbs/topic.lua.
+        """
+        return then(make_release(self.name, id, at), first)
+
+    @Planned
+    def requeue(self, ask: Ask, limit: int = MOST_MOVED) -> Plan[int]:
+        """Queue up to `limit` messages again whose reservation is over, ready now; answers how many.
+
+        Raises UsageError. Core: verbs/topic.lua.
+        """
+        return requeued(ask, self.name, None, limit)
+
+    @Verb
+    def ready_count(self) -> Command[int]:
+        """How many messages are queued and ready now. Core: verbs/topic_look.lua."""
+        return then(CountTopics((self.name,)), lambda found: found[0].ready)
+
+    @Verb
+    def length(self) -> Command[int]:
+        """How many messages there are, queued or reserved; `len(topic)` in a blocking client. Core: verbs/topic_look.lua."""
+        return then(CountTopics((self.name,)), lambda found: found[0].queued + found[0].reserved)
+
+    @Asked
+    def counts(self) -> Command[TopicCounts]:
+        """How many are queued, ready and reserved, and when the first of them is due. Core: verbs/topic_look.lua."""
+        return then(CountTopics((self.name,)), lambda found: found[0])
+
+    @Planned
+    def messages(
+        self,
+        ask: Ask,
+        state: str = "queued",
+        after: Cursor | None = None,
+        count: int = 100,
+        *,
+        direction: Direction = "",
+    ) -> Plan[MessagePage]:
+        """A page of the `queued` messages by ready time, or of the `reserved` by deadline, behind the cursor `after`.
+
+        `direction` is `up`, or `down` for the latest first. Raises UsageError. Core: verbs/listing.lua.
+        """
+        if state not in OF_TOPICS:
+            raise UsageError(f"state is queued or reserved, not {state!r}")
+        size = check_whole("count", count, 1, MAX_BATCH)
+        found = yield from ask(
+            ListSet(state, self.name, check_cursor(after), size, check_direction(direction))
+        )
+        messages: list[Message | None] = []
+        yield from in_slices(ask, lambda ids: TopicGet(self.name, ids), found.names, messages)
+        return MessagePage([message for message in messages if message is not None], found.next)
+
+    @Verb
+    def pull(self, max: float | None = None) -> Command[Message | None]:
+        """Take the earliest message that is ready by `max`, an epoch second (now), for good; None if there is none.
+
+        It cannot come back, whatever becomes of whoever took it. Core: verbs/topic.lua.
+        """
+        return then(TopicPull(self.name, upto(max)), lambda found: found[0] if found else None)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+class Topic(TopicVerbs, SyncHandle):
+    """A topic of a blocking client: `client.topics["mail"]`; naming it asks nobody."""
+
+    def reserve(self, max: float | None = None, ttr: float | None = None) -> Item | None:
+        """Reserve the earliest message that is ready by `max`, an epoch second (now); None if there is none.
+
+        Nobody else gets it for `ttr` seconds (60). `with item:` is done with it, or leaves it to come back after that
+        time if something is raised. Raises UsageError. Core: verbs/topic.lua.
+        """
+        found = self.run(make_reserve(self.name, self.ttr if ttr is None else ttr, max))
+        return Item(found.messages[0], self._client) if found.messages else None
+
+    def __len__(self) -> int:
+        return self.length()
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, id: str) -> bool:
+        return self.exists(id)
+
+
+class AsyncTopic(TopicVerbs, AsyncHandle):
+    """A topic of an async client: `client.topics["mail"]`; naming it asks nobody."""
+
+    async def reserve(self, max: float | None = None, ttr: float | None = None) -> AsyncItem | None:
+        """Reserve the earliest message that is ready by `max`, an epoch second (now); None if there is none.
+
+        Nobody else gets it for `ttr` seconds (60). `async with item:` is done with it, or leaves it to come back after
+        that time if something is raised. Raises UsageError. Core: verbs/topic.lua.
+        """
+        found = await self.run(make_reserve(self.name, self.ttr if ttr is None else ttr, max))
+        return AsyncItem(found.messages[0], self._client) if found.messages else None
+
+
+def make_reserve(topic: object, ttr: object, max: object) -> TopicReserve:
+    """The command that reserves a message. Raises UsageError."""
+    return TopicReserve(check_name("topic", topic), check_milliseconds("ttr", ttr, SHORTEST), upto(max))
+
+
+def make_release(topic: object, item: object, at: object) -> TopicRelease:
+    """The command that ends a reservation: the message is deleted, or ready again `at` a moment. Raises UsageError."""
+    name, reservation = check_name("topic", topic), [held(item)]
+    if at is None:
+        return TopicRelease(name, reservation)
+    return TopicRelease(name, reservation, *moment_of(None, at))
+
+
+def requeued(ask: Ask, topic: object, max: object, limit: object) -> Plan[int]:
+    """Queue messages again whose reservation is over, a thousand a call; how many. Raises UsageError."""
+    name, until, most = check_name("topic", topic), upto(max), check_whole("limit", limit, 1, MAX_WHOLE)
+    moved = 0
+    while moved < most:
+        step = min(most - moved, MOST_MOVED)
+        found = yield from ask(TopicRequeue(name, until, step))
+        moved += found.moved
+        if found.moved < step:
+            break
+    return moved
+
+
+def upto(max: object) -> int | None:
+    """Up to when a message may be ready: an epoch second as milliseconds, None for the store's now. Raises UsageError."""
+    return None if max is None else epoch_ms("max", max)
+
+
+def first(answers: Sequence[T]) -> T:
+    """The answer about the only one that was asked for."""
+    return answers[0]
+
+
+def _fitting(pairs: Sequence[tuple[str, bytes]]) -> int:
+    """How many messages leave in one call: up to 512, and a mebibyte unless the first is larger."""
+    size = 0
+    for count, (_, body) in enumerate(pairs[:MAX_BATCH]):
+        size += len(body)
+        if count and size > MAX_BYTES:
+            return count
+    return min(len(pairs), MAX_BATCH)
