@@ -194,7 +194,7 @@ _CLASSES: Final[dict[str, type[Refused]]] = {
 }
 
 
-_BARE: Final = {"HF_JOB_NOT_FOUND": "there is no job {}", "HF_JOB_EXISTS": "there is a job {} already"}
+_BARE: Final = {"HF_JOB_NOT_FOUND": "job {} does not exist", "HF_JOB_EXISTS": "there is a job {} already"}
 """What a refusal says that names its job and nothing else."""
 
 

@@ -408,6 +408,19 @@ def a_waiting_job(client: Client) -> Any:
 
 
 @case("move")
+def a_job_with_much_to_change(client: Client) -> Any:
+    wish = Wish(tags=["red"], throttles=["t"])
+    client.run(PutX("q", [Wished("K", jid="a1", wish=wish), Wished("K", jid="a2")]))
+    return Move("r", "a1", 0, b"[3]", 9, "L", 1, ["blue"], ["u"], ["a2"])
+
+
+@case("put")
+def a_job_that_must_exist(client: Client) -> Any:
+    put(client, "a1")
+    return Put("r", "L", b"[3]", "a1", mode="old")
+
+
+@case("move")
 def a_running_job(client: Client) -> Any:
     popped(client, "a1")
     return Move("r", "a1", 250)

@@ -159,7 +159,7 @@ LATE = {
     "expire": "C j l q s x z",
     "fail": "C F f fq x z",
     "heartbeat": "l",
-    "move": "C D Q k q s t w x",
+    "move": "C D Q d g j k q s t w x",
     "pause": "o q",
     "pop": "C F P ar aw f fq g h j k l m n o p q r s t w x y z",
     "priority": "j w",

@@ -27,7 +27,7 @@ def test_a_job_is_tracked_until_somebody_stops_it(do):
     assert job.tracked
     assert not do(job.track)
     tracked = do(do.client.jobs.tracked)
-    assert ([found.jid for found in tracked["jobs"]], tracked["expired"]) == ([jid], [])
+    assert ([found.jid for found in tracked["jobs"]], tracked["expired"]) == ([jid], {})
     do(job.cancel)
     assert do(do.client.jobs.tracked) == {"jobs": [], "expired": [jid]}
     assert do(lambda: do.client.untrack(jid))

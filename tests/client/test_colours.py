@@ -17,6 +17,7 @@ from holdfast.client import (
     sync,
     throttles,
     upkeep,
+    views,
     workers,
 )
 from holdfast.client.colours import AsyncHandle, SyncHandle
@@ -31,7 +32,7 @@ INNER = {"clock", "complete_pop", "describe", "expire", "put_x", "worker_seen"}
 def handles_of(colour: type) -> dict[str, type]:
     """The handles of a colour, by the name they share."""
     found: dict[str, type] = {}
-    for module in (handles, async_handles, config, recurring, throttles, upkeep, workers):
+    for module in (handles, async_handles, config, recurring, throttles, upkeep, views, workers):
         for kind in vars(module).values():
             if inspect.isclass(kind) and issubclass(kind, colour) and kind is not colour:
                 found[kind.__name__.removeprefix("Async")] = kind

@@ -19,7 +19,7 @@ def test_a_template_is_made_found_changed_and_cancelled(do):
         b'{"a":1}',
         ("r",),
         2,
-        0,
+        5,
     )
     assert "daily" in repr(job)
     assert "Report" in repr(job)
@@ -35,7 +35,7 @@ def test_a_template_is_made_found_changed_and_cancelled(do):
     )
     assert again.next == pytest.approx(job.next - 30)
     assert again.facts.throttles == ("t", "ql:q:post")
-    assert do(lambda: again.cancel()) == [True]
+    assert do(lambda: again.cancel()) == ["daily"]
     assert do(lambda: recurring["daily"]) is None
     assert do(lambda: recurring.cancel("daily")) == [False]
     with pytest.raises(JobNotFound):

@@ -34,7 +34,7 @@ SAMPLES = [
     jobs.Put("q", "K"),
     jobs.PutMany("q", ["j", "K", b"1"]),
     jobs.Cancel(("j",)),
-    jobs.Move("q", "j"),
+    jobs.Move("q", "j", tags=["t"]),
     jobs.SetPriority(1, ("j",)),
     jobs.JobGet(("j",)),
     jobs.JobsComplete(),

@@ -73,7 +73,7 @@ def test_a_refused_put_raises_what_the_core_said():
 
 
 def test_a_refusal_that_only_names_its_job_becomes_a_sentence():
-    assert str(refusal(b"HF_JOB_NOT_FOUND j1")) == "there is no job j1"
+    assert str(refusal(b"HF_JOB_NOT_FOUND j1")) == "job j1 does not exist"
     assert str(refusal(b"HF_JOB_EXISTS j1")) == "there is a job j1 already"
     assert str(refusal(b"HF_LEASE_LOST j1 is waiting")) == "j1 is waiting"
 
@@ -156,8 +156,11 @@ def test_giving_back_names_worker_jid_and_token():
 
 
 def test_moving_keeps_what_is_not_said():
-    assert Move("other", "j1").words() == ("other", 0, "j1", b"", "")
-    assert Move("other", "j1", priority=0).words()[-1] == 0
+    assert Move("other", "j1").words() == ("other", 0, "j1", b"", "", "", "", 0)
+    assert Move("other", "j1", priority=0, klass="K", retries=0).words()[-4:] == (0, "K", 0, 0)
+    assert Move("other", "j1", tags=[], throttles=[], depends=["p"]).words()[-7:] == (
+        3, "untagged", "", "unthrottled", "", "depends", "p",
+    )  # fmt: skip
 
 
 def test_cancelling_answers_yes_or_no_for_each():

@@ -66,6 +66,11 @@ BAD = [
     ("expire", "w", "run"), ("cancel", "", 0, ""), ("cancel", "", 0, *MANY), ("cancel", "", "x", "run"),
     ("move", "", 0, "", 0, "run", "", ""), ("move", "", 0, "q", "x", "run", "", ""), ("move", "", 0, "q", 0, "", "", ""),
     ("move", "", 0, "q", 0, "run", "", 5000), ("move", "", 0, "q", 0, "run", "", "x"), ("move", "", 0, "q", 0, "nobody", "", ""),
+    *[("move", "", 0, "q", 0, "run", "", "", *rest) for rest in (
+        ("a\tb", "", 0), ("", 1001, 0), ("", "x", 0), ("", "", "x"), ("", "", 1, "tag"), ("", "", 1, "colour", "red"),
+        ("", "", 1, "keep", 5), ("", "", 1, "depends", "run"), ("", "", 0, "tag", "red"), ("", "", 1, "throttle", ""),
+    )],
+    ("put", "", 0, "old", "q", 0, 5, 0, "j"), ("put_x", "", 0, "old", "q", 0, 5, 0, "j", "k", "{}", 1, "depends", ""),
     ("priority", 4096, "run"), ("priority", "", "run"), ("priority", 1, *MANY), ("priority", 1, ""),
     ("complete_x",), ("complete_x", "w", "run", "T", "", 0, "", "", 0), ("complete_x", "", "run", "T", "", 0, "", "", 0, 0),
     ("complete_x", "w", "", "T", "", 0, "", "", 0, 0), ("complete_x", "w", "run", "T", "", "x", "", "", 0, 0),

@@ -1,18 +1,21 @@
 """What an async client hands out: its jobs and queues, and what cannot be said in one table."""
 
 from collections.abc import Awaitable, Iterable, Sequence
-from typing import Any, Unpack, overload
+from functools import cached_property
+from typing import Any, Unpack, cast, overload
 
 from holdfast.client.bulk import first_of, note_answers, steps_of
 from holdfast.client.colours import AsyncHandle
 from holdfast.client.job import JobVerbs
 from holdfast.client.options import PutOptions
 from holdfast.client.performing import AsyncPerforming
+from holdfast.client.recurring import AsyncRecurringJob
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
 from holdfast.client.throttles import AsyncThrottle
-from holdfast.commands.base import then
+from holdfast.client.views import AsyncQueueJobs
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.leases import Pop
+from holdfast.commands.recurring import RecurGet
 from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.settings import check_name, check_page
@@ -24,8 +27,8 @@ class AsyncJob(JobVerbs, AsyncPerforming, AsyncHandle):
 
     @property
     def queue(self) -> "AsyncQueue":
-        """The queue the job is in."""
-        return AsyncQueue(self.queue_name, self._client)
+        """The queue the job is in; one named '' for a completed job."""
+        return cast("AsyncQueue", self._queue_of(AsyncQueue))
 
 
 class AsyncQueue(QueueVerbs, AsyncHandle):
@@ -35,6 +38,11 @@ class AsyncQueue(QueueVerbs, AsyncHandle):
     def throttle(self) -> "AsyncThrottle":
         """The limit on how many jobs of this queue run at once."""
         return AsyncThrottle(self._client, f"ql:q:{self.name}")
+
+    @cached_property
+    def jobs(self) -> AsyncQueueJobs:
+        """The jids of its jobs by state: `queue.jobs.running()`."""
+        return AsyncQueueJobs(self.name, self._client)
 
     async def put_many(self, jobs: Iterable[object], **options: Unpack[PutOptions]) -> list[str]:
         """Put many jobs, 512 a call; answers their jids in order.
@@ -89,9 +97,15 @@ class AsyncQueues(QueuesVerbs, AsyncHandle):
 class AsyncJobs(JobsVerbs, AsyncHandle):
     """The jobs of an async client: `await jobs[jid]`."""
 
-    def __getitem__(self, jid: str) -> Awaitable[AsyncJob | None]:
-        client = self._client
-        return self.run(then(JobGet((check_name("jid", jid),)), lambda found: _job_or_none(client, found[0])))
+    def __getitem__(self, jid: str) -> Awaitable[AsyncJob | AsyncRecurringJob | None]:
+        return self._one(check_name("jid", jid))
+
+    async def _one(self, name: str) -> AsyncJob | AsyncRecurringJob | None:
+        [facts] = await self.run(JobGet((name,)))
+        if facts is not None:
+            return AsyncJob.of(facts, self._client)
+        [template] = await self.run(RecurGet((name,)))
+        return None if template is None else AsyncRecurringJob(template, self._client)
 
     async def get(self, *jids: str) -> list[AsyncJob]:
         """The jobs that exist, in the order asked. Core: verbs/inspect.lua."""
@@ -99,6 +113,12 @@ class AsyncJobs(JobsVerbs, AsyncHandle):
         client = self._client
         found = await client.runner.run(found_jobs(client.plan_of, names))
         return [AsyncJob.of(facts, client) for facts in found if facts is not None]
+
+    multiget = get
+
+    def handle(self, facts: JobFacts | None) -> AsyncJob | None:
+        """The handle of a job that the store told of."""
+        return None if facts is None else AsyncJob.of(facts, self._client)
 
     @overload
     async def failed(self, group: None = None) -> dict[str, int]: ...
@@ -117,14 +137,13 @@ class AsyncJobs(JobsVerbs, AsyncHandle):
         return {"total": total, "jobs": [AsyncJob.of(facts, client) for facts in jobs]}
 
     async def tracked(self) -> dict[str, Any]:
-        """The watched `jobs`, longest watched first, and the `expired` jids of which none is left. Core: verbs/track.lua."""
+        """The watched `jobs`, longest watched first, and the `expired` jids of which none is left.
+
+        Without any, `expired` is {}, as older programs have it. Core: verbs/track.lua.
+        """
         client = self._client
         jobs, expired = await client.runner.run(tracked_jobs(client.plan_of))
-        return {"jobs": [AsyncJob.of(facts, client) for facts in jobs], "expired": expired}
-
-
-def _job_or_none(client: Any, facts: JobFacts | None) -> AsyncJob | None:
-    return None if facts is None else AsyncJob.of(facts, client)
+        return {"jobs": [AsyncJob.of(facts, client) for facts in jobs], "expired": expired or {}}
 
 
 def _one_or_all(

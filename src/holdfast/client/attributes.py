@@ -28,44 +28,21 @@ class AttributeVerbs:
 
     _client: Any
     facts: JobFacts
-
-    @property
-    def tracked(self) -> bool:
-        """Whether people watch the job."""
-        return self.facts.tracked
-
-    @property
-    def progress_fraction(self) -> float | None:
-        """How far the job said it was, from 0 to 1; None if it never did."""
-        return self.facts.progress.fraction if self.facts.progress else None
-
-    @property
-    def progress_note(self) -> str:
-        """What it said beside that."""
-        return self.facts.progress.note if self.facts.progress else ""
-
-    @property
-    def log_lines(self) -> list[str]:
-        """The last lines the job reported."""
-        return list(self.facts.log)
-
-    @property
-    def earlier_data(self) -> dict[int, str]:
-        """The JSON with which earlier attempts began, by attempt, where it was changed and the setting `keep-data` is 1 (`client.upkeep.set`).
-
-        Up to 4 kB each, of the last 20.
-        """
-        return {attempt: data.decode("utf-8", "replace") for attempt, data in self.facts.earlier}
+    tags: Any
 
     @Verb
     def tag(self, *tags: str) -> Command[list[str]]:
         """Add tags; answers all tags of the job, 64 at most. Raises JobNotFound. Core: verbs/tag.lua."""
-        return Tag("add", self.facts.jid, _names(tags))
+        return then(Tag("add", self.facts.jid, _names(tags)), self._tagged)
 
     @Verb
     def untag(self, *tags: str) -> Command[list[str]]:
         """Remove tags; answers those left. Raises JobNotFound. Core: verbs/tag.lua."""
-        return Tag("remove", self.facts.jid, _names(tags))
+        return then(Tag("remove", self.facts.jid, _names(tags)), self._tagged)
+
+    def _tagged(self, tags: list[str]) -> list[str]:
+        self.tags = list(tags)
+        return tags
 
     @Verb
     def track(self) -> Command[bool]:
@@ -130,10 +107,10 @@ class AttributesVerbs:
     def tagged(self, tag: str, offset: int = 0, count: int = 25) -> Command[dict[str, Any]]:
         """How many jobs have the tag: `total`, and a page of their jids: `jobs`, the tag attached longest ago first.
 
-        Core: verbs/tag.lua.
+        Without any, `jobs` is {}, as older programs have it. Core: verbs/tag.lua.
         """
         page = Tagged(check_name("tag", tag), *check_page(offset, count))
-        return then(page, lambda found: {"total": found[0], "jobs": found[1]})
+        return then(page, lambda found: {"total": found[0], "jobs": found[1] or {}})
 
     @Verb
     def track(self, jid: str) -> Command[bool]:

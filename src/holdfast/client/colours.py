@@ -56,8 +56,10 @@ class Verb(Generic[P, R]):
     @overload
     def __get__(self, handle: AsyncHandle, owner: object = None) -> Callable[P, Awaitable[R]]: ...
     def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> Any:
-        if handle is None:
-            return self
+        return self if handle is None else self.worn(handle)
+
+    def worn(self, handle: SyncHandle | AsyncHandle) -> Callable[..., Any]:
+        """The method that this handle has."""
         make: Callable[..., Command[Any]] = self.make
         run: Callable[[Command[Any]], Any] = handle.run
 

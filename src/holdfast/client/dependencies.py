@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, Required, cast
 
+from holdfast.client.callbacks import settling
 from holdfast.client.colours import Planned, Verb
 from holdfast.client.options import NOTHING, PutOptions, make_put
 from holdfast.commands import Command
@@ -45,7 +46,7 @@ class Completing:
     def _holder(self) -> str:
         return self.facts.worker or self._client.worker_name
 
-    @Verb
+    @settling("complete")
     def complete(
         self,
         next_queue: object = None,

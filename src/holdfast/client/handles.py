@@ -1,16 +1,21 @@
 """What a blocking client hands out: its jobs and queues, and what cannot be said in one table."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Unpack, overload
+from functools import cached_property
+from typing import Any, Unpack, cast, overload
 
 from holdfast.client.bulk import first_of, note_answers, steps_of
 from holdfast.client.colours import SyncHandle
 from holdfast.client.job import JobVerbs
 from holdfast.client.options import PutOptions
 from holdfast.client.performing import Performing
+from holdfast.client.recurring import RecurringJob
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
 from holdfast.client.throttles import Throttle
+from holdfast.client.views import QueueJobs
+from holdfast.commands.jobs import JobGet
 from holdfast.commands.leases import Pop
+from holdfast.commands.recurring import RecurGet
 from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.settings import check_name, check_page
@@ -22,8 +27,8 @@ class Job(JobVerbs, Performing, SyncHandle):
 
     @property
     def queue(self) -> "Queue":
-        """The queue the job is in."""
-        return Queue(self.queue_name, self._client)
+        """The queue the job is in; one named '' for a completed job."""
+        return cast("Queue", self._queue_of(Queue))
 
 
 class Queue(QueueVerbs, SyncHandle):
@@ -33,6 +38,11 @@ class Queue(QueueVerbs, SyncHandle):
     def throttle(self) -> "Throttle":
         """The limit on how many jobs of this queue run at once."""
         return Throttle(self._client, f"ql:q:{self.name}")
+
+    @cached_property
+    def jobs(self) -> QueueJobs:
+        """The jids of its jobs by state: `queue.jobs.running()`."""
+        return QueueJobs(self.name, self._client)
 
     def put_many(self, jobs: Iterable[object], **options: Unpack[PutOptions]) -> list[str]:
         """Put many jobs, 512 a call; answers their jids in order.
@@ -90,9 +100,13 @@ class Queues(QueuesVerbs, SyncHandle):
 class Jobs(JobsVerbs, SyncHandle):
     """The jobs of a blocking client: `jobs[jid]`."""
 
-    def __getitem__(self, jid: str) -> Job | None:
-        found = self.get(jid)
-        return found[0] if found else None
+    def __getitem__(self, jid: str) -> Job | RecurringJob | None:
+        name = check_name("jid", jid)
+        [facts] = self.run(JobGet((name,)))
+        if facts is not None:
+            return Job.of(facts, self._client)
+        [template] = self.run(RecurGet((name,)))
+        return None if template is None else RecurringJob(template, self._client)
 
     def get(self, *jids: str) -> list[Job]:
         """The jobs that exist, in the order asked. Core: verbs/inspect.lua."""
@@ -100,6 +114,12 @@ class Jobs(JobsVerbs, SyncHandle):
         client = self._client
         found = client.runner.run(found_jobs(client.plan_of, names))
         return [Job.of(facts, client) for facts in found if facts is not None]
+
+    multiget = get
+
+    def handle(self, facts: JobFacts | None) -> Job | None:
+        """The handle of a job that the store told of."""
+        return None if facts is None else Job.of(facts, self._client)
 
     @overload
     def failed(self, group: None = None) -> dict[str, int]: ...
@@ -118,10 +138,13 @@ class Jobs(JobsVerbs, SyncHandle):
         return {"total": total, "jobs": [Job.of(facts, client) for facts in jobs]}
 
     def tracked(self) -> dict[str, Any]:
-        """The watched `jobs`, longest watched first, and the `expired` jids of which none is left. Core: verbs/track.lua."""
+        """The watched `jobs`, longest watched first, and the `expired` jids of which none is left.
+
+        Without any, `expired` is {}, as older programs have it. Core: verbs/track.lua.
+        """
         client = self._client
         jobs, expired = client.runner.run(tracked_jobs(client.plan_of))
-        return {"jobs": [Job.of(facts, client) for facts in jobs], "expired": expired}
+        return {"jobs": [Job.of(facts, client) for facts in jobs], "expired": expired or {}}
 
 
 def _one_or_all(client: Any, found: Sequence[JobFacts], count: int | None) -> Job | list[Job] | None:

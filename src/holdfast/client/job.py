@@ -2,17 +2,22 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self, Unpack
 
 from holdfast.client.attributes import AttributeVerbs
+from holdfast.client.callbacks import Callbacks, settling
 from holdfast.client.colours import Verb, Written
 from holdfast.client.dependencies import Completing, WaitingJob
 from holdfast.client.explaining import ExplainedVerbs
 from holdfast.client.job_facts import JobView
+from holdfast.client.job_forms import JobForms
+from holdfast.client.klass import any_name, take
+from holdfast.client.made import JobParts, built, made_edits, made_facts
+from holdfast.client.moving import Moving
 from holdfast.client.options import check_priority
 from holdfast.commands import Command
 from holdfast.commands.base import then
-from holdfast.commands.jobs import Cancel, Move, SetPriority
+from holdfast.commands.jobs import Cancel, JobGet, SetPriority
 from holdfast.commands.leases import Heartbeat
 from holdfast.commands.outcomes import OWN_BACKOFF, Fail, Retry, Timeout
 from holdfast.errors import JobNotFound
@@ -21,10 +26,26 @@ from holdfast.settings import check_milliseconds, check_name, check_text
 log = logging.getLogger("holdfast")
 
 
-class JobVerbs(JobView, AttributeVerbs, WaitingJob, Completing, ExplainedVerbs):
+class JobVerbs(JobView, JobForms, Callbacks, AttributeVerbs, WaitingJob, Completing, Moving, ExplainedVerbs):
     """What a job can be told."""
 
-    # Verbs.
+    def __init__(self, client: Any, *, jid: str, klass: object, **parts: Unpack[JobParts]) -> None:
+        """Make a handle by hand, which puts nothing: `klass` is a class, module, function or name.
+
+        What else it may be given is in `JobParts`. Raises UsageError naming the part that cannot be.
+        """
+        self._begin(made_facts(client, jid, any_name(klass), parts), client)
+        self._local.update(made_edits(parts))
+        take(self, klass)
+
+    @classmethod
+    def build(cls, client: Any, klass: object, **parts: Any) -> Self:
+        """A job that never met a store, to test job code with; `client` may be anything, and nobody is asked.
+
+        It is running under `mock_worker` in `mock_queue` for an hour to come, with five retries and a jid of its own;
+        `parts` are `jid` and those of `JobParts`. Data goes through JSON, as it would in a store. Raises UsageError.
+        """
+        return cls(client, **built(klass, parts))
 
     def _ended(self, command: Command[Any], answer: Any = None) -> Command[Any]:
         return then(command, lambda reply: self._mark(reply if answer is None else answer))
@@ -41,6 +62,14 @@ class JobVerbs(JobView, AttributeVerbs, WaitingJob, Completing, ExplainedVerbs):
         return answer
 
     @Verb
+    def load(self) -> Command[Self]:
+        """Ask for what a popped job came without: history, dependents, progress and log; answers the job itself.
+
+        A blocking handle does so by itself where it must. Core: verbs/inspect.lua.
+        """
+        return then(JobGet((self.jid,)), self._filled)
+
+    @settling("fail")
     def fail(self, group: str, message: str = "") -> Command[str]:
         """Fail the job for good under a failure group; answers its jid. Raises LeaseLost. Core: verbs/fail.lua."""
         check_name("group", group)
@@ -48,7 +77,7 @@ class JobVerbs(JobView, AttributeVerbs, WaitingJob, Completing, ExplainedVerbs):
         command = Fail(self._holder, self.facts, group, told, self._sent_data)
         return then(self._ended(command), self._warn_of(group))
 
-    @Verb
+    @settling("retry")
     def retry(
         self, delay: float | None = None, group: str | None = None, message: str | None = None
     ) -> Command[int]:
@@ -77,22 +106,13 @@ class JobVerbs(JobView, AttributeVerbs, WaitingJob, Completing, ExplainedVerbs):
         return then(Heartbeat(self._holder, self.facts, None, self._sent_data), self._beaten)
 
     def _beaten(self, end_ms: int) -> float:
-        self._expires_at = end_ms / 1000
-        return self._expires_at
+        self.expires_at = end_ms / 1000
+        return self.expires_at
 
-    @Verb
+    @settling("cancel")
     def cancel(self) -> Command[list[str]]:
         """Delete the job; answers the jids asked for. Core: verbs/cancel.lua."""
         return self._ended(Cancel((self.jid,)), [self.jid])
-
-    @Verb
-    def move(self, queue: object, delay: float = 0) -> Command[str]:
-        """Take the job out of whatever state it is in and put it into `queue`; answers its jid.
-
-        Its holder loses the lease. Raises JobNotFound. Core: verbs/move.lua.
-        """
-        name = check_name("queue", str(queue))
-        return self._ended(Move(name, self.jid, check_milliseconds("delay", delay), self._sent_data))
 
     @Verb
     def timeout(self) -> Command[int]:
@@ -109,7 +129,7 @@ class JobVerbs(JobView, AttributeVerbs, WaitingJob, Completing, ExplainedVerbs):
 
     def _raised(self, known: list[bool], priority: int) -> int:
         if not known[0]:
-            raise JobNotFound(f"there is no job {self.jid}", "HF_JOB_NOT_FOUND")
+            raise JobNotFound(f"job {self.jid} does not exist", "HF_JOB_NOT_FOUND")
         self._priority = priority
         return priority
 

@@ -5,21 +5,34 @@ from datetime import UTC, datetime
 from time import time
 from typing import Any, Self, cast
 
-from holdfast.codecs import decode, encode_data
+import msgspec
+
+from holdfast.client.colours import AsyncHandle
+from holdfast.client.klass import imported, take
+from holdfast.client.local import Local
+from holdfast.codecs import MAX_DATA, decode, encode_data
+from holdfast.commands.jobs import JobGet
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
-from holdfast.settings import OWN_THROTTLE
+from holdfast.models.job import DEPENDENTS, EXTRA, TOLD, TRACKED
+from holdfast.settings import OWN_THROTTLE, check_name
 
 
 class JobView:
-    """What can be read of a job, and edited locally; `facts` are what the store said, never read again.
+    """What can be read of a job, and edited locally; `facts` are what the store said.
 
     `data` is JSON text; assigning it is local until the next call that ends, renews or moves the job.
-    Item access reads and writes the decoded mapping.
+    Item access reads and writes the decoded mapping. No attribute asks the store again; but a job that was popped
+    came without its history, dependents, progress and log if it has any, which a blocking handle asks for
+    at the first look. An async handle raises UsageError there until `await job.load()`.
     """
 
     _client: Any
     facts: JobFacts
+    sandbox: str | None
+    """The directory that a worker keeps for this job while it runs; None elsewhere."""
+    state_changed: bool
+    """Whether one of complete, fail, retry, cancel and move or requeue succeeded on this object."""
 
     @classmethod
     def of(cls, facts: JobFacts, client: Any) -> Self:
@@ -31,34 +44,74 @@ class JobView:
     def _begin(self, facts: JobFacts, client: Any) -> None:
         self.facts = facts
         self._client = client
+        self._local: dict[str, Any] = {}
+        self._callbacks: dict[str, list[Any]] = {}
+        self._more: JobFacts | None = None
         self._edited: bytes | None = None
         self._priority: int | None = None
-        self._expires_at: float | None = None
         self._decoded: Mapping[str, Any] | None = None
+        self.sandbox = None
         self.state_changed = False
-        """Whether one of complete, fail, retry, cancel and move succeeded on this object."""
+
+    def _whole(self, flag: int, what: str) -> JobFacts:
+        """The facts that tell what a popped job came without, if `flag` says that it has any."""
+        facts = self.facts
+        if not facts.lease_ms or not facts.flags & flag:
+            return facts
+        if self._more is None:
+            handle: Any = self
+            if isinstance(handle, AsyncHandle):
+                raise UsageError(f"a popped job came without its {what}: `await job.load()` before")
+            self._filled(handle.run(JobGet((self.jid,))))
+        return cast("JobFacts", self._more)
+
+    def _filled(self, found: list[JobFacts | None]) -> Self:
+        self._more = found[0] or self.facts
+        return self
 
     # Facts.
 
     @property
     def jid(self) -> str:
-        """The job's name."""
+        """The job's name. Assigning it makes this object stand for another job."""
         return self.facts.jid
+
+    @jid.setter
+    def jid(self, jid: str) -> None:
+        self.facts = msgspec.structs.replace(self.facts, jid=check_name("jid", jid))
 
     @property
     def token(self) -> int:
         """The number of this lease, 0 when nobody holds one."""
         return self.facts.token
 
-    @property
+    @Local
     def klass_name(self) -> str:
         """The name of what performs the job."""
         return self.facts.klass
 
     @property
+    def klass(self) -> Any:
+        """The class, function or module that performs the job: imported at the first look, again if its file changed.
+
+        Assigning one, or a name, changes `klass_name` too, on this object alone. Raises what importing it raises.
+        """
+        return imported(self)
+
+    @klass.setter
+    def klass(self, klass: object) -> None:
+        take(self, klass)
+
+    @Local
     def queue_name(self) -> str:
-        """The name of its queue, '' for a completed job."""
-        return self.facts.queue
+        """The name of its queue, '' for a completed job; `facts.queue` tells in which that one was."""
+        return "" if self.facts.state == "complete" else self.facts.queue
+
+    def _queue_of(self, kind: Any) -> Any:
+        known = self._local.get("queue")
+        if known is None or known.name != self.queue_name:
+            known = self._local["queue"] = kind.of_job(self.queue_name, self._client)
+        return known
 
     @property
     def worker_name(self) -> str:
@@ -90,51 +143,85 @@ class JobView:
         """How often its lease was lost."""
         return self.facts.losses
 
-    @property
+    @Local
     def tags(self) -> list[str]:
-        """The job's tags."""
+        """The job's tags; `tag` and `untag` tell the store of changes."""
         return list(self.facts.tags)
 
-    @property
+    @Local
     def throttles(self) -> list[str]:
         """The job's throttles; its queue's own comes last."""
         # A popped job without throttles of its own came without the one of its queue too.
         own = [OWN_THROTTLE + self.queue_name] if self.queue_name else []
         return list(self.facts.throttles) or own
 
-    @property
+    @Local
     def dependencies(self) -> list[str]:
-        """The jids this job waits for."""
+        """The jids this job waits for, in no order."""
         return list(self.facts.dependencies)
 
     @property
     def dependents(self) -> list[str]:
-        """The jids that wait for this job."""
-        return list(self.facts.dependents)
+        """The jids that wait for this job, the first 1,000; `read_dependents` knows them all."""
+        return list(self._whole(DEPENDENTS, "dependents").dependents)
 
-    @property
+    @Local
     def failure(self) -> dict[str, Any]:
         """`group`, `message`, `when` and `worker` of the failure, {} without one."""
         return self.facts.failure.as_dict() if self.facts.failure else {}
 
     @property
+    def tracked(self) -> bool:
+        """Whether people watch the job."""
+        return self.facts.tracked or bool(self.facts.flags & TRACKED)
+
+    @property
+    def spawned_from_jid(self) -> str | None:
+        """The jid of the recurring job that put it, None for any other."""
+        return self.facts.spawned_from or None
+
+    @property
     def history(self) -> list[dict[str, Any]]:
         """What happened to the job, oldest first; `what`, `when` (epoch seconds), and what is known beside."""
-        return [entry.as_dict() for entry in self.facts.history]
+        made: list[dict[str, Any]] | None = self._local.get("history")
+        if made is not None:
+            return made
+        return [entry.as_dict() for entry in self._whole(TOLD, "history").all_history()]
+
+    @property
+    def progress_fraction(self) -> float | None:
+        """How far the job said it was, from 0 to 1; None if it never did."""
+        progress = self._whole(EXTRA, "progress").progress
+        return progress.fraction if progress else None
+
+    @property
+    def progress_note(self) -> str:
+        """What it said beside that."""
+        progress = self._whole(EXTRA, "progress").progress
+        return progress.note if progress else ""
+
+    @property
+    def log_lines(self) -> list[str]:
+        """The last lines the job reported."""
+        return list(self._whole(EXTRA, "log").log)
+
+    @property
+    def earlier_data(self) -> dict[int, str]:
+        """The JSON with which earlier attempts began, by attempt, where it was changed and the setting `keep-data` is 1
+        (`client.upkeep.set`). Up to 4 kB each, of the last 20.
+        """
+        earlier = self._whole(EXTRA, "earlier data").earlier
+        return {attempt: data.decode("utf-8", "replace") for attempt, data in earlier}
 
     @property
     def created_at(self) -> datetime:
         """When the job was first put."""
         return datetime.fromtimestamp(self.facts.created_ms / 1000, UTC)
 
-    @property
+    @Local
     def expires_at(self) -> float:
         """Epoch seconds, by the store's clock, until which the holder must heartbeat; 0 when nobody holds it."""
-        return self.facts.expires_ms / 1000 if self._expires_at is None else self._expires_at
-
-    @expires_at.setter
-    def expires_at(self, moment: float) -> None:
-        self._expires_at = moment
+        return self.facts.expires_ms / 1000
 
     @property
     def ttl(self) -> float:
@@ -150,7 +237,7 @@ class JobView:
 
     @data.setter
     def data(self, value: object) -> None:
-        self._edited = encode_data(value, self._client.settings.max_data)
+        self._edited = encode_data(value, most_data(self._client))
         self._decoded = None
 
     def __getitem__(self, key: str) -> Any:
@@ -158,7 +245,7 @@ class JobView:
 
     def __setitem__(self, key: str, value: object) -> None:
         mapping = {**self._mapping(), key: value}
-        self._edited = encode_data(mapping, self._client.settings.max_data)
+        self._edited = encode_data(mapping, most_data(self._client))
         self._decoded = mapping
 
     def _mapping(self) -> Mapping[str, Any]:
@@ -178,11 +265,24 @@ class JobView:
         """Class, jid, queue and state in one line."""
         return f"{self.klass_name} ({self.jid} / {self.queue_name} / {self.state})"
 
+    @property
+    def _kind(self) -> type:
+        """The class as people know it: only jobs of the same one are equal."""
+        return type(self)
+
     def __repr__(self) -> str:
         return f"<{self.klass_name} {self.jid}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self.jid == other.jid and self._client == other._client
+        if not isinstance(other, JobView) or self._kind is not other._kind:
+            return False
+        return self.jid == other.jid and bool(self._client == other._client)
 
     def __hash__(self) -> int:
         return hash(self.jid)
+
+
+def most_data(client: Any) -> int:
+    """How many bytes of JSON a job of this client may have; the default for what stands in for a client in a test."""
+    most = getattr(getattr(client, "settings", None), "max_data", None)
+    return most if isinstance(most, int) else MAX_DATA

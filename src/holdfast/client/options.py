@@ -1,6 +1,6 @@
 """Options of puts and clients: what exists, and what their values may be, checked before anything is sent."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict, cast
 
 from holdfast.client.wishes import WISHES, make_wish
@@ -23,32 +23,42 @@ from holdfast.settings import (
 )
 
 
-class PutOptions(TypedDict, total=False):
-    """How to put a job: `priority` (-4095 to 4095, higher first), `delay` in seconds, `retries` (0 to 1000),
-    `jid` of the caller's choice, `only_new` to leave an existing job alone.
+class MoreOptions(TypedDict, total=False):
+    """What may be wished for a put beside what every older client knows: `only_new` to leave an existing job alone;
+    `backoff`, how long to wait between tries: seconds, `"exponential"`, or a dict (`kind`, `first`, `longest`, `jitter`).
 
-    `tags` (up to 64), `throttles` (16) and `depends` (450 jids) are lists of names; `backoff` says how long to wait
-    between tries: seconds, `"exponential"`, or a dict (`kind`, `first`, `longest`, `jitter`). In seconds: `expires`
-    (not started later than so long after the put), `timeout` (the longest run), `result_keep`.
+    In seconds: `expires` (not started later than so long after the put), `timeout` (the longest run), `result_keep`.
     """
 
-    priority: int | None
-    delay: float | None
-    retries: int | None
-    jid: str | None
     only_new: bool
-    tags: Iterable[str] | None
-    throttles: Iterable[str] | None
-    depends: Iterable[str] | None
     backoff: BackoffData | None
     expires: float | None
     timeout: float | None
     result_keep: float | None
 
 
+class PutOptions(MoreOptions, total=False):
+    """How to put a job: `priority` (-4095 to 4095, higher first), `delay` in seconds, `retries` (0 to 1000),
+    `jid` of the caller's choice, and what `MoreOptions` has.
+
+    `tags` (up to 64), `throttles` (16) and `depends` (450 jids) are lists of names. None is as if it were not given.
+    """
+
+    priority: int | None
+    delay: float | None
+    retries: int | None
+    jid: str | None
+    tags: Iterable[str] | None
+    throttles: Iterable[str] | None
+    depends: Iterable[str] | None
+
+
 _KNOWN: Final = ("priority", "delay", "retries", "jid", "only_new", *WISHES)
 _ITEM: Final = ("klass", "data", *_KNOWN)
 _EMPTY: Final = b"{}"
+_OF_RECURRING: Final = ("interval", "offset", "backlog")
+_ANEW: Final = ("move", "old")
+"""Puts of a job that may exist: what is not said of it is not as it was."""
 
 
 class Nothing:
@@ -59,28 +69,42 @@ NOTHING: Final = Nothing()
 
 
 def make_put(
-    settings: Settings, queue: str, klass: object, data: object, options: Mapping[str, Any] | None
+    settings: Settings,
+    queue: str,
+    klass: object,
+    data: object,
+    options: Mapping[str, Any] | None,
+    *,
+    must_exist: bool = False,
 ) -> Put | PutWished:
-    """The command for one put. Raises UsageError naming the argument that cannot be."""
-    name = klass if type(klass) is str else klass_name(klass)
+    """The command for one put; with `must_exist` the jid has to be that of a job. Raises UsageError naming the argument
+    that cannot be."""
+    name = name_of(klass)
     if type(klass) is not str:
-        options = _with_class_defaults(klass, data, options)
-    check_name("klass", name)
+        options = with_class_defaults(klass, data, options or {}, _OF_RECURRING)
     body = _EMPTY if data is NOTHING else encode_data(data, settings.max_data)
-    if not options:
+    if not options and not must_exist:
         return Put(queue, name, body)
+    options = options or {}
     for option in options:
         if option not in _KNOWN:
             raise unknown_option("put", option, _KNOWN)
-    jid, mode = _identity(options)
+    jid, mode = _identity(options, must_exist)
     priority, retries = options.get("priority"), options.get("retries")
     priority = 0 if priority is None else check_priority(priority)
     retries = DEFAULT_RETRIES if retries is None else check_whole("retries", retries, 0, MAX_RETRIES)
     delay = check_milliseconds("delay", options.get("delay") or 0)
+    if mode in _ANEW and options.get("tags") is None:
+        options = {**options, "tags": ()}
     wish = make_wish(options, jid, delay)
     if wish is None:
         return Put(queue, name, body, jid, priority, retries, delay, mode)
     return PutWished(queue, Wished(name, body, jid, wish), priority, retries, delay, mode)
+
+
+def name_of(klass: object) -> str:
+    """The name to store for a class, function, module, or name given as text. Raises UsageError naming `klass`."""
+    return check_name("klass", klass if isinstance(klass, str) else klass_name(klass))
 
 
 def check_priority(priority: object) -> int:
@@ -88,21 +112,31 @@ def check_priority(priority: object) -> int:
     return check_whole("priority", priority, -MAX_PRIORITY, MAX_PRIORITY)
 
 
-def _identity(options: Mapping[str, Any]) -> tuple[str, Mode]:
+def _identity(options: Mapping[str, Any], must_exist: bool) -> tuple[str, Mode]:
     jid = options.get("jid")
+    if must_exist:
+        if jid is None:
+            raise UsageError("requeue needs the jid of a job: requeue(klass, data, jid=…)")
+        return check_name("jid", jid), "old"
     if options.get("only_new"):
         return (mint_jid() if jid is None else check_name("jid", jid)), "only"
     return (mint_jid(), "new") if jid is None else (check_name("jid", jid), "move")
 
 
-def _with_class_defaults(
-    klass: object, data: object, options: Mapping[str, Any] | None
-) -> Mapping[str, Any] | None:
-    defaults = getattr(klass, "default_job_options", None)
+def with_class_defaults(
+    klass: object, data: object, options: Mapping[str, Any], others: Sequence[str]
+) -> dict[str, Any]:
+    """What was given, and for the rest what a class says in `default_job_options(data)`, less `others`, which are for
+    the other kind of put. Raises UsageError."""
+    given = {name: value for name, value in options.items() if value is not None}
+    defaults = None if isinstance(klass, str) else getattr(klass, "default_job_options", None)
     if not callable(defaults):
-        return options
-    made = cast("Callable[[object], Mapping[str, Any]]", defaults)({} if data is NOTHING else data)
-    return {**made, **(options or {})}
+        return given
+    made: Any = defaults({} if data is NOTHING else data)
+    if not isinstance(made, Mapping):
+        raise UsageError(f"default_job_options of {name_of(klass)} must answer a mapping, not {made!r:.80}")
+    known = cast("Mapping[str, Any]", made)
+    return {**{name: known[name] for name in known if name not in others}, **given}
 
 
 def put_of_item(settings: Settings, queue: str, item: object, shared: Mapping[str, Any]) -> Put | PutWished:

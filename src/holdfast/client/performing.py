@@ -9,7 +9,6 @@ from typing import Any
 from holdfast.code.calling import CannotRun, find_code, find_method
 from holdfast.code.current import Running, running
 from holdfast.code.failure import cut, failure_of, group_of
-from holdfast.code.importing import Importer
 from holdfast.code.middleware import Perform, surround
 from holdfast.code.registry import Registered, find
 from holdfast.code.steps import Steps, await_steps, run_steps
@@ -90,7 +89,7 @@ def _ready(job: Any, can_await: bool) -> Steps[Code | None]:
 
 def _find(job: Any) -> Registered | Perform:
     entry = find(job.klass_name)
-    thing = Importer.import_class(job.klass_name) if entry is None else None
+    thing = job.klass if entry is None else None
     entry = entry or getattr(thing, "registered", None)
     if isinstance(entry, Registered):
         return entry

@@ -1,142 +1,222 @@
-"""Recurring jobs as both clients show them: `queue.recur(…)`, `client.recurring[jid]`, and what a template can be told."""
+"""Recurring jobs as both clients show them: `client.jobs[jid]`, `client.recurring[jid]`, and what a template can be told."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypedDict, Unpack
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar, Unpack
 
-from holdfast.client.colours import AsyncHandle, SyncHandle, Verb
-from holdfast.client.options import NOTHING, check_priority
-from holdfast.code.naming import klass_name
-from holdfast.codecs import encode_data
+import msgspec
+
+from holdfast.client.colours import AsyncHandle, PlanAsked, SyncHandle, Verb, Written
+from holdfast.client.klass import imported
+from holdfast.client.local import Local
+from holdfast.client.recur_options import Changes, make_update
 from holdfast.commands import Command
-from holdfast.commands.recurring import Recur, RecurCancel, RecurGet, RecurringFacts, RecurTag, RecurUpdate
-from holdfast.commands.wishes import MAX_TAGS, MAX_THROTTLES, Wish
+from holdfast.commands.base import then
+from holdfast.commands.jobs import JobGet
+from holdfast.commands.recurring import RecurCancel, RecurGet, RecurringFacts, RecurTag, RecurUpdate
 from holdfast.errors import UsageError
-from holdfast.ids import mint_jid
-from holdfast.settings import (
-    MAX_BATCH,
-    MAX_DELAY,
-    MAX_RETRIES,
-    check_milliseconds,
-    check_name,
-    check_names,
-    check_whole,
-    unknown_option,
-)
+from holdfast.settings import MAX_BATCH, check_name
+from holdfast.wire.plans import Ask, Plan
 
-MAX_BACKLOG: Final = 1_000_000
-MAX_JID: Final = 180
-SHORTEST: Final = 0.001
+T = TypeVar("T")
 
 
-class RecurOptions(TypedDict, total=False):
-    """How to recur: `offset` in seconds until the first job (0; negative to make up past ones), `priority` (0),
-    `retries` (0), `backlog` (how many missed occurrences are made up, 0 for all), `tags`, `throttles`,
-    and `jid`, the template's name."""
+def _twins(name: str, read: Callable[[RecurringFacts], T], doc: str) -> tuple[Written[T], Verb[[T], bool]]:
+    """An attribute of a template that is assigned in the store, and its `set_…` twin."""
 
-    offset: float
-    priority: int
-    retries: int
-    backlog: int
-    tags: Sequence[str]
-    throttles: Sequence[str]
-    jid: str | None
+    def said(job: Any) -> T:
+        return read(job.facts)
 
+    def tell(job: Any, value: T) -> Command[bool]:
+        return job._changed({name: value})  # type: ignore[no-any-return]
 
-class Changes(TypedDict, total=False):
-    """What `update` may change; what is left out stays. `interval` is in seconds."""
-
-    priority: int
-    retries: int
-    interval: float
-    data: object
-    klass: object
-    backlog: int
-    queue: str
-    throttles: Sequence[str]
-
-
-_OPTIONS: Final = ("offset", "priority", "retries", "backlog", "tags", "throttles", "jid")
-_CHANGES: Final = ("priority", "retries", "interval", "data", "klass", "backlog", "queue", "throttles")
-
-
-class QueueRecurring:
-    """What a queue can be told about recurring jobs."""
-
-    _client: Any
-    name: str
-
-    @Verb
-    def recur(
-        self, klass: object, data: object = NOTHING, *, interval: float, **options: Unpack[RecurOptions]
-    ) -> Command[str]:
-        """Put a job into this queue every `interval` seconds; answers the jid of the template.
-
-        Its jobs are `<jid>-1`, `<jid>-2`, …, each put at the moment it is due, however late that is noticed. A
-        template of the same `jid` is replaced, its count goes on. Raises UsageError. Core: verbs/recur.lua.
-        """
-        return make_recur(self._client.settings.max_data, self.name, klass, data, interval, options)
+    said.__doc__ = doc + " Assigning it tells the store at once. Core: verbs/recur.lua."
+    tell.__doc__ = (
+        f"Change `{name}` in the store and here. Raises UsageError, JobNotFound. Core: verbs/recur.lua."
+    )
+    return Written(said, tell), Verb(tell)
 
 
 class RecurringVerbs:
-    """A recurring job as it was at one moment; `facts` are what the store said, never read again."""
+    """A recurring job as it was at one moment; `facts` are what the store said, and what was changed here since.
+
+    Priority, retries, tags, throttles and data are those of the jobs it puts, `<jid>-1`, `<jid>-2`, …; jobs that
+    were put stay as they are.
+    """
 
     _client: Any
+    sandbox: str | None
+    """None: only a job that runs has a directory."""
 
     def __init__(self, facts: RecurringFacts, client: Any) -> None:
         self.facts = facts
         self._client = client
+        self._local: dict[str, Any] = {}
+        self.sandbox = None
+
+    priority, set_priority = _twins("priority", lambda facts: facts.priority, "The priority of its jobs.")
+    retries, set_retries = _twins("retries", lambda facts: facts.retries, "The retries of its jobs.")
+    interval, set_interval = _twins(
+        "interval",
+        lambda facts: facts.interval_ms / 1000,
+        "Seconds between two jobs; another interval moves `next` by the difference.",
+    )
+    backlog, set_backlog = _twins(
+        "backlog", lambda facts: facts.backlog, "How many missed occurrences are made up, 0 for all."
+    )
 
     @property
     def jid(self) -> str:
-        """The template's name."""
+        """The template's name. Assigning it makes this object stand for another one."""
         return self.facts.jid
 
-    @property
-    def interval(self) -> float:
-        """Seconds between two jobs."""
-        return self.facts.interval_ms / 1000
+    @jid.setter
+    def jid(self, jid: str) -> None:
+        self.facts = msgspec.structs.replace(self.facts, jid=check_name("jid", jid))
+
+    @Local
+    def klass_name(self) -> str:
+        """The name of what performs its jobs."""
+        return self.facts.klass
+
+    def _read_data(self) -> str:
+        """The data of its jobs, as JSON text. Assigning it tells the store at once. Core: verbs/recur.lua."""
+        return self.facts.data.decode()
+
+    def _tell_data(self, data: object) -> Command[bool]:
+        """Change `data` in the store and here: JSON text or any JSON value. Core: verbs/recur.lua."""
+        return self._changed({"data": data})
+
+    data: Written[Any] = Written(_read_data, _tell_data)
+    set_data = Verb(_tell_data)
+
+    def _read_klass(self) -> Any:
+        """The class, function or module that performs its jobs, imported at the first look. Assigning one, or a name,
+        tells the store at once. Raises what importing it raises. Core: verbs/recur.lua."""
+        return imported(self)
+
+    def _tell_klass(self, klass: object) -> Command[bool]:
+        """Change `klass` in the store and here: a class, function, module or name. Core: verbs/recur.lua."""
+        return self._changed({"klass": klass})
+
+    klass: Written[Any] = Written(_read_klass, _tell_klass)
+    set_klass = Verb(_tell_klass)
 
     @property
     def count(self) -> int:
-        """How many jobs were put so far."""
+        """How many jobs were put so far. Only the store counts: assigning it raises UsageError."""
         return self.facts.count
 
+    @count.setter
+    def count(self, count: int) -> NoReturn:
+        raise UsageError("count is kept by the store and cannot be changed")
+
     @property
-    def next(self) -> float:
-        """When the next job is due, in epoch seconds."""
-        return self.facts.next_ms / 1000
+    def next(self) -> float | None:
+        """When the next job is due, in epoch seconds; None if never."""
+        return self.facts.next_ms / 1000 if self.facts.next_ms else None
 
     @property
     def queue(self) -> Any:
         """The queue its jobs go to, of this client."""
-        return self._client.queues[self.facts.queue]
+        return self._client.queues[self.queue_name]
+
+    @Local
+    def queue_name(self) -> str:
+        """The name of the queue its jobs go to."""
+        return self.facts.queue
+
+    @Local
+    def tags(self) -> list[str]:
+        """The tags of its jobs; `tag` and `untag` tell the store of changes."""
+        return list(self.facts.tags)
+
+    @Local
+    def throttles(self) -> list[str]:
+        """The throttles of its jobs; the queue's own comes last."""
+        return list(self.facts.throttles)
+
+    @property
+    def last_spawned_jid(self) -> str | None:
+        """The jid of the job that was put last; None before the first."""
+        return f"{self.jid}-{self.count}" if self.count else None
+
+    @PlanAsked
+    def last_spawned_job(self, ask: Ask) -> Plan[Any]:
+        """The job that was put last; None before the first, and when it is gone. Core: verbs/inspect.lua."""
+        jid = self.last_spawned_jid
+        if jid is None:
+            return None
+        found = yield from ask(JobGet((jid,)))
+        return self._client.jobs.handle(found[0])
 
     @Verb
     def update(self, **changes: Unpack[Changes]) -> Command[bool]:
-        """Change the template; jobs that were put stay as they are.
+        """Change the template in one step, in the store and here; jobs that were put stay as they are.
 
         A new `interval` counts from the last occurrence; another `queue` keeps the next one. Raises UsageError,
         JobNotFound. Core: verbs/recur.lua.
         """
-        return make_update(self._client.settings.max_data, self.facts.jid, changes)
+        return self._changed(changes)
+
+    @Verb
+    def move(self, queue: object) -> Command[bool]:
+        """Have its jobs go to another queue, a queue or its name, from the next one on, which stays due when it was.
+
+        Raises JobNotFound. Core: verbs/recur.lua.
+        """
+        return self._changed({"queue": queue})
+
+    requeue = move
+
+    def _changed(self, changes: Any) -> Command[bool]:
+        update = make_update(self._client.settings, self.jid, changes)
+        return then(update, lambda answer: self._learn(update, answer))
+
+    def _learn(self, update: RecurUpdate, answer: bool) -> bool:
+        """What was changed in the store is changed here."""
+        new = {name: value for name, value in msgspec.structs.asdict(update).items() if value is not None}
+        if "interval_ms" in new:
+            new["next_ms"] = self.facts.next_ms + new["interval_ms"] - self.facts.interval_ms
+        old, queue = self.facts.queue, new.get("queue", self.facts.queue)
+        if "queue" in new or "throttles" in new:
+            named = new.get("throttles", self.facts.throttles)
+            own = {f"ql:q:{old}", f"ql:q:{queue}"}
+            new["throttles"] = (*(name for name in named if name not in own), f"ql:q:{queue}")
+        self.facts = msgspec.structs.replace(self.facts, **new)
+        for fact, local in (("klass", "klass_name"), ("queue", "queue_name"), ("throttles", "throttles")):
+            if fact in new:
+                self._local.pop(local, None)
+        return answer
 
     @Verb
     def tag(self, *tags: str) -> Command[list[str]]:
         """Add tags, which jobs put from now on carry; answers all of them. Core: verbs/recur.lua."""
-        return RecurTag("add", self.facts.jid, names("tag", tags))
+        return then(RecurTag("add", self.jid, names("tag", tags)), self._tagged)
 
     @Verb
     def untag(self, *tags: str) -> Command[list[str]]:
         """Remove tags; answers those left. Core: verbs/recur.lua."""
-        return RecurTag("remove", self.facts.jid, names("tag", tags))
+        return then(RecurTag("remove", self.jid, names("tag", tags)), self._tagged)
+
+    def _tagged(self, tags: list[str]) -> list[str]:
+        self.tags = list(tags)
+        return tags
 
     @Verb
-    def cancel(self) -> Command[list[bool]]:
-        """Put no more jobs; those that were put stay. Core: verbs/recur.lua."""
-        return RecurCancel((self.facts.jid,))
+    def cancel(self) -> Command[list[str]]:
+        """Put no more jobs; those that were put stay. Answers the jid asked for. Core: verbs/recur.lua."""
+        return then(RecurCancel((self.jid,)), lambda _: [self.jid])
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.facts.klass} {self.facts.jid}>"
+        return f"<{type(self).__name__} {self.klass_name} {self.jid}>"
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return False
+        return self.jid == other.jid and bool(self._client == other._client)
+
+    def __hash__(self) -> int:
+        return hash(self.jid)
 
 
 class RecurringJob(RecurringVerbs, SyncHandle):
@@ -173,6 +253,10 @@ class Recurring(RecurringsVerbs, SyncHandle):
         found = self.run(RecurGet(names("jid", jids)))
         return [RecurringJob(facts, self._client) for facts in found if facts is not None]
 
+    def handle(self, facts: RecurringFacts | None) -> RecurringJob | None:
+        """The handle of a template that the store told of."""
+        return None if facts is None else RecurringJob(facts, self._client)
+
 
 class AsyncRecurring(RecurringsVerbs, AsyncHandle):
     """The recurring jobs of an async client: `await recurring[jid]`."""
@@ -186,89 +270,13 @@ class AsyncRecurring(RecurringsVerbs, AsyncHandle):
         found = await self.run(RecurGet(names("jid", jids)))
         return [AsyncRecurringJob(facts, self._client) for facts in found if facts is not None]
 
+    def handle(self, facts: RecurringFacts | None) -> AsyncRecurringJob | None:
+        """The handle of a template that the store told of."""
+        return None if facts is None else AsyncRecurringJob(facts, self._client)
+
 
 def names(what: str, given: Sequence[str]) -> list[str]:
     """Return up to 512 names, checked. Raises UsageError."""
     if len(given) > MAX_BATCH:
         raise UsageError(f"at most {MAX_BATCH} names in one call, not {len(given)}")
     return [check_name(what, name) for name in given]
-
-
-def make_recur(
-    max_data: int,
-    queue: str,
-    klass: object,
-    data: object,
-    interval: float,
-    options: Mapping[str, Any],
-) -> Recur:
-    """The command for one template. Raises UsageError naming the argument that cannot be."""
-    for option in options:
-        if option not in _OPTIONS:
-            raise unknown_option("recur", option, _OPTIONS)
-    jid = options.get("jid")
-    jid = mint_jid() if jid is None else check_name("jid", jid)
-    if len(jid.encode()) > MAX_JID:
-        raise UsageError(
-            f"the jid of a recurring job has at most {MAX_JID} bytes, because its jobs add a number"
-        )
-    tags = options.get("tags")
-    return Recur(
-        queue,
-        _klass(klass),
-        check_milliseconds("interval", interval, SHORTEST),
-        b"{}" if data is NOTHING else encode_data(data, max_data),
-        jid,
-        check_milliseconds("offset", options.get("offset") or 0, -MAX_DELAY),
-        check_priority(options.get("priority") or 0),
-        _retries(options.get("retries") or 0),
-        _backlog(options.get("backlog") or 0),
-        Wish(
-            check_names("tags", tags, MAX_TAGS) if tags else None, _throttles(options.get("throttles") or ())
-        ),
-    )
-
-
-def make_update(max_data: int, jid: str, changes: Mapping[str, Any]) -> RecurUpdate:
-    """The command for changes of a template. Raises UsageError naming the one that cannot be."""
-    checked: dict[str, Any] = {}
-    for change, value in changes.items():
-        if change not in _CHANGES:
-            raise unknown_option("update", change, _CHANGES)
-        if change == "interval":
-            checked["interval_ms"] = check_milliseconds("interval", value, SHORTEST)
-        elif change == "data":
-            checked["data"] = encode_data(value, max_data)
-        else:
-            checked[change] = _CHECKS[change](value)
-    return RecurUpdate(jid, **checked)
-
-
-def _klass(klass: object) -> str:
-    return check_name("klass", klass if isinstance(klass, str) else klass_name(klass))
-
-
-def _retries(retries: object) -> int:
-    return check_whole("retries", retries, 0, MAX_RETRIES)
-
-
-def _backlog(backlog: object) -> int:
-    return check_whole("backlog", backlog, 0, MAX_BACKLOG)
-
-
-def _queue(queue: object) -> str:
-    return check_name("queue", str(queue))
-
-
-def _throttles(given: object) -> list[str]:
-    return check_names("throttles", given, MAX_THROTTLES)
-
-
-_CHECKS: Final[Mapping[str, Any]] = {
-    "priority": check_priority,
-    "retries": _retries,
-    "backlog": _backlog,
-    "klass": _klass,
-    "queue": _queue,
-    "throttles": _throttles,
-}

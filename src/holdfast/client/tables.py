@@ -1,47 +1,55 @@
 """The verb tables: what a queue, the queues and the jobs can be asked, said once for both colours."""
 
 import datetime as days
-from typing import Any, Final, Unpack
+from typing import Any, Final, Self
 
 from holdfast.client.attributes import AttributesVerbs
-from holdfast.client.colours import Asked, AskedAndWritten, PlanAsked, Verb
+from holdfast.client.colours import Asked, AskedAndWritten, PlanAsked, Planned, Verb
 from holdfast.client.dependencies import Cancelling
 from holdfast.client.lists import ListVerbs
-from holdfast.client.options import NOTHING, PutOptions, make_put
-from holdfast.client.recurring import QueueRecurring
+from holdfast.client.putting import QueuePutting
 from holdfast.client.statistics import QueueStatistics
+from holdfast.client.throttles import HIGHEST
 from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet
 from holdfast.commands.base import then
 from holdfast.commands.jobs import JobsComplete
 from holdfast.commands.queues import CountQueues, GetStats, Pause, QueueForget, QueueNames
-from holdfast.commands.throttles import BOUNDS, QueueGet, QueueOption, QueueSet
+from holdfast.commands.throttles import BOUNDS, QueueGet, QueueOption, QueueSet, ThrottleGet, ThrottleSet
 from holdfast.errors import UsageError
 from holdfast.models import Counts, Stats
 from holdfast.settings import (
     DEFAULT_HEARTBEAT,
     MAX_BATCH,
     MAX_WHOLE,
+    OWN_THROTTLE,
     check_milliseconds,
     check_name,
     check_page,
     check_text,
     check_whole,
 )
-from holdfast.wire.plans import Ask, Plan, all_counts
+from holdfast.wire.plans import Ask, Plan, all_counts, stopped
 
 DAY: Final = 86_400
 
 
-class QueueVerbs(QueueRecurring, QueueStatistics):
+class QueueVerbs(QueuePutting, QueueStatistics):
     """What a queue can be told and asked."""
 
     _client: Any
 
-    def __init__(self, name: str, client: Any) -> None:
+    def __init__(self, name: str, client: Any, worker_name: str | None = None) -> None:
         self.name = check_name("queue", name)
         self._client = client
-        self._worker_name: str | None = None
+        self._worker_name = None if worker_name is None else check_name("worker_name", worker_name)
+
+    @classmethod
+    def of_job(cls, name: str, client: Any) -> Self:
+        """The queue of a job; a completed one is in none, which is a queue named ''."""
+        queue = cls.__new__(cls)
+        queue.name, queue._client, queue._worker_name = name, client, None
+        return queue
 
     @property
     def worker_name(self) -> str:
@@ -52,27 +60,21 @@ class QueueVerbs(QueueRecurring, QueueStatistics):
     def worker_name(self, name: str) -> None:
         self._worker_name = check_name("worker_name", name)
 
-    @Verb
-    def put(self, klass: object, data: object = NOTHING, **options: Unpack[PutOptions]) -> Command[str]:
-        """Put a job into this queue; answers its jid.
-
-        `klass` is a class, module, function or dotted name; `data` any JSON value, or text that is JSON, `{}` when
-        left out. `priority` (higher first), `delay` in seconds, `retries` (5), `jid` to choose one (an
-        existing job of that jid is moved here), `only_new=True` to leave an existing job alone. More is in `PutOptions`:
-        tags, throttles, depends, backoff, expires, timeout, result_keep. Raises UsageError, JobExists, QueueFull,
-        DependencyRefused, StoreFull. Core: verbs/put.lua.
-        """
-        return make_put(self._client.settings, self.name, klass, data, options)
-
-    @Verb
-    def pause(self, *, why: str = "", who: str = "", seconds: float = 0) -> Command[int]:
+    @Planned
+    def pause(
+        self, ask: Ask, stop_jobs: bool = False, *, why: str = "", who: str = "", seconds: float = 0
+    ) -> Plan[int]:
         """Hand out nothing from this queue until `unpause`, or for so many `seconds`.
 
-        `who` (the worker name of this client unless given) and `why` are shown to people. Core: verbs/pause.lua.
+        With `stop_jobs` the leases of its running jobs are taken away too. `who` (the worker name of this client unless
+        given) and `why` are shown to people. Core: verbs/pause.lua, verbs/timeout.lua.
         """
         length = check_milliseconds("seconds", seconds)
         by = check_name("who", who) if who else self._client.worker_name
-        return Pause((self.name,), True, by, check_text("why", why), length)
+        answer = yield from ask(Pause((self.name,), True, by, check_text("why", why), length))
+        if stop_jobs:
+            yield from stopped(ask, self.name)
+        return answer
 
     @Verb
     def unpause(self) -> Command[int]:
@@ -139,6 +141,17 @@ class QueueVerbs(QueueRecurring, QueueStatistics):
     heartbeat = AskedAndWritten(_ask_heartbeat, _tell_heartbeat)
     set_heartbeat = Verb(_tell_heartbeat)
 
+    def _ask_max_concurrency(self) -> Command[int]:
+        """How many of its jobs may run at once, 0 for any number: the maximum of `throttle`. Core: verbs/throttling.lua."""
+        return then(ThrottleGet(OWN_THROTTLE + self.name), lambda facts: facts.maximum)
+
+    def _tell_max_concurrency(self, maximum: int) -> Command[int]:
+        """Let at most so many of its jobs run at once, 0 for any number. Core: verbs/throttling.lua."""
+        return ThrottleSet(OWN_THROTTLE + self.name, check_whole("max_concurrency", maximum, 0, HIGHEST), 0)
+
+    max_concurrency = AskedAndWritten(_ask_max_concurrency, _tell_max_concurrency)
+    set_max_concurrency = Verb(_tell_max_concurrency)
+
     def _pop_count(self, count: int | None) -> int:
         return 1 if count is None else check_whole("count", count, 0, MAX_BATCH)
 
@@ -152,7 +165,9 @@ class QueueVerbs(QueueRecurring, QueueStatistics):
         # A queue equals its name, because older programs compare `job.queue` with text.
         if isinstance(other, str):
             return self.name == other
-        return isinstance(other, type(self)) and self.name == other.name and self._client == other._client
+        if type(other) is not type(self):
+            return False
+        return self.name == other.name and bool(self._client == other._client)
 
     def __hash__(self) -> int:
         return hash(self.name)

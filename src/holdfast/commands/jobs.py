@@ -10,7 +10,7 @@ from holdfast.errors import JobFailed, JobNotFound, Refused
 from holdfast.ids import mint_jid
 from holdfast.models import JobFacts, text
 
-Mode = Literal["new", "move", "only"]
+Mode = Literal["new", "move", "only", "old"]
 
 
 class SpokenPut(Spoken, frozen=True, gc=False):
@@ -21,7 +21,7 @@ class SpokenPut(Spoken, frozen=True, gc=False):
 
     @property
     def numbered(self) -> bool:
-        return getattr(self, "mode", "new") == "move"
+        return getattr(self, "mode", "new") in ("move", "old")
 
     @property
     def again(self) -> str:
@@ -35,8 +35,8 @@ class Put(SpokenPut, frozen=True, gc=False):
     """Put one job. Answers its jid; a put repeated after a lost answer is never a second one.
 
     `data` is JSON bytes, `delay_ms` how long it stays scheduled. `mode`: `new` for a minted jid, `move` for
-    a caller's own (an existing job is moved here), `only` for a job that must not exist with other content.
-    Raises JobExists, QueueFull. Core: verbs/put.lua.
+    a caller's own (an existing job is moved here), `only` for a job that must not exist with other content, `old` as
+    `move` for a job that must exist. Raises JobExists, JobNotFound, QueueFull. Core: verbs/put.lua.
     """
 
     verb: ClassVar[str] = "put"
@@ -113,11 +113,26 @@ class Cancel(Spoken, frozen=True, gc=False):
         return [bool(answer) for answer in reply]
 
 
+def list_pairs(
+    tags: Sequence[str] | None, throttles: Sequence[str] | None, depends: Sequence[str] = ()
+) -> list[Word]:
+    """Lists of a job as (option, value) pairs. None: not said; empty: none at all."""
+    pairs: list[Word] = []
+    if tags is not None and not tags:
+        pairs += ("untagged", "")
+    if throttles is not None and not throttles:
+        pairs += ("unthrottled", "")
+    for option, values in (("tag", tags or ()), ("throttle", throttles or ()), ("depends", depends)):
+        for value in values:
+            pairs += (option, value)
+    return pairs
+
+
 class Move(Spoken, frozen=True, gc=False):
     """Take a job out of whatever state it is in and put it into `queue`; its holder loses the lease.
 
-    Empty `data` and None for `priority` keep what the job has. Answers the jid. Raises JobNotFound.
-    Core: verbs/move.lua.
+    Empty `data`, `klass` and `depends`, and None, keep what the job has. Answers the jid. Raises JobNotFound,
+    DependencyRefused. Core: verbs/move.lua.
     """
 
     verb: ClassVar[str] = "move"
@@ -129,10 +144,18 @@ class Move(Spoken, frozen=True, gc=False):
     delay_ms: int = 0
     data: bytes = b""
     priority: int | None = None
+    klass: str = ""
+    retries: int | None = None
+    tags: Sequence[str] | None = None
+    throttles: Sequence[str] | None = None
+    depends: Sequence[str] = ()
 
     def words(self) -> Sequence[Word]:
         priority: Word = "" if self.priority is None else self.priority
-        return (self.queue, self.delay_ms, self.jid, self.data, priority)
+        retries: Word = "" if self.retries is None else self.retries
+        pairs = list_pairs(self.tags, self.throttles, self.depends)
+        head = self.queue, self.delay_ms, self.jid, self.data, priority, self.klass, retries
+        return (*head, len(pairs) // 2, *pairs)
 
     def read(self, reply: Reply) -> str:
         return text(reply)

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from holdfast.commands.base import Reply, Spoken, Word, named, refuse
-from holdfast.commands.jobs import Mode, SpokenPut
+from holdfast.commands.jobs import Mode, SpokenPut, list_pairs
 from holdfast.errors import Refused
 from holdfast.ids import mint_jid
 
@@ -36,16 +36,7 @@ class Wish(msgspec.Struct, frozen=True, gc=False):
 
     def words(self) -> list[Word]:
         """The number of options, then (option, value) pairs."""
-        pairs: list[Word] = []
-        if self.tags is not None and not self.tags:
-            pairs += ("untagged", "")
-        for option, values in (
-            ("tag", self.tags or ()),
-            ("throttle", self.throttles),
-            ("depends", self.depends),
-        ):
-            for value in values:
-                pairs += (option, value)
+        pairs = list_pairs(self.tags, self.throttles or None, self.depends)
         if self.backoff:
             pairs += ("backoff", self.backoff)
         if self.expires_ms:

@@ -1,7 +1,7 @@
 """What is talked about: frozen data, read from the core's replies. Times are whole milliseconds of the
 store's clock unless a name says otherwise; properties ending in no unit are seconds."""
 
-from holdfast.models.job import Failure, HistoryEntry, JobFacts, Progress
+from holdfast.models.job import Failure, HistoryEntry, JobFacts, Progress, State
 from holdfast.models.queue import Counts, Sample, Stats
 from holdfast.models.root import CoreInfo
 from holdfast.models.texts import text, texts
@@ -14,6 +14,7 @@ __all__ = [
     "JobFacts",
     "Progress",
     "Sample",
+    "State",
     "Stats",
     "text",
     "texts",

@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
@@ -12,6 +12,14 @@ from holdfast.models.texts import text, texts
 # them the queue and the klass, each with its length in a byte before it.
 _FACTS = struct.Struct("<dddhHhhBddH")
 _QUEUE_AT = _FACTS.size
+
+# Flags of a record that tell what a popped job has and came without; base/record.lua names them all.
+TRACKED: Final = 1
+EXTRA: Final = 2
+DEPENDENTS: Final = 4
+TOLD: Final = 128
+
+State = Literal["waiting", "running", "stalled", "scheduled", "depends", "throttled", "complete", "failed"]
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):
@@ -188,6 +196,13 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
             tracked=bool(row[30]),
             earlier=tuple([(int(row[31][at]), bytes(row[31][at + 1])) for at in range(0, len(row[31]), 2)]),
         )
+
+    def all_history(self) -> tuple[HistoryEntry, ...]:
+        """What happened, oldest first. A popped job comes without it: in an ordinary life it follows from the row."""
+        if self.history or not self.lease_ms:
+            return self.history
+        put = HistoryEntry("put", self.created_ms, name=self.queue)
+        return put, HistoryEntry("popped", self.token, self.attempts, self.token, self.worker, self.queue)
 
 
 _NO_EXTRAS: Final[Mapping[str, Any]] = {}

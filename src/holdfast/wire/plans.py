@@ -22,6 +22,8 @@ from holdfast.commands.failures import (
     Unfail,
 )
 from holdfast.commands.jobs import JobGet
+from holdfast.commands.listing import ListSet
+from holdfast.commands.outcomes import MOST_TOLD, Timeout
 from holdfast.commands.queues import MOST_COUNTED, CountQueues, Peek, QueueNames
 from holdfast.errors import Refused
 from holdfast.models import Counts, JobFacts
@@ -183,6 +185,32 @@ def unfailed(ask: Ask, queue: str, group: str, count: int) -> Plan[int]:
             break
         moved += some
     return moved
+
+
+def stopped(ask: Ask, queue: str) -> Plan[int]:
+    """Take the leases of all running jobs of a queue away; how many they were. It should be paused."""
+    count = 0
+    for state in ("running", "stalled"):
+        after, more = None, True
+        while more:
+            page = yield from ask(ListSet(state, queue, after, MOST_TOLD))
+            after, more = page.next, page.next is not None
+            if page.names:
+                count += yield from _timed_out(ask, page.names)
+    return count
+
+
+def _timed_out(ask: Ask, jids: Sequence[str]) -> Plan[int]:
+    """Take leases away; where one is gone already nothing is changed, so then one by one."""
+    try:
+        return (yield from ask(Timeout(jids)))
+    except Refused:
+        if len(jids) == 1:
+            return 0
+    count = 0
+    for jid in jids:
+        count += yield from _timed_out(ask, (jid,))
+    return count
 
 
 def tracked_jobs(ask: Ask) -> Plan[tuple[list[JobFacts], list[str]]]:

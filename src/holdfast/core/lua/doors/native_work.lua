@@ -19,7 +19,8 @@ local timeout = require("verbs.timeout")
 
 local MOST, HIGHEST = 512, checks.HIGHEST
 local MOST_TOLD = 128 -- jobs that get a line of history each
-local MODES = { new = true, move = true, only = true }
+local MODES = { new = true, move = true, only = true, old = true }
+local MOVED = { tags = true, throttles = true, depends = true }
 local OWN = "-1" -- as delay of a retry: by the backoff of the job
 local ADDS, DRAINS = {}, { "allow-oom" }
 local bad, groups, name, names, number = checks.bad, checks.groups, checks.name, checks.names, checks.number
@@ -39,8 +40,25 @@ end
 
 -- What the two puts begin with: line, number, mode, queue, priority, retries, delay.
 local function to_put(args)
-  if not MODES[args[3]] then bad("mode is new, move or only") end
+  if not MODES[args[3]] then bad("mode is new, move, only or old") end
   return optional(args, 1, "line"), time(args, 2, "number"), args[3], checks.placing(args, 4)
+end
+
+-- What a move changes: data, priority, klass and retries in args[6 … 9], "" for nothing, then
+-- options. Clients of an earlier release end after the priority.
+local function to_change(args)
+  local count = args[10] and number(args, 10, "options", 0, MOST) or 0
+  local change = { data = args[6], priority = args[7], klass = args[8] or "", retries = args[9] or "", wish = nil }
+  checks.body(args, 6)
+  if change.priority ~= "" then number(args, 7, "priority", -HIGHEST, HIGHEST) end
+  if change.klass ~= "" then word(args, 8, "klass") end
+  if change.retries ~= "" then number(args, 9, "retries", 0, checks.MOST_RETRIES) end
+  local wish = args[10] and wishes.one(args, 11, count)
+  for option in pairs(wish or {}) do
+    if not MOVED[option] then bad("a move takes tags, throttles and dependencies, no " .. option) end
+  end
+  if count > 0 then change.wish = wish end
+  return change
 end
 
 return {
@@ -105,12 +123,11 @@ return {
   { "cancel", DRAINS, "line number jid...", numbered.row(function(at, args)
     return cancel.run(at, args, 3, names(args, 3, "jid"))
   end) },
-  { "move", ADDS, "line number queue delay jid data priority", numbered.row(function(at, args)
-    local queue, delay, jid = name(args, 3, "queue"), span(args, 4, "delay"), name(args, 5, "jid")
-    checks.body(args, 6)
-    if args[7] ~= "" then number(args, 7, "priority", -HIGHEST, HIGHEST) end
-    return move.run(at, queue, delay, jid, args[6], args[7])
-  end) },
+  { "move", ADDS, "line number queue delay jid data priority klass retries options (option value)...",
+    numbered.row(function(at, args)
+      local queue, delay, jid = name(args, 3, "queue"), span(args, 4, "delay"), name(args, 5, "jid")
+      return move.run(at, queue, delay, jid, to_change(args))
+    end) },
   { "priority", ADDS, "priority jid...", function(at, args)
     return reprioritise.run(at, number(args, 1, "priority", -HIGHEST, HIGHEST), args, 2, names(args, 2, "jid"))
   end },

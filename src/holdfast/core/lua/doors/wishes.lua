@@ -45,6 +45,8 @@ local function read(args, first, count)
       add(wish, seen, list, value)
     elseif option == "untagged" then
       wish.tags = wish.tags or {}
+    elseif option == "unthrottled" then
+      wish.throttles = wish.throttles or {}
     elseif option == "backoff" then
       wish.backoff = backoff(args[i + 1])
     elseif LEAST[option] then

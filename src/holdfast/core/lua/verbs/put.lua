@@ -2,7 +2,8 @@
 --
 -- Modes: `new` (the jid was minted by the caller: a job that exists is this very
 -- put, sent again), `move` (a job that exists is moved here and starts a new life),
--- `only` (a job that exists is left alone: `again` if klass and data are the same).
+-- `only` (a job that exists is left alone: `again` if klass and data are the same),
+-- `old` (as `move`, but there must be such a job).
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
@@ -103,7 +104,7 @@ end
 -- `args[first … last]` are (jid, klass, data). Returns how many were added or moved, then (index from 0, code).
 function M.run(at, mode, name, priority, retries, delay, args, first, last)
   local queue, limited = keys.of_queue(at, name), nil
-  if mode ~= "only" then -- that one may be refused, so it looks before it takes a number
+  if mode ~= "only" and mode ~= "old" then -- those may be refused, so they look before they take a number
     local count = (last - first + 1) / 3
     local straight = delay <= 0 and (mode == "new" or count == 1 and at.flags < root.MARKED)
       and (count > 1 or #args[first + 2] <= SPILL)
@@ -127,7 +128,7 @@ function M.run(at, mode, name, priority, retries, delay, args, first, last)
   end
   local to = { queue = queue, priority = priority, retries = retries, delay = delay, limited = limited,
     is_put = true, room = nil }
-  if limited or delay > 0 then
+  if mode ~= "old" and (limited or delay > 0) then
     local added = put_new.run(at, to, jobs_of(args, first, last))
     if added then return added end
     to.limited, to.first = nil, nil

@@ -19,6 +19,8 @@ local M = {}
 local NOTHING = {}
 local TAGGED = record.FLAG.TAGGED
 local RETRIES = 5 -- where nobody says otherwise
+M.MOVES = { move = true, old = true } -- modes in which a job that exists begins a new life
+local MOVES = M.MOVES
 
 -- What was wished for the job. `wish` (nil: nothing) says tags (nil: as before, but given
 -- anew if `to.alone`), throttles (nil: none), depends (nil or empty: as before), and what
@@ -89,7 +91,8 @@ end
 -- `allowance.refusal` asks for. Returns a code, or nil if it was added or moved.
 function M.run(at, to, mode, jid, klass, body, wish)
   local r = job.read(at, jid)
-  local wanted = not r or mode == "move"
+  if not r and mode == "old" then return refuse.job("JOB_NOT_FOUND", jid) end
+  local wanted = not r or MOVES[mode]
   local refused = wanted and wish and wish.depends and circle.refusal(at, to, jid, r, wish.depends)
   if refused then return refused end
   -- After all that may be refused, but for a queue that holds as many jobs as it may.
@@ -98,7 +101,7 @@ function M.run(at, to, mode, jid, klass, body, wish)
   if refused and to.first then queues.give_back(to.queue, 1) end
   if refused then return refused end
   if not r then return put_fresh(at, to, jid, klass, body, wish) end
-  if mode == "move" then return put_again(at, to, jid, klass, body, r, wish) end
+  if MOVES[mode] then return put_again(at, to, jid, klass, body, r, wish) end
   if mode == "only" and (r.klass ~= klass or job.body(at, jid, r) ~= body) then
     return refuse.job("JOB_EXISTS", jid)
   end

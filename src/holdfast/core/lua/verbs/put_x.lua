@@ -38,10 +38,10 @@ end
 function M.run(at, mode, name, priority, retries, delay, jobs)
   local to = { queue = keys.of_queue(at, name), priority = priority, retries = retries, delay = delay, limited = nil,
     is_put = true, room = nil }
-  local added = put_new.run(at, to, jobs)
+  local added = mode ~= "old" and put_new.run(at, to, jobs)
   if added then return added end
   to.limited, to.first = nil, nil
-  if mode == "move" then burden.check(at, jobs) end
+  if put_one.MOVES[mode] then burden.check(at, jobs) end
   local reply, codes, refused, order, circles = { 0 }, {}, {}, nil, {}
   if jobs.depend then order, circles = family.in_order(jobs) end
   for n = 1, #jobs do
