@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from holdfast.client.sync import Client
 from holdfast.commands.admin import Info, SetClock
-from holdfast.settings import check_milliseconds
+from holdfast.settings import MAX_DELAY, check_milliseconds
 from holdfast.wire.exchange import exchange
 
 START_MS: Final = 1_700_000_000_000
@@ -37,8 +37,8 @@ class StoppedClock:
         self._client.runner.run(exchange(self._client.shard, Info()))
 
     def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
-        """Let time pass; nothing that falls due meanwhile is done by it. Raises UsageError."""
-        self.now_ms += span(days, hours, minutes, seconds)
+        """Let time pass, or turn the clock back; nothing that falls due meanwhile is done by it. Raises UsageError."""
+        self.now_ms += span(days, hours, minutes, seconds, -MAX_DELAY)
         # Past the client's own `run`, which warns inside an event loop: a test may turn the clock there.
         self._client.runner.run(exchange(self._client.shard, SetClock(self.now_ms)))
 
@@ -47,12 +47,12 @@ class StoppedClock:
         return self._client.run(command)
 
 
-def span(days: float, hours: float, minutes: float, seconds: float) -> int:
-    """So much time in milliseconds. Raises UsageError for what is no finite number, or less than nothing."""
+def span(days: float, hours: float, minutes: float, seconds: float, least: float = 0.0) -> int:
+    """So much time in milliseconds. Raises UsageError for what is no finite number, or less than `least`."""
     parts = (
         ("days", days, 86_400),
         ("hours", hours, 3600),
         ("minutes", minutes, 60),
         ("seconds", seconds, 1),
     )
-    return sum(check_milliseconds(name, value) * length for name, value, length in parts)
+    return sum(check_milliseconds(name, value, least) * length for name, value, length in parts)
