@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from types import FunctionType, MethodType
-from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, cast
 
 from holdfast.code.calling import find_method
 from holdfast.code.steps import Steps, await_steps, run_steps
@@ -56,8 +56,8 @@ class Either(Generic[P, R]):
 
 def behind(kind: type, worn: object, given: Perform | None) -> Perform:
     """What a middleware of `kind` performs by: what it was given, or what is worn behind it."""
-    found: Perform = given or getattr(super(kind, worn), AROUND)
-    return found
+    rest = cast("Any", super(kind, worn))
+    return given or rest.around_perform
 
 
 class Wearable:

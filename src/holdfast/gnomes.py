@@ -1,0 +1,75 @@
+"""The example pipeline of the older documents: gnomes collect underpants, something happens, and there is profit.
+
+    holdfast worker -q profit -q unknown -q underpants --import holdfast.gnomes
+    python -c "import holdfast; holdfast.Client().queues['underpants'].put('holdfast.gnomes.GnomesJob', {'pairs': 3})"
+
+Or all of it at once, with a worker in this process, on the embedded store: `python -m holdfast.gnomes`.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+QUEUES: Final = ("underpants", "unknown", "profit")
+PRICE: Final = 5
+
+
+class GnomesJob:
+    """One job that goes through three queues; in each it is performed by the method named like the queue.
+
+    Its data is `{"pairs": 3}`, one pair if it does not say; what is known after each step is added to it.
+    """
+
+    @staticmethod
+    def underpants(job: Any) -> None:
+        """Collect underpants, and go on to the next step."""
+        job["collected"] = json.loads(job.data).get("pairs", 1)
+        job.complete("unknown")
+
+    @staticmethod
+    def unknown(job: Any) -> None:
+        """Nobody knows what this step is, but it must not be left out."""
+        job["idea"] = f"something with {job['collected']} pairs"
+        job.complete("profit")
+
+    @staticmethod
+    def profit(job: Any) -> None:
+        """Profit: this is where the job is complete."""
+        job["profit"] = job["collected"] * PRICE
+        job.complete()
+
+
+def run(url: str, count: int, namespace: str = "gnomes") -> list[dict[str, Any]]:
+    """Put `count` jobs into the store at `url`, perform them here, and answer what has become of their data."""
+    from holdfast.client.sync import Client
+    from holdfast.work.run import run_worker
+    from holdfast.work.worker import StoreChoice, WorkerSettings
+
+    with Client(url, namespace=namespace) as client:
+        jids = [client.queues["underpants"].put(GnomesJob, {"pairs": number + 1}) for number in range(count)]
+        # What is nearly done goes first; a worker that drains its queues ends when they are empty.
+        settings = WorkerSettings(QUEUES[::-1], pool="serial", drain=True, imports=("holdfast.gnomes",))
+        run_worker(settings, StoreChoice(url, {"namespace": namespace}))
+        return [
+            {"jid": job.jid, "state": job.state, **json.loads(job.data)} for job in client.jobs.get(*jids)
+        ]
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the example on the command line; answers the exit status."""
+    from holdfast import store
+
+    parser = argparse.ArgumentParser("python -m holdfast.gnomes", description="Collect underpants. Profit.")
+    parser.add_argument("--url", help="the store [default: the embedded one]")
+    parser.add_argument("--jobs", type=int, default=3, help="how many jobs to put [default: 3]")
+    told = parser.parse_args(words)
+    jobs = run(told.url or store.ensure().url, told.jobs)
+    for job in jobs:
+        sys.stdout.write(", ".join(f"{name}: {value}" for name, value in job.items()) + "\n")
+    return 0 if all(job["state"] == "complete" for job in jobs) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
