@@ -3,9 +3,6 @@
 import asyncio
 import datetime
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -165,42 +162,3 @@ def test_data_that_json_cannot_say_is_refused(url, namespace):
 
     with holdfast.Client(url, namespace=namespace) as client, pytest.raises(UsageError):
         client.job(queue="mail")(anything).put(object())
-
-
-TYPED = """
-from typing import assert_type
-import holdfast
-app = holdfast.Client("redis://nowhere")
-aapp = holdfast.AsyncClient("redis://nowhere")
-
-@app.job(queue="mail", retries=5)
-def welcome(user_id: int, lang: str = "en") -> str:
-    raise OSError
-
-@aapp.job()
-async def later(user_id: int) -> list[int]:
-    raise OSError
-
-@app.job()
-async def mixed(user_id: int) -> bool:
-    raise OSError
-
-async def main() -> None:
-    assert_type(welcome(7), str)
-    assert_type(welcome.put(7, lang="de").result(), str)
-    assert_type(await (await later.put(7)).result(), list[int])
-    assert_type(mixed.options(delay=3).put(7).result(), bool)
-    welcome.put("seven")  # type: ignore[arg-type]
-    welcome.put(7, language="de")  # type: ignore[call-arg]
-    later.options(delya=3)  # type: ignore[call-arg]
-"""
-
-
-def test_a_type_checker_sees_the_functions_own_signature(tmp_path):
-    file = tmp_path / "typed.py"
-    file.write_text(TYPED)
-    # An ignore that is not needed is an error too: so each wrong line must be found wrong.
-    words = [sys.executable, "-m", "mypy", "--strict", "--warn-unused-ignores", str(file)]
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(words, cwd=root, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout

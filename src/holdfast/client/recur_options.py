@@ -29,8 +29,10 @@ SHORTEST: Final = 0.001
 
 
 class RecurMore(TypedDict, total=False):
-    """What else may be wished for the jobs of a template, as in `PutOptions`; `expires` counts from each put."""
+    """What else may be wished for the jobs of a template, as in `PutOptions`; `expires` counts from each put. With
+    `keeps_time`, a template that is there already keeps when its next job is due, a new interval counted from the last."""
 
+    keeps_time: bool
     backoff: BackoffData | None
     expires: float | None
     timeout: float | None
@@ -50,8 +52,8 @@ class Changes(TypedDict, total=False):
     throttles: Sequence[str]
 
 
-_WISHES: Final = ("tags", "throttles", *RecurMore.__annotations__)
-_OPTIONS: Final = ("interval", "offset", "priority", "retries", "backlog", "jid", *_WISHES)
+_WISHES: Final = ("tags", "throttles", "backoff", "expires", "timeout", "result_keep")
+_OPTIONS: Final = ("interval", "offset", "priority", "retries", "backlog", "jid", "keeps_time", *_WISHES)
 _OF_PUTS: Final = ("delay", "depends")
 _CHANGES: Final = tuple(Changes.__annotations__)
 
@@ -81,6 +83,7 @@ def make_recur(
         DEFAULT_RETRIES if retries is None else _retries(retries),
         _backlog(options.get("backlog") or 0),
         wish or Wish(),
+        bool(options.get("keeps_time")),
     )
 
 

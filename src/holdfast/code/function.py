@@ -5,39 +5,33 @@ client it belongs to decides the colour of `put` and of the handle it answers.
 """
 
 import functools
-from collections.abc import Callable, Coroutine
-from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
+from collections.abc import Callable, Coroutine, Iterable
+from datetime import datetime, timedelta
+from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
 from msgspec import Raw
 
-from holdfast.code.backoff import make_backoff
+from holdfast.code.calls import Bound, data_of_all, seconds_of, seconds_until
+from holdfast.code.every import AsyncEvery, Every, Timing
 from holdfast.code.handle import AsyncApp, AsyncHandle, Handle, SyncApp
-from holdfast.code.job_options import RESULT_KEEP, JobOptions, PutChanges, travelling
-from holdfast.code.naming import klass_name
-from holdfast.code.registry import Registered, register
+from holdfast.code.job_options import JobOptions, PutChanges
+from holdfast.code.registry import Registered, make_entry, stored_name
 from holdfast.errors import UsageError
-from holdfast.settings import (
-    MAX_DELAY,
-    MAX_RETRIES,
-    check_milliseconds,
-    check_name,
-    check_whole,
-    unknown_option,
-)
+from holdfast.settings import unknown_option
 
 P = ParamSpec("P")
 C = TypeVar("C")
 R = TypeVar("R")
 
 
-class _FunctionJob(Generic[P, C, R]):
+class AnyFunctionJob(Generic[P, C, R]):
     """What both colours share: the function, its registration, and how one put differs from it."""
 
     __name__: str
-    _app: Any
 
-    def __init__(self, function: Callable[P, C], entry: Registered, changes: PutChanges) -> None:
+    def __init__(self, app: Any, function: Callable[P, C], entry: Registered, changes: PutChanges) -> None:
         functools.update_wrapper(self, function)
+        self.app = app
         self._function = function
         self.registered = entry
         self._changes = changes
@@ -46,64 +40,134 @@ class _FunctionJob(Generic[P, C, R]):
         """Call the function, here and now."""
         return self._function(*args, **kwargs)
 
-    def _put_words(self, args: Any, kwargs: Any) -> tuple[str, str, Raw, dict[str, Any]]:
-        """Queue, name, data and options of a put. Raises UsageError naming an argument that does not fit."""
-        entry = self.registered
-        data = entry.arguments.write(args, kwargs, self._app.settings.max_data)
-        options: dict[str, Any] = dict(self._changes)
-        queue = options.pop("queue", entry.queue)
-        for name, value in entry.travelling.items():
-            options.setdefault(name, value)
-        return queue, _stored_name(entry), data, options
-
-    def _changed(self, changes: PutChanges) -> PutChanges:
+    def options(self, **changes: Unpack[PutChanges]) -> Self:
+        """The same job with other options for its puts: `welcome.options(delay=60).put(7)`."""
         for name in changes:
             if name not in PutChanges.__annotations__:
                 raise unknown_option("options", name, tuple(PutChanges.__annotations__))
-        return {**self._changes, **changes}
+        return type(self)(self.app, self._function, self.registered, {**self._changes, **changes})
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
+        """A call for `put_many`, its arguments checked now, by type checkers too. Raises UsageError."""
+        return Bound(self.registered, self.write(args, kwargs))
+
+    def write(self, args: Any, kwargs: Any) -> Raw:
+        """The data of a put. Raises UsageError naming an argument that does not fit."""
+        return self.registered.arguments.write(args, kwargs, self.app.settings.max_data)
+
+    @property
+    def stored_name(self) -> str:
+        """The name under which a worker finds the function. Raises UsageError if there is none."""
+        return stored_name(self.registered)
+
+    def put_options(self) -> tuple[str, dict[str, Any]]:
+        """The queue, and the options of one put."""
+        options: dict[str, Any] = {**self.registered.travelling, **self._changes}
+        return options.pop("queue", self.registered.queue), options
+
+    def _put(self, args: Any, kwargs: Any) -> Any:
+        data = self.write(args, kwargs)
+        queue, options = self.put_options()
+        return self.app.queues[queue].put(self.stored_name, data, **options)
+
+    def _put_many(self, calls: Iterable[object]) -> Any:
+        queue, options = self.put_options()
+        if "jid" in options:
+            raise UsageError("put_many: one jid cannot name many jobs")
+        name = self.stored_name
+        # All are checked and written before the first leaves.
+        pairs = [(name, data) for data in data_of_all(self.registered, calls, self.app.settings.max_data)]
+        return self.app.queues[queue].put_many(pairs, **options)
+
+    def _in(self, delay: object) -> Self:
+        return self.options(delay=seconds_of("delay", delay))
+
+    def _at(self, moment: object) -> Self:
+        return self.options(delay=max(0.0, seconds_until("moment", moment)))
 
     def __repr__(self) -> str:
         return f"<job {self.registered.name}>"
 
 
-class FunctionJob(_FunctionJob[P, C, R]):
+class FunctionJob(AnyFunctionJob[P, C, R]):
     """A function job of a blocking client."""
 
-    def __init__(
-        self, app: SyncApp, function: Callable[P, C], entry: Registered, changes: PutChanges
-    ) -> None:
-        super().__init__(function, entry, changes)
-        self._app = app
+    app: SyncApp
 
-    def put(self, *args: P.args, **kwargs: P.kwargs) -> "Handle[R]":
+    def put(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
-        queue, name, data, options = self._put_words(args, kwargs)
-        return Handle(self._app, self._app.queues[queue].put(name, data, **options), self.registered)
+        return Handle(self.app, self._put(args, kwargs), self.registered)
 
-    def options(self, **changes: Unpack[PutChanges]) -> "FunctionJob[P, C, R]":
-        """The same job with other options for its puts: `welcome.options(delay=60).put(7)`."""
-        return FunctionJob(self._app, self._function, self.registered, self._changed(changes))
+    def put_many(self, calls: Iterable[object]) -> list[Handle[R]]:
+        """Put one job for each call, 512 a step: `put_many([(7,), (8, "de")])`; answers their handles in order.
+
+        A call is a tuple of arguments, a mapping of named ones, what `bind` answers (which type checkers see through), or
+        else the one argument itself. All are checked before the first is put. Raises UsageError. Core: verbs/put.lua.
+        """
+        return [Handle(self.app, jid, self.registered) for jid in self._put_many(calls)]
+
+    def put_in(self, delay: float | timedelta, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Put the function as a job that is due in `delay` seconds, or a timedelta. Raises UsageError."""
+        return self._in(delay).put(*args, **kwargs)
+
+    def put_at(self, moment: datetime | float, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Put the function as a job that is due at `moment`, by this machine's clock; at once if that is over.
+
+        It is a datetime with its time zone, or epoch seconds. Raises UsageError.
+        """
+        return self._at(moment).put(*args, **kwargs)
+
+    def every(
+        self,
+        interval: float | timedelta,
+        /,
+        *,
+        starting: datetime | float | None = None,
+        backlog: int = 1,
+        jid: str | None = None,
+    ) -> Every[P]:
+        """Put it again and again, every `interval` seconds or timedelta: `report.every(3600).put("sales")`.
+
+        The first job is put at once, or at `starting` (a datetime with its time zone, or epoch seconds; of one in the past,
+        whole intervals later). Said again, with the same arguments or the same `jid`, it is the same recurrence: its next
+        job comes when it would have come, with what was said last. Jobs missed while no worker looked are made up for,
+        at most `backlog` of them, 0 for all. Core: verbs/recur.lua.
+        """
+        return Every(self, Timing(interval, starting, backlog, jid))
 
 
-class AsyncFunctionJob(_FunctionJob[P, C, R]):
-    """A function job of an async client."""
+class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
+    """A function job of an async client: what `FunctionJob` has, awaited."""
 
-    def __init__(
-        self, app: AsyncApp, function: Callable[P, C], entry: Registered, changes: PutChanges
-    ) -> None:
-        super().__init__(function, entry, changes)
-        self._app = app
+    app: AsyncApp
 
-    async def put(self, *args: P.args, **kwargs: P.kwargs) -> "AsyncHandle[R]":
+    async def put(self, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
-        queue, name, data, options = self._put_words(args, kwargs)
-        return AsyncHandle(
-            self._app, await self._app.queues[queue].put(name, data, **options), self.registered
-        )
+        return AsyncHandle(self.app, await self._put(args, kwargs), self.registered)
 
-    def options(self, **changes: Unpack[PutChanges]) -> "AsyncFunctionJob[P, C, R]":
-        """The same job with other options for its puts."""
-        return AsyncFunctionJob(self._app, self._function, self.registered, self._changed(changes))
+    async def put_many(self, calls: Iterable[object]) -> list[AsyncHandle[R]]:
+        """Put one job for each call, as `FunctionJob.put_many`."""
+        return [AsyncHandle(self.app, jid, self.registered) for jid in await self._put_many(calls)]
+
+    async def put_in(self, delay: float | timedelta, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
+        """Put the function as a job that is due in `delay` seconds, or a timedelta. Raises UsageError."""
+        return await self._in(delay).put(*args, **kwargs)
+
+    async def put_at(self, moment: datetime | float, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
+        """Put the function as a job that is due at `moment`, as `FunctionJob.put_at`."""
+        return await self._at(moment).put(*args, **kwargs)
+
+    def every(
+        self,
+        interval: float | timedelta,
+        /,
+        *,
+        starting: datetime | float | None = None,
+        backlog: int = 1,
+        jid: str | None = None,
+    ) -> AsyncEvery[P]:
+        """Put it again and again, as `FunctionJob.every`: `await report.every(3600).put("sales")`."""
+        return AsyncEvery(self, Timing(interval, starting, backlog, jid))
 
 
 class JobDecorator:
@@ -120,7 +184,8 @@ class JobDecorator:
     @overload
     def __call__(self, function: Callable[P, R]) -> FunctionJob[P, R, R]: ...
     def __call__(self, function: Callable[P, Any]) -> FunctionJob[P, Any, Any]:
-        return FunctionJob(self._app, function, make_entry(function, self._options), {})
+        entry = make_entry(function, self._options)
+        return FunctionJob(self._app, entry.function, entry, {})
 
 
 class AsyncJobDecorator:
@@ -137,44 +202,5 @@ class AsyncJobDecorator:
     @overload
     def __call__(self, function: Callable[P, R]) -> AsyncFunctionJob[P, R, R]: ...
     def __call__(self, function: Callable[P, Any]) -> AsyncFunctionJob[P, Any, Any]:
-        return AsyncFunctionJob(self._app, function, make_entry(function, self._options), {})
-
-
-def make_entry(function: Callable[..., Any], options: JobOptions) -> Registered:
-    """Register `function` as a job. Raises UsageError for options that cannot be."""
-    for option in options:
-        if option not in JobOptions.__annotations__:
-            raise unknown_option("job", option, tuple(JobOptions.__annotations__))
-    if not callable(function):
-        raise UsageError(f"a function job is a function, not {function!r}")
-    retries = options.get("retries")
-    backoff = options.get("backoff")
-    entry = Registered(
-        name=_checked_name(function, options.get("name")),
-        function=function,
-        queue=check_name("queue", options.get("queue", "default")),
-        retries=None if retries is None else check_whole("retries", retries, 0, MAX_RETRIES),
-        backoff=make_backoff(backoff),
-        keep_ms=check_milliseconds("result_keep", options.get("result_keep", RESULT_KEEP), 0, MAX_DELAY),
-        travelling=travelling(options),
-    )
-    register(entry)
-    return entry
-
-
-def _checked_name(function: Callable[..., Any], wish: str | None) -> str:
-    if wish is not None:
-        return check_name("name", wish)
-    if function.__module__ == "__main__":
-        try:
-            return klass_name(function)
-        except UsageError:
-            # Defining a job at a prompt is harmless; putting it is what cannot work.
-            return f"__main__.{function.__qualname__}"
-    return check_name("name", f"{function.__module__}.{function.__qualname__}")
-
-
-def _stored_name(entry: Registered) -> str:
-    if entry.name.startswith("__main__."):
-        klass_name(entry.function)  # raises, with advice
-    return entry.name
+        entry = make_entry(function, self._options)
+        return AsyncFunctionJob(self._app, entry.function, entry, {})

@@ -4,13 +4,24 @@ The one table in holdfast that belongs to the process and not to somebody who ma
 as an import fills `sys.modules`.
 """
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from inspect import iscoroutinefunction
 from typing import Any
 
-from holdfast.code.backoff import Backoff
+from holdfast.code.backoff import Backoff, make_backoff
+from holdfast.code.job_options import RESULT_KEEP, JobOptions, travelling
+from holdfast.code.naming import klass_name
 from holdfast.code.signature import Arguments
+from holdfast.errors import UsageError
+from holdfast.settings import (
+    MAX_DELAY,
+    MAX_RETRIES,
+    check_milliseconds,
+    check_name,
+    check_whole,
+    unknown_option,
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -33,7 +44,7 @@ class Registered:
 
     def __post_init__(self) -> None:
         self.arguments = Arguments(self.function, self.name.rpartition(".")[2])
-        self.is_async = iscoroutinefunction(self.function)
+        self.is_async = inspect.iscoroutinefunction(self.function)
 
 
 _functions: dict[str, Registered] = {}
@@ -47,3 +58,58 @@ def register(entry: Registered) -> None:
 def find(name: str) -> Registered | None:
     """Return the function job called `name`, if this process knows one."""
     return _functions.get(name)
+
+
+def make_entry(function: Callable[..., Any], options: JobOptions) -> Registered:
+    """Register `function` as a job. Raises UsageError for options that cannot be."""
+    for option in options:
+        if option not in JobOptions.__annotations__:
+            raise unknown_option("job", option, tuple(JobOptions.__annotations__))
+    function = _checked_function(function)
+    retries = options.get("retries")
+    backoff = options.get("backoff")
+    entry = Registered(
+        name=_checked_name(function, options.get("name")),
+        function=function,
+        queue=check_name("queue", options.get("queue", "default")),
+        retries=None if retries is None else check_whole("retries", retries, 0, MAX_RETRIES),
+        backoff=make_backoff(backoff),
+        keep_ms=check_milliseconds("result_keep", options.get("result_keep", RESULT_KEEP), 0, MAX_DELAY),
+        travelling=travelling(options),
+    )
+    register(entry)
+    return entry
+
+
+def _checked_function(function: Any) -> Callable[..., Any]:
+    if isinstance(function, staticmethod):
+        function = function.__func__
+    if isinstance(getattr(function, "registered", None), Registered):
+        raise UsageError(f"{function!r} is a job already; its options() differ for one put")
+    if inspect.isclass(function) or isinstance(function, classmethod) or not callable(function):
+        raise UsageError(f"a function job is a function, not {function!r:.80}")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(f"a function job returns its result; {function.__name__} yields")
+    if not hasattr(function, "__qualname__"):
+        raise UsageError(f"a function job has a name to be found by, which {function!r:.80} has not")
+    checked: Callable[..., Any] = function
+    return checked
+
+
+def _checked_name(function: Callable[..., Any], wish: str | None) -> str:
+    if wish is not None:
+        return check_name("name", wish)
+    if function.__module__ == "__main__":
+        try:
+            return klass_name(function)
+        except UsageError:
+            # Defining a job at a prompt is harmless; putting it is what cannot work.
+            return f"__main__.{function.__qualname__}"
+    return check_name("name", f"{function.__module__}.{function.__qualname__}")
+
+
+def stored_name(entry: Registered) -> str:
+    """The name to put the function under. Raises UsageError, with advice, for one that no worker could find."""
+    if entry.name.startswith("__main__."):
+        klass_name(entry.function)  # raises, with advice
+    return entry.name

@@ -1,0 +1,114 @@
+"""A function job that is put again and again: `report.every(3600).put("sales")`.
+
+The recurrence has a name made of the function and its arguments, so a program that says it each time it starts says
+the same one. What it says replaces what was said before, and when the next job is due stays as it was.
+"""
+
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, Final, Generic, ParamSpec
+
+import msgspec
+
+from holdfast.code.calls import seconds_of, seconds_until
+from holdfast.codecs import to_plain
+from holdfast.errors import UsageError
+from holdfast.settings import DEFAULT_RETRIES
+
+P = ParamSpec("P")
+
+SHORTEST: Final = 0.001
+_LONGEST_NAME: Final = 140
+# Sets have another order in each process; the name of a recurrence must not.
+_same_everywhere: Final = msgspec.json.Encoder(enc_hook=to_plain, order="deterministic").encode
+_NOT_RECURRING: Final = {
+    "jid": "name it by every(jid=…)",
+    "only_new": "it is one recurrence however often it is said",
+    "depends": "it waits for nobody",
+}
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """When a function recurs: the arguments of `every`."""
+
+    interval: float | timedelta
+    starting: datetime | float | None
+    backlog: int
+    jid: str | None
+
+    def options(self, delay: float) -> dict[str, Any]:
+        """The options of the template. Raises UsageError naming what cannot be."""
+        interval = seconds_of("interval", self.interval, SHORTEST)
+        offset = delay
+        if self.starting is not None:
+            offset = seconds_until("starting", self.starting)
+            # Of a moment in the past, the next one as far away from it as whole intervals are.
+            offset = offset if offset >= 0 else offset % interval
+        return {"interval": interval, "offset": offset, "backlog": self.backlog, "keeps_time": True}
+
+
+class Recurrence:
+    """A function that recurs; its jobs are `<jid>-1`, `<jid>-2`, …"""
+
+    __slots__ = ("_app", "jid")
+
+    def __init__(self, app: Any, jid: str) -> None:
+        self._app = app
+        self.jid = jid
+
+    def cancel(self) -> bool:
+        """Put no more jobs; those that were put stay. Answers whether it recurred. Core: verbs/recur.lua."""
+        return bool(self._app.recurring.cancel(self.jid)[0])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.jid}>"
+
+
+class AsyncRecurrence(Recurrence):
+    """The same of an async client."""
+
+    __slots__ = ()
+
+    async def cancel(self) -> bool:  # type: ignore[override]
+        """Put no more jobs; those that were put stay. Answers whether it recurred. Core: verbs/recur.lua."""
+        return bool((await self._app.recurring.cancel(self.jid))[0])
+
+
+class _Every(Generic[P]):
+    def __init__(self, job: Any, timing: Timing) -> None:
+        self._job = job
+        self._timing = timing
+
+    def _recur(self, args: Any, kwargs: Any) -> Any:
+        """Say the recurrence; the answer is its jid, or what is awaited for it."""
+        job, data = self._job, self._job.write(args, kwargs)
+        queue, options = job.put_options()
+        for name in options:
+            if name in _NOT_RECURRING:
+                raise UsageError(f"a recurring job takes no {name}: {_NOT_RECURRING[name]}")
+        options |= self._timing.options(options.pop("delay", 0.0))
+        options.setdefault("retries", DEFAULT_RETRIES)
+        jid = self._timing.jid
+        options["jid"] = _name_of(job.stored_name, args, kwargs) if jid is None else jid
+        return job.app.queues[queue].recur(job.stored_name, data, **options)
+
+
+class Every(_Every[P]):
+    """A function job of a blocking client, and when it recurs."""
+
+    def put(self, *args: P.args, **kwargs: P.kwargs) -> Recurrence:
+        """Let it recur with these arguments. Raises UsageError naming an argument that does not fit. Core: verbs/recur.lua."""
+        return Recurrence(self._job.app, self._recur(args, kwargs))
+
+
+class AsyncEvery(_Every[P]):
+    """A function job of an async client, and when it recurs."""
+
+    async def put(self, *args: P.args, **kwargs: P.kwargs) -> AsyncRecurrence:
+        """Let it recur with these arguments. Raises UsageError naming an argument that does not fit. Core: verbs/recur.lua."""
+        return AsyncRecurrence(self._job.app, await self._recur(args, kwargs))
+
+
+def _name_of(name: str, args: Any, kwargs: Any) -> str:
+    short = name.encode()[:_LONGEST_NAME].decode("utf-8", "ignore")
+    return f"{short}:{sha256(_same_everywhere([args, kwargs])).hexdigest()[:12]}"

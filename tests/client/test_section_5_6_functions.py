@@ -1,0 +1,325 @@
+"""python-api 5.6, D3, D26: functions as jobs, put once, together, later, with options of their own; in both colours."""
+
+import dataclasses
+import json
+import time
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pytest
+
+import holdfast
+from holdfast import UsageError
+
+
+@dataclasses.dataclass
+class Address:
+    street: str
+    since: date | None = None
+
+
+class Pair(NamedTuple):
+    left: int
+    right: int
+
+
+def welcome(user_id: int, lang: str = "en") -> str:
+    """Say hello."""
+    return f"{user_id} {lang}"
+
+
+async def greet(user_id: int, lang: str = "en") -> str:
+    return f"async {user_id} {lang}"
+
+
+def move(to: Address, days: set[int] = set()) -> tuple[Address, timedelta]:  # noqa: B006
+    return Address(to.street.upper(), to.since), timedelta(days=len(days))
+
+
+def add(pair: Pair) -> int:
+    return pair.left + pair.right
+
+
+def facts(do, handle) -> Any:
+    return do(lambda: do.client.jobs.get(handle.jid))[0].facts
+
+
+def data(do, handle) -> Any:
+    return json.loads(facts(do, handle).data)
+
+
+@pytest.fixture
+def job(do):
+    return do.client.job(queue="q")(welcome)
+
+
+def test_a_function_is_registered_by_module_and_name_and_can_still_be_called(do, job):
+    assert job(7, lang="de") == "7 de"
+    assert (job.__name__, job.__doc__) == ("welcome", "Say hello.")
+    handle = do(lambda: job.put(7))
+    assert facts(do, handle).klass == f"{__name__}.welcome"
+    assert do.client.job(queue="q", name="greetings")(welcome).stored_name == "greetings"
+
+
+def test_it_is_called_with_its_own_arguments_and_complete_when_it_returns(do, job, works):
+    handle = do(lambda: job.put(7, lang="de"))
+    assert data(do, handle) == {"args": [7], "kwargs": {"lang": "de"}}
+    works.all()
+    assert do(lambda: handle.result(5)) == "7 de"
+    assert facts(do, handle).state == "complete"
+
+
+def test_a_coroutine_function_is_a_job_like_others(do, works):
+    handle = do(lambda: do.client.job(queue="q")(greet).put(7))
+    works.all()
+    assert do(lambda: handle.result(5)) == "async 7 en"
+
+
+def test_arguments_and_results_travel_as_what_they_are(do, works):
+    job = do.client.job(queue="q")(move)
+    handle = do(lambda: job.put(Address("Main St", date(2024, 2, 29)), days={1, 2}))
+    works.all()
+    assert do(lambda: handle.result(5)) == (Address("MAIN ST", date(2024, 2, 29)), timedelta(days=2))
+
+
+def test_anybody_may_put_one_who_writes_its_data(do, job, works):
+    jid = do(lambda: do.client.queues["q"].put(job.stored_name, {"args": [3]}))
+    works.all()
+    assert do(lambda: do.client.result_of(jid, 5)) == b'"3 en"'
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "words"),
+    [
+        (("7",), {}, "welcome: argument 'user_id' does not fit"),
+        ((), {}, "welcome misses its argument 'user_id'"),
+        ((7,), {"language": "de"}, "welcome has no argument 'language'; did you mean 'lang'?"),
+        ((7, "de", 1), {}, "welcome takes at most 2 arguments"),
+    ],
+)
+def test_a_call_that_does_not_fit_is_refused_before_anything_is_sent(do, job, args, kwargs, words):
+    for ask in (
+        job.put,
+        job.bind,
+        lambda *a, **k: job.put_in(1, *a, **k),
+        lambda *a, **k: job.every(60).put(*a, **k),
+    ):
+        with pytest.raises(UsageError) as caught:
+            do(lambda ask=ask: ask(*args, **kwargs))
+        assert str(caught.value).startswith(words)
+    assert do(lambda: do.client.queues.names) == []
+
+
+def test_a_call_that_does_not_fit_any_more_when_performed_fails_in_a_group_of_its_own(do, job, works):
+    jids = {
+        "user_id": do(lambda: do.client.queues["q"].put(job.stored_name, {"kwargs": {"user": 7}})),
+        "misses": do(lambda: do.client.queues["q"].put(job.stored_name, {})),
+    }
+    works.all()
+    for word, jid in jids.items():
+        failure = do(lambda jid=jid: do.client.jobs[jid]).failure
+        assert failure["group"] == "q-ArgumentError"
+        assert word in failure["message"]
+
+
+def test_many_calls_are_put_together_and_answer_handles_in_order(do, job, works):
+    handles = do(
+        lambda: job.put_many([(1,), (2, "de"), {"user_id": 3, "lang": "fr"}, job.bind(4, lang="it"), 5])
+    )
+    assert [data(do, handle) for handle in handles] == [
+        {"args": [1], "kwargs": {}},
+        {"args": [2, "de"], "kwargs": {}},
+        {"args": [], "kwargs": {"user_id": 3, "lang": "fr"}},
+        {"args": [4], "kwargs": {"lang": "it"}},
+        {"args": [5], "kwargs": {}},
+    ]
+    works.all()
+    assert do(lambda: holdfast.gather(*handles)) == ["1 en", "2 de", "3 fr", "4 it", "5 en"]
+
+
+def test_many_are_put_with_the_options_of_the_job(do, job):
+    handles = do(lambda: job.options(priority=3, tags=["x"]).put_many((n,) for n in range(600)))
+    assert len({handle.jid for handle in handles}) == 600
+    assert {(facts(do, handle).priority, facts(do, handle).tags) for handle in handles[::150]} == {
+        (3, ("x",))
+    }
+    assert do(lambda: job.put_many([])) == []
+
+
+def test_a_named_tuple_is_one_argument(do, works):
+    job = do.client.job(queue="q")(add)
+    handles = do(lambda: job.put_many([Pair(1, 2), Pair(3, 4)]))
+    works.all()
+    assert do(lambda: holdfast.gather(*handles)) == [3, 7]
+
+
+def test_one_bad_call_among_many_keeps_all_from_being_put(do, job):
+    with pytest.raises(UsageError, match=r"'user_id' does not fit.* \(in item 1200 of put_many"):
+        do(lambda: job.put_many([*((n,) for n in range(1200)), ("seven",)]))
+    with pytest.raises(UsageError, match="not a call of"):
+        do(lambda: job.put_many([do.client.job(queue="q", name="other")(welcome).bind(1)]))
+    with pytest.raises(UsageError, match="put_many must be a list"):
+        do(lambda: job.put_many("seven"))
+    with pytest.raises(UsageError, match="one jid"):
+        do(lambda: job.options(jid="mine").put_many([(1,)]))
+    assert do(lambda: do.client.queues.names) == []
+
+
+@pytest.mark.parametrize("delay", [60, 60.0, timedelta(minutes=1)])
+def test_a_job_may_be_put_for_later(do, job, delay):
+    handle = do(lambda: job.put_in(delay, 7, lang="de"))
+    row = facts(do, handle)
+    assert row.state == "scheduled"
+    assert row.due_ms - row.created_ms == 60_000
+    assert data(do, handle) == {"args": [7], "kwargs": {"lang": "de"}}
+
+
+@pytest.mark.parametrize("as_datetime", [True, False])
+def test_a_job_may_be_put_for_a_moment(do, job, as_datetime):
+    soon = time.time() + 100
+    handle = do(lambda: job.put_at(datetime.fromtimestamp(soon, UTC) if as_datetime else soon, 7))
+    row = facts(do, handle)
+    assert 90_000 < row.due_ms - row.created_ms <= 100_000
+    past = do(lambda: job.put_at(datetime(2001, 1, 1, tzinfo=UTC), 7))
+    assert facts(do, past).state == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("put", "words"),
+    [
+        (lambda job: job.put_in(-1, 7), "delay must be from 0"),
+        (lambda job: job.put_in("soon", 7), "delay must be a finite number of seconds"),
+        (lambda job: job.put_in(timedelta(seconds=-1), 7), "delay must be from 0"),
+        (lambda job: job.put_at(datetime(2030, 1, 1), 7), "moment has no time zone"),
+        (lambda job: job.put_at("2030-01-01", 7), "moment must be a datetime or epoch seconds"),
+        (lambda job: job.put_at(float("nan"), 7), "moment must be a finite number"),
+        (lambda job: job.options(delay=-1).put(7), "delay"),
+        (lambda job: job.every(0).put(7), "interval must be from 0.001"),
+        (lambda job: job.every("daily").put(7), "interval"),
+        (lambda job: job.every(60, starting=datetime(2030, 1, 1)).put(7), "starting has no time zone"),
+        (lambda job: job.every(60, backlog=-1).put(7), "backlog"),
+        (lambda job: job.every(60, jid="").put(7), "jid"),
+        (lambda job: job.options(depends=["j"]).every(60).put(7), "takes no depends: it waits for nobody"),
+        (lambda job: job.options(jid="j").every(60).put(7), r"takes no jid: name it by every\(jid=…\)"),
+    ],
+)
+def test_times_and_options_that_cannot_be_are_refused_by_name(do, job, put, words):
+    with pytest.raises(UsageError, match=words):
+        do(lambda: put(job))
+    assert do(lambda: do.client.queues.names) == []
+
+
+def test_options_differ_for_one_put_and_are_checked_by_name(do, job):
+    handle = do(lambda: job.options(delay=60, queue="slow").options(priority=4).put(7))
+    row = facts(do, handle)
+    assert (row.queue, row.state, row.priority) == ("slow", "scheduled", 4)
+    assert facts(do, do(lambda: job.put(7))).queue == "q"
+    with pytest.raises(UsageError, match="did you mean 'delay'"):
+        job.options(dely=3)
+
+
+@pytest.mark.parametrize(
+    ("thing", "words"),
+    [
+        (7, "a function job is a function, not 7"),
+        (Address, "a function job is a function, not <class"),
+        (lambda: (yield), "returns its result; <lambda> yields"),
+    ],
+)
+def test_what_is_no_function_that_returns_is_no_job(do, thing, words):
+    with pytest.raises(UsageError, match=words):
+        do.client.job(queue="q")(thing)
+
+
+def test_a_job_is_not_made_a_job_again(do, job):
+    with pytest.raises(UsageError, match="is a job already"):
+        do.client.job(queue="p")(job)
+
+
+def test_a_static_method_may_be_a_job(do, works):
+    class Mail:
+        @staticmethod
+        async def send(to: int) -> str:
+            return f"sent {to}"
+
+    job = do.client.job(queue="q")(vars(Mail)["send"])
+    handle = do(lambda: job.put(3))
+    works.all()
+    assert do(lambda: handle.result(5)) == "sent 3"
+
+
+def template(do, recurrence) -> Any:
+    return do(lambda: do.client.recurring[recurrence.jid]).facts
+
+
+def test_a_function_recurs_under_a_name_of_its_own(do, job, works):
+    recurrence = do(lambda: job.every(timedelta(hours=1)).put(7, lang="de"))
+    row = template(do, recurrence)
+    assert (row.queue, row.klass, row.interval_ms, row.backlog, row.retries) == (
+        "q",
+        job.stored_name,
+        3_600_000,
+        1,
+        5,
+    )
+    assert json.loads(row.data) == {"args": [7], "kwargs": {"lang": "de"}}
+    assert works.all() == [f"{recurrence.jid}-1"]
+    assert do(lambda: do.client.result_of(f"{recurrence.jid}-1", 5)) == b'"7 de"'
+    assert do(recurrence.cancel) is True
+    assert do(recurrence.cancel) is False
+
+
+def test_saying_it_again_is_the_same_recurrence_and_its_time_stays(do, job, works):
+    first = do(lambda: job.every(3600).put(7))
+    assert len(works.all()) == 1
+    due = template(do, first).next_ms
+    again = do(lambda: job.options(priority=2).every(3600).put(7))
+    assert again.jid == first.jid
+    row = template(do, again)
+    assert (row.next_ms, row.priority) == (due, 2)
+    assert works.all() == []
+    do(lambda: job.every(7200).put(7))
+    assert template(do, first).next_ms == due + 3_600_000
+    assert do(lambda: job.every(3600).put(8)).jid != first.jid
+    assert do(lambda: job.every(3600, jid="report").put(7)).jid == "report"
+
+
+def test_sets_give_a_recurrence_the_same_name_in_every_process(do):
+    from holdfast.code.every import _name_of
+
+    words = [f"word{n}" for n in range(50)]
+    assert _name_of("f", [set(words)], {}) == _name_of("f", [{*words[::-1]}], {})
+    assert len(_name_of("é" * 100, [], {}).encode()) <= 180
+
+
+def test_a_recurrence_begins_when_it_is_told_to(do, job):
+    later = datetime.now(UTC) + timedelta(seconds=500)
+    future = template(do, do(lambda: job.every(60, starting=later).put(1)))
+    assert abs(future.next_ms / 1000 - later.timestamp()) < 5
+    grid = datetime(2024, 1, 1, 3, tzinfo=UTC)
+    daily = template(do, do(lambda: job.every(timedelta(days=1), starting=grid).put(2)))
+    off = (daily.next_ms / 1000 - grid.timestamp()) % 86_400
+    assert min(off, 86_400 - off) < 5
+    assert 0 <= daily.next_ms / 1000 - time.time() + 5 <= 86_405
+
+
+def test_what_was_said_at_the_function_holds_for_its_recurrences(do):
+    job = do.client.job(
+        queue="q", retries=2, backoff=5, timeout=9, expires=60, result_keep=30, tags=["red"], throttles=["t"],
+        priority=4, delay=100,
+    )(welcome)  # fmt: skip
+    row = template(do, do(lambda: job.every(60, backlog=0).put(1)))
+    assert (row.retries, row.priority, row.tags, row.throttles, row.backlog) == (
+        2,
+        4,
+        ("red",),
+        ("t", "ql:q:q"),
+        0,
+    )
+    assert row.options == {
+        "backoff": "fixed:5000:5000:0",
+        "limit": "9000",
+        "expires": "60000",
+        "keep": "30000",
+    }
+    assert row.next_ms - row.since_ms == 100_000

@@ -1,0 +1,78 @@
+"""What type checkers must find right about function jobs."""
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import assert_type
+
+import holdfast
+from holdfast.code.every import AsyncRecurrence, Recurrence
+from holdfast.code.handle import AsyncHandle, Handle
+
+app = holdfast.Client("redis://nowhere")
+aapp = holdfast.AsyncClient("redis://nowhere")
+
+
+@app.job(
+    queue="mail", retries=5, priority=2, tags=["a"], throttles=["t"], timeout=9, expires=60, result_keep=0
+)
+def welcome(user_id: int, lang: str = "en") -> str:
+    return f"{user_id} {lang}"
+
+
+@app.job(backoff={"kind": "fixed", "first": 2}, name="mixed")
+async def mixed(user_id: int) -> bool:
+    return bool(user_id)
+
+
+@aapp.job(backoff=lambda attempt, error: attempt * 2.0)
+async def later(user_id: int, *, urgent: bool = False) -> list[int]:
+    return [user_id]
+
+
+@aapp.job()
+def plain(*numbers: int, **named: float) -> None: ...
+
+
+def blocking() -> None:
+    assert_type(welcome(7), str)
+    assert_type(welcome.put(7, lang="de"), Handle[str])
+    assert_type(welcome.put(7, lang="de").result(timeout=10), str)
+    assert_type(welcome.put(user_id=7).wait(3), bool)
+    assert_type(mixed.put(7).result(), bool)
+    assert_type(mixed.options(delay=3, queue="slow", jid="mine").put(7).result(), bool)
+    assert_type(welcome.put_in(60, 7, "de").result(), str)
+    assert_type(welcome.put_in(timedelta(hours=1), 7), Handle[str])
+    assert_type(welcome.put_at(datetime.now(UTC), 7, lang="de"), Handle[str])
+    assert_type(welcome.put_at(1e9, 7), Handle[str])
+    assert_type(welcome.put_many([(7,), welcome.bind(8, lang="de")]), list[Handle[str]])
+    assert_type(welcome.every(60).put(7, lang="de"), Recurrence)
+    assert_type(welcome.every(timedelta(days=1), starting=1e9, backlog=3, jid="w").put(7).cancel(), bool)
+    handles = [welcome.put(1), welcome.put(2)]
+    assert_type(holdfast.gather(*handles, timeout=3), list[str])
+    assert_type(holdfast.as_completed(handles, timeout=3), Iterator[Handle[str]])
+    for handle in holdfast.as_completed(handles):
+        assert_type(handle.result(), str)
+
+
+async def awaiting() -> None:
+    handle = await later.put(7, urgent=True)
+    assert_type(handle, AsyncHandle[list[int]])
+    assert_type(await handle, list[int])
+    assert_type(await handle.result(3), list[int])
+    assert_type(await handle.wait(3), bool)
+    assert_type(await later.put_in(5, 7), AsyncHandle[list[int]])
+    assert_type(await later.put_at(1e9, 7, urgent=True), AsyncHandle[list[int]])
+    assert_type(await later.put_many([(7,), later.bind(7)]), list[AsyncHandle[list[int]]])
+    assert_type(await later.every(60).put(7), AsyncRecurrence)
+    assert_type(await (await later.every(60).put(7)).cancel(), bool)
+    assert_type(await later(7), list[int])
+    assert_type(plain(1, 2, x=3), None)
+    await plain.put(1, 2, 3, x=0.5)
+    assert_type(await holdfast.gather(handle, handle), list[list[int]])
+    assert_type(holdfast.as_completed([handle]), AsyncIterator[AsyncHandle[list[int]]])
+    async for done in holdfast.as_completed([handle]):
+        assert_type(await done, list[int])
+
+
+def both_are_object_handles(one: Handle[str]) -> Handle[object]:
+    return one
