@@ -1,9 +1,11 @@
 """Inline mode: a put performs its job before it answers."""
 
+import asyncio
+
 import pytest
 
-from holdfast import JobFailed, UsageError, current_job
-from holdfast.testing import assert_put
+from holdfast import AsyncClient, JobFailed, UsageError, current_job
+from holdfast.testing import AsyncLocalWorker, ScratchStore, assert_put
 
 
 def test_a_put_performs_at_once_inside_the_block_only(crew):
@@ -28,34 +30,65 @@ def test_the_result_is_there_when_the_put_answers(crew):
     assert crew(lambda: handle.result(0)) == 3
 
 
-def test_what_a_job_puts_is_performed_inside_it_and_it_stays_the_current_job(crew):
+@pytest.fixture(params=["plain", "async"])
+def nesting(request, crew):
+    """A job of either kind that puts one of either kind, and what happened."""
     seen = []
 
     @crew.client.job(queue="inner")
-    async def inner():
-        seen.append(("inner", current_job().jid))
+    def inner_plain():
+        seen.append("inner")
+
+    @crew.client.job(queue="inner")
+    async def inner_async():
+        seen.append("inner")
+
+    names = [inner_plain.registered.name, inner_async.registered.name]
 
     @crew.client.job(queue="outer")
-    async def outer():
-        me = current_job().jid
-        answer = current_job()._client.queues["inner"].put(inner.registered.name, {})
-        if not isinstance(answer, str):
-            await answer
-        seen.append(("outer", current_job().jid == me))
+    def outer():
+        me = current_job()
+        for name in names:
+            me.queue.put(name, {})
+            seen.append(("outer", current_job() is me))
 
-    if crew.worker.__class__.__name__ == "LocalWorker":
-        # Under a blocking worker the async client of a coroutine is not the one that was turned inline.
-        inner_name = inner.registered.name
+    if request.param == "async":
 
         @crew.client.job(queue="outer")
-        def outer():
-            me = current_job().jid
-            current_job()._client.queues["inner"].put(inner_name, {})
-            seen.append(("outer", current_job().jid == me))
+        async def outer():
+            me = current_job()
+            for name in names:
+                await me.queue.put(name, {})
+                seen.append(("outer", current_job() is me))
 
+    return outer, seen
+
+
+def test_what_a_job_puts_is_performed_inside_it_and_it_stays_the_current_job(crew, nesting):
+    outer, seen = nesting
     crew.inline(lambda: outer.put())
-    assert [name for name, _ in seen] == ["inner", "outer"]
-    assert seen[1] == ("outer", True)
+    assert seen == ["inner", ("outer", True)] * 2
+
+
+def test_puts_side_by_side_do_not_count_as_one_inside_the_other():
+    done = []
+    with ScratchStore() as store:
+        client = AsyncClient(store.url, namespace="test-beside")
+
+        @client.job(queue="mail")
+        async def note(number):
+            await asyncio.sleep(0)
+            done.append(number)
+
+        async def story():
+            worker = AsyncLocalWorker(client)
+            async with worker.inline():
+                await asyncio.gather(*[note.put(number) for number in range(40)])
+            await worker.close()
+            await client.close()
+
+        asyncio.run(story())
+    assert sorted(done) == list(range(40))
 
 
 def test_many_puts_perform_many(crew):
@@ -95,16 +128,17 @@ def test_a_delayed_job_waits_for_its_time_in_inline_mode_too(crew):
     assert done == [1]
 
 
-def test_jobs_that_put_each_other_for_ever_end_with_advice(crew):
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_jobs_that_put_each_other_for_ever_end_with_advice(crew, kind):
     @crew.client.job(queue="loop")
-    async def again():
-        await current_job()._client.queues["loop"].put(again.registered.name, {})
+    def again():
+        current_job().queue.put(current_job().klass_name, {})
 
-    if crew.worker.__class__.__name__ == "LocalWorker":
+    if kind == "async":
 
         @crew.client.job(queue="loop")
-        def again():
-            current_job()._client.queues["loop"].put(again.registered.name, {})
+        async def again():
+            await current_job().queue.put(current_job().klass_name, {})
 
     with pytest.raises(JobFailed) as caught:
         crew.inline(lambda: again.put())

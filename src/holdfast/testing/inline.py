@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Self
 
+from holdfast.client.sync import Client
 from holdfast.wire.plans import Plan
 
 Drain = Callable[[], Any]
@@ -13,16 +14,17 @@ AsyncDrain = Callable[[], Awaitable[Any]]
 class Inline:
     """Turns clients inline for a block: blocking ones by `drain`, async ones by `async_drain`."""
 
-    def __init__(self, clients: Iterable[Any], drain: Drain | None, async_drain: AsyncDrain | None) -> None:
+    def __init__(self, clients: Iterable[Any], drain: Drain, async_drain: AsyncDrain) -> None:
         self._clients = list(clients)
         self._drain = drain
         self._async_drain = async_drain
 
     def __enter__(self) -> Self:
         for client in self._clients:
-            if self._drain is not None:
-                client.runner = _Runner(client.runner, self._drain)
-            elif self._async_drain is not None:
+            if isinstance(client, Client):
+                blocking: Any = client
+                blocking.runner = _Runner(blocking.runner, self._drain)
+            else:
                 client.runner = _AsyncRunner(client.runner, self._async_drain)
                 client.run = _Submit(client.run, self._async_drain)
         return self
@@ -30,7 +32,7 @@ class Inline:
     def __exit__(self, *_: object) -> None:
         for client in self._clients:
             client.runner = client.runner.inner
-            if isinstance(client.run, _Submit):
+            if not isinstance(client, Client):
                 client.run = client.run.inner
 
     async def __aenter__(self) -> Self:

@@ -10,7 +10,7 @@ address is read from the environment. Until a test does, nothing of holdfast is 
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
@@ -48,10 +48,6 @@ class _Stage:
             self.clock = StoppedClock(self.client)
             self.clock.start()
         self.stand_in: StandIn = StandIn(self.url, self.namespace).begin()
-
-    def of_colour(self, kind: type[Any]) -> list[Any]:
-        """The program's clients of one colour."""
-        return [client for client in self.stand_in.clients if isinstance(client, kind)]
 
     def end(self) -> None:
         """Give the program its clients back."""
@@ -108,12 +104,11 @@ def holdfast_worker(
     pytestconfig: pytest.Config,
 ) -> "Iterator[LocalWorker]":
     """A worker that performs jobs in this process when it is told to."""
-    from holdfast.client.sync import Client
     from holdfast.testing.worker import LocalWorker
 
     options: WorkerOptions = {"root": pytestconfig.rootpath, **holdfast_options}
     worker = LocalWorker(holdfast_client, _holdfast_stage.clock, **options)
-    worker.inline_clients = lambda: [holdfast_client, *_holdfast_stage.of_colour(Client)]
+    worker.inline_clients = lambda: [holdfast_client, *_holdfast_stage.stand_in.clients]
     yield worker
     worker.close()
 
@@ -126,11 +121,10 @@ def holdfast_async_worker(
     pytestconfig: pytest.Config,
 ) -> "Iterator[AsyncLocalWorker]":
     """The same on the loop of the test: `await holdfast_async_worker.drain()`."""
-    from holdfast.client.aio import AsyncClient
     from holdfast.testing.worker import AsyncLocalWorker
 
     options: WorkerOptions = {"root": pytestconfig.rootpath, **holdfast_options}
     worker = AsyncLocalWorker(holdfast_async_client, _holdfast_stage.clock, **options)
-    worker.inline_clients = lambda: [holdfast_async_client, *_holdfast_stage.of_colour(AsyncClient)]
+    worker.inline_clients = lambda: [holdfast_async_client, *_holdfast_stage.stand_in.clients]
     yield worker
     worker.drop()

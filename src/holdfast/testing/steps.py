@@ -8,6 +8,7 @@ import math
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from copy import copy
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -15,6 +16,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from holdfast.code.allowed import AllowList, Located
+from holdfast.code.current import running
 from holdfast.code.resolver import Resolver, Target
 from holdfast.commands.admin import SetClock
 from holdfast.commands.jobs import JobGet
@@ -36,6 +38,8 @@ Flow = Generator[Any, Any, T]
 MOST: Final = 10_000
 DEEPEST: Final = 20
 LOOKS: Final = 1_000
+_depth: Final[ContextVar[int]] = ContextVar("holdfast_inline_depth", default=0)
+"""How many inline puts lie around this one; of those beside it nobody speaks."""
 _OPTIONS: Final = ("queues", "root", "paths", "imports", "allow", "auto_complete", "most")
 
 
@@ -67,7 +71,6 @@ class Steps:
         self._clock = clock
         self._queues = tuple(check_name("queue", queue) for queue in options.get("queues", ()))
         self._most = check_whole("most", options.get("most", MOST), 1, 1 << 53)
-        self._depth = 0
         self._due: float | None = None
         self._known: Sequence[str] = ()
         self._turns = Turns(shard, worker, self._queues)
@@ -93,15 +96,16 @@ class Steps:
 
     def nested(self, raises: bool) -> Flow[list[Performed]]:
         """`drain`, inside the put of what may be a job itself."""
-        if self._depth == DEEPEST:
+        depth = _depth.get()
+        if depth == DEEPEST:
             raise UsageError(
                 f"jobs put jobs {DEEPEST} deep, each inside the last: without inline, use drain()"
             )
-        self._depth += 1
+        before = _depth.set(depth + 1)
         try:
             return (yield from self.drain(raises))
         finally:
-            self._depth -= 1
+            _depth.reset(before)
 
     def run_for(self, span_ms: int, raises: bool) -> Flow[list[Performed]]:
         """Let so many milliseconds pass."""
@@ -166,9 +170,8 @@ class Steps:
 
     def _finish(self, facts: JobFacts, raises: bool) -> Flow[Performed]:
         turns, self._known = self._turns, ()
-        self.resolver.raised = None
         ending: Ending = yield facts
-        error = self.resolver.raised
+        error = self.resolver.raised.pop(facts.jid, None)
         [left] = yield _settled(turns, self._shard, facts.jid, ending)
         if raises and left is not None and left.state == "failed":
             failure = left.failure
@@ -185,13 +188,13 @@ def _settled(turns: Turns, shard: Shard, jid: str, ending: Ending) -> Plan[list[
 
 
 class _Noting(Resolver):
-    """A resolver that remembers what the code of the last job raised."""
+    """A resolver that remembers what the code of a job raised, by its jid."""
 
     def __init__(self, options: Mapping[str, Any], queues: Iterable[str]) -> None:
         roots = [options.get("root", "."), *options.get("paths", ())]
         allow = _Loaded(options.get("imports", ()), options.get("allow", ()), roots)
         super().__init__(allow, queues, options.get("auto_complete", False))
-        self.raised: BaseException | None = None
+        self.raised: dict[str, BaseException] = {}
 
     def resolve(self, klass: str, queue: str) -> Target:
         found = super().resolve(klass, queue)
@@ -222,10 +225,10 @@ class _Noting(Resolver):
         try:
             yield
         except BaseException as error:
-            self.raised = error
+            current = running.get()
+            if current is not None:
+                self.raised[current.facts.jid] = error
             raise
-        # What a job put inline inside this one raised is not this one's.
-        self.raised = None
 
 
 class _Loaded(AllowList):

@@ -17,10 +17,11 @@ from holdfast.client.async_handles import AsyncJob
 from holdfast.client.handles import Job
 from holdfast.client.sync import Client
 from holdfast.code.current import Running
+from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.testing.clock import StoppedClock, span
 from holdfast.testing.inline import Inline
-from holdfast.testing.steps import Flow, Performed, Steps, T
+from holdfast.testing.steps import DEEPEST, Flow, Performed, Steps, T
 from holdfast.work.making import HeldAsyncJob, HeldJob, nothing
 from holdfast.work.outcome import Ending
 from holdfast.work.perform import Performer
@@ -59,7 +60,7 @@ class LocalWorker:
         # Beside the test's own client, whose every call may perform jobs (`inline`).
         self._own = Client(settings.url, namespace=settings.namespace)
         self._steps = Steps(self._own.shard, WORKER, clock, options)
-        self._async_client: AsyncClient | None = None
+        self._async_client = AsyncClient(settings.url, namespace=settings.namespace)
         self._coroutines: asyncio.Runner | None = None
         self._performer = Performer(self._steps.resolver, self._job, self._async_job)
 
@@ -95,14 +96,20 @@ class LocalWorker:
 
         So does every other call that makes a job ready. Jobs that jobs put are performed inside them.
         """
-        return Inline(self.inline_clients(), lambda: self._drive(self._steps.nested(raises)), None)
+
+        def drain() -> None:
+            self._drive(self._steps.nested(raises))
+
+        async def async_drain() -> None:
+            drain()
+
+        return Inline([*self.inline_clients(), self._async_client], drain, async_drain)
 
     def close(self) -> None:
         """Close the connections of this worker; the client stays as it is."""
         if self._coroutines is not None:
-            if self._async_client is not None:
-                self._coroutines.run(self._async_client.close())
             self._coroutines.close()
+        self._async_client.link.drop()
         self._own.close()
 
     def _drive(self, flow: Flow[T]) -> T:
@@ -136,9 +143,6 @@ class LocalWorker:
         return HeldJob.held(facts, self.client, nothing)
 
     def _async_job(self, facts: JobFacts) -> AsyncJob:
-        if self._async_client is None:
-            settings = self.client.settings
-            self._async_client = AsyncClient(settings.url, namespace=settings.namespace)
         return HeldAsyncJob.held(facts, self._async_client, nothing)
 
 
@@ -157,7 +161,8 @@ class AsyncLocalWorker:
         self._own = AsyncClient(settings.url, namespace=settings.namespace)
         self._plain = Client(settings.url, namespace=settings.namespace)
         self._steps = Steps(self._own.shard, WORKER, clock, options)
-        self._threads = ThreadPoolExecutor(1, thread_name_prefix="job")
+        # More than one for jobs that plain jobs put inline.
+        self._threads = ThreadPoolExecutor(DEEPEST + 1, thread_name_prefix="job")
         self._performer = Performer(self._steps.resolver, self._job, self._async_job)
 
     async def run_one(self, *, raises: bool = True) -> Performed | None:
@@ -186,7 +191,19 @@ class AsyncLocalWorker:
 
     def inline(self, *, raises: bool = True) -> Inline:
         """A block in which an awaited put performs its job at once: `async with worker.inline():`."""
-        return Inline(self.inline_clients(), None, lambda: self._drive(self._steps.nested(raises)))
+        loop = asyncio.get_running_loop()
+
+        async def async_drain() -> None:
+            await self._drive(self._steps.nested(raises))
+
+        def drain() -> None:
+            if asyncio._get_running_loop() is loop:  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
+                raise UsageError(
+                    "a blocking client cannot perform jobs of an event loop inside it: use AsyncClient"
+                )
+            asyncio.run_coroutine_threadsafe(async_drain(), loop).result()
+
+        return Inline([*self.inline_clients(), self._plain], drain, async_drain)
 
     async def close(self) -> None:
         """Close the connections of this worker; the client stays as it is."""

@@ -126,16 +126,19 @@ class AsyncLink:
         await connection.disconnect(nowait=True)
 
     async def _take(self) -> Driver:
-        pid, loop = self._home
-        if pid != os.getpid() or loop is not asyncio.get_running_loop():
-            # Connections of another process or loop cannot be used here.
-            if pid == os.getpid() and loop is not None and loop.is_closed():
-                self.drop()
-            self._idle, self._home = [], (os.getpid(), asyncio.get_running_loop())
+        self._come_home()
         try:
             return self._idle.pop()
         except IndexError:
             return await self.address.open()
+
+    def _come_home(self) -> None:
+        """Forget the connections of another process or loop: they cannot be used here."""
+        pid, loop = self._home
+        if pid != os.getpid() or loop is not asyncio.get_running_loop():
+            if pid == os.getpid() and loop is not None and loop.is_closed():
+                self.drop()
+            self._idle, self._home = [], (os.getpid(), asyncio.get_running_loop())
 
     def bell(self) -> "AsyncBell":
         """A new bell: a connection that waits for queues to ring."""
@@ -147,6 +150,7 @@ class AsyncLink:
 
     async def close(self) -> None:
         """Close what is idle; the link may be used again."""
+        self._come_home()
         idle, self._idle = self._idle, []
         for connection in idle:
             await connection.disconnect()
