@@ -158,8 +158,9 @@ def test_a_failure_that_the_test_expects_is_answered_on_wish(crew):
     crew(lambda: broken.put())
     crew(lambda: refused.put())
     first, second = crew(lambda: crew.worker.drain(raises=False))
-    assert (first.state, str(first.error)) == ("failed", "no such letter")
+    assert (first.state, first.group, str(first.error)) == ("failed", "mail-LookupError", "no such letter")
     assert (second.state, second.error) == ("failed", None)
+    assert (second.group, second.message) == ("bounced", "no such address")
 
 
 def test_a_job_that_will_be_tried_again_is_not_raised(crew):

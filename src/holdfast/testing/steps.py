@@ -46,15 +46,17 @@ _OPTIONS: Final = ("queues", "root", "paths", "imports", "allow", "auto_complete
 class Performed(msgspec.Struct, frozen=True, eq=False):
     """A job that was performed: `state` is what the store says of it afterwards, empty when the job is gone.
 
-    `error` is what its code raised, None if it raised nothing.
+    `data` is JSON, `error` what its code raised, None if it raised nothing; `group` and `message` are those of the failure.
     """
 
     jid: str
     klass: str
     queue: str
-    data: bytes
+    data: str
     state: str
     error: BaseException | None = None
+    group: str = ""
+    message: str = ""
 
 
 class Steps:
@@ -173,11 +175,12 @@ class Steps:
         ending: Ending = yield facts
         error = self.resolver.raised.pop(facts.jid, None)
         [left] = yield _settled(turns, self._shard, facts.jid, ending)
-        if raises and left is not None and left.state == "failed":
-            failure = left.failure
-            raise JobFailed(*((failure.group, failure.message) if failure else ("", ""))) from error
-        state = "" if left is None else left.state
-        return Performed(facts.jid, facts.klass, facts.queue, facts.data, state, error)
+        state, failure = ("", None) if left is None else (left.state, left.failure)
+        group, message = ("", "") if failure is None else (failure.group, failure.message)
+        if raises and state == "failed":
+            raise JobFailed(group, message) from error
+        data = facts.data.decode()
+        return Performed(facts.jid, facts.klass, facts.queue, data, state, error, group, message)
 
 
 def _settled(turns: Turns, shard: Shard, jid: str, ending: Ending) -> Plan[list[JobFacts | None]]:

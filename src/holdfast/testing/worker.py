@@ -16,10 +16,10 @@ from holdfast.client.aio import AsyncClient
 from holdfast.client.async_handles import AsyncJob
 from holdfast.client.handles import Job
 from holdfast.client.sync import Client
-from holdfast.code.current import Running
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.testing.clock import StoppedClock, span
+from holdfast.testing.driving import drive, drive_async, perform_in_task
 from holdfast.testing.inline import Inline
 from holdfast.testing.steps import DEEPEST, Flow, Performed, Steps, T
 from holdfast.work.making import HeldAsyncJob, HeldJob, nothing
@@ -61,6 +61,7 @@ class LocalWorker:
         self._own = Client(settings.url, namespace=settings.namespace)
         self._steps = Steps(self._own.shard, WORKER, clock, options)
         self._async_client = AsyncClient(settings.url, namespace=settings.namespace)
+        self._threads = _threads()
         self._coroutines: asyncio.Runner | None = None
         self._performer = Performer(self._steps.resolver, self._job, self._async_job)
 
@@ -101,43 +102,47 @@ class LocalWorker:
             self._drive(self._steps.nested(raises))
 
         async def async_drain() -> None:
-            drain()
+            await self._drive_in_loop(self._steps.nested(raises))
 
         return Inline([*self.inline_clients(), self._async_client], drain, async_drain)
 
     def close(self) -> None:
         """Close the connections of this worker; the client stays as it is."""
+        self._threads.shutdown()
         if self._coroutines is not None:
             self._coroutines.close()
         self._async_client.link.drop()
         self._own.close()
 
     def _drive(self, flow: Flow[T]) -> T:
-        try:
-            step = next(flow)
-            while True:
-                try:
-                    answer = self._perform(step) if isinstance(step, JobFacts) else self._own.runner.run(step)
-                except BaseException as error:
-                    step = flow.throw(error)
-                else:
-                    step = flow.send(answer)
-        except StopIteration as done:
-            value: T = done.value
-            return value
+        return drive(flow, self._perform, self._own.runner.run)
 
     def _perform(self, facts: JobFacts) -> Ending:
         # In a context of its own: a job that puts another inline is still the current one after that.
         return copy_context().run(self._performer.perform, facts, self._run_coroutine)
 
     def _run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        context = copy_context()
         if asyncio._get_running_loop() is not None:  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
-            with ThreadPoolExecutor(1) as threads:
-                return threads.submit(context.run, asyncio.run, coroutine).result()
+            coroutine.close()
+            raise UsageError(
+                "this worker cannot perform `async def` inside a running event loop: "
+                "use AsyncLocalWorker there, the fixture holdfast_async_worker"
+            )
         if self._coroutines is None:
             self._coroutines = asyncio.Runner()
-        return self._coroutines.run(coroutine, context=context)
+        loop = self._coroutines.get_loop()
+        if loop.is_running():
+            # In a thread of a plain job that a coroutine put inline.
+            return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+        return self._coroutines.run(coroutine, context=copy_context())
+
+    async def _drive_in_loop(self, flow: Flow[T]) -> T:
+        async def ask(plan: Any) -> Any:
+            return self._own.runner.run(plan)
+
+        return await drive_async(
+            flow, lambda facts: perform_in_task(self._performer, facts, self._threads), ask
+        )
 
     def _job(self, facts: JobFacts) -> Job:
         return HeldJob.held(facts, self.client, nothing)
@@ -161,8 +166,7 @@ class AsyncLocalWorker:
         self._own = AsyncClient(settings.url, namespace=settings.namespace)
         self._plain = Client(settings.url, namespace=settings.namespace)
         self._steps = Steps(self._own.shard, WORKER, clock, options)
-        # More than one for jobs that plain jobs put inline.
-        self._threads = ThreadPoolExecutor(DEEPEST + 1, thread_name_prefix="job")
+        self._threads = _threads()
         self._performer = Performer(self._steps.resolver, self._job, self._async_job)
 
     async def run_one(self, *, raises: bool = True) -> Performed | None:
@@ -217,32 +221,9 @@ class AsyncLocalWorker:
         self._own.link.drop()
 
     async def _drive(self, flow: Flow[T]) -> T:
-        try:
-            step = next(flow)
-            while True:
-                try:
-                    if isinstance(step, JobFacts):
-                        answer: Any = await self._perform(step)
-                    else:
-                        answer = await self._own.runner.run(step)
-                except BaseException as error:
-                    step = flow.throw(error)
-                else:
-                    step = flow.send(answer)
-        except StopIteration as done:
-            value: T = done.value
-            return value
-
-    async def _perform(self, facts: JobFacts) -> Ending:
-        task = asyncio.create_task(self._performer.perform_async(facts, self._threads, _Seat()))
-        try:
-            return await task
-        except asyncio.CancelledError as error:
-            me = asyncio.current_task()
-            if me is not None and me.cancelling():
-                task.cancel()
-                raise
-            return self._performer.cancelled(facts, error)
+        return await drive_async(
+            flow, lambda facts: perform_in_task(self._performer, facts, self._threads), self._own.runner.run
+        )
 
     def _job(self, facts: JobFacts) -> Job:
         return HeldJob.held(facts, self._plain, nothing)
@@ -251,7 +232,6 @@ class AsyncLocalWorker:
         return HeldAsyncJob.held(facts, self.client, nothing)
 
 
-class _Seat:
-    """Where the performer says what is under way; nobody looks."""
-
-    current: Running | None = None
+def _threads() -> ThreadPoolExecutor:
+    # More than one for plain jobs that plain jobs put inline.
+    return ThreadPoolExecutor(DEEPEST + 1, thread_name_prefix="job")
