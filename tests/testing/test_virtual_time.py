@@ -90,7 +90,12 @@ def test_the_clock_alone_performs_nothing(crew, still):
     assert crew(lambda: crew.client.queues["mail"].counts)["waiting"] == 1
 
 
-@pytest.mark.parametrize("span", [{"seconds": -1}, {"hours": float("nan")}, {"days": "one"}])
+def test_a_worker_cannot_run_for_less_than_nothing(crew):
+    with pytest.raises(UsageError, match="minutes"):
+        crew(lambda: crew.worker.run_for(minutes=-1))
+
+
+@pytest.mark.parametrize("span", [{"hours": float("nan")}, {"days": "one"}])
 def test_no_odd_span_of_time_is_accepted(still, span):
     [name] = span
     with pytest.raises(UsageError, match=name):
