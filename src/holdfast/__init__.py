@@ -35,6 +35,7 @@ from holdfast.errors import (
     StoreUnwell,
     ThrottleNotFound,
     TransportError,
+    UnknownEvent,
     UnknownKlass,
     UnsupportedRedisVersionError,
     UsageError,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient
     from holdfast.client.async_handles import AsyncJob, AsyncQueue
     from holdfast.client.config import Config
+    from holdfast.client.events import AsyncEvents, Events
     from holdfast.client.handles import Job, Queue
     from holdfast.client.plugin import LuaPlugin
     from holdfast.client.recurring import RecurringJob
@@ -67,11 +69,13 @@ logger.addHandler(logging.NullHandler())
 # Loaded when first named: the driver alone takes longer to import than all of this.
 _LAZY = {
     "AsyncClient": "holdfast.client.aio",
+    "AsyncEvents": "holdfast.client.events",
     "AsyncJob": "holdfast.client.async_handles",
     "AsyncScheduler": "holdfast.client.schedules",
     "AsyncQueue": "holdfast.client.async_handles",
     "Client": "holdfast.client.sync",
     "Config": "holdfast.client.config",
+    "Events": "holdfast.client.events",
     "LuaPlugin": "holdfast.client.plugin",
     "Job": "holdfast.client.handles",
     "Queue": "holdfast.client.handles",
@@ -100,6 +104,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "AsyncClient",
+    "AsyncEvents",
     "AsyncJob",
     "AsyncQueue",
     "AsyncScheduler",
@@ -110,6 +115,7 @@ __all__ = [
     "CoreMismatch",
     "CrossShard",
     "DependencyRefused",
+    "Events",
     "Fenced",
     "HoldfastError",
     "InvalidTimeout",
@@ -141,6 +147,7 @@ __all__ = [
     "Throttle",
     "ThrottleNotFound",
     "TransportError",
+    "UnknownEvent",
     "UnknownKlass",
     "UnsupportedRedisVersionError",
     "UsageError",

@@ -15,6 +15,10 @@ class UsageError(HoldfastError, ValueError):
     """The caller's mistake, found before anything was sent."""
 
 
+class UnknownEvent(UsageError, NotImplementedError):
+    """No event has this name; older programs catch NotImplementedError."""
+
+
 class CrossShard(UsageError):
     """One call named things that live on different shards."""
 

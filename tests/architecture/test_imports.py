@@ -21,6 +21,7 @@ FACES = {
     "reservers": "work",
     "middleware": "work",
     "queue_resolvers": "work",
+    "listener": "client",
     "gnomes": "cli",
 }
 """Public modules that only name again what a part holds: they stand where that part stands."""

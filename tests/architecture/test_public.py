@@ -3,13 +3,13 @@
 import holdfast
 
 NAMES = {
-    "AsyncClient", "AsyncJob", "AsyncQueue", "AsyncScheduler", "Client", "CodecError", "Config", "ConnectionLost",
-    "CoreMismatch", "CrossShard", "DependencyRefused", "Fenced", "HoldfastError", "InvalidTimeout", "Job",
+    "AsyncClient", "AsyncEvents", "AsyncJob", "AsyncQueue", "AsyncScheduler", "Client", "CodecError", "Config", "ConnectionLost",
+    "CoreMismatch", "CrossShard", "DependencyRefused", "Events", "Fenced", "HoldfastError", "InvalidTimeout", "Job",
     "JobExists", "JobFailed", "JobNotFound", "JobTimedOutError", "LeaseLost", "LostLockError", "LuaPlugin",
     "MiddlewareMisconfigured", "NotAllowed", "NotDurable", "PerformTimeout", "Queue", "QueueFull",
     "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "Scheduler", "StoreBusy", "StoreFull",
     "StoreTimeout", "StoreUnsupported", "StoreUnwell", "Throttle", "ThrottleNotFound", "TransportError",
-    "UnknownKlass", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WorkerCrashed", "WrongState",
+    "UnknownEvent", "UnknownKlass", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WorkerCrashed", "WrongState",
     "as_completed", "current_job", "gather", "generate_jid", "logger", "retry",
 }  # fmt: skip
 

@@ -8,6 +8,7 @@ from holdfast.client.batch import OnePut
 from holdfast.client.chores import AsyncChores, AsyncStatsOf
 from holdfast.client.client_options import StoreOptions
 from holdfast.client.config import AsyncConfig
+from holdfast.client.events import AsyncEvents
 from holdfast.client.known import note
 from holdfast.client.opening import Opening, settle
 from holdfast.client.patterns import AsyncQueuePatterns
@@ -59,6 +60,7 @@ class AsyncClient(Whole[Redis]):
         self.queue_patterns = AsyncQueuePatterns(self)
         self.stats = AsyncStatsOf(self)
         self.audit = AsyncAuditLog(self)
+        self.events = AsyncEvents(self)
         self.upkeep = AsyncUpkeep(self)
         chores = AsyncChores(self)
         self.deregister_workers, self.bulk_cancel = chores.deregister_workers, chores.bulk_cancel
@@ -109,7 +111,8 @@ class AsyncClient(Whole[Redis]):
         return AsyncJobDecorator(self, options)
 
     async def close(self) -> None:
-        """Close idle connections, and end what `topics` subscribed to; the client may be used again."""
+        """Close idle connections, and end what listens; the client may be used again."""
+        self.events.unlisten()
         await self.topics.close()
         await self._results.close()
         await self.link.close()

@@ -10,6 +10,7 @@ from contextlib import aclosing, closing
 from time import monotonic
 from typing import Any, Final
 
+from holdfast.client.listening import heard_unless
 from holdfast.commands.jobs import Await, Outcome
 from holdfast.errors import ConnectionLost, StoreUnsupported
 from holdfast.settings import MAX_BATCH
@@ -202,7 +203,7 @@ class AsyncResults:
                 if self._changed.is_set():
                     self._changed.clear()
                     heard = await self._follow(listener, heard)
-                message = await self._next(listener)
+                message = await heard_unless(self._changed, listener)
                 if message is not None:
                     self._tell(message[1].decode())
         except (ConnectionLost, StoreUnsupported):
@@ -233,17 +234,6 @@ class AsyncResults:
         for call in {call for jid in wanted for call in self._waiting.get(jid, ())}:
             call.ready.set()
         return wanted
-
-    async def _next(self, listener: Any) -> tuple[str, bytes] | None:
-        """The next message, None when others are waited for than before."""
-        receiving = asyncio.ensure_future(listener.receive(LONGEST_WAIT))
-        changing = asyncio.ensure_future(self._changed.wait())
-        try:
-            await asyncio.wait((receiving, changing), return_when=asyncio.FIRST_COMPLETED)
-            return receiving.result() if receiving.done() else None
-        finally:
-            receiving.cancel()
-            changing.cancel()
 
     async def close(self) -> None:
         """End the listener."""

@@ -13,6 +13,7 @@ from holdfast.client.batch import ONE_PUT, Batch, OnePut
 from holdfast.client.chores import Chores, StatsOf
 from holdfast.client.client_options import StoreOptions
 from holdfast.client.config import Config
+from holdfast.client.events import Events
 from holdfast.client.handles import Jobs, Queues
 from holdfast.client.known import note
 from holdfast.client.opening import Opening, settle
@@ -69,6 +70,7 @@ class Client(Whole[Redis]):
         self.queue_patterns = QueuePatterns(self)
         self.stats = StatsOf(self)
         self.audit = AuditLog(self)
+        self.events = Events(self)
         self.upkeep = Upkeep(self)
         chores = Chores(self)
         self.deregister_workers, self.bulk_cancel = chores.deregister_workers, chores.bulk_cancel
@@ -152,7 +154,8 @@ class Client(Whole[Redis]):
         return JobDecorator(self, options)
 
     def close(self) -> None:
-        """Close idle connections, and end what `topics` subscribed to; the client may be used again."""
+        """Close idle connections, and end what listens; the client may be used again."""
+        self.events.unlisten()
         self.topics.close()
         self._results.close()
         self.link.close()

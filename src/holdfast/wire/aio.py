@@ -263,19 +263,20 @@ class AsyncListener(_Waiter):
     async def close(self) -> None:
         """End the connection; the next use opens a new one."""
         reading, self._reading = self._reading, None
-        if reading is not None:
+        if reading is not None and reading is not asyncio.current_task():
             reading.cancel()
             await asyncio.wait([reading])
         await super().close()
 
     async def _next(self, timeout: float) -> Any:
         # The read goes on when the wait is over: breaking it off would end the connection.
-        if self._reading is None:
-            self._reading = asyncio.ensure_future(self._hear())
-        done, _ = await asyncio.wait([self._reading], timeout=timeout)
+        reading = self._reading = self._reading or asyncio.ensure_future(self._hear())
+        done, _ = await asyncio.wait([reading], timeout=timeout)
         if not done:
             return None
-        reading, self._reading = self._reading, None
+        self._reading = None
+        if reading.cancelled():
+            raise ConnectionLost("this connection was closed")
         return reading.result()
 
     async def _confirmed(self, verb: str, channels: Sequence[str]) -> None:

@@ -1,0 +1,237 @@
+"""`client.events`: what happens to tracked jobs, told as it happens; in both colours.
+
+Each event is published with the jid, to whoever listens at that moment. Core: nouns/event.lua.
+"""
+
+import inspect
+import logging
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import aclosing, closing, contextmanager
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+
+from holdfast.client.background import InTask, InThread
+from holdfast.client.listening import AsyncListener, Listener, Message
+from holdfast.errors import UnknownEvent, UsageError
+from holdfast.settings import unknown_option
+
+log = logging.getLogger("holdfast")
+
+Callback = Callable[[str], Any]
+F = TypeVar("F", bound=Callback)
+
+EVENTS: Final = ("canceled", "completed", "failed", "popped", "put", "stalled", "track", "untrack")
+_ON: Final = tuple("on_" + event for event in EVENTS)
+
+
+class Event(NamedTuple):
+    """One thing that happened to a tracked job: its name, one of `Events.events`, and the jid."""
+
+    event: str
+    jid: str
+
+
+class Registers:
+    """One event as a method of its own: `on.failed(fn)`, which answers `fn`, so that it decorates too."""
+
+    def __init__(self, doc: str) -> None:
+        self.__doc__ = doc
+        self.event = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.event = name
+
+    def __get__(self, events: "EventsBase", owner: object = None) -> Callable[[F], F]:
+        def register(fn: F) -> F:
+            events.on(self.event, fn)
+            return fn
+
+        return register
+
+
+class EventsBase:
+    """What is to be called for which event. It is also what the registrar forms hand out: `on.failed(fn)`."""
+
+    namespace: ClassVar[str] = "ql:"
+    """What older programs find before the names of channels; ours lie under the root of the namespace."""
+    events: ClassVar[tuple[str, ...]] = EVENTS
+
+    canceled = Registers("Register what is called with the jid of a job that was cancelled.")
+    completed = Registers(
+        "Register what is called with the jid of a completed job, also of one that goes on elsewhere."
+    )
+    failed = Registers("Register what is called with the jid of a failed job.")
+    popped = Registers("Register what is called with the jid of a job that a worker took.")
+    put = Registers("Register what is called with the jid of a job that was put again.")
+    stalled = Registers("Register what is called with the jid of a job whose lease was lost.")
+    track = Registers("Register what is called with the jid of a job that somebody began to track.")
+    untrack = Registers("Register what is called with the jid of a job that somebody tracks no more.")
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._callbacks: dict[str, Callback] = {}
+        self._names = {client.shard.event_channel(event): event for event in EVENTS}
+
+    def on(self, event: str, fn: Callback) -> None:
+        """Call `fn` with the jid at each `event`, in place of what was called before.
+
+        Raises UnknownEvent, which is a NotImplementedError.
+        """
+        if not callable(fn):
+            raise UsageError(f"fn must be callable, not {fn!r:.80}")
+        self._callbacks[_checked(event)] = fn
+
+    def off(self, event: str) -> Callback | None:
+        """Call nothing at `event` any more; answers what was called. Raises UnknownEvent."""
+        return self._callbacks.pop(_checked(event), None)
+
+    def _register(self, callbacks: dict[str, Callback]) -> None:
+        for name in callbacks:
+            if name not in _ON:
+                raise unknown_option("listen", name, _ON)
+        for name, fn in callbacks.items():
+            self.on(name.removeprefix("on_"), fn)
+
+    def _event(self, message: Message) -> Event:
+        return Event(self._names[message["channel"]], message["data"])
+
+    def _answer(self, message: Message) -> Any:
+        """What the callback of an event answers, None if there is none. Its errors are logged: others are told on."""
+        event = self._event(message)
+        fn = self._callbacks.get(event.event)
+        try:
+            return None if fn is None else fn(event.jid)
+        except Exception:
+            _log_failure(event)
+            return None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._client!r}>"
+
+
+class Events(EventsBase):
+    """The events of a blocking client, on a connection of their own.
+
+    `with client.events as on: on.failed(fn)` and `client.events(register)`, which calls `register(on)`, register and
+    then listen, as `listen(on_failed=fn)` does, until another thread or a callback calls `unlisten`.
+    """
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client)
+        self._listener = Listener(client, list(self._names))
+        self._background = InThread(self._listener, self.listen)
+
+    def listen(self, **callbacks: Callback) -> None:
+        """Call back at each event until `unlisten`. `on_failed=fn` and the like register first.
+
+        The error of a callback is logged, and listening goes on; a lost connection comes back by itself, but what
+        happened meanwhile is not told. Raises UsageError, ConnectionLost, StoreUnsupported.
+        """
+        self._register(callbacks)
+        with closing(self._listener.listen()) as messages:
+            for message in messages:
+                self._answer(message)
+
+    def unlisten(self) -> None:
+        """End `listen`, from any thread; nothing happens when nobody listens."""
+        self._listener.unlisten()
+
+    stop = unlisten
+
+    @contextmanager
+    def thread(self) -> "Generator[Events]":
+        """Listen in a thread while the block runs: it begins when the subscription is active."""
+        self._background.start()
+        try:
+            yield self
+        finally:
+            self._background.stop()
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether the subscription is active."""
+        return self._listener.is_listening
+
+    def wait_until_listening(self, timeout: float | None = None) -> None:
+        """Wait until another thread listens, for at most `timeout` seconds. Raises TimeoutError."""
+        self._listener.wait_until_listening(timeout)
+
+    def __call__(self, register: "Callable[[Events], object]") -> None:
+        register(self)
+        self.listen()
+
+    def __enter__(self) -> "Events":
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.listen()
+
+
+class AsyncEvents(EventsBase):
+    """The events of an async client, on a connection of their own; callbacks may be `async`.
+
+    `async with client.events as on:` listens in a task while the block runs, which begins when the subscription is
+    active. `async for event, jid in client.events:` yields each event and calls nothing back.
+    """
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client)
+        self._listener = AsyncListener(client, list(self._names))
+        self._background = InTask(self._listener, self.listen)
+
+    async def listen(self, **callbacks: Callback) -> None:
+        """Call back at each event until `unlisten`. `on_failed=fn` and the like register first.
+
+        The error of a callback is logged, and listening goes on; a lost connection comes back by itself, but what
+        happened meanwhile is not told. Raises UsageError, ConnectionLost, StoreUnsupported.
+        """
+        self._register(callbacks)
+        async with aclosing(self._listener.listen()) as messages:
+            async for message in messages:
+                answer = self._answer(message)
+                if inspect.isawaitable(answer):
+                    try:
+                        await answer
+                    except Exception:
+                        _log_failure(self._event(message))
+
+    def unlisten(self) -> None:
+        """End `listen`, from any task of the loop; nothing happens when nobody listens."""
+        self._listener.unlisten()
+
+    stop = unlisten
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether the subscription is active."""
+        return self._listener.is_listening
+
+    async def wait_until_listening(self, timeout: float | None = None) -> None:
+        """Wait until another task listens, for at most `timeout` seconds. Raises TimeoutError."""
+        await self._listener.wait_until_listening(timeout)
+
+    async def __call__(self, register: "Callable[[AsyncEvents], object]") -> None:
+        register(self)
+        await self.listen()
+
+    async def __aenter__(self) -> "AsyncEvents":
+        await self._background.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._background.stop()
+
+    async def __aiter__(self) -> AsyncGenerator[Event]:
+        async with aclosing(self._listener.listen()) as messages:
+            async for message in messages:
+                yield self._event(message)
+
+
+def _checked(event: str) -> str:
+    if event not in EVENTS:
+        raise UnknownEvent(str(unknown_option("holdfast", event, EVENTS, "event")))
+    return event
+
+
+def _log_failure(event: Event) -> None:
+    log.exception("the callback of the event %s of job %s failed", event.event, event.jid)

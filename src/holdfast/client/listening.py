@@ -1,0 +1,230 @@
+"""Listening to channels of the store on a connection of its own, in both colours.
+
+What is published is a hint: it reaches who listens at that moment and nobody else. A listener that lost its connection
+comes back by itself, and what was published meanwhile is lost.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import suppress
+from math import inf
+from threading import Event
+from time import monotonic
+from typing import Any, Final, TypedDict
+
+from holdfast.errors import ConnectionLost, HoldfastError, UsageError
+from holdfast.settings import check_list, check_text, check_timeout
+from holdfast.wire.repeat import Patience
+
+log = logging.getLogger("holdfast")
+
+QUIET: Final = 30.0
+"""Seconds without a message after which the store is asked whether it is still there."""
+
+Signal = Event | asyncio.Event
+
+
+def nothing() -> None:
+    """What happens when nobody wants to know."""
+
+
+class Message(TypedDict):
+    """What was published on a channel."""
+
+    type: str
+    channel: str
+    data: str
+
+
+class _Effort:
+    """How hard to try: at first until the client's deadline, then for ever."""
+
+    def __init__(self, deadline: float) -> None:
+        self._patience = Patience(deadline, monotonic)
+        self._has_listened = self._is_out = False
+
+    def heard(self) -> None:
+        """The subscription is active."""
+        if self._is_out:
+            log.info("the store is heard again; what was published meanwhile is lost")
+        self._has_listened, self._is_out = True, False
+        self._patience = Patience(inf, monotonic)
+
+    def lost(self, error: HoldfastError) -> float:
+        """Seconds to wait before the next try. Raises `error` if there shall be none."""
+        if self._has_listened and not self._is_out:
+            log.warning("the store is not heard any more (%s); trying again", error)
+            self._is_out = True
+        pause = self._patience.next_pause()
+        if pause is None or not (self._has_listened or isinstance(error, ConnectionLost)):
+            raise error
+        return pause
+
+
+class ListenerBase:
+    """What a listener of either colour is given."""
+
+    def __init__(self, client: Any, channels: Sequence[str]) -> None:
+        self._client = client
+        self._wire: Any = None
+        self.channels = [check_text("channel", channel) for channel in check_list("channels", channels)]
+        if not all(self.channels) or not self.channels:
+            raise UsageError("channels must name at least one, and none of them may be empty")
+        self.on_active: Callable[[], object] = nothing
+        """Called each time the subscription has become active."""
+        self._begun_in = 0
+
+    @property
+    def _has_begun(self) -> bool:
+        # What a process inherited over a fork is not its own.
+        return self._begun_in == os.getpid()
+
+    def _begin(self, *signals: Signal) -> tuple[Any, _Effort]:
+        if self._has_begun:
+            raise UsageError("this is listened to already: make another listener")
+        for signal in signals:
+            signal.clear()
+        wire = self._wire = self._client.link.listener()
+        self._begun_in = os.getpid()
+        return wire, _Effort(self._client.settings.deadline)
+
+    def _is_heard(self, effort: _Effort, active: Signal) -> None:
+        effort.heard()
+        active.set()
+        self.on_active()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {', '.join(self.channels)}>"
+
+
+class Listener(ListenerBase):
+    """Hears what is published on some channels, blocking; one thread listens, others may wait for it or end it.
+
+    `client` is a blocking client; `channels` are names as the store has them. Raises UsageError.
+    """
+
+    def __init__(self, client: Any, channels: Sequence[str]) -> None:
+        super().__init__(client, channels)
+        self._active, self._ending = Event(), Event()
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether the subscription is active."""
+        return self._has_begun and self._active.is_set()
+
+    def listen(self) -> Generator[Message]:
+        """Yield each message, as a dict with `type`, `channel` and `data`, until `unlisten`; may be called again then.
+
+        Raises ConnectionLost if the store cannot be listened to within the client's deadline, StoreUnsupported if it
+        refuses the client; a connection that is lost later is made again and again.
+        """
+        wire, effort = self._begin(self._active, self._ending)
+        try:
+            while not self._ending.is_set():
+                try:
+                    wire.subscribe(*self.channels)
+                    self._is_heard(effort, self._active)
+                    while not self._ending.is_set():
+                        heard = wire.receive(QUIET)
+                        if heard is None:
+                            # Whether anybody is there at the other end: the answer to this says it.
+                            wire.subscribe(*self.channels)
+                        else:
+                            yield _message(heard)
+                except HoldfastError as error:
+                    self._active.clear()
+                    if not self._ending.is_set():
+                        self._ending.wait(effort.lost(error))
+        finally:
+            self._active.clear()
+            wire.close()
+            self._begun_in = 0
+
+    def wait_until_listening(self, timeout: float | None = None) -> None:
+        """Wait until the subscription is active, for at most `timeout` seconds. Raises TimeoutError."""
+        if not self._active.wait(check_timeout(timeout)):
+            raise TimeoutError("nobody listens in time")
+
+    def unlisten(self) -> None:
+        """End `listen`, from any thread; nothing happens when nobody listens."""
+        if self._has_begun:
+            self._ending.set()
+            self._wire.close()
+
+
+class AsyncListener(ListenerBase):
+    """Hears what is published on some channels, on an event loop. `client` is an async client. Raises UsageError."""
+
+    def __init__(self, client: Any, channels: Sequence[str]) -> None:
+        super().__init__(client, channels)
+        self._signals: tuple[object, asyncio.Event, asyncio.Event] | None = None
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether the subscription is active."""
+        return self._has_begun and self._signals is not None and self._signals[1].is_set()
+
+    async def listen(self) -> AsyncGenerator[Message]:
+        """Yield each message, as a dict with `type`, `channel` and `data`, until `unlisten`; may be called again then.
+
+        Raises ConnectionLost if the store cannot be listened to within the client's deadline, StoreUnsupported if it
+        refuses the client; a connection that is lost later is made again and again.
+        """
+        active, ending = self._of_this_loop()
+        wire, effort = self._begin(active, ending)
+        try:
+            while not ending.is_set():
+                try:
+                    await wire.subscribe(*self.channels)
+                    self._is_heard(effort, active)
+                    while not ending.is_set():
+                        heard = await heard_unless(ending, wire)
+                        if heard is not None:
+                            yield _message(heard)
+                        elif not ending.is_set():
+                            await wire.subscribe(*self.channels)
+                except HoldfastError as error:
+                    active.clear()
+                    pause = effort.lost(error)
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(ending.wait(), pause)
+        finally:
+            active.clear()
+            self._begun_in = 0
+            await wire.close()
+
+    async def wait_until_listening(self, timeout: float | None = None) -> None:
+        """Wait until the subscription is active, for at most `timeout` seconds. Raises TimeoutError."""
+        active, _ = self._of_this_loop()
+        await asyncio.wait_for(active.wait(), check_timeout(timeout))
+
+    def unlisten(self) -> None:
+        """End `listen`, from any task of the loop; nothing happens when nobody listens."""
+        if self._has_begun and self._signals is not None:
+            self._signals[2].set()
+
+    def _of_this_loop(self) -> tuple[asyncio.Event, asyncio.Event]:
+        """Whether the subscription is active, and whether it shall end: an event belongs to one loop."""
+        loop = asyncio.get_running_loop()
+        if self._signals is None or self._signals[0] is not loop:
+            self._signals = loop, asyncio.Event(), asyncio.Event()
+        return self._signals[1:]
+
+
+async def heard_unless(event: asyncio.Event, wire: Any) -> tuple[str, bytes] | None:
+    """What a connection hears next, None when `event` is set before or nothing comes for some time."""
+    receiving = asyncio.ensure_future(wire.receive(QUIET))
+    setting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait((receiving, setting), return_when=asyncio.FIRST_COMPLETED)
+        return receiving.result() if receiving.done() else None
+    finally:
+        receiving.cancel()
+        setting.cancel()
+
+
+def _message(heard: tuple[str, bytes]) -> Message:
+    channel, data = heard
+    return {"type": "message", "channel": channel, "data": data.decode(errors="backslashreplace")}

@@ -1,0 +1,193 @@
+"""python-api 11: `Listener` and `Subscriber`."""
+
+import asyncio
+import json
+import logging
+import threading
+
+import pytest
+
+from holdfast import Client, ConnectionLost, UsageError
+from holdfast.listener import AsyncListener, Listener, Subscriber
+from holdfast.testing.store import ScratchStore
+from waiting import until
+
+
+class Hearing:
+    """A listener in a thread, and what it heard."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.messages: list[dict[str, str]] = []
+        self.listener = listener
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+        listener.wait_until_listening(timeout=10)
+
+    def run(self) -> None:
+        for message in self.listener.listen():
+            self.messages.append(dict(message))
+
+    def end(self) -> None:
+        self.listener.unlisten()
+        self.thread.join(10)
+        assert not self.thread.is_alive()
+
+
+@pytest.fixture
+def channel(namespace: str) -> str:
+    return f"{namespace}-news"
+
+
+@pytest.fixture
+def listener(client: Client, channel: str) -> Listener:
+    return Listener(client, [channel, channel + "-2"])
+
+
+def subscribers(store: ScratchStore, channel: str) -> int:
+    return int(store.ask("PUBSUB", "NUMSUB", channel).splitlines()[-1])
+
+
+def test_only_messages_are_yielded_each_with_type_channel_and_data(store, listener, channel):
+    hearing = Hearing(listener)
+    assert listener.is_listening
+    store.ask("PUBLISH", channel, "one")
+    store.ask("PUBLISH", channel + "-2", "two")
+    until(lambda: len(hearing.messages) == 2, "both were heard")
+    assert hearing.messages == [
+        {"type": "message", "channel": channel, "data": "one"},
+        {"type": "message", "channel": channel + "-2", "data": "two"},
+    ]
+    hearing.end()
+    assert not listener.is_listening
+
+
+def test_it_can_listen_again_after_it_ended(store, listener, channel):
+    Hearing(listener).end()
+    assert subscribers(store, channel) == 0
+    hearing = Hearing(listener)
+    store.ask("PUBLISH", channel, "again")
+    until(lambda: hearing.messages, "it was heard")
+    hearing.end()
+
+
+def test_a_loop_that_is_left_leaves_no_subscription(store, listener, channel):
+    teller = threading.Thread(
+        target=lambda: (listener.wait_until_listening(10), store.ask("PUBLISH", channel, "one"))
+    )
+    teller.start()
+    for message in listener.listen():
+        assert message["data"] == "one"
+        break
+    teller.join(10)
+    until(lambda: subscribers(store, channel) == 0, "nobody is subscribed")
+
+
+def test_an_async_listener_does_the_same(store, aclient, channel):
+    async def story() -> list[str]:
+        heard: list[str] = []
+        listener = AsyncListener(aclient, [channel])
+
+        async def tell() -> None:
+            await listener.wait_until_listening(timeout=10)
+            for word in ("one", "two"):
+                await asyncio.to_thread(store.ask, "PUBLISH", channel, word)
+
+        for _ in range(2):
+            telling = asyncio.create_task(tell())
+            async for message in listener.listen():
+                heard.append(message["data"])
+                if message["data"] == "two":
+                    listener.unlisten()
+            await telling
+            assert not listener.is_listening
+        return heard
+
+    assert asyncio.run(story()) == ["one", "two"] * 2
+
+
+def test_a_silent_store_is_asked_whether_it_is_there(client, channel, store, monkeypatch):
+    monkeypatch.setattr("holdfast.client.listening.QUIET", 0.01)
+    listener = Listener(client, [channel])
+    hearing = Hearing(listener)
+    before = store.ask("INFO", "commandstats").count("cmdstat_subscribe")
+    assert before
+    calls = lambda: int(store.ask("INFO", "commandstats").split("cmdstat_subscribe:calls=")[1].split(",")[0])  # noqa: E731
+    first = calls()
+    until(lambda: calls() > first + 2, "it asked again and again")
+    store.ask("PUBLISH", channel, "still here")
+    until(lambda: hearing.messages, "it was heard")
+    hearing.end()
+
+
+def test_channels_must_be_names(client):
+    with pytest.raises(UsageError, match="channels"):
+        Listener(client, "news")
+    with pytest.raises(UsageError, match="channels"):
+        Listener(client, [])
+    with pytest.raises(UsageError, match="channel"):
+        Listener(client, [7])
+
+
+def test_a_subscriber_is_subscribed_when_it_has_started_and_decodes_what_it_hears(store, client, channel):
+    seen: list[object] = []
+    subscriber = Subscriber(client, channel, seen.append).start()
+    assert subscribers(store, channel) == 1
+    store.ask("PUBLISH", channel, json.dumps({"jid": "j", "event": "lock_lost"}))
+    until(lambda: seen, "it was heard")
+    assert seen == [{"jid": "j", "event": "lock_lost"}]
+    subscriber.stop()
+
+
+def test_a_stopped_subscriber_leaves_neither_thread_nor_subscription(store, client, channel):
+    threads = threading.active_count()
+    subscriber = Subscriber(client, channel, print)
+    for _ in range(2):
+        with subscriber:
+            assert (threading.active_count(), subscribers(store, channel)) == (threads + 1, 1)
+        assert threading.active_count() == threads
+        until(lambda: subscribers(store, channel) == 0, "nobody is subscribed")
+
+
+def test_what_a_callback_raises_and_what_is_no_json_is_logged(store, client, channel, caplog):
+    seen: list[object] = []
+
+    def told(message: object) -> None:
+        seen.append(message)
+        if message == 1:
+            raise OSError("broken")
+
+    with caplog.at_level(logging.ERROR, "holdfast"), Subscriber(client, channel, told):
+        for text in ("1", "no json", "2"):
+            store.ask("PUBLISH", channel, text)
+        until(lambda: seen == [1, 2], "the callback goes on")
+    assert [record.exc_info[0].__name__ for record in caplog.records] == ["OSError", "CodecError"]
+
+
+def test_a_subscription_that_fails_is_raised(tmp_path, channel):
+    client = Client(f"unix://{tmp_path}/nobody", deadline=0.1)
+    with pytest.raises(ConnectionLost):
+        Subscriber(client, channel, print).start()
+
+
+def test_a_callback_may_stop_its_own_subscriber(store, client, channel):
+    stopped = threading.Event()
+    subscriber = Subscriber(client, channel, lambda message: (subscriber.stop(), stopped.set())).start()
+    store.ask("PUBLISH", channel, "{}")
+    assert stopped.wait(10)
+    until(lambda: subscribers(store, channel) == 0, "nobody is subscribed")
+
+
+def test_a_worker_hears_of_its_lost_leases_on_its_channel(client):
+    seen: list[object] = []
+    client.worker_name = "w"
+    client.queues["q"].put("K", jid="j")
+    job = client.queues["q"].pop()
+    with Subscriber(client, client.shard.worker_channel("w"), seen.append):
+        client.jobs["j"].timeout()
+        until(lambda: seen, "it was told")
+    assert seen == [{"jid": job.jid, "event": "lock_lost", "worker": "w"}]
+
+
+def test_what_is_no_callback_is_named(client, channel):
+    with pytest.raises(UsageError, match="fn"):
+        Subscriber(client, channel, "print")
