@@ -17,6 +17,7 @@ NAMES = (
     "storms",
     "reads",
     "memory",
+    "imports",
     "client",
     "worker",
     "wakeup",

@@ -23,6 +23,7 @@ FACES = {
     "queue_resolvers": "work",
     "listener": "client",
     "gnomes": "cli",
+    "profile": "client",
 }
 """Public modules that only name again what a part holds: they stand where that part stands."""
 
@@ -103,6 +104,14 @@ def loaded_by(statement: str) -> set[str]:
 )  # fmt: skip
 def test_import_holdfast_does_not_load(unwanted: str, loaded_by_holdfast: set[str]) -> None:
     assert unwanted not in loaded_by_holdfast
+
+
+def test_the_package_alone_costs_next_to_nothing() -> None:
+    """The driver, msgspec and everything of ours that is large come with the first name that needs them."""
+    loaded = {name.partition(".")[0] for name in loaded_by("import holdfast")}
+    assert not loaded & {"redis", "hiredis", "msgspec", "asyncio", "platformdirs", "setproctitle"}
+    ours = {name for name in loaded_by("import holdfast") if name.startswith("holdfast")}
+    assert ours == {"holdfast", "holdfast.errors", "holdfast.ids"}
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from uuid import uuid4
 import click
 
 from holdfast import store as embedded
+from holdfast.cli.bench_imports import ROUNDS, import_figures
 from holdfast.cli.bench_run import Bench
 from holdfast.cli.output import json_option, progress, say_json, say_table
 from holdfast.client.place import without_password
@@ -43,13 +44,17 @@ class Place(NamedTuple):
     show_default=True,
     help="How long to measure.",
 )
+@click.option("--imports", is_flag=True, help="Measure what importing holdfast costs instead.")
 @json_option
-def bench(url: str | None, durability: str | None, seconds: float, as_json: bool) -> None:
+def bench(url: str | None, durability: str | None, seconds: float, imports: bool, as_json: bool) -> None:
     """Measure how fast a store puts, pops and completes jobs.
 
     One connection, jobs of 100 bytes, beside bare SETs over the same connection. At a URL it works in a namespace of
     its own and removes it; the store's CPU is that of everybody who uses it meanwhile.
     """
+    if imports:
+        _imports(as_json)
+        return
     if url is not None and durability is not None:
         raise UsageError("--durability is for the embedded store: a store at a URL has its own settings")
     signal.signal(signal.SIGTERM, _interrupt)
@@ -69,6 +74,17 @@ def bench(url: str | None, durability: str | None, seconds: float, as_json: bool
     click.echo(f"{server}, {place.shown}, durability: {place.durability}")
     columns = ("", "per second", "store CPU, µs each", "× SET")
     say_table(columns, [_cells(*figure) for figure in figures])
+
+
+def _imports(as_json: bool) -> None:
+    with progress("importing", ROUNDS) as advance:
+        figures = import_figures(ROUNDS, advance)
+    if as_json:
+        say_json({"figures": [figure._asdict() for figure in figures]})
+        return
+    click.echo("CPU of fresh interpreters; ours comes on top of the driver's")
+    rows = [(figure.what, round(figure.cpu_ms, 1), round(figure.percent)) for figure in figures]
+    say_table(("", "ms", "% of import redis"), rows)
 
 
 def _cells(what: str, per_second: float, store_us: float, times_set: float) -> tuple[object, ...]:
