@@ -243,3 +243,11 @@ def test_arguments_that_do_not_fit_fail_the_job(do):
     job = put_and_pop(do, f"{__name__}.add", data={"args": [], "kwargs": {"c": 5}})
     do(lambda: job.process())
     assert again(do, job).failure["group"] == "q-ArgumentError"
+
+
+def test_a_job_that_was_built_by_hand_is_performed_without_asking_a_store():
+    job = holdfast.Job.build(object(), Plain, data={"who": "Ann"})
+    job.perform()
+    job.klass = Older
+    job.perform()
+    assert [("process", job), Older] == SEEN

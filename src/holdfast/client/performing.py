@@ -83,7 +83,8 @@ def _ready(job: Any, can_await: bool) -> Steps[Code | None]:
         raise UsageError(
             f"{job.klass_name} is async def: pop the job with an AsyncClient, or let a worker perform it"
         )
-    yield job.log(f"started by pid:{os.getpid()}")
+    if job.token:  # a job that was built by hand has no history in any store
+        yield job.log(f"started by pid:{os.getpid()}")
     return code
 
 
