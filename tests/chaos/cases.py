@@ -65,6 +65,7 @@ from holdfast.commands.topics import (
     TopicPut,
     TopicRelease,
     TopicRequeue,
+    TopicReschedule,
     TopicReserve,
 )
 from holdfast.commands.upkeep import (
@@ -1208,6 +1209,16 @@ def messages_that_are_given_back(client: Client) -> Any:
     client.run(TopicReserve("t", 60_000, limit=2))
     client.run(TopicReserve("t", 60_000, mode=WILL_WAIT))
     return TopicRelease("t", [("m1", None), ("m2", 1)], "in", 0)
+
+
+@case("topic_reschedule")
+def messages_for_now(client: Client) -> Any:
+    queued(client, "m1", "m2")
+    client.run(TopicReserve("t", 60_000))
+    client.run(TopicPut("t", "in", ("m3", 60_000, "x")))
+    client.run(TopicReserve("t", 60_000, limit=5, mode=WILL_WAIT))
+    client.run(TopicRelease("t", [("m2", None)], "in", 5000))
+    return TopicReschedule("t", ("m1", "m2", "m3"), "in", 0)
 
 
 @case("topic_delete")

@@ -120,6 +120,18 @@ def test_a_message_is_given_back_for_later(do, clock, mail):
     assert do(lambda: mail.get("a")).ready == NOW + 32
 
 
+def test_a_queued_message_is_put_off_or_delivered_now(do, clock, mail):
+    do(lambda: mail.put("a", "x", delay=5))
+    assert do(lambda: mail.reschedule("a", 50)) is True
+    assert do(lambda: mail.get("a")).ready == NOW + 50
+    assert do(lambda: mail.reschedule("a", at=NOW + 7)) is True
+    assert do(lambda: mail.get("a")).ready == NOW + 7
+    assert do(lambda: mail.reschedule("a")) is True
+    assert do(mail.reserve).id == "a"
+    assert do(lambda: mail.reschedule("a")) is False
+    assert do(lambda: mail.reschedule("nobody")) is False
+
+
 def test_release_is_done_without_a_moment_and_gives_back_with_one(do, clock, mail):
     do(lambda: mail.put_many({"a": "x", "b": "y", "c": "z"}))
     do(mail.reserve)

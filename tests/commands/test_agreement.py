@@ -112,6 +112,7 @@ SAMPLES = [
     topics.TopicReserve("t", 1),
     topics.TopicPull("t"),
     topics.TopicRelease("t", [("i", 1)]),
+    topics.TopicReschedule("t", ("i",), "in", 1),
     topics.TopicDelete("t", ("i",)),
     topics.TopicRequeue("t"),
     topics.TopicGet("t", ("i",)),

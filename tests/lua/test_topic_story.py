@@ -14,6 +14,7 @@ from holdfast.commands.topics import (
     TopicPut,
     TopicRelease,
     TopicRequeue,
+    TopicReschedule,
     TopicReserve,
 )
 from holdfast.commands.upkeep import Watch
@@ -151,6 +152,19 @@ def test_who_comes_too_late_ends_nobody_elses_reservation(core, clock):
     assert core(TopicRelease("t", [("a", first.when_ms)])) == [False]
     assert core(TopicRelease("t", [("a", first.when_ms)], "in", 0)) == [False]
     assert core(TopicRelease("t", [("a", second.when_ms)])) == [True]
+
+
+def test_a_queued_message_may_be_ready_at_another_time(core, clock, door: Door):
+    put(core, "a", "b", delay=9000)
+    put(core, "held", delay=0)
+    reserve(core)
+    reserve(core, mode=WILL_WAIT)
+    assert core(TopicReschedule("t", ("a", "held", "nobody"), "in", 0)) == [True, False, False]
+    assert rung(door)
+    assert reserve(core, 5) == ["a"]
+    assert core(TopicReschedule("t", ("b",), "at", clock.now_ms + 60_000)) == [True]
+    assert look(core, "b") == ("queued", clock.now_ms + 60_000)
+    assert [door("topic_reschedule", "l", 1, "t", "in", 5, "b") for _ in range(2)] == [[1]] * 2
 
 
 def test_deleting_takes_a_message_from_wherever_it_is(core):

@@ -1,7 +1,8 @@
 """The async client: open, close, name things, run commands."""
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any, TypeVar, Unpack
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from holdfast.client.async_handles import AsyncJobs, AsyncQueues
 from holdfast.client.batch import OnePut
@@ -14,7 +15,6 @@ from holdfast.client.opening import Opening, settle
 from holdfast.client.patterns import AsyncQueuePatterns
 from holdfast.client.recurring import AsyncRecurring
 from holdfast.client.results import AsyncResults
-from holdfast.client.schedules import AsyncScheduler
 from holdfast.client.throttles import AsyncThrottles
 from holdfast.client.upkeep import AsyncAuditLog, AsyncUpkeep
 from holdfast.client.whole import Whole
@@ -28,6 +28,9 @@ from holdfast.wire.aio import DRIVE, AsyncLink, Redis
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import Gatherer, together
 from holdfast.wire.runners import AsyncRunner
+
+if TYPE_CHECKING:
+    from holdfast.client.schedules import AsyncScheduler
 
 R = TypeVar("R")
 
@@ -54,7 +57,6 @@ class AsyncClient(Whole[Redis]):
         self.track, self.untrack, self.tags = self.jobs.track, self.jobs.untrack, self.jobs.tags
         self.recurring = AsyncRecurring(self)
         self.throttles = AsyncThrottles(self)
-        self.topics = self.schedules = AsyncScheduler(self)
         self.config = AsyncConfig(self)
         self.workers = AsyncWorkersOf(self)
         self.queue_patterns = AsyncQueuePatterns(self)
@@ -69,6 +71,18 @@ class AsyncClient(Whole[Redis]):
         """Run one command; answers a future. Its call leaves with what else is asked for in this loop turn."""
         self._results = AsyncResults(self)
         note(self)
+
+    @cached_property
+    def topics(self) -> "AsyncScheduler":
+        """Delayed messages under ids of your choice: `topics["mail"]`. Loaded when first asked for."""
+        from holdfast.client.schedules import AsyncScheduler
+
+        return AsyncScheduler(self)
+
+    @property
+    def schedules(self) -> "AsyncScheduler":
+        """`topics`, under the name that older programs know."""
+        return self.topics
 
     async def run_all(self, commands: Sequence[Command[Any]]) -> list[Any]:
         """Run commands in one pipeline; answers what each reads, or the HoldfastError it would have raised."""
@@ -111,9 +125,10 @@ class AsyncClient(Whole[Redis]):
         return AsyncJobDecorator(self, options)
 
     async def close(self) -> None:
-        """Close idle connections, and end what listens; the client may be used again."""
+        """Close idle connections, and end what listens and what `topics` subscribed to; the client may be used again."""
         self.events.unlisten()
-        await self.topics.close()
+        if "topics" in self.__dict__:
+            await self.topics.close()
         await self._results.close()
         await self.link.close()
         if self._database is not None and self._opening.target.existing is None:

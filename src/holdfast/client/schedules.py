@@ -87,14 +87,14 @@ class SchedulerVerbs:
     ) -> Command[tuple[str, str] | None]:
         """Reserve the earliest message that is ready by `max` (now) until `max + ttr`; (id, body) or None.
 
-        Core: verbs/topic.lua.
+        Core: verbs/topic_take.lua.
         """
         command = make_reserve(topic, self.ttr if ttr is None else ttr, max)
         return then(command, lambda found: _pair(found.messages))
 
     @Verb
     def pull(self, topic: str, max: float | None = None) -> Command[tuple[str, str] | None]:
-        """Take the earliest message that is ready by `max` (now) for good; (id, body) or None. Core: verbs/topic.lua."""
+        """Take the earliest message that is ready by `max` (now) for good; (id, body) or None. Core: verbs/topic_take.lua."""
         return then(TopicPull(check_name("topic", topic), upto(max)), _pair)
 
     @Verb

@@ -6,8 +6,9 @@ import sys
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from threading import get_ident
-from typing import Any, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from holdfast.client.batch import ONE_PUT, Batch, OnePut
 from holdfast.client.chores import Chores, StatsOf
@@ -20,7 +21,6 @@ from holdfast.client.opening import Opening, settle
 from holdfast.client.patterns import QueuePatterns
 from holdfast.client.recurring import Recurring
 from holdfast.client.results import SyncResults
-from holdfast.client.schedules import Scheduler
 from holdfast.client.throttles import Throttles
 from holdfast.client.upkeep import AuditLog, Upkeep
 from holdfast.client.whole import Whole
@@ -35,6 +35,9 @@ from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
 from holdfast.wire.runners import Runner
 from holdfast.wire.sync import DRIVE, Link, Redis
+
+if TYPE_CHECKING:
+    from holdfast.client.schedules import Scheduler
 
 R = TypeVar("R")
 log = logging.getLogger("holdfast")
@@ -64,7 +67,6 @@ class Client(Whole[Redis]):
         self.track, self.untrack, self.tags = self.jobs.track, self.jobs.untrack, self.jobs.tags
         self.recurring = Recurring(self)
         self.throttles = Throttles(self)
-        self.topics = self.schedules = Scheduler(self)
         self.config = Config(self)
         self.workers = WorkersOf(self)
         self.queue_patterns = QueuePatterns(self)
@@ -79,6 +81,18 @@ class Client(Whole[Redis]):
         self._results = SyncResults(self)
         self._loop_allowed = False
         note(self)
+
+    @cached_property
+    def topics(self) -> "Scheduler":
+        """Delayed messages under ids of your choice: `topics["mail"]`. Loaded when first asked for."""
+        from holdfast.client.schedules import Scheduler
+
+        return Scheduler(self)
+
+    @property
+    def schedules(self) -> "Scheduler":
+        """`topics`, under the name that older programs know."""
+        return self.topics
 
     def run(self, command: Command[R], /) -> R:
         """Run one command. Raises Refused, TransportError, CoreMismatch, StoreUnsupported."""
@@ -154,9 +168,10 @@ class Client(Whole[Redis]):
         return JobDecorator(self, options)
 
     def close(self) -> None:
-        """Close idle connections, and end what listens; the client may be used again."""
+        """Close idle connections, and end what listens and what `topics` subscribed to; the client may be used again."""
         self.events.unlisten()
-        self.topics.close()
+        if "topics" in self.__dict__:
+            self.topics.close()
         self._results.close()
         self.link.close()
         if self._database is not None and self._opening.target.existing is None:

@@ -22,6 +22,7 @@ from holdfast.commands.topics import (
     TopicPut,
     TopicRelease,
     TopicRequeue,
+    TopicReschedule,
     TopicReserve,
 )
 from holdfast.errors import UsageError
@@ -85,6 +86,14 @@ class TopicVerbs:
             added += yield from ask(TopicPut(self.name, how, words))
             pairs = pairs[count:]
         return added
+
+    @Verb
+    def reschedule(self, id: str, delay: float | None = None, *, at: float | None = None) -> Command[bool]:
+        """Let a queued message be ready in `delay` seconds (0: deliver it now) or `at` an epoch second.
+
+        False if it is not queued. Raises UsageError. Core: verbs/topic.lua.
+        """
+        return then(TopicReschedule(self.name, (check_name("id", id),), *moment_of(delay, at)), first)
 
     @Verb
     def delete(self, id: str) -> Command[bool]:
@@ -177,7 +186,7 @@ class TopicVerbs:
     def pull(self, max: float | None = None) -> Command[Message | None]:
         """Take the earliest message that is ready by `max`, an epoch second (now), for good; None if there is none.
 
-        It cannot come back, whatever becomes of whoever took it. Core: verbs/topic.lua.
+        It cannot come back, whatever becomes of whoever took it. Core: verbs/topic_take.lua.
         """
         return then(TopicPull(self.name, upto(max)), lambda found: found[0] if found else None)
 
@@ -192,7 +201,7 @@ class Topic(TopicVerbs, SyncHandle):
         """Reserve the earliest message that is ready by `max`, an epoch second (now); None if there is none.
 
         Nobody else gets it for `ttr` seconds (60). `with item:` is done with it, or leaves it to come back after that
-        time if something is raised. Raises UsageError. Core: verbs/topic.lua.
+        time if something is raised. Raises UsageError. Core: verbs/topic_take.lua.
         """
         found = self.run(make_reserve(self.name, self.ttr if ttr is None else ttr, max))
         return Item(found.messages[0], self._client) if found.messages else None
@@ -214,7 +223,7 @@ class AsyncTopic(TopicVerbs, AsyncHandle):
         """Reserve the earliest message that is ready by `max`, an epoch second (now); None if there is none.
 
         Nobody else gets it for `ttr` seconds (60). `async with item:` is done with it, or leaves it to come back after
-        that time if something is raised. Raises UsageError. Core: verbs/topic.lua.
+        that time if something is raised. Raises UsageError. Core: verbs/topic_take.lua.
         """
         found = await self.run(make_reserve(self.name, self.ttr if ttr is None else ttr, max))
         return AsyncItem(found.messages[0], self._client) if found.messages else None

@@ -99,7 +99,7 @@ class TopicReserve(Spoken, frozen=True, gc=False):
     """Reserve up to `limit` (512) messages that are ready by `max_ms` (None: now), the earliest first; answers Reserved.
 
     Each is kept from others for `ttr_ms` from `max_ms` on. `mode` is as in a pop: whether the caller is going to wait if
-    there are fewer, or was woken. Core: verbs/topic.lua.
+    there are fewer, or was woken. Core: verbs/topic_take.lua.
     """
 
     verb: ClassVar[str] = "topic_reserve"
@@ -124,7 +124,7 @@ class TopicReserve(Spoken, frozen=True, gc=False):
 
 
 class TopicPull(Spoken, frozen=True, gc=False):
-    """Take up to `limit` (512) messages that are ready by `max_ms` (None: now) for good. Core: verbs/topic.lua."""
+    """Take up to `limit` (512) messages that are ready by `max_ms` (None: now) for good. Core: verbs/topic_take.lua."""
 
     verb: ClassVar[str] = "topic_pull"
     line_at: ClassVar[int] = 0
@@ -158,6 +158,27 @@ class TopicRelease(Spoken, frozen=True, gc=False):
     def words(self) -> Sequence[Word]:
         pairs = [word for id, deadline in self.held for word in (id, "" if deadline is None else deadline)]
         return (self.topic, self.how, "" if self.how == "done" else self.when_ms, *pairs)
+
+    def read(self, reply: Reply) -> list[bool]:
+        return _each(reply)
+
+
+class TopicReschedule(Spoken, frozen=True, gc=False):
+    """Change when messages are ready, up to 512; False for each that is not queued.
+
+    `how`: after so many milliseconds (`in`) or at a moment in epoch milliseconds (`at`). Core: verbs/topic.lua.
+    """
+
+    verb: ClassVar[str] = "topic_reschedule"
+    line_at: ClassVar[int] = 0
+
+    topic: str
+    ids: Sequence[str]
+    how: How
+    when_ms: int
+
+    def words(self) -> Sequence[Word]:
+        return (self.topic, self.how, self.when_ms, *self.ids)
 
     def read(self, reply: Reply) -> list[bool]:
         return _each(reply)
@@ -240,6 +261,7 @@ VERBS: Mapping[str, type[Spoken]] = {
         TopicReserve,
         TopicPull,
         TopicRelease,
+        TopicReschedule,
         TopicDelete,
         TopicRequeue,
         TopicGet,

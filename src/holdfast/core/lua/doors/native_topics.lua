@@ -6,12 +6,13 @@ local checks = require("doors.checks")
 local numbered = require("doors.numbered")
 local replay = require("nouns.replay")
 local look = require("verbs.topic_look")
+local take = require("verbs.topic_take")
 local topic = require("verbs.topic")
 
 local MOST, MOST_MOVED, MOST_COUNTED = 512, 1000, 128
 local WHOLE_REPLY = 1073741824 -- bytes: what is pulled is nowhere else
 local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
-local MODES = { ["0"] = 0, ["1"] = topic.WILL_WAIT, ["2"] = topic.WOKEN }
+local MODES = { ["0"] = 0, ["1"] = take.WILL_WAIT, ["2"] = take.WOKEN }
 local groups, name, names, number, span, time = checks.groups, checks.name, checks.names, checks.number, checks.span,
   checks.time
 
@@ -55,9 +56,9 @@ local function reserve(at, args)
   if kept then
     local _, said = replay.grants(kept)
     local deadline, ids = match(said, "^(%d+)\n(.*)$")
-    return topic.reserved_again(at, topic_name, tonumber(deadline), ids)
+    return take.reserved_again(at, topic_name, tonumber(deadline), ids)
   end
-  local reply = topic.reserve(at, topic_name, mode, limit, max, length)
+  local reply = take.reserve(at, topic_name, mode, limit, max, length)
   keep(at, line, count, reply)
   return reply
 end
@@ -80,9 +81,14 @@ return {
   end) },
   { "topic_reserve", DRAINS, "line number topic mode limit max ttr", reserve },
   { "topic_pull", DRAINS, "line number topic limit max", numbered.row(function(at, args)
-    return topic.pull(at, name(args, 3, "topic"), number(args, 4, "limit", 1, MOST), upto(at, args, 5))
+    return take.pull(at, name(args, 3, "topic"), number(args, 4, "limit", 1, MOST), upto(at, args, 5))
   end, WHOLE_REPLY) },
   { "topic_release", DRAINS, "line number topic how when (id deadline)...", numbered.row(release) },
+  { "topic_reschedule", DRAINS, "line number topic how when id...", numbered.row(function(at, args)
+    local is_delay = how(args, 4) == "in"
+    local moment = when(args, 5, is_delay)
+    return topic.reschedule(at, name(args, 3, "topic"), is_delay, moment, args, 6, names(args, 6, "id"))
+  end) },
   { "topic_delete", DRAINS, "line number topic id...", numbered.row(function(at, args)
     return topic.delete(at, name(args, 3, "topic"), args, 4, names(args, 4, "id"))
   end) },

@@ -105,6 +105,13 @@ function M.reserved_until(topic, id, deadline)
   if ends and (not deadline or deadline == ends) then return ends end
 end
 
+-- Changes when a queued message is ready. Says whether there is one.
+function M.reschedule(topic, id, ready)
+  if not call("ZSCORE", topic.queued, id) then return false end
+  call("ZADD", topic.queued, ready, id)
+  return true
+end
+
 function M.give_back(topic, id, ready)
   call("ZADD", topic.queued, ready, id)
   call("ZREM", topic.reserved, id)
