@@ -10,6 +10,8 @@ from time import monotonic
 from typing import Any
 
 import pytest
+import redis
+import redis.asyncio
 from colour import Async, Sync
 
 from holdfast import AsyncClient, Client, ConnectionLost, Events, UnknownEvent, UsageError
@@ -365,6 +367,44 @@ def test_closing_the_client_ends_its_listening(client):
     client.close()
     listening.join(10)
     assert not listening.is_alive()
+
+
+@pytest.mark.parametrize("text", [False, True], ids=["bytes", "text"])
+def test_events_can_be_had_of_a_connection_alone(client, url, namespace, text):
+    seen = []
+    database = redis.Redis.from_url(url, decode_responses=text)
+    events = Events(database, namespace)
+    events.track(seen.append)
+    client.queues["q"].put("K", jid="j")
+    with events.thread():
+        client.track("j")
+        until(lambda: seen == ["j"], "it was told")
+    assert namespace in repr(events)
+    database.close()
+
+
+def test_async_events_can_be_had_of_a_connection_alone(aclient, url, namespace):
+    async def story() -> None:
+        seen: list[str] = []
+        database = redis.asyncio.Redis.from_url(url)
+        async with AsyncEvents(database, namespace) as on:
+            on.track(seen.append)
+            await aclient.queues["q"].put("K", jid="j")
+            await aclient.track("j")
+            await until_async(lambda: seen == ["j"], "it was told")
+        await database.aclose()
+        await aclient.close()
+
+    asyncio.run(story())
+
+
+def test_what_is_no_client_or_one_of_the_other_kind_is_named(url):
+    for wrong in (url, None, AsyncClient(url), redis.asyncio.Redis.from_url(url)):
+        with pytest.raises(UsageError, match="database"):
+            Events(wrong)
+    for wrong in (7, Client(url), redis.Redis.from_url(url)):
+        with pytest.raises(UsageError, match="database"):
+            AsyncEvents(wrong)
 
 
 def test_ending_what_has_not_begun_does_nothing(do):

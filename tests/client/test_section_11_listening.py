@@ -6,6 +6,7 @@ import logging
 import threading
 
 import pytest
+import redis
 
 from holdfast import Client, ConnectionLost, UsageError
 from holdfast.listener import AsyncListener, Listener, Subscriber
@@ -117,6 +118,17 @@ def test_a_silent_store_is_asked_whether_it_is_there(client, channel, store, mon
     store.ask("PUBLISH", channel, "still here")
     until(lambda: hearing.messages, "it was heard")
     hearing.end()
+
+
+def test_a_connection_of_the_driver_will_do(client, url, store, channel):
+    database = redis.Redis.from_url(url, decode_responses=True)
+    hearing = Hearing(Listener(database, [channel]))
+    store.ask("PUBLISH", channel, "one")
+    until(lambda: hearing.messages, "it was heard")
+    hearing.end()
+    with pytest.raises(UsageError, match="database"):
+        Listener(url, [channel])
+    database.close()
 
 
 def test_channels_must_be_names(client):

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from holdfast.client.background import InTask, InThread
 from holdfast.client.listening import AsyncListener, Listener, Message
+from holdfast.client.source import Source, source_of
 from holdfast.errors import UnknownEvent, UsageError
 from holdfast.settings import unknown_option
 
@@ -66,10 +67,10 @@ class EventsBase:
     track = Registers("Register what is called with the jid of a job that somebody began to track.")
     untrack = Registers("Register what is called with the jid of a job that somebody tracks no more.")
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
+    def __init__(self, source: Source) -> None:
+        self._source = source
         self._callbacks: dict[str, Callback] = {}
-        self._names = {client.shard.event_channel(event): event for event in EVENTS}
+        self._names: dict[str, str] = {}
 
     def on(self, event: str, fn: Callback) -> None:
         """Call `fn` with the jid at each `event`, in place of what was called before.
@@ -83,6 +84,11 @@ class EventsBase:
     def off(self, event: str) -> Callback | None:
         """Call nothing at `event` any more; answers what was called. Raises UnknownEvent."""
         return self._callbacks.pop(_checked(event), None)
+
+    def _tune(self) -> list[str]:
+        """The channels to listen to now: tests move clients from one namespace to another (holdfast.testing)."""
+        self._names = {self._source.shard.event_channel(event): event for event in EVENTS}
+        return list(self._names)
 
     def _register(self, callbacks: dict[str, Callback]) -> None:
         for name in callbacks:
@@ -105,19 +111,20 @@ class EventsBase:
             return None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._client!r}>"
+        return f"<{type(self).__name__} of the namespace {self._source.settings.namespace}>"
 
 
 class Events(EventsBase):
     """The events of a blocking client, on a connection of their own.
 
+    `database` is a `Client`, or a `redis.Redis`, for whose events `namespace` says whose jobs are meant.
     `with client.events as on: on.failed(fn)` and `client.events(register)`, which calls `register(on)`, register and
     then listen, as `listen(on_failed=fn)` does, until another thread or a callback calls `unlisten`.
     """
 
-    def __init__(self, client: Any) -> None:
-        super().__init__(client)
-        self._listener = Listener(client, list(self._names))
+    def __init__(self, database: Any, namespace: str = "default") -> None:
+        super().__init__(source_of(database, awaited=False, namespace=namespace))
+        self._listener = Listener(self._source, self._tune())
         self._background = InThread(self._listener, self.listen)
 
     def listen(self, **callbacks: Callback) -> None:
@@ -127,6 +134,7 @@ class Events(EventsBase):
         happened meanwhile is not told. Raises UsageError, ConnectionLost, StoreUnsupported.
         """
         self._register(callbacks)
+        self._listener.channels = self._tune()
         with closing(self._listener.listen()) as messages:
             for message in messages:
                 self._answer(message)
@@ -170,13 +178,14 @@ class Events(EventsBase):
 class AsyncEvents(EventsBase):
     """The events of an async client, on a connection of their own; callbacks may be `async`.
 
+    `database` is an `AsyncClient`, or a `redis.asyncio.Redis`, for whose events `namespace` says whose jobs are meant.
     `async with client.events as on:` listens in a task while the block runs, which begins when the subscription is
     active. `async for event, jid in client.events:` yields each event and calls nothing back.
     """
 
-    def __init__(self, client: Any) -> None:
-        super().__init__(client)
-        self._listener = AsyncListener(client, list(self._names))
+    def __init__(self, database: Any, namespace: str = "default") -> None:
+        super().__init__(source_of(database, awaited=True, namespace=namespace))
+        self._listener = AsyncListener(self._source, self._tune())
         self._background = InTask(self._listener, self.listen)
 
     async def listen(self, **callbacks: Callback) -> None:
@@ -186,6 +195,7 @@ class AsyncEvents(EventsBase):
         happened meanwhile is not told. Raises UsageError, ConnectionLost, StoreUnsupported.
         """
         self._register(callbacks)
+        self._listener.channels = self._tune()
         async with aclosing(self._listener.listen()) as messages:
             async for message in messages:
                 answer = self._answer(message)
@@ -222,6 +232,7 @@ class AsyncEvents(EventsBase):
         await self._background.stop()
 
     async def __aiter__(self) -> AsyncGenerator[Event]:
+        self._listener.channels = self._tune()
         async with aclosing(self._listener.listen()) as messages:
             async for message in messages:
                 yield self._event(message)

@@ -14,6 +14,7 @@ from threading import Event
 from time import monotonic
 from typing import Any, Final, TypedDict
 
+from holdfast.client.source import Source, source_of
 from holdfast.errors import ConnectionLost, HoldfastError, UsageError
 from holdfast.settings import check_list, check_text, check_timeout
 from holdfast.wire.repeat import Patience
@@ -66,8 +67,8 @@ class _Effort:
 class ListenerBase:
     """What a listener of either colour is given."""
 
-    def __init__(self, client: Any, channels: Sequence[str]) -> None:
-        self._client = client
+    def __init__(self, source: Source, channels: Sequence[str]) -> None:
+        self._source = source
         self._wire: Any = None
         self.channels = [check_text("channel", channel) for channel in check_list("channels", channels)]
         if not all(self.channels) or not self.channels:
@@ -86,9 +87,9 @@ class ListenerBase:
             raise UsageError("this is listened to already: make another listener")
         for signal in signals:
             signal.clear()
-        wire = self._wire = self._client.link.listener()
+        wire = self._wire = self._source.link.listener()
         self._begun_in = os.getpid()
-        return wire, _Effort(self._client.settings.deadline)
+        return wire, _Effort(self._source.settings.deadline)
 
     def _is_heard(self, effort: _Effort, active: Signal) -> None:
         effort.heard()
@@ -102,11 +103,11 @@ class ListenerBase:
 class Listener(ListenerBase):
     """Hears what is published on some channels, blocking; one thread listens, others may wait for it or end it.
 
-    `client` is a blocking client; `channels` are names as the store has them. Raises UsageError.
+    `database` is a `Client` or a `redis.Redis`; `channels` are names as the store has them. Raises UsageError.
     """
 
-    def __init__(self, client: Any, channels: Sequence[str]) -> None:
-        super().__init__(client, channels)
+    def __init__(self, database: Any, channels: Sequence[str]) -> None:
+        super().__init__(source_of(database, awaited=False), channels)
         self._active, self._ending = Event(), Event()
 
     @property
@@ -155,10 +156,13 @@ class Listener(ListenerBase):
 
 
 class AsyncListener(ListenerBase):
-    """Hears what is published on some channels, on an event loop. `client` is an async client. Raises UsageError."""
+    """Hears what is published on some channels, on an event loop.
 
-    def __init__(self, client: Any, channels: Sequence[str]) -> None:
-        super().__init__(client, channels)
+    `database` is an `AsyncClient` or a `redis.asyncio.Redis`. Raises UsageError.
+    """
+
+    def __init__(self, database: Any, channels: Sequence[str]) -> None:
+        super().__init__(source_of(database, awaited=True), channels)
         self._signals: tuple[object, asyncio.Event, asyncio.Event] | None = None
 
     @property

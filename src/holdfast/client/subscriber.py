@@ -16,16 +16,16 @@ log = logging.getLogger("holdfast")
 class Subscriber:
     """Calls `fn` with each message of a channel, decoded from JSON, in a thread of its own; also a context manager.
 
-    `channel` is a name as the store has it, such as `client.shard.worker_channel("box-7-0")`. What `fn` raises, and what
+    `database` is a `Client` or a `redis.Redis`, `channel` a name as the store has it, such as `client.shard.worker_channel("box-7-0")`. What `fn` raises, and what
     is no JSON, is logged. Raises UsageError.
     """
 
-    def __init__(self, client: Any, channel: str, fn: Callable[[Any], object]) -> None:
+    def __init__(self, database: Any, channel: str, fn: Callable[[Any], object]) -> None:
         if not callable(fn):
             raise UsageError(f"fn must be callable, not {fn!r:.80}")
         self.channel = channel
         self._fn = fn
-        self._listener = Listener(client, [channel])
+        self._listener = Listener(database, [channel])
         self._background = InThread(self._listener, self._follow)
 
     def start(self) -> "Subscriber":
