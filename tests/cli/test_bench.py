@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.bench_forgetful import histogram
 from holdfast.client.sync import Client
+from holdfast.testing import ScratchStore
 
 
 def bench(*words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -72,8 +74,83 @@ def test_a_store_at_a_url_is_left_as_it_was(url: str, namespace: str) -> None:
     assert keys_of(url) == before
 
 
+def test_every_job_ends_although_threads_drop_some_of_them(tmp_path: Path) -> None:
+    words = ("--forgetful", "--jobs", "60", "--workers", "4", "--stages", "2", "--forgetfulness", "0.2")
+    nowhere = "unix:///nowhere"
+    answer = bench(*words, "--json", TMPDIR=str(tmp_path), REDIS_URL=nowhere, HOLDFAST_URL=nowhere)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    said = json.loads(answer.stdout)
+    assert said["plan"] == {"forgetfulness": 0.2, "stages": 2, "jobs": 60, "workers": 4, "retries": 5}
+    assert said["completed"] + said["failed"] == 60
+    assert said["dropped"] > 0
+    assert list(said["queues"]) == ["stage-0", "stage-1"]
+    assert sum(stats["retries"] for stats in said["queues"].values()) == said["dropped"]
+    assert said["queues"]["stage-1"]["run"]["count"] == said["completed"]
+    assert said["put_seconds"] > 0
+    assert said["work_seconds"] > 1  # a dropped job is missed after a second
+    assert said["server_memory"] > 0
+    assert temporary_directories(tmp_path) == []
+
+
+def test_jobs_that_are_dropped_too_often_fail(url: str) -> None:
+    words = (
+        "--forgetful",
+        "--jobs",
+        "20",
+        "--forgetfulness",
+        "0.9",
+        "--retries",
+        "0",
+        "--quiet",
+        "--url",
+        url,
+    )
+    before = keys_of(url)
+    answer = bench(*words)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    lines = dict(line.split(maxsplit=1) for line in answer.stdout.splitlines()[1:7])
+    assert int(lines["failed"]) == int(lines["dropped"]) > 0
+    assert "####" not in answer.stdout
+    assert keys_of(url) == before
+
+
+def test_a_run_prints_its_histograms_and_leaves_what_it_wrote_if_asked(tmp_path: Path) -> None:
+    with ScratchStore(tcp=True) as store:
+        words = ("--host", "127.0.0.1", "--port", str(store.port), "--no-flush")
+        answer = bench("--forgetful", "--jobs", "10", "--forgetfulness", "0", *words)
+        assert answer.returncode == 0
+        assert "stage-0, wait:\n   0 s       10  ####" in answer.stdout
+        namespace = answer.stderr.split()[-1]
+        with Client(store.url, namespace=namespace) as client:
+            assert len(client.jobs.complete()) == 10
+            assert client.queues["stage-0"].heartbeat == 1
+
+
 @pytest.mark.parametrize(
-    "words", [("--seconds", "0"), ("--url", "ftp://x"), ("--url", "redis://x", "--durability", "memory")]
+    ("place", "name"), [(0, "0 s"), (59, "59 s"), (60, "1 min"), (118, "59 min"), (119, "1 h"), (141, "23 h"),
+                        (142, "1 d"), (147, "6 d")]
+)  # fmt: skip
+def test_a_bucket_of_a_histogram_is_named_by_where_it_begins(place: int, name: str) -> None:
+    buckets = [0] * 148
+    buckets[place] = 3
+    assert [line[:6].strip() for line in histogram(buckets)] == [name]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--seconds", "0"),
+        ("--url", "ftp://x"),
+        ("--url", "redis://x", "--durability", "memory"),
+        ("--jobs", "5"),
+        ("--quiet",),
+        ("--forgetful", "--imports"),
+        ("--forgetful", "--seconds", "5"),
+        ("--forgetful", "--no-flush"),
+        ("--forgetful", "--jobs", "0"),
+        ("--forgetful", "--forgetfulness", "1.5"),
+        ("--url", "redis://x", "--port", "7"),
+    ],
 )
 def test_bad_usage_is_one_sentence(words: tuple[str, ...]) -> None:
     answer = bench(*words)

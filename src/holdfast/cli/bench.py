@@ -3,23 +3,28 @@
 import shutil
 import signal
 import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import uuid4
 
 import click
 
 from holdfast import store as embedded
+from holdfast.cli.bench_forgetful import ForgetfulBench, Plan, histogram, rows_of
 from holdfast.cli.bench_imports import ROUNDS, import_figures
 from holdfast.cli.bench_run import Bench
-from holdfast.cli.output import json_option, progress, say_json, say_table
-from holdfast.client.place import without_password
+from holdfast.cli.bench_scratch import Scratch
+from holdfast.cli.output import json_option, progress, say_facts, say_json, say_table, size
+from holdfast.client.place import url_of_parts, without_password
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.store.agreed import LEVELS
+
+F = TypeVar("F", bound=Callable[..., Any])
+SECONDS: Final = 5.0
 
 
 class Place(NamedTuple):
@@ -30,8 +35,29 @@ class Place(NamedTuple):
     durability: str
 
 
+def _of_forgetful(command: F) -> F:
+    """The options of `--forgetful`; None where nothing was said, so that they are missed nowhere else."""
+    defaults = Plan()
+    options = (
+        (
+            "--forgetfulness",
+            click.FloatRange(0, 0.9),
+            f"Share of the jobs dropped [{defaults.forgetfulness}].",
+        ),
+        ("--stages", click.IntRange(1, 100), f"Queues that each job goes through [{defaults.stages}]."),
+        ("--jobs", click.IntRange(1, 1_000_000), f"How many jobs [{defaults.jobs}]."),
+        ("--workers", click.IntRange(1, 500), f"How many threads [{defaults.workers}]."),
+        ("--retries", click.IntRange(0, 1000), f"Losses until a job fails [{defaults.retries}]."),
+    )
+    for name, kind, told in reversed(options):
+        command = click.option(name, type=kind, help=f"With --forgetful: {told}")(command)
+    return command
+
+
 @click.command()
 @click.option("--url", help="The store [default: an embedded store of its own, in a temporary directory].")
+@click.option("--host", help="The store's machine, instead of a URL.")
+@click.option("--port", type=click.IntRange(1, 65_535), help="The store's port, instead of a URL [6379].")
 @click.option(
     "--durability",
     type=click.Choice(LEVELS),
@@ -40,33 +66,80 @@ class Place(NamedTuple):
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0.1, max=3600),
-    default=5.0,
-    show_default=True,
-    help="How long to measure.",
+    help="How long to measure  [default: 5]",
 )
 @click.option("--imports", is_flag=True, help="Measure what importing holdfast costs instead.")
+@click.option(
+    "--forgetful", is_flag=True, help="Instead: threads that drop some jobs; each must end all the same."
+)
+@_of_forgetful
+@click.option("--quiet", is_flag=True, help="With --forgetful: no progress bar and no histograms.")
+@click.option("--no-flush", is_flag=True, help="With --forgetful, at a URL: leave what was written.")
 @json_option
-def bench(url: str | None, durability: str | None, seconds: float, imports: bool, as_json: bool) -> None:
+def bench(
+    url: str | None,
+    host: str | None,
+    port: int | None,
+    durability: str | None,
+    seconds: float | None,
+    imports: bool,
+    forgetful: bool,
+    quiet: bool,
+    no_flush: bool,
+    as_json: bool,
+    **told: Any,
+) -> None:
     """Measure how fast a store puts, pops and completes jobs.
 
     One connection, jobs of 100 bytes, beside bare SETs over the same connection. At a URL it works in a namespace of
     its own and removes it; the store's CPU is that of everybody who uses it meanwhile.
+
+    --forgetful: threads take contrived jobs and drop some; a dropped one is missed after a second and handed out again,
+    until its retries are used up.
     """
+    given = {name: value for name, value in told.items() if value is not None}
+    _check(imports, forgetful, seconds, quiet or no_flush, given)
     if imports:
         _imports(as_json)
         return
+    if host is not None or port is not None:
+        if url is not None:
+            raise UsageError("--url and --host or --port both say where the store is: give one of them")
+        url = url_of_parts({"host": host or "localhost", "port": port or 6379})
     if url is not None and durability is not None:
         raise UsageError("--durability is for the embedded store: a store at a URL has its own settings")
+    if url is None and no_flush:
+        raise UsageError("--no-flush is for a store at a URL: an embedded one is removed")
     signal.signal(signal.SIGTERM, _interrupt)
     namespace = f"bench-{uuid4().hex[:12]}"
     with _store(url, durability or "fsync") as place, Client(place.url, namespace=namespace) as client:
-        run = Bench(client)
+        scratch = Scratch(client)
         try:
-            with progress("measuring", run.slices()) as advance:
-                figures = run.run(seconds, advance)
-            server = run.server()
+            if forgetful:
+                _forgetful(scratch, place, Plan()._replace(**given), quiet, as_json)
+            else:
+                _measure(scratch, place, seconds or SECONDS, as_json)
         finally:
-            run.clean()
+            if no_flush:
+                click.echo(f"left in namespace {namespace}", err=True)
+            else:
+                scratch.clean()
+
+
+def _check(imports: bool, forgetful: bool, seconds: float | None, other: bool, given: dict[str, Any]) -> None:
+    if imports and forgetful:
+        raise UsageError("--imports and --forgetful measure different things: give one of them")
+    if not forgetful and (given or other):
+        raise UsageError(f"--{next(iter(given), 'quiet')} is for --forgetful")
+    if seconds is not None and (imports or forgetful):
+        raise UsageError("--seconds is for measuring the store: the others end when they are done")
+
+
+def _measure(scratch: Scratch, place: Place, seconds: float, as_json: bool) -> None:
+    run = Bench(scratch)
+    with progress("measuring", run.slices()) as advance:
+        figures = run.run(seconds, advance)
+    server = scratch.server()
     if as_json:
         found = [figure._asdict() for figure in figures]
         say_json({"store": place.shown, "server": server, "durability": place.durability, "figures": found})
@@ -74,6 +147,42 @@ def bench(url: str | None, durability: str | None, seconds: float, imports: bool
     click.echo(f"{server}, {place.shown}, durability: {place.durability}")
     columns = ("", "per second", "store CPU, µs each", "× SET")
     say_table(columns, [_cells(*figure) for figure in figures])
+
+
+def _forgetful(scratch: Scratch, place: Place, plan: Plan, quiet: bool, as_json: bool) -> None:
+    run = ForgetfulBench(scratch, plan)
+    with progress("working", plan.jobs) if not quiet else nullcontext(_unheard) as advance:
+        found = run.run(advance)
+    server = scratch.server()
+    if as_json:
+        about = {
+            "store": place.shown,
+            "server": server,
+            "durability": place.durability,
+            "plan": plan._asdict(),
+        }
+        say_json(about | found._asdict())
+        return
+    click.echo(f"{server}, {place.shown}, durability: {place.durability}")
+    say_facts(
+        {
+            "put": f"{plan.jobs} jobs in {found.put_seconds:.2f} s",
+            "worked": f"{found.work_seconds:.2f} s by {plan.workers} threads",
+            "completed": found.completed,
+            "failed": found.failed,
+            "dropped": found.dropped,
+            "server memory": size(found.server_memory),
+            "server CPU": f"{found.server_cpu_seconds:.2f} s",
+        }
+    )
+    say_table(("queue", "", "count", "mean, s", "deviation, s", "lost leases"), rows_of(found))
+    for name, stats in found.queues.items() if not quiet else ():
+        for what in ("wait", "run"):
+            click.echo("\n".join([f"{name}, {what}:", *histogram(stats[what]["histogram"])]))
+
+
+def _unheard(_: int) -> None:
+    """Nobody watches the progress."""
 
 
 def _imports(as_json: bool) -> None:

@@ -2,16 +2,13 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from time import monotonic, perf_counter
-from typing import Any, Final, NamedTuple
+from time import perf_counter
+from typing import Final, NamedTuple
 
-from holdfast.client.sync import Client
+from holdfast.cli.bench_scratch import Scratch
 from holdfast.commands.admin import ConfigSet
 from holdfast.commands.leases import CompleteMany, Done, Pop
 from holdfast.models import JobFacts
-from holdfast.wire.exchange import final_error
-from holdfast.wire.plans import ErrorReply, Plan
-from holdfast.wire.repeat import Patience, patient
 
 QUEUE: Final = "bench"
 KLASS: Final = "bench.Job"
@@ -38,10 +35,11 @@ Work = Callable[[], int]
 
 
 class Bench:
-    """Works in one namespace of one store, and removes all of it at the end."""
+    """Works in one namespace of one store."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch
+        self._client = client = scratch.client
         self._queue = client.queues[QUEUE]
 
     def run(self, seconds: float, advance: Callable[[int], None]) -> list[Figure]:
@@ -62,22 +60,6 @@ class Bench:
         """How many slices a run has."""
         return ROUNDS * len(self._kinds())
 
-    def clean(self) -> None:
-        """Remove every key of the namespace."""
-        cursor = b"0"
-        while True:
-            cursor, keys = self._ask("SCAN", cursor, "MATCH", self._client.root + "*", "COUNT", 1000)
-            if keys:
-                self._ask("UNLINK", *keys)
-            if cursor == b"0":
-                return
-
-    def server(self) -> str:
-        """Name and version of the server."""
-        facts = self._info("server")
-        name = facts.get("server_name", "redis")
-        return f"{name} {facts.get(f'{name}_version') or facts.get('redis_version', '')}"
-
     def _kinds(self) -> dict[str, Work]:
         return {
             "SET, one by one": self._set,
@@ -92,7 +74,7 @@ class Bench:
         """One slice: how many a second, and µs of the store's CPU each."""
         if work == self._pop:
             self._stock_up()
-        cpu, begun = self._store_cpu(), perf_counter()
+        cpu, begun = self._scratch.cpu(), perf_counter()
         done, took = 0, 0.0
         while took < length:
             step = work()
@@ -100,10 +82,10 @@ class Bench:
             took = perf_counter() - begun
             if not step:
                 break
-        return done / took, (self._store_cpu() - cpu) * 1e6 / done
+        return done / took, (self._scratch.cpu() - cpu) * 1e6 / done
 
     def _set(self) -> int:
-        self._ask("SET", self._client.root + "bench", BODY)
+        self._scratch.ask("SET", self._client.root + "bench", BODY)
         return 1
 
     def _put(self) -> int:
@@ -144,28 +126,6 @@ class Bench:
         """Leave nothing waiting to the next slice; what was popped and not completed goes with the namespace."""
         while jobs := self._take():
             self._complete(jobs)
-
-    def _store_cpu(self) -> float:
-        """CPU seconds of the server's main thread, of all of it where the server does not tell them apart."""
-        facts = self._info("cpu")
-        user = facts.get("used_cpu_user_main_thread") or facts["used_cpu_user"]
-        system = facts.get("used_cpu_sys_main_thread") or facts["used_cpu_sys"]
-        return float(user) + float(system)
-
-    def _info(self, section: str) -> dict[str, str]:
-        lines = self._ask("INFO", section).decode().splitlines()
-        return dict(line.split(":", 1) for line in lines if ":" in line)
-
-    def _ask(self, *call: Any) -> Any:
-        """One bare command of the store."""
-        return self._client.runner.run(_asking(self._client, call))
-
-
-def _asking(client: Client, call: tuple[Any, ...]) -> Plan[Any]:
-    [reply] = yield from patient([call], Patience(client.settings.deadline, monotonic))
-    if isinstance(reply, ErrorReply):
-        raise final_error(reply)
-    return reply
 
 
 def _figure(what: str, slices: list[tuple[float, float]], base: list[float]) -> Figure:

@@ -1,0 +1,183 @@
+"""`holdfast bench --forgetful`: contrived jobs, and threads that drop some of them, as crashed workers would."""
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from time import monotonic, perf_counter
+from typing import Any, Final, NamedTuple
+
+from holdfast.cli.bench_scratch import Scratch
+from holdfast.client.handles import Job, Queue
+from holdfast.commands.leases import WILL_WAIT, WOKEN, Pop
+from holdfast.errors import HoldfastError, Refused, StoreUnwell
+from holdfast.models import JobFacts
+
+KLASS: Final = "bench.Contrived"
+HEARTBEAT: Final = 1  # seconds until a dropped job is missed
+LOOK_EVERY: Final = 0.2
+LONGEST_WAIT: Final = 0.5
+PATIENCE: Final = 60.0
+"""Seconds in which at least one job must come to its end."""
+_OPEN: Final = ("waiting", "running", "stalled", "scheduled", "throttled", "depends")
+
+
+class Plan(NamedTuple):
+    """What is run: each of `jobs` goes through `stages` queues; `workers` threads drop a share of what they take."""
+
+    forgetfulness: float = 0.1
+    stages: int = 1
+    jobs: int = 1000
+    workers: int = 10
+    retries: int = 5
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The queues, the last stage first, so that what was begun is finished."""
+        return tuple(f"stage-{number}" for number in reversed(range(self.stages)))
+
+
+class Findings(NamedTuple):
+    """How it went: seconds, jobs, and what the server spent meanwhile; `queues` maps each to its statistics."""
+
+    put_seconds: float
+    work_seconds: float
+    completed: int
+    failed: int
+    dropped: int
+    server_memory: int
+    server_cpu_seconds: float
+    queues: dict[str, dict[str, Any]]
+
+
+class ForgetfulBench:
+    """Runs one plan in a scratch namespace."""
+
+    def __init__(self, scratch: Scratch, plan: Plan) -> None:
+        self._scratch = scratch
+        self._client = scratch.client
+        self._plan = plan
+        self._queues: list[Queue] = [self._client.queues[name] for name in plan.queues]
+        self._over = threading.Event()
+        self._dropped = [0] * plan.workers
+        self._broken: list[BaseException] = []
+
+    def run(self, advance: Callable[[int], None]) -> Findings:
+        """Put the jobs and work until each is complete or failed; `advance` hears how many more have ended.
+
+        Raises StoreUnwell when none does for a minute, and whatever ended a worker's thread.
+        """
+        self._client.config["heartbeat"] = HEARTBEAT
+        self._client.config["grace-period"] = 0  # a dropped job has nobody to wait for
+        cpu, begun = self._scratch.cpu(), perf_counter()
+        first = self._queues[-1]
+        first.put_many(((KLASS, number) for number in range(self._plan.jobs)), retries=self._plan.retries)
+        put = perf_counter() - begun
+        threads = [
+            threading.Thread(target=self._work, args=(number,), name=f"forgetful-{number}", daemon=True)
+            for number in range(self._plan.workers)
+        ]
+        begun = perf_counter()
+        for thread in threads:
+            thread.start()
+        try:
+            self._watch(advance)
+        finally:
+            self._over.set()
+            for thread in threads:
+                thread.join(PATIENCE)
+        worked = perf_counter() - begun
+        return self._findings(put, worked, self._scratch.cpu() - cpu)
+
+    def _work(self, number: int) -> None:
+        try:
+            self._take_and_drop(number)
+        except BaseException as error:  # told by the thread that waits
+            self._broken.append(error)
+            self._over.set()
+
+    def _take_and_drop(self, number: int) -> None:
+        chance = random.Random(number)
+        shard = self._client.shard
+        keys = [shard.bell_key(queue) for queue in self._plan.queues]
+        bell = self._client.link.bell()
+        mode = WILL_WAIT
+        try:
+            while not self._over.is_set():
+                found = self._client.run(Pop(f"forgetful-{number}", self._plan.queues, 1, None, mode))
+                mode = WILL_WAIT
+                if not found:
+                    due = LONGEST_WAIT if found.due is None else found.due
+                    if bell.wait(keys, min(due, LONGEST_WAIT)) is not None:
+                        mode = WOKEN
+                elif chance.random() < self._plan.forgetfulness:
+                    self._dropped[number] += 1
+                else:
+                    self._finish(found[0])
+        finally:
+            bell.close()
+
+    def _finish(self, facts: JobFacts) -> None:
+        stage = int(facts.queue.partition("-")[2]) + 1
+        job = Job.of(facts, self._client)
+        try:
+            job.complete(f"stage-{stage}" if stage < self._plan.stages else None)
+        except Refused:
+            pass  # slower than its lease: somebody else has it now
+
+    def _watch(self, advance: Callable[[int], None]) -> None:
+        """Until no job is open any more."""
+        ended, last = 0, monotonic()
+        while not self._over.wait(LOOK_EVERY):
+            rows = self._client.queues.counts
+            left = sum(row[state] for row in rows for state in _OPEN)
+            if self._plan.jobs - left > ended:
+                advance(self._plan.jobs - left - ended)
+                ended, last = self._plan.jobs - left, monotonic()
+            if not left:
+                return
+            if monotonic() - last > PATIENCE:
+                raise StoreUnwell(f"no job came to its end for {PATIENCE:.0f} s; {left} are left")
+        raise HoldfastError(f"a worker's thread ended: {self._broken[0]}") from self._broken[0]
+
+    def _findings(self, put: float, worked: float, cpu: float) -> Findings:
+        failed = sum(self._client.jobs.failed().values())
+        stats = {queue.name: queue.stats() for queue in reversed(self._queues)}
+        return Findings(
+            put,
+            worked,
+            self._plan.jobs - failed,
+            failed,
+            sum(self._dropped),
+            self._scratch.memory(),
+            cpu,
+            stats,
+        )
+
+
+def rows_of(findings: Findings) -> list[Sequence[object]]:
+    """A row for waiting and one for running in each queue: count, mean, deviation, and how many jobs were lost."""
+    rows: list[Sequence[object]] = []
+    for name, stats in findings.queues.items():
+        for what in ("wait", "run"):
+            found = stats[what]
+            lost = stats["retries"] if what == "run" else ""
+            rows.append((name, what, found["count"], round(found["mean"], 3), round(found["std"], 3), lost))
+    return rows
+
+
+def histogram(buckets: Sequence[int]) -> list[str]:
+    """The buckets that hold something, a line each: 60 of a second, 59 of a minute, 23 of an hour, 6 of a day."""
+    most = max(buckets, default=0)
+    lines: list[str] = []
+    for place, count in enumerate(buckets):
+        if count:
+            lines.append(f"{_bucket(place):>6}  {count:>7}  {'#' * max(1, round(40 * count / most))}")
+    return lines
+
+
+def _bucket(place: int) -> str:
+    """What the bucket at `place` counts: its first second, minute, hour or day."""
+    for unit, before, end in (("s", 0, 60), ("min", 59, 119), ("h", 118, 142)):
+        if place < end:
+            return f"{place - before} {unit}"
+    return f"{place - 141} d"
