@@ -496,7 +496,7 @@ class SlowAndRequeued(Timeout(0.01), RequeueExceptions, SupportsMiddleware):
 SlowAndRequeued.requeue_on(JobTimedOutError, delay_range=(0, 0), max_attempts=1)
 
 
-class Patient(Timeout(None), SupportsMiddleware):
+class Patient(Timeout(60), SupportsMiddleware):
     @staticmethod
     async def process(job):
         raise TimeoutError("its own")

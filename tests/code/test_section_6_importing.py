@@ -10,7 +10,10 @@ import pytest
 
 from holdfast import UsageError
 from holdfast.code import importing
+from holdfast.code.allowed import AllowList
+from holdfast.code.calling import CannotRun
 from holdfast.code.importing import Importer, import_class
+from holdfast.code.resolver import Resolver
 
 SHOP = """
 class Parcel:
@@ -129,9 +132,6 @@ def test_a_module_without_a_file_is_never_loaded_again():
 
 
 def test_who_had_found_a_class_before_learns_of_what_another_loaded_again(shop, tmp_path):
-    from holdfast.code.allowed import AllowList
-    from holdfast.code.resolver import Resolver
-
     name, file = shop
     source = "class Parcel:\n    @staticmethod\n    def process(job): return {}\n"
     file.write_text(source.format(1))
@@ -140,3 +140,28 @@ def test_who_had_found_a_class_before_learns_of_what_another_loaded_again(shop, 
     save(file, source.format(2))
     Importer.import_class(f"{name}.Parcel")
     assert worker.resolve(f"{name}.Parcel", "q").call(None) == 2
+
+
+def test_a_save_that_one_asker_found_broken_is_broken_for_all(shop, tmp_path, monkeypatch):
+    name, file = shop
+    file.write_text("class Parcel:\n    @staticmethod\n    def process(job): ...\n")
+    worker = Resolver(AllowList(roots=[tmp_path]))
+    worker.resolve(f"{name}.Parcel", "q")
+    monkeypatch.setattr(importing, "LOOK_AGAIN", 3600.0)
+    save(file, "class Parcel(:\n")
+    with pytest.raises(SyntaxError):
+        Importer.import_class(f"{name}.Parcel")
+    with pytest.raises(CannotRun, match="SyntaxError"):
+        worker.resolve(f"{name}.Parcel", "q")
+
+
+def test_a_module_that_took_the_place_of_another_is_watched_by_its_own_file(shop, project, tmp_path):
+    name, _ = shop
+    assert Importer.import_class(f"{name}.Parcel").version == 1
+    del sys.modules[name]
+    project(SHOP.format(version=2), name, under="second")
+    second = Importer.import_class(f"{name}.Parcel")
+    assert second.version == 2
+    assert Importer.import_class(f"{name}.Parcel") is second
+    save(tmp_path / "second" / f"{name}.py", SHOP.format(version=3))
+    assert Importer.import_class(f"{name}.Parcel").version == 3

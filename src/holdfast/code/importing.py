@@ -18,6 +18,7 @@ from holdfast.errors import UsageError
 log = logging.getLogger("holdfast")
 
 LOOK_AGAIN: Final = 0.1  # seconds between two looks at the file of a module
+_BROKEN: Final = -1
 
 
 class Watch:
@@ -45,6 +46,8 @@ class Watch:
         """Load the module again. What a broken file raises is raised each time, until a good one is saved."""
         modified = self._modified()
         _forget_bytecode(self.file)
+        # Until it is loaded, everything that was found in it is outdated, for whoever asks.
+        self.changed_at = _BROKEN
         self.module = importlib.reload(self.module)
         self.changed_at = modified
         return self.module

@@ -95,14 +95,8 @@ class Resolver:
 
     def _refresh(self, module: ModuleType | None) -> None:
         """Load a module again if its file changed. A file that cannot be loaded fails every job of it."""
-        if module is None or not self.allow.holds(module):
-            return
-        is_again = True
-        try:
-            is_again = refresh(module)
-        finally:
-            if is_again:
-                self._targets.clear()
+        if module is not None and self.allow.holds(module):
+            refresh(module)
 
     def _watched(self, module: ModuleType | None) -> Watch | None:
         """Watch a module that may be loaded again: one that lies where modules are allowed by location."""
