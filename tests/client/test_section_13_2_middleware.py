@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import holdfast
 from holdfast import AsyncClient, UsageError
 from holdfast.middleware import (
     InvalidTimeoutError,
@@ -132,6 +133,10 @@ class AsyncFailing:
     async def process(cls, job):
         await asyncio.sleep(0)
         raise cls.error
+
+
+class Decorated:
+    process = staticmethod(holdfast.retry(ConnectionError)(Failing.process))
 
 
 class Retried(RetryExceptions, Failing, SupportsMiddleware):
@@ -268,8 +273,23 @@ def test_a_named_exception_gives_the_job_back_with_its_failure_and_calls_on_retr
     assert [(klass.error, job.jid)] == SEEN
 
 
-def test_without_retries_left_the_exception_counts(do):
-    klass = of_colour(do, Retried, AsyncRetried)
+def test_plain_code_of_an_async_job_is_retried_and_requeued_too(aclient):
+    async def story():
+        for klass in (Retried, Requeued, Decorated):
+            jid = await aclient.queues["q"].put(klass, {}, retries=3)
+            await (await aclient.queues["q"].pop()).process()
+            back = await aclient.jobs[jid]
+            assert back.state == "waiting", klass
+            assert await back.cancel() == [jid]
+        await aclient.close()
+
+    asyncio.run(story())
+    assert len(SEEN) == 2
+
+
+@pytest.mark.parametrize("how", ["plain", "awaited"])
+def test_without_retries_left_the_exception_counts(do, how):
+    klass = of_colour(do, Retried, AsyncRetried) if how == "awaited" else Retried
     job = put_and_pop(do, klass, retries=0)
     with pytest.raises(ConnectionError):
         do(lambda: job.perform())

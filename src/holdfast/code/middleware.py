@@ -7,11 +7,12 @@ Each calls the next by `super()`; the base `SupportsMiddleware`, behind all of t
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
+from inspect import isawaitable
 from types import FunctionType, MethodType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, cast
 
 from holdfast.code.calling import find_method
-from holdfast.code.steps import Steps, await_steps, run_steps
+from holdfast.code.steps import Steps, await_steps, begin_steps
 from holdfast.errors import LeaseLost, MiddlewareMisconfigured
 
 P = ParamSpec("P")
@@ -134,7 +135,7 @@ def _surround_async(owner: Any, method: Perform) -> Perform:
         forgotten = False
         try:
             value = owner.around_perform(job)
-            if inspect.isawaitable(value):
+            if isawaitable(value):
                 value = await value
         finally:
             _innermost.reset(before)
@@ -175,28 +176,32 @@ Handle = Callable[[Exception], Steps[bool]]
 
 
 def handled(perform: Perform, job: Any, handle: Handle) -> Any:
-    """Perform a job, and let `handle` deal with what it raises; answers what the job did, in its colour.
-
-    What is raised by a job that has settled itself, or lost its lease, is raised on: nothing can be done about it.
-    """
+    """Perform a job, and let `handle` deal with what it raises; answers what the job did, in its colour."""
     try:
         value = perform(job)
     except Exception as error:
-        if not is_open(job, error) or not run_steps(handle(error)):
+        is_settled = begin_steps(handle(error))
+        if isawaitable(is_settled):
+            # Plain code of a job whose client is async.
+            return _settled(is_settled, error)
+        if not is_settled:
             raise
         return None
-    return _handled_async(value, job, handle) if inspect.isawaitable(value) else value
+    return _handled(value, handle) if isawaitable(value) else value
 
 
-async def _handled_async(value: Awaitable[Any], job: Any, handle: Handle) -> Any:
+async def _handled(value: Awaitable[Any], handle: Handle) -> Any:
     try:
         return await value
     except Exception as error:
-        if not is_open(job, error) or not await await_steps(handle(error)):
-            raise
-        return None
+        return await _settled(await_steps(handle(error)), error)
+
+
+async def _settled(is_settled: Awaitable[bool], error: Exception) -> None:
+    if not await is_settled:
+        raise error
 
 
 def is_open(job: Any, error: Exception) -> bool:
-    """Say whether a job that raised `error` can still be settled."""
+    """Say whether a job that raised `error` can still be settled: it was neither settled by itself nor lost."""
     return not isinstance(error, LeaseLost) and not getattr(job, "state_changed", False)

@@ -48,7 +48,9 @@ def _retrying(method: Callable[..., Any], errors: tuple[type[Exception], ...]) -
             job = _to_retry(args, error)
             if job is None:
                 raise
-            job.retry()
+            answer = job.retry()
+            # Plain code of a job whose client is async: whoever performs it awaits what it answers.
+            return answer if inspect.isawaitable(answer) else None
 
     return perform
 

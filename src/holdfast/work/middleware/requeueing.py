@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from holdfast.code.failure import brief
 from holdfast.code.matching import Matcher, check_matchers, matches, means
-from holdfast.code.middleware import Either, Perform, Wearable, behind, handled
+from holdfast.code.middleware import Either, Perform, Wearable, behind, handled, is_open
 from holdfast.code.steps import Steps
 from holdfast.errors import UsageError
 from holdfast.settings import MAX_WHOLE, check_seconds, check_whole
@@ -77,7 +77,7 @@ class RequeueExceptions(Wearable):
     def requeue(self: Any, job: Any, error: Exception) -> Steps[bool]:
         """The steps that requeue `job` for `error`, if it is one of those and was not raised too often."""
         rules = [rule for rule in self._requeued if matches(rule.matcher, error)]
-        counts = _counts(job) if rules else None
+        counts = _counts(job) if rules and is_open(job, error) else None
         if counts is None:
             return False
         count = counts.get(rules[0].name, 0)

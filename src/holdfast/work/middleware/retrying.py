@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.code.failure import brief, failure_of
 from holdfast.code.matching import Matcher, check_matchers, matches
-from holdfast.code.middleware import Either, Perform, Wearable, behind, handled
+from holdfast.code.middleware import Either, Perform, Wearable, behind, handled, is_open
 from holdfast.code.steps import Steps
 from holdfast.settings import MAX_DELAY, check_seconds
 
@@ -75,7 +75,7 @@ class RetryExceptions(Wearable):
 
 def _retry(worn: Any, job: Any, error: Exception) -> Steps[bool]:
     delays = [delay for matcher, delay in worn._retried if matches(matcher, error)]
-    if not delays or job.retries_left <= 0:
+    if not delays or job.retries_left <= 0 or not is_open(job, error):
         return False
     group, message = failure_of(error, job.queue_name, lambda: job)
     log.warning("job %s raised %s, and is retried", job.jid, brief(error))

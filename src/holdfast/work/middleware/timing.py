@@ -85,7 +85,7 @@ async def _limited(worn: Any, job: Any, limit: float, value: Awaitable[Any]) -> 
         if not deadline.expired():
             raise
         error = _too_long(limit).with_traceback(ended.__traceback__)
-    if is_open(job, error) and await await_steps(_requeued(worn, job, error)):
+    if await await_steps(_requeued(worn, job, error)):
         return None
     raise error
 
