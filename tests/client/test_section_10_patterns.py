@@ -92,6 +92,7 @@ def test_many_stars_cost_no_more_than_few():
         ([rule("*", "!t*"), rule("two"), rule("default")], ["one", "four", "two", "three"]),
         ([rule("!one"), rule("default")], KNOWN),
         ([rule("unknown"), rule("default"), rule("default")], KNOWN),
+        ([rule("default"), rule("t*"), rule("default")], ["two", "three", "one", "four"]),
         ([rule("default", "one"), rule("default")], KNOWN),
     ],
 )  # fmt: skip

@@ -213,6 +213,13 @@ def test_a_block_that_fails_is_not_followed_by_listening(client):
         on.failed(1 / 0)
 
 
+def test_a_blocking_client_takes_no_async_callback(client):
+    async def told(jid: str) -> None: ...
+
+    with pytest.raises(UsageError, match="AsyncClient"):
+        client.events.on("failed", told)
+
+
 def test_a_registering_method_can_decorate(client):
     @client.events.failed
     def told(jid: str) -> None: ...

@@ -7,7 +7,7 @@ import inspect
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing, closing, contextmanager
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar, overload
 
 from holdfast.client.background import InTask, InThread
 from holdfast.client.listening import AsyncListener, Listener, Message
@@ -41,7 +41,14 @@ class Registers:
     def __set_name__(self, owner: type, name: str) -> None:
         self.event = name
 
-    def __get__(self, events: "EventsBase", owner: object = None) -> Callable[[F], F]:
+    @overload
+    def __get__(self, events: None, owner: object) -> "Registers": ...
+    @overload
+    def __get__(self, events: "EventsBase", owner: object = None) -> Callable[[F], F]: ...
+    def __get__(self, events: "EventsBase | None", owner: object = None) -> Any:
+        if events is None:
+            return self
+
         def register(fn: F) -> F:
             events.on(self.event, fn)
             return fn
@@ -55,6 +62,7 @@ class EventsBase:
     namespace: ClassVar[str] = "ql:"
     """What older programs find before the names of channels; ours lie under the root of the namespace."""
     events: ClassVar[tuple[str, ...]] = EVENTS
+    _awaits: ClassVar[bool] = False
 
     canceled = Registers("Register what is called with the jid of a job that was cancelled.")
     completed = Registers(
@@ -75,10 +83,12 @@ class EventsBase:
     def on(self, event: str, fn: Callback) -> None:
         """Call `fn` with the jid at each `event`, in place of what was called before.
 
-        Raises UnknownEvent, which is a NotImplementedError.
+        Raises UnknownEvent, which is a NotImplementedError, and UsageError.
         """
         if not callable(fn):
             raise UsageError(f"fn must be callable, not {fn!r:.80}")
+        if not self._awaits and inspect.iscoroutinefunction(fn):
+            raise UsageError("fn is an async function, which only the events of an AsyncClient await")
         self._callbacks[_checked(event)] = fn
 
     def off(self, event: str) -> Callback | None:
@@ -182,6 +192,8 @@ class AsyncEvents(EventsBase):
     `async with client.events as on:` listens in a task while the block runs, which begins when the subscription is
     active. `async for event, jid in client.events:` yields each event and calls nothing back.
     """
+
+    _awaits = True
 
     def __init__(self, database: Any, namespace: str = "default") -> None:
         super().__init__(source_of(database, awaited=True, namespace=namespace))

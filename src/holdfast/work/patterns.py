@@ -45,12 +45,13 @@ def prioritize_queues(
 ) -> list[str]:
     """The same queues, each once, in the order of the rules: each takes what it matches of those not yet taken.
 
-    A rule that is exactly `["default"]` stands for all that no rule matches; without one they come last. The queues of
-    a fair rule are shuffled anew at each call; others keep the order of their patterns, then the given one.
+    A rule that is exactly `["default"]` (the last such) stands for all that no rule matches; without one they come
+    last. The queues of a fair rule are shuffled anew at each call; others keep the order of their patterns, then the
+    given one.
     """
     left = dict.fromkeys(queue_identifiers)
     rules = list(queue_priority_patterns)
-    rest = next((at for at, rule in enumerate(rules) if rule.patterns == [REST]), len(rules))
+    rest = max((at for at, rule in enumerate(rules) if rule.patterns == [REST]), default=len(rules))
     taken = [[] if rule.patterns == [REST] else _taken(left, rule.patterns) for rule in rules]
     taken[rest : rest + 1] = [list(left)]
     for rule, names in zip(rules, taken, strict=False):
