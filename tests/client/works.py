@@ -1,9 +1,14 @@
 """Performing jobs inside a test, by the worker's own parts: one by one, or by a whole worker in a thread."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
+from typing import Any
 
+from holdfast import AsyncClient
 from holdfast.commands.leases import Pop
 from holdfast.work.making import make_performer
 from holdfast.work.run import run_serial
@@ -12,12 +17,25 @@ from holdfast.work.signals import Stop
 from holdfast.work.worker import StoreChoice, WorkerSettings
 
 
+class _Store(StoreChoice):
+    """Remembers the async clients it made, because they are closed on their own loop."""
+
+    made: list[Any]
+
+    def async_client(self, name: str) -> AsyncClient:
+        self.made.append(super().async_client(name))
+        return self.made[-1]
+
+
 class Works:
-    """Performs jobs of one namespace in this process."""
+    """Performs jobs of one namespace in this process; coroutines on a loop in a thread of its own."""
 
     def __init__(self, url: str, namespace: str, *queues: str) -> None:
         self.queues = queues or ("q",)
-        self.store = StoreChoice(url, {"namespace": namespace})
+        self.async_clients: list[Any] = []
+        self.store = _Store(url, {"namespace": namespace}, self.async_clients)
+        self.threads = ThreadPoolExecutor(1)
+        self.loop = asyncio.Runner()
         self.settings = WorkerSettings(self.queues, pool="serial", interval=0.2).checked()
         self.client = self.store.client("works")
         self.performer = make_performer(self.store, self.settings, "works", self.client)
@@ -27,7 +45,7 @@ class Works:
         jobs = self.client.run(Pop("works", self.queues, 1))
         for facts in jobs:
             turns = Turns(self.client.shard, "works", self.queues)
-            turns.end(self.performer.perform(facts, _run))
+            turns.end(self.performer.perform(facts, self.run))
             while turns.has_news:
                 self.client.runner.run(turns.turn(0))
             return facts.jid
@@ -53,17 +71,13 @@ class Works:
             thread.join(20)
             assert not thread.is_alive()
 
+    def run(self, coroutine: Any) -> Any:
+        """Drive a coroutine to its end, with what is current here."""
+        return self.threads.submit(self.loop.run, coroutine, context=copy_context()).result()
+
     def close(self) -> None:
+        for client in self.async_clients:
+            self.run(client.close())
+        self.threads.submit(self.loop.close).result()
+        self.threads.shutdown()
         self.client.close()
-
-
-def _run(coroutine):
-    """Drive a coroutine in a thread of its own: the test may be on a loop itself."""
-    import asyncio
-    from contextvars import copy_context
-
-    context, answers = copy_context(), []
-    thread = threading.Thread(target=lambda: answers.append(context.run(asyncio.run, coroutine)))
-    thread.start()
-    thread.join()
-    return answers[0]

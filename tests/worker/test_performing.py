@@ -164,6 +164,22 @@ def test_the_running_job_is_known_to_its_code(shop, pool):
     assert handle.result(10) == [handle.jid, "box-0", "chores.who"]
 
 
+def test_what_is_put_on_completion_is_there_when_the_result_is(shop, pool):
+    shop.start(pool)
+    jids = shop.chores.order.put(5).result(10)
+    assert [shop.client.result_of(jid, 10) for jid in jids] == [b"6", b"7"]
+
+
+@pytest.mark.parametrize("pool", ["asyncio", "serial"])
+def test_code_that_cannot_be_stopped_sees_that_its_job_was_cancelled(shop, pool):
+    shop.q.heartbeat = 1
+    shop.start(pool)
+    handle = shop.chores.heed.put("it")
+    until(lambda: shop.notes("begin it"), "it has begun")
+    shop.client.jobs.cancel(handle.jid)
+    until(lambda: shop.notes("heeded it"), "it has seen that it was cancelled")
+
+
 def test_wishes_are_granted(shop, pool):
     shop.start(pool)
     wish = shop.chores.wish

@@ -140,6 +140,22 @@ async def aend_oddly(how: str) -> None:
 
 
 @app.job(queue="q")
+def heed(name: str) -> None:
+    note(f"begin {name}")
+    job, pause = holdfast.current_job(), threading.Event()
+    while not job.cancelled:
+        pause.wait(0.005)
+    note(f"heeded {name}")
+
+
+@app.job(queue="q")
+def order(number: int) -> list[str]:
+    with holdfast.current_job().on_completion():
+        handles = [add.put(number), *add.put_many([(number + 1,)])]
+    return [handle.jid for handle in handles if app.jobs[handle.jid] is None]
+
+
+@app.job(queue="q")
 def wish_oddly(how: str) -> object:
     return {"text": Failed("g", 7), "group": Retry(group="a\\nb")}[how]
 

@@ -19,6 +19,7 @@ from holdfast.client.throttles import AsyncThrottles
 from holdfast.client.upkeep import AsyncAuditLog, AsyncUpkeep
 from holdfast.client.whole import Whole
 from holdfast.client.workers import AsyncWorkersOf
+from holdfast.code.current import collecting
 from holdfast.code.function import AsyncJobDecorator
 from holdfast.code.job_options import JobOptions
 from holdfast.commands import Command
@@ -67,7 +68,7 @@ class AsyncClient(Whole[Redis]):
         chores = AsyncChores(self)
         self.deregister_workers, self.bulk_cancel = chores.deregister_workers, chores.bulk_cancel
         self.unfail_all = chores.unfail_all
-        self.run = Gatherer(self.shard, self.runner).submit
+        self.run = Gatherer(self.shard, self.runner, self).submit
         """Run one command; answers a future. Its call leaves with what else is asked for in this loop turn."""
         self._results = AsyncResults(self)
         note(self)
@@ -94,6 +95,9 @@ class AsyncClient(Whole[Redis]):
 
     async def put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
+        collector = collecting.get()
+        if collector is not None:
+            return collector.take_all(self, puts)
         return await self.runner.run(together(self.shard, puts))
 
     async def unfail(self, group: str, queue: str, count: int = 500) -> int:

@@ -5,6 +5,7 @@ from typing import Any, Final, Required, cast
 
 from holdfast.client.callbacks import settling
 from holdfast.client.colours import Planned, Verb
+from holdfast.client.completion import Load, OnCompletion
 from holdfast.client.options import NOTHING, PutOptions, make_put
 from holdfast.commands import Command
 from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
@@ -29,7 +30,7 @@ class FollowUpOptions(PutOptions, total=False):
     data: object
 
 
-class Completing:
+class Completing(OnCompletion):
     """How the holder of a job says that its work is done."""
 
     _client: Any
@@ -57,7 +58,8 @@ class Completing:
         """Say that the work is done; with `next_queue` (a queue or its name), the job goes on there.
 
         It does so after `delay` seconds and when the jobs in `depends` are complete. `follow` are jobs that are put in
-        the same step (mappings of FollowUpOptions); they and this job may wait for each other. Answers `"complete"`, or
+        the same step (mappings of FollowUpOptions), as is what was put in blocks of `on_completion`; they and this job may
+        wait for each other. Answers `"complete"`, or
         True when it went on. Raises LeaseLost, DependencyRefused. Core: verbs/complete.lua, advance.lua, complete_x.lua.
         """
         if next_queue is None and (delay is not None or depends):
@@ -66,9 +68,10 @@ class Completing:
         wait = check_milliseconds("delay", delay or 0)
         said = self._holder, self.facts, self._sent_data
         command: Command[Any]
-        if depends or follow:
-            jobs = _follow_ups(self._client.settings, follow)
+        if depends or follow or self.kept_back:
+            jobs = [*self.kept_back, *_follow_ups(self._client.settings, follow)]
             names = check_names("depends", depends, MAX_FOLLOWED)
+            Load().plus(jobs)
             command = CompleteX(*said, next_queue=queue, delay_ms=wait, depends=names, follow=jobs)
         elif queue:
             command = Advance(self._holder, queue, self.facts, wait, self._sent_data)

@@ -15,6 +15,7 @@ from holdfast.client.klass import any_name, take
 from holdfast.client.made import JobParts, built, made_edits, made_facts
 from holdfast.client.moving import Moving
 from holdfast.client.options import check_priority
+from holdfast.client.run_facts import RunFacts
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.jobs import Cancel, JobGet, SetPriority
@@ -26,7 +27,9 @@ from holdfast.settings import check_milliseconds, check_name, check_text
 log = logging.getLogger("holdfast")
 
 
-class JobVerbs(JobView, JobForms, Callbacks, AttributeVerbs, WaitingJob, Completing, Moving, ExplainedVerbs):
+class JobVerbs(
+    JobView, RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Completing, Moving, ExplainedVerbs
+):
     """What a job can be told."""
 
     def __init__(self, client: Any, *, jid: str, klass: object, **parts: Unpack[JobParts]) -> None:

@@ -25,6 +25,7 @@ from holdfast.client.throttles import Throttles
 from holdfast.client.upkeep import AuditLog, Upkeep
 from holdfast.client.whole import Whole
 from holdfast.client.workers import WorkersOf
+from holdfast.code.current import collecting
 from holdfast.code.function import JobDecorator
 from holdfast.code.job_options import JobOptions
 from holdfast.commands import Command
@@ -98,11 +99,16 @@ class Client(Whole[Redis]):
         """Run one command. Raises Refused, TransportError, CoreMismatch, StoreUnsupported."""
         if not self._loop_allowed and asyncio._get_running_loop() is not None:  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
             self._in_a_loop()
+        asked: Any = command
+        is_put = type(asked) in ONE_PUT
+        if is_put:
+            collector = collecting.get()
+            if collector is not None:
+                return cast("R", collector.take(self, asked))
         if self._batches:
             batch = self._batches.get(get_ident())
             if batch is not None:
-                asked: Any = command
-                if type(asked) in ONE_PUT:
+                if is_put:
                     return cast("R", batch.add(asked))
                 batch.send()
         return self.runner.run(exchange(self.shard, command))
@@ -122,6 +128,10 @@ class Client(Whole[Redis]):
 
     def put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
+        collector = collecting.get()
+        return self._send_puts(puts) if collector is None else collector.take_all(self, puts)
+
+    def _send_puts(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
         return self.runner.run(together(self.shard, puts))
 
     def unfail(self, group: str, queue: str, count: int = 500) -> int:
@@ -137,7 +147,7 @@ class Client(Whole[Redis]):
         me = get_ident()
         if me in self._batches:
             raise UsageError("a batch is open in this thread already")
-        batch = self._batches[me] = Batch(self.put_together)
+        batch = self._batches[me] = Batch(self._send_puts)
         try:
             yield batch
         finally:

@@ -74,6 +74,15 @@ class Whole(Calling, Generic[D]):
             except Exception:  # it is told, not asked: the call goes on
                 log.exception("on_lua_script_reload_callback failed")
 
+    def shares_root_with(self, other: Any) -> bool:
+        """Whether both talk to the same namespace of the same store, as far as is known without asking."""
+        if other._opening.place == self._opening.place:
+            return True
+        mine, others = self.shard.info, other.shard.info
+        # Two addresses of one store: a root's epoch is its own.
+        same_root = mine is not None and others is not None and mine.epoch == others.epoch
+        return same_root and bool(self.shard.root == other.shard.root)
+
     def __eq__(self, other: object) -> bool:
         same: Any = other
         return type(other) is type(self) and same._opening.place == self._opening.place

@@ -1,26 +1,38 @@
-"""The job that is being performed here and now."""
+"""The job that is being performed here and now, and where its puts go."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from holdfast.models import JobFacts
 
 
+def not_lost() -> str:
+    """Nothing is known of a lost lease."""
+    return ""
+
+
 class Running:
-    """A job under way; its `Job` object is made when somebody asks for it."""
+    """A job under way; its `Job` object is made when somebody asks for it.
 
-    __slots__ = ("_make", "facts", "made")
+    `lost` says why its lease is known to be lost, "" while it is not.
+    """
 
-    def __init__(self, facts: JobFacts, make: Callable[[JobFacts], Any]) -> None:
+    __slots__ = ("_make", "facts", "lost", "made")
+
+    def __init__(
+        self, facts: JobFacts, make: Callable[[JobFacts], Any], lost: Callable[[], str] = not_lost
+    ) -> None:
         self.facts = facts
         self._make = make
+        self.lost = lost
         self.made: Any = None
 
     def job(self) -> Any:
         """The `Job` of this run, the same one each time."""
         if self.made is None:
             self.made = self._make(self.facts)
+            self.made.run_of = self
         return self.made
 
 
@@ -31,3 +43,19 @@ def current_job() -> Any:
     """Return the job this code is performing (`Job`, inside `async def` `AsyncJob`), or None outside of one."""
     current = running.get()
     return None if current is None else current.job()
+
+
+class Collecting(Protocol):
+    """Whoever keeps puts back, instead of sending them."""
+
+    def take(self, client: Any, put: Any, /) -> str:
+        """Keep one put back; answers its jid."""
+        ...
+
+    def take_all(self, client: Any, puts: Sequence[Any], /) -> list[Any]:
+        """Keep the puts of one step back; answers what each would."""
+        ...
+
+
+collecting: Final[ContextVar[Collecting | None]] = ContextVar("holdfast_collecting", default=None)
+"""Set inside a block of `job.on_completion()`."""

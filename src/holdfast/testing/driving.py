@@ -63,3 +63,4 @@ class _Seat:
     """Where the performer says what is under way; nobody looks."""
 
     current: Running | None = None
+    lost = ""

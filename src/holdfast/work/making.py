@@ -8,6 +8,7 @@ from holdfast.client.async_handles import AsyncJob
 from holdfast.client.handles import Job
 from holdfast.client.job import JobVerbs
 from holdfast.client.sync import Client
+from holdfast.code.current import not_lost
 from holdfast.models import JobFacts
 from holdfast.work.perform import Performer
 from holdfast.work.worker import StoreChoice, WorkerSettings, make_resolver
@@ -49,8 +50,12 @@ def make_performer(
     name: str,
     client: Client | None = None,
     on_settled: Callable[[], None] = nothing,
+    lost: Callable[[], str] = not_lost,
 ) -> Performer:
-    """The performer of one process; a client that was not given is made when the first job needs it."""
+    """The performer of one process; a client that was not given is made when the first job needs it.
+
+    `lost` says why the lease of the job under way is known to be lost, where one job is performed at a time.
+    """
 
     async_client: AsyncClient | None = None
 
@@ -64,4 +69,4 @@ def make_performer(
         async_client = async_client or store.async_client(name)
         return HeldAsyncJob.held(facts, async_client, on_settled)
 
-    return Performer(make_resolver(settings), make, make_async)
+    return Performer(make_resolver(settings), make, make_async, lost)

@@ -6,6 +6,7 @@ there is nothing left to say.
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +15,7 @@ from holdfast.code.backoff import exponential
 from holdfast.code.failure import cut, describe, group_of
 from holdfast.code.registry import Registered
 from holdfast.commands.base import Command
+from holdfast.commands.dependencies import CompleteX, FollowUp
 from holdfast.commands.leases import Done
 from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Fail
 from holdfast.commands.outcomes import Retry as RetryCommand
@@ -53,11 +55,24 @@ class Moved(msgspec.Struct, frozen=True):
 WISHES: Final = frozenset((Retry, Failed, Moved))
 
 
-def granted(wish: Retry | Failed | Moved, facts: JobFacts, data: bytes) -> Command[Any]:
-    """Turn a wish into the command that grants it. Raises UsageError for absurd values."""
+def done(
+    facts: JobFacts, data: bytes, keep_ms: int = 0, result: bytes = b"", follow: Sequence[FollowUp] = ()
+) -> Ending:
+    """The job is complete; what it put on completion is put in the same step."""
+    if follow:
+        return CompleteX(facts.worker, facts, data, keep_ms, result, follow=follow)
+    return Done(facts.jid, facts.token, data, keep_ms, result)
+
+
+def granted(
+    wish: Retry | Failed | Moved, facts: JobFacts, data: bytes, follow: Sequence[FollowUp] = ()
+) -> Command[Any]:
+    """Turn a wish into the command that grants it. `follow` is put if the job moves on. Raises UsageError for absurd values."""
     if isinstance(wish, Moved):
-        queue = check_name("queue", wish.queue)
-        return Advance(facts.worker, queue, facts, check_milliseconds("delay", wish.delay), data)
+        queue, delay = check_name("queue", wish.queue), check_milliseconds("delay", wish.delay)
+        if follow:
+            return CompleteX(facts.worker, facts, data, next_queue=queue, delay_ms=delay, follow=follow)
+        return Advance(facts.worker, queue, facts, delay, data)
     if isinstance(wish, Failed):
         return Fail(facts.worker, facts, check_name("group", wish.group), cut(wish.message), data)
     after = own_backoff(facts) if wish.after is None else check_milliseconds("after", wish.after)

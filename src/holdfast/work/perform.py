@@ -4,21 +4,21 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, Final, Protocol
 
 from holdfast.code.calling import CannotRun
-from holdfast.code.current import Running, running
+from holdfast.code.current import Running, not_lost, running
 from holdfast.code.failure import brief, describe, failure_of
 from holdfast.code.registry import Registered
 from holdfast.code.resolver import Resolver, Target
 from holdfast.codecs import encode_value
-from holdfast.commands.leases import Done
+from holdfast.commands.dependencies import FollowUp
 from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.models import JobFacts
-from holdfast.work.outcome import WISHES, Ending, failed, granted, raised
+from holdfast.work.outcome import WISHES, Ending, done, failed, granted, raised
 from holdfast.work.signals import Terminated
 
 log = logging.getLogger("holdfast")
@@ -49,19 +49,27 @@ class Watching(Protocol):
     """Whoever wants to know which run is under way."""
 
     current: Running | None
+    lost: str
 
 
 class Performer:
     """Performs jobs of one worker.
 
     `make_job` and `make_async_job` build what code sees as its job; `async def` gets the async one, whatever
-    the pool.
+    the pool. `lost` says why the lease of the one job under way is known to be lost; a seat says so itself.
     """
 
-    def __init__(self, resolver: Resolver, make_job: JobMaker, make_async_job: JobMaker) -> None:
+    def __init__(
+        self,
+        resolver: Resolver,
+        make_job: JobMaker,
+        make_async_job: JobMaker,
+        lost: Callable[[], str] = not_lost,
+    ) -> None:
         self.resolver = resolver
         self._make_job = make_job
         self._make_async_job = make_async_job
+        self._lost = lost
         self._forks = _Forks.count
 
     def perform(self, facts: JobFacts, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> Ending:
@@ -99,6 +107,7 @@ class Performer:
         target, current, args, kwargs = prepared
         running.set(current)
         seat.current = current
+        current.lost = lambda: seat.lost
         try:
             if target.is_async:
                 value = await target.call(*args, **kwargs)
@@ -165,7 +174,7 @@ class Performer:
             return failed(facts, type(error).__name__, describe(error))
         finally:
             self._leave_if_forked(None)
-        current = Running(facts, self._make_async_job if target.is_async else self._make_job)
+        current = Running(facts, self._make_async_job if target.is_async else self._make_job, self._lost)
         if target.function is None:
             return target, current, [current.job()], _NOTHING
         try:
@@ -180,16 +189,16 @@ def _after_return(facts: JobFacts, target: Target, current: Running, value: Any)
     made = current.made
     if made is not None and made.state_changed:
         return None
-    data = _edited(current)
+    data, follow = _left_behind(current)
     if type(value) in WISHES:
         try:
-            return granted(value, facts, data)
+            return granted(value, facts, data, follow)
         except UsageError as error:
             return raised(facts, None, error, data)
     if target.function is not None:
-        return _completed(facts, target.function, value, data)
+        return _completed(facts, target.function, value, data, follow)
     if target.completes:
-        return Done(facts.jid, facts.token, data)
+        return done(facts, data, follow=follow)
     log.warning(
         "job %s (%s) returned without settling: its lease is no longer renewed, and it will be tried again; "
         "call job.complete(), or run the worker with --auto-complete",
@@ -199,26 +208,28 @@ def _after_return(facts: JobFacts, target: Target, current: Running, value: Any)
     return None
 
 
-def _edited(current: Running) -> bytes:
-    """The data the job's code left behind, b"" if it changed nothing."""
+def _left_behind(current: Running) -> tuple[bytes, Sequence[FollowUp]]:
+    """The data the job's code left, b"" if it changed nothing, and what it put on completion; from now on it puts no more."""
     if current.made is None:
-        return b""
+        return b"", ()
     data: bytes = current.made.data.encode()
-    return b"" if data == current.facts.data else data
+    return b"" if data == current.facts.data else data, current.made.end_collecting()
 
 
-def _completed(facts: JobFacts, function: Registered, value: Any, data: bytes) -> Ending:
+def _completed(
+    facts: JobFacts, function: Registered, value: Any, data: bytes, follow: Sequence[FollowUp]
+) -> Ending:
     keep = int(facts.options.get("keep", function.keep_ms))
     if not keep:
-        return Done(facts.jid, facts.token, data)
+        return done(facts, data, follow=follow)
     if value is None:
-        return Done(facts.jid, facts.token, data, keep, b"null")
+        return done(facts, data, keep, b"null", follow)
     try:
         result = encode_value(value)
     except HoldfastError as error:
         # The work is done: trying again would do it twice, and end no better.
         return failed(facts, UNSERIALIZABLE, f"the result of {function.name} cannot be kept: {error}", data)
-    return Done(facts.jid, facts.token, data, keep, result)
+    return done(facts, data, keep, result, follow)
 
 
 def _after_error(facts: JobFacts, target: Target, current: Running, error: BaseException) -> Ending:
@@ -230,5 +241,5 @@ def _after_error(facts: JobFacts, target: Target, current: Running, error: BaseE
         log.warning("job %s raised after it had settled itself: %s", facts.jid, brief(error))
         return None
     log.warning("job %s (%s) raised %s", facts.jid, facts.klass, brief(error))
-    data = _edited(current)
+    data, _ = _left_behind(current)
     return raised(facts, target.function, error, data, failure_of(error, facts.queue, current.job))

@@ -46,7 +46,7 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     client = store.client(name)
     beats = store.beating_client(name)
     holder = BeatingThread(beats, name, Presence(beats, settings))
-    performer = make_performer(store, settings, name, client, on_settled=holder.release)
+    performer = make_performer(store, settings, name, client, holder.release, holder.lost)
     with Handlers({**worker_handlers(stop), signal.SIGHUP: log_stack}, stop.wake_fd):
         holder.start()
         try:

@@ -6,9 +6,10 @@ seat can start, and a stopping worker takes nothing: a job never granted needs n
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from holdfast.commands.base import Command
+from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.leases import (
     WILL_NOT_WAIT,
     WILL_WAIT,
@@ -19,11 +20,12 @@ from holdfast.commands.leases import (
     Popped,
     Settlement,
 )
-from holdfast.errors import HoldfastError, TransportError
+from holdfast.errors import HoldfastError, JobNotFound, LeaseLost, TransportError
+from holdfast.models import JobFacts
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
-from holdfast.work.outcome import Ending
+from holdfast.work.outcome import Ending, failed
 
 log = logging.getLogger("holdfast")
 
@@ -107,6 +109,10 @@ class Turns:
         for command, answer in zip(others, answers, strict=False):
             if isinstance(answer, HoldfastError):
                 log.warning("%s of job %s was refused: %s", command.verb, _jid(command), answer)
+                if isinstance(command, CompleteX) and not isinstance(answer, (LeaseLost, JobNotFound)):
+                    # It is done, but what it put cannot be: trying again would do it twice, and end no better.
+                    facts = cast("JobFacts", command.job)
+                    self.end(failed(facts, type(answer).__name__, str(answer)))
         if isinstance(answers[-1], HoldfastError):
             raise answers[-1]
         return answers[-1]

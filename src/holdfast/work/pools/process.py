@@ -60,7 +60,7 @@ def body(place: Place) -> bool:
     stop = Stop()
     holder = SlateHolder(place, stop)
     client = place.store.client(place.name)
-    performer = make_performer(place.store, place.settings, place.name, client, on_settled=holder.release)
+    performer = make_performer(place.store, place.settings, place.name, client, holder.release, holder.lost)
     with Handlers(worker_handlers(stop), stop.wake_fd):
         jobs = SerialLoop(client, place.settings, place.name, performer, stop, holder)
         jobs.run()

@@ -1,0 +1,148 @@
+"""Puts that become visible only if their job completes: kept back here, and sent with the completion in one step."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+from holdfast.code.current import collecting
+from holdfast.commands.dependencies import FollowUp
+from holdfast.commands.jobs import Put, PutMany
+from holdfast.commands.wishes import MAX_WEIGHT, PutWished, Wished
+from holdfast.errors import UsageError
+from holdfast.models import JobFacts
+
+MOST_BYTES: Final = 16 << 20
+"""Of the data of all jobs that leave with one completion; a single larger one is let through."""
+
+
+class Load(NamedTuple):
+    """What one completion carries: how many jobs, what they weigh (`Wished.weight`), and bytes of data."""
+
+    jobs: int = 0
+    weight: int = 0
+    size: int = 0
+
+    def plus(self, jobs: Sequence[FollowUp]) -> "Load":
+        """The load with these jobs on top. Raises UsageError for more than one call takes."""
+        load = Load(
+            self.jobs + len(jobs),
+            self.weight + sum([one.job.weight for one in jobs]),
+            self.size + sum([len(one.job.data) for one in jobs]),
+        )
+        if load.weight > MAX_WEIGHT:
+            raise UsageError(
+                f"one completion puts at most {MAX_WEIGHT // 2} jobs, fewer with options "
+                f"(a job counts 2, with options 3, each option 1, a parent 2; {MAX_WEIGHT} is the most)"
+            )
+        if load.jobs > 1 and load.size > MOST_BYTES:
+            raise UsageError(f"one completion puts at most {MOST_BYTES >> 20} MiB of data")
+        return load
+
+
+class Collector:
+    """The puts that one job keeps back, in their order. They are checked when they are made, by the limits of one call."""
+
+    def __init__(self, job: Any) -> None:
+        self._job = job
+        self.follow: list[FollowUp] = []
+        self.is_over = False
+        self._load = Load()
+
+    def take(self, client: Any, put: Put | PutWished) -> str:
+        """Keep one put back; answers its jid. Raises UsageError."""
+        self._check(client, put)
+        job = put.job if isinstance(put, PutWished) else Wished(put.klass, put.data, put.jid)
+        self._add([FollowUp(put.queue, job, put.priority, put.retries, put.delay_ms)])
+        return put.jid
+
+    def take_all(self, client: Any, puts: Sequence[Put | PutWished | PutMany]) -> list[Any]:
+        """Keep the puts of one step back; answers what each would, and keeps all or none. Raises UsageError."""
+        before = len(self.follow)
+        try:
+            return [
+                self._take_many(client, put) if isinstance(put, PutMany) else self.take(client, put)
+                for put in puts
+            ]
+        except UsageError:
+            self.drop(before)
+            raise
+
+    def drop(self, first: int) -> None:
+        """Forget what was kept back from that one on."""
+        del self.follow[first:]
+        self._load = Load().plus(self.follow)
+
+    def _take_many(self, client: Any, puts: PutMany) -> list[str]:
+        self._check(client, puts)
+        flat: list[Any] = list(puts.jobs)
+        self._add(
+            [
+                FollowUp(puts.queue, Wished(klass, body, jid), puts.priority, puts.retries, puts.delay_ms)
+                for jid, klass, body in zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+            ]
+        )
+        return flat[::3]
+
+    def _check(self, client: Any, put: Put | PutWished | PutMany) -> None:
+        jid = self._job.facts.jid
+        if self.is_over or self._job.state_changed:
+            raise UsageError(f"job {jid} has ended, so nothing can be put on its completion any more")
+        if not client.shares_root_with(self._job._client):
+            raise UsageError(
+                f"what is put on the completion of job {jid} goes to its own store and namespace, "
+                f"{self._job._client!r}, not to {client!r}"
+            )
+        if put.mode == "move":
+            raise UsageError(
+                "a put on completion with a jid of your own takes only_new=True: a job that is there stays as it is"
+            )
+        if put.mode == "old":
+            raise UsageError("a job cannot be requeued on the completion of another, only put")
+
+    def _add(self, jobs: list[FollowUp]) -> None:
+        self._load = self._load.plus(jobs)
+        self.follow += jobs
+
+
+class OnCompletion:
+    """What a job can keep back until it completes."""
+
+    facts: JobFacts
+    state_changed: bool
+    _client: Any
+    _collector: Collector | None = None
+
+    @contextmanager
+    def on_completion(self) -> Generator[None]:
+        """A block whose puts become visible only if this job completes, in the same step: `with job.on_completion():`.
+
+        It holds for `put` and `put_many` of queues and functions of this job's store and namespace, in this thread or
+        task and the tasks it starts; everything else is done at once. The jids are known at once. The puts leave when
+        the job is completed or goes on to its next queue, and never if it fails, is tried again or raises; those of a
+        block that raises are dropped. At most 512, fewer with options; a jid of one's own needs `only_new=True`, and a job
+        that is there already stays as it is; the bound of a queue that is full does not hold for them. Raises UsageError.
+        Core: verbs/complete_x.lua.
+        """
+        if self.state_changed:
+            raise UsageError(f"job {self.facts.jid} has ended already")
+        collector = self._collector = self._collector or Collector(self)
+        before = len(collector.follow)
+        token = collecting.set(collector)
+        try:
+            yield
+        except BaseException:
+            collector.drop(before)
+            raise
+        finally:
+            collecting.reset(token)
+
+    @property
+    def kept_back(self) -> list[FollowUp]:
+        """What was put in blocks of `on_completion` so far."""
+        return [] if self._collector is None else self._collector.follow
+
+    def end_collecting(self) -> list[FollowUp]:
+        """The same, and from now on nothing more is taken."""
+        if self._collector is not None:
+            self._collector.is_over = True
+        return self.kept_back
