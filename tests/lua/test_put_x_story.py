@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.commands.jobs import Cancel, JobGet, Put
+from holdfast.commands.jobs import Cancel, JobGet, Put, PutMany
 from holdfast.commands.leases import Complete, Pop
 from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.errors import JobExists, Refused
@@ -78,12 +78,12 @@ def test_only_compares_what_the_job_is_and_not_what_was_wished(core, door: Door)
     assert door.dump() == before
 
 
-def test_what_is_not_wished_again_stays_but_for_the_deadline(core, clock, door: Door):
+def test_options_that_are_not_wished_again_stay_but_for_the_deadline_and_the_tags(core, clock, door: Door):
     core(PutX("q", wished("a", wish=FULL)))
     core(PutX("q", wished("a", wish=Wish(limit_ms=1_000)), mode="move"))
     job = door.job("a")
     assert job
-    assert job.tags == ("red",)
+    assert job.tags == ()
     assert job.options == {"backoff": "fixed:1000:1000:0", "limit": 1_000, "keep": 7_000}
 
 
@@ -147,8 +147,23 @@ def test_a_call_that_would_take_too_much_from_its_jobs_is_refused(core, door: Do
         core(PutX("q", moved, mode="move"))
     assert door.dump() == before
     assert len(core(PutX("q", moved[:16], mode="move"))) == 16
-    assert len(core(PutX("q", wished(*(f"j{n}" for n in range(17))), mode="move"))) == 17
-    assert door.job("j16").tags == tuple(many)
+    assert (door.job("j15").tags, door.job("j16").tags) == (("red",), tuple(many))
+
+
+def test_plain_puts_take_tags_away_too_and_no_more_than_others_in_one_call(core, door: Door):
+    many = [f"t{n}" for n in range(64)]
+    for n in range(17):
+        core(PutX("q", wished(f"j{n}", wish=Wish(tags=many))))
+    words = [word for n in range(17) for word in (f"j{n}", "K", b"{}")]
+    before = door.dump()
+    for mode in ("move", "old"):
+        with pytest.raises(Refused, match="more than 1024"):
+            core(PutMany("q", words, mode=mode))
+    assert door.dump() == before
+    core(PutMany("q", words[:48], mode="move"))
+    core(Put("q", "K", jid="j16", mode="move"))
+    assert {door.job(f"j{n}").tags for n in range(17)} == {()}
+    assert door("tagged", "t0", 0, 1) == [0]
 
 
 def test_a_put_with_wishes_wakes_a_sleeper(core, door: Door):

@@ -57,8 +57,6 @@ _KNOWN: Final = ("priority", "delay", "retries", "jid", "only_new", *WISHES)
 _ITEM: Final = ("klass", "data", *_KNOWN)
 _EMPTY: Final = b"{}"
 _OF_RECURRING: Final = ("interval", "offset", "backlog")
-_ANEW: Final = ("move", "old")
-"""Puts of a job that may exist: what is not said of it is not as it was."""
 
 
 class Nothing:
@@ -94,8 +92,6 @@ def make_put(
     priority = 0 if priority is None else check_priority(priority)
     retries = DEFAULT_RETRIES if retries is None else check_whole("retries", retries, 0, MAX_RETRIES)
     delay = check_milliseconds("delay", options.get("delay") or 0)
-    if mode in _ANEW and options.get("tags") is None:
-        options = {**options, "tags": ()}
     wish = make_wish(options, jid, delay)
     if wish is None:
         return Put(queue, name, body, jid, priority, retries, delay, mode)

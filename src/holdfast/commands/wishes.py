@@ -19,7 +19,8 @@ MAX_DEPENDS: Final = 450
 
 
 class Wish(msgspec.Struct, frozen=True, gc=False):
-    """What may be wished for a job. None, 0 and empty mean: nothing, or as before when the job is put again.
+    """What may be wished for a job. None, 0 and empty mean nothing; a job that is put again has no other tags and throttles
+    then, and all else as before.
 
     `backoff` is the pause between tries as the core writes it, `kind:first:most:jitter` in milliseconds and
     percent (`exponential:1000:600000:25`). `expires_ms`: do not start later than so long after the put.

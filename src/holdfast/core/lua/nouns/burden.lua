@@ -9,14 +9,12 @@ local M = {}
 local MOST = 1024 -- tags and open parents
 
 local function of(at, jid, wish)
-  if not wish.tags and not wish.depends then return 0 end
   local r = job.read(at, jid)
   if not r then return 0 end
-  local tags = wish.tags and #tag.of(at, jid, r) or 0
-  return tags + (wish.depends and dependency.count(at, jid, r) or 0)
+  return #tag.of(at, jid, r) + (wish and wish.depends and dependency.count(at, jid, r) or 0)
 end
 
--- Refuses the call if its jobs, tables of jid and wish, have more than that.
+-- Refuses the call if its jobs, tables of jid and wish (nil: nothing), have more than that.
 function M.check(at, jobs)
   local count = 0
   for i = 1, #jobs do

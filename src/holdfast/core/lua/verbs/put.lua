@@ -8,6 +8,7 @@ local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")
+local burden = require("nouns.burden")
 local event = require("nouns.event")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
@@ -133,6 +134,7 @@ function M.run(at, mode, name, priority, retries, delay, args, first, last)
     if added then return added end
     to.limited, to.first = nil, nil
   end
+  if last - first > 3 and put_one.MOVES[mode] then burden.check(at, jobs_of(args, first, last)) end
   return one_by_one(at, to, mode, args, first, last)
 end
 

@@ -22,14 +22,15 @@ local RETRIES = 5 -- where nobody says otherwise
 M.MOVES = { move = true, old = true } -- modes in which a job that exists begins a new life
 local MOVES = M.MOVES
 
--- What was wished for the job. `wish` (nil: nothing) says tags (nil: as before, but given
--- anew if `to.alone`), throttles (nil: none), depends (nil or empty: as before), and what
+-- What was wished for the job. `wish` (nil: nothing) says tags (nil: none if this is a put; as
+-- before, but given anew, if `to.alone`), throttles (nil: none), depends (nil or empty: as before), and what
 -- `options` keeps.
 local function dress(at, to, jid, r, wish)
   if wish then r.fields = {} end
   if at.throttles.assign then at.throttles.assign(at, to.queue, jid, r, wish and wish.throttles) end
   if wish or record.has(r.flags, record.FLAG.OPTIONS) then options.set(at, jid, r, wish or NOTHING) end
-  local tags = wish and wish.tags or to.alone and record.has(r.flags, TAGGED) and tag.of(at, jid, r)
+  local tags = wish and wish.tags
+  if not tags and record.has(r.flags, TAGGED) then tags = to.alone and tag.of(at, jid, r) or to.is_put and NOTHING end
   if tags then tag.set(at, jid, r, tags) end
   if not wish then return end
   extra.flush(at, jid, r)
