@@ -1,7 +1,6 @@
 """Background jobs on Valkey or Redis that do not get dropped."""
 
 import importlib
-import logging
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import (
@@ -44,6 +43,7 @@ from holdfast.errors import (
     WrongState,
 )
 from holdfast.ids import mint_jid as generate_jid
+from holdfast.logs import logger
 
 if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient
@@ -61,10 +61,6 @@ if TYPE_CHECKING:
     from holdfast.code.together import as_completed, gather
 
 __version__ = "0.1.0"
-
-logger = logging.getLogger("holdfast")
-"""The one logger of holdfast; it says nothing until the program configures logging."""
-logger.addHandler(logging.NullHandler())
 
 # Loaded when first named: the driver alone takes longer to import than all of this.
 _LAZY = {

@@ -25,7 +25,6 @@ from holdfast.work.worker import (
 
 log = logging.getLogger("holdfast")
 
-FORMAT: Final = "%(asctime)s | PID %(process)d | [%(levelname)s] %(message)s"
 _SEATS_HELP: Final = ", ".join(f"{seats} for {pool}" for pool, seats in SEATS.items())
 
 
