@@ -12,6 +12,7 @@ import click
 
 from holdfast.client.client_options import ClientOptions
 from holdfast.errors import UsageError
+from holdfast.logs import FORMAT
 from holdfast.work.run import run_worker
 from holdfast.work.worker import (
     POOLS,
