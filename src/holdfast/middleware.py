@@ -9,6 +9,7 @@ from holdfast.errors import (
     MiddlewareMisconfigured,
     MiddlewareMisconfiguredError,
 )
+from holdfast.work.middleware.reporting import Sentry
 from holdfast.work.middleware.requeueing import RequeueExceptions
 from holdfast.work.middleware.retrying import RetryExceptions, exponential
 from holdfast.work.middleware.timing import Timeout
@@ -24,6 +25,7 @@ __all__ = [
     "MiddlewareMisconfiguredError",
     "RequeueExceptions",
     "RetryExceptions",
+    "Sentry",
     "SupportsMiddleware",
     "Timeout",
     "exponential",

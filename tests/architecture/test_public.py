@@ -1,6 +1,7 @@
 """The names other people's programs may rely on, pinned."""
 
 import holdfast
+from holdfast import middleware
 
 NAMES = {
     "AsyncClient", "AsyncEvents", "AsyncJob", "AsyncQueue", "AsyncScheduler", "Client", "CodecError", "Config", "ConnectionLost",
@@ -20,3 +21,15 @@ def test_the_public_names_are_these() -> None:
 
 def test_every_public_name_can_be_had() -> None:
     assert [name for name in holdfast.__all__ if not hasattr(holdfast, name)] == []
+
+
+MIDDLEWARE = {
+    "ByKlass", "ByQueue", "FailureFormatter", "InvalidTimeout", "InvalidTimeoutError", "JobTimedOutError",
+    "MiddlewareMisconfigured", "MiddlewareMisconfiguredError", "RequeueExceptions", "RetryExceptions", "Sentry",
+    "SupportsMiddleware", "Timeout", "exponential", "failure_formatter", "use_failure_formatter",
+}  # fmt: skip
+
+
+def test_the_public_names_of_middleware_are_these() -> None:
+    assert set(middleware.__all__) == MIDDLEWARE
+    assert [name for name in middleware.__all__ if not hasattr(middleware, name)] == []
