@@ -4,6 +4,8 @@ import asyncio
 import inspect
 import logging
 import os
+import subprocess
+import sys
 import threading
 from time import monotonic
 
@@ -362,6 +364,56 @@ def test_one_that_is_busy_passes_the_bell_on_to_another(do, url, namespace):
     release.set()
     for sched in scheds:
         do(sched.close)
+
+
+def test_one_that_ends_passes_on_a_token_that_was_on_its_way(client):
+    """The loop by hand: it waits, is ended, and somebody else who waits hears of the message."""
+    from holdfast.client.delivering import Listen
+    from holdfast.client.subscriptions import Subscription
+
+    sched = Scheduler(client)
+    ending = Subscription(sched, "t", print, None, None, None, None, {})
+    loop = ending.delivering()
+    waits = loop.send(client.runner.run(next(loop)))
+    assert isinstance(waits, Listen)
+    client.topics["t"].put("a", "x")
+    bell = client.link.bell()
+    assert bell.wait([ending.bell_key], 5) == ending.bell_key  # the token goes to the one that ends
+    ending.stopping = True
+    client.runner.run(loop.send(None))
+    assert bell.wait([ending.bell_key], 5) == ending.bell_key
+    assert next(loop, "over") == "over"
+    bell.close()
+    ending._end_one()
+    ending._end_one()
+
+
+PROGRAM = """
+import sys, time
+from holdfast import Client
+
+def handler(item):
+    print("got", item.id, flush=True)
+    time.sleep(60)
+
+Client(sys.argv[1], namespace=sys.argv[2]).topics.subscribe("t", handler, ttr=0.5)
+time.sleep(60)
+"""
+
+
+def test_a_message_of_a_program_that_was_killed_comes_back_to_another(do, url, namespace):
+    do(lambda: do.client.topics["t"].put("a", "x"))
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, url, namespace], stdout=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "got a\n"
+        program.kill()
+    got = []
+    sched = scheduler(do, requeue_interval=0.1)
+    do(lambda: sched.subscribe("t", lambda item: got.append(item.id)))
+    eventually(do, lambda: got == ["a"], "it came back")
+    do(sched.close)
 
 
 @pytest.mark.parametrize("colour", [Sync, Async], ids=["sync", "async"])

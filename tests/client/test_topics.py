@@ -58,6 +58,14 @@ def test_what_is_put_for_now_by_the_clock_of_this_machine_is_ready_at_once(do, m
         assert do(lambda: mail.pull(max=time.time() + 0.001)).id == str(number)
 
 
+def test_a_moment_that_was_read_is_the_same_when_it_is_written(do, mail):
+    for number in range(200):
+        moment = (START_MS + 7919 * number) / 1000
+        do(lambda: mail.put("a", "x", at=moment))  # noqa: B023
+        assert do(lambda: mail.get("a")).ready == moment
+        do(lambda: mail.delete("a"))
+
+
 def test_an_id_that_is_there_is_put_no_second_time(do, clock, mail):
     assert do(lambda: mail.put("a", "first"))
     assert do(lambda: mail.put("a", "second", delay=5)) is False
@@ -199,6 +207,16 @@ def test_many_messages_are_put_at_once(do, clock, mail):
     assert (len(added), added.count(False), added.index(False)) == (1100, 1, 7)
     assert do(lambda: mail.get("m1099")).ready == NOW + 5
     assert do(lambda: mail.put_many({})) == []
+
+
+def test_long_messages_leave_in_calls_of_a_mebibyte(client, monkeypatch):
+    sizes = []
+    send = client.link.send
+    client.topics.names()
+    monkeypatch.setattr(client.link, "send", lambda step: sizes.append(len(step.calls[0])) or send(step))
+    assert client.topics["t"].put_many([(f"m{number}", "x" * 400_000) for number in range(5)]) == [True] * 5
+    head = len(("FCALL", "hf1_topic_put", 1, client.root, "line", 1, "t", "in"))
+    assert [(size - head) / 3 for size in sizes] == [2, 2, 1]
 
 
 @pytest.mark.parametrize(

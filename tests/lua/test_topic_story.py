@@ -288,7 +288,7 @@ def test_who_waits_is_told_of_what_is_ready_sooner_than_was_known(core, door: Do
     reserve(core, mode=WILL_WAIT)
     put(core, "later", delay=6000)
     assert not rung(door)
-    put(core, "sooner", delay=4000)
+    core(TopicPut("t", "in", ("sooner", 4000, "x", "also later", 6000, "x")))
     assert rung(door)
 
 
