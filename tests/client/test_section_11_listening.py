@@ -8,7 +8,7 @@ import threading
 import pytest
 import redis
 
-from holdfast import Client, ConnectionLost, UsageError
+from holdfast import AsyncClient, Client, ConnectionLost, UsageError
 from holdfast.listener import AsyncListener, Listener, Subscriber
 from holdfast.testing.store import ScratchStore
 from waiting import until
@@ -46,6 +46,10 @@ def listener(client: Client, channel: str) -> Listener:
 
 def subscribers(store: ScratchStore, channel: str) -> int:
     return int(store.ask("PUBSUB", "NUMSUB", channel).splitlines()[-1])
+
+
+def subscriptions(store: ScratchStore) -> int:
+    return int(store.ask("INFO", "commandstats").split("cmdstat_subscribe:calls=")[1].split(",")[0])
 
 
 def test_only_messages_are_yielded_each_with_type_channel_and_data(store, listener, channel):
@@ -106,15 +110,49 @@ def test_an_async_listener_does_the_same(store, aclient, channel):
     assert asyncio.run(story()) == ["one", "two"] * 2
 
 
+def test_an_async_listener_that_shall_try_for_ever_waits_for_the_store(tmp_path, channel, caplog):
+    async def story() -> None:
+        client = AsyncClient(f"unix://{tmp_path}/nobody", deadline=0.01)
+        listener = AsyncListener(client, [channel], deadline=float("inf"))
+        trying = asyncio.ensure_future(anext(aiter(listener.listen())))
+        _, late = await asyncio.wait([trying], timeout=0.1)
+        assert late, "it goes on trying"
+        trying.cancel()
+        await asyncio.wait([trying])
+
+    with caplog.at_level(logging.WARNING, "holdfast"):
+        asyncio.run(story())
+    assert ["is not heard" in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_silent_store_is_asked_by_an_async_listener_too(aclient, channel, store, monkeypatch):
+    monkeypatch.setattr("holdfast.client.listening.QUIET", 0.01)
+
+    async def story() -> None:
+        listener = AsyncListener(aclient, [channel])
+
+        async def tell() -> None:
+            await listener.wait_until_listening(timeout=10)
+            first = await asyncio.to_thread(subscriptions, store)
+            while await asyncio.to_thread(subscriptions, store) < first + 3:
+                pass
+            await asyncio.to_thread(store.ask, "PUBLISH", channel, "still here")
+
+        telling = asyncio.create_task(tell())
+        async for message in listener.listen():
+            assert message["data"] == "still here"
+            break
+        await telling
+
+    asyncio.run(story())
+
+
 def test_a_silent_store_is_asked_whether_it_is_there(client, channel, store, monkeypatch):
     monkeypatch.setattr("holdfast.client.listening.QUIET", 0.01)
     listener = Listener(client, [channel])
     hearing = Hearing(listener)
-    before = store.ask("INFO", "commandstats").count("cmdstat_subscribe")
-    assert before
-    calls = lambda: int(store.ask("INFO", "commandstats").split("cmdstat_subscribe:calls=")[1].split(",")[0])  # noqa: E731
-    first = calls()
-    until(lambda: calls() > first + 2, "it asked again and again")
+    first = subscriptions(store)
+    until(lambda: subscriptions(store) > first + 2, "it asked again and again")
     store.ask("PUBLISH", channel, "still here")
     until(lambda: hearing.messages, "it was heard")
     hearing.end()

@@ -9,7 +9,6 @@ from holdfast.client.batch import OnePut
 from holdfast.client.chores import AsyncChores, AsyncStatsOf
 from holdfast.client.client_options import StoreOptions
 from holdfast.client.config import AsyncConfig
-from holdfast.client.events import AsyncEvents
 from holdfast.client.known import note
 from holdfast.client.opening import Opening, settle
 from holdfast.client.patterns import AsyncQueuePatterns
@@ -31,6 +30,7 @@ from holdfast.wire.gather import Gatherer, together
 from holdfast.wire.runners import AsyncRunner
 
 if TYPE_CHECKING:
+    from holdfast.client.events import AsyncEvents
     from holdfast.client.schedules import AsyncScheduler
 
 R = TypeVar("R")
@@ -63,7 +63,6 @@ class AsyncClient(Whole[Redis]):
         self.queue_patterns = AsyncQueuePatterns(self)
         self.stats = AsyncStatsOf(self)
         self.audit = AsyncAuditLog(self)
-        self.events = AsyncEvents(self)
         self.upkeep = AsyncUpkeep(self)
         chores = AsyncChores(self)
         self.deregister_workers, self.bulk_cancel = chores.deregister_workers, chores.bulk_cancel
@@ -72,6 +71,13 @@ class AsyncClient(Whole[Redis]):
         """Run one command; answers a future. Its call leaves with what else is asked for in this loop turn."""
         self._results = AsyncResults(self)
         note(self)
+
+    @cached_property
+    def events(self) -> "AsyncEvents":
+        """What happens to tracked jobs: `events.on("failed", fn)`. Loaded when first asked for."""
+        from holdfast.client.events import AsyncEvents
+
+        return AsyncEvents(self)
 
     @cached_property
     def topics(self) -> "AsyncScheduler":
@@ -130,7 +136,8 @@ class AsyncClient(Whole[Redis]):
 
     async def close(self) -> None:
         """Close idle connections, and end what listens and what `topics` subscribed to; the client may be used again."""
-        self.events.unlisten()
+        if "events" in self.__dict__:
+            self.events.unlisten()
         if "topics" in self.__dict__:
             await self.topics.close()
         await self._results.close()

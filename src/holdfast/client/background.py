@@ -34,7 +34,11 @@ class InThread:
         self._listener.on_active = self._settled.set
         self._thread = Thread(target=self._run, name=f"holdfast {self._listener!r}", daemon=True)
         self._thread.start()
-        self._settled.wait()
+        try:
+            self._settled.wait()
+        except BaseException:  # an interrupt: nobody would end the thread
+            self.stop()
+            raise
         if self._error is not None:
             raise self._error
 

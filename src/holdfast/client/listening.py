@@ -18,6 +18,7 @@ from holdfast.client.source import Source, source_of
 from holdfast.errors import ConnectionLost, HoldfastError, UsageError
 from holdfast.settings import check_list, check_text, check_timeout
 from holdfast.wire.repeat import Patience
+from holdfast.wire.waiting import heard_unless
 
 log = logging.getLogger("holdfast")
 
@@ -40,35 +41,37 @@ class Message(TypedDict):
 
 
 class _Effort:
-    """How hard to try: at first until the client's deadline, then for ever."""
+    """How hard to try: at first until a deadline, which may be never, and once it was heard for ever."""
 
     def __init__(self, deadline: float) -> None:
         self._patience = Patience(deadline, monotonic)
-        self._has_listened = self._is_out = False
+        self._gives_up = deadline < inf
+        self._is_out = False
 
     def heard(self) -> None:
         """The subscription is active."""
         if self._is_out:
             log.info("the store is heard again; what was published meanwhile is lost")
-        self._has_listened, self._is_out = True, False
+        self._gives_up = self._is_out = False
         self._patience = Patience(inf, monotonic)
 
     def lost(self, error: HoldfastError) -> float:
         """Seconds to wait before the next try. Raises `error` if there shall be none."""
-        if self._has_listened and not self._is_out:
-            log.warning("the store is not heard any more (%s); trying again", error)
-            self._is_out = True
         pause = self._patience.next_pause()
-        if pause is None or not (self._has_listened or isinstance(error, ConnectionLost)):
+        if pause is None or (self._gives_up and not isinstance(error, ConnectionLost)):
             raise error
+        if not self._gives_up and not self._is_out:
+            log.warning("the store is not heard (%s); trying again", error)
+            self._is_out = True
         return pause
 
 
 class ListenerBase:
     """What a listener of either colour is given."""
 
-    def __init__(self, source: Source, channels: Sequence[str]) -> None:
+    def __init__(self, source: Source, channels: Sequence[str], deadline: float | None) -> None:
         self._source = source
+        self._deadline = deadline
         self._wire: Any = None
         self.channels = [check_text("channel", channel) for channel in check_list("channels", channels)]
         if not all(self.channels) or not self.channels:
@@ -89,7 +92,7 @@ class ListenerBase:
             signal.clear()
         wire = self._wire = self._source.link.listener()
         self._begun_in = os.getpid()
-        return wire, _Effort(self._source.settings.deadline)
+        return wire, _Effort(self._source.settings.deadline if self._deadline is None else self._deadline)
 
     def _is_heard(self, effort: _Effort, active: Signal) -> None:
         effort.heard()
@@ -103,11 +106,12 @@ class ListenerBase:
 class Listener(ListenerBase):
     """Hears what is published on some channels, blocking; one thread listens, others may wait for it or end it.
 
-    `database` is a `Client` or a `redis.Redis`; `channels` are names as the store has them. Raises UsageError.
+    `database` is a `Client` or a `redis.Redis`; `channels` are names as the store has them. The first subscription is
+    tried for `deadline` seconds, the client's when left out, infinity for ever. Raises UsageError.
     """
 
-    def __init__(self, database: Any, channels: Sequence[str]) -> None:
-        super().__init__(source_of(database, awaited=False), channels)
+    def __init__(self, database: Any, channels: Sequence[str], *, deadline: float | None = None) -> None:
+        super().__init__(source_of(database, awaited=False), channels, deadline)
         self._active, self._ending = Event(), Event()
 
     @property
@@ -118,8 +122,8 @@ class Listener(ListenerBase):
     def listen(self) -> Generator[Message]:
         """Yield each message, as a dict with `type`, `channel` and `data`, until `unlisten`; may be called again then.
 
-        Raises ConnectionLost if the store cannot be listened to within the client's deadline, StoreUnsupported if it
-        refuses the client; a connection that is lost later is made again and again.
+        Raises ConnectionLost if the store cannot be listened to within the deadline, StoreUnsupported if it refuses
+        the client; a connection that is lost later is made again and again.
         """
         wire, effort = self._begin(self._active, self._ending)
         try:
@@ -158,11 +162,11 @@ class Listener(ListenerBase):
 class AsyncListener(ListenerBase):
     """Hears what is published on some channels, on an event loop.
 
-    `database` is an `AsyncClient` or a `redis.asyncio.Redis`. Raises UsageError.
+    `database` is an `AsyncClient` or a `redis.asyncio.Redis`; the rest is as with `Listener`. Raises UsageError.
     """
 
-    def __init__(self, database: Any, channels: Sequence[str]) -> None:
-        super().__init__(source_of(database, awaited=True), channels)
+    def __init__(self, database: Any, channels: Sequence[str], *, deadline: float | None = None) -> None:
+        super().__init__(source_of(database, awaited=True), channels, deadline)
         self._signals: tuple[object, asyncio.Event, asyncio.Event] | None = None
 
     @property
@@ -173,8 +177,8 @@ class AsyncListener(ListenerBase):
     async def listen(self) -> AsyncGenerator[Message]:
         """Yield each message, as a dict with `type`, `channel` and `data`, until `unlisten`; may be called again then.
 
-        Raises ConnectionLost if the store cannot be listened to within the client's deadline, StoreUnsupported if it
-        refuses the client; a connection that is lost later is made again and again.
+        Raises ConnectionLost if the store cannot be listened to within the deadline, StoreUnsupported if it refuses
+        the client; a connection that is lost later is made again and again.
         """
         active, ending = self._of_this_loop()
         wire, effort = self._begin(active, ending)
@@ -184,7 +188,7 @@ class AsyncListener(ListenerBase):
                     await wire.subscribe(*self.channels)
                     self._is_heard(effort, active)
                     while not ending.is_set():
-                        heard = await heard_unless(ending, wire)
+                        heard = await heard_unless(ending, wire, QUIET)
                         if heard is not None:
                             yield _message(heard)
                         elif not ending.is_set():
@@ -215,18 +219,6 @@ class AsyncListener(ListenerBase):
         if self._signals is None or self._signals[0] is not loop:
             self._signals = loop, asyncio.Event(), asyncio.Event()
         return self._signals[1:]
-
-
-async def heard_unless(event: asyncio.Event, wire: Any) -> tuple[str, bytes] | None:
-    """What a connection hears next, None when `event` is set before or nothing comes for some time."""
-    receiving = asyncio.ensure_future(wire.receive(QUIET))
-    setting = asyncio.ensure_future(event.wait())
-    try:
-        await asyncio.wait((receiving, setting), return_when=asyncio.FIRST_COMPLETED)
-        return receiving.result() if receiving.done() else None
-    finally:
-        receiving.cancel()
-        setting.cancel()
 
 
 def _message(heard: tuple[str, bytes]) -> Message:

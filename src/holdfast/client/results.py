@@ -10,11 +10,10 @@ from contextlib import aclosing, closing
 from time import monotonic
 from typing import Any, Final
 
-from holdfast.client.listening import heard_unless
 from holdfast.commands.jobs import Await, Outcome
 from holdfast.errors import ConnectionLost, StoreUnsupported
 from holdfast.settings import MAX_BATCH
-from holdfast.wire.waiting import hold
+from holdfast.wire.waiting import heard_unless, hold
 
 LONGEST_WAIT: Final = 30.0
 UNHEARD: Final = 0.2
@@ -203,7 +202,7 @@ class AsyncResults:
                 if self._changed.is_set():
                     self._changed.clear()
                     heard = await self._follow(listener, heard)
-                message = await heard_unless(self._changed, listener)
+                message = await heard_unless(self._changed, listener, LONGEST_WAIT)
                 if message is not None:
                     self._tell(message[1].decode())
         except (ConnectionLost, StoreUnsupported):

@@ -14,7 +14,6 @@ from holdfast.client.batch import ONE_PUT, Batch, OnePut
 from holdfast.client.chores import Chores, StatsOf
 from holdfast.client.client_options import StoreOptions
 from holdfast.client.config import Config
-from holdfast.client.events import Events
 from holdfast.client.handles import Jobs, Queues
 from holdfast.client.known import note
 from holdfast.client.opening import Opening, settle
@@ -38,6 +37,7 @@ from holdfast.wire.runners import Runner
 from holdfast.wire.sync import DRIVE, Link, Redis
 
 if TYPE_CHECKING:
+    from holdfast.client.events import Events
     from holdfast.client.schedules import Scheduler
 
 R = TypeVar("R")
@@ -73,7 +73,6 @@ class Client(Whole[Redis]):
         self.queue_patterns = QueuePatterns(self)
         self.stats = StatsOf(self)
         self.audit = AuditLog(self)
-        self.events = Events(self)
         self.upkeep = Upkeep(self)
         chores = Chores(self)
         self.deregister_workers, self.bulk_cancel = chores.deregister_workers, chores.bulk_cancel
@@ -82,6 +81,13 @@ class Client(Whole[Redis]):
         self._results = SyncResults(self)
         self._loop_allowed = False
         note(self)
+
+    @cached_property
+    def events(self) -> "Events":
+        """What happens to tracked jobs: `events.on("failed", fn)`. Loaded when first asked for."""
+        from holdfast.client.events import Events
+
+        return Events(self)
 
     @cached_property
     def topics(self) -> "Scheduler":
@@ -179,7 +185,8 @@ class Client(Whole[Redis]):
 
     def close(self) -> None:
         """Close idle connections, and end what listens and what `topics` subscribed to; the client may be used again."""
-        self.events.unlisten()
+        if "events" in self.__dict__:
+            self.events.unlisten()
         if "topics" in self.__dict__:
             self.topics.close()
         self._results.close()

@@ -52,3 +52,15 @@ def let_go(writer: asyncio.StreamWriter | None) -> None:
         # Else it complains, when it is collected, that it was not closed, which needs its loop.
         transport._closing, transport._sock = True, None
         held.close()
+
+
+async def heard_unless(event: asyncio.Event, listener: Any, seconds: float) -> tuple[str, bytes] | None:
+    """What an async listener hears next, None when `event` is set before, or when nothing comes for so many seconds."""
+    receiving = asyncio.ensure_future(listener.receive(seconds))
+    setting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait((receiving, setting), return_when=asyncio.FIRST_COMPLETED)
+        return receiving.result() if receiving.done() else None
+    finally:
+        receiving.cancel()
+        setting.cancel()

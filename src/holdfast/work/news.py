@@ -3,19 +3,20 @@
 The messages are hints and only make the keeper look sooner: what a heartbeat answers is the truth.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from math import inf
 from time import monotonic
 from typing import Final
 
 from holdfast.client.aio import AsyncClient
+from holdfast.client.listening import AsyncListener
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError
 
 log = logging.getLogger("holdfast")
 
-LONGEST: Final = 60.0
 AGAIN: Final = 5.0
 
 
@@ -68,16 +69,7 @@ class News:
 
 async def listen(client: AsyncClient, worker: str, on_news: Callable[[], None]) -> None:
     """Call `on_news` whenever something is said to `worker`, until cancelled."""
-    listener = client.link.listener()
-    try:
-        while True:
-            try:
-                await listener.subscribe(client.shard.worker_channel(worker))
-                while True:
-                    if await listener.receive(LONGEST) is not None:
-                        on_news()
-            except HoldfastError as error:
-                log.debug("the store is not heard: %s", error)
-                await asyncio.sleep(AGAIN)
-    finally:
-        await listener.close()
+    listener = AsyncListener(client, [client.shard.worker_channel(worker)], deadline=inf)
+    async with aclosing(listener.listen()) as messages:
+        async for _ in messages:
+            on_news()
