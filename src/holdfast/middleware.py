@@ -9,6 +9,8 @@ from holdfast.errors import (
     MiddlewareMisconfigured,
     MiddlewareMisconfiguredError,
 )
+from holdfast.work.middleware.memory import MemoryUsageMonitor
+from holdfast.work.middleware.reconnecting import RedisReconnect
 from holdfast.work.middleware.reporting import Sentry
 from holdfast.work.middleware.requeueing import RequeueExceptions
 from holdfast.work.middleware.retrying import RetryExceptions, exponential
@@ -21,8 +23,10 @@ __all__ = [
     "InvalidTimeout",
     "InvalidTimeoutError",
     "JobTimedOutError",
+    "MemoryUsageMonitor",
     "MiddlewareMisconfigured",
     "MiddlewareMisconfiguredError",
+    "RedisReconnect",
     "RequeueExceptions",
     "RetryExceptions",
     "Sentry",

@@ -25,7 +25,7 @@ def test_every_public_name_can_be_had() -> None:
 
 MIDDLEWARE = {
     "ByKlass", "ByQueue", "FailureFormatter", "InvalidTimeout", "InvalidTimeoutError", "JobTimedOutError",
-    "MiddlewareMisconfigured", "MiddlewareMisconfiguredError", "RequeueExceptions", "RetryExceptions", "Sentry",
+    "MemoryUsageMonitor", "MiddlewareMisconfigured", "MiddlewareMisconfiguredError", "RedisReconnect", "RequeueExceptions", "RetryExceptions", "Sentry",
     "SupportsMiddleware", "Timeout", "exponential", "failure_formatter", "use_failure_formatter",
 }  # fmt: skip
 

@@ -6,19 +6,23 @@ import sys
 from typing import Any
 
 import pytest
+import redis
 
 import holdfast
 from holdfast import AsyncClient, UsageError
 from holdfast.middleware import (
     InvalidTimeoutError,
     JobTimedOutError,
+    MemoryUsageMonitor,
     MiddlewareMisconfiguredError,
+    RedisReconnect,
     RequeueExceptions,
     RetryExceptions,
     SupportsMiddleware,
     Timeout,
     exponential,
 )
+from holdfast.work.middleware.memory import memory_used
 
 SEEN: list[Any] = []
 
@@ -522,7 +526,7 @@ class Patient(Timeout(60), SupportsMiddleware):
         raise TimeoutError("its own")
 
 
-class Quick(Timeout(60), SupportsMiddleware):
+class Quick(Timeout(lambda job: job.ttl), SupportsMiddleware):
     @staticmethod
     def process(job):
         return job.complete()
@@ -570,3 +574,43 @@ def test_a_limit_that_is_none_fails_the_job(aclient, limit):
     worn = Timeout(lambda job: limit)
     with pytest.raises(InvalidTimeoutError):
         worn.around_perform(None, lambda job: None)
+
+
+# MemoryUsageMonitor and RedisReconnect; what a worker does when it has grown too large is in tests/worker.
+
+
+def test_what_a_process_uses_is_known_in_kilobytes():
+    before = memory_used()
+    assert 10_000 < before < 10_000_000
+    block = bytearray(64 * 1024 * 1024)
+    block[::4096] = b"x" * len(block[::4096])
+    assert memory_used() - before > 32 * 1024
+
+
+def test_a_program_that_is_no_worker_is_only_told_that_it_has_grown(client, caplog):
+    client.queues["q"].put(Failing, {})
+    with caplog.at_level(logging.WARNING, "holdfast"), pytest.raises(ConnectionError):
+        MemoryUsageMonitor(1).around_perform(client.queues["q"].pop(), Failing.process)
+    assert "KB, more than 1: it ends" in caplog.text
+
+
+@pytest.mark.parametrize("limit", [0, -1, "1 GB", None])
+def test_a_limit_of_memory_that_cannot_be_is_refused(limit):
+    with pytest.raises(UsageError, match="max_memory"):
+        MemoryUsageMonitor(limit)
+
+
+def test_the_given_clients_have_fresh_connections_for_each_job(client, url):
+    other = redis.Redis.from_url(url)
+    before = other.client_id()
+    assert other.client_id() == before
+    told = RedisReconnect(other, client).around_perform(None, lambda job: other.client_id())
+    assert told != before
+    other.close()
+
+
+def test_clients_of_an_event_loop_and_what_has_no_connections_are_refused(aclient):
+    with pytest.raises(UsageError, match="blocking"):
+        RedisReconnect(aclient).around_perform(None, lambda job: None)
+    with pytest.raises(UsageError, match="no connections"):
+        RedisReconnect("redis://somewhere")

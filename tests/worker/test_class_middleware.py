@@ -67,6 +67,21 @@ class Returning(Timeout(lambda job: job["limit"]), RequeueExceptions, SupportsMi
 Returning.requeue_on(JobTimedOutError, delay_range=(3600, 3600), max_attempts=1)
 
 
+class Growing(MemoryUsageMonitor(1), SupportsMiddleware):
+    @staticmethod
+    def process(job):
+        chores.note("grew")
+        job.complete()
+
+
+class GrowingAwaited(MemoryUsageMonitor(1), SupportsMiddleware):
+    @staticmethod
+    async def process(job):
+        await job.complete()
+        chores.note("grew")
+        raise ValueError("after it settled itself")
+
+
 class NoBase(Noting):
     @staticmethod
     def process(job):
@@ -158,3 +173,17 @@ def test_a_failure_formatter_is_used_by_every_child(worn, pool):
     failed = failure(worn, worn.chores.hopeless.put().jid)
     assert (failed["group"], failed["message"]) == ("chores.hopeless!", "NO HOPE")
     assert current_job() is None
+
+
+@pytest.mark.parametrize("klass", ["worn.Growing", "worn.GrowingAwaited"])
+def test_a_process_that_has_grown_ends_after_its_job_and_is_replaced(worn, pool, klass):
+    worker = worn.start(pool)
+    jid = worn.q.put(klass, {})
+    until(lambda: worn.state(jid) == "complete", "the job is complete")
+    until(lambda: "KB, more than 1: it ends" in worker.said(), "the process ends")
+    if pool == "serial":
+        assert worker.wait() == 0
+    else:
+        until(lambda: "it is replaced in 0.0 s" in worker.said(), "the parent says so")
+        assert worn.chores.add.put(1).result(10) == 2
+    assert worn.notes() == ["grew"]

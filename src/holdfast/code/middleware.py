@@ -6,6 +6,7 @@ Each calls the next by `super()`; the base `SupportsMiddleware`, behind all of t
 
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
 from inspect import isawaitable
 from types import FunctionType, MethodType
@@ -200,6 +201,22 @@ async def _handled(value: Awaitable[Any], handle: Handle) -> Any:
 async def _settled(is_settled: Awaitable[bool], error: Exception) -> None:
     if not await is_settled:
         raise error
+
+
+def within(manager: AbstractContextManager[Any], perform: Perform, job: Any) -> Any:
+    """Perform a job inside `manager`, until its code has ended; answers what the job did, in its colour."""
+    with ExitStack() as stack:
+        stack.enter_context(manager)
+        value = perform(job)
+        if not isawaitable(value):
+            return value
+        rest = stack.pop_all()
+    return _within(rest, value)
+
+
+async def _within(rest: ExitStack[bool | None], value: Awaitable[Any]) -> Any:
+    with rest:
+        return await value
 
 
 def is_open(job: Any, error: Exception) -> bool:

@@ -34,7 +34,7 @@ class Timeout(Wearable):
     `Timeout(limit)` takes seconds, or a function from the job to seconds or None (no limit), such as `lambda job: job.ttl`.
     A class that is a mixin of a job overrides `time_limit`. An `async def` is cancelled at its end. Other code cannot be
     stopped, so its process ends with status 73, to be replaced by its parent, whatever else it is doing: jobs of the
-    same process go back.
+    same process go back. In a program of your own (`job.process()`), that process is your program.
     """
 
     _limit: tuple[Limit] = (None,)
