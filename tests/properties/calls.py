@@ -95,11 +95,15 @@ class Core:
         jid: str,
         data: bytes,
         priority: int | None,
+        klass: str = "",
+        retries: int | None = None,
+        options: Any = (),
         line: str = "",
         number: int = 0,
     ) -> Any:
         words = (line, number, queue, delay, jid, data, "" if priority is None else priority)
-        return self.door("move", *words).decode()
+        more = (klass, "" if retries is None else retries, len(options), *flat(options))
+        return self.door("move", *words, *more).decode()
 
     def cancel(self, jids: tuple[str, ...], line: str = "", number: int = 0) -> Any:
         return self.door("cancel", line, number, *jids)

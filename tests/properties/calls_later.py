@@ -19,10 +19,11 @@ class WholeCore(Core):
         times: Any,
         numbers: Any,
         options: Any,
+        mode: str = "set",
         line: str = "",
         number: int = 0,
     ) -> Any:
-        words = (line, number, queue, jid, klass, data, *times, *numbers, len(options), *flat(options))
+        words = (line, number, mode, queue, jid, klass, data, *times, *numbers, len(options), *flat(options))
         return text(self.door("recur", *words))
 
     def recur_get(self, *jids: str) -> Any:

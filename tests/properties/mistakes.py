@@ -40,7 +40,7 @@ MISTAKES = [
     Mistake("the replay record is dropped", "if last < number then return nil end", "if last <= number then return nil end"),
     Mistake("a straggler is let in", "if last > number then refuse.call", "if last > number + 1000 then refuse.call"),
     Mistake("a repeated pop shows leases that ended", "if r and lease.is_held(r, give.worker, tonumber(token) or popped) then", "if r then"),
-    Mistake("a repeated put resets a running job", 'if mode == "move" then return put_again', 'if mode ~= "only" then return put_again'),
+    Mistake("a repeated put resets a running job", "if MOVES[mode] then return put_again", 'if mode ~= "only" then return put_again'),
     Mistake("putting over another job is not refused", "job.body(at, jid, r) ~= body", "false"),
     Mistake("a slot is not handed on", "  slots.offer(at, queue.own)\n  queues.ring", "  queues.ring"),
     Mistake("a pop does not look at the limit", "if room < want then want = room end", ""),

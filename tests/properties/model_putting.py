@@ -9,7 +9,7 @@ from typing import Any
 
 from model_parts import Job
 from model_throttles import Throttling
-from model_wishes import Wish, Wished, parents_first
+from model_wishes import Options, Wish, Wished, parents_first
 
 
 class No(Exception):
@@ -35,7 +35,7 @@ class Putting(Throttling):
     ) -> Any:
         plain = tuple([(*one, ()) for one in jobs])
         answer = self.put_x(mode, queue, priority, retries, delay, plain)
-        if mode != "only":
+        if mode in ("new", "move"):
             self.queue(queue)
         return answer
 
@@ -50,7 +50,9 @@ class Putting(Throttling):
             job, wish = self.jobs.get(jid), Wish.of(options)
             if index in circles or any(one in refused and one not in self.jobs for one in wish.depends):
                 codes[index] = "HF_DEPENDENCY_REFUSED"
-            elif job is not None and mode != "move":
+            elif job is None and mode == "old":
+                codes[index] = "HF_JOB_NOT_FOUND"
+            elif job is not None and mode in ("new", "only"):
                 same = job.klass == klass and job.data == data
                 codes[index] = "again" if mode == "new" or same else "HF_JOB_EXISTS"
             elif self.is_circle(jid, wish.depends):
@@ -82,11 +84,9 @@ class Putting(Throttling):
         self.settle_in(job, delay)
 
     def dress(self, job: Job, wish: Wish) -> None:
-        """Tags and dependencies stay as they are unless others are named; the deadline belongs to this put."""
-        if wish.tags is not None:
-            job.tags = dict.fromkeys(wish.tags, self.now)
-        if wish.depends:
-            job.parents = {jid for jid in wish.depends if self.is_open(jid)}
+        """Dependencies stay as they are unless others are named; tags and the deadline belong to this put."""
+        job.tags = dict.fromkeys(wish.tags or [], self.now)
+        self.wait_for(job, wish)
         kept = {key: job.options[key] for key in ("backoff", "limit", "keep") if key in job.options}
         job.options, job.started = kept | wish.options, False
         job.progress, job.tail = None, []
@@ -95,6 +95,10 @@ class Putting(Throttling):
             job.options["expires"] += self.now
 
     # --- dependencies ------------------------------------------------------------------------------------------
+
+    def wait_for(self, job: Job, wish: Wish) -> None:
+        if wish.depends:
+            job.parents = {jid for jid in wish.depends if self.is_open(jid)}
 
     def is_open(self, jid: str) -> bool:
         return jid in self.jobs and self.jobs[jid].state != "complete"
@@ -168,13 +172,32 @@ class Putting(Throttling):
         day = self.day(job.queue, job.failure[2])
         day.failed = max(day.failed - 1, 0)
 
-    def move(self, queue: str, delay: int, jid: str, data: bytes, priority: int | None) -> Any:
-        job = self.jobs.get(jid)
+    def move(
+        self,
+        queue: str,
+        delay: int,
+        jid: str,
+        data: bytes,
+        priority: int | None,
+        klass: str = "",
+        retries: int | None = None,
+        options: Options = (),
+    ) -> Any:
+        """What is not said stays as it was."""
+        job, wish = self.jobs.get(jid), Wish.of(options)
         if job is None:
             raise No("HF_JOB_NOT_FOUND")
+        if self.is_circle(jid, wish.depends):
+            raise No("HF_DEPENDENCY_REFUSED")
         self.withdraw(job)
         job.priority = job.priority if priority is None else priority
-        job.data = data or job.data
+        job.retries = job.retries if retries is None else retries
+        job.data, job.klass = data or job.data, klass or job.klass
+        if wish.tags is not None:
+            job.tags = dict.fromkeys(wish.tags, self.now)
+        if any(option in ("throttle", "unthrottled") for option, _ in options):
+            job.throttles = list(wish.throttles)
+        self.wait_for(job, wish)
         job.progress, job.tail = None, []
         self.begin_life(job, queue)
         self.settle_in(job, delay)

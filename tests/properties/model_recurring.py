@@ -49,10 +49,14 @@ class RecurringModel(SettingModel):
         times: tuple[int, int],
         numbers: Any,
         options: Any,
+        mode: str = "set",
     ) -> str:
-        """`times` are interval and offset, `numbers` priority, retries and backlog. The count goes on."""
+        """`times` are interval and offset, `numbers` priority, retries and backlog. The count goes on, and with `keep`
+        the next occurrence, a new interval counted from the last one."""
         old = self.templates.get(jid)
         wish, when = Wish.of(options), self.now + times[1]
+        if old and mode == "keep":
+            when = old.next + times[0] - old.interval
         made = Template(
             jid, queue, klass, data, times[0], *numbers, when, self.now, wish, old.count if old else 0
         )

@@ -12,7 +12,7 @@ Wished = tuple[str, str, bytes, Options]
 
 @dataclass
 class Wish:
-    """`tags` None: as before. A name that is given twice counts once."""
+    """`tags` None: not said. A name that is given twice counts once."""
 
     tags: list[str] | None = None
     throttles: list[str] = field(default_factory=list)
@@ -27,6 +27,8 @@ class Wish:
                 wish.tags = cls.with_name(wish.tags or [], value)
             elif option == "untagged":
                 wish.tags = wish.tags or []
+            elif option == "unthrottled":
+                continue
             elif option == "throttle":
                 wish.throttles = cls.with_name(wish.throttles, value)
             elif option == "depends":

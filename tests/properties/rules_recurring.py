@@ -25,10 +25,17 @@ changes = st.fixed_dictionaries(
 
 
 class RecurringRules(Machine):
-    @rule(queue=queues, jid=templates, times=st.tuples(intervals, offsets), numbers=numbers, names=some_tags)
-    def recur(self, queue: str, jid: str, times: Any, numbers: Any, names: Any) -> None:
+    @rule(
+        queue=queues,
+        jid=templates,
+        times=st.tuples(intervals, offsets),
+        numbers=numbers,
+        names=some_tags,
+        mode=st.sampled_from(["set", "set", "keep"]),
+    )
+    def recur(self, queue: str, jid: str, times: Any, numbers: Any, names: Any, mode: str) -> None:
         options = tuple([("tag", name) for name in names])
-        self.do("recur", queue, jid, "k", b"{}", times, numbers, options)
+        self.do("recur", queue, jid, "k", b"{}", times, numbers, options, mode)
 
     @rule(line=lines, queue=queues, jid=templates, times=st.tuples(intervals, offsets), numbers=numbers)
     def recur_numbered(self, line: str, queue: str, jid: str, times: Any, numbers: Any) -> None:

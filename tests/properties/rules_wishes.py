@@ -24,6 +24,13 @@ options = st.one_of(
     st.tuples(st.just("backoff"), backoffs),
 )
 wishes = st.lists(options, max_size=4).map(tuple)
+changes = st.one_of(
+    st.tuples(st.just("tag"), tags),
+    st.tuples(st.just("depends"), jids),
+    st.tuples(st.just("throttle"), throttles),
+    st.sampled_from([("untagged", ""), ("unthrottled", "")]),
+)
+moved = st.lists(changes, max_size=3).map(tuple)
 wished = st.lists(st.tuples(jids, st.sampled_from(["k", "other"]), data, wishes), min_size=1, max_size=3).map(
     tuple
 )
@@ -39,6 +46,20 @@ class WishRules(Machine):
         self, line: str, queue: str, priority: int, retries: int, delay: int, jobs: Any
     ) -> None:
         self.do("once", line, self.next_number(line), "put_x", "move", queue, priority, retries, delay, jobs)
+
+    @rule(
+        queue=queues,
+        delay=delays,
+        jid=jids,
+        klass=st.sampled_from(["", "other"]),
+        priority=st.one_of(st.none(), priorities),
+        retries=st.one_of(st.none(), retries),
+        options=moved,
+    )
+    def move_changed(
+        self, queue: str, delay: int, jid: str, klass: str, priority: Any, retries: Any, options: Any
+    ) -> None:
+        self.do("move", queue, delay, jid, b"", priority, klass, retries, options)
 
     @rule(queue=queues, parent=jids, pick=pick, delay=delays)
     def some_wait_for_one(self, queue: str, parent: str, pick: Any, delay: int) -> None:
