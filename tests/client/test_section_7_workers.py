@@ -1,5 +1,9 @@
 """python-api 7: `client.workers`."""
 
+import pytest
+from colour import Async
+
+from holdfast import UsageError
 from holdfast.commands.workers import WorkerSeen
 
 
@@ -41,6 +45,16 @@ def test_a_lease_that_ran_out_counts_as_stalled(stopped, do):
 
 def test_the_jobs_of_an_unknown_worker_are_two_empty_lists(do):
     assert do(lambda: do.client.workers["unknown"]) == {"jobs": [], "stalled": []}
+
+
+def test_what_is_no_name_of_a_worker_is_told_before_anything_is_asked(do):
+    for wrong in (7, "", None):
+        with pytest.raises(UsageError, match="worker"):
+            do.client.workers[wrong]
+    if isinstance(do, Async):
+        # Python asks such a thing for its items 0, 1, 2, …
+        with pytest.raises(UsageError, match="worker"):
+            assert "w" not in do.client.workers
 
 
 def test_a_silent_worker_is_forgotten_together_with_its_jobs(stopped, client, do):

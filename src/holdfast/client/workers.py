@@ -59,11 +59,7 @@ class WorkersVerbs:
 
         Core: verbs/holding.lua.
         """
-        held = yield from _held(ask, check_name("worker", name))
-        return {
-            "jobs": [job.jid for job in held if not job.stalled],
-            "stalled": [job.jid for job in held if job.stalled],
-        }
+        return _jids(ask, check_name("worker", name))
 
     @Verb
     def quiet(self, name: str) -> Command[bool]:
@@ -129,3 +125,11 @@ def _held(ask: Ask, worker: str) -> Plan[list[HeldJob]]:
         cursor = page.cursor
         if not cursor:
             return sorted(found.values(), key=lambda held: held.expires_ms, reverse=True)
+
+
+def _jids(ask: Ask, worker: str) -> Plan[dict[str, list[str]]]:
+    held = yield from _held(ask, worker)
+    return {
+        "jobs": [job.jid for job in held if not job.stalled],
+        "stalled": [job.jid for job in held if job.stalled],
+    }
