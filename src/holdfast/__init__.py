@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from holdfast.client.sync import Client
     from holdfast.client.throttles import Throttle
     from holdfast.code.current import current_job
+    from holdfast.code.endings import Failed, Moved, Retry
     from holdfast.code.retrying import retry
     from holdfast.code.together import as_completed, gather
 
@@ -78,6 +79,9 @@ _LAZY = {
     "RecurringJob": "holdfast.client.recurring",
     "Scheduler": "holdfast.client.schedules",
     "Throttle": "holdfast.client.throttles",
+    "Failed": "holdfast.code.endings",
+    "Moved": "holdfast.code.endings",
+    "Retry": "holdfast.code.endings",
     "as_completed": "holdfast.code.together",
     "current_job": "holdfast.code.current",
     "retry": "holdfast.code.retrying",
@@ -112,6 +116,7 @@ __all__ = [
     "CrossShard",
     "DependencyRefused",
     "Events",
+    "Failed",
     "Fenced",
     "HoldfastError",
     "InvalidTimeout",
@@ -124,6 +129,7 @@ __all__ = [
     "LostLockError",
     "LuaPlugin",
     "MiddlewareMisconfigured",
+    "Moved",
     "NotAllowed",
     "NotDurable",
     "PerformTimeout",
@@ -134,6 +140,7 @@ __all__ = [
     "RecurringJob",
     "Refused",
     "ReqlessError",
+    "Retry",
     "Scheduler",
     "StoreBusy",
     "StoreFull",

@@ -5,10 +5,10 @@ from holdfast import middleware
 
 NAMES = {
     "AsyncClient", "AsyncEvents", "AsyncJob", "AsyncQueue", "AsyncScheduler", "Client", "CodecError", "Config", "ConnectionLost",
-    "CoreMismatch", "CrossShard", "DependencyRefused", "Events", "Fenced", "HoldfastError", "InvalidTimeout", "Job",
+    "CoreMismatch", "CrossShard", "DependencyRefused", "Events", "Failed", "Fenced", "HoldfastError", "InvalidTimeout", "Job",
     "JobExists", "JobFailed", "JobNotFound", "JobTimedOutError", "LeaseLost", "LostLockError", "LuaPlugin",
-    "MiddlewareMisconfigured", "NotAllowed", "NotDurable", "PerformTimeout", "Queue", "QueueFull",
-    "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "Scheduler", "StoreBusy", "StoreFull",
+    "MiddlewareMisconfigured", "Moved", "NotAllowed", "NotDurable", "PerformTimeout", "Queue", "QueueFull",
+    "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "Retry", "Scheduler", "StoreBusy", "StoreFull",
     "StoreTimeout", "StoreUnsupported", "StoreUnwell", "Throttle", "ThrottleNotFound", "TransportError",
     "UnknownEvent", "UnknownKlass", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WorkerCrashed", "WrongState",
     "as_completed", "current_job", "gather", "generate_jid", "logger", "retry",

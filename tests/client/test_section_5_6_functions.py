@@ -231,6 +231,24 @@ def test_what_is_no_function_that_returns_is_no_job(do, thing, words):
         do.client.job(queue="q")(thing)
 
 
+def test_a_function_is_a_job_without_options_too(do, works):
+    job = do.client.job(welcome)
+    assert facts(do, do(lambda: job.put(7))).queue == "default"
+    with pytest.raises(UsageError, match="a function job is a function, not 'mail'"):
+        do.client.job("mail")
+
+
+def test_a_wish_among_what_a_function_returns_is_not_its_result(do, works):
+    def maybe(now: bool) -> Address | holdfast.Retry:
+        return Address("Main St") if now else holdfast.Retry(after=60)
+
+    job = do.client.job(queue="q", retries=1)(maybe)
+    found, later = do(lambda: job.put(True)), do(lambda: job.put(False))
+    works.all()
+    assert do(lambda: found.result(5)) == Address("Main St")
+    assert facts(do, later).state == "scheduled"
+
+
 def test_a_job_is_not_made_a_job_again(do, job):
     with pytest.raises(UsageError, match="is a job already"):
         do.client.job(queue="p")(job)

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import UsageError
-from holdfast.work.outcome import Moved, Retry
+from holdfast import Failed, Moved, Retry, UsageError
 
 SEEN: dict[str, Any] = {}
 
@@ -169,7 +168,7 @@ def test_puts_on_completion_are_dropped_when_the_job_does_not_complete(shop, col
         if how == "raises" or job.attempt > 1:
             raise ValueError("no")
         if how == "fails":
-            return holdfast.work.outcome.Failed("chosen")
+            return Failed("chosen")
         return Retry(after=0)
 
     shop.perform(both(colour, *put_three(shop, end)))

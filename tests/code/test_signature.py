@@ -131,6 +131,32 @@ def test_pydantic_models_arrive_as_models():
         Arguments(ship, "ship").read(b'{"args":[{"id":1},[]]}')
 
 
+class Model:
+    """A model of a library that says it as pydantic does: `model_validate` reads, `model_dump` writes."""
+
+    def __init__(self, weight: int) -> None:
+        self.weight = weight
+
+    @classmethod
+    def model_validate(cls, plain: object) -> "Model":
+        if not isinstance(plain, dict) or not isinstance(plain.get("weight"), int):
+            raise ValueError("weight must be a whole number")
+        return cls(plain["weight"])
+
+    def model_dump(self, *, mode: str, by_alias: bool) -> dict[str, object]:
+        assert (mode, by_alias) == ("json", True)
+        return {"weight": self.weight}
+
+
+def test_what_reads_and_writes_itself_as_such_models_do_arrives_as_a_model():
+    def weigh(model: Model, all: list[Model]) -> None: ...
+
+    [one, [two]], _ = travelled(weigh, Model(3), [Model(4)])
+    assert (type(one), one.weight, two.weight) == (Model, 3, 4)
+    with pytest.raises(UsageError, match="argument 'model' does not fit: weight must be a whole number"):
+        Arguments(weigh, "weigh").write([Model("3")], {"all": []})
+
+
 def test_what_came_as_json_becomes_what_the_annotation_says():
     assert Arguments(welcome, "welcome").read(b'{"args":[7],"kwargs":{"when":"2024-02-29"}}') == (
         [7],

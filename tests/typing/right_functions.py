@@ -74,5 +74,21 @@ async def awaiting() -> None:
         assert_type(await done, list[int])
 
 
+@app.job
+def bare(number: int) -> str:
+    return str(number)
+
+
+@aapp.job
+async def bare_later(number: int) -> str:
+    return str(number)
+
+
+async def bare_ones() -> None:
+    assert_type(bare(7), str)
+    assert_type(bare.put(7).result(), str)
+    assert_type(await (await bare_later.put(7)), str)
+
+
 def both_are_object_handles(one: Handle[str]) -> Handle[object]:
     return one

@@ -16,6 +16,11 @@ async def later(user_id: int) -> list[int]:
     return [user_id]
 
 
+@app.job
+def bare(number: int) -> str:
+    return str(number)
+
+
 @app.job(queues="mail")  # wrong: an option that does not exist
 def misled() -> None: ...
 
@@ -39,6 +44,7 @@ def blocking() -> None:
     welcome.options(dely=3)  # wrong: an option that does not exist
     welcome.options(retries=3)  # wrong: an option of the function, not of a put
     welcome("seven")  # wrong: an argument of another type
+    bare.put("seven")  # wrong: an argument of another type
     number: int = welcome.put(7).result()  # wrong: the function returns another type
     print(number)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 CHORES = '''
 import asyncio, os, pathlib, sys, threading
 import holdfast
-from holdfast.work.outcome import Failed, Moved, Retry
+from holdfast import Failed, Moved, Retry
 
 HERE = pathlib.Path(os.environ["CHORES_HERE"])
 app = holdfast.Client(os.environ["CHORES_URL"], namespace=os.environ["CHORES_NAMESPACE"])

@@ -19,8 +19,7 @@ from holdfast.client.upkeep import AsyncAuditLog, AsyncUpkeep
 from holdfast.client.whole import Whole
 from holdfast.client.workers import AsyncWorkersOf
 from holdfast.code.current import collecting
-from holdfast.code.function import AsyncJobDecorator
-from holdfast.code.job_options import JobOptions
+from holdfast.code.decorating import AsyncDecorating
 from holdfast.commands import Command
 from holdfast.commands.jobs import Outcome, PutMany
 from holdfast.settings import check_name, check_timeout
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class AsyncClient(Whole[Redis]):
+class AsyncClient(AsyncDecorating, Whole[Redis]):
     """Talks to one namespace of one store, awaited; calls of one loop turn leave together.
 
     `url` and options are those of `Client`; a connection that is there already is a `redis.asyncio.Redis`. Making a
@@ -129,10 +128,6 @@ class AsyncClient(Whole[Redis]):
         Raises JobFailed, JobNotFound when neither job nor result is kept, TimeoutError.
         """
         return (await self.wait_for(jid, timeout)).result_of(jid)
-
-    def job(self, **options: Unpack[JobOptions]) -> AsyncJobDecorator:
-        """Make a function a job: `@client.job(queue="mail", retries=5)`; then `await function.put(…)` puts it."""
-        return AsyncJobDecorator(self, options)
 
     async def close(self) -> None:
         """Close idle connections, and end what listens and what `topics` subscribed to; the client may be used again."""

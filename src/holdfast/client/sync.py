@@ -25,8 +25,7 @@ from holdfast.client.upkeep import AuditLog, Upkeep
 from holdfast.client.whole import Whole
 from holdfast.client.workers import WorkersOf
 from holdfast.code.current import collecting
-from holdfast.code.function import JobDecorator
-from holdfast.code.job_options import JobOptions
+from holdfast.code.decorating import Decorating
 from holdfast.commands import Command
 from holdfast.commands.jobs import Outcome, PutMany
 from holdfast.errors import UsageError
@@ -44,7 +43,7 @@ R = TypeVar("R")
 log = logging.getLogger("holdfast")
 
 
-class Client(Whole[Redis]):
+class Client(Decorating, Whole[Redis]):
     """Talks to one namespace of one store, blocking. Any number of threads may share one; it survives a fork.
 
     `url` is `redis://`, `rediss://` or `unix://`, or a `redis.Redis` whose connections are then used as they are; its
@@ -178,10 +177,6 @@ class Client(Whole[Redis]):
         Raises JobFailed, JobNotFound when neither job nor result is kept, TimeoutError.
         """
         return self.wait_for(jid, timeout).result_of(jid)
-
-    def job(self, **options: Unpack[JobOptions]) -> JobDecorator:
-        """Make a function a job: `@client.job(queue="mail", retries=5)`; then `function.put(…)` puts it."""
-        return JobDecorator(self, options)
 
     def close(self) -> None:
         """Close idle connections, and end what listens and what `topics` subscribed to; the client may be used again."""

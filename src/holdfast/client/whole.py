@@ -33,6 +33,11 @@ class Whole(Calling, Generic[D]):
         return self.shard.root
 
     @property
+    def store_url(self) -> str | None:
+        """The URL from which another client of the same store is made; None for the embedded store."""
+        return None if self._opening.embedded else self.settings.url
+
+    @property
     def worker_name(self) -> str:
         """The name under which this client pops."""
         return self._worker_name

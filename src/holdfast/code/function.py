@@ -5,17 +5,17 @@ client it belongs to decides the colour of `put` and of the handle it answers.
 """
 
 import functools
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from msgspec import Raw
 
 from holdfast.code.calls import Bound, data_of_all, seconds_of, seconds_until
 from holdfast.code.every import AsyncEvery, Every, Timing
 from holdfast.code.handle import AsyncApp, AsyncHandle, Handle, SyncApp
-from holdfast.code.job_options import JobOptions, PutChanges
-from holdfast.code.registry import Registered, make_entry, stored_name
+from holdfast.code.job_options import PutChanges
+from holdfast.code.registry import Registered, stored_name
 from holdfast.errors import UsageError
 from holdfast.settings import unknown_option
 
@@ -168,39 +168,3 @@ class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
     ) -> AsyncEvery[P]:
         """Put it again and again, as `FunctionJob.every`: `await report.every(3600).put("sales")`."""
         return AsyncEvery(self, Timing(interval, starting, backlog, jid))
-
-
-class JobDecorator:
-    """`@client.job(…)` of a blocking client."""
-
-    def __init__(self, app: SyncApp, options: JobOptions) -> None:
-        self._app = app
-        self._options = options
-
-    @overload
-    def __call__(
-        self, function: Callable[P, Coroutine[Any, Any, R]]
-    ) -> FunctionJob[P, Coroutine[Any, Any, R], R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R]) -> FunctionJob[P, R, R]: ...
-    def __call__(self, function: Callable[P, Any]) -> FunctionJob[P, Any, Any]:
-        entry = make_entry(function, self._options)
-        return FunctionJob(self._app, entry.function, entry, {})
-
-
-class AsyncJobDecorator:
-    """`@client.job(…)` of an async client."""
-
-    def __init__(self, app: AsyncApp, options: JobOptions) -> None:
-        self._app = app
-        self._options = options
-
-    @overload
-    def __call__(
-        self, function: Callable[P, Coroutine[Any, Any, R]]
-    ) -> AsyncFunctionJob[P, Coroutine[Any, Any, R], R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R]) -> AsyncFunctionJob[P, R, R]: ...
-    def __call__(self, function: Callable[P, Any]) -> AsyncFunctionJob[P, Any, Any]:
-        entry = make_entry(function, self._options)
-        return AsyncFunctionJob(self._app, entry.function, entry, {})

@@ -6,6 +6,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from holdfast.code.endings import result_of
 from holdfast.code.registry import Registered
 from holdfast.code.signature import hints_of
 from holdfast.codecs import from_plain
@@ -126,7 +127,8 @@ def _decoded(entry: Registered, result: bytes | None) -> Any:
 @functools.lru_cache(maxsize=1024)
 def _result_type(entry: Registered) -> Callable[[bytes], Any]:
     try:
-        return msgspec.json.Decoder(hints_of(entry.function).get("return", Any), dec_hook=from_plain).decode
+        wanted = result_of(hints_of(entry.function).get("return", Any))
+        return msgspec.json.Decoder(wanted, dec_hook=from_plain).decode
     except Exception:
         # An annotation that cannot be decoded to: the plain JSON value.
         return msgspec.json.Decoder().decode

@@ -53,7 +53,7 @@ def assert_not_put(client: Client | AsyncClient, job: object, *args: Any, **kwar
 def all_put(client: Client | AsyncClient) -> list[Job]:
     """Every job of the namespace, whatever its state, in the order in which they were put."""
     settings = client.settings
-    with Client(settings.url, namespace=settings.namespace) as reader:
+    with Client(client.store_url, namespace=settings.namespace) as reader:
         found = reader.runner.run(_everything(reader.shard))
     handle = client if isinstance(client, Client) else reader
     jobs = [Job.of(facts, handle) for facts in found if facts is not None]

@@ -58,9 +58,9 @@ class LocalWorker:
         self.inline_clients: Callable[[], list[Any]] = lambda: [client]
         settings = client.settings
         # Beside the test's own client, whose every call may perform jobs (`inline`).
-        self._own = Client(settings.url, namespace=settings.namespace)
+        self._own = Client(client.store_url, namespace=settings.namespace)
         self._steps = Steps(self._own.shard, WORKER, clock, options)
-        self._async_client = AsyncClient(settings.url, namespace=settings.namespace)
+        self._async_client = AsyncClient(client.store_url, namespace=settings.namespace)
         self._threads = _threads()
         self._coroutines: asyncio.Runner | None = None
         self._performer = Performer(self._steps.resolver, self._job, self._async_job)
@@ -163,8 +163,8 @@ class AsyncLocalWorker:
         self.client = client
         self.inline_clients: Callable[[], list[Any]] = lambda: [client]
         settings = client.settings
-        self._own = AsyncClient(settings.url, namespace=settings.namespace)
-        self._plain = Client(settings.url, namespace=settings.namespace)
+        self._own = AsyncClient(client.store_url, namespace=settings.namespace)
+        self._plain = Client(client.store_url, namespace=settings.namespace)
         self._steps = Steps(self._own.shard, WORKER, clock, options)
         self._threads = _threads()
         self._performer = Performer(self._steps.resolver, self._job, self._async_job)

@@ -7,11 +7,10 @@ there is nothing left to say.
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Final
-
-import msgspec
+from typing import Any
 
 from holdfast.code.backoff import exponential
+from holdfast.code.endings import Failed, Moved, Retry
 from holdfast.code.failure import cut, describe, group_of
 from holdfast.code.registry import Registered
 from holdfast.commands.base import Command
@@ -25,34 +24,6 @@ from holdfast.settings import check_milliseconds, check_name
 log = logging.getLogger("holdfast")
 
 Ending = Done | Command[Any] | None
-
-
-class Retry(msgspec.Struct, frozen=True):
-    """The wish to be tried again; it costs a retry. Without retries left the job fails.
-
-    `after` is in seconds; None: by the job's own backoff, at once if it has none.
-    """
-
-    after: float | None = None
-    group: str = ""
-    message: str = ""
-
-
-class Failed(msgspec.Struct, frozen=True):
-    """The wish to fail for good, in a failure group."""
-
-    group: str
-    message: str = ""
-
-
-class Moved(msgspec.Struct, frozen=True):
-    """The wish to be complete here and go on in `queue`, after `delay` seconds."""
-
-    queue: str
-    delay: float = 0.0
-
-
-WISHES: Final = frozenset((Retry, Failed, Moved))
 
 
 def done(

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from holdfast.code.calling import CannotRun
 from holdfast.code.current import Running, not_lost, running
+from holdfast.code.endings import WISHES
 from holdfast.code.failure import brief, describe, failure_of
 from holdfast.code.registry import Registered
 from holdfast.code.resolver import Resolver, Target
@@ -18,7 +19,7 @@ from holdfast.codecs import encode_value
 from holdfast.commands.dependencies import FollowUp
 from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.models import JobFacts
-from holdfast.work.outcome import WISHES, Ending, done, failed, granted, raised
+from holdfast.work.outcome import Ending, done, failed, granted, raised
 from holdfast.work.signals import Terminated
 
 log = logging.getLogger("holdfast")
