@@ -156,6 +156,8 @@ def test_a_named_tuple_is_one_argument(do, works):
 def test_one_bad_call_among_many_keeps_all_from_being_put(do, job):
     with pytest.raises(UsageError, match=r"'user_id' does not fit.* \(in item 1200 of put_many"):
         do(lambda: job.put_many([*((n,) for n in range(1200)), ("seven",)]))
+    with pytest.raises(UsageError, match="the name of an argument must be text"):
+        do(lambda: job.put_many([{1: 7}]))
     with pytest.raises(UsageError, match="not a call of"):
         do(lambda: job.put_many([do.client.job(queue="q", name="other")(welcome).bind(1)]))
     with pytest.raises(UsageError, match="put_many must be a list"):

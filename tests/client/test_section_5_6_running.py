@@ -195,6 +195,27 @@ def test_a_result_that_cannot_be_written_puts_nothing(shop, colour):
     assert shop.waiting() == []
 
 
+def test_puts_that_the_core_refuses_fail_the_job_and_the_work_is_not_repeated(shop, colour):
+    pair = [("a", "b"), ("b", "a")]
+
+    def plain(job: Any) -> None:
+        with job.on_completion():
+            for jid, other in pair:
+                shop.note.options(jid=jid, only_new=True, depends=[other]).put(jid)
+
+    async def awaited(job: Any) -> None:
+        with job.on_completion():
+            for jid, other in pair:
+                await shop.async_note.options(jid=jid, only_new=True, depends=[other]).put(jid)
+
+    handle = shop.perform(both(colour, plain, awaited))
+    with pytest.raises(holdfast.JobFailed, match="would wait for each other") as caught:
+        handle.result(5)
+    assert caught.value.group == "q-DependencyRefused"
+    assert shop.client.jobs[handle.jid].attempts == 1
+    assert shop.waiting() == []
+
+
 def test_a_block_that_raises_drops_its_own_puts_and_no_others(shop, colour):
     def plain(job: Any) -> None:
         with job.on_completion():

@@ -214,7 +214,14 @@ def test_the_store_is_started_once_and_only_if_it_is_wanted(project):
     assert "3 passed" in ended.stdout, ended.stdout + ended.stderr
 
 
-BARE = ["holdfast", "holdfast.testing", "holdfast.testing.plugin", "holdfast.errors", "holdfast.ids"]
+BARE = [
+    "holdfast",
+    "holdfast.testing",
+    "holdfast.testing.plugin",
+    "holdfast.errors",
+    "holdfast.ids",
+    "holdfast.logs",
+]
 
 
 def test_a_clock_asked_for_too_late_says_so(project):

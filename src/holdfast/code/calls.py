@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from holdfast.code.registry import Registered
 from holdfast.errors import UsageError
-from holdfast.settings import check_list, check_seconds
+from holdfast.settings import check_list, check_name, check_seconds
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -46,7 +46,10 @@ def _data_of(entry: Registered, call: object, limit: int) -> Raw:
     if type(call) is tuple:
         return entry.arguments.write(cast("tuple[object, ...]", call), {}, limit)
     if isinstance(call, Mapping):
-        return entry.arguments.write((), cast("Mapping[str, Any]", call), limit)
+        named = cast("Mapping[str, Any]", call)
+        for name in named:
+            check_name("the name of an argument", name)
+        return entry.arguments.write((), named, limit)
     return entry.arguments.write((call,), {}, limit)
 
 

@@ -6,7 +6,8 @@ What is put is read back at once where that is not plain, so a put that succeeds
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -21,14 +22,16 @@ _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSIT
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _SAME: Final = frozenset((int, str, bool))
 """Types whose values JSON gives back exactly as they were."""
+_encode_same: Final = msgspec.json.Encoder().encode
 _PLAIN: Final = _SAME | {float, list, tuple, dict, type(None)}
 
 
 class _Parameter(NamedTuple):
     """`decode` turns JSON into the value; `annotation` is None where anything goes, and where `blind` says why a worker
-    could not build anything but plain JSON values again."""
+    could not build anything but plain JSON values again. `place` is beyond all where none is taken by position."""
 
     name: str
+    place: int
     required: bool
     annotation: Any
     decode: Callable[[bytes], Any]
@@ -60,12 +63,12 @@ class Arguments:
 
     def write(self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int = MAX_DATA) -> msgspec.Raw:
         """The data of a put, as JSON. Raises UsageError naming the argument that does not fit or cannot be written."""
-        values, named = self._bind(
-            args, kwargs, lambda parameter, value: self._written(parameter, value, limit)
-        )
-        body = b",".join(values)
-        pairs = b",".join([b"%s:%s" % (encode_value(name), value) for name, value in named.items()])
-        return msgspec.Raw(b'{"args":[%s],"kwargs":{%s}}' % (body, pairs))
+        values, named = self._bind(args, kwargs, partial(self._written, limit))
+        try:
+            pairs = [b"%s:%s" % (_encode_same(parameter.name), value) for parameter, value in named]
+        except UnicodeError as error:
+            raise UsageError(f"{self._title}: the name of an argument cannot be written: {error}") from None
+        return msgspec.Raw(b'{"args":[%s],"kwargs":{%s}}' % (b",".join(values), b",".join(pairs)))
 
     def read(self, data: bytes) -> tuple[list[Any], dict[str, Any]]:
         """The arguments in the data of a job, as the annotations want them. Raises UsageError naming the one that does not fit."""
@@ -75,46 +78,54 @@ class Arguments:
             raise UsageError(
                 f'{self._title} takes {{"args": […], "kwargs": {{…}}}} as its data: {error}'
             ) from None
-        return self._bind(envelope.args, envelope.kwargs, self._read_back)
+        values, named = self._bind(envelope.args, envelope.kwargs, self._read_back)
+        return values, {parameter.name: value for parameter, value in named}
 
     def _bind(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], turn: Callable[[_Parameter, Any], T]
-    ) -> tuple[list[T], dict[str, T]]:
+    ) -> tuple[list[T], list[tuple[_Parameter, T]]]:
         if not self._ready:
             self._look()
         given, known, rest = len(args), self._positional, self._rest
         if given > len(known) and rest is None:
             raise UsageError(f"{self._title} takes at most {len(known)} arguments by position, not {given}")
-        for name in kwargs:
-            self._check_name(name, given)
-        missing = [name for place, name in self._required if place >= given and name not in kwargs]
-        if missing:
-            what = "argument" if len(missing) == 1 else "arguments"
-            raise UsageError(f"{self._title} misses its {what} {_listed(missing)}")
+        named = [(self._parameter(name, given), value) for name, value in kwargs.items()] if kwargs else []
+        for place, name in self._required:
+            if place >= given and name not in kwargs:
+                raise self._missing(given, kwargs)
         values = [
-            turn(known[at] if at < len(known) else cast("_Parameter", rest), args[at]) for at in range(given)
+            turn(known[at] if at < len(known) else cast("_Parameter", rest), value)
+            for at, value in enumerate(args)
         ]
-        return values, {name: turn(self._parameter(name), value) for name, value in kwargs.items()}
+        return values, [(parameter, turn(parameter, value)) for parameter, value in named]
 
-    def _check_name(self, name: str, given: int) -> None:
-        if name not in self._named and self._rest_named is None:
-            raise unknown_option(self._title, name, tuple(self._named), "argument")
-        if any(taken.name == name for taken in self._positional[:given]) and name in self._named:
+    def _parameter(self, name: str, given: int) -> _Parameter:
+        parameter = self._named.get(name)
+        if parameter is None:
+            if self._rest_named is None:
+                raise unknown_option(self._title, name, tuple(self._named), "argument")
+            return self._rest_named._replace(name=name)
+        if parameter.place < given:
             raise UsageError(f"{self._title} was given its argument {name!r} twice")
+        return parameter
 
-    def _parameter(self, name: str) -> _Parameter:
-        return self._named.get(name) or cast("_Parameter", self._rest_named)._replace(name=name)
+    def _missing(self, given: int, kwargs: Mapping[str, Any]) -> UsageError:
+        names = [repr(name) for place, name in self._required if place >= given and name not in kwargs]
+        return UsageError(f"{self._title} misses its argument{'s' * (len(names) > 1)} {', '.join(names)}")
 
-    def _written(self, parameter: _Parameter, value: Any, limit: int) -> bytes:
+    def _written(self, limit: int, parameter: _Parameter, value: Any) -> bytes:
         kind = type(cast("object", value))
+        if kind in _SAME and kind is parameter.annotation:
+            try:
+                return _encode_same(value)
+            except (ValueError, OverflowError):
+                pass  # half a character, or a number too large: said below
         try:
             if parameter.annotation is None:
                 if parameter.blind and kind not in _PLAIN:
                     raise UsageError(
                         f"a worker could not build a {type(value).__name__} again, because {parameter.blind}"
                     )
-                return encode_value(value, limit)
-            if kind is parameter.annotation and kind in _SAME:
                 return encode_value(value, limit)
             msgspec.convert(value, parameter.annotation, str_keys=True, dec_hook=from_plain)
             body = encode_value(value, limit)
@@ -138,10 +149,10 @@ class Arguments:
     def _look(self) -> None:
         hints = hints_of(self._function)
         for place, parameter in enumerate(inspect.signature(self._function).parameters.values()):
-            self._learn(place, parameter, _parameter_of(parameter, hints))
+            self._learn(parameter, _parameter_of(place, parameter, hints))
         self._ready = True
 
-    def _learn(self, place: int, parameter: inspect.Parameter, entry: _Parameter) -> None:
+    def _learn(self, parameter: inspect.Parameter, entry: _Parameter) -> None:
         kind = parameter.kind
         if kind is parameter.VAR_POSITIONAL:
             self._rest = entry
@@ -154,8 +165,7 @@ class Arguments:
         if kind in _BY_NAME:
             self._named[entry.name] = entry
         if entry.required:
-            # A keyword-only parameter is never filled by position.
-            self._required.append((place if kind in _POSITIONAL else 1 << 30, entry.name))
+            self._required.append((entry.place, entry.name))
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -174,23 +184,23 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
         return found
 
 
-def _parameter_of(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> _Parameter:
+def _parameter_of(place: int, parameter: inspect.Parameter, hints: Mapping[str, Any]) -> _Parameter:
+    # A keyword-only parameter is never filled by position.
+    place = place if parameter.kind in _POSITIONAL else 1 << 30
     name, required = parameter.name, parameter.default is parameter.empty
     if parameter.annotation is parameter.empty:
-        return _Parameter(name, required, None, decode, "it has no annotation")
+        return _Parameter(name, place, required, None, decode, "it has no annotation")
     if name not in hints:
         return _Parameter(
-            name, required, None, decode, f"{parameter.annotation!r} is not known when the job runs"
+            name, place, required, None, decode, f"{parameter.annotation!r} is not known when the job runs"
         )
     annotation = hints[name]
     if annotation is Any or annotation is object:
-        return _Parameter(name, required, None, decode)
+        return _Parameter(name, place, required, None, decode)
     try:
         decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(annotation, dec_hook=from_plain)
     except Exception as error:
-        return _Parameter(name, required, None, decode, f"its annotation cannot be read from JSON ({error})")
-    return _Parameter(name, required, annotation, decoder.decode)
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(repr(name) for name in names)
+        return _Parameter(
+            name, place, required, None, decode, f"its annotation cannot be read from JSON ({error})"
+        )
+    return _Parameter(name, place, required, annotation, decoder.decode)
