@@ -3,7 +3,6 @@
 import re
 import socket
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from math import isfinite
 from typing import Any, Final, Literal, cast, get_args
 
@@ -201,5 +200,7 @@ def unknown_option(where: str, given: str, known: tuple[str, ...], what: str = "
 
 
 def _nearest(given: str, known: tuple[str, ...]) -> str:
+    from difflib import get_close_matches  # of no use to those who make no mistakes
+
     close = get_close_matches(given, known, 1)
     return f"; did you mean {close[0]!r}?" if close else f"; it knows {', '.join(known) or 'none'}"

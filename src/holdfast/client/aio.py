@@ -1,23 +1,16 @@
 """The async client: open, close, name things, run commands."""
 
 from collections.abc import AsyncGenerator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from holdfast.client.async_handles import AsyncJobs, AsyncQueues
 from holdfast.client.batch import OnePut
 from holdfast.client.chores import AsyncChores, AsyncStatsOf
 from holdfast.client.client_options import StoreOptions
-from holdfast.client.config import AsyncConfig
 from holdfast.client.known import note
 from holdfast.client.opening import Opening, settle
-from holdfast.client.patterns import AsyncQueuePatterns
-from holdfast.client.recurring import AsyncRecurring
-from holdfast.client.results import AsyncResults
-from holdfast.client.throttles import AsyncThrottles
-from holdfast.client.upkeep import AsyncAuditLog, AsyncUpkeep
+from holdfast.client.parts import Part
 from holdfast.client.whole import Whole
-from holdfast.client.workers import AsyncWorkersOf
 from holdfast.code.current import collecting
 from holdfast.code.decorating import AsyncDecorating
 from holdfast.commands import Command
@@ -29,8 +22,15 @@ from holdfast.wire.gather import Gatherer, together
 from holdfast.wire.runners import AsyncRunner
 
 if TYPE_CHECKING:
+    from holdfast.client.config import AsyncConfig
     from holdfast.client.events import AsyncEvents
+    from holdfast.client.patterns import AsyncQueuePatterns
+    from holdfast.client.recurring import AsyncRecurring
+    from holdfast.client.results import AsyncResults
     from holdfast.client.schedules import AsyncScheduler
+    from holdfast.client.throttles import AsyncThrottles
+    from holdfast.client.upkeep import AsyncAuditLog, AsyncUpkeep
+    from holdfast.client.workers import AsyncWorkersOf
 
 R = TypeVar("R")
 
@@ -41,6 +41,17 @@ class AsyncClient(AsyncDecorating, Whole[Redis]):
     `url` and options are those of `Client`; a connection that is there already is a `redis.asyncio.Redis`. Making a
     client sends nothing. Raises UsageError.
     """
+
+    audit: "Part[AsyncAuditLog]" = Part("upkeep.AsyncAuditLog")
+    config: "Part[AsyncConfig]" = Part("config.AsyncConfig")
+    events: "Part[AsyncEvents]" = Part("events.AsyncEvents")
+    queue_patterns: "Part[AsyncQueuePatterns]" = Part("patterns.AsyncQueuePatterns")
+    recurring: "Part[AsyncRecurring]" = Part("recurring.AsyncRecurring")
+    throttles: "Part[AsyncThrottles]" = Part("throttles.AsyncThrottles")
+    topics: "Part[AsyncScheduler]" = Part("schedules.AsyncScheduler")
+    upkeep: "Part[AsyncUpkeep]" = Part("upkeep.AsyncUpkeep")
+    workers: "Part[AsyncWorkersOf]" = Part("workers.AsyncWorkersOf")
+    _results: "Part[AsyncResults]" = Part("results.AsyncResults")
 
     def __init__(
         self,
@@ -55,35 +66,13 @@ class AsyncClient(AsyncDecorating, Whole[Redis]):
         self.queues = AsyncQueues(self)
         self.jobs = AsyncJobs(self)
         self.track, self.untrack, self.tags = self.jobs.track, self.jobs.untrack, self.jobs.tags
-        self.recurring = AsyncRecurring(self)
-        self.throttles = AsyncThrottles(self)
-        self.config = AsyncConfig(self)
-        self.workers = AsyncWorkersOf(self)
-        self.queue_patterns = AsyncQueuePatterns(self)
         self.stats = AsyncStatsOf(self)
-        self.audit = AsyncAuditLog(self)
-        self.upkeep = AsyncUpkeep(self)
         chores = AsyncChores(self)
         self.deregister_workers, self.bulk_cancel = chores.deregister_workers, chores.bulk_cancel
         self.unfail_all = chores.unfail_all
         self.run = Gatherer(self.shard, self.runner, self).submit
         """Run one command; answers a future. Its call leaves with what else is asked for in this loop turn."""
-        self._results = AsyncResults(self)
         note(self)
-
-    @cached_property
-    def events(self) -> "AsyncEvents":
-        """What happens to tracked jobs: `events.on("failed", fn)`. Loaded when first asked for."""
-        from holdfast.client.events import AsyncEvents
-
-        return AsyncEvents(self)
-
-    @cached_property
-    def topics(self) -> "AsyncScheduler":
-        """Delayed messages under ids of your choice: `topics["mail"]`. Loaded when first asked for."""
-        from holdfast.client.schedules import AsyncScheduler
-
-        return AsyncScheduler(self)
 
     @property
     def schedules(self) -> "AsyncScheduler":
@@ -135,7 +124,8 @@ class AsyncClient(AsyncDecorating, Whole[Redis]):
             self.events.unlisten()
         if "topics" in self.__dict__:
             await self.topics.close()
-        await self._results.close()
+        if "_results" in self.__dict__:
+            await self._results.close()
         await self.link.close()
         if self._database is not None and self._opening.target.existing is None:
             await self._database.aclose()

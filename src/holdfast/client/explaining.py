@@ -1,15 +1,17 @@
 """Why a job runs or does not, of one instant."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.client.colours import Verb
-from holdfast.client.reasons import LOOKS, Check, Facts
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.explain import Explain
 from holdfast.models import JobFacts
+
+if TYPE_CHECKING:
+    from holdfast.client.reasons import Check, Facts
 
 
 class Explanation(msgspec.Struct, frozen=True, gc=False):
@@ -18,8 +20,8 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     jid: str
     state: str
     text: str
-    checks: tuple[Check, ...]
-    facts: Facts
+    checks: "tuple[Check, ...]"
+    facts: "Facts"
 
     @property
     def exists(self) -> bool:
@@ -27,7 +29,7 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
         return self.state != "gone"
 
     @property
-    def blocked_by(self) -> list[Check]:
+    def blocked_by(self) -> "list[Check]":
         """The checks that keep the job from running, the first one first."""
         return [check for check in self.checks if check.verdict == "blocks"]
 
@@ -43,8 +45,10 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
         }
 
 
-def explanation(facts: Facts) -> Explanation:
+def explanation(facts: "Facts") -> Explanation:
     """The checks that the facts of one job ask for."""
+    from holdfast.client.reasons import LOOKS  # sentences for people, of no use to programs that ask nothing
+
     checks = tuple([check for look in LOOKS if (check := look(facts)) is not None])
     blocks = [check.text for check in checks if check.verdict == "blocks"]
     return Explanation(facts["jid"], facts["state"], (blocks or [checks[-1].text])[0], checks, facts)

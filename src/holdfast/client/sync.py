@@ -6,24 +6,17 @@ import sys
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from holdfast.client.batch import ONE_PUT, Batch, OnePut
 from holdfast.client.chores import Chores, StatsOf
 from holdfast.client.client_options import StoreOptions
-from holdfast.client.config import Config
 from holdfast.client.handles import Jobs, Queues
 from holdfast.client.known import note
 from holdfast.client.opening import Opening, settle
-from holdfast.client.patterns import QueuePatterns
-from holdfast.client.recurring import Recurring
-from holdfast.client.results import SyncResults
-from holdfast.client.throttles import Throttles
-from holdfast.client.upkeep import AuditLog, Upkeep
+from holdfast.client.parts import Part
 from holdfast.client.whole import Whole
-from holdfast.client.workers import WorkersOf
 from holdfast.code.current import collecting
 from holdfast.code.decorating import Decorating
 from holdfast.commands import Command
@@ -36,8 +29,15 @@ from holdfast.wire.runners import Runner
 from holdfast.wire.sync import DRIVE, Link, Redis
 
 if TYPE_CHECKING:
+    from holdfast.client.config import Config
     from holdfast.client.events import Events
+    from holdfast.client.patterns import QueuePatterns
+    from holdfast.client.recurring import Recurring
+    from holdfast.client.results import SyncResults
     from holdfast.client.schedules import Scheduler
+    from holdfast.client.throttles import Throttles
+    from holdfast.client.upkeep import AuditLog, Upkeep
+    from holdfast.client.workers import WorkersOf
 
 R = TypeVar("R")
 log = logging.getLogger("holdfast")
@@ -52,6 +52,17 @@ class Client(Decorating, Whole[Redis]):
     of `ClientOptions` and of redis-py. Making a client sends nothing. Raises UsageError.
     """
 
+    audit: "Part[AuditLog]" = Part("upkeep.AuditLog")
+    config: "Part[Config]" = Part("config.Config")
+    events: "Part[Events]" = Part("events.Events")
+    queue_patterns: "Part[QueuePatterns]" = Part("patterns.QueuePatterns")
+    recurring: "Part[Recurring]" = Part("recurring.Recurring")
+    throttles: "Part[Throttles]" = Part("throttles.Throttles")
+    topics: "Part[Scheduler]" = Part("schedules.Scheduler")
+    upkeep: "Part[Upkeep]" = Part("upkeep.Upkeep")
+    workers: "Part[WorkersOf]" = Part("workers.WorkersOf")
+    _results: "Part[SyncResults]" = Part("results.SyncResults")
+
     def __init__(
         self,
         url: str | Redis | None = None,
@@ -65,35 +76,13 @@ class Client(Decorating, Whole[Redis]):
         self.queues = Queues(self)
         self.jobs = Jobs(self)
         self.track, self.untrack, self.tags = self.jobs.track, self.jobs.untrack, self.jobs.tags
-        self.recurring = Recurring(self)
-        self.throttles = Throttles(self)
-        self.config = Config(self)
-        self.workers = WorkersOf(self)
-        self.queue_patterns = QueuePatterns(self)
         self.stats = StatsOf(self)
-        self.audit = AuditLog(self)
-        self.upkeep = Upkeep(self)
         chores = Chores(self)
         self.deregister_workers, self.bulk_cancel = chores.deregister_workers, chores.bulk_cancel
         self.unfail_all = chores.unfail_all
         self._batches: dict[int, Batch] = {}
-        self._results = SyncResults(self)
         self._loop_allowed = False
         note(self)
-
-    @cached_property
-    def events(self) -> "Events":
-        """What happens to tracked jobs: `events.on("failed", fn)`. Loaded when first asked for."""
-        from holdfast.client.events import Events
-
-        return Events(self)
-
-    @cached_property
-    def topics(self) -> "Scheduler":
-        """Delayed messages under ids of your choice: `topics["mail"]`. Loaded when first asked for."""
-        from holdfast.client.schedules import Scheduler
-
-        return Scheduler(self)
 
     @property
     def schedules(self) -> "Scheduler":
@@ -184,7 +173,8 @@ class Client(Decorating, Whole[Redis]):
             self.events.unlisten()
         if "topics" in self.__dict__:
             self.topics.close()
-        self._results.close()
+        if "_results" in self.__dict__:
+            self._results.close()
         self.link.close()
         if self._database is not None and self._opening.target.existing is None:
             self._database.close()

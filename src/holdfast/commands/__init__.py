@@ -1,48 +1,47 @@
 """What can be said: one frozen command class per verb of the core."""
 
+import importlib
 from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
 
-from holdfast.commands import (
-    admin,
-    attributes,
-    call,
-    dependencies,
-    explain,
-    failures,
-    jobs,
-    leases,
-    listing,
-    outcomes,
-    queues,
-    recurring,
-    tallies,
-    throttles,
-    topics,
-    upkeep,
-    wishes,
-    workers,
-)
 from holdfast.commands.base import Command, Reply, Spoken, Word
 
-COMMANDS: Mapping[str, type[Spoken]] = {
-    **jobs.VERBS,
-    **leases.VERBS,
-    **outcomes.VERBS,
-    **queues.VERBS,
-    **admin.VERBS,
-    **attributes.VERBS,
-    **call.VERBS,
-    **listing.VERBS,
-    **failures.VERBS,
-    **explain.VERBS,
-    **wishes.VERBS,
-    **upkeep.VERBS,
-    **dependencies.VERBS,
-    **recurring.VERBS,
-    **tallies.VERBS,
-    **workers.VERBS,
-    **throttles.VERBS,
-    **topics.VERBS,
-}
+COMMANDS: Mapping[str, type[Spoken]]
+"""Verb name → class, of all modules below. Made when first asked for: clients use the classes that they need."""
+
+_MODULES: Final = (
+    "jobs",
+    "leases",
+    "outcomes",
+    "queues",
+    "admin",
+    "attributes",
+    "call",
+    "listing",
+    "failures",
+    "explain",
+    "wishes",
+    "upkeep",
+    "dependencies",
+    "recurring",
+    "tallies",
+    "workers",
+    "throttles",
+    "topics",
+)
+
+
+@cache
+def _commands() -> Mapping[str, type[Spoken]]:
+    modules = [importlib.import_module(f"holdfast.commands.{name}") for name in _MODULES]
+    return {verb: kind for module in modules for verb, kind in module.VERBS.items()}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "COMMANDS":
+        return _commands()
+    raise AttributeError(f"module 'holdfast.commands' has no attribute {name!r}")
+
 
 __all__ = ["COMMANDS", "Command", "Reply", "Spoken", "Word"]
