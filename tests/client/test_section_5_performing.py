@@ -1,6 +1,7 @@
 """python-api.md 5.1 to 5.4: running a job's code without a worker, in both colours."""
 
 import os
+import subprocess
 import sys
 from typing import Any
 
@@ -9,7 +10,6 @@ import pytest
 import holdfast
 from holdfast import LeaseLost, UsageError, current_job
 from holdfast.code.failure import ByKlass, use_failure_formatter
-from holdfast.code.function import make_entry
 
 SEEN: list[Any] = []
 
@@ -231,7 +231,7 @@ def add(a: int, b: int = 1) -> int:
 
 
 def test_a_function_job_gets_its_own_arguments_and_is_not_completed(do):
-    make_entry(add, {})
+    holdfast.Client("redis://nowhere").job(name=f"{__name__}.add")(add)
     job = put_and_pop(do, f"{__name__}.add", data={"args": [2], "kwargs": {"b": 5}})
     assert do(lambda: job.perform()) == 7
     assert [job] == SEEN
@@ -239,7 +239,7 @@ def test_a_function_job_gets_its_own_arguments_and_is_not_completed(do):
 
 
 def test_arguments_that_do_not_fit_fail_the_job(do):
-    make_entry(add, {})
+    holdfast.Client("redis://nowhere").job(name=f"{__name__}.add")(add)
     job = put_and_pop(do, f"{__name__}.add", data={"args": [], "kwargs": {"c": 5}})
     do(lambda: job.process())
     assert again(do, job).failure["group"] == "q-ArgumentError"
@@ -251,3 +251,32 @@ def test_a_job_that_was_built_by_hand_is_performed_without_asking_a_store():
     job.klass = Older
     job.perform()
     assert [("process", job), Older] == SEEN
+
+
+class Following:
+    """Its puts become visible only if it completes."""
+
+    @staticmethod
+    def process(job):
+        with job.on_completion():
+            SEEN.append(job._client.queues["next"].put("shop.Parcel", {}))
+        if job["fails"]:
+            raise ValueError
+        return job.complete()
+
+
+@pytest.mark.parametrize(("fails", "puts"), [(False, 1), (True, 0)])
+def test_puts_on_completion_are_kept_back_here_too(client, fails, puts):
+    client.queues["q"].put(Following, {"fails": fails})
+    client.queues["q"].pop().process()
+    assert client.queues["next"].length() == puts
+
+
+def test_whoever_only_puts_does_not_load_what_performs():
+    program = (
+        "import sys, holdfast; holdfast.Client('redis://nowhere').queues['q']; "
+        "print([name for name in sys.modules if name.startswith('holdfast.') and "
+        "name.endswith(('code.calling', 'code_of_jobs', 'failure', 'code.middleware', 'importing'))])"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "[]"

@@ -3,7 +3,6 @@
 from typing import Any
 
 from holdfast.client.options import name_of
-from holdfast.code.importing import Importer
 from holdfast.errors import UsageError
 
 
@@ -12,6 +11,8 @@ def imported(handle: Any) -> Any:
 
     Raises what importing it raises: ModuleNotFoundError, AttributeError, and whatever its module raises.
     """
+    from holdfast.code.importing import Importer  # for those who look
+
     known = handle._local.get("klass")
     if known is None or known[0] != handle.klass_name:
         known = handle._local["klass"] = handle.klass_name, Importer.import_class(handle.klass_name)

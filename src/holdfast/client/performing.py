@@ -1,21 +1,10 @@
 """Running a job's code in a program of one's own, without a worker. `python-api` 5 says which callable that is."""
 
-import inspect
-import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from typing import Any
 
-from holdfast.code.calling import CannotRun, find_code, find_method
-from holdfast.code.current import Running, running
-from holdfast.code.failure import cut, failure_of, group_of
-from holdfast.code.middleware import Perform, surround
-from holdfast.code.registry import Registered, find
-from holdfast.code.steps import Steps, await_steps, run_steps
-from holdfast.errors import UsageError
+from holdfast.code.steps import await_steps, run_steps
 
-Code = Callable[[], Any]
-"""The code of one job, ready to be run; async code answers what is awaited."""
+# What finds and runs code is loaded when a job is performed: most programs only put jobs.
 
 
 class Performing:
@@ -29,8 +18,10 @@ class Performing:
         fails: in `<queue>-<Error>` if importing raised, in `<queue>-method-missing`. The job is never completed, that is
         for its code to do. Raises UsageError for `async def`, which only a job of an AsyncClient can await, and LeaseLost.
         """
-        code = run_steps(_ready(self, can_await=False))
-        return None if code is None else _run(self, code)
+        from holdfast.client import code_of_jobs
+
+        code = run_steps(code_of_jobs.ready(self, can_await=False))
+        return None if code is None else code_of_jobs.run(self, code)
 
     def process(self) -> None:
         """The same, but what the code raises fails the job, in group `<queue>-<Error>` with the traceback.
@@ -38,12 +29,14 @@ class Performing:
         KeyboardInterrupt, SystemExit and their like are raised on, and record nothing. Raises LeaseLost if the job is not
         held any more, so that it cannot be failed.
         """
-        code = run_steps(_ready(self, can_await=False))
+        from holdfast.client import code_of_jobs
+
+        code = run_steps(code_of_jobs.ready(self, can_await=False))
         if code is not None:
             try:
-                _run(self, code)
+                code_of_jobs.run(self, code)
             except Exception as error:
-                run_steps(_failed(self, error))
+                run_steps(code_of_jobs.failed(self, error))
 
 
 class AsyncPerforming:
@@ -54,76 +47,18 @@ class AsyncPerforming:
 
         As `Job.perform`. What plain code returns is awaited if it can be, so that it may return `job.complete()`.
         """
-        code = await await_steps(_ready(self, can_await=True))
-        return None if code is None else await _run_async(self, code)
+        from holdfast.client import code_of_jobs
+
+        code = await await_steps(code_of_jobs.ready(self, can_await=True))
+        return None if code is None else await code_of_jobs.run_async(self, code)
 
     async def process(self) -> None:
         """The same, but what the code raises fails the job. As `Job.process`."""
-        code = await await_steps(_ready(self, can_await=True))
+        from holdfast.client import code_of_jobs
+
+        code = await await_steps(code_of_jobs.ready(self, can_await=True))
         if code is not None:
             try:
-                await _run_async(self, code)
+                await code_of_jobs.run_async(self, code)
             except Exception as error:
-                await await_steps(_failed(self, error))
-
-
-def _ready(job: Any, can_await: bool) -> Steps[Code | None]:
-    """Find what performs the job, and note that it begins; fails the job and answers None if there is nothing."""
-    queue = job.queue_name
-    try:
-        found = find_code(job.klass_name, lambda: _find(job))
-        code, is_async = _code(found, job)
-    except CannotRun as error:
-        yield job.fail(group_of(queue, error.reason), cut(error.message))
-        return None
-    except UsageError as error:
-        yield job.fail(group_of(queue, "ArgumentError"), cut(str(error)))
-        return None
-    if is_async and not can_await:
-        raise UsageError(
-            f"{job.klass_name} is async def: pop the job with an AsyncClient, or let a worker perform it"
-        )
-    if job.token:  # a job that was built by hand has no history in any store
-        yield job.log(f"started by pid:{os.getpid()}")
-    return code
-
-
-def _find(job: Any) -> Registered | Perform:
-    entry = find(job.klass_name)
-    thing = job.klass if entry is None else None
-    entry = entry or getattr(thing, "registered", None)
-    if isinstance(entry, Registered):
-        return entry
-    return surround(thing, find_method(thing, job.klass_name, job.queue_name, True)[1])
-
-
-def _code(found: Registered | Perform, job: Any) -> tuple[Code, bool]:
-    """The code of the job with its arguments, and whether it is `async def`. Raises UsageError if they do not fit."""
-    if not isinstance(found, Registered):
-        return lambda: found(job), inspect.iscoroutinefunction(found)
-    args, kwargs = found.arguments.read(job.data.encode())
-    return lambda: found.function(*args, **kwargs), found.is_async
-
-
-@contextmanager
-def _current(job: Any) -> Generator[None]:
-    before = running.set(Running(job.facts, lambda facts: job))
-    try:
-        yield
-    finally:
-        running.reset(before)
-
-
-def _run(job: Any, code: Code) -> Any:
-    with _current(job):
-        return code()
-
-
-async def _run_async(job: Any, code: Code) -> Any:
-    with _current(job):
-        value = code()
-        return await value if inspect.isawaitable(value) else value
-
-
-def _failed(job: Any, error: Exception) -> Steps[None]:
-    yield job.fail(*failure_of(error, job.queue_name, lambda: job))
+                await await_steps(code_of_jobs.failed(self, error))
