@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from holdfast import AsyncClient, Client, ConnectionLost, UsageError
-from holdfast.listener import AsyncListener, Listener, Subscriber
+from holdfast.listener import AsyncListener, AsyncSubscriber, Listener, Subscriber
 from holdfast.testing.store import ScratchStore
 from waiting import until
 
@@ -238,6 +238,49 @@ def test_a_worker_hears_of_its_lost_leases_on_its_channel(client):
     assert seen == [{"jid": job.jid, "event": "lock_lost", "worker": "w"}]
 
 
-def test_what_is_no_callback_is_named(client, channel):
+def test_an_async_subscriber_does_the_same_in_a_task(store, aclient, channel, caplog):
+    async def story() -> list[object]:
+        seen: list[object] = []
+        done = asyncio.Event()
+
+        async def told(message: object) -> None:
+            seen.append(message)
+            if message == 2:
+                done.set()
+            else:
+                raise OSError("broken")
+
+        subscriber = AsyncSubscriber(aclient, channel, told)
+        for _ in range(2):
+            done.clear()
+            async with subscriber:
+                assert await asyncio.to_thread(subscribers, store, channel) == 1
+                for text in ("1", "no json", "2"):
+                    await asyncio.to_thread(store.ask, "PUBLISH", channel, text)
+                await asyncio.wait_for(done.wait(), 10)
+            while await asyncio.to_thread(subscribers, store, channel):
+                pass
+        return seen
+
+    with caplog.at_level(logging.ERROR, "holdfast"):
+        assert asyncio.run(story()) == [1, 2, 1, 2]
+    assert [record.exc_info[0].__name__ for record in caplog.records] == ["OSError", "CodecError"] * 2
+
+
+def test_an_async_subscription_that_fails_is_raised(tmp_path, channel):
+    async def story() -> None:
+        client = AsyncClient(f"unix://{tmp_path}/nobody", deadline=0.1)
+        with pytest.raises(ConnectionLost):
+            await AsyncSubscriber(client, channel, print).start()
+
+    asyncio.run(story())
+
+
+def test_what_is_no_callback_is_named(client, aclient, channel):
+    async def told(message: object) -> None: ...
+
+    for wrong in ("print", told):
+        with pytest.raises(UsageError, match="fn"):
+            Subscriber(client, channel, wrong)
     with pytest.raises(UsageError, match="fn"):
-        Subscriber(client, channel, "print")
+        AsyncSubscriber(aclient, channel, None)

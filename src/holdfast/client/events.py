@@ -110,15 +110,14 @@ class EventsBase:
     def _event(self, message: Message) -> Event:
         return Event(self._names[message["channel"]], message["data"])
 
-    def _answer(self, message: Message) -> Any:
-        """What the callback of an event answers, None if there is none. Its errors are logged: others are told on."""
-        event = self._event(message)
-        fn = self._callbacks.get(event.event)
-        try:
-            return None if fn is None else fn(event.jid)
-        except Exception:
-            _log_failure(event)
-            return None
+    def _call_back(self, message: Message) -> Any:
+        """What the callback of an event answers, None if there is none."""
+        event, jid = self._event(message)
+        fn = self._callbacks.get(event)
+        return None if fn is None else fn(jid)
+
+    def _failed(self, message: Message) -> None:
+        log.exception("the callback of the event %s of job %s failed", *self._event(message))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of the namespace {self._source.settings.namespace}>"
@@ -147,7 +146,10 @@ class Events(EventsBase):
         self._listener.channels = self._tune()
         with closing(self._listener.listen()) as messages:
             for message in messages:
-                self._answer(message)
+                try:
+                    self._call_back(message)
+                except Exception:
+                    self._failed(message)
 
     def unlisten(self) -> None:
         """End `listen`, from any thread; nothing happens when nobody listens."""
@@ -210,12 +212,12 @@ class AsyncEvents(EventsBase):
         self._listener.channels = self._tune()
         async with aclosing(self._listener.listen()) as messages:
             async for message in messages:
-                answer = self._answer(message)
-                if inspect.isawaitable(answer):
-                    try:
+                try:
+                    answer = self._call_back(message)
+                    if inspect.isawaitable(answer):
                         await answer
-                    except Exception:
-                        _log_failure(self._event(message))
+                except Exception:
+                    self._failed(message)
 
     def unlisten(self) -> None:
         """End `listen`, from any task of the loop; nothing happens when nobody listens."""
@@ -254,7 +256,3 @@ def _checked(event: str) -> str:
     if event not in EVENTS:
         raise UnknownEvent(str(unknown_option("holdfast", event, EVENTS, "event")))
     return event
-
-
-def _log_failure(event: Event) -> None:
-    log.exception("the callback of the event %s of job %s failed", event.event, event.jid)
