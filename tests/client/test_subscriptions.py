@@ -388,6 +388,16 @@ def test_one_that_ends_passes_on_a_token_that_was_on_its_way(client):
     ending._end_one()
 
 
+def test_a_subscription_that_breaks_ends_as_a_whole_and_says_so(do, sched, monkeypatch, caplog):
+    do(lambda: sched.subscribe("t", print))
+    idle(do, sched, "t")
+    monkeypatch.setattr("holdfast.client.delivering.Delivering._hand_on", lambda *_: 1 / 0)
+    do(lambda: sched["t"].put("a", "x"))
+    eventually(do, lambda: not sched.is_subscribed("t"), "it ended")
+    assert "the subscription to topic t has ended" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+
+
 PROGRAM = """
 import sys, time
 from holdfast import Client

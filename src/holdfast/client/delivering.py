@@ -190,6 +190,11 @@ class Delivering:
         self.stopping = True
         self.scheduler.forget(self)
 
+    def broke(self) -> None:
+        """One of its loops met what it does not know; the other must not go on as if all were well."""
+        self.stopping = True
+        log.exception("the subscription to topic %s has ended", self.topic)
+
     def handle(self, item: Any) -> object:
         """Give a message to the handler."""
         assert self.handler is not None  # a bridge has none, and yields no Handle

@@ -61,6 +61,9 @@ class Subscription(Delivering):
                     need = loop.send(answer)
         except StopIteration:
             pass
+        except Exception:
+            self.broke()
+            self._ending.close()
         finally:
             self._end_one()
 
@@ -159,6 +162,9 @@ class AsyncSubscription(Delivering):
                     need = loop.send(answer)
         except StopIteration:
             pass
+        except Exception:
+            self.broke()
+            self._over.set()
         finally:
             self._running -= 1
             if not self._running:
