@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from holdfast.client.throttles import Throttle
     from holdfast.code.current import current_job
     from holdfast.code.endings import Failed, Moved, Retry
+    from holdfast.code.handle import AsyncHandle, Handle
     from holdfast.code.retrying import retry
     from holdfast.code.together import as_completed, gather
 
@@ -71,8 +72,10 @@ _LAZY = {
     "AsyncScheduler": "holdfast.client.schedules",
     "AsyncQueue": "holdfast.client.async_handles",
     "Client": "holdfast.client.sync",
+    "AsyncHandle": "holdfast.code.handle",
     "Config": "holdfast.client.config",
     "Events": "holdfast.client.events",
+    "Handle": "holdfast.code.handle",
     "LuaPlugin": "holdfast.client.plugin",
     "Job": "holdfast.client.handles",
     "Queue": "holdfast.client.handles",
@@ -105,6 +108,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "AsyncClient",
     "AsyncEvents",
+    "AsyncHandle",
     "AsyncJob",
     "AsyncQueue",
     "AsyncScheduler",
@@ -118,6 +122,7 @@ __all__ = [
     "Events",
     "Failed",
     "Fenced",
+    "Handle",
     "HoldfastError",
     "InvalidTimeout",
     "Job",

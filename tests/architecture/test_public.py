@@ -4,8 +4,8 @@ import holdfast
 from holdfast import middleware
 
 NAMES = {
-    "AsyncClient", "AsyncEvents", "AsyncJob", "AsyncQueue", "AsyncScheduler", "Client", "CodecError", "Config", "ConnectionLost",
-    "CoreMismatch", "CrossShard", "DependencyRefused", "Events", "Failed", "Fenced", "HoldfastError", "InvalidTimeout", "Job",
+    "AsyncClient", "AsyncEvents", "AsyncHandle", "AsyncJob", "AsyncQueue", "AsyncScheduler", "Client", "CodecError", "Config", "ConnectionLost",
+    "CoreMismatch", "CrossShard", "DependencyRefused", "Events", "Failed", "Fenced", "Handle", "HoldfastError", "InvalidTimeout", "Job",
     "JobExists", "JobFailed", "JobNotFound", "JobTimedOutError", "LeaseLost", "LostLockError", "LuaPlugin",
     "MiddlewareMisconfigured", "Moved", "NotAllowed", "NotDurable", "PerformTimeout", "Queue", "QueueFull",
     "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "Retry", "Scheduler", "StoreBusy", "StoreFull",

@@ -4,6 +4,7 @@ import dataclasses
 import pickle
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -109,6 +110,25 @@ def test_what_is_not_kept_any_more_is_not_found_and_what_is_open_is_a_timeout(do
     do(lambda: do.client.jobs.cancel(handle.jid))
     with pytest.raises(JobNotFound, match=handle.jid):
         do(lambda: handle.result(5))
+
+
+def test_a_result_that_is_not_kept_any_more_is_not_taken_for_none(do, works):
+    job = do.client.job(queue="q", result_keep=0.001)(measure)
+    handle = do(lambda: job.put("a"))
+    works.all()
+
+    def is_gone() -> bool:
+        with suppress(JobNotFound):
+            do(lambda: type(handle)(do.client, handle.jid, job.registered).result(5))
+            return False
+        return True
+
+    until(is_gone, "the result is gone, the job is not")
+    assert do(lambda: do.client.jobs.get(handle.jid))
+    forgetful = do.client.job(queue="q", result_keep=0)(measure)
+    handle = do(lambda: forgetful.put("a"))
+    works.all()
+    assert do(lambda: handle.result(5)) is None
 
 
 def test_gather_answers_all_results_in_order_after_one_question(do, job, works, monkeypatch):

@@ -277,6 +277,25 @@ def test_other_threads_and_other_calls_are_not_kept_back_but_tasks_are(shop, col
     assert shop.waiting() == [["thread"], ["kept"]]
 
 
+def test_a_job_performed_inside_a_block_of_another_puts_for_itself(shop, colour):
+    def plain(job: Any) -> None:
+        shop.note.put("inner")
+
+    async def awaited(job: Any) -> None:
+        await shop.async_note.put("inner")
+
+    SEEN["action"] = both(colour, plain, awaited)
+    shop.client.queues["outer"].put("K")
+    outer = shop.client.queues["outer"].pop()
+    shop.act.put("action")
+    with outer.on_completion():
+        copy_context().run(shop.works.all)
+        shop.note.put("outer")
+    assert shop.waiting() == [["inner"]]
+    outer.complete()
+    assert shop.waiting() == [["inner"], ["outer"]]
+
+
 def test_a_batch_that_was_open_before_is_sent_as_ever(client, works):
     client.queues["q"].put("K")
     job = client.queues["q"].pop()

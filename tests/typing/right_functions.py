@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_type
 
 import holdfast
+from holdfast import AsyncHandle, Handle
 from holdfast.code.every import AsyncRecurrence, Recurrence
-from holdfast.code.handle import AsyncHandle, Handle
 
 app = holdfast.Client("redis://nowhere")
 aapp = holdfast.AsyncClient("redis://nowhere")

@@ -10,7 +10,7 @@ from holdfast.code.endings import result_of
 from holdfast.code.registry import Registered
 from holdfast.code.signature import hints_of
 from holdfast.codecs import from_plain
-from holdfast.errors import CodecError
+from holdfast.errors import CodecError, JobNotFound
 from holdfast.settings import Settings
 
 R = TypeVar("R")
@@ -66,7 +66,11 @@ class AnyHandle(Generic[R_co]):
 
     def read(self, outcome: Any) -> R_co:
         """The return value. Raises JobFailed, JobNotFound, TimeoutError for other ends, CodecError."""
-        value: R_co = _decoded(self.entry, outcome.result_of(self.jid))
+        result = outcome.result_of(self.jid)
+        if result is None and self.entry.keep_ms:
+            # A job that returned None left `null`.
+            raise JobNotFound(f"job {self.jid} is complete, and no result of it is kept", "HF_JOB_NOT_FOUND")
+        value: R_co = _decoded(self.entry, result)
         return value
 
     def __repr__(self) -> str:
@@ -82,7 +86,8 @@ class Handle(AnyHandle[R_co]):
         """Wait for the return value, for at most `timeout` seconds; None: for ever.
 
         It is pushed by the store, not polled. Raises JobFailed with the failure's group, message and remote traceback,
-        JobNotFound when the job or its result is not kept any more, TimeoutError. Core: verbs/await.lua.
+        JobNotFound when the job or its result is not kept any more, TimeoutError. With `result_keep=0` for the function, the
+        answer is None. Core: verbs/await.lua.
         """
         return self.read(self._wait(timeout))
 

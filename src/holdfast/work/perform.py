@@ -10,7 +10,7 @@ from contextvars import copy_context
 from typing import Any, Final, Protocol
 
 from holdfast.code.calling import CannotRun
-from holdfast.code.current import Running, not_lost, running
+from holdfast.code.current import Running, collecting, not_lost, running
 from holdfast.code.endings import WISHES
 from holdfast.code.failure import brief, describe, failure_of
 from holdfast.code.registry import Registered
@@ -83,6 +83,8 @@ class Performer:
             return prepared
         target, current, args, kwargs = prepared
         running.set(current)
+        # Whoever performs this inside a job of its own does not get its puts.
+        collecting.set(None)
         try:
             value = target.call(*args, **kwargs)
             if target.is_async:
@@ -107,6 +109,7 @@ class Performer:
             return prepared
         target, current, args, kwargs = prepared
         running.set(current)
+        collecting.set(None)
         seat.current = current
         current.lost = lambda: seat.lost
         try:
