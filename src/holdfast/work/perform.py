@@ -19,6 +19,7 @@ from holdfast.codecs import encode_value
 from holdfast.commands.dependencies import FollowUp
 from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.models import JobFacts
+from holdfast.work.hearing import heard
 from holdfast.work.outcome import Ending, done, failed, granted, raised
 from holdfast.work.signals import Terminated
 
@@ -86,7 +87,7 @@ class Performer:
         # Whoever performs this inside a job of its own does not get its puts.
         collecting.set(None)
         try:
-            value = target.call(*args, **kwargs)
+            value = heard(target)(*args, **kwargs)
             if target.is_async:
                 value = run(value)
         except Terminated:
@@ -114,12 +115,12 @@ class Performer:
         current.lost = lambda: seat.lost
         try:
             if target.is_async:
-                value = await target.call(*args, **kwargs)
+                value = await heard(target)(*args, **kwargs)
             else:
                 loop = asyncio.get_running_loop()
                 call = copy_context().run
                 value, error = await loop.run_in_executor(
-                    threads, lambda: call(self._call, target.call, args, kwargs)
+                    threads, lambda: call(self._call, heard(target), args, kwargs)
                 )
                 if error is not None:
                     raise error
