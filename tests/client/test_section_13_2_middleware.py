@@ -576,6 +576,11 @@ def test_a_limit_that_is_none_fails_the_job(aclient, limit):
         worn.around_perform(None, lambda job: None)
 
 
+def test_a_mixin_that_was_given_no_limit_says_so():
+    with pytest.raises(MiddlewareMisconfiguredError, match="time_limit"):
+        Timeout.around_perform(None, lambda job: None)
+
+
 # MemoryUsageMonitor and RedisReconnect; what a worker does when it has grown too large is in tests/worker.
 
 

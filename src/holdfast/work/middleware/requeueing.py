@@ -63,8 +63,8 @@ class RequeueExceptions(Wearable):
             return any(means(rule.matcher, error) for rule in self._requeued)
         return any(matches(rule.matcher, error) for rule in self._requeued)
 
-    @Either
-    def on_requeue(self: Any, error: Exception, job: Any) -> Any:
+    @classmethod
+    def on_requeue(cls, error: Exception, job: Any) -> Any:
         """Called when a job was requeued for `error`; yours may be `async def` where its job is. Does nothing."""
 
     @Either

@@ -62,8 +62,8 @@ class RetryExceptions(Wearable):
         rules = [(matcher, delay) for matcher in check_matchers("retry_on", errors)]
         self._retried = (*rules, *self._retried)
 
-    @Either
-    def on_retry(self: Any, error: Exception, job: Any) -> Any:
+    @classmethod
+    def on_retry(cls, error: Exception, job: Any) -> Any:
         """Called when a job was given back for `error`; yours may be `async def` where its job is. Does nothing."""
 
     @Either

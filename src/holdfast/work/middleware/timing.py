@@ -15,7 +15,7 @@ from holdfast.client.colours import AsyncHandle
 from holdfast.code.failure import failure_of
 from holdfast.code.middleware import Either, Perform, Wearable, behind, is_open
 from holdfast.code.steps import Steps, await_steps, run_steps
-from holdfast.errors import InvalidTimeout, PerformTimeout
+from holdfast.errors import InvalidTimeout, MiddlewareMisconfigured, PerformTimeout
 
 log = logging.getLogger("holdfast")
 
@@ -37,24 +37,24 @@ class Timeout(Wearable):
     same process go back. In a program of your own (`job.process()`), that process is your program.
     """
 
-    _limit: tuple[Limit] = (None,)
+    _limit: tuple[Limit] | None = None
 
     def __init__(self, limit: Limit) -> None:
         # In a tuple: a function that a class holds would be taken for its method.
         self._limit = (limit,)
 
-    @Either
-    def time_limit(self: Any, job: Any) -> float | None:
-        """Seconds that this run of `job` may take, None for no limit; the limit given at the beginning."""
-        [limit] = self._limit
-        found: Any = limit(job) if callable(limit) else limit
-        return found  # type: ignore[no-any-return]
+    @classmethod
+    def time_limit(cls, job: Any) -> float | None:
+        """Seconds that this run of `job` may take, None for no limit: for classes that are mixins, which override it."""
+        raise MiddlewareMisconfigured(
+            "Timeout has no limit: name Timeout(60) among the bases, or override time_limit"
+        )
 
     @Either
     def around_perform(self: Any, job: Any, call_next: Perform | None = None) -> Any:
         """Perform the job, by what comes next. Raises InvalidTimeout for a limit that is none."""
         perform = behind(Timeout, self, call_next)
-        limit = _checked(self.time_limit(job))
+        limit = _checked(self.time_limit(job) if self._limit is None else _said(self._limit[0], job))
         if limit is None:
             return perform(job)
         watch = _Watch(self, job, limit, currentframe())
@@ -63,6 +63,10 @@ class Timeout(Wearable):
         finally:
             watch.end()
         return _limited(self, job, limit, value) if isawaitable(value) else value
+
+
+def _said(limit: Limit, job: Any) -> object:
+    return limit(job) if callable(limit) else limit
 
 
 def _checked(limit: object) -> float | None:
