@@ -17,3 +17,12 @@ def blocking() -> None:
     client.topics.put("mail", "a", "x")  # wrong: a moment is missing
     client.topics.subscribe("mail", 7)  # wrong: no handler
     client.topics.subscribe("t", to_queue="q", klass="K", retires=2)  # wrong: no such option
+    client.topics[7]  # wrong: no name
+
+
+async def awaited() -> None:
+    mail = aclient.topics["mail"]
+    (await mail.put("a", "x")).done()  # wrong: an answer without that
+    with await mail.reserve():  # wrong: there may be none, and it is awaited
+        pass
+    print((await mail.counts).sleeping)  # wrong: a count that does not exist
