@@ -14,6 +14,7 @@ NAMES = (
     "core_cpu",
     "prices",
     "features",
+    "topics",
     "storms",
     "reads",
     "memory",
