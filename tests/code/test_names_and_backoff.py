@@ -1,5 +1,6 @@
 """The stored name of a job, and the wait before its next try."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -67,3 +68,18 @@ def test_backoff_may_be_a_number_or_a_function():
     assert make_backoff(lambda attempt, error: attempt * 2.0)(4, ValueError()) == 8.0
     with pytest.raises(UsageError, match="backoff"):
         make_backoff(-1.0)
+
+
+def test_a_program_that_imports_a_class_of_its_own_is_not_run_again(tmp_path):
+    program = tmp_path / "own_program.py"
+    program.write_text(
+        "from holdfast.code.importing import import_class\n"
+        "from holdfast.code.naming import klass_name\n"
+        "class Own: pass\n"
+        "print(klass_name(Own), import_class(klass_name(Own)) is Own)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(
+        [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stdout == "own_program.Own True\n"

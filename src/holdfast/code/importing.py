@@ -13,6 +13,7 @@ from time import monotonic
 from types import ModuleType
 from typing import Any, ClassVar, Final
 
+from holdfast.code.naming import real_module
 from holdfast.errors import UsageError
 
 log = logging.getLogger("holdfast")
@@ -131,6 +132,9 @@ def _import_module(name: str) -> tuple[ModuleType, list[str]]:
     parts = _checked(name).split(".")
     if not all(part.isidentifier() for part in parts):
         raise ModuleNotFoundError(f"{name!r} is not a dotted name", name=name)
+    if parts[0] not in sys.modules and parts[0] == _program():
+        # Importing it would run the program once more, inside itself.
+        return sys.modules["__main__"], parts[1:]
     module = importlib.import_module(parts[0])
     for count in range(2, len(parts) + 1):
         path = ".".join(parts[:count])
@@ -141,6 +145,14 @@ def _import_module(name: str) -> tuple[ModuleType, list[str]]:
                 raise
             return module, parts[count - 1 :]
     return module, []
+
+
+def _program() -> str:
+    """The name that the file of this program has as a module, '' if it has none."""
+    try:
+        return real_module("__main__")
+    except UsageError:
+        return ""
 
 
 def _walk(module: ModuleType, attributes: list[str]) -> Any:

@@ -74,9 +74,8 @@ def story_events(world: World) -> None:
 
 def wait_until_heard(world: World, channels: int) -> None:
     """Until the store knows all that a listener has asked for."""
-    asked = [
-        "ql:" + name for name in ("put", "popped", "completed", "failed", "canceled", "track", "untrack")
-    ]
+    names = ("put", "popped", "completed", "failed", "canceled", "track", "untrack")
+    asked = [world.channel(name) for name in names]
     while sum(count > 0 for _, count in world.store.pubsub_numsub(*asked)) < channels:
         pass
 
@@ -85,7 +84,7 @@ def story_a_worker_is_told_that_it_lost_a_job(world: World) -> None:
     client = world.client
     ear = world.other("ear")
     listener = (getattr(ear, "database", None) or ear.redis).pubsub()
-    listener.subscribe("ql:w:box")
+    listener.subscribe(world.channel("w:box"))
     assert listener.get_message(timeout=10)["type"] == "subscribe"
     client.queues["mail"].put("K", "{}", jid="j")
     job = client.queues["mail"].pop()

@@ -46,6 +46,10 @@ class World:
     def other(self, name: str = "elsewhere") -> Any:
         return self.package.Client(self.url, hostname=name)
 
+    def channel(self, what: str) -> str:
+        """Where an event, or what a worker must know (`w:<name>`), is told."""
+        return "ql:" + what
+
     def pass_time(self, seconds: float) -> None:
         """Clients bring the time, so it is theirs to move."""
         global ahead

@@ -1,0 +1,62 @@
+"""The client, made as programs make it, and what is made from its connection."""
+
+from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
+
+from holdfast.client.handles import Job
+from holdfast.client.handles import Jobs as ClientJobs
+from holdfast.client.recurring import RecurringJob as ClientRecurringJob
+from holdfast.client.sync import Client as HoldfastClient
+from holdfast.commands import Command
+from holdfast.compat.reqless.job import RecurringJob
+from holdfast.compat.reqless.sentences import spoken
+from holdfast.errors import Refused
+
+R = TypeVar("R")
+
+USUAL: Final = "redis://localhost:6379"
+
+_owners: Final[WeakKeyDictionary[Any, "Client"]] = WeakKeyDictionary()
+"""Which client a connection of the driver came from: `Events(client.database)` must find its namespace."""
+
+
+class Jobs(ClientJobs):
+    """The jobs of a client: `jobs[jid]`."""
+
+    def __getitem__(self, jid: str) -> Job | ClientRecurringJob | None:
+        found = super().__getitem__(jid)
+        return RecurringJob(found.facts, self._client) if isinstance(found, ClientRecurringJob) else found
+
+
+class Client(HoldfastClient):
+    """A holdfast client whose `url` is the usual local one unless given, whatever the environment says.
+
+    Options are those of holdfast's, `namespace` among them; making one sends nothing. What the store refuses is told in
+    the sentences that programs know. Raises UsageError.
+    """
+
+    def __init__(self, url: Any = USUAL, hostname: str | None = None, **options: Any) -> None:
+        options.pop("decode_responses", None)  # what it answers is text at any rate
+        super().__init__(url, hostname, **options)
+        self.jobs = Jobs(self)
+
+    def run(self, command: Command[R], /) -> R:
+        """Run one command. Raises ReqlessError."""
+        try:
+            return super().run(command)
+        except Refused as error:
+            raise spoken(command, error) from error
+
+    @property
+    def database(self) -> Any:
+        """A connection of the driver to the same store."""
+        made = super().database
+        _owners[made] = self
+        return made
+
+
+def client_of(database: Any) -> HoldfastClient:
+    """The client a connection came from, or one over it. Raises UsageError for what is no connection."""
+    if isinstance(database, HoldfastClient):
+        return database
+    return _owners.get(database) or Client(database)

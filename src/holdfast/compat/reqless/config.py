@@ -1,0 +1,5 @@
+"""The settings kept in the store."""
+
+from holdfast.client.config import Config
+
+__all__ = ["Config"]

@@ -1,0 +1,30 @@
+"""A value that one thread sets and others wait for."""
+
+from threading import Event
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Future(Generic[T]):
+    """Holds one value, once it is set."""
+
+    _value: T
+
+    def __init__(self) -> None:
+        self._set = Event()
+
+    def done(self) -> bool:
+        """Whether the value is set."""
+        return self._set.is_set()
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the value, for at most `timeout` seconds. Raises TimeoutError."""
+        if not self._set.wait(timeout):
+            raise TimeoutError(f"no value was set within {timeout} s")
+        return self._value
+
+    def set_result(self, result: T) -> None:
+        """Set the value; whoever waits goes on."""
+        self._value = result
+        self._set.set()

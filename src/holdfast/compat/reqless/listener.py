@@ -1,0 +1,14 @@
+"""Listening to channels of the store."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.client.listening import Listener as ClientListener
+from holdfast.compat.reqless.client import client_of
+
+
+class Listener(ClientListener):
+    """Hears what is published on some channels, over the store of a connection of the driver."""
+
+    def __init__(self, database: Any, channels: Sequence[str]) -> None:
+        super().__init__(client_of(database), channels)

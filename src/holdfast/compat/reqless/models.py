@@ -1,0 +1,5 @@
+"""One rule of the order of queues."""
+
+from holdfast.client.patterns import QueuePriorityPattern
+
+__all__ = ["QueuePriorityPattern"]

@@ -1,0 +1,5 @@
+"""What keeps the store busy."""
+
+from holdfast.profile import Profiler
+
+__all__ = ["Profiler"]

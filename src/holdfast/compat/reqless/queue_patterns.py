@@ -1,0 +1,5 @@
+"""The patterns by which workers choose queues."""
+
+from holdfast.client.patterns import QueuePatterns
+
+__all__ = ["QueuePatterns"]
