@@ -80,6 +80,11 @@ def test_a_program_that_imports_a_class_of_its_own_is_not_run_again(tmp_path):
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run(
-        [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, str(program)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     assert ended.stdout == "own_program.Own True\n"
