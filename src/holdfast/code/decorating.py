@@ -1,12 +1,15 @@
-"""`@app.job(…)`: how a function of a program becomes a job of its client."""
+"""`@app.job(…)`: how a function of a program becomes a job of its client.
+
+What functions need is loaded with the first of them: many programs only put jobs by name.
+"""
 
 from collections.abc import Callable, Coroutine
-from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overload
 
-from holdfast.code.function import AsyncFunctionJob, FunctionJob
-from holdfast.code.handle import AsyncApp, SyncApp
-from holdfast.code.job_options import JobOptions
-from holdfast.code.registry import make_entry
+if TYPE_CHECKING:
+    from holdfast.code.function import AsyncFunctionJob, FunctionJob
+    from holdfast.code.handle import AsyncApp, SyncApp
+    from holdfast.code.job_options import JobOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -15,17 +18,20 @@ R = TypeVar("R")
 class JobDecorator:
     """`@client.job(…)` of a blocking client."""
 
-    def __init__(self, app: SyncApp, options: JobOptions) -> None:
+    def __init__(self, app: "SyncApp", options: "JobOptions") -> None:
         self._app = app
         self._options = options
 
     @overload
     def __call__(
         self, function: Callable[P, Coroutine[Any, Any, R]]
-    ) -> FunctionJob[P, Coroutine[Any, Any, R], R]: ...
+    ) -> "FunctionJob[P, Coroutine[Any, Any, R], R]": ...
     @overload
-    def __call__(self, function: Callable[P, R]) -> FunctionJob[P, R, R]: ...
-    def __call__(self, function: Callable[P, Any]) -> FunctionJob[P, Any, Any]:
+    def __call__(self, function: Callable[P, R]) -> "FunctionJob[P, R, R]": ...
+    def __call__(self, function: Callable[P, Any]) -> "FunctionJob[P, Any, Any]":
+        from holdfast.code.function import FunctionJob
+        from holdfast.code.registry import make_entry
+
         entry = make_entry(function, self._options)
         return FunctionJob(self._app, entry.function, entry, {})
 
@@ -33,17 +39,20 @@ class JobDecorator:
 class AsyncJobDecorator:
     """`@client.job(…)` of an async client."""
 
-    def __init__(self, app: AsyncApp, options: JobOptions) -> None:
+    def __init__(self, app: "AsyncApp", options: "JobOptions") -> None:
         self._app = app
         self._options = options
 
     @overload
     def __call__(
         self, function: Callable[P, Coroutine[Any, Any, R]]
-    ) -> AsyncFunctionJob[P, Coroutine[Any, Any, R], R]: ...
+    ) -> "AsyncFunctionJob[P, Coroutine[Any, Any, R], R]": ...
     @overload
-    def __call__(self, function: Callable[P, R]) -> AsyncFunctionJob[P, R, R]: ...
-    def __call__(self, function: Callable[P, Any]) -> AsyncFunctionJob[P, Any, Any]:
+    def __call__(self, function: Callable[P, R]) -> "AsyncFunctionJob[P, R, R]": ...
+    def __call__(self, function: Callable[P, Any]) -> "AsyncFunctionJob[P, Any, Any]":
+        from holdfast.code.function import AsyncFunctionJob
+        from holdfast.code.registry import make_entry
+
         entry = make_entry(function, self._options)
         return AsyncFunctionJob(self._app, entry.function, entry, {})
 
@@ -54,12 +63,12 @@ class Decorating:
     @overload
     def job(
         self, function: Callable[P, Coroutine[Any, Any, R]], /
-    ) -> FunctionJob[P, Coroutine[Any, Any, R], R]: ...
+    ) -> "FunctionJob[P, Coroutine[Any, Any, R], R]": ...
     @overload
-    def job(self, function: Callable[P, R], /) -> FunctionJob[P, R, R]: ...
+    def job(self, function: Callable[P, R], /) -> "FunctionJob[P, R, R]": ...
     @overload
-    def job(self, /, **options: Unpack[JobOptions]) -> JobDecorator: ...
-    def job(self, function: Any = None, /, **options: Unpack[JobOptions]) -> Any:
+    def job(self, /, **options: "Unpack[JobOptions]") -> JobDecorator: ...
+    def job(self, function: Any = None, /, **options: "Unpack[JobOptions]") -> Any:
         """Make a function a job: `@client.job(queue="mail", retries=5)`, or just `@client.job`; then `function.put(…)` puts it.
 
         The function may be plain or `async def`; it is still called as before. Options are those of `JobOptions`. Raises
@@ -75,12 +84,12 @@ class AsyncDecorating:
     @overload
     def job(
         self, function: Callable[P, Coroutine[Any, Any, R]], /
-    ) -> AsyncFunctionJob[P, Coroutine[Any, Any, R], R]: ...
+    ) -> "AsyncFunctionJob[P, Coroutine[Any, Any, R], R]": ...
     @overload
-    def job(self, function: Callable[P, R], /) -> AsyncFunctionJob[P, R, R]: ...
+    def job(self, function: Callable[P, R], /) -> "AsyncFunctionJob[P, R, R]": ...
     @overload
-    def job(self, /, **options: Unpack[JobOptions]) -> AsyncJobDecorator: ...
-    def job(self, function: Any = None, /, **options: Unpack[JobOptions]) -> Any:
+    def job(self, /, **options: "Unpack[JobOptions]") -> AsyncJobDecorator: ...
+    def job(self, function: Any = None, /, **options: "Unpack[JobOptions]") -> Any:
         """Make a function a job, as `Client.job`; then `await function.put(…)` puts it."""
         decorate = AsyncJobDecorator(cast("AsyncApp", self), options)
         return decorate if function is None else decorate(function)
