@@ -85,6 +85,15 @@ def test_maximum_and_expiration_can_be_assigned(do):
     assert do(throttle.maximum) == 5
 
 
+def test_a_limit_disappears_when_its_time_is_over(stopped, do):
+    throttle = do.client.throttles["db"]
+    do(lambda: throttle.set_maximum(5, 60))
+    stopped.advance(seconds=59)
+    assert (do(throttle.maximum), do(throttle.ttl)) == (5, 1)
+    stopped.advance(seconds=1)
+    assert (do(throttle.maximum), do(throttle.ttl), do(lambda: throttle.expiration)) == (0, -2, None)
+
+
 def test_deleting_a_throttle_makes_it_unlimited_again(do):
     throttle = do.client.throttles["db"]
     do(lambda: throttle.set_maximum(1))
