@@ -9,8 +9,8 @@ class RunFacts:
     """A job as its own code sees it; `holdfast.current_job()` answers it."""
 
     facts: JobFacts
-    run_of: Any = None
-    """The run of which this is the job, where a worker performs it."""
+    run_of: Any
+    """The run of which this is the job; only where a worker performs it."""
 
     @property
     def attempt(self) -> int:
@@ -37,4 +37,5 @@ class RunFacts:
         Known from the worker's heartbeats, every third of a lease or sooner. A job that hangs in a process or coroutine is
         stopped then; one in a thread has to look.
         """
-        return self.run_of is not None and bool(self.run_of.lost())
+        run = getattr(self, "run_of", None)
+        return run is not None and bool(run.lost())
