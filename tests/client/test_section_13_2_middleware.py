@@ -3,13 +3,15 @@
 import asyncio
 import logging
 import sys
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import redis
 
 import holdfast
-from holdfast import AsyncClient, UsageError
+from holdfast import AsyncClient, LeaseLost, UsageError
+from holdfast.code.middleware import within
 from holdfast.middleware import (
     InvalidTimeoutError,
     JobTimedOutError,
@@ -391,6 +393,31 @@ def test_an_object_performs_by_what_it_is_given(client):
     assert client.jobs[job.jid].retries_left == 1
 
 
+class Settling(RetryExceptions(Exception), RequeueExceptions, SupportsMiddleware):
+    """Ends in ways about which nothing can be done any more."""
+
+    @staticmethod
+    def process(job):
+        if job["lost"]:
+            raise LeaseLost("lost")
+        job.complete()
+        raise ConnectionError("after its end")
+
+
+Settling.requeue_on(Exception, delay_range=(0, 0), max_attempts=9)
+
+
+@pytest.mark.parametrize(("lost", "error"), [(True, LeaseLost), (False, ConnectionError)])
+def test_what_a_job_raises_that_is_lost_or_settled_is_raised_on(client, lost, error):
+    client.queues["q"].put(Settling, {"lost": lost})
+    job = client.queues["q"].pop()
+    with pytest.raises(error):
+        job.perform()
+    again = client.jobs[job.jid]
+    assert again.state == ("running" if lost else "complete")
+    assert "requeues_by_exception" not in again.data
+
+
 # RequeueExceptions.
 
 
@@ -579,6 +606,26 @@ def test_a_limit_that_is_none_fails_the_job(aclient, limit):
 def test_a_mixin_that_was_given_no_limit_says_so():
     with pytest.raises(MiddlewareMisconfiguredError, match="time_limit"):
         Timeout.around_perform(None, lambda job: None)
+
+
+def test_what_stands_around_a_job_stands_there_until_its_code_has_ended():
+    @contextmanager
+    def around():
+        SEEN.append("begin")
+        try:
+            yield
+        finally:
+            SEEN.append("end")
+
+    async def code(job):
+        await asyncio.sleep(0)
+        SEEN.append("code")
+        raise ValueError
+
+    assert within(around(), lambda job: "plain", None) == "plain"
+    with pytest.raises(ValueError):
+        asyncio.run(within(around(), code, None))
+    assert SEEN == ["begin", "end", "begin", "code", "end"]
 
 
 # MemoryUsageMonitor and RedisReconnect; what a worker does when it has grown too large is in tests/worker.

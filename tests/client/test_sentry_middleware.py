@@ -10,7 +10,7 @@ import pytest
 import sentry_sdk
 from sentry_sdk.transport import Transport
 
-from holdfast import AsyncClient, JobNotFound
+from holdfast import AsyncClient, ConnectionLost, JobNotFound
 from holdfast.middleware import MiddlewareMisconfigured, RetryExceptions, Sentry, SupportsMiddleware
 
 
@@ -105,6 +105,21 @@ def test_what_the_store_cannot_say_any_more_is_left_out(do, klass, mailbox, monk
     with pytest.raises(ValueError, match="no stamp"):
         do(lambda: job.perform())
     assert mailbox.events[0]["contexts"]["job"]["history"] == []
+
+
+def test_a_store_that_cannot_be_reached_is_not_waited_for_once_more(client, mailbox, monkeypatch):
+    client.queues["q"].put(Plain, {})
+    job = client.queues["q"].pop()
+    asked = []
+    monkeypatch.setattr(job, "load", lambda: asked.append("load"), raising=False)
+
+    def lose(job):
+        raise ConnectionLost("no answer")
+
+    with pytest.raises(ConnectionLost):
+        Sentry().around_perform(job, lose)
+    assert asked == []
+    assert mailbox.events[0]["exception"]["values"][-1]["type"] == "ConnectionLost"
 
 
 def test_its_place_among_the_bases_decides_whether_each_try_is_reported(client, mailbox):

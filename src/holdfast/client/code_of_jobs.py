@@ -58,9 +58,7 @@ def _code(found: Registered | Perform, job: Any) -> tuple[Code, bool]:
 
 @contextmanager
 def _current(job: Any) -> Generator[None]:
-    current = Running(job.facts, lambda facts: job)
-    current.job()  # this very object is the running job, also for code that does not ask for it
-    before = running.set(current)
+    before = running.set(Running(job.facts, lambda facts: job))
     try:
         yield
     finally:
