@@ -233,6 +233,13 @@ def test_what_is_no_function_that_returns_is_no_job(do, thing, words):
         do.client.job(queue="q")(thing)
 
 
+def test_a_function_job_may_be_put_by_its_queue_too(do, works):
+    job = do.client.job(queue="other", name="hello")(welcome)
+    jid = do(lambda: do.client.queues["q"].put(job, {"args": [7]}))
+    works.all()
+    assert do(lambda: do.client.result_of(jid, 5)) == b'"7 en"'
+
+
 def test_a_function_is_a_job_without_options_too(do, works):
     job = do.client.job(welcome)
     assert facts(do, do(lambda: job.put(7))).queue == "default"

@@ -1,5 +1,6 @@
 """python-api 5.6 and the API people wish for: what was put is waited for, alone or with others, in both colours."""
 
+import asyncio
 import dataclasses
 import pickle
 import threading
@@ -63,8 +64,6 @@ def test_a_handle_that_knows_the_end_asks_nobody_any_more(do, job, works, monkey
 
 
 def test_an_async_handle_is_awaited_itself(aclient, works):
-    import asyncio
-
     async def main() -> Total:
         async with aclient:
             handle = await aclient.job(queue="q")(measure).put("one")
@@ -245,6 +244,35 @@ def test_what_is_no_handle_or_of_another_client_is_refused(do, job, url):
         with pytest.raises(UsageError, match="one client"):
             do(lambda: holdfast.gather(handle, stranger))
         other.jobs.cancel(stranger.jid)
+
+
+def test_an_end_between_the_question_and_the_listening_is_not_missed(do, job, works, monkeypatch):
+    [handle] = put(do, job, "a b")
+    make = do.client.link.listener
+    is_blocking = isinstance(do.client, holdfast.Client)
+
+    def listener() -> Any:
+        made = make()
+        subscribe = made.subscribe
+
+        async def late(*channels: str) -> None:
+            await asyncio.to_thread(works.all)
+            await subscribe(*channels)
+
+        def late_blocking(*channels: str) -> None:
+            works.all()
+            subscribe(*channels)
+
+        made.subscribe = late_blocking if is_blocking else late
+        return made
+
+    monkeypatch.setattr(do.client.link, "listener", listener)
+    heard: list[Any] = []
+    waiting = threading.Thread(target=lambda: heard.append(do(lambda: handle.result(28))))
+    waiting.start()
+    # Whoever misses it waits until nothing was heard for half a minute.
+    waiting.join(14)
+    assert heard == [Total(2)]
 
 
 def test_waiting_survives_a_connection_that_is_lost(do, job, works):

@@ -389,6 +389,22 @@ def test_what_puts_after_the_job_has_ended_is_told(do):
         do(lambda: contexts[0].run(do.client.queues["later"].put, "K"))
 
 
+def test_what_puts_after_a_function_has_returned_is_told(client, works):
+    contexts = []
+    later = client.queues["later"]
+
+    def act() -> None:
+        with holdfast.current_job().on_completion():
+            later.put("K")
+            contexts.append(copy_context())
+
+    client.job(queue="q")(act).put()
+    works.all()
+    with pytest.raises(UsageError, match="has ended"):
+        contexts[0].run(later.put, "K")
+    assert later.length() == 1
+
+
 def test_a_client_by_another_address_of_the_same_store_counts(client, store, namespace):
     client.queues["q"].put("K")
     job = client.queues["q"].pop()

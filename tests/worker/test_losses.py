@@ -35,6 +35,17 @@ def test_a_job_that_kills_its_process_again_and_again_takes_no_neighbour_along(s
     assert "is performed alone" in worker.said()
 
 
+def test_what_a_killed_attempt_put_on_completion_is_never_seen(shop, pool):
+    short_leases(shop)
+    if pool == "serial":
+        shop.start(pool)
+    shop.start(pool)
+    assert shop.chores.announce.put("it").result(20) == "it"
+    until(lambda: len(shop.notes("count")) >= 3, "what the second attempt put is done")
+    assert shop.q.length() == 0
+    assert sorted(shop.notes("count")) == ["count 1", "count 2", "count 3"]
+
+
 def test_a_serial_worker_survives_a_job_that_killed_it_twice(shop):
     short_leases(shop)
     shop.open()

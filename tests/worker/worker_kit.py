@@ -85,6 +85,14 @@ def once(name: str) -> str:
 
 
 @app.job(queue="q")
+def announce(name: str) -> str:
+    """Puts on completion; kills its process the first time, completes the second."""
+    with holdfast.current_job().on_completion():
+        count.put_many([1, 2, 3])
+    return once(name)
+
+
+@app.job(queue="q")
 async def bomb() -> None:
     note(f"begin bomb {os.getpid()}")
     await await_for("gate")

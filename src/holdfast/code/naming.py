@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from holdfast.errors import UsageError
 
@@ -11,9 +11,16 @@ from holdfast.errors import UsageError
 def klass_name(thing: Any) -> str:
     """Name a class, function or module so that another process can import it.
 
-    `<module>.<qualified name>`, the plain `__name__` for what was defined inside a function. What lives in
-    `__main__` gets the name its file has for everybody else. Raises UsageError if it has none.
+    `<module>.<qualified name>`, the plain `__name__` for what was defined inside a function, and for a function job the
+    name it is registered under. What lives in `__main__` gets the name its file has for everybody else. Raises
+    UsageError if it has none.
     """
+    entry = getattr(thing, "registered", None)
+    known = getattr(entry, "name", None)
+    if isinstance(known, str):
+        if not known.startswith("__main__."):
+            return known
+        thing = cast("Any", entry).function
     if isinstance(thing, ModuleType):
         return real_module(thing.__name__)
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
