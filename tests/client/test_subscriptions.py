@@ -525,6 +525,29 @@ def test_a_message_becomes_a_job_when_it_is_ready_and_a_class_adds_its_options(d
     assert (job.klass_name, job.priority) == (f"{__name__}.Welcome", 7)
 
 
+def test_a_function_job_gets_the_body_as_its_arguments(do, sched):
+    @do.client.job(queue="greetings", retries=7)
+    def welcome(user: int, lang: str = "en") -> None:
+        pass
+
+    told = []
+    bodies = {"named": {"user": 1, "lang": "de"}, "ordered": [2], "text": "7", "wrong": {"usr": 3}}
+    do(lambda: sched["t"].put_many(bodies))
+    do(
+        lambda: sched.subscribe(
+            "t", klass=welcome, priority=3, on_error=lambda item, error: told.append(str(error))
+        )
+    )
+    eventually(do, lambda: do(sched["t"].length) == 2, "two are put")
+    jobs = {job.jid: job for job in do(lambda: do.client.queues["greetings"].peek(count=9))}
+    assert {
+        jid: (job.klass_name, job.retries_left, job.priority) for jid, job in jobs.items()
+    } == dict.fromkeys(("named", "ordered"), (welcome.stored_name, 7, 3))
+    assert jobs["named"].data == bytes(welcome.write((), {"user": 1, "lang": "de"})).decode()
+    assert jobs["ordered"].data == bytes(welcome.write((2,), {})).decode()
+    assert len(told) == 2
+
+
 def test_a_message_whose_job_was_put_before_is_put_no_second_time(do, sched):
     """As after a crash between the put of the job and the end of the message."""
     do(lambda: do.client.queues["mail"].put("K", {"n": 1}, jid="a", only_new=True))

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.client.bridging import Bridge, bridge_of, job_of
 from holdfast.client.messages import ItemVerbs
-from holdfast.client.options import NOTHING, make_put
-from holdfast.code.naming import klass_name
 from holdfast.commands import Command
 from holdfast.commands.leases import WILL_WAIT, WOKEN
 from holdfast.commands.topics import MOST_MOVED, Message, TopicRelease, TopicRequeue, TopicReserve
@@ -58,14 +57,6 @@ Need = Handle | Report | Pause | Listen | Plan[Any]
 Loop = Generator[Need, Any, None]
 
 
-class Bridge(msgspec.Struct, frozen=True):
-    """Where messages go that become jobs."""
-
-    queue: str
-    klass: object
-    options: Mapping[str, Any]
-
-
 class Delivering:
     """The messages of one topic on their way to a handler, or into a queue."""
 
@@ -90,7 +81,7 @@ class Delivering:
         self.handler = handler
         self.on_error = scheduler.on_error if on_error is None else on_error
         self.ttr_ms = check_milliseconds("ttr", scheduler.ttr if ttr is None else ttr, 0.001)
-        self.bridge = _bridge(self.client, handler, to_queue, klass, options)
+        self.bridge = bridge_of(self.client, handler, to_queue, klass, options)
         self.stopping = False
         self.bell_key = self.client.shard.topic_bell_key(self.topic)
 
@@ -149,7 +140,7 @@ class Delivering:
         owners: list[ItemVerbs] = []
         for item in items:
             try:
-                puts.append(_job_of(self.client, bridge, item))
+                puts.append(job_of(self.client.settings, bridge, item))
                 owners.append(item)
             except UsageError as error:
                 yield Report(item, error)
@@ -219,46 +210,3 @@ class Delivering:
 
 def _wait(due: float | None, interval: float) -> float:
     return interval if due is None else max(SHORTEST, min(due, interval))
-
-
-def _bridge(
-    client: Any,
-    handler: object,
-    to_queue: object,
-    klass: object,
-    options: Mapping[str, Any],
-) -> Bridge | None:
-    """Where messages go, None for a handler. Raises UsageError for what is neither or both."""
-    if handler is not None:
-        if to_queue is not None or klass is not None or options:
-            raise UsageError(
-                "a subscription has a handler, or to_queue and klass with options of a put, not both"
-            )
-        if not callable(handler):
-            raise UsageError(f"handler must be a function of one item, not {handler!r:.80}")
-        return None
-    if to_queue is None or klass is None:
-        raise UsageError("a subscription needs a handler, or to_queue and klass")
-    for name in ("jid", "only_new"):
-        if name in options:
-            raise UsageError(f"{name} is settled: each job has the id of its message, and is put only once")
-    name = klass if isinstance(klass, str) else klass_name(klass)
-    bridge = Bridge(check_name("to_queue", to_queue), klass, dict(options))
-    # What cannot be put is refused now. The options of a class depend on the data, so they are not asked.
-    make_put(client.settings, bridge.queue, name, NOTHING, bridge.options)
-    return bridge
-
-
-def _job_of(client: Any, bridge: Bridge, item: ItemVerbs) -> Any:
-    options = {**bridge.options, "jid": item.id, "only_new": True}
-    return make_put(client.settings, bridge.queue, bridge.klass, _data_of(item.body), options)
-
-
-def _data_of(body: str) -> object:
-    """A JSON object or list as such, any other text as text."""
-    if body.lstrip()[:1] in ("{", "["):
-        try:
-            return msgspec.json.decode(body)
-        except msgspec.MsgspecError:
-            pass  # text that only begins like JSON
-    return msgspec.json.encode(body)

@@ -44,8 +44,8 @@ class Scheduler(SchedulerVerbs, SyncHandle):
 
         `handler(item)` that returns is done with the message; one that raises leaves it to come back after `ttr` seconds,
         and is reported to `on_error(item, error)`, or else logged. With `to_queue` and `klass` each message is put as
-        a job instead: its jid is the id, its data the body (a JSON object or list as such, any other text as text),
-        `options` are those of a put. Raises UsageError, also for a second subscription to a topic.
+        a job instead: its jid is the id, its data the body (a JSON object or list as such, any other text as text; for
+        a function job its arguments, and it has a queue of its own), `options` are those of a put. Raises UsageError, also for a second subscription to a topic.
         """
         from holdfast.client.subscriptions import Subscription
 
