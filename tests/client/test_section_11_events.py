@@ -71,6 +71,14 @@ def test_there_are_eight_events():
     assert Events.namespace == AsyncEvents.namespace == "ql:"
 
 
+def test_both_colours_have_the_same_members():
+    blocking, awaited = (
+        {name for name in dir(kind) if not name.startswith("_")} for kind in (Events, AsyncEvents)
+    )
+    assert blocking - awaited == {"thread"}, "`async with client.events` is its twin"
+    assert awaited - blocking == set()
+
+
 def test_all_that_happens_to_a_tracked_job_is_told_with_its_jid(stopped, client, do):
     other = client
     client, queue = do.client, do.client.queues["q"]

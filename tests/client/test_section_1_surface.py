@@ -37,12 +37,3 @@ def test_an_unknown_attribute_of_a_queue_or_a_job_is_an_attribute_error(do):
 
 def test_the_package_ships_its_types():
     assert (Path(inspect.getfile(holdfast)).parent / "py.typed").exists()
-
-
-def test_both_clients_have_the_same_names(url, namespace):
-    sync, awaited = (
-        {name for name in dir(kind(url, namespace=namespace)) if not name.startswith("_")}
-        for kind in (holdfast.Client, holdfast.AsyncClient)
-    )
-    assert sync - awaited == {"batch"}, "calls of one loop turn leave together anyway"
-    assert awaited - sync == set()

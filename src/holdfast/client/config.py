@@ -59,6 +59,15 @@ class ConfigVerbs:
         return value
 
     @Planned
+    def setdefault(self, ask: Ask, key: str, default: Any = None) -> Plan[Any]:
+        """The decoded value; where there is none, `default`, which is written. Core: verbs/configure.lua."""
+        value = _value_of((yield from ask(ConfigGet((check_name("key", key),)))).get(key), None)
+        if value is not None or default is None:
+            return value
+        yield from ask(_set(key, default))
+        return default
+
+    @Planned
     def update(self, ask: Ask, settings: Settings = _NONE, /, **more: object) -> Plan[None]:
         """Write several settings, a mapping, pairs, or by name; all are checked before the first is written.
 
@@ -98,14 +107,6 @@ class Config(ConfigVerbs, SyncHandle, MutableMapping[str, Any]):  # type: ignore
 
     def __len__(self) -> int:
         return len(self.all)
-
-    def setdefault(self, key: str, default: Any = None) -> Any:
-        """The decoded value; where there is none, `default`, which is written."""
-        value = self.get(key)
-        if value is None and default is not None:
-            self.set(key, default)
-            return default
-        return value
 
     def values(self) -> ValuesView[str]:
         """The raw texts of all settings."""
