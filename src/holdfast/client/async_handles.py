@@ -30,6 +30,14 @@ class AsyncJob(JobVerbs, AsyncPerforming, AsyncHandle):
         """The queue the job is in; one named '' for a completed job."""
         return cast("AsyncQueue", self._queue_of(AsyncQueue))
 
+    async def load(self) -> "AsyncJob":
+        """Ask for what a popped job came without, before its attributes can tell it; answers the job itself.
+
+        Those are history, dependents, progress and log. Core: verbs/inspect.lua.
+        """
+        self._fill(await self.run(JobGet((self.jid,))))
+        return self
+
 
 class AsyncQueue(QueueVerbs, AsyncHandle):
     """A queue of an async client; naming it asks nobody."""

@@ -30,6 +30,14 @@ class Job(JobVerbs, Performing, SyncHandle):
         """The queue the job is in; one named '' for a completed job."""
         return cast("Queue", self._queue_of(Queue))
 
+    def load(self) -> "Job":
+        """Ask for what a popped job came without, as its attributes do by themselves; answers the job itself.
+
+        Those are history, dependents, progress and log. Core: verbs/inspect.lua.
+        """
+        self._fill(self.run(JobGet((self.jid,))))
+        return self
+
 
 class Queue(QueueVerbs, SyncHandle):
     """A queue of a blocking client; naming it asks nobody."""

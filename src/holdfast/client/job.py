@@ -18,7 +18,7 @@ from holdfast.client.options import check_priority
 from holdfast.client.run_facts import RunFacts
 from holdfast.commands import Command
 from holdfast.commands.base import then
-from holdfast.commands.jobs import Cancel, JobGet, SetPriority
+from holdfast.commands.jobs import Cancel, SetPriority
 from holdfast.commands.leases import Heartbeat
 from holdfast.commands.outcomes import OWN_BACKOFF, Fail, Retry, Timeout
 from holdfast.errors import JobNotFound
@@ -63,14 +63,6 @@ class JobVerbs(
     def _mark(self, answer: Any) -> Any:
         self.state_changed = True
         return answer
-
-    @Verb
-    def load(self) -> Command[Self]:
-        """Ask for what a popped job came without: history, dependents, progress and log; answers the job itself.
-
-        A blocking handle does so by itself where it must. Core: verbs/inspect.lua.
-        """
-        return then(JobGet((self.jid,)), self._filled)
 
     @settling("fail")
     def fail(self, group: str, message: str = "") -> Command[str]:

@@ -62,12 +62,11 @@ class JobView:
             handle: Any = self
             if isinstance(handle, AsyncHandle):
                 raise UsageError(f"a popped job came without its {what}: `await job.load()` before")
-            self._filled(handle.run(JobGet((self.jid,))))
+            self._fill(handle.run(JobGet((self.jid,))))
         return cast("JobFacts", self._more)
 
-    def _filled(self, found: list[JobFacts | None]) -> Self:
+    def _fill(self, found: list[JobFacts | None]) -> None:
         self._more = found[0] or self.facts
-        return self
 
     # Facts.
 

@@ -24,15 +24,9 @@ class JobForms:
     """What programs written for the older systems ask a job for."""
 
     _client: Any
-    jid: Any
-    data: Any
-    priority: Any
-    tags: Any
-    throttles: Any
-    dependencies: Any
     history: Any
+    throttles: Any
     spawned_from_jid: Any
-    original_retries: Any
 
     @property
     def raw_queue_history(self) -> list[dict[str, Any]]:
@@ -72,13 +66,14 @@ class JobForms:
 
     def enqueue_opts(self) -> dict[str, Any]:
         """The options with which `put` makes such a job again: retries, priority, depends, tags, throttles, data."""
+        job: Any = self
         return {
-            "retries": self.original_retries,
-            "priority": self.priority,
-            "depends": list(self.dependencies),
-            "tags": list(self.tags),
-            "throttles": list(self.throttles),
-            "data": self.data,
+            "retries": job.original_retries,
+            "priority": job.priority,
+            "depends": list(job.dependencies),
+            "tags": list(job.tags),
+            "throttles": list(job.throttles),
+            "data": job.data,
         }
 
     @staticmethod
