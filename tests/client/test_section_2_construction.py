@@ -2,9 +2,16 @@
 
 import asyncio
 import os
+import shutil
 import socket
+import ssl
+import subprocess
 import sys
+import threading
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +21,12 @@ from colour import Sync
 from colour import colour_of as colour
 
 import holdfast
-from holdfast import AsyncClient, Client, StoreUnsupported, UsageError
+from holdfast import AsyncClient, Client, StoreUnsupported, UnsupportedRedisVersionError, UsageError
 from holdfast.client.place import place_of, url_of_parts, url_with
+from holdfast.commands.queues import CountQueues, QueueNames
 from holdfast.core.sources import CoreBroken, source
 from holdfast.testing import ScratchStore
+from holdfast.wire.durability import check_store
 from holdfast.wire.plans import Step
 
 
@@ -507,11 +516,160 @@ def test_the_reserved_namespace_is_refused_with_a_sentence(kind: Any) -> None:
     assert kind("redis://box").settings.durability == "memory"
 
 
-def test_a_plan_of_many_calls_warns_in_a_loop_too(client: Client) -> None:
-    async def story() -> None:
-        with pytest.warns(RuntimeWarning, match="AsyncClient"):
-            client.unfail_all()
-        client.unfail_all()
+WAYS_IN = {
+    "put": lambda client: client.queues["q"].put("app.Job"),
+    "put_many": lambda client: client.queues["q"].put_many([("app.Job", 1)]),
+    "batch": lambda client: batched(client),
+    "pop": lambda client: client.queues["q"].pop(5),
+    "peek": lambda client: client.queues["q"].peek(),
+    "counts": lambda client: client.queues.counts,
+    "plan": lambda client: client.unfail_all(),
+    "workers": lambda client: client.workers.counts,
+    "call": lambda client: client("queues.names"),
+    "plugin": lambda client: holdfast.LuaPlugin("p", client, "return 1").call(),
+    "wait": lambda client: client.wait_for("nobody", 0.01),
+    "config": lambda client: client.config["heartbeat"],
+}
+
+
+def batched(client: Client) -> None:
+    with client.batch():
+        client.queues["q"].put("app.Job")
+
+
+@pytest.mark.parametrize("way", WAYS_IN)
+def test_a_blocking_client_in_a_loop_warns_once_and_points_at_the_program(client: Client, way: str) -> None:
+    async def story() -> list[warnings.WarningMessage]:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            WAYS_IN[way](client)
+            WAYS_IN[way](client)
+        return said
 
     assert "IPython" not in sys.modules
-    asyncio.run(story())
+    [warning] = asyncio.run(story())
+    assert warning.category is RuntimeWarning
+    assert "use holdfast.AsyncClient there" in str(warning.message)
+    assert warning.filename == __file__
+
+
+@pytest.mark.parametrize("way", WAYS_IN)
+def test_a_blocking_client_in_a_loop_is_an_error_by_setting(url: str, namespace: str, way: str) -> None:
+    async def story(client: Client) -> None:
+        with pytest.raises(UsageError, match="AsyncClient"):
+            WAYS_IN[way](client)
+
+    with Client(url, namespace=namespace, strict_loop=True) as client:
+        asyncio.run(story(client))
+
+
+def test_what_a_batch_holds_leaves_before_a_script_and_before_other_calls(client: Client) -> None:
+    plugin = holdfast.LuaPlugin("p", client, "return Holdfast.job.get(ARGV[1]) ~= nil")
+    with client.batch():
+        jid = client.queues["q"].put("app.Job")
+        assert plugin.call(jid) == 1
+        client.queues["q"].put("app.Job")
+        assert client.run_all([QueueNames(), CountQueues(("q",))])[1][0].waiting == 2
+
+
+# --- versions ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "fine"),
+    [("7.0.0", True), ("7.0-pre2", True), ("7-pre9", True), ("6.2.14", False), ("6.10.0", False), ("10.1", True),
+     ("odd", False)],
+)  # fmt: skip
+def test_versions_compare_by_number_and_suffixes_do_not_count(name: str, fine: bool) -> None:
+    facts = {"redis_version": name}
+    settings = Client("redis://box").settings
+    if fine:
+        check_store(facts, settings)
+        return
+    with pytest.raises(UnsupportedRedisVersionError, match=f"Redis {name} is too old"):
+        check_store(facts, settings)
+    check_store(facts, Client("redis://box", ensure_minimum_version=False).settings)
+
+
+def test_valkey_is_asked_for_its_own_version_and_not_for_the_one_it_is_compatible_with() -> None:
+    settings = Client("redis://box").settings
+    check_store({"redis_version": "7.2.4", "valkey_version": "7.2.0"}, settings)
+    with pytest.raises(StoreUnsupported, match=r"Valkey 7\.1\.0 is too old"):
+        check_store({"redis_version": "7.2.4", "valkey_version": "7.1.0"}, settings)
+
+
+# --- TLS ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key and a certificate of this machine, in one file."""
+    program = shutil.which("openssl")
+    if program is None:
+        pytest.skip("openssl is not installed")
+    directory = tmp_path_factory.mktemp("tls")
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", "key",
+             "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-out", "certificate"]  # fmt: skip
+    subprocess.run([program, *words], cwd=directory, capture_output=True, check=True)
+    both = directory / "both"
+    both.write_text((directory / "key").read_text() + (directory / "certificate").read_text())
+    return both
+
+
+@contextmanager
+def tls_relay(store: ScratchStore, certificate: Path) -> Iterator[int]:
+    """A port that speaks TLS and passes everything on to the store."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+        finally:
+            writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner, outer = await asyncio.open_unix_connection(str(store.socket_path))
+        await asyncio.gather(pump(reader, outer), pump(inner, writer), return_exceptions=True)
+
+    async def start() -> asyncio.Server:
+        return await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+
+    async def stop() -> None:
+        server.close()
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+
+    server = asyncio.run_coroutine_threadsafe(start(), loop).result(5)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        asyncio.run_coroutine_threadsafe(stop(), loop).result(5)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(5)
+        loop.close()
+
+
+def test_a_store_behind_tls_is_reached_by_parts_and_by_url(
+    kind: Any, store: ScratchStore, certificate: Path, namespace: str
+) -> None:
+    with tls_relay(store, certificate) as port:
+        ways = (
+            {"host": "localhost", "port": port, "ssl": True},
+            {"url": f"rediss://localhost:{port}"},
+        )
+        for count, way in enumerate(ways, 1):
+            with colour(kind, namespace=namespace, ssl_ca_certs=str(certificate), **way) as do:
+                do(lambda: do.client.queues["mail"].put("app.Job"))
+                assert do(do.client.queues["mail"].length) == count
+        with (
+            colour(kind, host="localhost", port=port, ssl=True, namespace=namespace, deadline=0.1) as do,
+            pytest.raises(holdfast.ConnectionLost, match=r"(?i)certificate .*; nothing was sent"),
+        ):
+            do(lambda: do.client.queues["mail"].put("app.Job"))

@@ -87,6 +87,9 @@ class AsyncClient(AsyncDecorating, Whole[Redis]):
         """The plan of one command, for plans of several."""
         return exchange(self.shard, command)
 
+    def before_call(self) -> None:
+        """What comes before every call that is no put: nothing, on a loop."""
+
     async def put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
         collector = collecting.get()

@@ -109,16 +109,20 @@ class Client(Decorating, Whole[Redis]):
 
     def run_all(self, commands: Sequence[Command[Any]]) -> list[Any]:
         """Run commands in one pipeline; answers what each reads, or the HoldfastError it would have raised."""
+        self.before_call()
         return self.runner.run(exchange_all(self.shard, commands))
 
     def plan_of(self, command: Command[R]) -> Any:
         """The plan of one command, for plans of several; what was put in a batch leaves before."""
-        if not self._loop_allowed and asyncio._get_running_loop() is not None:  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
-            self._in_a_loop()
+        self.before_call()
+        return exchange(self.shard, command)
+
+    def before_call(self) -> None:
+        """What comes before every call that is no put: a word about a running loop, and what a batch still holds."""
+        self._look_for_loop()
         batch = self._batches.get(get_ident()) if self._batches else None
         if batch is not None:
             batch.send()
-        return exchange(self.shard, command)
 
     def put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
@@ -126,6 +130,7 @@ class Client(Decorating, Whole[Redis]):
         return self._send_puts(puts) if collector is None else collector.take_all(self, puts)
 
     def _send_puts(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
+        self._look_for_loop()
         return self.runner.run(together(self.shard, puts))
 
     def unfail(self, group: str, queue: str, count: int = 500) -> int:
@@ -185,6 +190,10 @@ class Client(Decorating, Whole[Redis]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _look_for_loop(self) -> None:
+        if not self._loop_allowed and asyncio._get_running_loop() is not None:  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
+            self._in_a_loop()
+
     def _in_a_loop(self) -> None:
         sentence = (
             "a blocking holdfast.Client is used inside a running event loop: use holdfast.AsyncClient there"
@@ -193,7 +202,15 @@ class Client(Decorating, Whole[Redis]):
             raise UsageError(sentence)
         self._loop_allowed = True
         if "IPython" not in sys.modules:
-            warnings.warn(sentence, RuntimeWarning, stacklevel=4)
+            warnings.warn(sentence, RuntimeWarning, stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """How many frames above `_in_a_loop` the program stands that uses the client."""
+    frame, level = sys._getframe(1), 1  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("holdfast."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _link(opening: Opening) -> Link:
