@@ -28,6 +28,8 @@ class AnyFunctionJob(Generic[P, C, R]):
     """What both colours share: the function, its registration, and how one put differs from it."""
 
     __name__: str
+    is_function_job = True
+    """By which `klass_name`, which stands below, knows one."""
 
     def __init__(self, app: Any, function: Callable[P, C], entry: Registered, changes: PutChanges) -> None:
         functools.update_wrapper(self, function)

@@ -15,12 +15,8 @@ def klass_name(thing: Any) -> str:
     name it is registered under. What lives in `__main__` gets the name its file has for everybody else. Raises
     UsageError if it has none.
     """
-    entry = getattr(thing, "registered", None)
-    known = getattr(entry, "name", None)
-    if isinstance(known, str):
-        if not known.startswith("__main__."):
-            return known
-        thing = cast("Any", entry).function
+    if getattr(type(cast("object", thing)), "is_function_job", False):
+        return str(thing.stored_name)
     if isinstance(thing, ModuleType):
         return real_module(thing.__name__)
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
