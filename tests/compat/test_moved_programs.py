@@ -253,33 +253,3 @@ def test_queues_may_come_from_a_resolver_of_ones_own(client, notes):
 def test_an_option_of_a_worker_that_there_is_not_is_refused(client):
     with pytest.raises(UsageError, match="did you mean 'workers'"):
         ForkingWorker(["q"], client, worker=2)
-
-
-def test_what_a_checker_sees_are_holdfasts_own_classes(tmp_path):
-    program = tmp_path / "typed.py"
-    program.write_text(
-        dedent(
-            """
-            from holdfast.compat import reqless
-            from holdfast.compat.reqless.abstract import AbstractJob, AbstractQueue
-
-            def perform(job: AbstractJob) -> None:
-                job.complete("next", delay=3)
-
-            def put(queue: AbstractQueue) -> str:
-                return queue.put("K", "{}", priority=3)
-
-            client = reqless.Client("redis://localhost", hostname="box")
-            put(client.queues["mail"])
-            """
-        )
-    )
-    checked = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(program)],
-        env={**os.environ, "MYPYPATH": str(Path(holdfast.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=tmp_path,
-    )
-    assert checked.returncode == 0, checked.stdout

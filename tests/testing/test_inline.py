@@ -147,3 +147,20 @@ def test_jobs_that_put_each_other_for_ever_end_with_advice(crew, kind):
         deepest = deepest.__cause__
     assert isinstance(deepest, UsageError)
     assert "use drain()" in str(deepest)
+
+
+def test_a_job_performed_inside_a_block_of_another_keeps_nothing_back_for_it(crew):
+    @crew.client.job(queue="inner")
+    async def inner():
+        await current_job()._client.queues["other"].put("builtins.nothing", jid="not-kept-back", delay=60)
+
+    @crew.client.job(queue="outer")
+    async def outer():
+        me = current_job()
+        with me.on_completion():
+            await me._client.jobs.get("nobody")
+        raise LookupError
+
+    crew(lambda: inner.put())
+    crew.inline(lambda: outer.options(priority=1).put(), raises=False)
+    assert crew(lambda: crew.client.jobs["not-kept-back"]).state == "scheduled"

@@ -227,3 +227,26 @@ def test_a_job_that_cancels_itself_is_a_failure_and_the_worker_goes_on(crew):
 def test_an_option_that_cannot_be_is_refused(hire, options, complaint):
     with pytest.raises(UsageError, match=complaint):
         hire(**options)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_job_keeps_back_is_put_when_it_completes_and_not_when_it_fails(crew, fails):
+    done = []
+
+    @crew.client.job(queue="later")
+    def later():
+        done.append("later")
+
+    name = later.registered.name
+
+    @crew.client.job(queue="first")
+    async def first():
+        with current_job().on_completion():
+            await current_job()._client.queues["later"].put(name, {})
+        done.append("first")
+        if fails:
+            raise LookupError
+
+    crew(lambda: first.put())
+    crew(lambda: crew.worker.drain(raises=False))
+    assert done == (["first"] if fails else ["first", "later"])

@@ -42,217 +42,230 @@ APP = """
     """
 
 
-@pytest.fixture
-def project(tmp_path):
-    """A project with an app; `run(tests)` runs pytest there as its users do, with the plugin found by its entry point."""
-    (tmp_path / "shop.py").write_text(dedent(APP))
-    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
-    metadata = tmp_path / "site" / "holdfast-0.dist-info"
+UNUSED = """
+    import sys
+
+    def test_nothing_is_loaded_before_a_fixture_is_named():
+        barred = ("redis", "msgspec", "holdfast.client", "holdfast.work", "holdfast.wire", "holdfast.store")
+        assert [name for name in sys.modules if name.startswith(barred)] == []
+        assert "holdfast.testing.plugin" in sys.modules
+    """
+USUAL = """
+    from holdfast.testing import assert_not_put, assert_put
+    from shop import Report, app, sent, sign_up, welcome
+
+    def test_a_welcome_is_sent(holdfast_client, holdfast_worker):
+        sent.clear()
+        sign_up(7)
+        assert_put(holdfast_client, welcome, 7).priority == 0
+        assert_not_put(holdfast_client, welcome, 8)
+        holdfast_worker.drain()
+        assert sent == [7]
+
+    def test_each_test_has_a_namespace_of_its_own(holdfast_client, holdfast_worker):
+        assert_not_put(holdfast_client, welcome)
+        assert holdfast_worker.run_one() is None
+        assert holdfast_client.settings.namespace.startswith("test-")
+
+    def test_time_passes_on_demand(holdfast_worker, holdfast_clock):
+        sign_up(7)
+        before = holdfast_clock.now
+        performed = holdfast_worker.run_for(hours=1)
+        assert [each.klass for each in performed] == ["shop.welcome", "shop.Report"]
+        assert holdfast_clock.now == before + 3600
+
+    def test_the_clock_may_be_moved_by_hand(holdfast_clock, holdfast_worker):
+        sign_up(7)
+        holdfast_clock.advance(hours=1)
+        assert len(holdfast_worker.drain()) == 2
+
+    def test_inline(holdfast_worker):
+        with holdfast_worker.inline():
+            assert welcome.put(3, lang="de").result(0) == "de-3"
+
+    def test_the_store_is_there(holdfast_store):
+        test_the_store_is_there.pid = holdfast_store.pid
+
+    def test_the_store_is_still_the_same(holdfast_client, holdfast_store):
+        assert holdfast_store.pid == test_the_store_is_there.pid
+
+    def test_the_program_has_its_client_back():
+        assert app.settings.namespace == "shop"
+    """
+ASYNC = """
+    import asyncio
+    from holdfast.testing import assert_put
+    from shop import add, loop, sent, welcome
+
+    def test_drained(holdfast_async_client, holdfast_async_worker):
+        async def story():
+            handle = await add.put(1, 2)
+            assert_put(holdfast_async_client, add, 1, 2)
+            await holdfast_async_worker.drain()
+            return await handle.result(5)
+
+        assert asyncio.run(story()) == 3
+
+    def test_inline_async(holdfast_async_worker):
+        async def story():
+            async with holdfast_async_worker.inline():
+                return await (await add.put(3, 4)).result(0)
+
+        assert asyncio.run(story()) == 7
+
+    def test_time(holdfast_async_worker, holdfast_clock):
+        async def story():
+            await add.options(delay=86_400).put(1, 1)
+            return await holdfast_async_worker.run_for(days=1)
+
+        assert len(asyncio.run(story())) == 1
+
+    def test_a_blocking_worker_performs_them_too(holdfast_worker):
+        async def put():
+            return await add.put(5, 6)
+
+        asyncio.run(put())
+        [performed] = holdfast_worker.drain()
+        assert performed.state == "complete"
+
+    def test_a_blocking_worker_inside_a_loop_says_which_to_use(holdfast_worker):
+        async def story():
+            await add.put(5, 6)
+            [performed] = holdfast_worker.drain(raises=False)
+            assert "the fixture holdfast_async_worker" in performed.message
+
+        asyncio.run(story())
+
+    def test_a_program_of_both_colours_is_inline_as_a_whole(holdfast_async_worker):
+        async def story():
+            async with holdfast_async_worker.inline():
+                await asyncio.to_thread(welcome.put, 9)
+
+        asyncio.run(story())
+        assert sent[-1] == 9
+    """
+TOLD = """
+    import pytest
+    from shop import app, sign_up
+
+    @pytest.fixture
+    def holdfast_options():
+        return {"queues": ["reports"]}
+
+    def test_a_project_says_once_what_its_workers_are_told(holdfast_worker, holdfast_clock):
+        sign_up(7)
+        assert [each.queue for each in holdfast_worker.run_for(days=1)] == ["reports"]
+    """
+FAILING = """
+    from shop import app
+
+    @app.job(queue="mail")
+    def broken():
+        raise LookupError("no such letter")
+
+    def test_a_broken_job(holdfast_worker):
+        broken.put()
+        holdfast_worker.drain()
+
+    def test_a_late_wish(holdfast_client, request):
+        request.getfixturevalue("holdfast_clock")
+    """
+SIDE_BY_SIDE = """
+    import pytest
+    from shop import welcome
+
+    @pytest.mark.parametrize("number", range(8))
+    def test_it(holdfast_worker, number):
+        welcome.put(number)
+        assert len(holdfast_worker.drain()) == 1
+    """
+
+
+def pytest_in(folder, files, *args):
+    """Run pytest in a fresh project as its users do, with the plugin found by its entry point; answers what it said."""
+    (folder / "shop.py").write_text(dedent(APP))
+    (folder / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
+    metadata = folder / "site" / "holdfast-0.dist-info"
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: holdfast\nVersion: 0\n")
     points = "\n".join(f"{name} = {module}" for name, module in POINT.items())
     (metadata / "entry_points.txt").write_text(f"[pytest11]\n{points}\n")
-
-    def run(tests, *args):
-        (tmp_path / "test_shop.py").write_text(dedent(tests))
-        source = Path(holdfast.__file__).parents[1]
-        environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST")},
-            "PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), str(source)]),
-            "REDIS_URL": "redis://127.0.0.1:1/0",
-            "HOLDFAST_URL": "redis://127.0.0.1:1/0",
-        }
-        command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", *args]
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
-        )
-
-    return run
-
-
-def test_a_first_test_of_an_untouched_program(project):
-    ended = project(
-        """
-        from holdfast.testing import assert_not_put, assert_put
-        from shop import Report, sent, sign_up, welcome
-
-        def test_a_welcome_is_sent(holdfast_client, holdfast_worker):
-            sign_up(7)
-            assert_put(holdfast_client, welcome, 7).priority == 0
-            assert_not_put(holdfast_client, welcome, 8)
-            holdfast_worker.drain()
-            assert sent == [7]
-
-        def test_each_test_has_a_namespace_of_its_own(holdfast_client, holdfast_worker):
-            assert_not_put(holdfast_client, welcome)
-            assert holdfast_worker.run_one() is None
-            assert holdfast_client.settings.namespace.startswith("test-")
-
-        def test_time_passes_on_demand(holdfast_worker, holdfast_clock):
-            sign_up(7)
-            before = holdfast_clock.now
-            performed = holdfast_worker.run_for(hours=1)
-            assert [each.klass for each in performed] == ["shop.welcome", "shop.Report"]
-            assert holdfast_clock.now == before + 3600
-
-        def test_the_clock_may_be_moved_by_hand(holdfast_clock, holdfast_worker):
-            sign_up(7)
-            holdfast_clock.advance(hours=1)
-            assert len(holdfast_worker.drain()) == 2
-
-        def test_inline(holdfast_worker):
-            with holdfast_worker.inline():
-                assert welcome.put(3, lang="de").result(0) == "de-3"
-        """
+    for name, text in files.items():
+        (folder / f"test_{name}.py").write_text(dedent(text))
+    source = Path(holdfast.__file__).parents[1]
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST")},
+        "PYTHONPATH": os.pathsep.join([str(folder / "site"), str(source)]),
+        "REDIS_URL": "redis://127.0.0.1:1/0",
+        "HOLDFAST_URL": "redis://127.0.0.1:1/0",
+        "COLUMNS": "300",
+    }
+    command = [sys.executable, "-m", "pytest", "-rA", "-W", "error", "-p", "no:cacheprovider", *args]
+    ended = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
-    assert "5 passed" in ended.stdout, ended.stdout + ended.stderr
+    return ended.stdout + ended.stderr
 
 
-def test_async_tests_on_a_loop_of_their_own(project):
-    ended = project(
-        """
-        import asyncio
-        from holdfast.testing import assert_put
-        from shop import add, loop
-
-        def test_drained(holdfast_async_client, holdfast_async_worker):
-            async def story():
-                handle = await add.put(1, 2)
-                assert_put(holdfast_async_client, add, 1, 2)
-                await holdfast_async_worker.drain()
-                return await handle.result(5)
-
-            assert asyncio.run(story()) == 3
-
-        def test_inline(holdfast_async_worker):
-            async def story():
-                async with holdfast_async_worker.inline():
-                    return await (await add.put(3, 4)).result(0)
-
-            assert asyncio.run(story()) == 7
-
-        def test_time(holdfast_async_worker, holdfast_clock):
-            async def story():
-                await add.options(delay=86_400).put(1, 1)
-                return await holdfast_async_worker.run_for(days=1)
-
-            assert len(asyncio.run(story())) == 1
-
-        def test_a_blocking_worker_performs_them_too(holdfast_worker):
-            async def put():
-                return await add.put(5, 6)
-
-            asyncio.run(put())
-            [performed] = holdfast_worker.drain()
-            assert performed.state == "complete"
-
-        def test_a_blocking_worker_inside_a_loop_says_which_to_use(holdfast_worker):
-            async def story():
-                await add.put(5, 6)
-                [performed] = holdfast_worker.drain(raises=False)
-                assert "the fixture holdfast_async_worker" in performed.message
-
-            asyncio.run(story())
-        """
-    )
-    assert "5 passed" in ended.stdout, ended.stdout + ended.stderr
-
-
-def test_a_failing_job_shows_its_own_traceback(project):
-    ended = project(
-        """
-        from shop import app
-
-        @app.job(queue="mail")
-        def broken():
-            raise LookupError("no such letter")
-
-        def test_it(holdfast_worker):
-            broken.put()
-            holdfast_worker.drain()
-        """
-    )
-    assert "1 failed" in ended.stdout
-    assert 'raise LookupError("no such letter")' in ended.stdout
-    assert "JobFailed" in ended.stdout
-
-
-def test_a_project_says_once_what_its_workers_are_told(project):
-    ended = project(
-        """
-        import pytest
-        from shop import app, sign_up
-
-        @pytest.fixture
-        def holdfast_options():
-            return {"queues": ["reports"]}
-
-        def test_it(holdfast_worker, holdfast_clock):
-            sign_up(7)
-            assert [each.queue for each in holdfast_worker.run_for(days=1)] == ["reports"]
-        """
-    )
-    assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
-
-
-def test_the_store_is_started_once_and_only_if_it_is_wanted(project):
-    ended = project(
-        """
-        import sys
-
-        def test_nothing_is_loaded_before(request):
-            loaded = [name for name in sys.modules if name.startswith(("holdfast", "redis", "msgspec"))]
-            assert set(loaded) <= set(BARE), loaded
-
-        def test_a(holdfast_store):
-            test_a.pid = holdfast_store.pid
-
-        def test_b(holdfast_client, holdfast_store):
-            assert holdfast_store.pid == test_a.pid
-        """.replace("BARE", repr(BARE))
-    )
-    assert "3 passed" in ended.stdout, ended.stdout + ended.stderr
-
-
-BARE = [
-    "holdfast",
-    "holdfast.testing",
-    "holdfast.testing.plugin",
-    "holdfast.errors",
-    "holdfast.ids",
-    "holdfast.logs",
-]
-
-
-def test_a_clock_asked_for_too_late_says_so(project):
-    ended = project(
-        """
-        def test_it(holdfast_client, request):
-            request.getfixturevalue("holdfast_clock")
-        """
-    )
-    assert "name holdfast_clock among the arguments" in ended.stdout
-
-
-def test_tests_side_by_side_do_not_meet(project):
-    ended = project(
-        """
-        import pytest
-        from shop import welcome
-
-        @pytest.mark.parametrize("number", range(8))
-        def test_it(holdfast_worker, number):
-            welcome.put(number)
-            assert len(holdfast_worker.drain()) == 1
-        """,
-        "-n",
-        "2",
-    )
-    assert "8 passed" in ended.stdout, ended.stdout + ended.stderr
-
-
-def test_the_guide_about_testing_is_a_test_file(project):
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """What one run over all stories said."""
     page = (ROOT / "docs" / "guide" / "testing.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    ended = project("\n".join(blocks))
-    assert "6 passed" in ended.stdout, ended.stdout + ended.stderr
+    files = {
+        "async": ASYNC,
+        "failing": FAILING,
+        "guide": "\n".join(blocks),
+        "told": TOLD,
+        "usual": USUAL,
+    }
+    return pytest_in(tmp_path_factory.mktemp("project"), files)
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        f"test_{name}.py::{story}"
+        for name, text in {"usual": USUAL, "async": ASYNC, "told": TOLD}.items()
+        for story in re.findall(r"def (test_\w+)", text)
+    ],
+)
+def test_a_test_of_an_untouched_program_passes(said, story):
+    assert f"PASSED {story}\n" in said, said
+
+
+def test_the_plugin_loads_nothing_until_it_is_wanted(tmp_path):
+    ended = pytest_in(tmp_path, {"unused": UNUSED})
+    assert "1 passed" in ended, ended
+
+
+def test_the_guide_about_testing_is_a_test_file(said):
+    assert said.count("PASSED test_guide.py::") == 6, said
+
+
+def test_a_failing_job_shows_its_own_traceback(said):
+    assert (
+        "FAILED test_failing.py::test_a_broken_job - holdfast.errors.JobFailed: mail-LookupError" in said
+    ), said
+    assert 'raise LookupError("no such letter")' in said
+
+
+def test_a_clock_asked_for_too_late_says_so(said):
+    assert "FAILED test_failing.py::test_a_late_wish" in said
+    assert "name holdfast_clock among the arguments" in said
+
+
+def test_tests_side_by_side_do_not_meet(tmp_path):
+    ended = pytest_in(tmp_path, {"it": SIDE_BY_SIDE}, "-n", "2")
+    assert "8 passed" in ended, ended
+
+
+def test_what_the_package_offers_is_this():
+    import holdfast.testing
+
+    assert [name for name in holdfast.testing.__all__ if not hasattr(holdfast.testing, name)] == []
+    assert set(holdfast.testing.__all__) == {
+        "AsyncLocalWorker", "LocalWorker", "Performed", "RealWorker", "ScratchStore", "StandIn", "StoppedClock", "all_put",
+        "assert_not_put", "assert_put", "drain_worker_queues", "run_jobs", "run_worker_concurrently_with",
+        "stop_worker_after",
+    }  # fmt: skip
