@@ -10,6 +10,7 @@ from holdfast.errors import (
     MiddlewareMisconfiguredError,
 )
 from holdfast.work.middleware.memory import MemoryUsageMonitor
+from holdfast.work.middleware.metrics import JobMetrics
 from holdfast.work.middleware.reconnecting import RedisReconnect
 from holdfast.work.middleware.reporting import Sentry
 from holdfast.work.middleware.requeueing import RequeueExceptions
@@ -22,6 +23,7 @@ __all__ = [
     "FailureFormatter",
     "InvalidTimeout",
     "InvalidTimeoutError",
+    "JobMetrics",
     "JobTimedOutError",
     "MemoryUsageMonitor",
     "MiddlewareMisconfigured",

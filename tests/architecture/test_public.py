@@ -24,8 +24,8 @@ def test_every_public_name_can_be_had() -> None:
 
 
 MIDDLEWARE = {
-    "ByKlass", "ByQueue", "FailureFormatter", "InvalidTimeout", "InvalidTimeoutError", "JobTimedOutError",
-    "MemoryUsageMonitor", "MiddlewareMisconfigured", "MiddlewareMisconfiguredError", "RedisReconnect", "RequeueExceptions", "RetryExceptions", "Sentry",
+    "ByKlass", "ByQueue", "FailureFormatter", "InvalidTimeout", "InvalidTimeoutError", "JobMetrics",
+    "JobTimedOutError", "MemoryUsageMonitor", "MiddlewareMisconfigured", "MiddlewareMisconfiguredError", "RedisReconnect", "RequeueExceptions", "RetryExceptions", "Sentry",
     "SupportsMiddleware", "Timeout", "exponential", "failure_formatter", "use_failure_formatter",
 }  # fmt: skip
 

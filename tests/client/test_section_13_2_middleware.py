@@ -14,6 +14,7 @@ from holdfast import AsyncClient, LeaseLost, UsageError
 from holdfast.code.middleware import within
 from holdfast.middleware import (
     InvalidTimeoutError,
+    JobMetrics,
     JobTimedOutError,
     MemoryUsageMonitor,
     MiddlewareMisconfiguredError,
@@ -626,6 +627,53 @@ def test_what_stands_around_a_job_stands_there_until_its_code_has_ended():
     with pytest.raises(ValueError):
         asyncio.run(within(around(), code, None))
     assert SEEN == ["begin", "end", "begin", "code", "end"]
+
+
+# JobMetrics.
+
+TOLD: list[tuple[Any, ...]] = []
+measured = JobMetrics(lambda *words: TOLD.append(words), lambda *words: TOLD.append(words))
+
+
+class Measured(measured, SupportsMiddleware):
+    @staticmethod
+    def process(job):
+        if job["fails"]:
+            raise ValueError
+        return job.complete()
+
+
+class MeasuredAwaited(measured, SupportsMiddleware):
+    @staticmethod
+    async def process(job):
+        await asyncio.sleep(0.01)
+        if job["fails"]:
+            raise ValueError
+        await job.complete()
+
+
+class Unmeasurable(JobMetrics(lambda klass, seconds: 1 / 0, lambda klass: 1 / 0), SupportsMiddleware):
+    process = Measured.process
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_each_job_is_timed_and_each_completed_one_counted(do, fails):
+    TOLD.clear()
+    klass = of_colour(do, Measured, MeasuredAwaited)
+    do(put_and_pop(do, klass, {"fails": fails}).process)
+    name = f"{__name__}.{klass.__name__}"
+    timed = [words for words in TOLD if len(words) == 2]
+    assert [words[0] for words in timed] == [name]
+    assert (0.01 if klass is MeasuredAwaited else 0) <= timed[0][1] < 5
+    assert [words for words in TOLD if len(words) == 1] == ([] if fails else [(name,)])
+
+
+def test_a_metric_that_cannot_be_told_costs_nothing_but_a_line_in_the_log(do, caplog):
+    job = put_and_pop(do, Unmeasurable, {"fails": False})
+    with caplog.at_level(logging.ERROR, "holdfast"):
+        do(lambda: job.process())
+    assert again(do, job).state == "complete"
+    assert caplog.text.count("could not be told") == 2
 
 
 # MemoryUsageMonitor and RedisReconnect; what a worker does when it has grown too large is in tests/worker.

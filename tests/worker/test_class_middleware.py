@@ -82,6 +82,12 @@ class GrowingAwaited(MemoryUsageMonitor(1), SupportsMiddleware):
         raise ValueError("after it settled itself")
 
 
+class Counted(JobMetrics(counter=lambda klass: chores.note(f"counted {klass}")), SupportsMiddleware):
+    @staticmethod
+    def perform(job):
+        chores.note("performed")
+
+
 class NoBase(Noting):
     @staticmethod
     def process(job):
@@ -187,3 +193,10 @@ def test_a_process_that_has_grown_ends_after_its_job_and_is_replaced(worn, pool,
         until(lambda: "it is replaced in 0.0 s" in worker.said(), "the parent says so")
         assert worn.chores.add.put(1).result(10) == 2
     assert worn.notes() == ["grew"]
+
+
+def test_what_the_worker_completes_is_counted_too(worn, pool):
+    worn.start(pool)
+    jid = worn.q.put("worn.Counted", {})
+    until(lambda: worn.state(jid) == "complete", "the job is complete")
+    until(lambda: worn.notes() == ["performed", "counted worn.Counted"], "it is counted")
