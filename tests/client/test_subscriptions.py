@@ -574,6 +574,24 @@ def test_a_message_that_cannot_become_a_job_is_reported_and_the_others_do(do, sc
     assert do(lambda: do.client.jobs["fine"]) is not None
 
 
+def test_a_full_queue_makes_the_messages_wait(do, caplog):
+    sched = scheduler(do, requeue_interval=0.05)
+    told = []
+    queue = do.client.queues["mail"]
+    do(lambda: queue.set_bound("max-waiting", 1))
+    do(lambda: sched["t"].put_many({"a": "1", "b": "2", "c": "3"}))
+    do(
+        lambda: sched.subscribe(
+            "t", to_queue="mail", klass="K", ttr=0.3, on_error=lambda *said: told.append(said)
+        )
+    )
+    eventually(do, lambda: "trying again" in caplog.text, "it found the queue full")
+    do(lambda: queue.set_bound("max-waiting", None))
+    eventually(do, is_empty(do, sched["t"]), "all are put")
+    assert (len(do(lambda: queue.peek(count=9))), told) == (3, [])
+    do(sched.close)
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [

@@ -15,7 +15,7 @@ from holdfast.client.messages import ItemVerbs
 from holdfast.commands import Command
 from holdfast.commands.leases import WILL_WAIT, WOKEN
 from holdfast.commands.topics import MOST_MOVED, Message, TopicRelease, TopicRequeue, TopicReserve
-from holdfast.errors import HoldfastError, TransportError, UsageError
+from holdfast.errors import HoldfastError, QueueFull, StoreFull, TransportError, UsageError
 from holdfast.settings import check_milliseconds, check_name
 from holdfast.wire.exchange import exchange
 from holdfast.wire.gather import together
@@ -26,6 +26,8 @@ log = logging.getLogger("holdfast")
 
 SHORTEST: Final = 0.01
 MOST_BRIDGED: Final = 100
+NOT_NOW: Final = (TransportError, QueueFull, StoreFull)
+"""What says nothing about a message: it comes back after its time, and the loop waits a while."""
 
 
 class Handle(msgspec.Struct, frozen=True):
@@ -91,11 +93,11 @@ class Delivering:
         while not self.stopping:
             try:
                 found = yield self._ask(TopicReserve(self.topic, self.ttr_ms, None, limit, mode))
-                outage.over()
                 mode = WILL_WAIT
                 if found.messages:
                     yield from self._hand_on(found.messages)
-                else:
+                outage.over()
+                if not found.messages:
                     mode = WOKEN
                     yield Listen(_wait(found.due, self.scheduler.reserve_interval))
             except HoldfastError as error:
@@ -148,7 +150,7 @@ class Delivering:
         if puts:
             answers = yield together(self.client.shard, puts)
         for item, answer in zip(owners, answers, strict=True):
-            if isinstance(answer, HoldfastError) and not isinstance(answer, TransportError):
+            if isinstance(answer, HoldfastError) and not isinstance(answer, NOT_NOW):
                 yield Report(item, answer)
         put = [
             item
@@ -158,7 +160,7 @@ class Delivering:
         if put:
             yield from self._done(put)
         for answer in answers:
-            if isinstance(answer, TransportError):
+            if isinstance(answer, NOT_NOW):
                 raise answer
 
     def _done(self, items: Sequence[ItemVerbs]) -> Loop:
