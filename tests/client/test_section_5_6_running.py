@@ -235,6 +235,36 @@ def test_a_block_that_raises_drops_its_own_puts_and_no_others(shop, colour):
     assert shop.waiting() == [["kept"]]
 
 
+def test_blocks_of_tasks_that_run_together_do_not_touch_each_other(aclient):
+    later = aclient.queues["later"]
+
+    async def keep(job: Any, name: str, gate: asyncio.Event, raises: bool) -> None:
+        with job.on_completion():
+            await later.put("K", {"name": name})
+            await gate.wait()
+            if raises:
+                raise ZeroDivisionError
+
+    async def main() -> list[str]:
+        async with aclient:
+            await aclient.queues["q"].put("K")
+            job = await aclient.queues["q"].pop()
+            first, second = asyncio.Event(), asyncio.Event()
+            bad = asyncio.create_task(keep(job, "bad", first, raises=True))
+            await asyncio.sleep(0)
+            good = asyncio.create_task(keep(job, "good", second, raises=False))
+            await asyncio.sleep(0)
+            first.set()
+            await asyncio.wait([bad])
+            second.set()
+            await good
+            assert isinstance(bad.exception(), ZeroDivisionError)
+            await job.complete()
+            return [found["name"] for found in await later.peek(count=5)]
+
+    assert asyncio.run(main()) == ["good"]
+
+
 def test_the_jid_is_known_at_once_and_the_job_found_when_it_is_there(shop, colour):
     def plain(job: Any) -> str:
         with job.on_completion():

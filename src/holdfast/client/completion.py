@@ -2,11 +2,13 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
+from holdfast.client.batch import OnePut
 from holdfast.code.current import collecting
 from holdfast.commands.dependencies import FollowUp
-from holdfast.commands.jobs import Put, PutMany
+from holdfast.commands.jobs import PutMany
 from holdfast.commands.wishes import MAX_WEIGHT, PutWished, Wished
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
@@ -40,50 +42,29 @@ class Load(NamedTuple):
 
 
 class Collector:
-    """The puts that one job keeps back, in their order. They are checked when they are made, by the limits of one call."""
+    """What one job keeps back, block by block, within what one call takes."""
 
     def __init__(self, job: Any) -> None:
         self._job = job
-        self.follow: list[FollowUp] = []
-        self.is_over = False
+        self._blocks: list[Block] = []
         self._load = Load()
+        # Threads that share a context may put at the same time.
+        self._lock = Lock()
+        self.is_over = False
 
-    def take(self, client: Any, put: Put | PutWished) -> str:
-        """Keep one put back; answers its jid. Raises UsageError."""
-        self._check(client, put)
-        job = put.job if isinstance(put, PutWished) else Wished(put.klass, put.data, put.jid)
-        self._add([FollowUp(put.queue, job, put.priority, put.retries, put.delay_ms)])
-        return put.jid
+    def begin(self) -> "Block":
+        """A block of its own, which nothing of another one touches."""
+        block = Block(self)
+        self._blocks.append(block)
+        return block
 
-    def take_all(self, client: Any, puts: Sequence[Put | PutWished | PutMany]) -> list[Any]:
-        """Keep the puts of one step back; answers what each would, and keeps all or none. Raises UsageError."""
-        before = len(self.follow)
-        try:
-            return [
-                self._take_many(client, put) if isinstance(put, PutMany) else self.take(client, put)
-                for put in puts
-            ]
-        except UsageError:
-            self.drop(before)
-            raise
+    @property
+    def follow(self) -> list[FollowUp]:
+        """What was put so far."""
+        return [one for block in self._blocks for one in block.follow]
 
-    def drop(self, first: int) -> None:
-        """Forget what was kept back from that one on."""
-        del self.follow[first:]
-        self._load = Load().plus(self.follow)
-
-    def _take_many(self, client: Any, puts: PutMany) -> list[str]:
-        self._check(client, puts)
-        flat: list[Any] = list(puts.jobs)
-        self._add(
-            [
-                FollowUp(puts.queue, Wished(klass, body, jid), puts.priority, puts.retries, puts.delay_ms)
-                for jid, klass, body in zip(flat[::3], flat[1::3], flat[2::3], strict=True)
-            ]
-        )
-        return flat[::3]
-
-    def _check(self, client: Any, put: Put | PutWished | PutMany) -> None:
+    def check(self, client: Any, put: OnePut | PutMany) -> None:
+        """Check that this put of this client can be kept back. Raises UsageError."""
         jid = self._job.facts.jid
         if self.is_over or self._job.state_changed:
             raise UsageError(f"job {jid} has ended, so nothing can be put on its completion any more")
@@ -99,9 +80,59 @@ class Collector:
         if put.mode == "old":
             raise UsageError("a job cannot be requeued on the completion of another, only put")
 
-    def _add(self, jobs: list[FollowUp]) -> None:
-        self._load = self._load.plus(jobs)
-        self.follow += jobs
+    def add(self, follow: list[FollowUp], jobs: Sequence[FollowUp]) -> None:
+        """Add `jobs` to the `follow` of a block. Raises UsageError when they are too many together."""
+        with self._lock:
+            self._load = self._load.plus(jobs)
+            follow += jobs
+
+    def drop(self, block: "Block") -> None:
+        """Forget what a block kept."""
+        with self._lock:
+            self._blocks.remove(block)
+            block.is_dropped = True
+            self._load = Load().plus(self.follow)
+
+
+class Block:
+    """One block of `on_completion`: it takes what is put inside."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+        self.follow: list[FollowUp] = []
+        self.is_dropped = False
+
+    def take(self, client: Any, put: OnePut) -> str:
+        """Keep one put back; answers its jid. Raises UsageError."""
+        self._add(client, put, [_follow_up(put)])
+        return put.jid
+
+    def take_all(self, client: Any, puts: Sequence[OnePut | PutMany]) -> list[Any]:
+        """Keep the puts of one step back; answers what each would. Raises UsageError."""
+        return [
+            self._take_many(client, put) if isinstance(put, PutMany) else self.take(client, put)
+            for put in puts
+        ]
+
+    def _take_many(self, client: Any, puts: PutMany) -> list[str]:
+        flat: list[Any] = list(puts.jobs)
+        jobs = [
+            FollowUp(puts.queue, Wished(klass, body, jid), puts.priority, puts.retries, puts.delay_ms)
+            for jid, klass, body in zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+        ]
+        self._add(client, puts, jobs)
+        return flat[::3]
+
+    def _add(self, client: Any, put: OnePut | PutMany, jobs: Sequence[FollowUp]) -> None:
+        if self.is_dropped:
+            raise UsageError("this block of on_completion raised, so nothing that is put in it can be kept")
+        self._collector.check(client, put)
+        self._collector.add(self.follow, jobs)
+
+
+def _follow_up(put: OnePut) -> FollowUp:
+    job = put.job if isinstance(put, PutWished) else Wished(put.klass, put.data, put.jid)
+    return FollowUp(put.queue, job, put.priority, put.retries, put.delay_ms)
 
 
 class OnCompletion:
@@ -126,12 +157,12 @@ class OnCompletion:
         if self.state_changed:
             raise UsageError(f"job {self.facts.jid} has ended already")
         collector = self._collector = self._collector or Collector(self)
-        before = len(collector.follow)
-        token = collecting.set(collector)
+        block = collector.begin()
+        token = collecting.set(block)
         try:
             yield
         except BaseException:
-            collector.drop(before)
+            collector.drop(block)
             raise
         finally:
             collecting.reset(token)
