@@ -102,6 +102,14 @@ def check_names(what: str, given: object, most: int) -> list[str]:
     return list(names)
 
 
+def check_each(what: str, given: Iterable[str], most: int | None = None) -> list[str]:
+    """Return names as they were given to one call, at most `most` of them. Raises UsageError."""
+    names = [check_name(what, name) for name in given]
+    if most is not None and len(names) > most:
+        raise UsageError(f"at most {most} {what}s in one call, not {len(names)}")
+    return names
+
+
 def check_list(what: str, given: object) -> Iterable[Any]:
     """Return `given` if one can go through it and it is no text and no mapping. Raises UsageError."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):

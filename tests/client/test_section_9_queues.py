@@ -9,6 +9,7 @@ from colour import Async
 import holdfast
 from holdfast import (
     AsyncQueue,
+    Client,
     JobExists,
     JobNotFound,
     LeaseLost,
@@ -19,6 +20,7 @@ from holdfast import (
 )
 from holdfast.client.recurring import AsyncRecurringJob
 from holdfast.client.throttles import AsyncThrottle
+from holdfast.testing import StoppedClock
 
 
 class Sync:
@@ -136,13 +138,45 @@ def test_a_view_answers_25_unless_told_otherwise_and_more_than_a_page(do):
         do(lambda: queue.jobs.scheduled(-1))
 
 
-def test_a_lease_that_ended_is_viewed_as_stalled(do):
+def test_a_lease_that_merely_ran_out_is_viewed_and_counted_as_stalled_while_its_job_says_running(
+    do, url, namespace
+):
+    queue = do.client.queues["mail"]
+    with Client(url, namespace=namespace) as other:
+        clock = StoppedClock(other)
+        clock.start()
+        do(lambda: queue.put("K", jid="j"))
+        do(queue.pop)
+        clock.advance(seconds=61)
+        counts = do(lambda: queue.counts)
+        assert (found(do, "j").state, counts["running"], counts["stalled"]) == ("running", 0, 1)
+        assert (do(queue.jobs.running), do(queue.jobs.stalled)) == ([], ["j"])
+        assert do(queue.length) == 1
+
+
+def test_a_lease_that_was_taken_away_makes_a_stalled_job(do):
     queue = do.client.queues["mail"]
     do(lambda: queue.put("K", jid="j"))
     do(lambda: queue.put("K", jid="k"))
     held = do(lambda: queue.pop(2))
     do(held[0].timeout)
     assert (found(do, "j").state, do(queue.jobs.running)) == ("stalled", ["k"])
+
+
+def test_a_delayed_job_keeps_its_priority_and_a_timed_out_one_goes_to_the_front(do, url, namespace):
+    queue = do.client.queues["mail"]
+    with Client(url, namespace=namespace) as other:
+        clock = StoppedClock(other)
+        clock.start()
+        do(lambda: queue.put("K", jid="lost"))
+        held = do(queue.pop)
+        do(lambda: queue.put("K", jid="later", delay=10, priority=5))
+        do(lambda: queue.put("K", jid="now", priority=1))
+        assert do(queue.pop).jid == "now"
+        clock.advance(seconds=11)
+        do(lambda: queue.put("K", jid="soon", priority=4))
+        do(held.timeout)
+        assert jids(do(lambda: queue.pop(9))) == ["lost", "later", "soon"]
 
 
 def test_the_throttle_of_a_queue_bounds_how_many_of_its_jobs_run(do):

@@ -13,6 +13,7 @@ from holdfast.models import JobFacts
 from holdfast.settings import (
     MAX_BATCH,
     MAX_WHOLE,
+    check_each,
     check_list,
     check_name,
     check_page,
@@ -33,12 +34,12 @@ class AttributeVerbs:
     @Verb
     def tag(self, *tags: str) -> Command[list[str]]:
         """Add tags; answers all tags of the job, 64 at most. Raises JobNotFound. Core: verbs/tag.lua."""
-        return then(Tag("add", self.facts.jid, _names(tags)), self._tagged)
+        return then(Tag("add", self.facts.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
 
     @Verb
     def untag(self, *tags: str) -> Command[list[str]]:
         """Remove tags; answers those left. Raises JobNotFound. Core: verbs/tag.lua."""
-        return then(Tag("remove", self.facts.jid, _names(tags)), self._tagged)
+        return then(Tag("remove", self.facts.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
 
     def _tagged(self, tags: list[str]) -> list[str]:
         self.tags = list(tags)
@@ -121,12 +122,6 @@ class AttributesVerbs:
     def untrack(self, jid: str) -> Command[bool]:
         """Stop watching a job, even one that is gone; answers whether it was watched. Core: verbs/track.lua."""
         return Track(False, check_name("jid", jid))
-
-
-def _names(tags: tuple[str, ...]) -> list[str]:
-    if len(tags) > MAX_BATCH:
-        raise UsageError(f"at most {MAX_BATCH} tags in one call, not {len(tags)}")
-    return [check_name("tag", tag) for tag in tags]
 
 
 def _object(data: Mapping[str, Any] | None) -> bytes:

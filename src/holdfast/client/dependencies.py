@@ -14,7 +14,15 @@ from holdfast.commands.outcomes import Advance
 from holdfast.commands.wishes import PutWished, Wished
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
-from holdfast.settings import MAX_BATCH, Settings, check_list, check_milliseconds, check_name, check_names
+from holdfast.settings import (
+    MAX_BATCH,
+    Settings,
+    check_each,
+    check_list,
+    check_milliseconds,
+    check_name,
+    check_names,
+)
 from holdfast.wire.cancelling import cancel_jobs
 from holdfast.wire.plans import Ask, Plan
 
@@ -93,7 +101,7 @@ class WaitingJob:
         Unknown and complete ones count as done. Raises WrongState, JobNotFound, DependencyRefused for itself and for
         circles. Core: verbs/depend.lua.
         """
-        return Depend(self.facts.jid, _names(jids))
+        return Depend(self.facts.jid, check_each("jid", jids))
 
     @Verb
     def undepend(self, *jids: str, all: bool = False) -> Command[int]:
@@ -103,7 +111,11 @@ class WaitingJob:
         """
         if all == bool(jids):
             raise UsageError("undepend takes jids, or all=True")
-        return Depend(self.facts.jid, (), "all") if all else Depend(self.facts.jid, _names(jids), "remove")
+        return (
+            Depend(self.facts.jid, (), "all")
+            if all
+            else Depend(self.facts.jid, check_each("jid", jids), "remove")
+        )
 
     @Planned
     def read_dependents(self, ask: Ask) -> Plan[list[str]]:
@@ -126,7 +138,7 @@ class Cancelling:
         """
         if not jids:
             raise UsageError("cancel takes at least one jid")
-        return cancel_jobs(self._client.shard, ask, _names(jids), dependents=dependents)
+        return cancel_jobs(self._client.shard, ask, check_each("jid", jids), dependents=dependents)
 
 
 def _follow_ups(settings: Settings, follow: object) -> list[FollowUp]:
@@ -148,10 +160,6 @@ def _follow_up(settings: Settings, given: object) -> FollowUp:
         raise UsageError("a follow-up takes no only_new: one that is there already stays as it is")
     job = put.job if isinstance(put, PutWished) else Wished(put.klass, put.data, put.jid)
     return FollowUp(put.queue, job, put.priority, put.retries, put.delay_ms)
-
-
-def _names(jids: Sequence[str]) -> list[str]:
-    return [check_name("jid", jid) for jid in jids]
 
 
 def _all_dependents(ask: Ask, jid: str) -> Generator[Any, Any, list[str]]:

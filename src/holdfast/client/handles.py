@@ -18,7 +18,7 @@ from holdfast.commands.leases import Pop
 from holdfast.commands.recurring import RecurGet
 from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
-from holdfast.settings import check_name, check_page
+from holdfast.settings import check_each, check_name, check_page
 from holdfast.wire.plans import failed_counts, failed_jobs, found_jobs, peeked_jobs, tracked_jobs
 
 
@@ -118,7 +118,7 @@ class Jobs(JobsVerbs, SyncHandle):
 
     def get(self, *jids: str) -> list[Job]:
         """The jobs that exist, in the order asked. Core: verbs/inspect.lua."""
-        names = [check_name("jid", jid) for jid in jids]
+        names = check_each("jid", jids)
         client = self._client
         found = client.runner.run(found_jobs(client.plan_of, names))
         return [Job.of(facts, client) for facts in found if facts is not None]

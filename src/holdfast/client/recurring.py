@@ -1,6 +1,6 @@
 """Recurring jobs as both clients show them: `client.jobs[jid]`, `client.recurring[jid]`, and what a template can be told."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar, Unpack
 
 import msgspec
@@ -14,7 +14,7 @@ from holdfast.commands.base import then
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.recurring import RecurCancel, RecurGet, RecurringFacts, RecurTag, RecurUpdate
 from holdfast.errors import UsageError
-from holdfast.settings import MAX_BATCH, check_name
+from holdfast.settings import MAX_BATCH, check_each, check_name
 from holdfast.wire.plans import Ask, Plan
 
 T = TypeVar("T")
@@ -191,12 +191,12 @@ class RecurringVerbs:
     @Verb
     def tag(self, *tags: str) -> Command[list[str]]:
         """Add tags, which jobs put from now on carry; answers all of them. Core: verbs/recur.lua."""
-        return then(RecurTag("add", self.jid, names("tag", tags)), self._tagged)
+        return then(RecurTag("add", self.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
 
     @Verb
     def untag(self, *tags: str) -> Command[list[str]]:
         """Remove tags; answers those left. Core: verbs/recur.lua."""
-        return then(RecurTag("remove", self.jid, names("tag", tags)), self._tagged)
+        return then(RecurTag("remove", self.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
 
     def _tagged(self, tags: list[str]) -> list[str]:
         self.tags = list(tags)
@@ -238,7 +238,7 @@ class RecurringsVerbs:
     @Verb
     def cancel(self, *jids: str) -> Command[list[bool]]:
         """Delete up to 512 templates in one step; True for each there was. Core: verbs/recur.lua."""
-        return RecurCancel(names("jid", jids))
+        return RecurCancel(check_each("jid", jids, MAX_BATCH))
 
 
 class Recurring(RecurringsVerbs, SyncHandle):
@@ -250,7 +250,7 @@ class Recurring(RecurringsVerbs, SyncHandle):
 
     def get(self, *jids: str) -> list[RecurringJob]:
         """The templates that exist, in the order asked. Core: verbs/recur.lua."""
-        found = self.run(RecurGet(names("jid", jids)))
+        found = self.run(RecurGet(check_each("jid", jids, MAX_BATCH)))
         return [RecurringJob(facts, self._client) for facts in found if facts is not None]
 
     def handle(self, facts: RecurringFacts | None) -> RecurringJob | None:
@@ -267,16 +267,9 @@ class AsyncRecurring(RecurringsVerbs, AsyncHandle):
 
     async def get(self, *jids: str) -> list[AsyncRecurringJob]:
         """The templates that exist, in the order asked. Core: verbs/recur.lua."""
-        found = await self.run(RecurGet(names("jid", jids)))
+        found = await self.run(RecurGet(check_each("jid", jids, MAX_BATCH)))
         return [AsyncRecurringJob(facts, self._client) for facts in found if facts is not None]
 
     def handle(self, facts: RecurringFacts | None) -> AsyncRecurringJob | None:
         """The handle of a template that the store told of."""
         return None if facts is None else AsyncRecurringJob(facts, self._client)
-
-
-def names(what: str, given: Sequence[str]) -> list[str]:
-    """Return up to 512 names, checked. Raises UsageError."""
-    if len(given) > MAX_BATCH:
-        raise UsageError(f"at most {MAX_BATCH} names in one call, not {len(given)}")
-    return [check_name(what, name) for name in given]

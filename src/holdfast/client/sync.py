@@ -22,7 +22,7 @@ from holdfast.code.decorating import Decorating
 from holdfast.commands import Command
 from holdfast.commands.jobs import Outcome, PutMany
 from holdfast.errors import UsageError
-from holdfast.settings import check_name, check_timeout
+from holdfast.settings import check_each, check_name, check_timeout
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
 from holdfast.wire.runners import Runner
@@ -163,7 +163,7 @@ class Client(Decorating, Whole[Redis]):
 
         All are asked for in one call of up to 512, and then as they are heard of. Core: verbs/await.lua.
         """
-        return self._results.ends_of([check_name("jid", jid) for jid in jids], check_timeout(timeout))
+        return self._results.ends_of(check_each("jid", jids), check_timeout(timeout))
 
     def result_of(self, jid: str, timeout: float | None = None) -> bytes | None:
         """Wait for the result of a job: JSON bytes, None if it left none.

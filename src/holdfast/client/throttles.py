@@ -24,11 +24,11 @@ from holdfast.commands.throttles import (
     ThrottleRelease,
     ThrottleSet,
 )
-from holdfast.errors import UsageError
 from holdfast.settings import (
     MAX_BATCH,
     MAX_WHOLE,
     OWN_THROTTLE,
+    check_each,
     check_milliseconds,
     check_name,
     check_throttle,
@@ -117,9 +117,7 @@ class ThrottleVerbs:
         A job that waits for a slot waits no more, and stays set aside until it is put again or cancelled.
         Core: verbs/throttling.lua.
         """
-        if len(jids) > MAX_BATCH:
-            raise UsageError(f"release takes at most {MAX_BATCH} jids in one call, not {len(jids)}")
-        return ThrottleRelease(self.name, [check_name("jid", jid) for jid in jids])
+        return ThrottleRelease(self.name, check_each("jid", jids, MAX_BATCH))
 
     @Planned
     def locks(self, ask: Ask, count: int | None = None) -> Plan[list[str]]:
