@@ -263,6 +263,55 @@ def test_a_job_is_not_made_a_job_again(do, job):
         do.client.job(queue="p")(job)
 
 
+def fall(kind: str) -> None:
+    raise LookupError(kind)
+
+
+def test_one_that_raises_is_retried_after_about_a_second_and_then_fails_under_its_error(do, works):
+    job = do.client.job(queue="q", retries=1)(fall)
+    handle = do(lambda: job.put("once"))
+    works.all()
+    row = facts(do, handle)
+    assert (row.state, row.remaining) == ("scheduled", 0)
+    [retried] = [entry.when_ms for entry in row.history if entry.what == "retried"]
+    assert 750 <= row.due_ms - retried <= 1250
+    [at_once] = [do(lambda: do.client.job(queue="q", retries=1, backoff=0)(fall).put("now"))]
+    works.all()
+    assert facts(do, at_once).failure.group == "q-LookupError"
+    assert facts(do, at_once).attempts == 2
+
+
+def test_one_without_retries_fails_at_once_though_lost_leases_keep_five(do, works):
+    handle = do(lambda: do.client.job(queue="q")(fall).put("now"))
+    assert facts(do, handle).retries == 5
+    works.all()
+    row = facts(do, handle)
+    assert (row.state, row.attempts, row.failure.group) == ("failed", 1, "q-LookupError")
+
+
+def test_a_result_is_kept_for_an_hour_unless_said_otherwise_and_none_is_one(do, job, works):
+    assert job.registered.keep_ms == 3_600_000
+
+    def nothing() -> None: ...
+
+    handle = do(lambda: do.client.job(queue="q")(nothing).put())
+    works.all()
+    assert do(lambda: do.client.wait_for(handle.jid, 5)).result == b"null"
+    assert do(lambda: handle.result(5)) is None
+
+
+def test_a_queue_may_mix_functions_and_classes(do, job, works):
+    jids = do(lambda: do.client.queues["q"].put_many([(job.stored_name, {"args": [1]}), (Chore, {"n": 1})]))
+    works.all()
+    assert [do(lambda jid=jid: do.client.jobs[jid]).state for jid in jids] == ["complete", "complete"]
+
+
+class Chore:
+    @staticmethod
+    def process(job):
+        job.complete()
+
+
 def test_a_static_method_may_be_a_job(do, works):
     class Mail:
         @staticmethod

@@ -87,6 +87,7 @@ def test_outside_of_a_job_there_is_none():
 
 def test_a_job_knows_its_name_its_attempt_its_token_and_its_deadline(shop, colour):
     def look(job: Any) -> list[Any]:
+        assert (job["args"], job.data, job.tags) == (["action"], '{"args":["action"],"kwargs":{}}', [])
         return [job.jid, job.attempt, job.token > 0, job.deadline, job.cancelled]
 
     async def look_async(job: Any) -> list[Any]:
