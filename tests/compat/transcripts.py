@@ -252,6 +252,10 @@ def settings(package: Any, client: Any, other: Any, say: Say) -> None:
     say("an event there is not", lambda: client.events.on("nonesuch", print))
     say("an event", lambda: [client.events.on("failed", print), client.events.off("failed") is print])
     say("events of a connection", lambda: package.Events(client.database).events)
+    say(
+        "kinds of its parts",
+        lambda: [isinstance(client.events, package.Events), isinstance(config, package.Config)],
+    )
     say("where events are told", lambda: package.Events.namespace)
     patterns = client.queue_patterns
     say("patterns", patterns.get_queue_identifier_patterns)

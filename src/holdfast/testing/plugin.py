@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def holdfast_store() -> "Iterator[ScratchStore]":
     """The store of this session's tests, started once; it ends with the session, however that ends."""
-    from holdfast.testing.store import ScratchStore
+    from holdfast.testing.store import ScratchStore, find_engine
 
-    with ScratchStore() as running:
+    with ScratchStore("valkey" if find_engine("valkey") else "redis") as running:
         yield running
 
 

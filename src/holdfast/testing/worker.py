@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypedDict, Unpack
 
@@ -18,10 +17,11 @@ from holdfast.client.handles import Job
 from holdfast.client.sync import Client
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
-from holdfast.testing.clock import StoppedClock, span
+from holdfast.testing.clock import StoppedClock
 from holdfast.testing.driving import drive, drive_async, perform_in_task
 from holdfast.testing.inline import Inline
-from holdfast.testing.steps import DEEPEST, Flow, Performed, Steps, T
+from holdfast.testing.steps import DEEPEST, Flow, Steps, T
+from holdfast.testing.verbs import Awaiting, Blocking, WorkerVerbs
 from holdfast.work.making import HeldAsyncJob, HeldJob, nothing
 from holdfast.work.outcome import Ending
 from holdfast.work.perform import Performer
@@ -43,7 +43,7 @@ class WorkerOptions(TypedDict, total=False):
     most: int
 
 
-class LocalWorker:
+class LocalWorker(Blocking, WorkerVerbs):
     """Performs the jobs of `client`'s namespace in this thread.
 
     Plain code sees `client` through its job, `async def` an async client. A job that ends up failed is raised as
@@ -64,33 +64,6 @@ class LocalWorker:
         self._threads = _threads()
         self._coroutines: asyncio.Runner | None = None
         self._performer = Performer(self._steps.resolver, self._job, self._async_job)
-
-    def run_one(self, *, raises: bool = True) -> Performed | None:
-        """Perform the next job that is ready; None if there is none."""
-        return self._drive(self._steps.one(raises))
-
-    def drain(self, *, raises: bool = True) -> list[Performed]:
-        """Perform what is ready, and what becomes ready thereby, until nothing is; delayed jobs stay.
-
-        Raises JobFailed, WorkError when there is no end of it.
-        """
-        return self._drive(self._steps.drain(raises))
-
-    def run_for(
-        self,
-        *,
-        days: float = 0,
-        hours: float = 0,
-        minutes: float = 0,
-        seconds: float = 0,
-        raises: bool = True,
-    ) -> list[Performed]:
-        """Let so much time pass, and perform each job when it is due. Raises as `drain`, UsageError without a clock."""
-        return self._drive(self._steps.run_for(span(days, hours, minutes, seconds), raises))
-
-    def run_until(self, moment: datetime | float, *, raises: bool = True) -> list[Performed]:
-        """Let time pass until `moment`, a datetime or epoch seconds, and perform each job when it is due."""
-        return self._drive(self._steps.run_until(moment, raises))
 
     def inline(self, *, raises: bool = True) -> Inline:
         """A block in which a put performs its job at once, before it answers: `with worker.inline():`.
@@ -151,7 +124,7 @@ class LocalWorker:
         return HeldAsyncJob.held(facts, self._async_client, nothing)
 
 
-class AsyncLocalWorker:
+class AsyncLocalWorker(Awaiting, WorkerVerbs):
     """The same on the running loop: `async def` is performed in a task of it, plain code in a thread.
 
     All is awaited but `inline`, which is `async with`.
@@ -168,30 +141,6 @@ class AsyncLocalWorker:
         self._steps = Steps(self._own.shard, WORKER, clock, options)
         self._threads = _threads()
         self._performer = Performer(self._steps.resolver, self._job, self._async_job)
-
-    async def run_one(self, *, raises: bool = True) -> Performed | None:
-        """Perform the next job that is ready; None if there is none."""
-        return await self._drive(self._steps.one(raises))
-
-    async def drain(self, *, raises: bool = True) -> list[Performed]:
-        """Perform what is ready until nothing is. Raises as `LocalWorker.drain`."""
-        return await self._drive(self._steps.drain(raises))
-
-    async def run_for(
-        self,
-        *,
-        days: float = 0,
-        hours: float = 0,
-        minutes: float = 0,
-        seconds: float = 0,
-        raises: bool = True,
-    ) -> list[Performed]:
-        """Let so much time pass, and perform each job when it is due."""
-        return await self._drive(self._steps.run_for(span(days, hours, minutes, seconds), raises))
-
-    async def run_until(self, moment: datetime | float, *, raises: bool = True) -> list[Performed]:
-        """Let time pass until `moment`, a datetime or epoch seconds, and perform each job when it is due."""
-        return await self._drive(self._steps.run_until(moment, raises))
 
     def inline(self, *, raises: bool = True) -> Inline:
         """A block in which an awaited put performs its job at once: `async with worker.inline():`."""

@@ -1,13 +1,14 @@
 """The client, made as programs make it, and what is made from its connection."""
 
 from typing import Any, Final, TypeVar
-from weakref import WeakKeyDictionary
 
 from holdfast.client.handles import Job
 from holdfast.client.handles import Jobs as ClientJobs
 from holdfast.client.recurring import RecurringJob as ClientRecurringJob
 from holdfast.client.sync import Client as HoldfastClient
 from holdfast.commands import Command
+from holdfast.compat.reqless.connections import owners
+from holdfast.compat.reqless.events import Events
 from holdfast.compat.reqless.job import RecurringJob
 from holdfast.compat.reqless.sentences import spoken
 from holdfast.errors import Refused
@@ -15,9 +16,6 @@ from holdfast.errors import Refused
 R = TypeVar("R")
 
 USUAL: Final = "redis://localhost:6379"
-
-_owners: Final[WeakKeyDictionary[Any, "Client"]] = WeakKeyDictionary()
-"""Which client a connection of the driver came from: `Events(client.database)` must find its namespace."""
 
 
 class Jobs(ClientJobs):
@@ -39,6 +37,8 @@ class Client(HoldfastClient):
         options.pop("decode_responses", None)  # what it answers is text at any rate
         super().__init__(url, hostname, **options)
         self.jobs = Jobs(self)
+        # In place of what would be made when it is first asked for.
+        vars(self)["events"] = Events(self)
 
     def run(self, command: Command[R], /) -> R:
         """Run one command. Raises ReqlessError."""
@@ -51,12 +51,5 @@ class Client(HoldfastClient):
     def database(self) -> Any:
         """A connection of the driver to the same store."""
         made = super().database
-        _owners[made] = self
+        owners[made] = self
         return made
-
-
-def client_of(database: Any) -> HoldfastClient:
-    """The client a connection came from, or one over it. Raises UsageError for what is no connection."""
-    if isinstance(database, HoldfastClient):
-        return database
-    return _owners.get(database) or Client(database)

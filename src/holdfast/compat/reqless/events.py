@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.client.events import Events as ClientEvents
-from holdfast.compat.reqless.client import client_of
+from holdfast.compat.reqless.connections import client_of
 
 
 class Events(ClientEvents):
