@@ -403,6 +403,24 @@ def test_a_client_of_the_database_of_another_client_works(kind: Any, url: str, n
         assert other == do.client
 
 
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ({}, "redis://localhost:6379"),
+        ({"host": "box", "port": 7, "db": 3}, "redis://box:7/3"),
+        ({"host": "box", "ssl": True, "password": "a/b"}, "rediss://:a%2Fb@box:6379"),
+        ({"unix_socket_path": "/run/s", "db": 2}, "unix:///run/s?db=2"),
+    ],
+    ids=str,
+)
+def test_a_client_of_an_existing_connection_knows_its_place(
+    kind: Any, given: dict[str, Any], url: str
+) -> None:
+    made = kind(driver_of(kind)(**given))
+    assert made.settings.url == url
+    assert made == kind(url)
+
+
 def test_an_existing_connection_of_the_other_colour_is_refused(kind: Any) -> None:
     wrong = driver_of(AsyncClient if kind is Client else Client)()
     with pytest.raises(UsageError, match="the other kind of client may"):

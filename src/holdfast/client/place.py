@@ -94,6 +94,8 @@ def url_of_existing(connection: Any) -> str:
     pool = connection.connection_pool
     given: Mapping[str, Any] = pool.connection_kwargs
     parts = {name: given[name] for name in (*_WHO, "db", "host", "port") if given.get(name)}
+    if any(name.startswith("ssl_") for name in given):
+        parts["ssl"] = True
     if given.get("path"):
         parts = {"unix_socket_path": given["path"], **{n: v for n, v in parts.items() if n not in _WHERE}}
     elif "host" not in parts and isinstance(getattr(pool, "service_name", None), str):
