@@ -97,6 +97,12 @@ def test_parts_say_what_a_url_says(parts: dict[str, Any], url: str) -> None:
     assert Client(**parts).settings.url == url
 
 
+def test_what_is_none_or_an_empty_credential_was_not_given(kind: Any) -> None:
+    made = kind(None, None, host="box", username="", password="", port=None, db=None)
+    assert made.settings.url == "redis://box:6379"
+    assert kind("redis://:x@box", password="").settings.url == "redis://:x@box"
+
+
 @pytest.mark.parametrize(
     ("url", "parts", "whole"),
     [

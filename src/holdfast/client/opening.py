@@ -19,6 +19,8 @@ log = logging.getLogger("holdfast")
 
 _UNSET: Final = "redis://localhost"
 _NO_SETTINGS: Final = ("hostname", "redis", "on_lua_script_reload_callback")
+_EMPTY: Final = (("username", ""), ("password", ""))
+"""As configuration says it that knows no password."""
 _HIDDEN: Final = ("namespace", "ssl_password", "ssl_ca_data", "credential_provider", "redis_connect_func")
 
 
@@ -65,7 +67,9 @@ def settle(url: object, options: Mapping[str, Any], drive: Drive) -> Opening:
     `url` may be a client of the driver, whose connections are then used. Nothing is connected or started yet.
     Raises UsageError.
     """
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {
+        name: value for name, value in options.items() if value is not None and (name, value) not in _EMPTY
+    }
     own = {name: given.pop(name) for name in OWN if name in given}
     parts = {name: given.pop(name) for name in PARTS if name in given}
     check_options(drive, given, (*OWN, *PARTS))
