@@ -318,6 +318,20 @@ def test_who_was_woken_and_is_busy_passes_the_bell_on(core, door: Door):
     assert rung(door)
 
 
+def test_who_gets_a_full_answer_passes_the_bell_on(core, door: Door):
+    reserve(core, mode=WILL_WAIT)
+    for id in "abc":
+        core(TopicPut("t", "in", (id, 0, "x" * 5_000_000)))
+    assert rung(door)
+    core(Watch(60_000))
+    listener = door._client.link.listener()
+    listener.subscribe(door.root + "e:c")
+    assert reserve(core, 100, mode=WOKEN) == ["a"]
+    assert rung(door)
+    assert listener.receive(5) is not None
+    listener.close()
+
+
 def test_changes_of_a_topic_are_told_while_somebody_watches(core, door: Door):
     listener = door._client.link.listener()
     listener.subscribe(door.root + "e:c")

@@ -11,15 +11,18 @@ local gmatch, min
 late.bind(function() gmatch, min = string.gmatch, math.min end)
 
 -- Hands ready messages that have a body to `each(id, body)`; others are dropped. Ends with a
--- full reply, too. Returns how many.
+-- full reply, too. Returns how many, and whether there may be more.
 local function take(at, topic, max, limit, each)
-  local taken, size, odd = 0, 0, 0
-  while taken < limit and odd < at.bounds.odd do
+  local taken, size, odd, more = 0, 0, 0, true
+  while more and taken < limit and odd < at.bounds.odd and size < at.bounds.reply do
     local ids = topics.ready(topic, max, min(limit - taken, PIECE))
-    if #ids == 0 then break end
+    more = #ids > 0
     for i = 1, #ids do
       local body = topics.body(topic, ids[i])
-      if body and taken > 0 and size + #body > at.bounds.reply then return taken end
+      if body and taken > 0 and size + #body > at.bounds.reply then
+        size = at.bounds.reply
+        break
+      end
       if body then
         each(ids[i], body)
         taken, size = taken + 1, size + #body
@@ -31,18 +34,18 @@ local function take(at, topic, max, limit, each)
   end
   if odd > 0 then topics.forget_empty(at, topic) end
   if taken + odd > 0 then topics.changed(at, topic) end
-  return taken
+  return taken, more
 end
 
 -- Returns (id, deadline, body) of up to `limit` messages that are ready by `max`, reserved for
 -- `length` ms. `mode` says how the caller will wait, as with pop.
 function M.reserve(at, name, mode, limit, max, length)
   local topic, deadline, out = topics.to_shrink(at, name), max + length, { -1 }
-  local taken = take(at, topic, max, limit, function(id, body)
+  local _, more = take(at, topic, max, limit, function(id, body)
     topics.reserve(topic, id, deadline)
     out[#out + 1], out[#out + 2], out[#out + 3] = id, deadline, body
   end)
-  if mode > 0 and taken < limit then
+  if mode > 0 and not more then
     bell.raise_idle(at, topic)
   elseif mode == M.WOKEN then
     bell.pass_on(at, topic)
