@@ -20,7 +20,9 @@ from holdfast import (
 )
 from holdfast.client.recurring import AsyncRecurringJob
 from holdfast.client.throttles import AsyncThrottle
+from holdfast.commands.listing import ListSet
 from holdfast.testing import StoppedClock
+from holdfast.wire.plans import stopped
 
 
 class Sync:
@@ -492,3 +494,19 @@ def test_statistics_are_asked_for_any_moment_of_a_utc_day(do):
     }  # fmt: skip
     with pytest.raises(UsageError, match="date"):
         do(lambda: queue.stats("yesterday"))
+
+
+def test_a_job_that_ends_while_a_queue_is_stopped_does_not_keep_the_others_running(url, namespace):
+    with Client(url, namespace=namespace) as client:
+        queue = client.queues["mail"]
+        queue.put_many([("K", n) for n in range(5)])
+        held = queue.pop(5)
+
+        def ask(command):
+            answer = yield from client.plan_of(command)
+            if isinstance(command, ListSet) and command.set == "running":
+                held[2].complete()
+            return answer
+
+        assert client.runner.run(stopped(ask, "mail")) == 4
+        assert {found.state for found in client.jobs.get(*jids(held))} == {"stalled", "complete"}
