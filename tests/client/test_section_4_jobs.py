@@ -10,6 +10,8 @@ from colour import Async
 
 import holdfast
 from holdfast import AsyncJob, Job, JobNotFound, UsageError
+from holdfast.models import JobFacts
+from holdfast.work.making import HeldAsyncJob, HeldJob
 
 
 class Greeter:
@@ -270,6 +272,13 @@ def test_jobs_are_equal_by_class_jid_and_client(do, kind):
     assert job != type(job)(None, jid="j", klass="K")
     assert job != type("Other", (type(job),), {})(do.client, jid="j", klass="K")
     assert job != "j"
+
+
+@pytest.mark.parametrize(("kind", "held"), [(Job, HeldJob), (AsyncJob, HeldAsyncJob)], ids=["sync", "async"])
+def test_the_job_that_a_worker_holds_equals_the_one_that_is_looked_up(kind, held):
+    facts, client = JobFacts("j", "K", "mail"), object()
+    assert held.held(facts, client, lambda: None) == kind.of(facts, client)
+    assert kind.of(facts, client) == held.held(facts, client, lambda: None)
 
 
 def test_an_unknown_attribute_is_an_attribute_error_everywhere(do):

@@ -25,7 +25,7 @@ from holdfast.commands.jobs import JobGet
 from holdfast.commands.listing import ListSet
 from holdfast.commands.outcomes import MOST_TOLD, Timeout
 from holdfast.commands.queues import MOST_COUNTED, CountQueues, Peek, QueueNames
-from holdfast.errors import Refused
+from holdfast.errors import JobNotFound, Refused, WrongState
 from holdfast.models import Counts, JobFacts
 from holdfast.settings import MAX_BATCH
 
@@ -204,7 +204,7 @@ def _timed_out(ask: Ask, jids: Sequence[str]) -> Plan[int]:
     """Take leases away; where one is gone already nothing is changed, so then one by one."""
     try:
         return (yield from ask(Timeout(jids)))
-    except Refused:
+    except (WrongState, JobNotFound):
         if len(jids) == 1:
             return 0
     count = 0

@@ -35,9 +35,17 @@ class Held(JobVerbs):
 class HeldJob(Held, Job):
     """What plain code sees as its job."""
 
+    @property
+    def _kind(self) -> type:
+        return Job
+
 
 class HeldAsyncJob(Held, AsyncJob):
     """The same for `async def`."""
+
+    @property
+    def _kind(self) -> type:
+        return AsyncJob
 
 
 def nothing() -> None:
