@@ -4,6 +4,8 @@ import asyncio
 import functools
 import logging
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from time import monotonic
@@ -420,6 +422,26 @@ def test_what_is_no_client_or_one_of_the_other_kind_is_named(url):
     for wrong in (7, Client(url), redis.Redis.from_url(url)):
         with pytest.raises(UsageError, match="database"):
             AsyncEvents(wrong)
+
+
+def test_a_signal_can_end_a_program_that_listens(url, namespace):
+    program = (
+        "import signal, sys, threading\n"
+        "from holdfast import Client\n"
+        "events = Client(sys.argv[1], namespace=sys.argv[2]).events\n"
+        "signal.signal(signal.SIGTERM, lambda *_: events.unlisten())\n"
+        "threading.Thread(target=lambda: (events.wait_until_listening(10), print('listens', flush=True))).start()\n"
+        "events.listen()\n"
+        "print('ended')\n"
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", program, url, namespace], stdout=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "listens\n"
+    running.terminate()
+    assert running.communicate(timeout=10)[0] == "ended\n"
+    assert running.returncode == 0
 
 
 def test_ending_what_has_not_begun_does_nothing(do):

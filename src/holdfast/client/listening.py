@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import suppress
 from math import inf
-from threading import Event
+from threading import Event, get_ident
 from time import monotonic
 from typing import Any, Final, TypedDict
 
@@ -25,7 +25,8 @@ log = logging.getLogger("holdfast")
 QUIET: Final = 30.0
 """Seconds without a message after which the store is asked whether it is still there."""
 
-Signal = Event | asyncio.Event
+GLANCE: Final = 1.0
+"""Seconds of one wait of a blocking listener."""
 
 
 def nothing() -> None:
@@ -85,19 +86,17 @@ class ListenerBase:
         # What a process inherited over a fork is not its own.
         return self._begun_in == os.getpid()
 
-    def _begin(self, *signals: Signal) -> tuple[Any, _Effort]:
+    def _begin(self) -> tuple[Any, _Effort]:
         if self._has_begun:
             raise UsageError("this is listened to already: make another listener")
-        for signal in signals:
-            signal.clear()
+        self._reset()
         wire = self._wire = self._source.link.listener()
         self._begun_in = os.getpid()
         return wire, _Effort(self._source.settings.deadline if self._deadline is None else self._deadline)
 
-    def _is_heard(self, effort: _Effort, active: Signal) -> None:
-        effort.heard()
-        active.set()
-        self.on_active()
+    def _reset(self) -> None:
+        """Forget what an earlier listening left behind."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {', '.join(self.channels)}>"
@@ -112,7 +111,8 @@ class Listener(ListenerBase):
 
     def __init__(self, database: Any, channels: Sequence[str], *, deadline: float | None = None) -> None:
         super().__init__(source_of(database, awaited=False), channels, deadline)
-        self._active, self._ending = Event(), Event()
+        self._active, self._woken = Event(), Event()
+        self._ending, self._thread = False, 0
 
     @property
     def is_listening(self) -> bool:
@@ -125,27 +125,44 @@ class Listener(ListenerBase):
         Raises ConnectionLost if the store cannot be listened to within the deadline, StoreUnsupported if it refuses
         the client; a connection that is lost later is made again and again.
         """
-        wire, effort = self._begin(self._active, self._ending)
+        wire, effort = self._begin()
         try:
-            while not self._ending.is_set():
+            while not self._ending:
                 try:
                     wire.subscribe(*self.channels)
-                    self._is_heard(effort, self._active)
-                    while not self._ending.is_set():
-                        heard = wire.receive(QUIET)
-                        if heard is None:
+                    effort.heard()
+                    self._active.set()
+                    self.on_active()
+                    while not self._ending:
+                        heard = self._next(wire)
+                        if heard is not None:
+                            yield _message(heard)
+                        elif not self._ending:
                             # Whether anybody is there at the other end: the answer to this says it.
                             wire.subscribe(*self.channels)
-                        else:
-                            yield _message(heard)
                 except HoldfastError as error:
                     self._active.clear()
-                    if not self._ending.is_set():
-                        self._ending.wait(effort.lost(error))
+                    if not self._ending:
+                        self._woken.wait(effort.lost(error))
         finally:
             self._active.clear()
             wire.close()
             self._begun_in = 0
+
+    def _next(self, wire: Any) -> tuple[str, bytes] | None:
+        """What is heard next, None after some silence."""
+        end = monotonic() + QUIET
+        while not self._ending and (left := end - monotonic()) > 0:
+            # A signal that came to another thread is handled by this one when it looks up.
+            heard: tuple[str, bytes] | None = wire.receive(min(left, GLANCE))
+            if heard is not None:
+                return heard
+        return None
+
+    def _reset(self) -> None:
+        self._active.clear()
+        self._woken.clear()
+        self._ending, self._thread = False, get_ident()
 
     def wait_until_listening(self, timeout: float | None = None) -> None:
         """Wait until the subscription is active, for at most `timeout` seconds. Raises TimeoutError."""
@@ -153,10 +170,14 @@ class Listener(ListenerBase):
             raise TimeoutError("nobody listens in time")
 
     def unlisten(self) -> None:
-        """End `listen`, from any thread; nothing happens when nobody listens."""
-        if self._has_begun:
-            self._ending.set()
-            self._wire.close()
+        """End `listen`, from any thread or a signal handler; nothing happens when nobody listens."""
+        if not self._has_begun:
+            return
+        self._ending = True
+        if get_ident() != self._thread:
+            # A signal handler may have interrupted this very wait, whose lock it would wait for.
+            self._woken.set()
+        self._wire.interrupt()
 
 
 class AsyncListener(ListenerBase):
@@ -180,13 +201,15 @@ class AsyncListener(ListenerBase):
         Raises ConnectionLost if the store cannot be listened to within the deadline, StoreUnsupported if it refuses
         the client; a connection that is lost later is made again and again.
         """
+        wire, effort = self._begin()
         active, ending = self._of_this_loop()
-        wire, effort = self._begin(active, ending)
         try:
             while not ending.is_set():
                 try:
                     await wire.subscribe(*self.channels)
-                    self._is_heard(effort, active)
+                    effort.heard()
+                    active.set()
+                    self.on_active()
                     while not ending.is_set():
                         heard = await heard_unless(ending, wire, QUIET)
                         if heard is not None:
@@ -202,6 +225,10 @@ class AsyncListener(ListenerBase):
             active.clear()
             self._begun_in = 0
             await wire.close()
+
+    def _reset(self) -> None:
+        for event in self._of_this_loop():
+            event.clear()
 
     async def wait_until_listening(self, timeout: float | None = None) -> None:
         """Wait until the subscription is active, for at most `timeout` seconds. Raises TimeoutError."""

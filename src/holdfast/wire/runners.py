@@ -10,7 +10,7 @@ What workers use of a client, in both colours (async: awaited where it talks):
     client.run_all([command, …])     one pipeline; answers or the HoldfastError of each, in order
     client.runner.run(plan)          any plan; `exchange(client.shard, command)` is the plan of one command
     client.link.bell()               a Bell: `wait(keys, timeout) -> key | None`; sync also `send(keys, timeout)`,
-                                     `fileno()` for a selector, `receive()`, and `close()` to interrupt
+                                     `fileno()` for a selector, `receive()`, and `interrupt()`
     client.link.listener()           a Listener: `subscribe(*channels)`, `receive(timeout) -> (channel, bytes) | None`
 
 A bell or listener is one connection of its own. They raise ConnectionLost and open anew at the next use. Links,

@@ -27,8 +27,8 @@ from redis.retry import Retry
 from holdfast.errors import ConnectionLost, StoreUnsupported
 from holdfast.settings import Settings
 from holdfast.wire.address import HERE, AddressBase, Drive, Target
-from holdfast.wire.plans import Call, ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
-from holdfast.wire.waiting import hang_up, hold
+from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
+from holdfast.wire.waiting import break_off, hang_up, hold
 
 IDLE_KEPT: Final = 16
 FAILURES: Final = (RedisError, OSError)
@@ -109,7 +109,7 @@ class Link:
         if step.pause:
             hold(step.pause)
         calls = step.calls
-        packed = pack(calls[0]) if len(calls) == 1 else _pack(calls)
+        packed = pack(calls[0]) if len(calls) == 1 else b"".join([pack(call) for call in calls])
         connection = self._take()
         try:
             connection.send_packed_command([packed])
@@ -169,10 +169,6 @@ class Link:
             connection.disconnect()
 
 
-def _pack(calls: list[Call]) -> bytes:
-    return b"".join([pack(call) for call in calls])
-
-
 def read_replies(read: Callable[[], Any], count: int) -> Replies:
     """So many replies; refusals are among them."""
     replies: Replies = []
@@ -199,10 +195,16 @@ class _Waiter:
         return int(_socket_of(self._connection).fileno())
 
     def close(self) -> None:
-        """End the connection; the next use opens a new one. Another thread may call this to interrupt."""
+        """End the connection; the next use opens a new one."""
         connection, self._connection = self._connection, None
         if connection is not None and self._pid == os.getpid():
             connection.disconnect()
+
+    def interrupt(self) -> None:
+        """Let whoever waits on the connection find it lost; from another thread, or in a signal handler."""
+        connection = self._connection
+        if connection is not None and self._pid == os.getpid():
+            break_off(_socket_of(connection))
 
     def _say(self, *words: str | bytes | int | float) -> None:
         if self._pid != os.getpid():
@@ -223,7 +225,7 @@ class _Waiter:
         try:
             return [connection.read_response()] if connection.can_read(timeout) else None
         except (*FAILURES, ValueError, AttributeError, TypeError) as error:
-            # The last three: another thread closed it under us.
+            # The last three: another thread ended it under us.
             self.close()
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
 

@@ -6,6 +6,7 @@ Hence the half-close: the store ends its side when it has forgotten the wait.
 
 import asyncio
 import socket
+from contextlib import suppress
 from threading import Event
 from typing import Any, Final
 
@@ -16,6 +17,16 @@ _never = Event()
 def hold(seconds: float) -> None:
     """Block this thread; under gevent, this greenlet."""
     _never.wait(seconds)
+
+
+def break_off(connection: socket.socket | None) -> None:
+    """End a connection for whoever waits on it, in another thread or under the signal handler that calls this.
+
+    It stays open until they close it: one that is closed under a wait would be waited on to the end.
+    """
+    with suppress(OSError, AttributeError):
+        if connection is not None:
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 def hang_up(connection: socket.socket) -> None:
