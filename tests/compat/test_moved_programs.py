@@ -12,7 +12,7 @@ from textwrap import dedent
 import pytest
 
 import holdfast
-from holdfast import UsageError
+from holdfast import Client, UsageError
 from holdfast.compat import reqless
 from holdfast.compat.reqless.workers import ForkingWorker, MainWorker, SerialWorker
 from waiting import until
@@ -253,3 +253,19 @@ def test_queues_may_come_from_a_resolver_of_ones_own(client, notes):
 def test_an_option_of_a_worker_that_there_is_not_is_refused(client):
     with pytest.raises(UsageError, match="did you mean 'workers'"):
         ForkingWorker(["q"], client, worker=2)
+
+
+def test_a_worker_goes_to_the_store_of_its_client_with_all_it_was_given(client, monkeypatch):
+    from holdfast.compat.reqless import workers
+
+    told = []
+    monkeypatch.setattr(workers, "run_worker", lambda settings, store: told.append((settings, store)))
+    given = reqless.Client(
+        "redis://ann:secret@far:7000/2", hostname="box", namespace="n", socket_keepalive=False
+    )
+    ForkingWorker(["q"], given, workers=2).run()
+    [(settings, store)] = told
+    assert (settings.queues, settings.workers, settings.name) == (("q",), 2, "box")
+    again = store.client("box-0")
+    assert again == Client("redis://ann:secret@far:7000/2", namespace="n")
+    assert store.options["socket_keepalive"] is False

@@ -6,13 +6,13 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
 from holdfast.client.aio import AsyncClient
 from holdfast.client.client_options import ClientOptions
-from holdfast.client.opening import settle
+from holdfast.client.opening import Opening, settle
 from holdfast.client.place import without_password
 from holdfast.client.sync import Client
 from holdfast.code.allowed import AllowList
@@ -116,6 +116,12 @@ class StoreChoice(msgspec.Struct, frozen=True):
 
     url: str | None
     options: ClientOptions
+
+    @classmethod
+    def of(cls, client: Any) -> "StoreChoice":
+        """The store that a client works on, with the options it was given."""
+        opening: Opening = client._opening
+        return cls(None if opening.embedded else opening.settings.url, opening.options)
 
     def found(self) -> "StoreChoice":
         """The same with its URL looked up, so that children need not say again which it is. Raises UsageError."""

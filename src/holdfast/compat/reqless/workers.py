@@ -59,7 +59,7 @@ class BaseWorker:
 
     def run(self) -> None:
         """Work until told to stop."""
-        settings, store = self._settings(), self._store()
+        settings, store = self._settings(), StoreChoice.of(self.client)
         make_importable(settings)
         import_modules(settings)
         self._work(settings, store)
@@ -87,10 +87,6 @@ class BaseWorker:
         return WorkerSettings(
             tuple(self._names()), self.pool, interval=self.interval, root=root, **options
         ).checked()
-
-    def _store(self) -> StoreChoice:
-        settings = self.client.settings
-        return StoreChoice(settings.url, {"namespace": settings.namespace})
 
 
 class SerialWorker(BaseWorker):
