@@ -1,5 +1,6 @@
 """What type checkers must find right about function jobs."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import assert_type
@@ -69,6 +70,7 @@ async def awaiting() -> None:
     assert_type(plain(1, 2, x=3), None)
     await plain.put(1, 2, 3, x=0.5)
     assert_type(await holdfast.gather(handle, handle), list[list[int]])
+    assert_type(await asyncio.create_task(holdfast.gather(handle)), list[list[int]])
     assert_type(holdfast.as_completed([handle]), AsyncIterator[AsyncHandle[list[int]]])
     async for done in holdfast.as_completed([handle]):
         assert_type(await done, list[int])

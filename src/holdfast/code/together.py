@@ -3,7 +3,7 @@
 `gather` and `as_completed` have the colour of the handles they are given.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar, overload
 
@@ -24,14 +24,14 @@ def gather(
 @overload
 def gather(
     *handles: AsyncHandle[R], timeout: float | None = None, return_exceptions: Literal[False] = False
-) -> Awaitable[list[R]]: ...
+) -> Coroutine[Any, Any, list[R]]: ...
 @overload
 def gather(
     *handles: AsyncHandle[R], timeout: float | None = None, return_exceptions: bool
-) -> Awaitable[list[R | HoldfastError]]: ...
+) -> Coroutine[Any, Any, list[R | HoldfastError]]: ...
 def gather(
     *handles: Any, timeout: float | None = None, return_exceptions: bool = False
-) -> list[Any] | Awaitable[list[Any]]:
+) -> list[Any] | Coroutine[Any, Any, list[Any]]:
     """Wait for all jobs, for at most `timeout` seconds; answers what they returned, in the order of `handles`.
 
     As soon as one has failed its JobFailed is raised, and the others go on; with `return_exceptions=True` errors stand in
