@@ -186,6 +186,16 @@ def test_a_job_may_be_put_for_a_moment(do, job, as_datetime):
     assert facts(do, past).state == "waiting"
 
 
+def test_moments_are_meant_by_the_clock_of_a_test(stopped, do, job):
+    soon = do(lambda: job.put_at(stopped.moment + timedelta(seconds=100), 7))
+    row = facts(do, soon)
+    assert (row.state, row.due_ms - row.created_ms) == ("scheduled", 100_000)
+    stopped.advance(days=3)
+    daily = do(lambda: job.every(timedelta(days=1), starting=stopped.moment - timedelta(hours=1)).put(1))
+    assert template(do, daily).next_ms == stopped.now_ms + 23 * 3_600_000
+    assert do(do.client.store_time) == stopped.now
+
+
 @pytest.mark.parametrize(
     ("put", "words"),
     [

@@ -10,6 +10,7 @@ from holdfast.client.client_options import StoreOptions
 from holdfast.client.known import note
 from holdfast.client.opening import Opening, settle
 from holdfast.client.parts import Part
+from holdfast.client.timing import time_of
 from holdfast.client.whole import Whole
 from holdfast.code.current import collecting
 from holdfast.code.decorating import AsyncDecorating
@@ -104,6 +105,10 @@ class AsyncClient(AsyncDecorating, Whole[Redis]):
     async def wait_for(self, jid: str, timeout: float | None = None) -> Outcome:
         """Wait until a job has ended; its Outcome, which is still `open` when `timeout` seconds were too short."""
         return await self._results.wait_for(check_name("jid", jid), check_timeout(timeout))
+
+    async def store_time(self) -> float:
+        """Epoch seconds by which moments are meant: this machine's clock, in a test root the one that a test moves."""
+        return await self.runner.run(time_of(self.shard))
 
     def ends_of(
         self, jids: Sequence[str], timeout: float | None = None

@@ -16,6 +16,7 @@ from holdfast.client.handles import Jobs, Queues
 from holdfast.client.known import note
 from holdfast.client.opening import Opening, settle
 from holdfast.client.parts import Part
+from holdfast.client.timing import time_of
 from holdfast.client.whole import Whole
 from holdfast.code.current import collecting
 from holdfast.code.decorating import Decorating
@@ -157,6 +158,10 @@ class Client(Decorating, Whole[Redis]):
     def wait_for(self, jid: str, timeout: float | None = None) -> Outcome:
         """Wait until a job has ended; its Outcome, which is still `open` when `timeout` seconds were too short."""
         return self._results.wait_for(check_name("jid", jid), check_timeout(timeout))
+
+    def store_time(self) -> float:
+        """Epoch seconds by which moments are meant: this machine's clock, in a test root the one that a test moves."""
+        return self.runner.run(time_of(self.shard))
 
     def ends_of(self, jids: Sequence[str], timeout: float | None = None) -> Generator[tuple[str, Outcome]]:
         """Wait for the ends of jobs: (jid, Outcome) of each when it has ended, at most `timeout` seconds long.

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from time import time
 from typing import Any, Generic, TypeVar, cast
 
 from msgspec import Raw
@@ -58,12 +57,12 @@ def seconds_of(what: str, span: object, low: float = 0.0) -> float:
     return check_seconds(what, span.total_seconds() if isinstance(span, timedelta) else span, low)
 
 
-def seconds_until(what: str, moment: object) -> float:
-    """Return how far away a moment is: a datetime with its time zone, or epoch seconds. Raises UsageError."""
+def moment_of(what: str, moment: object) -> float:
+    """Return a moment in epoch seconds: a datetime with its time zone, or such a number. Raises UsageError."""
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
             raise UsageError(f"{what} has no time zone: say datetime(…, tzinfo=…), or datetime.now(UTC) + …")
         moment = moment.timestamp()
     if isinstance(moment, bool) or not isinstance(moment, (int, float)):
         raise UsageError(f"{what} must be a datetime or epoch seconds, not {moment!r:.80}")
-    return check_seconds(what, moment) - time()
+    return check_seconds(what, moment)

@@ -9,8 +9,9 @@ from hashlib import sha256
 from typing import Any, Final, Generic, ParamSpec
 
 import msgspec
+from msgspec import Raw
 
-from holdfast.code.calls import seconds_of, seconds_until
+from holdfast.code.calls import moment_of, seconds_of
 from holdfast.codecs import to_plain
 from holdfast.errors import UsageError
 from holdfast.settings import DEFAULT_RETRIES
@@ -36,15 +37,10 @@ class Timing(msgspec.Struct, frozen=True):
     backlog: int
     jid: str | None
 
-    def options(self, delay: float) -> dict[str, Any]:
-        """The options of the template. Raises UsageError naming what cannot be."""
+    def options(self) -> dict[str, Any]:
+        """The options of the template, all but when it begins. Raises UsageError naming what cannot be."""
         interval = seconds_of("interval", self.interval, SHORTEST)
-        offset = delay
-        if self.starting is not None:
-            offset = seconds_until("starting", self.starting)
-            # Of a moment in the past, the next one as far away from it as whole intervals are.
-            offset = offset if offset >= 0 else offset % interval
-        return {"interval": interval, "offset": offset, "backlog": self.backlog, "keeps_time": True}
+        return {"interval": interval, "backlog": self.backlog, "keeps_time": True}
 
 
 class Recurrence:
@@ -79,18 +75,20 @@ class _Every(Generic[P]):
         self._job = job
         self._timing = timing
 
-    def _recur(self, args: Any, kwargs: Any) -> Any:
-        """Say the recurrence; the answer is its jid, or what is awaited for it."""
+    def _checked(self, args: Any, kwargs: Any) -> tuple[Any, Raw, dict[str, Any], float | None]:
+        """The queue, the data, the options, and when it is to begin. Raises UsageError."""
         job, data = self._job, self._job.write(args, kwargs)
         queue, options = job.put_options()
         for name in options:
             if name in _NOT_RECURRING:
                 raise UsageError(f"a recurring job takes no {name}: {_NOT_RECURRING[name]}")
-        options |= self._timing.options(options.pop("delay", 0.0))
+        options["offset"] = options.pop("delay", 0.0)
+        options |= self._timing.options()
         options.setdefault("retries", DEFAULT_RETRIES)
-        jid = self._timing.jid
+        jid, starting = self._timing.jid, self._timing.starting
         options["jid"] = _name_of(job.stored_name, args, kwargs) if jid is None else jid
-        return job.app.queues[queue].recur(job.stored_name, data, **options)
+        moment = None if starting is None else moment_of("starting", starting)
+        return job.app.queues[queue], data, options, moment
 
 
 class Every(_Every[P]):
@@ -98,7 +96,11 @@ class Every(_Every[P]):
 
     def put(self, *args: P.args, **kwargs: P.kwargs) -> Recurrence:
         """Let it recur with these arguments. Raises UsageError naming an argument that does not fit. Core: verbs/recur.lua."""
-        return Recurrence(self._job.app, self._recur(args, kwargs))
+        job = self._job
+        queue, data, options, starting = self._checked(args, kwargs)
+        if starting is not None:
+            options["offset"] = _offset(starting - job.app.store_time(), options["interval"])
+        return Recurrence(job.app, queue.recur(job.stored_name, data, **options))
 
 
 class AsyncEvery(_Every[P]):
@@ -106,7 +108,16 @@ class AsyncEvery(_Every[P]):
 
     async def put(self, *args: P.args, **kwargs: P.kwargs) -> AsyncRecurrence:
         """Let it recur with these arguments. Raises UsageError naming an argument that does not fit. Core: verbs/recur.lua."""
-        return AsyncRecurrence(self._job.app, await self._recur(args, kwargs))
+        job = self._job
+        queue, data, options, starting = self._checked(args, kwargs)
+        if starting is not None:
+            options["offset"] = _offset(starting - await job.app.store_time(), options["interval"])
+        return AsyncRecurrence(job.app, await queue.recur(job.stored_name, data, **options))
+
+
+def _offset(seconds: float, interval: float) -> float:
+    """How far away the first job is: of a moment in the past, the next one that is whole intervals later."""
+    return seconds if seconds >= 0 else seconds % interval
 
 
 def _name_of(name: str, args: Any, kwargs: Any) -> str:

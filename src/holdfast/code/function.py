@@ -11,7 +11,7 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from msgspec import Raw
 
-from holdfast.code.calls import Bound, data_of_all, seconds_of, seconds_until
+from holdfast.code.calls import Bound, data_of_all, moment_of, seconds_of
 from holdfast.code.every import AsyncEvery, Every, Timing
 from holdfast.code.handle import AsyncApp, AsyncHandle, Handle, SyncApp
 from holdfast.code.job_options import PutChanges
@@ -67,8 +67,8 @@ class AnyFunctionJob(Generic[P, C, R]):
         options: dict[str, Any] = {**self.registered.travelling, **self._changes}
         return options.pop("queue", self.registered.queue), options
 
-    def _put(self, args: Any, kwargs: Any) -> Any:
-        data = self.write(args, kwargs)
+    def _put(self, data: Raw) -> Any:
+        """Put what was written; the answer is the jid, or what is awaited for it."""
         queue, options = self.put_options()
         return self.app.queues[queue].put(self.stored_name, data, **options)
 
@@ -84,8 +84,8 @@ class AnyFunctionJob(Generic[P, C, R]):
     def _in(self, delay: object) -> Self:
         return self.options(delay=seconds_of("delay", delay))
 
-    def _at(self, moment: object) -> Self:
-        return self.options(delay=max(0.0, seconds_until("moment", moment)))
+    def _at(self, moment: float, now: float) -> Self:
+        return self.options(delay=max(0.0, moment - now))
 
     def __repr__(self) -> str:
         return f"<job {self.registered.name}>"
@@ -98,7 +98,7 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
 
     def put(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
-        return Handle(self.app, self._put(args, kwargs), self.registered)
+        return Handle(self.app, self._put(self.write(args, kwargs)), self.registered)
 
     def put_many(self, calls: Iterable[object]) -> list[Handle[R]]:
         """Put one job for each call, 512 a step: `put_many([(7,), (8, "de")])`; answers their handles in order.
@@ -113,11 +113,13 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
         return self._in(delay).put(*args, **kwargs)
 
     def put_at(self, moment: datetime | float, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """Put the function as a job that is due at `moment`, by this machine's clock; at once if that is over.
+        """Put the function as a job that is due at `moment`, by `Client.store_time`; at once if that is over.
 
         It is a datetime with its time zone, or epoch seconds. Raises UsageError.
         """
-        return self._at(moment).put(*args, **kwargs)
+        data, due = self.write(args, kwargs), moment_of("moment", moment)
+        later = self._at(due, self.app.store_time())
+        return Handle(self.app, later._put(data), self.registered)
 
     def every(
         self,
@@ -145,7 +147,7 @@ class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
 
     async def put(self, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
-        return AsyncHandle(self.app, await self._put(args, kwargs), self.registered)
+        return AsyncHandle(self.app, await self._put(self.write(args, kwargs)), self.registered)
 
     async def put_many(self, calls: Iterable[object]) -> list[AsyncHandle[R]]:
         """Put one job for each call, as `FunctionJob.put_many`."""
@@ -157,7 +159,9 @@ class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
 
     async def put_at(self, moment: datetime | float, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
         """Put the function as a job that is due at `moment`, as `FunctionJob.put_at`."""
-        return await self._at(moment).put(*args, **kwargs)
+        data, due = self.write(args, kwargs), moment_of("moment", moment)
+        later = self._at(due, await self.app.store_time())
+        return AsyncHandle(self.app, await later._put(data), self.registered)
 
     def every(
         self,
