@@ -1,6 +1,7 @@
 """While a test runs, every client of the process works on the test's namespace."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -39,6 +40,15 @@ def test_what_hangs_on_a_client_goes_with_it(app, url, namespace):
         worker.drain()
         worker.close()
         assert handle.result(5) == 3
+
+
+def test_callbacks_that_a_program_registered_are_called_for_the_jobs_of_the_test(app, url, namespace):
+    seen = threading.Event()
+    app.events.on("track", lambda jid: seen.set())
+    with StandIn(url, namespace), app.events.thread():
+        app.queues["mail"].put("k", jid="j")
+        app.track("j")
+        assert seen.wait(10)
 
 
 def test_a_client_made_meanwhile_is_moved_too(url, namespace):

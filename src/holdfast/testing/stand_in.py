@@ -57,6 +57,9 @@ class StandIn:
         made: Any = Client if isinstance(client, Client) else AsyncClient
         # Anew and in place: what hangs on the client, such as a queue that somebody kept, goes with it.
         made.__init__(client, self._url, namespace=self._namespace, hostname=before["_worker_name"])
+        if "events" in before:
+            # With the callbacks that the program registered; they ask the client where it is when they listen.
+            client.__dict__["events"] = before["events"]
         for name, value in before.items():
             if not name.startswith("_") and not hasattr(client, name):
                 client.__dict__[name] = value
