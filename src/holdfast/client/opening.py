@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +18,7 @@ from holdfast.wire.shards import Shard, Shards
 log = logging.getLogger("holdfast")
 
 _UNSET: Final = "redis://localhost"
-_NO_SETTINGS: Final = ("hostname", "redis", "on_lua_script_reload_callback")
+_NO_SETTINGS: Final = ("hostname", "on_lua_script_reload_callback")
 _EMPTY: Final = (("username", ""), ("password", ""))
 """As configuration says it that knows no password."""
 _HIDDEN: Final = ("namespace", "ssl_password", "ssl_ca_data", "credential_provider", "redis_connect_func")
@@ -67,30 +67,38 @@ def settle(url: object, options: Mapping[str, Any], drive: Drive) -> Opening:
     `url` may be a client of the driver, whose connections are then used. Nothing is connected or started yet.
     Raises UsageError.
     """
-    given = {
-        name: value for name, value in options.items() if value is not None and (name, value) not in _EMPTY
-    }
-    own = {name: given.pop(name) for name in OWN if name in given}
-    parts = {name: given.pop(name) for name in PARTS if name in given}
+    given = {name: value for name, value in options.items() if value is not None}
+    own = _taken_out(given, OWN)
+    parts = {name: value for name, value in _taken_out(given, PARTS).items() if (name, value) not in _EMPTY}
     check_options(drive, given, (*OWN, *PARTS))
-    kept: Any = {**own, **given}
-    existing = _existing(url, kept.pop("redis", None))
+    existing = _existing(url, own.pop("redis", None))
     if existing is not None:
         for option in (*parts, *given):
             raise UsageError(f"{option} is settled by the connection that was given")
-    on_load = own.get("on_lua_script_reload_callback")
-    if on_load is not None and not callable(on_load):
-        raise UsageError(f"on_lua_script_reload_callback must be callable, not {on_load!r:.80}")
-    worker_name = own.get("hostname") or default_worker_name()
-    chosen: dict[str, Any] = {name: value for name, value in own.items() if name not in _NO_SETTINGS}
-    chosen["worker_name"] = worker_name
     found = url_of_existing(existing) if existing is not None else _url(url, parts)
-    if found is None:
+    settings = _settings(found, own)
+    where = _Embedded(settings.durability) if found is None else None
+    kept: Any = {**own, **given}
+    return Opening(settings, Target(given, where, existing), kept, _callback(own))
+
+
+def _taken_out(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: given.pop(name) for name in names if name in given}
+
+
+def _settings(url: str | None, own: Mapping[str, Any]) -> Settings:
+    chosen = {name: value for name, value in own.items() if name not in _NO_SETTINGS}
+    chosen["worker_name"] = own.get("hostname") or default_worker_name()
+    if url is None:
         chosen.setdefault("durability", "fsync")
-        settings = Settings(_UNSET, **chosen).checked()
-        return Opening(settings, Target(given, _Embedded(settings.durability)), kept, on_load)
-    settings = Settings(found, **chosen).checked()
-    return Opening(settings, Target(given, existing=existing), kept, on_load)
+    return Settings(_UNSET if url is None else url, **chosen).checked()
+
+
+def _callback(own: Mapping[str, Any]) -> Callable[[Any, str], object] | None:
+    found = own.get("on_lua_script_reload_callback")
+    if found is not None and not callable(found):
+        raise UsageError(f"on_lua_script_reload_callback must be callable, not {found!r:.80}")
+    return found
 
 
 def _existing(url: object, redis: object) -> Any:
@@ -99,12 +107,8 @@ def _existing(url: object, redis: object) -> Any:
         raise UsageError("url and redis both say where the store is: give one of them")
     found = redis if url is None or isinstance(url, str) else url
     if found is not None and not hasattr(found, "connection_pool"):
-        what = (
-            "url must be text or a client of redis-py"
-            if found is url
-            else "redis must be a client of redis-py"
-        )
-        raise UsageError(f"{what}, not {type(found).__name__}")
+        wanted = "redis must be" if url is None else "url must be text or"
+        raise UsageError(f"{wanted} a client of redis-py, not {type(found).__name__}")
     return found
 
 

@@ -78,9 +78,8 @@ def _check(parts: Mapping[str, Any]) -> None:
     for name in ("host", "unix_socket_path", *_WHO):
         value: object = parts.get(name, "a")
         if not isinstance(value, str) or not value:
-            raise UsageError(
-                f"{name} must be text, not {value!r:.80}" if name != "password" else "password must be text"
-            )
+            shown = "" if name == "password" else f", not {value!r:.80}"
+            raise UsageError(f"{name} must be text{shown}")
     check_whole("port", parts.get("port", 6379), 1, 65_535)
     check_whole("db", parts.get("db", 0), 0, _MAX_DB)
     check_switch("ssl", parts.get("ssl", False))
