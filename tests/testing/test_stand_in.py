@@ -101,3 +101,14 @@ def test_a_client_that_nobody_holds_is_not_kept_alive():
 
     gc.collect()
     assert all(id(client) != place for client in known.clients())
+
+
+def test_parts_that_were_in_use_are_those_of_the_place(app, url, namespace):
+    before = app.config, app.throttles
+    with StandIn(url, namespace):
+        assert app.config is not before[0]
+        assert app.config["heartbeat"] == 60
+        app.throttles["printer"].set_maximum(3)
+        with Client(url, namespace=namespace) as there:
+            assert there.throttles["printer"].maximum() == 3
+    assert (app.config, app.throttles) == before

@@ -45,24 +45,24 @@ class StandIn:
                 client.link.drop()
             else:
                 client.close()
-            client.__dict__.clear()
-            client.__dict__.update(before)
+            now = vars(client)
+            now.update(before)
+            for name in now.keys() - before.keys():
+                del now[name]
 
     def _move(self, client: Any) -> None:
         if client.settings.namespace.startswith("test"):
             return
-        before = dict(client.__dict__)
+        before = dict(vars(client))
         self._before.append((client, before))
-        client.__dict__.clear()
         made: Any = Client if isinstance(client, Client) else AsyncClient
         # Anew and in place: what hangs on the client, such as a queue that somebody kept, goes with it.
-        made.__init__(client, self._url, namespace=self._namespace, hostname=before["_worker_name"])
-        if "events" in before:
-            # With the callbacks that the program registered; they ask the client where it is when they listen.
-            client.__dict__["events"] = before["events"]
+        made.__init__(client, self._url, namespace=self._namespace, hostname=client.worker_name)
         for name, value in before.items():
-            if not name.startswith("_") and not hasattr(client, name):
-                client.__dict__[name] = value
+            # Parts that are made when first asked for belong to the place before; what the program hung on stays, and so
+            # do the callbacks that it registered for events, which ask the client where it is when they listen.
+            if name != "events" and vars(client).get(name) is value and hasattr(type(client), name):
+                del vars(client)[name]
 
     def __enter__(self) -> Self:
         return self.begin()
