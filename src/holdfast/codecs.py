@@ -1,7 +1,7 @@
 """Data in and out of JSON, with the limits every client keeps. No pickle, by design.
 
 Beside what JSON says by itself, msgspec writes and reads dataclasses, structs, attrs classes, dates and times, UUID,
-Decimal, enums, sets, tuples and bytes; `to_plain` and `from_plain` add paths and pydantic models.
+Decimal, enums, sets, tuples and bytes; `to_plain` and `from_plain` add paths, pydantic models, and subclasses of text and numbers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,6 +23,13 @@ def to_plain(value: Any) -> Any:
     """What msgspec writes for a value that it does not know. Raises TypeError for what nobody could read again."""
     if isinstance(value, PurePath):
         return str(value)
+    # Of text and numbers of a class of their own, such as marked-up text or numpy's float, what they are.
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
     # A pydantic model, without importing pydantic.
     if hasattr(value, "model_validate") and hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)

@@ -10,6 +10,7 @@ import pytest
 
 import holdfast
 from holdfast import UsageError
+from holdfast.testing import LocalWorker
 
 
 @dataclasses.dataclass
@@ -368,6 +369,22 @@ def test_saying_it_again_is_the_same_recurrence_and_its_time_stays(do, job, work
     assert template(do, first).next_ms == due + 3_600_000
     assert do(lambda: job.every(3600).put(8)).jid != first.jid
     assert do(lambda: job.every(3600, jid="report").put(7)).jid == "report"
+
+
+def test_a_daily_function_runs_each_day_however_often_its_program_starts(stopped, client):
+    seen: list[float] = []
+
+    def report() -> None:
+        seen.append((stopped.now_ms - begun) / 3_600_000)
+
+    begun = stopped.now_ms
+    job = client.job(queue="q")(report)
+    worker = LocalWorker(client, stopped)
+    for _ in range(7):
+        job.every(timedelta(days=1), starting=stopped.moment + timedelta(hours=3)).put()
+        worker.run_for(hours=12)
+    worker.close()
+    assert seen == [3.0, 27.0, 51.0, 75.0]
 
 
 def test_sets_give_a_recurrence_the_same_name_in_every_process(do):

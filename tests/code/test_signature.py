@@ -73,6 +73,29 @@ def test_data_are_args_and_kwargs_in_json_that_anybody_could_write():
     }
 
 
+class Marked(str):
+    def __str__(self) -> str:
+        return f"<{super().__str__()}>"
+
+
+class Whole(int):
+    pass
+
+
+class Real(float):
+    pass
+
+
+def test_text_and_numbers_of_classes_of_their_own_arrive_as_text_and_numbers():
+    def take(text: str, whole: int, real: float, all: list[str]) -> None: ...
+
+    arrived, _ = travelled(take, Marked("a"), Whole(3), Real(1.5), [Marked("b")])
+    assert arrived == ["a", 3, 1.5, ["b"]]
+    assert [type(value) for value in arrived] == [str, int, float, list]
+    with pytest.raises(UsageError, match="argument 'real'"):
+        Arguments(take, "take").write(["a", 3, Real("nan"), []], {})
+
+
 AWARE = datetime.datetime(2024, 2, 29, 12, 30, 1, 5, tzinfo=datetime.UTC)
 VALUES = [
     (datetime.datetime, AWARE),

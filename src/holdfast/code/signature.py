@@ -7,12 +7,13 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from holdfast.codecs import MAX_DATA, decode, encode_value, from_plain
+from holdfast.codecs import MAX_DATA, decode, encode_value, from_plain, to_plain
 from holdfast.errors import UsageError
 from holdfast.settings import unknown_option
 
@@ -127,6 +128,8 @@ class Arguments:
                         f"a worker could not build a {type(value).__name__} again, because {parameter.blind}"
                     )
                 return encode_value(value, limit)
+            if kind not in _PLAIN and isinstance(value, (str, int, float)) and not isinstance(value, Enum):
+                value = to_plain(value)
             msgspec.convert(value, parameter.annotation, str_keys=True, dec_hook=from_plain)
             body = encode_value(value, limit)
             # Values of the right class may hold wrong ones, of which nobody would know before a worker reads them.
