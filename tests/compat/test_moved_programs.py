@@ -15,6 +15,7 @@ import holdfast
 from holdfast import Client, UsageError
 from holdfast.compat import reqless
 from holdfast.compat.reqless.workers import ForkingWorker, MainWorker, SerialWorker
+from holdfast.testing import StandIn
 from waiting import until
 
 HERE = Path(__file__).parent
@@ -269,3 +270,11 @@ def test_a_worker_goes_to_the_store_of_its_client_with_all_it_was_given(client, 
     again = store.client("box-0")
     assert again == Client("redis://ann:secret@far:7000/2", namespace="n")
     assert store.options["socket_keepalive"] is False
+
+
+def test_a_moved_program_is_tested_as_any_other(url, namespace):
+    app = reqless.Client(timeout=0.1, deadline=0)
+    with StandIn(url, namespace):
+        app.queues["mail"].recur("K", "{}", interval=60, jid="daily")
+        assert type(app.jobs["daily"]) is reqless.RecurringJob
+    assert app.settings.url == "redis://localhost:6379"

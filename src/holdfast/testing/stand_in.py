@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from holdfast.client import known
 from holdfast.client.aio import AsyncClient
-from holdfast.client.sync import Client
 
 
 class StandIn:
@@ -45,7 +44,7 @@ class StandIn:
                 client.link.drop()
             else:
                 client.close()
-            now = vars(client)
+            now: dict[str, Any] = client.__dict__
             now.update(before)
             for name in now.keys() - before.keys():
                 del now[name]
@@ -53,16 +52,18 @@ class StandIn:
     def _move(self, client: Any) -> None:
         if client.settings.namespace.startswith("test"):
             return
-        before = dict(vars(client))
+        held: dict[str, Any] = client.__dict__
+        before = dict(held)
         self._before.append((client, before))
-        made: Any = Client if isinstance(client, Client) else AsyncClient
+        kind: type = client.__class__
+        ours: Any = next(base for base in kind.__mro__ if base.__module__.startswith("holdfast."))
         # Anew and in place: what hangs on the client, such as a queue that somebody kept, goes with it.
-        made.__init__(client, self._url, namespace=self._namespace, hostname=client.worker_name)
+        ours.__init__(client, self._url, namespace=self._namespace, hostname=client.worker_name)
         for name, value in before.items():
             # Parts that are made when first asked for belong to the place before; what the program hung on stays, and so
             # do the callbacks that it registered for events, which ask the client where it is when they listen.
-            if name != "events" and vars(client).get(name) is value and hasattr(type(client), name):
-                del vars(client)[name]
+            if name != "events" and held.get(name) is value and hasattr(kind, name):
+                del held[name]
 
     def __enter__(self) -> Self:
         return self.begin()
