@@ -8,7 +8,7 @@ import threading
 import pytest
 import redis
 
-from holdfast import AsyncClient, Client, ConnectionLost, UsageError
+from holdfast import AsyncClient, Client, ConnectionLost, StoreUnsupported, UsageError
 from holdfast.listener import AsyncListener, AsyncSubscriber, Listener, Subscriber
 from holdfast.testing.store import ScratchStore
 from waiting import until
@@ -64,6 +64,36 @@ def test_only_messages_are_yielded_each_with_type_channel_and_data(store, listen
     ]
     hearing.end()
     assert not listener.is_listening
+
+
+def test_it_ends_at_once_whatever_it_waits_for(client, channel, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr("holdfast.client.listening.GLANCE", 60.0)
+    monkeypatch.setattr("holdfast.wire.repeat.FIRST_PAUSE", 60.0)
+    Hearing(Listener(client, [channel])).end()
+    away = Listener(Client(f"unix://{tmp_path}/nobody"), [channel], deadline=float("inf"))
+    trying = threading.Thread(target=lambda: list(away.listen()))
+    with caplog.at_level(logging.WARNING, "holdfast"):
+        trying.start()
+        until(lambda: caplog.records, "it says that the store is not heard")
+    away.unlisten()
+    trying.join(10)
+    assert not trying.is_alive()
+
+
+def test_a_store_that_refuses_the_client_is_an_error_at_once(url, channel):
+    """Trying again would not help, however long the deadline is."""
+    found = []
+
+    def listen() -> None:
+        try:
+            list(Listener(Client(f"{url}?db=999", deadline=3600), [channel]).listen())
+        except StoreUnsupported as error:
+            found.append(error)
+
+    listening = threading.Thread(target=listen, daemon=True)
+    listening.start()
+    listening.join(10)
+    assert len(found) == 1
 
 
 def test_it_can_listen_again_after_it_ended(store, listener, channel):

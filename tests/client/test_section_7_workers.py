@@ -21,16 +21,16 @@ def test_nobody_works_before_any_pop(do):
 
 
 def test_the_worker_that_did_something_last_comes_first(stopped, do):
-    for worker in ("a", "b", "c"):
+    for worker in ("b", "c", "a"):
         pop_as(do, worker)
         stopped.advance(seconds=1)
-    do(lambda: do.client.run(WorkerSeen("b")))
+    do(lambda: do.client.run(WorkerSeen("c")))
     stopped.advance(seconds=1)
-    pop_as(do, "a")
+    pop_as(do, "b")
     assert do(lambda: do.client.workers.counts) == [
-        {"name": "a", "jobs": 2, "stalled": 0},
-        {"name": "b", "jobs": 1, "stalled": 0},
+        {"name": "b", "jobs": 2, "stalled": 0},
         {"name": "c", "jobs": 1, "stalled": 0},
+        {"name": "a", "jobs": 1, "stalled": 0},
     ]
 
 
