@@ -80,6 +80,18 @@ def test_it_ends_at_once_whatever_it_waits_for(client, channel, tmp_path, caplog
     assert not trying.is_alive()
 
 
+def test_a_signal_handler_may_end_it_while_its_own_thread_holds_the_lock_of_a_wait(listener):
+    def handler() -> None:
+        with listener._woken._cond:
+            listener.unlisten()
+
+    listener.on_active = handler
+    listening = threading.Thread(target=lambda: list(listener.listen()), daemon=True)
+    listening.start()
+    listening.join(10)
+    assert not listening.is_alive()
+
+
 def test_a_store_that_refuses_the_client_is_an_error_at_once(url, channel):
     """Trying again would not help, however long the deadline is."""
     found = []
