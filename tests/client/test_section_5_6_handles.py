@@ -124,10 +124,10 @@ def test_a_result_that_is_not_kept_any_more_is_not_taken_for_none(do, works):
 
     until(is_gone, "the result is gone, the job is not")
     assert do(lambda: do.client.jobs.get(handle.jid))
-    forgetful = do.client.job(queue="q", result_keep=0)(measure)
-    handle = do(lambda: forgetful.put("a"))
-    works.all()
-    assert do(lambda: handle.result(5)) is None
+    for forgetful in (do.client.job(queue="q", result_keep=0)(measure), job.options(result_keep=0)):
+        handles = do(lambda forgetful=forgetful: forgetful.put_many(["a", "b"]))
+        works.all()
+        assert do(lambda handles=handles: holdfast.gather(*handles)) == [None, None]
 
 
 def test_gather_answers_all_results_in_order_after_one_question(do, job, works, monkeypatch):

@@ -67,6 +67,10 @@ class AnyFunctionJob(Generic[P, C, R]):
         options: dict[str, Any] = {**self.registered.travelling, **self._changes}
         return options.pop("queue", self.registered.queue), options
 
+    @property
+    def _keeps(self) -> bool:
+        return bool(self._changes.get("result_keep", self.registered.keep_ms))
+
     def _put(self, data: Raw) -> Any:
         """Put what was written; the answer is the jid, or what is awaited for it."""
         queue, options = self.put_options()
@@ -98,7 +102,7 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
 
     def put(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
-        return Handle(self.app, self._put(self.write(args, kwargs)), self.registered)
+        return Handle(self.app, self._put(self.write(args, kwargs)), self.registered, self._keeps)
 
     def put_many(self, calls: Iterable[object]) -> list[Handle[R]]:
         """Put one job for each call, 512 a step: `put_many([(7,), (8, "de")])`; answers their handles in order.
@@ -106,7 +110,7 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
         A call is a tuple of arguments, a mapping of named ones, what `bind` answers (which type checkers see through), or
         else the one argument itself. All are checked before the first is put. Raises UsageError. Core: verbs/put.lua.
         """
-        return [Handle(self.app, jid, self.registered) for jid in self._put_many(calls)]
+        return [Handle(self.app, jid, self.registered, self._keeps) for jid in self._put_many(calls)]
 
     def put_in(self, delay: float | timedelta, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put the function as a job that is due in `delay` seconds, or a timedelta. Raises UsageError."""
@@ -119,7 +123,7 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
         """
         data, due = self.write(args, kwargs), moment_of("moment", moment)
         later = self._at(due, self.app.store_time())
-        return Handle(self.app, later._put(data), self.registered)
+        return Handle(self.app, later._put(data), self.registered, self._keeps)
 
     def every(
         self,
@@ -147,11 +151,13 @@ class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
 
     async def put(self, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
-        return AsyncHandle(self.app, await self._put(self.write(args, kwargs)), self.registered)
+        return AsyncHandle(self.app, await self._put(self.write(args, kwargs)), self.registered, self._keeps)
 
     async def put_many(self, calls: Iterable[object]) -> list[AsyncHandle[R]]:
         """Put one job for each call, as `FunctionJob.put_many`."""
-        return [AsyncHandle(self.app, jid, self.registered) for jid in await self._put_many(calls)]
+        return [
+            AsyncHandle(self.app, jid, self.registered, self._keeps) for jid in await self._put_many(calls)
+        ]
 
     async def put_in(self, delay: float | timedelta, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
         """Put the function as a job that is due in `delay` seconds, or a timedelta. Raises UsageError."""
@@ -161,7 +167,7 @@ class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
         """Put the function as a job that is due at `moment`, as `FunctionJob.put_at`."""
         data, due = self.write(args, kwargs), moment_of("moment", moment)
         later = self._at(due, await self.app.store_time())
-        return AsyncHandle(self.app, await later._put(data), self.registered)
+        return AsyncHandle(self.app, await later._put(data), self.registered, self._keeps)
 
     def every(
         self,

@@ -52,12 +52,13 @@ class AsyncApp(Protocol):
 class AnyHandle(Generic[R_co]):
     """What both colours share: the job's name, how it ended once that is known, and how to read what it returned."""
 
-    __slots__ = ("app", "ended", "entry", "jid")
+    __slots__ = ("app", "ended", "entry", "jid", "keeps")
 
-    def __init__(self, app: Any, jid: str, entry: Registered) -> None:
+    def __init__(self, app: Any, jid: str, entry: Registered, keeps: bool = True) -> None:
         self.app = app
         self.entry = entry
         self.jid = jid
+        self.keeps = keeps
         self.ended: Any = None
 
     def learn(self, outcome: Any) -> Any:
@@ -69,7 +70,7 @@ class AnyHandle(Generic[R_co]):
     def read(self, outcome: Any) -> R_co:
         """The return value. Raises JobFailed, JobNotFound, TimeoutError for other ends, CodecError."""
         result = outcome.result_of(self.jid)
-        if result is None and self.entry.keep_ms:
+        if result is None and self.keeps:
             # A job that returned None left `null`.
             raise JobNotFound(f"job {self.jid} is complete, and no result of it is kept", "HF_JOB_NOT_FOUND")
         value: R_co = _decoded(self.entry, result)
@@ -88,8 +89,8 @@ class Handle(AnyHandle[R_co]):
         """Wait for the return value, for at most `timeout` seconds; None: for ever.
 
         It is pushed by the store, not polled. Raises JobFailed with the failure's group, message and remote traceback,
-        JobNotFound when the job or its result is not kept any more, TimeoutError. With `result_keep=0` for the function, the
-        answer is None. Core: verbs/await.lua.
+        JobNotFound when the job or its result is not kept any more, TimeoutError. With `result_keep=0`, the answer is
+        None. Core: verbs/await.lua.
         """
         return self.read(self._wait(timeout))
 
