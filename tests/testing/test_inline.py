@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from holdfast import AsyncClient, JobFailed, UsageError, current_job
-from holdfast.testing import AsyncLocalWorker, ScratchStore, assert_put
+from holdfast import AsyncClient, Client, JobFailed, UsageError, current_job
+from holdfast.testing import AsyncLocalWorker, LocalWorker, ScratchStore, assert_put
 
 
 def test_a_put_performs_at_once_inside_the_block_only(crew):
@@ -164,3 +164,30 @@ def test_a_job_performed_inside_a_block_of_another_keeps_nothing_back_for_it(cre
     crew(lambda: inner.put())
     crew.inline(lambda: outer.options(priority=1).put(), raises=False)
     assert crew(lambda: crew.client.jobs["not-kept-back"]).state == "scheduled"
+
+
+def test_handles_of_many_puts_have_their_results(crew):
+    @crew.client.job(queue="sums")
+    def double(number: int) -> int:
+        return 2 * number
+
+    handles = crew.inline(lambda: double.put_many([(1,), (2,)]))
+    assert [crew(lambda handle=handle: handle.result(0)) for handle in handles] == [2, 4]
+
+
+def test_a_batch_is_performed_when_it_leaves(url, namespace):
+    done = []
+    with Client(url, namespace=namespace) as client:
+        worker = LocalWorker(client)
+
+        @client.job(queue="mail")
+        def note(number):
+            done.append(number)
+
+        with worker.inline():
+            with client.batch():
+                note.put(1)
+                note.put(2)
+                assert done == []
+            assert done == [1, 2]
+        worker.close()
