@@ -103,7 +103,7 @@ class AsyncQueues(QueuesVerbs, AsyncHandle):
 
 
 class AsyncJobs(JobsVerbs, AsyncHandle):
-    """The jobs of an async client: `await jobs[jid]`."""
+    """The jobs of an async client: `await jobs[jid]` is a job, else a recurring job of that jid, else None."""
 
     def __getitem__(self, jid: str) -> Awaitable[AsyncJob | AsyncRecurringJob | None]:
         return self._one(check_name("jid", jid))

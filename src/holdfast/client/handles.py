@@ -106,7 +106,7 @@ class Queues(QueuesVerbs, SyncHandle):
 
 
 class Jobs(JobsVerbs, SyncHandle):
-    """The jobs of a blocking client: `jobs[jid]`."""
+    """The jobs of a blocking client: `jobs[jid]` is a job, else a recurring job of that jid, else None."""
 
     def __getitem__(self, jid: str) -> Job | RecurringJob | None:
         name = check_name("jid", jid)
