@@ -161,6 +161,9 @@ def test_an_unknown_event_is_named_with_the_nearest_and_is_not_implemented(do):
         events.on("failed", "print")
     with pytest.raises(UsageError, match="fn"):
         events.failed(None)
+    for wrong in (7, None, ["failed"]):
+        with pytest.raises(UnknownEvent):
+            events.on(wrong, print)
 
 
 @pytest.mark.parametrize("form", ["listen", "call", "call by name", "block"])

@@ -254,5 +254,5 @@ class AsyncEvents(EventsBase):
 
 def _checked(event: str) -> str:
     if event not in EVENTS:
-        raise UnknownEvent(str(unknown_option("holdfast", event, EVENTS, "event")))
+        raise UnknownEvent(str(unknown_option("holdfast", str(event), EVENTS, "event")))
     return event
