@@ -54,10 +54,7 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
         check_url(self.url)
         check_namespace(self.namespace)
         if self.durability not in get_args(Durability):
-            raise UsageError(
-                f"durability must be one of {', '.join(get_args(Durability))}, not {self.durability!r}"
-                + _nearest(str(self.durability), get_args(Durability))
-            )
+            raise unknown_option("durability", str(self.durability), get_args(Durability), "level")
         check_seconds("timeout", self.timeout, 0.01, 3600.0)
         check_seconds("deadline", self.deadline, 0.0, 86_400.0)
         check_whole("max_data", self.max_data, 1, MAX_DATA_CAP)
@@ -202,13 +199,22 @@ def check_milliseconds(what: str, value: object, low: float = 0.0, high: float =
     return round(check_seconds(what, value, low, high) * 1000)
 
 
-def unknown_option(where: str, given: str, known: tuple[str, ...], what: str = "option") -> UsageError:
-    """The error for an option nobody knows; it names the nearest one that exists."""
-    return UsageError(f"{where} has no {what} {given!r}" + _nearest(given, known))
+def unknown_option(
+    where: str,
+    given: str,
+    known: tuple[str, ...],
+    what: str = "option",
+    *,
+    others: tuple[str, ...] = (),
+    whose: str = "",
+) -> UsageError:
+    """The error for an option nobody knows; it names the nearest one that exists.
 
-
-def _nearest(given: str, known: tuple[str, ...]) -> str:
+    Where none is near it lists the `known` ones; `others`, of which there are many, are only said to be `whose`.
+    """
     from difflib import get_close_matches  # of no use to those who make no mistakes
 
-    close = get_close_matches(given, known, 1)
-    return f"; did you mean {close[0]!r}?" if close else f"; it knows {', '.join(known) or 'none'}"
+    close = get_close_matches(given, (*known, *others), 1)
+    rest = f" and {whose}" if others else ""
+    advice = f"did you mean {close[0]!r}?" if close else f"it knows {', '.join(known) or 'none'}{rest}"
+    return UsageError(f"{where} has no {what} {given!r}; {advice}")

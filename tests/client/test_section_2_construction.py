@@ -137,6 +137,10 @@ def test_parts_complete_a_url(url: str, parts: dict[str, Any], whole: str) -> No
         ({"prot": 7}, "did you mean 'port'"),
         ({"socket_timout": 7}, "did you mean 'socket_timeout'"),
         ({"namespac": "a"}, "did you mean 'namespace'"),
+        (
+            {"xyzzy": 1},
+            "it knows namespace, durability, .*, hostname, host, .*, ssl, .* and those of redis.Redis$",
+        ),
         ({"host": "box", "ssl_ca_certs": "/x"}, "ssl_ca_certs is for TLS"),
         ({"url": 7}, "url must be text or a client of redis-py, not int"),
         ({"redis": "redis://x"}, "redis must be a client of redis-py, not str"),

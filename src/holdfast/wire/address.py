@@ -138,12 +138,14 @@ class AddressBase:
         return self._construct({**self._for_people(), **of_pool})
 
 
-def check_options(drive: Drive, options: Iterable[str], known: Iterable[str]) -> None:
+def check_options(drive: Drive, options: Iterable[str], known: tuple[str, ...]) -> None:
     """Refuse an option that neither holdfast (`known`) nor the driver knows. Raises UsageError."""
     taken = driver_options(drive)
     for option in options:
         if option not in taken:
-            raise unknown_option("a client", option, (*known, *sorted(taken)))
+            raise unknown_option(
+                "a client", option, known, others=tuple(sorted(taken)), whose="those of redis.Redis"
+            )
 
 
 @cache
