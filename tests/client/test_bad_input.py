@@ -66,6 +66,8 @@ def test_every_argument_of_another_kind_is_a_usage_error_that_names_it(do):
         "queue": lambda: client.queues[[]],
         "jid": lambda: client.jobs.get({}),
         "throttle": lambda: client.throttles[[]],
+        "klass": lambda: queue.put(7, {}),
+        "klass ": lambda: template.set_klass(None),
         "who": lambda: queue.pause(who="a\nb"),
         "who ": lambda: client.audit.add("what", who=True),
         "target": lambda: client.audit.add("what", 7),

@@ -74,6 +74,17 @@ def test_frames_that_are_to_be_removed_are(formatter):
     assert "in raised" not in formatter.format(JOB, error, frames)[1]
 
 
+def test_an_error_with_a_name_that_no_group_could_have_still_fails_its_job(client):
+    client.queues["mail"].put("shop.Parcel", jid="one")
+    job = client.queues["mail"].pop()
+    odd = type("not\na\x9fname" * 30, (Exception,), {})
+    group, message = failure_formatter().format(job, odd("no stamp"), [])
+    job.fail(group, message)
+    assert client.jobs["one"].failure["group"] == group
+    assert group.startswith("mail-not?a?name")
+    assert len(group) == 200
+
+
 def test_group_and_message_can_be_handed_to_fail(client):
     client.queues["mail"].put("shop.Parcel", jid="one")
     job = client.queues["mail"].pop()

@@ -6,6 +6,7 @@ recorded: one that cannot be used is logged, and the default one tells it.
 
 import asyncio
 import logging
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -24,6 +25,7 @@ TEXT_LIMIT: Final = 10_000
 """So much of an exception's own text is kept by the older way to tell it."""
 _HEAD: Final = 4_000
 _GROUP_LIMIT: Final = 200
+_NOT_IN_NAMES: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FRAME: Final = "  File "
 # How a job is called: this package, an event loop, a pool of threads.
 _OURS: Final = (
@@ -155,5 +157,5 @@ def group_of(queue: str, name: str) -> str:
 
 
 def clip(group: str) -> str:
-    """As much of the name of a group as the store takes."""
-    return group.encode()[:_GROUP_LIMIT].decode("utf-8", "ignore")
+    """As much of the name of a group as the store takes; `?` stands for what no name may hold."""
+    return _NOT_IN_NAMES.sub("?", group).encode()[:_GROUP_LIMIT].decode("utf-8", "ignore")

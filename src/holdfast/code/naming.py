@@ -21,7 +21,7 @@ def klass_name(thing: Any) -> str:
         return real_module(thing.__name__)
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str):
-        raise UsageError(f"a job is a function, class, module or name, not {thing!r}")
+        raise UsageError(f"klass must be a function, class, module or name, not {thing!r:.80}")
     if "<lambda>" in name:
         raise UsageError(
             "a lambda has no name under which a worker could find it: put a function or class of a module"
