@@ -369,6 +369,31 @@ def test_an_existing_connection_is_used_as_it_is(kind: Any, namespace: str, opti
             do(lambda: mine.close() if kind is Client else mine.aclose())
 
 
+def test_a_client_of_the_driver_with_a_single_connection_shares_it(kind: Any, namespace: str) -> None:
+    with ScratchStore(durability="fsync") as store:
+        options = {"single_connection_client": True, "client_name": "mine"}
+        mine = driver_of(kind)(unix_socket_path=str(store.socket_path), **options)
+        with colour(kind, mine, namespace=namespace) as do:
+            put = do.client.queues["mail"].put
+            for _ in range(3):
+                do(lambda: put("app.Job"))
+                assert do(lambda: mine.ping())
+            if kind is AsyncClient:
+                do(lambda: asyncio.gather(*(put("app.Job") for _ in range(5)), do.client.queues.counts))
+            else:
+                threads = [threading.Thread(target=put, args=("app.Job",)) for _ in range(5)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+            assert do(lambda: do.client.queues["mail"].length()) == 8
+            assert [one["name"] for one in connections_of(store)].count("mine") == 1
+            store.restart()
+            assert do(lambda: do.client.queues["mail"].length()) == 8
+            assert [one["name"] for one in connections_of(store)].count("mine") == 1
+            do(lambda: mine.close() if kind is Client else mine.aclose())
+
+
 def test_an_existing_connection_stays_open_when_the_client_is_closed(
     kind: Any, url: str, namespace: str
 ) -> None:

@@ -1,10 +1,13 @@
 """Links over a client of the driver that somebody made: its connections are used as they are, and go back to it.
 
-Such a connection may wait for ever and answer text; the links bound the wait and ask for bytes.
+Such a connection may wait for ever and answer text; the links bound the wait and ask for bytes. A client of the driver
+that keeps to a single connection shares it with the link, call by call.
 """
 
 import asyncio
+import os
 from functools import partial
+from threading import Lock
 from typing import Any, cast
 
 from holdfast.errors import UsageError
@@ -22,8 +25,13 @@ class SharedLink(sync.Link):
         super().__init__(settings, target)
         self._pool: Any = target.existing.connection_pool
         self._timeout = settings.timeout
+        self._single: Any = target.existing.connection
+        self._turn: Any = getattr(target.existing, "single_connection_lock", None) or Lock()
 
     def _take(self) -> sync.Driver:
+        if self._single is not None and self._pid == os.getpid():
+            self._turn.acquire()
+            return cast("sync.Driver", self._single)
         try:
             return cast("sync.Driver", self._pool.get_connection())
         except sync.FAILURES as error:
@@ -38,11 +46,14 @@ class SharedLink(sync.Link):
         return sync.read_replies(read, count)
 
     def _keep(self, connection: sync.Driver) -> None:
-        self._pool.release(connection)
+        if connection is self._single:
+            self._turn.release()
+        else:
+            self._pool.release(connection)
 
     def _discard(self, connection: sync.Driver) -> None:
         connection.disconnect()
-        self._pool.release(connection)
+        self._keep(connection)
 
 
 class AsyncSharedLink(aio.AsyncLink):
@@ -51,14 +62,29 @@ class AsyncSharedLink(aio.AsyncLink):
     def __init__(self, settings: Settings, target: Target) -> None:
         _check(target.existing, aio.Redis, "an AsyncClient")
         super().__init__(settings, target)
+        self._existing: Any = target.existing
         self._pool: Any = target.existing.connection_pool
         self._timeout = settings.timeout
+        self._turn = asyncio.Lock()
 
     async def _take(self) -> aio.Driver:
+        if self._existing.single_connection_client:
+            await self._turn.acquire()
+            return await self._take_single()
         try:
             return cast("aio.Driver", await self._pool.get_connection())
         except sync.FAILURES as error:
             raise sync.opening_error(error) from error
+
+    async def _take_single(self) -> aio.Driver:
+        try:
+            await self._existing.initialize()
+        except BaseException as error:
+            self._turn.release()
+            if isinstance(error, sync.FAILURES):
+                raise sync.opening_error(error) from error
+            raise
+        return cast("aio.Driver", self._existing.connection)
 
     async def _read(self, connection: aio.Driver, count: int) -> Replies:
         read = partial(connection.read_response, disable_decoding=True)
@@ -69,11 +95,14 @@ class AsyncSharedLink(aio.AsyncLink):
             raise TimeoutError("Timeout: no answer in time") from error
 
     async def _keep(self, connection: aio.Driver) -> None:
-        await self._pool.release(connection)
+        if connection is self._existing.connection:
+            self._turn.release()
+        else:
+            await self._pool.release(connection)
 
     async def _discard(self, connection: aio.Driver) -> None:
         await connection.disconnect(nowait=True)
-        await self._pool.release(connection)
+        await self._keep(connection)
 
 
 def _check(existing: object, wanted: type, client: str) -> None:
