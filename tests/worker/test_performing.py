@@ -151,10 +151,11 @@ def test_what_is_not_allowed_or_does_not_fit_fails_with_a_group_of_its_own(shop,
 
 
 def test_a_result_that_cannot_be_written_fails_the_job_and_the_work_is_not_repeated(shop, pool):
-    shop.start(pool)
+    worker = shop.start(pool)
     with pytest.raises(JobFailed, match=r"chores\.odd cannot be kept") as caught:
         shop.chores.odd.put().result(10)
     assert caught.value.group == "q-UnserializableResult"
+    until(lambda: "chores.odd cannot be kept" in worker.said(), "the worker says so")
     assert shop.notes("odd") == ["odd"]
 
 

@@ -233,6 +233,7 @@ def _completed(
         result = encode_value(value)
     except HoldfastError as error:
         # The work is done: trying again would do it twice, and end no better.
+        log.warning("job %s failed: the result of %s cannot be kept: %s", facts.jid, function.name, error)
         return failed(facts, UNSERIALIZABLE, f"the result of {function.name} cannot be kept: {error}", data)
     return done(facts, data, keep, result, follow)
 
