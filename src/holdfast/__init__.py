@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient
     from holdfast.client.async_handles import AsyncJob, AsyncQueue
     from holdfast.client.config import Config
-    from holdfast.client.events import AsyncEvents, Events
+    from holdfast.client.events.tracked import AsyncEvents, Events
     from holdfast.client.handles import Job, Queue
     from holdfast.client.plugin import LuaPlugin
     from holdfast.client.recurring import RecurringJob
-    from holdfast.client.schedules import AsyncScheduler, Scheduler
     from holdfast.client.sync import Client
     from holdfast.client.throttles import Throttle
+    from holdfast.client.topics.schedulers import AsyncScheduler, Scheduler
     from holdfast.code.current import current_job
     from holdfast.code.endings import Failed, Moved, Retry
     from holdfast.code.handle import AsyncHandle, Handle
@@ -67,20 +67,20 @@ __version__ = "0.1.0"
 # Loaded when first named: the driver alone takes longer to import than all of this.
 _LAZY = {
     "AsyncClient": "holdfast.client.aio",
-    "AsyncEvents": "holdfast.client.events",
+    "AsyncEvents": "holdfast.client.events.tracked",
     "AsyncJob": "holdfast.client.async_handles",
-    "AsyncScheduler": "holdfast.client.schedules",
+    "AsyncScheduler": "holdfast.client.topics.schedulers",
     "AsyncQueue": "holdfast.client.async_handles",
     "Client": "holdfast.client.sync",
     "AsyncHandle": "holdfast.code.handle",
     "Config": "holdfast.client.config",
-    "Events": "holdfast.client.events",
+    "Events": "holdfast.client.events.tracked",
     "Handle": "holdfast.code.handle",
     "LuaPlugin": "holdfast.client.plugin",
     "Job": "holdfast.client.handles",
     "Queue": "holdfast.client.handles",
     "RecurringJob": "holdfast.client.recurring",
-    "Scheduler": "holdfast.client.schedules",
+    "Scheduler": "holdfast.client.topics.schedulers",
     "Throttle": "holdfast.client.throttles",
     "Failed": "holdfast.code.endings",
     "Moved": "holdfast.code.endings",

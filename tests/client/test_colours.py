@@ -89,7 +89,7 @@ def test_every_member_says_what_it_is_and_every_verb_which_file_does_it(name: st
 
 def test_every_verb_of_the_core_is_worn_by_a_handle() -> None:
     package = Path(sync.__file__).parents[1]
-    files = [*(package / "client").glob("*.py"), *(package / "wire").glob("*.py")]
+    files = [*(package / "client").rglob("*.py"), *(package / "wire").glob("*.py")]
     said = "\n".join(file.read_text(encoding="utf-8") for file in files)
     unworn = {verb for verb, kind in COMMANDS.items() if not re.search(rf"\b{kind.__name__}\(", said)}
     assert unworn == INNER

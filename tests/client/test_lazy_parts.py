@@ -12,11 +12,11 @@ from holdfast.commands import COMMANDS
 
 LATE = [
     "holdfast.client.config",
-    "holdfast.client.events",
+    "holdfast.client.events.tracked",
     "holdfast.client.patterns",
-    "holdfast.client.reasons",
+    "holdfast.client.explaining.reasons",
     "holdfast.client.results",
-    "holdfast.client.schedules",
+    "holdfast.client.topics.schedulers",
     "holdfast.client.upkeep",
     "holdfast.client.workers",
     "holdfast.code.calling",

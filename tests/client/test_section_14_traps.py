@@ -6,7 +6,7 @@ import time
 import pytest
 
 from holdfast import JobNotFound, UsageError
-from holdfast.client.putting import QueuePutting
+from holdfast.client.putting.verbs import QueuePutting
 
 
 def put(do, jid, queue="mail", **options):
@@ -43,7 +43,7 @@ def test_2_a_mapping_can_be_put_and_a_module_named(do):
     assert (found(do, jid).klass_name, found(do, jid)["id"]) == ("inspect", 4)
     with pytest.raises(UsageError, match="interval"):
         do(lambda: queue.recur("K", "{}"))
-    with pytest.raises(ValueError, match="a job is"):
+    with pytest.raises(ValueError, match="klass must be"):
         do(lambda: queue.put(7, "{}"))
 
 

@@ -66,7 +66,7 @@ def test_an_empty_mapping_in_place_of_a_list_is_an_empty_list(kind):
     [
         ({"jid": 7}, "jid"), ({"state": "lost"}, "state"), ({"retries": -1}, "retries"), ({"data": {1, object()}}, "data"),
         ({"tags": "red"}, "tags"), ({"failure": "g"}, "failure"), ({"history": [1]}, "history"),
-        ({"expires": "soon"}, "expires"), ({"prioriti": 1}, "did you mean 'priority'"), ({"klass": 7}, "job is"),
+        ({"expires": "soon"}, "expires"), ({"prioriti": 1}, "did you mean 'priority'"), ({"klass": 7}, "klass must be"),
     ],
 )  # fmt: skip
 def test_what_a_job_cannot_be_made_of_is_named(kind, part, named):

@@ -276,7 +276,7 @@ def test_whoever_only_puts_does_not_load_what_performs():
     program = (
         "import sys, holdfast; holdfast.Client('redis://nowhere').queues['q']; "
         "print([name for name in sys.modules if name.startswith('holdfast.') and "
-        "name.endswith(('code.calling', 'code_of_jobs', 'failure', 'code.middleware', 'importing'))])"
+        "name.endswith(('code.calling', 'jobs.code', 'failure', 'code.middleware', 'importing'))])"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "[]"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.client.explaining import Explanation, explained
-from holdfast.client.reasons import Check
+from holdfast.client.explaining.explanation import Explanation, explained
+from holdfast.client.explaining.reasons import Check
 from holdfast.commands.admin import ConfigSet
 from holdfast.commands.leases import Complete, Pop
 from holdfast.commands.outcomes import Fail, Retry

@@ -90,7 +90,7 @@ def test_clients_of_tests_are_left_alone(url, namespace):
 
 
 def test_a_client_that_nobody_holds_is_not_kept_alive():
-    from holdfast.client import known
+    from holdfast.client.opening import known
 
     made = Client(NOWHERE)
     place = id(made)

@@ -3,7 +3,7 @@
 from typing import assert_type
 
 import holdfast
-from holdfast.client.messages import AsyncItem, Item
+from holdfast.client.topics.messages import AsyncItem, Item
 from holdfast.commands.topics import Message, TopicCounts
 
 client = holdfast.Client("redis://nowhere")

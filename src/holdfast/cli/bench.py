@@ -18,7 +18,7 @@ from holdfast.cli.bench_imports import ROUNDS, import_figures
 from holdfast.cli.bench_run import Bench
 from holdfast.cli.bench_scratch import Scratch
 from holdfast.cli.output import json_option, progress, say_facts, say_json, say_table, size
-from holdfast.client.place import url_of_parts, without_password
+from holdfast.client.opening.place import url_of_parts, without_password
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.store.agreed import LEVELS

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from holdfast.client.client_options import ClientOptions
+from holdfast.client.opening.options import ClientOptions
 from holdfast.errors import UsageError
 from holdfast.logs import FORMAT
 from holdfast.work.run import run_worker

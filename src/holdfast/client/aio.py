@@ -4,12 +4,12 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from holdfast.client.async_handles import AsyncJobs, AsyncQueues
-from holdfast.client.batch import OnePut
 from holdfast.client.chores import AsyncChores, AsyncStatsOf
-from holdfast.client.client_options import StoreOptions
-from holdfast.client.known import note
-from holdfast.client.opening import Opening, settle
+from holdfast.client.opening.known import note
+from holdfast.client.opening.options import StoreOptions
+from holdfast.client.opening.settling import Opening, settle
 from holdfast.client.parts import Part
+from holdfast.client.putting.batch import OnePut
 from holdfast.client.timing import time_of
 from holdfast.client.whole import Whole
 from holdfast.code.current import collecting
@@ -24,12 +24,12 @@ from holdfast.wire.runners import AsyncRunner
 
 if TYPE_CHECKING:
     from holdfast.client.config import AsyncConfig
-    from holdfast.client.events import AsyncEvents
+    from holdfast.client.events.tracked import AsyncEvents
     from holdfast.client.patterns import AsyncQueuePatterns
     from holdfast.client.recurring import AsyncRecurring
     from holdfast.client.results import AsyncResults
-    from holdfast.client.schedules import AsyncScheduler
     from holdfast.client.throttles import AsyncThrottles
+    from holdfast.client.topics.schedulers import AsyncScheduler
     from holdfast.client.upkeep import AsyncAuditLog, AsyncUpkeep
     from holdfast.client.workers import AsyncWorkersOf
 
@@ -45,11 +45,11 @@ class AsyncClient(AsyncDecorating, Whole[Redis]):
 
     audit: "Part[AsyncAuditLog]" = Part("upkeep.AsyncAuditLog")
     config: "Part[AsyncConfig]" = Part("config.AsyncConfig")
-    events: "Part[AsyncEvents]" = Part("events.AsyncEvents")
+    events: "Part[AsyncEvents]" = Part("events.tracked.AsyncEvents")
     queue_patterns: "Part[AsyncQueuePatterns]" = Part("patterns.AsyncQueuePatterns")
     recurring: "Part[AsyncRecurring]" = Part("recurring.AsyncRecurring")
     throttles: "Part[AsyncThrottles]" = Part("throttles.AsyncThrottles")
-    topics: "Part[AsyncScheduler]" = Part("schedules.AsyncScheduler")
+    topics: "Part[AsyncScheduler]" = Part("topics.schedulers.AsyncScheduler")
     upkeep: "Part[AsyncUpkeep]" = Part("upkeep.AsyncUpkeep")
     workers: "Part[AsyncWorkersOf]" = Part("workers.AsyncWorkersOf")
     _results: "Part[AsyncResults]" = Part("results.AsyncResults")

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Unpack, cast, overload
 
-from holdfast.client.bulk import first_of, note_answers, steps_of
 from holdfast.client.colours import AsyncHandle
-from holdfast.client.job import JobVerbs
-from holdfast.client.options import PutOptions
-from holdfast.client.performing import AsyncPerforming
+from holdfast.client.jobs.performing import AsyncPerforming
+from holdfast.client.jobs.verbs import JobVerbs
+from holdfast.client.putting.bulk import first_of, note_answers, steps_of
+from holdfast.client.putting.options import PutOptions
 from holdfast.client.recurring import AsyncRecurringJob
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
 from holdfast.client.throttles import AsyncThrottle

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Unpack, cast, overload
 
-from holdfast.client.bulk import first_of, note_answers, steps_of
 from holdfast.client.colours import SyncHandle
-from holdfast.client.job import JobVerbs
-from holdfast.client.options import PutOptions
-from holdfast.client.performing import Performing
+from holdfast.client.jobs.performing import Performing
+from holdfast.client.jobs.verbs import JobVerbs
+from holdfast.client.putting.bulk import first_of, note_answers, steps_of
+from holdfast.client.putting.options import PutOptions
 from holdfast.client.recurring import RecurringJob
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
 from holdfast.client.throttles import Throttle

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from holdfast.client.colours import Planned, Verb
-from holdfast.client.explaining import Explanation, explained
+from holdfast.client.explaining.explanation import Explanation, explained
 from holdfast.commands import Command
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.listing import NAMELESS, SETS, Cursor, Direction, ListSet, Page

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypedDict
 
-from holdfast.client.options import NOTHING, check_priority, name_of, with_class_defaults
-from holdfast.client.wishes import make_wish
+from holdfast.client.putting.options import NOTHING, check_priority, name_of, with_class_defaults
+from holdfast.client.putting.wishes import make_wish
 from holdfast.code.backoff import BackoffData
 from holdfast.codecs import encode_data
 from holdfast.commands.recurring import Recur, RecurUpdate

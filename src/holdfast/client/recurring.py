@@ -6,8 +6,8 @@ from typing import Any, NoReturn, TypeVar, Unpack
 import msgspec
 
 from holdfast.client.colours import AsyncHandle, PlanAsked, SyncHandle, Verb, Written
-from holdfast.client.klass import imported
-from holdfast.client.local import Local
+from holdfast.client.jobs.klass import imported
+from holdfast.client.jobs.local import Local
 from holdfast.client.recur_options import Changes, make_update
 from holdfast.commands import Command
 from holdfast.commands.base import then

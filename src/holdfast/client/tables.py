@@ -3,11 +3,11 @@
 import datetime as days
 from typing import Any, Final, Self
 
-from holdfast.client.attributes import AttributesVerbs
 from holdfast.client.colours import Asked, AskedAndWritten, PlanAsked, Planned, Verb
-from holdfast.client.dependencies import Cancelling
+from holdfast.client.jobs.attributes import AttributesVerbs
+from holdfast.client.jobs.dependencies import Cancelling
 from holdfast.client.lists import ListVerbs
-from holdfast.client.putting import QueuePutting
+from holdfast.client.putting.verbs import QueuePutting
 from holdfast.client.statistics import QueueStatistics
 from holdfast.client.throttles import HIGHEST
 from holdfast.commands import Command

@@ -4,7 +4,7 @@ import logging
 from typing import Any, Generic, TypeVar
 
 from holdfast.client.calling import Calling
-from holdfast.client.opening import Opening
+from holdfast.client.opening.settling import Opening
 from holdfast.settings import check_name
 from holdfast.wire.address import AddressBase
 from holdfast.wire.shards import Shard

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from holdfast.client.client_options import ClientOptions
+from holdfast.client.opening.options import ClientOptions
 from holdfast.client.sync import Client
 from holdfast.settings import check_seconds, check_whole
 from holdfast.testing.stand_in import StandIn

@@ -7,8 +7,8 @@ so is each that is made meanwhile. Left alone are those of namespaces that begin
 
 from typing import Any, Self
 
-from holdfast.client import known
 from holdfast.client.aio import AsyncClient
+from holdfast.client.opening import known
 
 
 class StandIn:

@@ -6,7 +6,7 @@ from typing import Any, Self
 from holdfast.client.aio import AsyncClient
 from holdfast.client.async_handles import AsyncJob
 from holdfast.client.handles import Job
-from holdfast.client.job import JobVerbs
+from holdfast.client.jobs.verbs import JobVerbs
 from holdfast.client.sync import Client
 from holdfast.code.current import not_lost
 from holdfast.models import JobFacts

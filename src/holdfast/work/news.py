@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Final
 
 from holdfast.client.aio import AsyncClient
-from holdfast.client.listening import AsyncListener
+from holdfast.client.events.listening import AsyncListener
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError
 

@@ -11,9 +11,9 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 from holdfast.client.aio import AsyncClient
-from holdfast.client.client_options import ClientOptions
-from holdfast.client.opening import Opening, settle
-from holdfast.client.place import without_password
+from holdfast.client.opening.options import ClientOptions
+from holdfast.client.opening.place import without_password
+from holdfast.client.opening.settling import Opening, settle
 from holdfast.client.sync import Client
 from holdfast.code.allowed import AllowList
 from holdfast.code.resolver import Resolver

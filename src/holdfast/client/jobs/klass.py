@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from holdfast.client.options import name_of
+from holdfast.client.putting.options import name_of
 from holdfast.errors import UsageError
 
 

@@ -7,7 +7,16 @@ import msgspec
 
 from holdfast.client.colours import Asked, AsyncHandle, Planned, SyncHandle, Verb
 from holdfast.client.lists import check_cursor, check_direction
-from holdfast.client.messages import AsyncItem, Item, ItemVerbs, bodies_of, body_of, epoch_ms, held, moment_of
+from holdfast.client.topics.messages import (
+    AsyncItem,
+    Item,
+    ItemVerbs,
+    bodies_of,
+    body_of,
+    epoch_ms,
+    held,
+    moment_of,
+)
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.listing import OF_TOPICS, Cursor, Direction, ListSet

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from holdfast.client.phrases import DOING, argument, last_line, span, times, whole
+from holdfast.client.explaining.phrases import DOING, argument, last_line, span, times, whole
 
 Facts = Mapping[str, Any]
 Verdict = Literal["fine", "blocks", "note"]

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.client.bridging import Bridge, bridge_of, job_of
-from holdfast.client.messages import ItemVerbs
+from holdfast.client.topics.bridging import Bridge, bridge_of, job_of
+from holdfast.client.topics.messages import ItemVerbs
 from holdfast.commands import Command
 from holdfast.commands.leases import WILL_WAIT, WOKEN
 from holdfast.commands.topics import MOST_MOVED, Message, TopicRelease, TopicRequeue, TopicReserve

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from threading import Event, Thread, current_thread
 from typing import Any, Final
 
-from holdfast.client.listening import AsyncListener, Listener
+from holdfast.client.events.listening import AsyncListener, Listener
 from holdfast.errors import UsageError
 
 log = logging.getLogger("holdfast")

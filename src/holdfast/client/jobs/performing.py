@@ -18,7 +18,7 @@ class Performing:
         fails: in `<queue>-<Error>` if importing raised, in `<queue>-method-missing`. The job is never completed, that is
         for its code to do. Raises UsageError for `async def`, which only a job of an AsyncClient can await, and LeaseLost.
         """
-        from holdfast.client import code_of_jobs
+        from holdfast.client.jobs import code as code_of_jobs
 
         code = run_steps(code_of_jobs.ready(self, can_await=False))
         return None if code is None else code_of_jobs.run(self, code)
@@ -29,7 +29,7 @@ class Performing:
         KeyboardInterrupt, SystemExit and their like are raised on, and record nothing. Raises LeaseLost if the job is not
         held any more, so that it cannot be failed.
         """
-        from holdfast.client import code_of_jobs
+        from holdfast.client.jobs import code as code_of_jobs
 
         code = run_steps(code_of_jobs.ready(self, can_await=False))
         if code is not None:
@@ -47,14 +47,14 @@ class AsyncPerforming:
 
         As `Job.perform`. What plain code returns is awaited if it can be, so that it may return `job.complete()`.
         """
-        from holdfast.client import code_of_jobs
+        from holdfast.client.jobs import code as code_of_jobs
 
         code = await await_steps(code_of_jobs.ready(self, can_await=True))
         return None if code is None else await code_of_jobs.run_async(self, code)
 
     async def process(self) -> None:
         """The same, but what the code raises fails the job. As `Job.process`."""
-        from holdfast.client import code_of_jobs
+        from holdfast.client.jobs import code as code_of_jobs
 
         code = await await_steps(code_of_jobs.ready(self, can_await=True))
         if code is not None:

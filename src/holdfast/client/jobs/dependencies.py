@@ -3,10 +3,10 @@
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, Required, cast
 
-from holdfast.client.callbacks import settling
 from holdfast.client.colours import Planned, Verb
-from holdfast.client.completion import Load, OnCompletion
-from holdfast.client.options import NOTHING, PutOptions, make_put
+from holdfast.client.jobs.callbacks import settling
+from holdfast.client.jobs.completion import Load, OnCompletion
+from holdfast.client.putting.options import NOTHING, PutOptions, make_put
 from holdfast.commands import Command
 from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
 from holdfast.commands.leases import Complete

@@ -8,8 +8,8 @@ from typing import Any, Self, cast
 import msgspec
 
 from holdfast.client.colours import AsyncHandle
-from holdfast.client.klass import imported, take
-from holdfast.client.local import Local
+from holdfast.client.jobs.klass import imported, take
+from holdfast.client.jobs.local import Local
 from holdfast.codecs import MAX_DATA, decode, encode_data
 from holdfast.commands.jobs import JobGet
 from holdfast.errors import UsageError

@@ -11,7 +11,7 @@ from holdfast.commands.explain import Explain
 from holdfast.models import JobFacts
 
 if TYPE_CHECKING:
-    from holdfast.client.reasons import Check, Facts
+    from holdfast.client.explaining.reasons import Check, Facts
 
 
 class Explanation(msgspec.Struct, frozen=True, gc=False):
@@ -47,7 +47,9 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
 
 def explanation(facts: "Facts") -> Explanation:
     """The checks that the facts of one job ask for."""
-    from holdfast.client.reasons import LOOKS  # sentences for people, of no use to programs that ask nothing
+    from holdfast.client.explaining.reasons import (
+        LOOKS,  # sentences for people, of no use to programs that ask nothing
+    )
 
     checks = tuple([check for look in LOOKS if (check := look(facts)) is not None])
     blocks = [check.text for check in checks if check.verdict == "blocks"]

@@ -4,18 +4,18 @@ import logging
 from collections.abc import Callable
 from typing import Any, Self, Unpack
 
-from holdfast.client.attributes import AttributeVerbs
-from holdfast.client.callbacks import Callbacks, settling
 from holdfast.client.colours import Verb, Written
-from holdfast.client.dependencies import Completing, WaitingJob
-from holdfast.client.explaining import ExplainedVerbs
-from holdfast.client.job_facts import JobView
-from holdfast.client.job_forms import JobForms
-from holdfast.client.klass import any_name, take
-from holdfast.client.made import JobParts, built, made_edits, made_facts
-from holdfast.client.moving import Moving
-from holdfast.client.options import check_priority
-from holdfast.client.run_facts import RunFacts
+from holdfast.client.explaining.explanation import ExplainedVerbs
+from holdfast.client.jobs.attributes import AttributeVerbs
+from holdfast.client.jobs.callbacks import Callbacks, settling
+from holdfast.client.jobs.dependencies import Completing, WaitingJob
+from holdfast.client.jobs.facts import JobView
+from holdfast.client.jobs.forms import JobForms
+from holdfast.client.jobs.klass import any_name, take
+from holdfast.client.jobs.made import JobParts, built, made_edits, made_facts
+from holdfast.client.jobs.moving import Moving
+from holdfast.client.jobs.run_facts import RunFacts
+from holdfast.client.putting.options import check_priority
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.jobs import Cancel, SetPriority

@@ -5,10 +5,10 @@ from types import TracebackType
 from typing import Unpack
 
 from holdfast.client.colours import AsyncHandle, SyncHandle
-from holdfast.client.messages import AsyncItem, Item
-from holdfast.client.options import PutOptions
-from holdfast.client.scheduling import SchedulerVerbs
-from holdfast.client.topics import AsyncTopic, Topic
+from holdfast.client.putting.options import PutOptions
+from holdfast.client.topics.messages import AsyncItem, Item
+from holdfast.client.topics.scheduling import SchedulerVerbs
+from holdfast.client.topics.topic import AsyncTopic, Topic
 from holdfast.settings import check_name
 from holdfast.wire.runners import AsyncRunner, Runner
 
@@ -47,7 +47,7 @@ class Scheduler(SchedulerVerbs, SyncHandle):
         a job instead: its jid is the id, its data the body (a JSON object or list as such, any other text as text; for
         a function job its arguments, and it has a queue of its own), `options` are those of a put. Raises UsageError, also for a second subscription to a topic.
         """
-        from holdfast.client.subscriptions import Subscription
+        from holdfast.client.topics.subscriptions import Subscription
 
         own = self._own()
         with self._lock:
@@ -104,7 +104,7 @@ class AsyncScheduler(SchedulerVerbs, AsyncHandle):
 
         `handler` and `on_error` may be async functions; otherwise it is `Scheduler.subscribe`.
         """
-        from holdfast.client.subscriptions import AsyncSubscription
+        from holdfast.client.topics.subscriptions import AsyncSubscription
 
         own = self._own()
         with self._lock:

@@ -14,7 +14,7 @@ from threading import Event, get_ident
 from time import monotonic
 from typing import Any, Final, TypedDict
 
-from holdfast.client.source import Source, source_of
+from holdfast.client.opening.source import Source, source_of
 from holdfast.errors import ConnectionLost, HoldfastError, UsageError
 from holdfast.settings import check_list, check_text, check_timeout
 from holdfast.wire.repeat import Patience

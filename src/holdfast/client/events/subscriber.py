@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import aclosing, closing
 from typing import Any
 
-from holdfast.client.background import InTask, InThread
-from holdfast.client.listening import AsyncListener, Listener, Message
+from holdfast.client.events.background import InTask, InThread
+from holdfast.client.events.listening import AsyncListener, Listener, Message
 from holdfast.codecs import decode
 from holdfast.errors import UsageError
 

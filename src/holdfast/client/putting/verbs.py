@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Unpack
 
 from holdfast.client.colours import Verb
-from holdfast.client.options import NOTHING, MoreOptions, make_put, name_of
+from holdfast.client.putting.options import NOTHING, MoreOptions, make_put, name_of
 from holdfast.client.recur_options import RecurMore, make_recur
 from holdfast.commands import Command
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypedDict, Unpack
 
-from holdfast.client.callbacks import settling
-from holdfast.client.job_facts import JobView, most_data
-from holdfast.client.options import check_priority
+from holdfast.client.jobs.callbacks import settling
+from holdfast.client.jobs.facts import JobView, most_data
+from holdfast.client.putting.options import check_priority
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
 from holdfast.commands.jobs import Move

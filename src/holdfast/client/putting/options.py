@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict, cast
 
-from holdfast.client.wishes import WISHES, make_wish
+from holdfast.client.putting.wishes import WISHES, make_wish
 from holdfast.code.backoff import BackoffData
 from holdfast.code.naming import klass_name
 from holdfast.codecs import encode_data

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from time import time
 from typing import Any, Final, TypedDict, cast, get_args
 
-from holdfast.client.job_facts import most_data
+from holdfast.client.jobs.facts import most_data
 from holdfast.codecs import encode_data
 from holdfast.errors import UsageError
 from holdfast.ids import mint_jid

@@ -7,8 +7,8 @@ import socket
 import threading
 from typing import Any
 
-from holdfast.client.delivering import Delivering, Handle, Listen, Loop, Need, Pause, Report
-from holdfast.client.messages import AsyncItem, Item
+from holdfast.client.topics.delivering import Delivering, Handle, Listen, Loop, Need, Pause, Report
+from holdfast.client.topics.messages import AsyncItem, Item
 from holdfast.errors import HoldfastError, UsageError
 
 PATIENCE = 5.0

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
-from holdfast.client.batch import OnePut
+from holdfast.client.putting.batch import OnePut
 from holdfast.code.current import collecting
 from holdfast.commands.dependencies import FollowUp
 from holdfast.commands.jobs import PutMany

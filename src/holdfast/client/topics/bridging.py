@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.client.messages import ItemVerbs
-from holdfast.client.options import NOTHING, make_put
+from holdfast.client.putting.options import NOTHING, make_put
+from holdfast.client.topics.messages import ItemVerbs
 from holdfast.code.function import AnyFunctionJob
 from holdfast.code.naming import klass_name
 from holdfast.errors import UsageError

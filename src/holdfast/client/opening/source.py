@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.client.opening import Opening, settle
+from holdfast.client.opening.settling import Opening, settle
 from holdfast.errors import UsageError
 from holdfast.settings import Settings
 from holdfast.wire.shards import Shard

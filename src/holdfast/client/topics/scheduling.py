@@ -4,10 +4,10 @@ import os
 from threading import Lock
 from typing import Any, Final
 
-from holdfast.client.adopting import PREFIX, adopted
 from holdfast.client.colours import PlanAsked, Planned, Verb
-from holdfast.client.messages import body_of, moment_of
-from holdfast.client.topics import SHORTEST, make_release, make_reserve, requeued, upto
+from holdfast.client.topics.adopting import PREFIX, adopted
+from holdfast.client.topics.messages import body_of, moment_of
+from holdfast.client.topics.topic import SHORTEST, make_release, make_reserve, requeued, upto
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.listing import Cursor, ListSet

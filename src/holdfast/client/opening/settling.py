@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.client.client_options import OWN, PARTS, ClientOptions
-from holdfast.client.place import place_of, url_of_existing, url_of_parts, url_with, without_password
+from holdfast.client.opening.options import OWN, PARTS, ClientOptions
+from holdfast.client.opening.place import place_of, url_of_existing, url_of_parts, url_with, without_password
 from holdfast.errors import UsageError
 from holdfast.settings import Durability, Settings, default_worker_name
 from holdfast.wire.address import Drive, Target, check_options

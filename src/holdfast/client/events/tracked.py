@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing, closing, contextmanager
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar, overload
 
-from holdfast.client.background import InTask, InThread
-from holdfast.client.listening import AsyncListener, Listener, Message
-from holdfast.client.source import Source, source_of
+from holdfast.client.events.background import InTask, InThread
+from holdfast.client.events.listening import AsyncListener, Listener, Message
+from holdfast.client.opening.source import Source, source_of
 from holdfast.errors import UnknownEvent, UsageError
 from holdfast.settings import unknown_option
 

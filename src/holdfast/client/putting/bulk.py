@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from holdfast.client.options import NOTHING, make_put, put_of_item
+from holdfast.client.putting.options import NOTHING, make_put, put_of_item
 from holdfast.codecs import encode_data
 from holdfast.commands.jobs import Put, PutMany
 from holdfast.commands.wishes import PutWished

@@ -1,0 +1,1 @@
+"""What happens to tracked jobs, told as it happens, and listening to channels."""

@@ -1,0 +1,1 @@
+"""Why a job runs or does not."""

@@ -1,0 +1,1 @@
+"""What a client is made from: options, and where its store is."""

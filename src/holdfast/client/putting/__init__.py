@@ -1,0 +1,1 @@
+"""How jobs come into queues: options, many at once, and put together."""

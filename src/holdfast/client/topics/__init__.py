@@ -1,0 +1,1 @@
+"""Delayed messages under ids of the caller's choice."""
