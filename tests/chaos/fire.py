@@ -255,7 +255,8 @@ class Outcome:
         client = fire.client
         diaries = list(entries(fire._here))
         jids = [entry["jid"] for entry in diaries if entry["what"] == "asked"]
-        jids += [f"{TEMPLATE}-{number}" for number in range(1, fire.turns + 1)]
+        # An occurrence or two may have come between the question for their number and the end of the template.
+        jids += [f"{TEMPLATE}-{number}" for number in range(1, fire.turns + 10)]
         found = [
             facts
             for at in range(0, len(jids), SOME)

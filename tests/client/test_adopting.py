@@ -8,6 +8,7 @@ from holdfast import Client, UsageError
 from holdfast.wire.plans import Step
 
 NOW = time.time()
+LONG = 10_000  # seconds: a whole run of tests is shorter
 
 
 @pytest.fixture
@@ -46,21 +47,21 @@ def adopt(do, prefix, topic="t"):
 
 
 def test_messages_move_with_body_and_time_in_seconds_or_milliseconds(do, older, prefix):
-    keep(older, prefix, "ms", "from node", round((NOW + 100) * 1000))
-    keep(older, prefix, "s", "two words", round(NOW + 200))
+    keep(older, prefix, "ms", "from node", round((NOW + LONG) * 1000))
+    keep(older, prefix, "s", "two words", round(NOW + 2 * LONG))
     keep(older, prefix, "due", "ü", 5)
     assert adopt(do, prefix) == 3
     topic = do.client.topics["t"]
     assert do(topic.reserve).body == "ü"
-    assert do(lambda: topic.get("ms")).when_ms == round((NOW + 100) * 1000)
-    assert do(lambda: topic.get("s")).ready == round(NOW + 200)
+    assert do(lambda: topic.get("ms")).when_ms == round((NOW + LONG) * 1000)
+    assert do(lambda: topic.get("s")).ready == round(NOW + 2 * LONG)
     assert left(older, prefix) == {}
     assert adopt(do, prefix) == 0
 
 
 def test_what_somebody_holds_stays_unless_the_time_for_it_is_over(do, older, prefix):
-    keep(older, prefix, "held", "x", round(NOW + 100), "RESERVED")
-    keep(older, prefix, "lost", "y", round(NOW - 100), "RESERVED")
+    keep(older, prefix, "held", "x", round(NOW + LONG), "RESERVED")
+    keep(older, prefix, "lost", "y", round(NOW - LONG), "RESERVED")
     assert adopt(do, prefix) == 1
     assert do(do.client.topics["t"].pull).id == "lost"
     assert older("HGETALL", f"{prefix}JOBS__t") == [b"held", b"x"]
@@ -68,7 +69,7 @@ def test_what_somebody_holds_stays_unless_the_time_for_it_is_over(do, older, pre
 
 
 def test_a_message_that_was_put_here_before_a_crash_is_removed_there(do, older, prefix):
-    keep(older, prefix, "a", "x", round(NOW + 100))
+    keep(older, prefix, "a", "x", round(NOW + LONG))
     do(lambda: do.client.topics["t"].put("a", "x", delay=100))
     assert adopt(do, prefix) == 1
     assert left(older, prefix) == {}
