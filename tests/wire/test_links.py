@@ -246,6 +246,28 @@ def test_a_client_may_be_used_on_one_loop_after_another(url, namespace):
     assert asyncio.run(story()) != asyncio.run(story())
 
 
+def test_a_client_may_be_used_on_several_loops_at_once(url, namespace):
+    client = AsyncClient(url, namespace=namespace)
+    done: list[str] = []
+
+    async def work():
+        async with asyncio.timeout(20):
+            for _ in range(20):
+                waiting = [asyncio.ensure_future(client.wait_for(await client.queues["q"].put("K"), 15))]
+                job = await client.queues["q"].pop()
+                waiting.append(asyncio.ensure_future(client.wait_for(job.jid, 15)))
+                await job.complete()
+                done.extend(outcome.status for outcome in await asyncio.gather(*waiting))
+            await client.close()
+
+    threads = [threading.Thread(target=asyncio.run, args=(work(),)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert done == ["done"] * 120
+
+
 def test_a_cancelled_caller_does_not_disturb_the_others(aclient):
     async def story():
         async with aclient:

@@ -37,7 +37,7 @@ R = TypeVar("R")
 
 
 class AsyncClient(AsyncDecorating, Whole[Redis]):
-    """Talks to one namespace of one store, awaited; calls of one loop turn leave together.
+    """Talks to one namespace of one store, awaited; calls of one loop turn leave together. Several loops may share one.
 
     `url` and options are those of `Client`; a connection that is there already is a `redis.asyncio.Redis`. Making a
     client sends nothing. Raises UsageError.

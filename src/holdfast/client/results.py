@@ -13,6 +13,7 @@ from typing import Any, Final
 from holdfast.commands.jobs import Await, Outcome
 from holdfast.errors import ConnectionLost, StoreUnsupported
 from holdfast.settings import MAX_BATCH
+from holdfast.wire.loops import PerLoop
 from holdfast.wire.waiting import heard_unless, hold
 
 LONGEST_WAIT: Final = 30.0
@@ -125,13 +126,10 @@ class _Call:
 
 
 class AsyncResults:
-    """The one listener of an async client, and who waits for which job."""
+    """Waiting on an async client; each of its loops has one listener."""
 
     def __init__(self, client: Any) -> None:
-        self._client = client
-        self._waiting: dict[str, list[_Call]] = {}
-        self._task: asyncio.Task[None] | None = None
-        self._changed = asyncio.Event()
+        self._ears = PerLoop(lambda: _AsyncEar(client))
 
     async def wait_for(self, jid: str, timeout: float | None) -> Outcome:
         """Wait until `jid` has ended, or `timeout` seconds are over; then it is still `open`."""
@@ -139,6 +137,28 @@ class AsyncResults:
             async for _, outcome in ends:
                 return outcome
         return OPEN
+
+    async def ends_of(
+        self, jids: Sequence[str], timeout: float | None
+    ) -> AsyncGenerator[tuple[str, Outcome]]:
+        """Each job with its outcome, as they end; over when all have ended or `timeout` seconds are over."""
+        async with aclosing(self._ears.here().ends_of(jids, timeout)) as ends:
+            async for end in ends:
+                yield end
+
+    async def close(self) -> None:
+        """End the listener of this loop."""
+        await self._ears.here().close()
+
+
+class _AsyncEar:
+    """The listener of one loop, and who waits for which job."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._waiting: dict[str, list[_Call]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
 
     async def ends_of(
         self, jids: Sequence[str], timeout: float | None
@@ -178,8 +198,6 @@ class AsyncResults:
                 calls.append(call)
         call.ready.clear()
         if self._task is None or self._task.done():
-            # A new event, because this may be another loop than the last listener's.
-            self._changed = asyncio.Event()
             self._task = asyncio.create_task(self._listen())
         call.listener = self._task
         self._changed.set()

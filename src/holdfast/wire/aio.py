@@ -22,6 +22,7 @@ from redis.exceptions import BusyLoadingError, ResponseError
 from holdfast.errors import ConnectionLost
 from holdfast.settings import Settings
 from holdfast.wire.address import HERE, AddressBase, Drive, Target
+from holdfast.wire.loops import PerLoop
 from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
 from holdfast.wire.sync import FAILURES, link_error, opening_error
 from holdfast.wire.waiting import hang_up_async, let_go
@@ -78,12 +79,12 @@ class Address(AddressBase):
 
 
 class AsyncLink:
-    """Sends steps over pooled connections of the running loop; it survives a fork and a change of loop."""
+    """Sends steps over pooled connections of the running loop, one of many perhaps; it survives a fork."""
 
     def __init__(self, settings: Settings, target: Target = HERE) -> None:
         self.address = Address(settings, target)
-        self._idle: list[Driver] = []
-        self._home: tuple[int, asyncio.AbstractEventLoop | None] = (os.getpid(), None)
+        self._idle: PerLoop[list[Driver]] = PerLoop(list, _let_go_of)
+        self._pid = os.getpid()
 
     async def send(self, step: Step) -> Replies:
         """Send the calls of a step together; refusals are among the replies. Raises LinkError."""
@@ -117,8 +118,9 @@ class AsyncLink:
         return await read_replies(connection.read_response, count)
 
     async def _keep(self, connection: Driver) -> None:
-        if len(self._idle) < IDLE_KEPT:
-            self._idle.append(connection)
+        idle = self._idle.here()
+        if len(idle) < IDLE_KEPT:
+            idle.append(connection)
         else:
             await connection.disconnect(nowait=True)
 
@@ -126,19 +128,11 @@ class AsyncLink:
         await connection.disconnect(nowait=True)
 
     async def _take(self) -> Driver:
-        self._come_home()
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return await self.address.open()
-
-    def _come_home(self) -> None:
-        """Forget the connections of another process or loop: they cannot be used here."""
-        pid, loop = self._home
-        if pid != os.getpid() or loop is not asyncio.get_running_loop():
-            if pid == os.getpid() and loop is not None and loop.is_closed():
-                self.drop()
-            self._idle, self._home = [], (os.getpid(), asyncio.get_running_loop())
+        if self._pid != os.getpid():
+            # The connections of another process cannot be used here.
+            self._idle, self._pid = PerLoop(list, _let_go_of), os.getpid()
+        idle = self._idle.here()
+        return idle.pop() if idle else await self.address.open()
 
     def bell(self) -> "AsyncBell":
         """A new bell: a connection that waits for queues to ring."""
@@ -149,19 +143,23 @@ class AsyncLink:
         return AsyncListener(self.address)
 
     async def close(self) -> None:
-        """Close what is idle; the link may be used again."""
-        self._come_home()
-        idle, self._idle = self._idle, []
-        for connection in idle:
-            await connection.disconnect()
+        """Close what is idle on this loop, and what loops left that do not run; the link may be used again."""
+        idle = self._idle.here()
+        while idle:
+            await idle.pop().disconnect()
+        self.drop()
 
     def drop(self) -> None:
-        """Close what is idle without a loop, after the one it belongs to has ended."""
-        idle, self._idle = self._idle, []
-        for held in idle:
-            let_go(_streams_of(held)[1])
-            connection: Any = held
-            connection._reader = connection._writer = None
+        """Close what is idle without a loop, after those it belongs to have ended."""
+        if self._pid == os.getpid():
+            self._idle.drop()
+
+
+def _let_go_of(idle: list[Driver]) -> None:
+    for held in idle:
+        let_go(_streams_of(held)[1])
+        connection: Any = held
+        connection._reader = connection._writer = None
 
 
 async def read_replies(read: Callable[[], Awaitable[Any]], count: int) -> Replies:

@@ -11,6 +11,7 @@ from holdfast.commands.wishes import MAX_WEIGHT, PutWished, PutX
 from holdfast.errors import HoldfastError
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.exchange import exchange_all
+from holdfast.wire.loops import PerLoop
 from holdfast.wire.plans import Plan
 from holdfast.wire.runners import AsyncRunner
 from holdfast.wire.shards import Shard
@@ -133,6 +134,16 @@ def together(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[Any]]:
     return spread
 
 
+class _Asked:
+    """What one loop asked for and has not sent, and the task that does."""
+
+    __slots__ = ("commands", "sending")
+
+    def __init__(self) -> None:
+        self.commands: list[tuple[Command[Any], asyncio.Future[Any]]] = []
+        self.sending: asyncio.Task[None] | None = None
+
+
 class Gatherer:
     """Collects the commands awaited in one loop turn. One parcel is under way at a time; what is asked for
     meanwhile leaves with the next, which packs the better the busier the loop is."""
@@ -141,15 +152,12 @@ class Gatherer:
         self._shard = shard
         self._runner = runner
         self._client = client
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._asked: list[tuple[Command[Any], asyncio.Future[Any]]] = []
-        self._task: asyncio.Task[None] | None = None
+        # What a loop had asked for dies with it.
+        self._asked = PerLoop(_Asked)
 
     def submit(self, command: Command[R]) -> "asyncio.Future[R]":
         """Ask for one command; the future gets its answer or its error. A put may be kept back by who collects them."""
-        loop = self._loop
-        if loop is None or not loop.is_running() or loop is not asyncio.get_running_loop():
-            loop = self._moved()
+        loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
         asked: Any = command
         if type(asked) in _PUTS:
@@ -157,26 +165,20 @@ class Gatherer:
             if collector is not None:
                 future.set_result(cast("R", collector.take(self._client, asked)))
                 return future
-        self._asked.append((command, future))
-        if self._task is None:
-            self._task = loop.create_task(self._send_all())
+        here = self._asked.here()
+        here.commands.append((command, future))
+        if here.sending is None:
+            here.sending = loop.create_task(self._send_all(here))
         return future
 
-    def _moved(self) -> asyncio.AbstractEventLoop:
-        # What another loop had asked for died with it.
-        self._loop, self._asked, self._task = asyncio.get_running_loop(), [], None
-        return self._loop
-
-    async def _send_all(self) -> None:
-        asked = self._asked
+    async def _send_all(self, here: _Asked) -> None:
         try:
-            while asked:
-                leaving = asked[:MAX_CALLS]
-                del asked[:MAX_CALLS]
+            while here.commands:
+                leaving = here.commands[:MAX_CALLS]
+                del here.commands[:MAX_CALLS]
                 await self._send(leaving)
         finally:
-            if self._asked is asked:
-                self._task = None
+            here.sending = None
 
     async def _send(self, leaving: list[tuple[Command[Any], asyncio.Future[Any]]]) -> None:
         try:
