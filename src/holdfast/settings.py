@@ -4,12 +4,14 @@ import re
 import socket
 from collections.abc import Iterable, Mapping
 from math import isfinite
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, TypeVar, cast, get_args
 
 import msgspec
 
 from holdfast.codecs import MAX_DATA, MAX_DATA_CAP
 from holdfast.errors import UsageError
+
+Called = TypeVar("Called")
 
 Durability = Literal["memory", "process", "fsync"]
 
@@ -89,6 +91,11 @@ def check_name(what: str, name: object) -> str:
     return name
 
 
+def check_queue(what: str, queue: object) -> str:
+    """Return the name of a queue that is given itself or by its name. Raises UsageError."""
+    return check_name(what, getattr(queue, "name", queue) if hasattr(queue, "worker_name") else queue)
+
+
 def check_names(what: str, given: object, most: int) -> list[str]:
     """Return a list of up to `most` names, each once, in the order given. Raises UsageError."""
     names: dict[str, None] = {}
@@ -113,6 +120,13 @@ def check_list(what: str, given: object) -> Iterable[Any]:
         raise UsageError(f"{what} must be a list, not {given!r:.80}")
     items: Iterable[Any] = cast("Any", given)
     return items
+
+
+def check_callable(what: str, given: Called) -> Called:
+    """Return `given` if it can be called. Raises UsageError."""
+    if not callable(given):
+        raise UsageError(f"{what} must be callable, not {given!r:.80}")
+    return given
 
 
 def check_text(what: str, text: object) -> str:
@@ -173,9 +187,11 @@ def check_switch(what: str, value: object) -> bool:
     return value
 
 
-def check_page(offset: object, count: object) -> tuple[int, int]:
-    """Return offset and count if they name a page. Raises UsageError."""
-    return check_whole("offset", offset, 0, MAX_WHOLE), check_whole("count", count, 0, MAX_PAGE)
+def check_page(
+    offset: object, count: object, names: tuple[str, str] = ("offset", "count")
+) -> tuple[int, int]:
+    """Return offset and count if they name a page; `names` are what the caller calls them. Raises UsageError."""
+    return check_whole(names[0], offset, 0, MAX_WHOLE), check_whole(names[1], count, 0, MAX_PAGE)
 
 
 def check_seconds(what: str, value: object, low: float = 0.0, high: float = MAX_DELAY) -> float:

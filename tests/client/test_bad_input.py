@@ -62,11 +62,29 @@ def test_every_argument_of_another_kind_is_a_usage_error_that_names_it(do):
     client, queue = do.client, do.client.queues["mail"]
     do(lambda: queue.recur("K", interval=60, offset=60, jid="r"))
     template = do(lambda: client.recurring.get("r"))[0]
+    do(lambda: queue.put("K", jid="j"))
+    job = do(queue.pop)
     asked = {
         "queue": lambda: client.queues[[]],
         "jid": lambda: client.jobs.get({}),
         "throttle": lambda: client.throttles[[]],
         "klass": lambda: queue.put(7, {}),
+        "only_new": lambda: queue.put("K", only_new="yes"),
+        "stop_jobs": lambda: queue.pause("yes"),
+        "dependents": lambda: client.jobs.cancel("j", dependents="no"),
+        "all": lambda: job.undepend(all=1),
+        "start": lambda: client.jobs.failed("g", -1),
+        "limit": lambda: client.jobs.failed("g", 0, "many"),
+        "before_fail": lambda: job.before_fail("say"),
+        "opts": lambda: job.build_opts_array(7),
+        "next_queue": lambda: job.complete(7),
+        "queue ": lambda: job.move(None),
+        "queue  ": lambda: job.requeue(b"mail"),
+        "queue   ": lambda: template.move(["mail"]),
+        "queue    ": lambda: client.stats.get(7),
+        "on_error": lambda: client.topics.subscribe("t", print, on_error="say"),
+        "expiration ": lambda: client.topics.put("t", "i", "b", None),
+        "body": lambda: client.topics["t"].put("i", object()),
         "klass ": lambda: template.set_klass(None),
         "who": lambda: queue.pause(who="a\nb"),
         "who ": lambda: client.audit.add("what", who=True),
@@ -90,6 +108,8 @@ def test_every_argument_of_another_kind_is_a_usage_error_that_names_it(do):
     for name, ask in asked.items():
         with pytest.raises(UsageError, match=name.strip()):
             do(ask)
+    assert do(lambda: client.jobs["j"]).state == "running"
+    assert do(lambda: client.topics.names()) == []
 
 
 @pytest.mark.parametrize("item", ["K", ("K",), {"data": 1}, {"klass": "K", "dalay": 1}, 7])

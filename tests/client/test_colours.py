@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import holdfast
 from holdfast import AsyncClient, Client
 from holdfast.client import (
     async_handles,
@@ -44,6 +45,22 @@ def shown(kind: type) -> set[str]:
 
 
 PAIRS = [(kind, handles_of(AsyncHandle)[name]) for name, kind in handles_of(SyncHandle).items()]
+
+
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+def test_help_tells_what_a_method_does_and_takes(client: type) -> None:
+    made = client("redis://127.0.0.1:1")
+    job = holdfast.Job(made, jid="j", klass="K")
+    for method, name, first, takes in (
+        (made.queues["q"].put, "put", "Put a job", ["klass", "data"]),
+        (made.jobs.complete, "complete", "The jids", ["offset", "count"]),
+        (job.complete, "complete", "Say that", ["next_queue", "delay"]),
+        (job.set_priority, "set_priority", "Give the job", ["priority"]),
+        (made.jobs.cancel, "cancel", "Delete jobs", ["args", "kwargs"]),
+    ):
+        assert method.__name__ == name
+        assert inspect.getdoc(method).startswith(first)
+        assert list(inspect.signature(method).parameters)[:2] == takes
 
 
 def test_no_handle_is_of_one_colour_alone() -> None:

@@ -210,6 +210,10 @@ def test_what_is_no_list_of_queues_no_time_and_no_blocking_client_is_named(clien
         TransformingQueueResolver("mail")
     with pytest.raises(UsageError, match="queue identifier"):
         TransformingQueueResolver([7])
+    with pytest.raises(UsageError, match="transformers"):
+        TransformingQueueResolver(["mail"], 7)
+    with pytest.raises(UsageError, match="transform of each"):
+        TransformingQueueResolver(["mail"], [str])
     with pytest.raises(UsageError, match="dynamic_queue_mapping_refresh_frequency_milliseconds"):
         DynamicMappingQueueIdentifiersTransformer(client, -1)
     with pytest.raises(UsageError, match="blocking"):

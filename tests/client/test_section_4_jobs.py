@@ -437,6 +437,7 @@ def test_data_is_text_and_its_items_read_and_write_it(do):
     text, value = do(lambda: do.client.jobs.get("text", "value"))
     assert (text.data, value.data) == ('{"id": 7}', '{"id":7,"list":[1]}')
     assert text["id"] == value["id"] == 7
+    assert ("id" in text, "nothing" in text) == (True, False)
     value["id"] = 8
     assert json.loads(value.data) == {"id": 8, "list": [1]}
     value.data = '{"id": 9}'

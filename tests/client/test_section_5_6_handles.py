@@ -237,6 +237,11 @@ def test_what_is_no_handle_or_of_another_client_is_refused(do, job, url):
     [handle] = put(do, job, "a")
     with pytest.raises(UsageError, match="a handle"):
         do(lambda: holdfast.gather(handle.jid))
+    with pytest.raises(UsageError, match="handles"):
+        holdfast.as_completed(handle)
+    for ask in (holdfast.gather, lambda **given: holdfast.as_completed([], **given)):
+        with pytest.raises(UsageError, match="timeout"):
+            ask(timeout="soon")
     with (
         type(do)(url, "test-elsewhere").client if False else holdfast.Client(url, namespace="other") as other
     ):

@@ -98,3 +98,13 @@ def test_without_retries_a_function_fails_at_once_whatever_its_backoff(client: C
     job = client.job(queue="q", backoff=3)(shout)
     job.put("a")
     assert raised(popped(client), job.registered, ValueError("no")).verb == "fail"
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"tags": "red"}, {"tags": [7]}, {"throttles": 7}, {"timeout": 0}, {"expires": -1}, {"delay": "soon"}],
+    ids=repr,
+)
+def test_options_that_cannot_be_are_refused_where_the_function_is_made_a_job(client: Client, option):
+    with pytest.raises(UsageError, match=next(iter(option))):
+        client.job(queue="q", **option)(shout)

@@ -140,7 +140,9 @@ class AsyncJobs(JobsVerbs, AsyncHandle):
         client = self._client
         if group is None:
             return dict(await client.runner.run(failed_counts(client.plan_of)))
-        page = failed_jobs(client.plan_of, check_name("group", group), *check_page(start, limit))
+        page = failed_jobs(
+            client.plan_of, check_name("group", group), *check_page(start, limit, ("start", "limit"))
+        )
         total, jobs = await client.runner.run(page)
         return {"total": total, "jobs": [AsyncJob.of(facts, client) for facts in jobs]}
 

@@ -8,7 +8,7 @@ from holdfast.client.tables import QueueVerbs
 from holdfast.commands import Command
 from holdfast.commands.failures import Failed
 from holdfast.commands.workers import WorkerForget
-from holdfast.settings import MAX_BATCH, check_list, check_name, check_whole
+from holdfast.settings import MAX_BATCH, check_list, check_name, check_queue, check_whole
 from holdfast.wire.cancelling import cancel_jobs
 from holdfast.wire.plans import Ask, Plan, failed_counts, found_jobs, unfailed
 
@@ -92,7 +92,7 @@ class StatsVerbs:
 
         Core: verbs/stats.lua.
         """
-        return QueueVerbs.stats.make(self._client.queues[str(queue)], date)
+        return QueueVerbs.stats.make(self._client.queues[check_queue("queue", queue)], date)
 
 
 class Chores(ChoresVerbs, SyncHandle):

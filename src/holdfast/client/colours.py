@@ -5,7 +5,9 @@ reading an attribute sends, `Written` a fact whose assignment is a command. On t
 what talks to the store answers an awaitable.
 """
 
+import functools
 from collections.abc import Awaitable, Callable
+from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from holdfast.commands import Command
@@ -48,6 +50,11 @@ class Verb(Generic[P, R]):
     def __init__(self, make: Callable[Concatenate[Any, P], Command[R]]) -> None:
         self.make = make
         self.__doc__ = make.__doc__
+        self.method = functools.wraps(make)(self.written())
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        if self.method.__name__.startswith("_"):
+            self.method.__name__, self.method.__qualname__ = name, f"{owner.__name__}.{name}"
 
     @overload
     def __get__(self, handle: None, owner: object) -> "Verb[P, R]": ...
@@ -56,15 +63,14 @@ class Verb(Generic[P, R]):
     @overload
     def __get__(self, handle: AsyncHandle, owner: object = None) -> Callable[P, Awaitable[R]]: ...
     def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> Any:
-        return self if handle is None else self.worn(handle)
+        return self if handle is None else MethodType(self.method, handle)
 
-    def worn(self, handle: SyncHandle | AsyncHandle) -> Callable[..., Any]:
-        """The method that this handle has."""
+    def written(self) -> Callable[..., Any]:
+        """The method as both colours have it; help shows what `make` says and takes."""
         make: Callable[..., Command[Any]] = self.make
-        run: Callable[[Command[Any]], Any] = handle.run
 
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return run(make(handle, *args, **kwargs))
+        def call(handle: SyncHandle | AsyncHandle, /, *args: Any, **kwargs: Any) -> Any:
+            return handle.run(make(handle, *args, **kwargs))
 
         return call
 
@@ -83,6 +89,7 @@ class VerbAndWritten(Verb[P, R]):
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
+        super().__set_name__(owner, name)
         self.name = name
 
     def __set__(self, handle: SyncHandle, value: object) -> None:
@@ -96,6 +103,15 @@ class Planned(Generic[P, R]):
         self.make = make
         self.__doc__ = make.__doc__
 
+        @functools.wraps(make, ("__name__", "__qualname__", "__doc__"), ())
+        def call(handle: Any, /, *args: Any, **kwargs: Any) -> Any:
+            client = handle._client
+            return client.runner.run(make(handle, client.plan_of, *args, **kwargs))
+
+        # It is not called as `make` is, which has one argument more.
+        del call.__wrapped__
+        self.method = call
+
     @overload
     def __get__(self, handle: None, owner: object) -> "Planned[P, R]": ...
     @overload
@@ -103,16 +119,7 @@ class Planned(Generic[P, R]):
     @overload
     def __get__(self, handle: AsyncHandle, owner: object = None) -> Callable[P, Awaitable[R]]: ...
     def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> Any:
-        if handle is None:
-            return self
-        held: Any = handle
-        make: Callable[..., Plan[Any]] = self.make
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            client = held._client
-            return client.runner.run(make(handle, client.plan_of, *args, **kwargs))
-
-        return call
+        return self if handle is None else MethodType(self.method, handle)
 
 
 class Asked(Generic[R]):

@@ -141,7 +141,9 @@ class Jobs(JobsVerbs, SyncHandle):
         client = self._client
         if group is None:
             return dict(client.runner.run(failed_counts(client.plan_of)))
-        page = failed_jobs(client.plan_of, check_name("group", group), *check_page(start, limit))
+        page = failed_jobs(
+            client.plan_of, check_name("group", group), *check_page(start, limit, ("start", "limit"))
+        )
         total, jobs = client.runner.run(page)
         return {"total": total, "jobs": [Job.of(facts, client) for facts in jobs]}
 

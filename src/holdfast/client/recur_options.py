@@ -19,6 +19,7 @@ from holdfast.settings import (
     check_milliseconds,
     check_name,
     check_names,
+    check_queue,
     check_whole,
     unknown_option,
 )
@@ -120,7 +121,7 @@ def _backlog(backlog: object) -> int:
 
 
 def _queue(queue: object) -> str:
-    return check_name("queue", str(queue))
+    return check_queue("queue", queue)
 
 
 def _throttles(given: object) -> list[str]:

@@ -26,6 +26,7 @@ from holdfast.settings import (
     check_milliseconds,
     check_name,
     check_page,
+    check_switch,
     check_text,
     check_whole,
 )
@@ -69,10 +70,10 @@ class QueueVerbs(QueuePutting, QueueStatistics):
         With `stop_jobs` the leases of its running jobs are taken away too. `who` (the worker name of this client unless
         given) and `why` are shown to people. Core: verbs/pause.lua, verbs/timeout.lua.
         """
-        length = check_milliseconds("seconds", seconds)
+        stops, length = check_switch("stop_jobs", stop_jobs), check_milliseconds("seconds", seconds)
         by = check_name("who", who) if who else self._client.worker_name
         answer = yield from ask(Pause((self.name,), True, by, check_text("why", why), length))
-        if stop_jobs:
+        if stops:
             yield from stopped(ask, self.name)
         return answer
 

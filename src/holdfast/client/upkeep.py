@@ -16,7 +16,15 @@ from holdfast.commands.upkeep import (
     Watch,
 )
 from holdfast.errors import UsageError
-from holdfast.settings import MAX_WHOLE, check_milliseconds, check_name, check_text, check_whole
+from holdfast.settings import (
+    MAX_WHOLE,
+    check_list,
+    check_milliseconds,
+    check_name,
+    check_queue,
+    check_text,
+    check_whole,
+)
 
 MOST_LINES = 128
 
@@ -80,7 +88,7 @@ class UpkeepVerbs:
         """Note the minute of up to 128 queues, which otherwise pops do; answers how many. Core: verbs/minutes.lua."""
         if not 1 <= len(queues) <= MOST_LINES:
             raise UsageError(f"tick takes 1 to {MOST_LINES} queues in one call, not {len(queues)}")
-        return Tick([check_name("queue", str(queue)) for queue in queues])
+        return Tick([check_queue("queue", queue) for queue in check_list("queues", queues)])
 
     @Verb
     def watch(self, seconds: float = 10) -> Command[float]:

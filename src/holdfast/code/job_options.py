@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any, Final, TypedDict
 
 from holdfast.code.backoff import Backoff, BackoffData, backoff_words
-from holdfast.settings import MAX_PRIORITY, check_seconds, check_whole
+from holdfast.settings import MAX_PRIORITY, check_each, check_list, check_seconds, check_whole
 
 RESULT_KEEP: Final = 3600.0
+_SHORTEST: Final = 0.001
 _TRAVEL: Final = ("priority", "delay", "tags", "throttles", "expires", "timeout")
 
 
@@ -51,12 +52,19 @@ class PutChanges(TypedDict, total=False):
 
 def travelling(options: JobOptions) -> dict[str, Any]:
     """The options that each put takes along, less those that say what holds anyway."""
-    given: dict[str, Any] = {name: value for name, value in options.items() if name in _TRAVEL and value}
+    given: dict[str, Any] = {
+        name: value for name, value in options.items() if name in _TRAVEL and value is not None
+    }
     if "priority" in given:
         check_whole("priority", given["priority"], -MAX_PRIORITY, MAX_PRIORITY)
-    for name in ("delay", "expires", "timeout"):
+    for name, least in (("delay", 0.0), ("expires", _SHORTEST), ("timeout", _SHORTEST)):
         if name in given:
-            check_seconds(name, given[name])
+            check_seconds(name, given[name], least)
+    for name in ("tags", "throttles"):
+        if name in given:
+            given[name] = check_each(name, check_list(name, given[name]))
+    # Nothing need be sent of what holds anyway.
+    given = {name: value for name, value in given.items() if value}
     retries = options.get("retries")
     if retries is not None:
         given["retries"] = retries

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from holdfast.code.handle import AnyHandle, AsyncHandle, Handle
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.settings import check_list, check_timeout
 
 R = TypeVar("R")
 
@@ -38,6 +39,7 @@ def gather(
     the list instead. Handles of an async client: the answer is awaited. Raises JobFailed, JobNotFound, TimeoutError,
     UsageError for handles of different clients. Core: verbs/await.lua.
     """
+    check_timeout(timeout)
     if _is_async(handles):
         return _gather_async(handles, timeout, return_exceptions)
     for handle in _ends(handles, timeout):
@@ -58,7 +60,8 @@ def as_completed(handles: Iterable[Any], timeout: float | None = None) -> Any:
     Handles of an async client: `async for`. Raises TimeoutError when not all have ended within `timeout` seconds,
     UsageError for handles of different clients. Core: verbs/await.lua.
     """
-    given = list(handles)
+    check_timeout(timeout)
+    given = list(check_list("handles", handles))
     return _ends_async(given, timeout) if _is_async(given) else Ends(_ends(given, timeout))
 
 

@@ -7,7 +7,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from holdfast.client.patterns import QueuePriorityPattern
 from holdfast.client.sync import Client
 from holdfast.errors import UsageError
-from holdfast.settings import MAX_WHOLE, check_list, check_name, check_whole
+from holdfast.settings import MAX_WHOLE, check_callable, check_list, check_queue, check_whole
 from holdfast.work.patterns import is_plain, prioritize_queues, resolve_queue_names
 
 T = TypeVar("T")
@@ -44,8 +44,10 @@ class TransformingQueueResolver:
         transformers: Iterable[QueueIdentifiersTransformer] | None = None,
     ) -> None:
         given = check_list("queue_identifiers", queue_identifiers)
-        self.queue_identifiers = [check_name("queue identifier", _name_of(one)) for one in given]
-        self.transformers = list(transformers or ())
+        self.queue_identifiers = [check_queue("queue identifier", one) for one in given]
+        self.transformers = list(check_list("transformers", transformers or ()))
+        for one in self.transformers:
+            check_callable("transform of each of transformers", getattr(one, "transform", None))
 
     def resolve(self) -> list[str]:
         """The names of the queues, first to last."""
@@ -118,11 +120,6 @@ class _Kept(Generic[T]):
         if self._found is None or now - self._found[0] >= self._age:
             self._found = (now, self._ask())
         return self._found[1]
-
-
-def _name_of(given: object) -> object:
-    """The name of a queue, where a handle was given."""
-    return getattr(given, "name", given)
 
 
 def _blocking(client: Client) -> Client:

@@ -10,6 +10,7 @@ from holdfast.client.events.background import InTask, InThread
 from holdfast.client.events.listening import AsyncListener, Listener, Message
 from holdfast.codecs import decode
 from holdfast.errors import UsageError
+from holdfast.settings import check_callable
 
 log = logging.getLogger("holdfast")
 
@@ -18,8 +19,7 @@ class SubscriberBase:
     """What a subscriber of either colour is given."""
 
     def __init__(self, channel: str, fn: Callable[[Any], object], *, awaits: bool) -> None:
-        if not callable(fn):
-            raise UsageError(f"fn must be callable, not {fn!r:.80}")
+        check_callable("fn", fn)
         if not awaits and inspect.iscoroutinefunction(fn):
             raise UsageError("fn is an async function, which only an AsyncSubscriber awaits")
         self.channel = channel

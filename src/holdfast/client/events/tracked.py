@@ -13,7 +13,7 @@ from holdfast.client.events.background import InTask, InThread
 from holdfast.client.events.listening import AsyncListener, Listener, Message
 from holdfast.client.opening.source import Source, source_of
 from holdfast.errors import UnknownEvent, UsageError
-from holdfast.settings import unknown_option
+from holdfast.settings import check_callable, unknown_option
 
 log = logging.getLogger("holdfast")
 
@@ -85,8 +85,7 @@ class EventsBase:
 
         Raises UnknownEvent, which is a NotImplementedError, and UsageError.
         """
-        if not callable(fn):
-            raise UsageError(f"fn must be callable, not {fn!r:.80}")
+        check_callable("fn", fn)
         if not self._awaits and inspect.iscoroutinefunction(fn):
             raise UsageError("fn is an async function, which only the events of an AsyncClient await")
         self._callbacks[_checked(event)] = fn

@@ -5,8 +5,9 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-from holdfast.client.colours import AsyncHandle, SyncHandle, Verb
+from holdfast.client.colours import AsyncHandle, Verb
 from holdfast.commands import Command
+from holdfast.settings import check_callable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,7 +34,7 @@ class Hook:
             return self
 
         def add(callback: Callback) -> Callback:
-            job._callbacks.setdefault(self.name, []).append(callback)
+            job._callbacks.setdefault(self.name, []).append(check_callable(self.name, callback))
             return callback
 
         return add
@@ -68,19 +69,18 @@ def settling(event: str) -> Callable[[Callable[Concatenate[Any, P], Command[R]]]
 
 class _Settling(Verb[P, R]):
     def __init__(self, event: str, make: Callable[Concatenate[Any, P], Command[R]]) -> None:
-        super().__init__(make)
         self.event = event
+        super().__init__(make)
 
-    def worn(self, handle: SyncHandle | AsyncHandle) -> Callable[..., Any]:
-        job: Any = handle
-        plain = super().worn(handle)
+    def written(self) -> Callable[..., Any]:
+        plain, event = super().written(), self.event
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(job: Any, /, *args: Any, **kwargs: Any) -> Any:
             if not job._callbacks:
-                return plain(*args, **kwargs)
+                return plain(job, *args, **kwargs)
             if isinstance(job, AsyncHandle):
-                return asyncio.ensure_future(_awaited(job, self.event, lambda: plain(*args, **kwargs)))
-            return _called(job, self.event, lambda: plain(*args, **kwargs))
+                return asyncio.ensure_future(_awaited(job, event, lambda: plain(job, *args, **kwargs)))
+            return _called(job, event, lambda: plain(job, *args, **kwargs))
 
         return call
 

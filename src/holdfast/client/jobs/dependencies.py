@@ -20,8 +20,9 @@ from holdfast.settings import (
     check_each,
     check_list,
     check_milliseconds,
-    check_name,
     check_names,
+    check_queue,
+    check_switch,
 )
 from holdfast.wire.cancelling import cancel_jobs
 from holdfast.wire.plans import Ask, Plan
@@ -72,7 +73,7 @@ class Completing(OnCompletion):
         """
         if next_queue is None and (delay is not None or depends):
             raise UsageError(f"complete({'depends' if depends else 'delay'}=…) needs a next queue")
-        queue = "" if next_queue is None else check_name("next_queue", str(next_queue))
+        queue = "" if next_queue is None else check_queue("next_queue", next_queue)
         wait = check_milliseconds("delay", delay or 0)
         said = self._holder, self.facts, self._sent_data
         command: Command[Any]
@@ -109,7 +110,7 @@ class WaitingJob:
 
         Raises WrongState, JobNotFound. Core: verbs/depend.lua.
         """
-        if all == bool(jids):
+        if check_switch("all", all) == bool(jids):
             raise UsageError("undepend takes jids, or all=True")
         return (
             Depend(self.facts.jid, (), "all")
@@ -138,7 +139,12 @@ class Cancelling:
         """
         if not jids:
             raise UsageError("cancel takes at least one jid")
-        return cancel_jobs(self._client.shard, ask, check_each("jid", jids), dependents=dependents)
+        return cancel_jobs(
+            self._client.shard,
+            ask,
+            check_each("jid", jids),
+            dependents=check_switch("dependents", dependents),
+        )
 
 
 def _follow_ups(settings: Settings, follow: object) -> list[FollowUp]:
@@ -155,7 +161,7 @@ def _follow_up(settings: Settings, given: object) -> FollowUp:
     queue, klass, data = (options.pop(name, NOTHING) for name in ("queue", "klass", "data"))
     if queue is NOTHING or klass is NOTHING:
         raise UsageError("a follow-up needs queue and klass")
-    put = make_put(settings, check_name("queue", str(queue)), klass, data, options)
+    put = make_put(settings, check_queue("queue", queue), klass, data, options)
     if put.mode == "only":
         raise UsageError("a follow-up takes no only_new: one that is there already stays as it is")
     job = put.job if isinstance(put, PutWished) else Wished(put.klass, put.data, put.jid)

@@ -242,6 +242,9 @@ class JobView:
     def __getitem__(self, key: str) -> Any:
         return self._mapping()[key]
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._mapping()
+
     def __setitem__(self, key: str, value: object) -> None:
         mapping = {**self._mapping(), key: value}
         self._edited = encode_data(mapping, most_data(self._client))

@@ -7,6 +7,7 @@ from typing import Any, Final
 from holdfast.client.colours import PlanAsked
 from holdfast.codecs import encode_data
 from holdfast.commands.recurring import RecurGet
+from holdfast.errors import UsageError
 from holdfast.settings import unknown_option
 from holdfast.wire.plans import Ask, Plan
 
@@ -81,6 +82,8 @@ class JobForms:
         """The words that the older core expects: data as JSON text, delay, then priority, tags, retries, depends and
         throttles as pairs, lists as JSON text. Raises UsageError for other options.
         """
+        if opts is not None and not isinstance(opts, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"opts must be a mapping, not {opts!r:.80}")
         given = opts or {}
         for option in given:
             if option not in _OPTIONS:

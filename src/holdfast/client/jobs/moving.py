@@ -15,6 +15,7 @@ from holdfast.settings import (
     check_milliseconds,
     check_name,
     check_names,
+    check_queue,
     check_whole,
     unknown_option,
 )
@@ -73,7 +74,7 @@ def _moved(job: Any, queue: object, options: Mapping[str, Any]) -> Move:
     if throttles is None and JobView.throttles.differs(job):
         throttles = job.throttles
     return Move(
-        check_name("queue", str(queue)),
+        check_queue("queue", queue),
         job.jid,
         check_milliseconds("delay", given.get("delay", 0)),
         job._sent_data if data is None else encode_data(data, most_data(job._client)),

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.client.opening.options import OWN, PARTS, ClientOptions
 from holdfast.client.opening.place import place_of, url_of_existing, url_of_parts, url_with, without_password
 from holdfast.errors import UsageError
-from holdfast.settings import Durability, Settings, default_worker_name
+from holdfast.settings import Durability, Settings, check_callable, default_worker_name
 from holdfast.wire.address import Drive, Target, check_options
 from holdfast.wire.durability import FlushWatch
 from holdfast.wire.shards import Shard, Shards
@@ -96,9 +96,7 @@ def _settings(url: str | None, own: Mapping[str, Any]) -> Settings:
 
 def _callback(own: Mapping[str, Any]) -> Callable[[Any, str], object] | None:
     found = own.get("on_lua_script_reload_callback")
-    if found is not None and not callable(found):
-        raise UsageError(f"on_lua_script_reload_callback must be callable, not {found!r:.80}")
-    return found
+    return None if found is None else check_callable("on_lua_script_reload_callback", found)
 
 
 def _existing(url: object, redis: object) -> Any:

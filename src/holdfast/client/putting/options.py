@@ -18,6 +18,7 @@ from holdfast.settings import (
     Settings,
     check_milliseconds,
     check_name,
+    check_switch,
     check_whole,
     unknown_option,
 )
@@ -114,7 +115,8 @@ def _identity(options: Mapping[str, Any], must_exist: bool) -> tuple[str, Mode]:
         if jid is None:
             raise UsageError("requeue needs the jid of a job: requeue(klass, data, jid=…)")
         return check_name("jid", jid), "old"
-    if options.get("only_new"):
+    only_new = options.get("only_new")
+    if only_new is not None and check_switch("only_new", only_new):
         return (mint_jid() if jid is None else check_name("jid", jid)), "only"
     return (mint_jid(), "new") if jid is None else (check_name("jid", jid), "move")
 

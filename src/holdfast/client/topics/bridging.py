@@ -10,7 +10,7 @@ from holdfast.client.topics.messages import ItemVerbs
 from holdfast.code.function import AnyFunctionJob
 from holdfast.code.naming import klass_name
 from holdfast.errors import UsageError
-from holdfast.settings import Settings, check_name
+from holdfast.settings import Settings, check_callable, check_name
 
 SETTLED = ("jid", "only_new")
 
@@ -32,8 +32,7 @@ def bridge_of(
             raise UsageError(
                 "a subscription has a handler, or to_queue and klass with options of a put, not both"
             )
-        if not callable(handler):
-            raise UsageError(f"handler must be a function of one item, not {handler!r:.80}")
+        check_callable("handler", handler)
         return None
     if _is_function(klass):
         own_queue, own = cast("Any", klass).put_options()

@@ -16,7 +16,7 @@ from holdfast.commands import Command
 from holdfast.commands.leases import WILL_WAIT, WOKEN
 from holdfast.commands.topics import MOST_MOVED, Message, TopicRelease, TopicRequeue, TopicReserve
 from holdfast.errors import HoldfastError, QueueFull, StoreFull, TransportError, UsageError
-from holdfast.settings import check_milliseconds, check_name
+from holdfast.settings import check_callable, check_milliseconds, check_name
 from holdfast.wire.exchange import exchange
 from holdfast.wire.gather import together
 from holdfast.wire.outage import Outage
@@ -81,7 +81,7 @@ class Delivering:
         self.client = scheduler._client
         self.scheduler = scheduler
         self.handler = handler
-        self.on_error = scheduler.on_error if on_error is None else on_error
+        self.on_error = scheduler.on_error if on_error is None else check_callable("on_error", on_error)
         self.ttr_ms = check_milliseconds("ttr", scheduler.ttr if ttr is None else ttr, 0.001)
         self.bridge = bridge_of(self.client, handler, to_queue, klass, options)
         self.stopping = False

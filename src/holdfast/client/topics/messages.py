@@ -103,7 +103,10 @@ class AsyncItem(ItemVerbs, AsyncHandle):
 def body_of(body: object, most: int) -> bytes:
     """The bytes of a body: text as it is, any other value as JSON. Raises UsageError."""
     if not isinstance(body, (str, bytes)):
-        return encode_data(body, most)
+        try:
+            return encode_data(body, most)
+        except UsageError as error:
+            raise UsageError(f"the body cannot be taken: {error}") from error
     try:
         text = body.encode() if isinstance(body, str) else body.decode().encode()
     except UnicodeError as error:

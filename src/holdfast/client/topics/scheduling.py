@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from holdfast.client.colours import PlanAsked, Planned, Verb
 from holdfast.client.topics.adopting import PREFIX, adopted
-from holdfast.client.topics.messages import body_of, moment_of
+from holdfast.client.topics.messages import body_of, epoch_ms
 from holdfast.client.topics.topic import SHORTEST, make_release, make_reserve, requeued, upto
 from holdfast.commands import Command
 from holdfast.commands.base import then
@@ -22,7 +22,7 @@ from holdfast.commands.topics import (
     TopicPut,
 )
 from holdfast.errors import UsageError
-from holdfast.settings import MAX_BATCH, check_name, check_seconds
+from holdfast.settings import MAX_BATCH, check_callable, check_name, check_seconds
 from holdfast.wire.plans import Ask, Plan
 
 LONGEST: Final = 3600.0
@@ -53,7 +53,7 @@ class SchedulerVerbs:
         self.ttr = check_seconds("ttr", ttr, SHORTEST)
         self.reserve_interval = check_seconds("reserve_interval", reserve_interval, 0.01, LONGEST)
         self.requeue_interval = check_seconds("requeue_interval", requeue_interval, 0.01, LONGEST)
-        self.on_error = on_error
+        self.on_error = None if on_error is None else check_callable("on_error", on_error)
         self._subscriptions: dict[str, Any] = {}
         self._lock = Lock()
         self._pid = os.getpid()
@@ -61,9 +61,9 @@ class SchedulerVerbs:
     @Verb
     def put(self, topic: str, id: str, body: object, expiration: float) -> Command[int]:
         """Put a message that is ready at the epoch second `expiration`; 1, or 0 if the id is there. Core: verbs/topic.lua."""
-        how, when = moment_of(None, expiration)
+        when = epoch_ms("expiration", expiration)
         words = (check_name("id", id), when, body_of(body, self._client.settings.max_data))
-        return then(TopicPut(check_name("topic", topic), how, words), _number)
+        return then(TopicPut(check_name("topic", topic), "at", words), _number)
 
     @Verb
     def reserve(
