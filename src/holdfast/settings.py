@@ -230,7 +230,7 @@ def unknown_option(
     """
     from difflib import get_close_matches  # of no use to those who make no mistakes
 
-    close = get_close_matches(given, (*known, *others), 1)
+    close = get_close_matches(str(given), (*known, *others), 1)
     rest = f" and {whose}" if others else ""
     advice = f"did you mean {close[0]!r}?" if close else f"it knows {', '.join(known) or 'none'}{rest}"
     return UsageError(f"{where} has no {what} {given!r}; {advice}")

@@ -177,6 +177,40 @@ def test_the_class_of_the_data_is_inherited():
     assert Also.deserialize_data_json(Data(a=1).to_json()) == {"a": 1}
 
 
+def test_the_snippet_of_typed_data_works_as_written(url, namespace):
+    from holdfast.compat.reqless import AbstractJobData, AbstractJobProcessor
+
+    class Invoice(dict, AbstractJobData):
+        def to_json(self):
+            return json.dumps(self)
+
+        @classmethod
+        def from_json(cls, text):
+            return cls(json.loads(text))
+
+    class SendInvoice(AbstractJobProcessor[Invoice]):
+        @staticmethod
+        def process(job):
+            invoice = SendInvoice.deserialize_data_json(job.data)
+            told.append(invoice)
+            job.complete()
+
+    told: list[Invoice] = []
+    queue = Client(url, namespace=namespace).queues["q"]
+    queue.put(SendInvoice, Invoice(total=7).to_json(), jid="typed")
+    SendInvoice.process(queue.pop())
+    assert (told, type(told[0])) == ([{"total": 7}], Invoice)
+    assert Client(url, namespace=namespace).jobs["typed"].state == "complete"
+
+    class Untyped(AbstractJobProcessor):  # type: ignore[type-arg]
+        @staticmethod
+        def process(job):
+            pass
+
+    with pytest.raises(RuntimeError):
+        Untyped.deserialize_data_json("{}")
+
+
 JOBS = """
     import os
 

@@ -181,7 +181,7 @@ class TopicVerbs:
 
         `direction` is `up`, or `down` for the latest first. Raises UsageError. Core: verbs/listing.lua.
         """
-        if state not in OF_TOPICS:
+        if not isinstance(state, str) or state not in OF_TOPICS:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"state is queued or reserved, not {state!r}")
         size = check_whole("count", count, 1, MAX_BATCH)
         found = yield from ask(

@@ -27,6 +27,7 @@ from holdfast.compat.reqless import (
     throttle,
     util,
 )
+from holdfast.compat.reqless.abstract import AbstractJobData, AbstractJobProcessor
 from holdfast.compat.reqless.client import Client, Jobs
 from holdfast.compat.reqless.config import Config
 from holdfast.compat.reqless.events import Events
@@ -38,6 +39,8 @@ from holdfast.compat.reqless.queue_patterns import QueuePatterns
 from holdfast.compat.reqless.throttle import Throttle
 
 __all__ = [
+    "AbstractJobData",
+    "AbstractJobProcessor",
     "Client",
     "Config",
     "Events",
