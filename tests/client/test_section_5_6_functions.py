@@ -367,6 +367,7 @@ def test_saying_it_again_is_the_same_recurrence_and_its_time_stays(do, job, work
     assert works.all() == []
     do(lambda: job.every(7200).put(7))
     assert template(do, first).next_ms == due + 3_600_000
+    assert do(lambda: job.every(3600).put(user_id=7)).jid == first.jid
     assert do(lambda: job.every(3600).put(8)).jid != first.jid
     assert do(lambda: job.every(3600, jid="report").put(7)).jid == "report"
 

@@ -86,7 +86,9 @@ class _Every(Generic[P]):
         options |= self._timing.options()
         options.setdefault("retries", DEFAULT_RETRIES)
         jid, starting = self._timing.jid, self._timing.starting
-        options["jid"] = _name_of(job.stored_name, args, kwargs) if jid is None else jid
+        if jid is None:
+            jid = _name_of(job.stored_name, *job.registered.arguments.by_name(args, kwargs))
+        options["jid"] = jid
         moment = None if starting is None else moment_of("starting", starting)
         return job.app.queues[queue], data, options, moment
 

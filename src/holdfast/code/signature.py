@@ -82,6 +82,13 @@ class Arguments:
         values, named = self._bind(envelope.args, envelope.kwargs, self._read_back)
         return values, {parameter.name: value for parameter, value in named}
 
+    def by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Arguments that were written, by the names of what takes them, behind those that have none: the same for each
+        way to write a call."""
+        known = self._positional
+        named = {parameter.name: value for parameter, value in zip(known, args, strict=False)}
+        return list(args[len(known) :]), {**named, **kwargs}
+
     def _bind(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], turn: Callable[[_Parameter, Any], T]
     ) -> tuple[list[T], list[tuple[_Parameter, T]]]:
