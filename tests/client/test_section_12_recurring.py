@@ -129,6 +129,13 @@ def test_moving_keeps_the_next_run_and_swaps_the_throttle_of_the_queue(do, name)
     assert do(do.client.queues["post"].jobs.recurring) == ["r"]
 
 
+def test_other_throttles_stand_before_that_of_the_queue(do):
+    job = recur(do, throttles=["gpu"])
+    do(lambda: job.update(throttles=["disk"]))
+    for shown in (job, fetched(do)):
+        assert shown.throttles == ["disk", "ql:q:mail"]
+
+
 def test_cancelling_stops_future_jobs_and_leaves_those_there_are(do):
     job = recur(do, offset=-30)
     held = do(do.client.queues["mail"].pop)

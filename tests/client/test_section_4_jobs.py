@@ -191,6 +191,7 @@ def test_what_is_settable_here_stays_here(do):
     assert (job.tags, job.throttles, job.dependencies) == (["x"], ["y"], ["z"])
     assert (job.klass_name, job.queue_name, job.queue, job.expires_at) == ("L", "post", "post", 5.0)
     assert (job.failure, job.sandbox, job.data) == ({"group": "g"}, "/tmp/box", '{"a":2}')
+    assert job.ttl == pytest.approx(5.0 - time.time(), abs=5)
     again = do(lambda: do.client.jobs["j"])
     assert (again.tags, again.klass_name, again.queue_name, again.data) == (["red"], "K", "mail", '{"a":1}')
     job.jid = "other"

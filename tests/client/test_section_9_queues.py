@@ -489,9 +489,10 @@ def test_statistics_are_asked_for_any_moment_of_a_utc_day(do):
     today = datetime.now(UTC).date()
     for day in (time.time(), today, today.isoformat(), datetime.now(UTC)):
         assert do(lambda day=day: queue.stats(day))["wait"]["count"] == 1
-    assert do(lambda: queue.stats(date(2001, 1, 1)))["wait"] == {
-        "count": 0, "mean": 0.0, "std": 0.0, "histogram": [0] * 148,
-    }  # fmt: skip
+    for day in (date(2001, 1, 1), "2001-01-01", datetime(2001, 1, 1, 23, tzinfo=UTC), 978_400_000.5):
+        assert do(lambda day=day: queue.stats(day))["wait"] == {
+            "count": 0, "mean": 0.0, "std": 0.0, "histogram": [0] * 148,
+        }  # fmt: skip
     with pytest.raises(UsageError, match="date"):
         do(lambda: queue.stats("yesterday"))
 
