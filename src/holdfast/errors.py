@@ -136,7 +136,7 @@ class JobFailed(HoldfastError):
         self.group = group
         self.message = message
         self.jid = jid
-        self.remote_traceback = message if message.startswith(_TRACEBACK) else ""
+        self.remote_traceback = message if message.startswith(_TRACEBACKS) else ""
         if self.remote_traceback:
             self.add_note(f"On the worker's side:\n{self.remote_traceback.rstrip()}")
 
@@ -145,12 +145,21 @@ class JobFailed(HoldfastError):
         return f"{self.group}: {told}" if told else self.group
 
 
-_TRACEBACK: Final = "Traceback (most recent call last):"
+_TRACEBACKS: Final = (
+    "Traceback (most recent call last):",
+    "  + Exception Group Traceback (most recent call last):",
+)
+_PARTS, _END, _OF_GROUP = "  +-+--", "    +--", "  | "
+"""How tracebacks of groups begin their parts, end, and begin what is said of the group itself."""
 
 
 def _raised_line(traceback: str) -> str:
     """The end of a traceback, which says what was raised: what follows the last indented line."""
     lines = traceback.rstrip().splitlines()
+    if lines[-1].startswith(_END):
+        parts = max((at for at, line in enumerate(lines) if line.startswith(_PARTS)), default=len(lines))
+        said = [line.removeprefix(_OF_GROUP) for line in lines[:parts] if line.startswith(_OF_GROUP)]
+        lines = ["  ", *said]
     for at in range(len(lines) - 1, 0, -1):
         if lines[at - 1].startswith("  "):
             return "\n".join(lines[at:])

@@ -83,6 +83,7 @@ def test_every_argument_of_another_kind_is_a_usage_error_that_names_it(do):
         "queue   ": lambda: template.move(["mail"]),
         "queue    ": lambda: client.stats.get(7),
         "on_error": lambda: client.topics.subscribe("t", print, on_error="say"),
+        "register": lambda: client.events("say"),
         "expiration ": lambda: client.topics.put("t", "i", "b", None),
         "body": lambda: client.topics["t"].put("i", object()),
         "klass ": lambda: template.set_klass(None),

@@ -96,6 +96,39 @@ def test_a_failed_job_raises_with_group_message_and_the_remote_traceback(do, job
     )
 
 
+def several() -> None:
+    try:
+        raise ExceptionGroup("first", [OSError("a")])
+    except ExceptionGroup as first:
+        inner = ExceptionGroup("inner", [ValueError("b"), TypeError("c")])
+        raise ExceptionGroup("second\nand last", [inner, KeyError("d")]) from first
+
+
+def several_and_one() -> None:
+    try:
+        several()
+    except ExceptionGroup as error:
+        raise ValueError("after all") from error
+
+
+@pytest.mark.parametrize(
+    ("raises", "raised"),
+    [
+        (several, "q-ExceptionGroup: ExceptionGroup: second\nand last (2 sub-exceptions)"),
+        (several_and_one, "q-ValueError: ValueError: after all"),
+    ],
+)
+def test_a_job_that_raised_a_group_carries_its_traceback_too(do, works, raises, raised):
+    put_one = do.client.job(queue="q")(raises).put
+    handle = do(put_one)
+    works.all()
+    with pytest.raises(JobFailed) as caught:
+        do(lambda: handle.result(5))
+    assert str(caught.value) == raised
+    assert caught.value.remote_traceback == caught.value.message
+    assert all(word in caught.value.remote_traceback for word in ("OSError: a", "TypeError: c"))
+
+
 def test_a_failure_without_a_traceback_shows_its_message(do):
     error = JobFailed("chosen", "as wished")
     assert (str(error), error.remote_traceback) == ("chosen: as wished", "")

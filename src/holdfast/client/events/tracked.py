@@ -175,7 +175,7 @@ class Events(EventsBase):
         self._listener.wait_until_listening(timeout)
 
     def __call__(self, register: "Callable[[Events], object]") -> None:
-        register(self)
+        check_callable("register", register)(self)
         self.listen()
 
     def __enter__(self) -> "Events":
@@ -234,7 +234,7 @@ class AsyncEvents(EventsBase):
         await self._listener.wait_until_listening(timeout)
 
     async def __call__(self, register: "Callable[[AsyncEvents], object]") -> None:
-        register(self)
+        check_callable("register", register)(self)
         await self.listen()
 
     async def __aenter__(self) -> "AsyncEvents":
