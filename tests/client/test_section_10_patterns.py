@@ -147,6 +147,10 @@ def test_setting_identifiers_replaces_them_and_keeps_a_default_that_was_given(do
         (lambda patterns: patterns.set_queue_identifier_patterns({"a": [7]}), "pattern"),
         (lambda patterns: patterns.set_queue_priority_patterns([["a"]]), "rules"),
         (lambda patterns: patterns.set_queue_priority_patterns([QueuePriorityPattern("abc")]), "patterns"),
+        (
+            lambda patterns: patterns.set_queue_priority_patterns([QueuePriorityPattern(["a"], 1)]),
+            "should_distribute_fairly",
+        ),
     ],
 )
 def test_what_is_no_pattern_is_named_before_anything_is_written(do, ask, named):

@@ -11,7 +11,7 @@ from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.upkeep import IdentifiersSet, Patterns, PrioritiesSet
 from holdfast.errors import UsageError
-from holdfast.settings import check_list, check_name
+from holdfast.settings import check_list, check_name, check_switch
 
 
 class QueuePriorityPattern(msgspec.Struct, frozen=True):
@@ -72,7 +72,12 @@ class QueuePatternsVerbs:
         """
         return PrioritiesSet(
             [
-                _text({"pattern": _patterns(rule.patterns), "fairly": rule.should_distribute_fairly})
+                _text(
+                    {
+                        "pattern": _patterns(rule.patterns),
+                        "fairly": check_switch("should_distribute_fairly", rule.should_distribute_fairly),
+                    }
+                )
                 for rule in map(_checked, check_list("rules", rules))
             ]
         )
