@@ -108,6 +108,14 @@ def test_the_place_in_a_script_is_no_part_of_the_sentence(text: str, sentence: s
     assert ErrorReply(text).sentence == sentence
 
 
+def test_a_call_that_could_not_even_be_written_is_made_again() -> None:
+    with ScratchStore() as store, Client(store.url) as client:
+        plugin = holdfast.LuaPlugin("p", client, "return redis.call('INCR', KEYS[1] .. 'told')")
+        assert plugin.call() == 1
+        store.restart()
+        assert plugin.call() == 1
+
+
 def test_nobody_listening_means_that_nothing_ran(tmp_path) -> None:
     client = Client(f"unix://{tmp_path}/none", deadline=0.1)
     with pytest.raises(ConnectionLost, match=r"script: no connection .*; nothing was sent") as lost:

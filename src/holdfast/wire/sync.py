@@ -91,9 +91,8 @@ def opening_error(error: Exception) -> Exception:
 def link_error(error: Exception, *, sent: bool = True) -> LinkError:
     """What a failed step means. A timeout inside the driver's handshake arrives under another class."""
     text = str(error)
-    return LinkError(
-        text, sent=sent, timed_out=isinstance(error, DriverTimeout) or text.startswith("Timeout")
-    )
+    is_late = isinstance(error, DriverTimeout) or text.startswith("Timeout")
+    return LinkError(text, sent=sent, timed_out=is_late)
 
 
 class Link:
@@ -121,7 +120,8 @@ class Link:
             raise LinkError(str(error)) from error
         except FAILURES as error:
             self._discard(connection)
-            raise link_error(error) from error
+            # A single call that was not written to its end did not run.
+            raise link_error(error, sent=len(calls) > 1 or "writing to socket" not in str(error)) from error
         except BaseException:
             # An interrupt between question and answer leaves replies under way that belong to nobody.
             self._discard(connection)
