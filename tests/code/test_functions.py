@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import json
+import logging
 
 import pytest
 
@@ -164,3 +165,17 @@ def test_data_that_json_cannot_say_is_refused(url, namespace):
 
     with holdfast.Client(url, namespace=namespace) as client, pytest.raises(UsageError):
         client.job(queue="mail")(anything).put(object())
+
+
+def test_another_function_of_the_same_name_is_told_of_and_the_same_one_is_not(caplog):
+    def first() -> None: ...
+    def second() -> None: ...
+
+    client = holdfast.Client("redis://127.0.0.1:1")
+    with caplog.at_level(logging.WARNING, "holdfast"):
+        client.job(name="tests.twice")(first)
+        client.job(name="tests.twice", retries=2)(first)
+        assert not caplog.text
+        client.job(name="tests.twice")(second)
+    assert "tests.twice" in caplog.text
+    assert all(word in caplog.text for word in ("first", "second", __file__))

@@ -5,6 +5,7 @@ as an import fills `sys.modules`.
 """
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,8 @@ from holdfast.settings import (
     check_whole,
     unknown_option,
 )
+
+log = logging.getLogger("holdfast")
 
 
 @dataclass(slots=True, eq=False)
@@ -51,8 +54,22 @@ _functions: dict[str, Registered] = {}
 
 
 def register(entry: Registered) -> None:
-    """Make `entry` known; a later one of the same name replaces it, as reloading a module does."""
+    """Make `entry` known; a later one of the same name replaces it, as reloading a module does. Another function is told of."""
+    before = _functions.get(entry.name)
+    if before is not None and _place(before.function) != _place(entry.function):
+        log.warning(
+            "two functions are jobs of the name %s: %s in %s is no longer, %s in %s is; give one another name=",
+            entry.name,
+            *_place(before.function),
+            *_place(entry.function),
+        )
     _functions[entry.name] = entry
+
+
+def _place(function: Callable[..., Any]) -> tuple[str, str]:
+    """The name of a function and its file, which are the same when its module is loaded again under any name."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return function.__qualname__, getattr(code, "co_filename", function.__module__)
 
 
 def find(name: str) -> Registered | None:
