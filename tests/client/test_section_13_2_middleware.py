@@ -602,6 +602,8 @@ def test_a_limit_that_is_none_fails_the_job(aclient, limit):
     worn = Timeout(lambda job: limit)
     with pytest.raises(InvalidTimeoutError):
         worn.around_perform(None, lambda job: None)
+    with pytest.raises(InvalidTimeoutError):
+        Timeout(limit)
 
 
 def test_a_mixin_that_was_given_no_limit_says_so():

@@ -127,6 +127,8 @@ def test_the_clients_of_the_jobs_work_on_the_store_of_the_test_in_other_processe
     ("queues", "options", "complaint"),
     [
         ([], {}, "at least one queue"),
+        ("mail", {}, "queues must be a list"),
+        (["q"], {"imports": "shop"}, "imports must be a list"),
         (["q"], {"pool": "tree"}, "no pool 'tree'"),
         (["q"], {"concurrency": 3}, "one job"),
     ],

@@ -76,6 +76,13 @@ def test_settings_are_passed_on_and_bad_ones_named() -> None:
         ScratchStore(settings={"no-such-setting": "1"}).start()
 
 
+def test_an_engine_and_a_level_that_do_not_exist_are_named() -> None:
+    with pytest.raises(UsageError, match="did you mean 'valkey'"):
+        ScratchStore(engine="valky")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="did you mean 'fsync'"):
+        ScratchStore(durability="fsycn")  # type: ignore[arg-type]
+
+
 @pytest.mark.skipif(not processes.ON_LINUX, reason="other systems have no signal for the death of a parent")
 def test_a_scratch_store_dies_with_the_process_that_started_it(eventually: Eventually) -> None:
     program = """

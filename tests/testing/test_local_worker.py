@@ -222,6 +222,8 @@ def test_a_job_that_cancels_itself_is_a_failure_and_the_worker_goes_on(crew):
         ({"queue": "a"}, "did you mean 'queues'"),
         ({"queues": [1]}, "queue must be text"),
         ({"most": 0}, "most must be from 1"),
+        ({"queues": "mail"}, "queues must be a list"),
+        ({"imports": "shop"}, "imports must be a list"),
     ],
 )
 def test_an_option_that_cannot_be_is_refused(hire, options, complaint):

@@ -18,7 +18,7 @@ import msgspec
 
 from holdfast.client.opening.options import ClientOptions
 from holdfast.client.sync import Client
-from holdfast.settings import check_seconds, check_whole
+from holdfast.settings import check_list, check_seconds, check_whole
 from holdfast.testing.stand_in import StandIn
 from holdfast.work.child import USED_UP
 from holdfast.work.run import run_serial, run_worker
@@ -60,14 +60,14 @@ class RealWorker:
         auto_complete: bool = False,
     ) -> None:
         self.settings = WorkerSettings(
-            tuple(queues),
+            tuple(check_list("queues", queues)),
             pool,
             workers,
             concurrency,
             interval=1.0,
-            paths=tuple(map(str, paths)),
-            imports=tuple(imports),
-            allow=tuple(allow),
+            paths=tuple(map(str, check_list("paths", paths))),
+            imports=tuple(check_list("imports", imports)),
+            allow=tuple(check_list("allow", allow)),
             auto_complete=auto_complete,
         ).checked()
         self.store = StoreChoice(client.settings.url, ClientOptions(namespace=client.settings.namespace))

@@ -24,7 +24,7 @@ from holdfast.commands.leases import Popped
 from holdfast.commands.queues import QueueNames
 from holdfast.errors import JobFailed, UsageError, WorkError
 from holdfast.models import JobFacts
-from holdfast.settings import check_name, check_whole, unknown_option
+from holdfast.settings import check_list, check_name, check_whole, unknown_option
 from holdfast.testing.clock import StoppedClock
 from holdfast.wire.exchange import exchange
 from holdfast.wire.plans import Plan
@@ -41,6 +41,7 @@ LOOKS: Final = 1_000
 _depth: Final[ContextVar[int]] = ContextVar("holdfast_inline_depth", default=0)
 """How many inline puts lie around this one; of those beside it nobody speaks."""
 _OPTIONS: Final = ("queues", "root", "paths", "imports", "allow", "auto_complete", "most")
+_LISTS: Final = ("queues", "paths", "imports", "allow")
 
 
 class Performed(msgspec.Struct, frozen=True, eq=False):
@@ -68,6 +69,8 @@ class Steps:
         for option in options:
             if option not in _OPTIONS:
                 raise unknown_option("a worker for tests", option, _OPTIONS)
+        for option in _LISTS:
+            check_list(option, options.get(option, ()))
         self._shard = shard
         self._worker = worker
         self._clock = clock

@@ -6,9 +6,10 @@ import socket
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from holdfast.errors import StoreUnsupported, StoreUnwell, UsageError
+from holdfast.settings import unknown_option
 from holdfast.store import talk
 from holdfast.store.server import LOG_SETTINGS, LONGEST_SOCKET_PATH, Server, bundled_program
 
@@ -29,7 +30,7 @@ class ScratchStore:
 
     It listens on a Unix socket (`url`) and, with ``tcp=True``, on a free loopback port too (`tcp_url`).
     `settings` are further settings of the server, by their own names. Use it as a context manager, or call
-    `start` and `stop`. Raises StoreUnsupported if the engine's program is not installed.
+    `start` and `stop`. Raises StoreUnsupported if the engine's program is not installed, UsageError.
     """
 
     def __init__(
@@ -40,6 +41,9 @@ class ScratchStore:
         tcp: bool = False,
         settings: Mapping[str, str] | None = None,
     ) -> None:
+        for what, given, kind in (("engine", engine, Engine), ("durability", durability, Durability)):
+            if given not in get_args(kind):
+                raise unknown_option("a scratch store", str(given), get_args(kind), what)
         program = find_engine(engine)
         if program is None:
             raise StoreUnsupported("redis-server is not installed")

@@ -40,6 +40,8 @@ class Timeout(Wearable):
     _limit: tuple[Limit] | None = None
 
     def __init__(self, limit: Limit) -> None:
+        if not callable(limit):
+            _checked(limit)
         # In a tuple: a function that a class holds would be taken for its method.
         self._limit = (limit,)
 
