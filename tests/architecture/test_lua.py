@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
 from source_tree import LUA, cycle_in, lua_files, lua_strings
 
 from holdfast.core.sources import in_order, source
@@ -21,9 +20,14 @@ def name_of(path: Path) -> str:
 FILES = [path for path in lua_files() if name_of(path) != "base.keys"]
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_only_one_file_spells_keys(path: Path) -> None:
-    assert [(line, text) for line, text in lua_strings(path.read_text()) if KEY_LIKE.search(text)] == []
+def test_only_one_file_spells_keys() -> None:
+    spelled = [
+        (name_of(path), line, text)
+        for path in FILES
+        for line, text in lua_strings(path.read_text())
+        if KEY_LIKE.search(text)
+    ]
+    assert spelled == []
 
 
 def test_the_file_that_spells_keys_would_be_caught_elsewhere() -> None:
@@ -39,21 +43,27 @@ def test_the_lua_modules_form_no_cycle() -> None:
     assert cycle_in({name_of(path): requires(path) for path in lua_files()}) == []
 
 
-@pytest.mark.parametrize("path", lua_files(), ids=name_of)
-def test_a_lua_module_requires_only_from_its_own_row_and_below(path: Path) -> None:
-    own = ROWS.index(name_of(path).partition(".")[0])
-    assert [name for name in requires(path) if ROWS.index(name.partition(".")[0]) > own] == []
+def row_of(name: str) -> int:
+    return ROWS.index(name.partition(".")[0])
 
 
-@pytest.mark.parametrize("path", lua_files(), ids=name_of)
-def test_a_lua_module_makes_no_global(path: Path) -> None:
+def test_a_lua_module_requires_only_from_its_own_row_and_below() -> None:
+    upward = [
+        (name_of(path), name)
+        for path in lua_files()
+        for name in requires(path)
+        if row_of(name) > row_of(name_of(path))
+    ]
+    assert upward == []
+
+
+def test_a_lua_module_makes_no_global() -> None:
     """Globals of a function library are refused by the store when they are set, in the middle of a call."""
-    stray = re.findall(
-        r"^(?:function (?!M[.:])\w+|(?!local |M[.]|return |end|if |for |register)\w+ = )",
-        path.read_text(),
-        re.M,
+    stray = re.compile(
+        r"^(?:function (?!M[.:])\w+|(?!local |M[.]|return |end|if |for |register)\w+ = )", re.M
     )
-    assert stray == []
+    found = {name_of(path): stray.findall(path.read_text()) for path in lua_files()}
+    assert {name: lines for name, lines in found.items() if lines} == {}
 
 
 SHARED_ONLY = {"EXPIRE"}

@@ -92,16 +92,15 @@ def members() -> Iterator[tuple[str, Any]]:
             yield f"{kind.__name__}.{name}", inspect.getattr_static(kind, name)
 
 
-@pytest.mark.parametrize(
-    ("name", "member"), list(members()), ids=lambda value: value if isinstance(value, str) else ""
-)
-def test_every_member_says_what_it_is_and_every_verb_which_file_does_it(name: str, member: Any) -> None:
-    if name.startswith("Config."):
-        return  # mostly a mapping of Python's own
-    said = inspect.getdoc(member) or ""
-    assert said.strip(), name
-    if hasattr(member, "make"):
-        assert "Core: " in said, name
+def test_every_member_says_what_it_is_and_every_verb_which_file_does_it() -> None:
+    silent = []
+    for name, member in members():
+        if name.startswith("Config."):
+            continue  # mostly a mapping of Python's own
+        said = inspect.getdoc(member) or ""
+        if not said.strip() or (hasattr(member, "make") and "Core: " not in said):
+            silent.append(name)
+    assert silent == []
 
 
 def test_every_verb_of_the_core_is_worn_by_a_handle() -> None:

@@ -253,14 +253,15 @@ def busy(door: Door) -> Door:
     return door
 
 
-@pytest.mark.parametrize(
-    "call", BAD, ids=lambda call: " ".join(str(word)[:12] for word in call[:14]).encode().hex()[:60]
-)
-def test_a_refused_call_leaves_no_trace(call, busy: Door):
+@pytest.mark.parametrize("verb", sorted({call[0] for call in BAD}))
+def test_a_refused_call_leaves_no_trace(verb, busy: Door):
+    """All of a verb meet one root: what one of them left would show in the end."""
     token = busy.job("run").token
     before = busy.dump()
-    with pytest.raises(Said, match=r"^HF_"):
-        busy(*[token if word == "T" else word for word in call])
+    for call in BAD:
+        if call[0] == verb:
+            with pytest.raises(Said, match=r"^HF_"):
+                busy(*[token if word == "T" else word for word in call])
     assert busy.dump() == before
 
 

@@ -56,7 +56,7 @@ def doors(engine_store: ScratchStore, request: pytest.FixtureRequest) -> Iterato
 
 
 def test_both_cores_answer_alike(doors: Doors, engine_store: ScratchStore) -> None:
-    search(doors, 200 if engine_store.engine == "valkey" else 50, derandomize=True)
+    search(doors, 120 if engine_store.engine == "valkey" else 40, derandomize=True)
 
 
 @pytest.mark.slow

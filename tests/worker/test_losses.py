@@ -42,7 +42,7 @@ def test_what_a_killed_attempt_put_on_completion_is_never_seen(shop, pool):
     shop.start(pool)
     assert shop.chores.announce.put("it").result(20) == "it"
     until(lambda: len(shop.notes("count")) >= 3, "what the second attempt put is done")
-    assert shop.q.length() == 0
+    until(lambda: shop.q.length() == 0, "all jobs have ended")
     assert sorted(shop.notes("count")) == ["count 1", "count 2", "count 3"]
 
 

@@ -17,7 +17,7 @@ OURS: Final[Mapping[str, str]] = {
     "from holdfast import AsyncClient": f"{DRIVER}; from holdfast import AsyncClient",
 }
 """What is measured on top of the driver's own import, which every user of a store pays anyway."""
-ROUNDS: Final = 9
+ROUNDS: Final = 5
 
 
 class ImportFigure(NamedTuple):
