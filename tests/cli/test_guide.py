@@ -10,6 +10,18 @@ import pytest
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 PAGES = sorted(GUIDE.glob("*.md"))
+TOP = GUIDE.parents[1]
+WRITTEN = [TOP / "README.md", *sorted(TOP.glob("docs/**/*.md"))]
+
+
+def links_of(page: Path) -> list[tuple[Path, str]]:
+    """The files, and the places in them, that a page leads to."""
+    found = re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text(encoding="utf-8"))
+    return [
+        ((page.parent / file).resolve() if file else page, place)
+        for file, place in found
+        if "://" not in file
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -31,3 +43,16 @@ def test_the_code_of_a_page_runs_and_what_it_says_is_so(page: Path, tmp_path: Pa
 
 def test_there_is_a_page_about_jobs() -> None:
     assert "jobs" in [page.stem for page in PAGES]
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.stem)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for file, place in links_of(page):
+        assert file.exists(), file
+        titles = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE) if place else []
+        assert not place or place in [title.lower().replace(" ", "-") for title in titles], place
+
+
+@pytest.mark.parametrize("first", ["README.md", "docs/start.md"])
+def test_the_first_pages_lead_to_every_page_of_the_guide(first: str) -> None:
+    assert set(PAGES) <= {file for file, _ in links_of(TOP / first)}
