@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from holdfast import JobFailed, UsageError, WorkError, current_job
+from holdfast import AsyncClient, Client, JobFailed, UsageError, WorkError, current_job
+from holdfast.testing import AsyncLocalWorker, LocalWorker, StoppedClock, all_put
 from holdfast.work.outcome import Failed, Retry
 
 
@@ -229,6 +230,19 @@ def test_a_job_that_cancels_itself_is_a_failure_and_the_worker_goes_on(crew):
 def test_an_option_that_cannot_be_is_refused(hire, options, complaint):
     with pytest.raises(UsageError, match=complaint):
         hire(**options)
+
+
+def test_a_worker_or_clock_for_a_client_of_the_other_colour_is_refused(url):
+    blocking, awaited = Client(url), AsyncClient(url)
+    for made, other, kind in (
+        (LocalWorker, awaited, "Client"),
+        (AsyncLocalWorker, blocking, "AsyncClient"),
+        (StoppedClock, awaited, "Client"),
+        (LocalWorker, 7, "Client"),
+        (all_put, 7, "Client or AsyncClient"),
+    ):
+        with pytest.raises(UsageError, match=rf"client must be a holdfast\.{kind}, not"):
+            made(other)
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from holdfast.client.sync import Client
 from holdfast.commands.admin import Info, SetClock
+from holdfast.errors import UsageError
 from holdfast.settings import MAX_DELAY, check_milliseconds
 from holdfast.wire.exchange import exchange
 
@@ -18,6 +19,7 @@ class StoppedClock:
     """
 
     def __init__(self, client: Client) -> None:
+        check_client(client, Client)
         self._client = client
         self.now_ms = START_MS
         client.shard.test_clock_ms = START_MS
@@ -56,3 +58,10 @@ def span(days: float, hours: float, minutes: float, seconds: float, least: float
         ("seconds", seconds, 1),
     )
     return sum(check_milliseconds(name, value, least) * length for name, value, length in parts)
+
+
+def check_client(client: object, *kinds: type) -> None:
+    """Raise UsageError unless `client` is of one of these kinds."""
+    if not isinstance(client, kinds):
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise UsageError(f"client must be a holdfast.{names}, not {client!r:.80}")

@@ -16,6 +16,7 @@ from holdfast.codecs import encode_data
 from holdfast.commands.listing import OF_QUEUES, ListSet, Page
 from holdfast.commands.queues import QueueNames
 from holdfast.errors import UsageError
+from holdfast.testing.clock import check_client
 from holdfast.wire.exchange import exchange
 from holdfast.wire.plans import Plan, found_jobs
 from holdfast.wire.shards import Shard
@@ -52,6 +53,7 @@ def assert_not_put(client: Client | AsyncClient, job: object, *args: Any, **kwar
 
 def all_put(client: Client | AsyncClient) -> list[Job]:
     """Every job of the namespace, whatever its state, in the order in which they were put."""
+    check_client(client, Client, AsyncClient)
     settings = client.settings
     with Client(client.store_url, namespace=settings.namespace) as reader:
         found = reader.runner.run(_everything(reader.shard))

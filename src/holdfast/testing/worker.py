@@ -17,7 +17,7 @@ from holdfast.client.handles import Job
 from holdfast.client.sync import Client
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import StoppedClock, check_client
 from holdfast.testing.driving import drive, drive_async, perform_in_task
 from holdfast.testing.inline import Inline
 from holdfast.testing.steps import DEEPEST, Flow, Steps, T
@@ -54,6 +54,7 @@ class LocalWorker(Blocking, WorkerVerbs):
     def __init__(
         self, client: Client, clock: StoppedClock | None = None, **options: Unpack[WorkerOptions]
     ) -> None:
+        check_client(client, Client)
         self.client = client
         self.inline_clients: Callable[[], list[Any]] = lambda: [client]
         settings = client.settings
@@ -133,6 +134,7 @@ class AsyncLocalWorker(Awaiting, WorkerVerbs):
     def __init__(
         self, client: AsyncClient, clock: StoppedClock | None = None, **options: Unpack[WorkerOptions]
     ) -> None:
+        check_client(client, AsyncClient)
         self.client = client
         self.inline_clients: Callable[[], list[Any]] = lambda: [client]
         settings = client.settings
