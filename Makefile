@@ -12,6 +12,8 @@ TOGETHER ?= 2
 
 # Stores of these tasks live here, never in the user's own directory, and never at a URL from the environment.
 unexport HOLDFAST_URL REDIS_URL
+# Tests start hundreds of programs, which would compile all modules again each time.
+unexport PYTHONDONTWRITEBYTECODE
 export HOLDFAST_DIR := $(CURDIR)/.holdfast/store
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
