@@ -24,7 +24,7 @@ class PerLoop(Generic[T]):
         loop = asyncio.get_running_loop()
         thing = self._things.get(loop)
         if thing is None:
-            self._drop([loop for loop in list(self._things) if loop.is_closed()])
+            self._drop([other for other in list(self._things) if other.is_closed()])
             thing = self._things[loop] = self._make()
         return thing
 
