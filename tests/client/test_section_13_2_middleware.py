@@ -266,6 +266,17 @@ def test_a_class_whose_middleware_cannot_work_fails_its_jobs(do, klass, message)
     assert SEEN == []
 
 
+def test_middleware_without_its_base_says_so_when_it_is_called_by_hand():
+    class Bare(RetryExceptions):
+        @staticmethod
+        def process(job): ...
+
+    with pytest.raises(
+        MiddlewareMisconfiguredError, match=r"Bare has middleware without its base: name SupportsM"
+    ):
+        Bare.around_perform(None)
+
+
 # RetryExceptions.
 
 

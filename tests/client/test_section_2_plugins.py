@@ -84,6 +84,23 @@ def test_what_a_plugin_throws_names_the_plugin_and_not_a_line_of_the_library(do,
     assert "on @user_script" not in str(thrown.value)
 
 
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        ("local seven = 7\nerror('too odd')", "too odd (line 2 of its source)"),
+        ("-- told\nlocal nothing\nreturn nothing.there", "(a nil value) (line 3 of its source)"),
+        ("this is no Lua", "(line 1 of its source)"),
+        ("\n\nreturn Holdfast.job.get()", "no jid provided"),
+    ],
+)
+def test_what_a_plugin_throws_tells_the_line_of_its_own_source_where_it_is_known(do, source, place):
+    plugin = made(do, source)
+    with pytest.raises(HoldfastError) as thrown:
+        do(plugin.call)
+    assert str(thrown.value).endswith(place)
+    assert "user_script" not in str(thrown.value)
+
+
 def test_the_store_s_own_words_stay_as_the_cause(do):
     plugin = made(do, "error('too odd')")
     with pytest.raises(HoldfastError) as thrown:

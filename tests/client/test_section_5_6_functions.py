@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import time
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
@@ -394,6 +395,10 @@ def test_sets_give_a_recurrence_the_same_name_in_every_process(do):
     words = [f"word{n}" for n in range(50)]
     assert _name_of("f", [set(words)], {}) == _name_of("f", [{*words[::-1]}], {})
     assert len(_name_of("é" * 100, [], {}).encode()) <= 180
+
+
+def test_what_recurs_says_how_often_and_which_function(job):
+    assert re.fullmatch(r"<(Async)?Every 60 of <.*>>", repr(job.every(60)))
 
 
 def test_a_recurrence_begins_when_it_is_told_to(do, job):

@@ -199,8 +199,14 @@ def test_gather_raises_the_first_failure_while_others_still_run(do, job, works):
 def test_gather_that_takes_too_long_says_how_many_are_open(do, job, works):
     handles = put(do, job, "a", "b", "c")
     works.one()
-    with pytest.raises(TimeoutError, match="2 of 3 jobs"):
+    with pytest.raises(TimeoutError, match=r"2 of 3 jobs .*; `holdfast jobs why \w{32}` says why"):
         do(lambda: holdfast.gather(*handles, timeout=0.05))
+
+
+def test_gather_of_a_list_says_how_handles_are_named(do, job):
+    handles = put(do, job, "a")
+    with pytest.raises(UsageError, match=r"gather\(\*handles\)$"):
+        do(lambda: holdfast.gather(handles))
 
 
 def test_more_jobs_than_one_question_may_name_are_waited_for_too(do, works):

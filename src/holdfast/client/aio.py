@@ -39,7 +39,7 @@ R = TypeVar("R")
 class AsyncClient(AsyncDecorating, Whole[Redis]):
     """Talks to one namespace of one store, awaited; calls of one loop turn leave together. Several loops may share one.
 
-    `url` and options are those of `Client`; a connection that is there already is a `redis.asyncio.Redis`. Making a
+    `url`, options and parts are those of `Client`; a connection that is there already is a `redis.asyncio.Redis`. Making a
     client sends nothing. Raises UsageError.
     """
 

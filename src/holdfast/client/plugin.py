@@ -12,6 +12,8 @@ from holdfast.wire.scripts import Script, run_script
 _COMMENT: Final = re.compile(r"^[ \t]*--(?!\[=*\[).*", re.MULTILINE)
 """A line that is a comment; its end stays, so that the store's line numbers are those of the source."""
 
+_PLACE: Final = re.compile(r"\buser_script:(\d+)(?:: )?")
+
 
 class LuaPlugin:
     """A Lua script that runs in the store behind the core's library, in one atomic step.
@@ -37,7 +39,7 @@ class LuaPlugin:
         Strings come back as text, numbers as whole ones, as the store cuts them; lists as lists, `nil` and `false`
         as None. The script is loaded once and then called by its SHA1. A call whose answer was lost is not sent
         again: ConnectionLost or StoreTimeout says so. What the script throws is a HoldfastError that begins with
-        the plugin's name.
+        the plugin's name, and ends with the line of `source` where it is known.
         """
         most = self._client.settings.max_data
         words = [argument(arg, most) for arg in args]
@@ -49,9 +51,18 @@ class LuaPlugin:
             return _plain((yield from run_script(self._client.shard, self._made(), words)))
         except HoldfastError as error:
             if type(error) is HoldfastError:
-                raise HoldfastError(f"{self.name}: {error}") from error.__cause__
+                raise HoldfastError(f"{self.name}: {self._sentence(error)}") from error.__cause__
             error.add_note(f"in the plugin {self.name}")
             raise
+
+    def _sentence(self, error: HoldfastError) -> str:
+        from holdfast.core.texts import lib  # the core's text is of no use before
+
+        # Where it was thrown stands before where the script was called from.
+        place = _PLACE.search(str(error.__cause__ or error))
+        line = int(place[1]) - lib().count("\n") if place else 0
+        said = _PLACE.sub("", str(error))
+        return f"{said} (line {line} of its source)" if line > 0 else said
 
     def _made(self) -> Script:
         if self._script is None:

@@ -50,7 +50,10 @@ class Client(Decorating, Whole[Redis]):
     `url` is `redis://`, `rediss://` or `unix://`, or a `redis.Redis` whose connections are then used as they are; its
     parts may be given instead (`host=`, `port=`, `db=`, …). Without any, HOLDFAST_URL, REDIS_URL, or the embedded store,
     which the first call starts. `hostname` is the worker name, the machine's unless given. Further options are those
-    of `ClientOptions` and of redis-py. Making a client sends nothing. Raises UsageError.
+    of `StoreOptions` and of redis-py. Making a client sends nothing. Raises UsageError.
+
+    `queues["mail"]`, `jobs[jid]`, `workers`, `recurring`, `throttles["printer"]`, `topics["reminders"]`, `events`, `config`,
+    `queue_patterns`, `stats`, `upkeep` and `audit` are its parts; `help(client.queues["mail"])` tells what one can do.
     """
 
     audit: "Part[AuditLog]" = Part("upkeep.AuditLog")

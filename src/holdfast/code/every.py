@@ -75,6 +75,9 @@ class _Every(Generic[P]):
         self._job = job
         self._timing = timing
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._timing.interval} of {self._job!r}>"
+
     def _checked(self, args: Any, kwargs: Any) -> tuple[Any, Raw, dict[str, Any], float | None]:
         """The queue, the data, the options, and when it is to begin. Raises UsageError."""
         job, data = self._job, self._job.write(args, kwargs)

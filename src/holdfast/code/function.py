@@ -14,7 +14,7 @@ from msgspec import Raw
 from holdfast.code.calls import Bound, data_of_all, moment_of, seconds_of
 from holdfast.code.every import AsyncEvery, Every, Timing
 from holdfast.code.handle import AsyncApp, AsyncHandle, Handle, SyncApp
-from holdfast.code.job_options import PutChanges
+from holdfast.code.job_options import JobOptions, PutChanges
 from holdfast.code.registry import Registered, stored_name
 from holdfast.errors import UsageError
 from holdfast.settings import unknown_option
@@ -45,6 +45,10 @@ class AnyFunctionJob(Generic[P, C, R]):
     def options(self, **changes: Unpack[PutChanges]) -> Self:
         """The same job with other options for its puts: `welcome.options(delay=60).put(7)`."""
         for name in changes:
+            if name in JobOptions.__annotations__ and name not in PutChanges.__annotations__:
+                raise UsageError(
+                    f"{name} is the same for all puts of a function: say it to @app.job({name}=…)"
+                )
             if name not in PutChanges.__annotations__:
                 raise unknown_option("options", name, tuple(PutChanges.__annotations__))
         return type(self)(self.app, self._function, self.registered, {**self._changes, **changes})

@@ -57,9 +57,15 @@ class Either(Generic[P, R]):
 
 
 def behind(kind: type, worn: object, given: Perform | None) -> Perform:
-    """What a middleware of `kind` performs by: what it was given, or what is worn behind it."""
+    """What a middleware of `kind` performs by: what it was given, or what is worn behind it.
+
+    Raises MiddlewareMisconfigured where nothing is worn behind it.
+    """
     rest = cast("Any", super(kind, worn))
-    return given or rest.around_perform
+    try:
+        return given or rest.around_perform
+    except AttributeError:
+        raise _baseless(worn) from None
 
 
 class Wearable:
@@ -151,15 +157,20 @@ def _surround_async(owner: Any, method: Perform) -> Perform:
     return perform
 
 
+def _baseless(worn: object) -> MiddlewareMisconfigured:
+    owner = worn if isinstance(worn, type) else type(worn)
+    return MiddlewareMisconfigured(
+        f"{owner.__qualname__} has middleware without its base: name SupportsMiddleware last among its bases"
+    )
+
+
 def _wears_middleware(owner: type) -> bool:
     """Say whether a class wears middleware, beside the base. Raises MiddlewareMisconfigured."""
     layers = [base for base in owner.__mro__ if AROUND in vars(base)]
     if not layers or layers == [SupportsMiddleware]:
         return False
     if SupportsMiddleware not in layers:
-        raise MiddlewareMisconfigured(
-            f"{owner.__qualname__} has middleware without its base: name SupportsMiddleware last among its bases"
-        )
+        raise _baseless(owner)
     if layers[-1] is not SupportsMiddleware:
         raise MiddlewareMisconfigured(
             f"SupportsMiddleware must be the last base of {owner.__qualname__}, behind {layers[-1].__qualname__}"

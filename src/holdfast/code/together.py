@@ -93,7 +93,9 @@ class Ends(Iterator[Any]):
 def _is_async(handles: Sequence[Any]) -> bool:
     for handle in handles:
         if not isinstance(handle, AnyHandle):
-            raise UsageError(f"what is waited for is a handle, as put answers it, not {handle!r:.80}")
+            several = isinstance(handle, list | tuple)
+            hint = "; handles of a list are named one by one: gather(*handles)" if several else ""
+            raise UsageError(f"what is waited for is a handle, as put answers it, not {handle!r:.80}{hint}")
     colours = {isinstance(handle, AsyncHandle) for handle in handles}
     if len(colours) > 1 or any(handle.app != handles[0].app for handle in handles):
         raise UsageError("all handles must come from one client")
@@ -146,8 +148,10 @@ def _learn(handles: list[Any], outcome: Any) -> list[Any]:
 
 def _check_all(open_: dict[str, list[Any]], handles: Sequence[Any]) -> None:
     if open_:
+        one = next(iter(open_))
         raise TimeoutError(
-            f"{len(open_)} of {len(handles)} jobs have not ended in time, among them {next(iter(open_))}"
+            f"{len(open_)} of {len(handles)} jobs have not ended in time, among them {one}; "
+            f"`holdfast jobs why {one}` says why"
         )
 
 

@@ -226,7 +226,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
             # An exception of its own each time: raising one adds to it.
             raise JobFailed(self.error.group, self.error.message, jid)
         if self.status == "open":
-            raise TimeoutError(f"job {jid} has not ended in time")
+            raise TimeoutError(f"job {jid} has not ended in time; `holdfast jobs why {jid}` says why")
         raise JobNotFound(f"neither job {jid} nor a result of it is kept", "HF_JOB_NOT_FOUND")
 
 

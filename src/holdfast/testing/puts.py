@@ -48,7 +48,7 @@ def assert_not_put(client: Client | AsyncClient, job: object, *args: Any, **kwar
     wanted = _Wanted(job, args, kwargs)
     unwanted = [found for found in all_put(client) if wanted.fits(found)]
     if unwanted:
-        raise AssertionError(f"{wanted} was put: {_shown(unwanted)}")
+        raise AssertionError(f"{wanted} was put. {_shown(unwanted)}")
 
 
 def all_put(client: Client | AsyncClient) -> list[Job]:
