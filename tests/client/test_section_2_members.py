@@ -152,3 +152,18 @@ def test_a_minted_jid_is_a_uuid_of_version_7_in_32_letters():
     first, second = holdfast.generate_jid(), holdfast.generate_jid()
     assert re.fullmatch(r"[0-9a-f]{12}7[0-9a-f]{19}", first)
     assert first < second
+
+
+@pytest.mark.parametrize("part", ["queues", "jobs", "throttles", "recurring", "topics"])
+def test_what_has_a_thing_for_whatever_name_is_no_collection_and_python_says_so(do, part):
+    named = getattr(do.client, part)
+    with pytest.raises(TypeError, match=f"'{type(named).__name__}' object is not iterable"):
+        list(named)
+    with pytest.raises(TypeError, match=r"not a container|not iterable"):
+        assert "mail" in named
+
+
+def test_an_async_client_outside_of_a_loop_says_where_it_is_used():
+    client = holdfast.AsyncClient("unix:///nowhere")
+    with pytest.raises(UsageError, match=r"no event loop runs here: .* asyncio.run"):
+        client.queues["mail"].put("app.Job")

@@ -283,7 +283,7 @@ def test_an_argument_that_would_arrive_as_something_else_is_refused_when_it_is_p
 
     def unknown(value: "Fraction"): ...
 
-    with pytest.raises(UsageError, match=r"'value': a worker could not build a .* it has no annotation"):
+    with pytest.raises(UsageError, match=r"'value': a worker could not build this .* it has no annotation"):
         Arguments(bare, "bare").write([value], {})
     with pytest.raises(UsageError, match="cannot be read from JSON"):
         Arguments(either, "either").write([value], {})

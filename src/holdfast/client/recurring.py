@@ -8,6 +8,7 @@ import msgspec
 from holdfast.client.colours import AsyncHandle, PlanAsked, SyncHandle, Verb, Written
 from holdfast.client.jobs.klass import imported
 from holdfast.client.jobs.local import Local
+from holdfast.client.named import Named
 from holdfast.client.recur_options import Changes, make_update
 from holdfast.commands import Command
 from holdfast.commands.base import then
@@ -227,7 +228,7 @@ class AsyncRecurringJob(RecurringVerbs, AsyncHandle):
     """A recurring job of an async client."""
 
 
-class RecurringsVerbs:
+class RecurringsVerbs(Named):
     """The recurring jobs of a namespace, by jid."""
 
     _client: Any

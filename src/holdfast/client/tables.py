@@ -7,6 +7,7 @@ from holdfast.client.colours import Asked, AskedAndWritten, PlanAsked, Planned, 
 from holdfast.client.jobs.attributes import AttributesVerbs
 from holdfast.client.jobs.dependencies import Cancelling
 from holdfast.client.lists import ListVerbs
+from holdfast.client.named import Named
 from holdfast.client.putting.verbs import QueuePutting
 from holdfast.client.statistics import QueueStatistics
 from holdfast.client.throttles import HIGHEST
@@ -203,7 +204,7 @@ def _day_ms(moment: float | days.date | str | None) -> int:
         raise UsageError(f"date must be epoch seconds, a date or ISO text, not {moment!r}") from error
 
 
-class QueuesVerbs:
+class QueuesVerbs(Named):
     """What can be asked of all queues."""
 
     _client: Any
@@ -226,7 +227,7 @@ class QueuesVerbs:
         return QueueNames()
 
 
-class JobsVerbs(ListVerbs, AttributesVerbs, Cancelling):
+class JobsVerbs(ListVerbs, AttributesVerbs, Cancelling, Named):
     """What can be asked of jobs by jid or state."""
 
     def __init__(self, client: Any) -> None:

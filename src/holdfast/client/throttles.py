@@ -11,6 +11,7 @@ from holdfast.client.colours import (
     Verb,
     VerbAndWritten,
 )
+from holdfast.client.named import Named
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.listing import ListSet
@@ -142,7 +143,7 @@ class ThrottleVerbs:
         return f"<{type(self).__name__} {self.name}>"
 
 
-class ThrottlesVerbs:
+class ThrottlesVerbs(Named):
     """What can be asked of all throttles."""
 
     _client: Any

@@ -132,7 +132,7 @@ class Arguments:
             if parameter.annotation is None:
                 if parameter.blind and kind not in _PLAIN:
                     raise UsageError(
-                        f"a worker could not build a {type(value).__name__} again, because {parameter.blind}"
+                        f"a worker could not build this {type(value).__name__} again, because {parameter.blind}"
                     )
                 return encode_value(value, limit)
             if kind not in _PLAIN and isinstance(value, (str, int, float)) and not isinstance(value, Enum):

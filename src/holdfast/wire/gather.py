@@ -11,7 +11,7 @@ from holdfast.commands.wishes import MAX_WEIGHT, PutWished, PutX
 from holdfast.errors import HoldfastError
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.exchange import exchange_all
-from holdfast.wire.loops import PerLoop
+from holdfast.wire.loops import PerLoop, running_loop
 from holdfast.wire.plans import Plan
 from holdfast.wire.runners import AsyncRunner
 from holdfast.wire.shards import Shard
@@ -157,7 +157,7 @@ class Gatherer:
 
     def submit(self, command: Command[R]) -> "asyncio.Future[R]":
         """Ask for one command; the future gets its answer or its error. A put may be kept back by who collects them."""
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         future: asyncio.Future[R] = loop.create_future()
         asked: Any = command
         if type(asked) in _PUTS:

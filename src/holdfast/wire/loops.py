@@ -4,7 +4,20 @@ import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from holdfast.errors import UsageError
+
 T = TypeVar("T")
+
+
+def running_loop() -> asyncio.AbstractEventLoop:
+    """The event loop that runs here. Raises UsageError without one."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise UsageError(
+            "no event loop runs here: an AsyncClient is used inside of one, as in asyncio.run(main()); "
+            "a Client needs none"
+        ) from None
 
 
 def _nothing(_: object) -> None:
@@ -21,7 +34,7 @@ class PerLoop(Generic[T]):
 
     def here(self) -> T:
         """The thing of the running loop."""
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         thing = self._things.get(loop)
         if thing is None:
             self._drop([other for other in list(self._things) if other.is_closed()])

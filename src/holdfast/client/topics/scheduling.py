@@ -5,6 +5,7 @@ from threading import Lock
 from typing import Any, Final
 
 from holdfast.client.colours import PlanAsked, Planned, Verb
+from holdfast.client.named import Named
 from holdfast.client.topics.adopting import PREFIX, adopted
 from holdfast.client.topics.messages import body_of, epoch_ms
 from holdfast.client.topics.topic import SHORTEST, make_release, make_reserve, requeued, upto
@@ -28,7 +29,7 @@ from holdfast.wire.plans import Ask, Plan
 LONGEST: Final = 3600.0
 
 
-class SchedulerVerbs:
+class SchedulerVerbs(Named):
     """Topics, with how long reservations last (`ttr` seconds), and how long an idle subscription goes without looking.
 
     The functions take a topic's name first, then what the older clients of these operations take, and answer as they did:
@@ -48,7 +49,10 @@ class SchedulerVerbs:
         on_error: Any = None,
     ) -> None:
         if not isinstance(getattr(client, "runner", None), self._runner):
-            raise UsageError(f"client must be one of the colour of {type(self).__name__}, not {client!r}")
+            needed = type(self).__name__.replace("Scheduler", "Client")
+            raise UsageError(
+                f"client: a {type(self).__name__} takes one of holdfast.{needed}, not {client!r}"
+            )
         self._client = client
         self.ttr = check_seconds("ttr", ttr, SHORTEST)
         self.reserve_interval = check_seconds("reserve_interval", reserve_interval, 0.01, LONGEST)
