@@ -34,6 +34,20 @@ def test_the_worker_that_did_something_last_comes_first(stopped, do):
     ]
 
 
+def test_who_pops_by_hand_stays_listed_when_the_job_is_complete(do):
+    do(lambda: do.client.queues["q"].put("K"))
+    job = do(do.client.queues["q"].pop)
+    do(job.complete)
+    assert do(lambda: do.client.workers.counts) == [{"name": do.client.worker_name, "jobs": 0, "stalled": 0}]
+
+
+def test_a_sign_of_life_is_said_once_a_minute_not_with_every_pop(do):
+    do(do.client.queues["q"].pop)
+    do(lambda: do.client.workers.forget(do.client.worker_name))
+    do(do.client.queues["q"].pop)
+    assert do(lambda: do.client.workers.counts) == []
+
+
 def test_a_lease_that_ran_out_counts_as_stalled(stopped, do):
     first = pop_as(do, "w")
     stopped.advance(seconds=30)

@@ -78,6 +78,9 @@ class AsyncQueue(QueueVerbs, AsyncHandle):
         limit = self._pop_count(count)
         found: Sequence[JobFacts] = []
         if limit:
+            sign = self._client.sign_of_life(self.worker_name)
+            if sign is not None:
+                await self.run(sign)
             found = await self.run(Pop(self.worker_name, (self.name,), limit))
         return _one_or_all(self._client, found, count)
 

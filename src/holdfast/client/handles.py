@@ -75,6 +75,9 @@ class Queue(QueueVerbs, SyncHandle):
         limit = self._pop_count(count)
         found: Sequence[JobFacts] = []
         if limit:
+            sign = self._client.sign_of_life(self.worker_name)
+            if sign is not None:
+                self.run(sign)
             found = self.run(Pop(self.worker_name, (self.name,), limit))
         return _one_or_all(self._client, found, count)
 

@@ -1,16 +1,21 @@
 """What both clients are as a whole: their names, their place, and the connection that people use."""
 
 import logging
-from typing import Any, Generic, TypeVar
+from time import monotonic
+from typing import Any, Final, Generic, TypeVar
 
 from holdfast.client.calling import Calling
 from holdfast.client.opening.settling import Opening
+from holdfast.commands.workers import WorkerSeen
 from holdfast.settings import check_name
 from holdfast.wire.address import AddressBase
 from holdfast.wire.shards import Shard
 
 D = TypeVar("D")
 log = logging.getLogger("holdfast")
+
+SIGN: Final = 60.0  # seconds between two signs of life of somebody who pops by hand
+MOST_SIGNS: Final = 1000
 
 
 class Whole(Calling, Generic[D]):
@@ -24,6 +29,7 @@ class Whole(Calling, Generic[D]):
         self._opening = opening
         self._worker_name = opening.settings.worker_name
         self._database: D | None = opening.target.existing
+        self._signs: dict[str, float] = {}
         if opening.on_load is not None:
             self.shard.on_load = self._loaded
 
@@ -70,6 +76,16 @@ class Whole(Calling, Generic[D]):
         address: AddressBase = self.link.address
         made: D = address.redis()
         return made
+
+    def sign_of_life(self, worker: str) -> WorkerSeen | None:
+        """What makes a program that pops by hand a known worker; None if it was said within the last minute."""
+        now = monotonic()
+        if now < self._signs.get(worker, 0.0):
+            return None
+        if len(self._signs) >= MOST_SIGNS:
+            self._signs.clear()
+        self._signs[worker] = now + SIGN
+        return WorkerSeen(worker)
 
     def _loaded(self, digest: str) -> None:
         told = self._opening.on_load
