@@ -38,12 +38,13 @@ class Stray:
 
 
 @pytest.fixture
-def jobs(tmp_path, monkeypatch):
-    """The directory of a module with jobs that write down which process performed them."""
+def jobs(tmp_path):
+    """The directory of a module with jobs that write down which process performed them; only the worker is told of it."""
     (tmp_path / "notes_to_file.py").write_text(JOBS)
-    monkeypatch.syspath_prepend(tmp_path)
+    before = [*sys.path]
     yield tmp_path
     sys.modules.pop("notes_to_file", None)
+    assert sys.path == before
 
 
 class Crew:
@@ -113,6 +114,22 @@ def test_queues_are_drained(crew):
 def test_jobs_that_do_not_come_are_waited_for_with_a_deadline(crew):
     with pytest.raises(TimeoutError, match=r"within 0\.3 s"):
         run_jobs(crew.worker, 1, timeout=0.3)
+
+
+def test_modules_to_import_are_imported_before_the_first_job(crew):
+    crew.worker = RealWorker(
+        crew.client,
+        ["mail"],
+        pool=crew.worker.settings.pool,
+        paths=[crew.file.parent],
+        imports=["notes_to_file", "of_nobody"],
+    )
+    module = f"from pathlib import Path; Path({str(crew.file)!r}).write_text('imported\\n')"
+    (crew.file.parent / "of_nobody.py").write_text(module)
+    crew.put(1)
+    drain_worker_queues(crew.worker)
+    assert crew.notes[0] == "imported"
+    sys.modules.pop("of_nobody", None)
 
 
 def test_the_clients_of_the_jobs_work_on_the_store_of_the_test_in_other_processes_too(client, jobs):

@@ -15,7 +15,7 @@ import holdfast
 from holdfast import Client, UsageError
 from holdfast.compat import reqless
 from holdfast.compat.reqless.workers import ForkingWorker, MainWorker, SerialWorker
-from holdfast.testing import StandIn
+from holdfast.testing import StandIn, drain_worker_queues, run_worker_concurrently_with
 from waiting import until
 
 HERE = Path(__file__).parent
@@ -258,6 +258,16 @@ def test_a_worker_performs_jobs_in_this_process_until_it_is_told_to_stop(client,
     thread.join(10)
     assert not thread.is_alive()
     assert notes() == [str(os.getpid())]
+
+
+def test_the_helpers_for_tests_take_such_a_worker(client, notes):
+    worker = SerialWorker(["notes"], client, interval=1)
+    [job] = client.queues["notes"].peek(0, 1)
+    drain_worker_queues(worker)
+    assert notes() == [str(os.getpid())]
+    client.queues["notes"].put(job.klass_name, job.data)
+    with run_worker_concurrently_with(worker):
+        until(lambda: len(notes()) == 2, "the second job was performed")
 
 
 def test_a_forking_worker_performs_jobs_in_children_until_it_is_told_to_stop(url, namespace, notes, tmp_path):

@@ -24,7 +24,7 @@ from holdfast.work.child import USED_UP
 from holdfast.work.run import run_serial, run_worker
 from holdfast.work.signals import Stop
 from holdfast.work.supervisor import Slot, Supervisor
-from holdfast.work.worker import Pool, StoreChoice, WorkerSettings, import_modules
+from holdfast.work.worker import Pool, StoreChoice, WorkerSettings, import_modules, make_importable
 
 R = TypeVar("R")
 
@@ -123,6 +123,9 @@ class _Thread:
         self._told = (settings, store)
         self._stop = Stop()
         self._error: BaseException | None = None
+        self._added = [path for path in (*settings.paths, settings.root) if path not in sys.path]
+        sys.path[:0] = self._added
+        import_modules(settings)
         self._thread = threading.Thread(target=self._work, name="holdfast-worker", daemon=True)
         self._thread.start()
 
@@ -137,6 +140,8 @@ class _Thread:
 
     def wait(self, timeout: float) -> None:
         self._thread.join(timeout)
+        # The rest of the session imports from where it did before.
+        sys.path[:] = [path for path in sys.path if path not in self._added]
         if self._thread.is_alive():
             # It goes on with its job, which cannot be stopped, and takes no other.
             self._stop.request()
@@ -178,6 +183,7 @@ def become_worker(told: str) -> None:
     settings, url, options = msgspec.json.decode(told, type=tuple[WorkerSettings, str, dict[str, Any]])
     store = StoreChoice(url, ClientOptions(**options))  # type: ignore[typeddict-item]
     with StandIn(url, options["namespace"]):
+        make_importable(settings)
         import_modules(settings)
         run_worker(settings, store, _OnceOnly if settings.max_jobs else Supervisor)
 

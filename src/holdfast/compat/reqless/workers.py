@@ -59,7 +59,7 @@ class BaseWorker:
 
     def run(self) -> None:
         """Work until told to stop."""
-        settings, store = self._settings(), StoreChoice.of(self.client)
+        settings, store = self.settings, self.store
         make_importable(settings)
         import_modules(settings)
         self._work(settings, store)
@@ -78,7 +78,14 @@ class BaseWorker:
         found = given.resolve() if hasattr(given, "resolve") else check_list("queues", given)
         return [getattr(queue, "name", queue) for queue in found]
 
-    def _settings(self) -> WorkerSettings:
+    @property
+    def store(self) -> StoreChoice:
+        """Which store this worker is for."""
+        return StoreChoice.of(self.client)
+
+    @property
+    def settings(self) -> WorkerSettings:
+        """What this worker is told, as it is just now, also for the helpers of `holdfast.testing`. Raises UsageError."""
         options = dict(self._options)
         root = options.pop("workdir", None) or "."
         for name in ("paths", "imports", "allow"):
