@@ -148,6 +148,11 @@ def test_the_clients_of_the_jobs_work_on_the_store_of_the_test_in_other_processe
         (["q"], {"imports": "shop"}, "imports must be a list"),
         (["q"], {"pool": "tree"}, "no pool 'tree'"),
         (["q"], {"concurrency": 3}, "one job"),
+        (
+            ["q"],
+            {"imports": [__file__]},
+            "imports names modules, such as test_section_13_3_testing, and .* is a file",
+        ),
     ],
 )
 def test_a_worker_that_cannot_be_is_refused(client, queues, options, complaint):

@@ -75,6 +75,11 @@ class WorkerSettings(msgspec.Struct, frozen=True):
         check_whole("max_jobs", self.max_jobs, 0, 1 << 53)
         if self.name:
             check_name("name", self.name + "-1000")
+        for module in self.imports:
+            if Path(module).is_file():
+                raise UsageError(
+                    f"imports names modules, such as {Path(module).stem}, and {module} is a file"
+                )
         return msgspec.structs.replace(
             self,
             workers=1 if self.pool == "serial" else self.workers or os.cpu_count() or 1,
