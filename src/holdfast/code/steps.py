@@ -3,11 +3,12 @@
 A generator yields what talks to the store. In blocking code that is an answer already; in async code it is awaited.
 """
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from inspect import isawaitable
 from typing import Any, TypeVar
 
 R = TypeVar("R")
+S = TypeVar("S")
 
 Steps = Generator[Any, Any, R]
 
@@ -47,14 +48,48 @@ def _run(steps: Steps[R], answer: Any) -> R:
 
 
 async def _await(steps: Steps[R], step: Any) -> R:
+    return await _go_on(steps, step, _waited)
+
+
+async def _waited(step: Any) -> Any:
+    return await step if isawaitable(step) else step
+
+
+def drive(flow: Generator[S, Any, R], answer: Callable[[S], Any]) -> R:
+    """Go through `flow`, whose steps are needs: each goes to `answer`, and what that raises is raised where it was yielded."""
+    try:
+        step = next(flow)
+        while True:
+            try:
+                answered = answer(step)
+            except BaseException as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(answered)
+    except StopIteration as end:
+        value: R = end.value
+        return value
+
+
+async def drive_async(flow: Generator[S, Any, R], answer: Callable[[S], Awaitable[Any]]) -> R:
+    """The same, where answers are awaited."""
+    try:
+        step = next(flow)
+    except StopIteration as end:
+        value: R = end.value
+        return value
+    return await _go_on(flow, step, answer)
+
+
+async def _go_on(flow: Generator[S, Any, R], step: S, answer: Callable[[S], Awaitable[Any]]) -> R:
     try:
         while True:
             try:
-                answer = await step if isawaitable(step) else step
+                answered = await answer(step)
             except BaseException as error:
-                step = steps.throw(error)
+                step = flow.throw(error)
             else:
-                step = steps.send(answer)
+                step = flow.send(answered)
     except StopIteration as end:
         value: R = end.value
         return value

@@ -1,49 +1,12 @@
-"""Who drives the steps of a worker for tests, blocking or on a loop: the two differ only in who waits."""
+"""How a worker for tests performs on a loop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from holdfast.code.current import Running
 from holdfast.models import JobFacts
-from holdfast.testing.steps import Flow, T
 from holdfast.work.outcome import Ending
 from holdfast.work.perform import Performer
-
-
-def drive(flow: Flow[T], perform: Callable[[JobFacts], Ending], ask: Callable[[Any], Any]) -> T:
-    """Go through `flow`: jobs to `perform`, plans to `ask`."""
-    try:
-        step = next(flow)
-        while True:
-            try:
-                answer = perform(step) if isinstance(step, JobFacts) else ask(step)
-            except BaseException as error:
-                step = flow.throw(error)
-            else:
-                step = flow.send(answer)
-    except StopIteration as done:
-        value: T = done.value
-        return value
-
-
-async def drive_async(
-    flow: Flow[T], perform: Callable[[JobFacts], Awaitable[Ending]], ask: Callable[[Any], Awaitable[Any]]
-) -> T:
-    """The same on the running loop."""
-    try:
-        step = next(flow)
-        while True:
-            try:
-                answer = await (perform(step) if isinstance(step, JobFacts) else ask(step))
-            except BaseException as error:
-                step = flow.throw(error)
-            else:
-                step = flow.send(answer)
-    except StopIteration as done:
-        value: T = done.value
-        return value
 
 
 async def perform_in_task(performer: Performer, facts: JobFacts, threads: ThreadPoolExecutor) -> Ending:

@@ -15,10 +15,11 @@ from holdfast.client.aio import AsyncClient
 from holdfast.client.async_handles import AsyncJob
 from holdfast.client.handles import Job
 from holdfast.client.sync import Client
+from holdfast.code.steps import drive, drive_async
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.testing.clock import StoppedClock, check_client
-from holdfast.testing.driving import drive, drive_async, perform_in_task
+from holdfast.testing.driving import perform_in_task
 from holdfast.testing.inline import Inline
 from holdfast.testing.steps import DEEPEST, Flow, Steps, T
 from holdfast.testing.verbs import Awaiting, Blocking, WorkerVerbs
@@ -89,7 +90,8 @@ class LocalWorker(Blocking, WorkerVerbs):
         self._own.close()
 
     def _drive(self, flow: Flow[T]) -> T:
-        return drive(flow, self._perform, self._own.runner.run)
+        run = self._own.runner.run
+        return drive(flow, lambda step: self._perform(step) if isinstance(step, JobFacts) else run(step))
 
     def _perform(self, facts: JobFacts) -> Ending:
         # In a context of its own: a job that puts another inline is still the current one after that.
@@ -111,12 +113,12 @@ class LocalWorker(Blocking, WorkerVerbs):
         return self._coroutines.run(coroutine, context=copy_context())
 
     async def _drive_in_loop(self, flow: Flow[T]) -> T:
-        async def ask(plan: Any) -> Any:
-            return self._own.runner.run(plan)
+        async def answer(step: Any) -> Any:
+            if isinstance(step, JobFacts):
+                return await perform_in_task(self._performer, step, self._threads)
+            return self._own.runner.run(step)
 
-        return await drive_async(
-            flow, lambda facts: perform_in_task(self._performer, facts, self._threads), ask
-        )
+        return await drive_async(flow, answer)
 
     def _job(self, facts: JobFacts) -> Job:
         return HeldJob.held(facts, self.client, nothing)
@@ -172,9 +174,12 @@ class AsyncLocalWorker(Awaiting, WorkerVerbs):
         self._own.link.drop()
 
     async def _drive(self, flow: Flow[T]) -> T:
-        return await drive_async(
-            flow, lambda facts: perform_in_task(self._performer, facts, self._threads), self._own.runner.run
-        )
+        async def answer(step: Any) -> Any:
+            if isinstance(step, JobFacts):
+                return await perform_in_task(self._performer, step, self._threads)
+            return await self._own.runner.run(step)
+
+        return await drive_async(flow, answer)
 
     def _job(self, facts: JobFacts) -> Job:
         return HeldJob.held(facts, self._plain, nothing)

@@ -9,7 +9,8 @@ from typing import Any
 
 from holdfast.client.topics.delivering import Delivering, Handle, Listen, Loop, Need, Pause, Report
 from holdfast.client.topics.messages import AsyncItem, Item
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.code.steps import drive, drive_async
+from holdfast.errors import UsageError
 
 PATIENCE = 5.0
 """Seconds beyond those of a wait in which the store has to end it."""
@@ -51,16 +52,7 @@ class Subscription(Delivering):
 
     def _run(self, loop: Loop) -> None:
         try:
-            need = next(loop)
-            while True:
-                try:
-                    answer = self._meet(need)
-                except HoldfastError as error:
-                    need = loop.throw(error)
-                else:
-                    need = loop.send(answer)
-        except StopIteration:
-            pass
+            drive(loop, self._meet)
         except Exception:
             self.broke()
             self._ending.close()
@@ -152,16 +144,7 @@ class AsyncSubscription(Delivering):
 
     async def _run(self, loop: Loop) -> None:
         try:
-            need = next(loop)
-            while True:
-                try:
-                    answer = await self._meet(need)
-                except HoldfastError as error:
-                    need = loop.throw(error)
-                else:
-                    need = loop.send(answer)
-        except StopIteration:
-            pass
+            await drive_async(loop, self._meet)
         except Exception:
             self.broke()
             self._over.set()
