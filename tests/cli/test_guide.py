@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.main import COMMANDS, run
+
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 PAGES = sorted(GUIDE.glob("*.md"))
 TOP = GUIDE.parents[1]
@@ -53,6 +55,23 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         assert not place or place in [title.lower().replace(" ", "-") for title in titles], place
 
 
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.stem)
+def test_the_commands_that_a_page_names_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"(?:`|^ {4}|^\$ |^\{ )holdfast ([a-z]+)", text, re.MULTILINE)
+    assert set(named) <= set(COMMANDS)
+
+
 @pytest.mark.parametrize("first", ["README.md", "docs/start.md"])
 def test_the_first_pages_lead_to_every_page_of_the_guide(first: str) -> None:
     assert set(PAGES) <= {file for file, _ in links_of(TOP / first)}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [("wroker", "No such command 'wroker'. Did you mean 'worker'?"), ("xyz", "'xyz'.")]
+)
+def test_a_command_that_there_is_not_suggests_the_nearest(
+    given: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([given]) == 2
+    assert capsys.readouterr().err.rstrip().endswith(said)
