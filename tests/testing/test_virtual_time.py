@@ -84,6 +84,14 @@ def test_a_moment_that_has_passed_is_refused(crew, still):
         crew(lambda: crew.worker.run_until(datetime(2020, 1, 1, tzinfo=UTC)))
 
 
+@pytest.mark.parametrize(
+    ("moment", "why"), [("tomorrow", "not 'tomorrow'"), (datetime(2030, 1, 1), "no time zone")]
+)
+def test_a_moment_that_is_none_is_refused(crew, still, moment, why):
+    with pytest.raises(UsageError, match=f"moment .*{why}"):
+        crew(lambda: crew.worker.run_until(moment))
+
+
 def test_the_clock_alone_performs_nothing(crew, still):
     crew(lambda: crew.client.queues["mail"].put("builtins.nothing", delay=60))
     still.advance(days=1)

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from holdfast.code.allowed import AllowList, Located
+from holdfast.code.calls import moment_of
 from holdfast.code.current import running
 from holdfast.code.resolver import Resolver, Target
 from holdfast.commands.admin import SetClock
@@ -117,10 +118,9 @@ class Steps:
         return (yield from self._until(self._stopped().now_ms + span_ms, raises))
 
     def run_until(self, moment: datetime | float, raises: bool) -> Flow[list[Performed]]:
-        """Let time pass until `moment`. Raises UsageError if it has passed."""
+        """Let time pass until `moment`. Raises UsageError if it has passed, or has no time zone."""
         clock = self._stopped()
-        seconds = moment.timestamp() if isinstance(moment, datetime) else moment
-        end_ms = round(seconds * 1000)
+        end_ms = round(moment_of("moment", moment) * 1000)
         if end_ms < clock.now_ms:
             raise UsageError(f"it is {clock.moment:%Y-%m-%d %H:%M:%S} UTC by this clock: {moment} has passed")
         return (yield from self._until(end_ms, raises))

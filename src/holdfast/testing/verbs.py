@@ -76,7 +76,7 @@ class WorkerVerbs:
 
     @Told
     def run_until(self, moment: datetime | float, *, raises: bool = True) -> Flow[list[Performed]]:
-        """Let time pass until `moment`, a datetime or epoch seconds, and perform each job when it is due.
+        """Let time pass until `moment`, a datetime with its time zone or epoch seconds, and perform each job when due.
 
         Raises as `run_for`.
         """
