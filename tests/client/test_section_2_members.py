@@ -1,5 +1,6 @@
 """Section 2.3 and 13.4 of the Python API: what a client does as a whole, and small operations on many things."""
 
+import pydoc
 import re
 
 import pytest
@@ -167,3 +168,19 @@ def test_an_async_client_outside_of_a_loop_says_where_it_is_used():
     client = holdfast.AsyncClient("unix:///nowhere")
     with pytest.raises(UsageError, match=r"no event loop runs here: .* asyncio.run"):
         client.queues["mail"].put("app.Job")
+
+
+def test_help_tells_which_parts_a_client_has(do):
+    shown = pydoc.render_doc(type(do.client), renderer=pydoc.plaintext)
+    for part in (
+        "audit",
+        "config",
+        "events",
+        "queue_patterns",
+        "recurring",
+        "throttles",
+        "topics",
+        "upkeep",
+        "workers",
+    ):
+        assert re.search(rf"\b{part} = <(Async)?\w+ of the client: holdfast\.client\.", shown), part

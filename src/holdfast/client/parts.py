@@ -20,6 +20,10 @@ class Part(Generic[T_co]):
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
+    def __repr__(self) -> str:
+        """What `help(Client)` shows of it."""
+        return f"<{self._class} of the client: holdfast.client.{self._module}>"
+
     @overload
     def __get__(self, client: None, owner: object) -> "Part[T_co]": ...
     @overload
