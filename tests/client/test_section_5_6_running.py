@@ -407,6 +407,16 @@ def test_a_job_that_fails_keeps_nothing(do):
     assert do(lambda: do.client.queues.names) == ["q"]
 
 
+def test_a_job_that_nobody_holds_keeps_nothing_back(do):
+    jid = do(lambda: do.client.queues["q"].put("app.Job"))
+    job = do(lambda: do.client.jobs.get(jid))[0]
+    with (
+        pytest.raises(UsageError, match="is waiting, so it cannot complete: on_completion is for"),
+        job.on_completion(),
+    ):
+        raise AssertionError("the block ran")
+
+
 def test_what_puts_after_the_job_has_ended_is_told(do):
     job, contexts = popped(do), []
 

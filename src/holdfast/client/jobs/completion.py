@@ -17,6 +17,9 @@ MOST_BYTES: Final = 16 << 20
 """Of the data of all jobs that leave with one completion; a single larger one is let through."""
 
 
+_HELD: Final = ("running", "stalled")
+
+
 class Load(NamedTuple):
     """What one completion carries: how many jobs, what they weigh (`Wished.weight`), and bytes of data."""
 
@@ -156,6 +159,12 @@ class OnCompletion:
         """
         if self.state_changed:
             raise UsageError(f"job {self.facts.jid} has ended already")
+        if self.facts.state not in _HELD:
+            # Nobody could complete it by this object, so what is kept back would never leave.
+            raise UsageError(
+                f"job {self.facts.jid} is {self.facts.state}, so it cannot complete: on_completion is for the job that runs, "
+                "as current_job() and pop() answer it"
+            )
         collector = self._collector = self._collector or Collector(self)
         block = collector.begin()
         token = collecting.set(block)
