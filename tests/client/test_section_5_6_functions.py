@@ -432,3 +432,14 @@ def test_what_was_said_at_the_function_holds_for_its_recurrences(do):
         "keep": "30000",
     }
     assert row.next_ms - row.since_ms == 100_000
+
+
+def test_what_cannot_be_said_is_told_where_it_is_said(do):
+    """Not when a function is decorated later, nor at the first put."""
+    with pytest.raises(UsageError, match="did you mean 'queue'"):
+        do.client.job(queu="mail")
+    with pytest.raises(UsageError, match="interval"):
+        do.client.job(_nothing).every("1h")
+
+
+def _nothing() -> None: ...

@@ -19,6 +19,7 @@ class JobDecorator:
     """`@client.job(…)` of a blocking client."""
 
     def __init__(self, app: "SyncApp", options: "JobOptions") -> None:
+        _check(options)
         self._app = app
         self._options = options
 
@@ -40,6 +41,7 @@ class AsyncJobDecorator:
     """`@client.job(…)` of an async client."""
 
     def __init__(self, app: "AsyncApp", options: "JobOptions") -> None:
+        _check(options)
         self._app = app
         self._options = options
 
@@ -93,3 +95,9 @@ class AsyncDecorating:
         """Make a function a job, as `Client.job`; then `await function.put(…)` puts it."""
         decorate = AsyncJobDecorator(cast("AsyncApp", self), options)
         return decorate if function is None else decorate(function)
+
+
+def _check(options: "JobOptions") -> None:
+    from holdfast.code.job_options import check_known
+
+    check_known(options)

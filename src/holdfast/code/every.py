@@ -37,8 +37,11 @@ class Timing(msgspec.Struct, frozen=True):
     backlog: int
     jid: str | None
 
+    def __post_init__(self) -> None:
+        seconds_of("interval", self.interval, SHORTEST)
+
     def options(self) -> dict[str, Any]:
-        """The options of the template, all but when it begins. Raises UsageError naming what cannot be."""
+        """The options of the template, all but when it begins."""
         interval = seconds_of("interval", self.interval, SHORTEST)
         return {"interval": interval, "backlog": self.backlog, "keeps_time": True}
 

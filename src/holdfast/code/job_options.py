@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypedDict
 
 from holdfast.code.backoff import Backoff, BackoffData, backoff_words
-from holdfast.settings import MAX_PRIORITY, check_each, check_list, check_seconds, check_whole
+from holdfast.settings import MAX_PRIORITY, check_each, check_list, check_seconds, check_whole, unknown_option
 
 RESULT_KEEP: Final = 3600.0
 _SHORTEST: Final = 0.001
@@ -48,6 +48,13 @@ class PutChanges(TypedDict, total=False):
     expires: float
     timeout: float
     result_keep: float
+
+
+def check_known(options: JobOptions) -> None:
+    """Raise UsageError for an option that does not exist."""
+    for option in options:
+        if option not in JobOptions.__annotations__:
+            raise unknown_option("job", option, tuple(JobOptions.__annotations__))
 
 
 def travelling(options: JobOptions) -> dict[str, Any]:

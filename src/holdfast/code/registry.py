@@ -21,7 +21,6 @@ from holdfast.settings import (
     check_milliseconds,
     check_name,
     check_whole,
-    unknown_option,
 )
 
 log = logging.getLogger("holdfast")
@@ -79,9 +78,6 @@ def find(name: str) -> Registered | None:
 
 def make_entry(function: Callable[..., Any], options: JobOptions) -> Registered:
     """Register `function` as a job. Raises UsageError for options that cannot be."""
-    for option in options:
-        if option not in JobOptions.__annotations__:
-            raise unknown_option("job", option, tuple(JobOptions.__annotations__))
     function = _checked_function(function)
     retries = options.get("retries")
     backoff = options.get("backoff")
