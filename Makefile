@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DIR    ?=
 ARGS   ?=
-TOGETHER ?= 2
+TOGETHER ?= 3
 
 # Stores of these tasks live here, never in the user's own directory, and never at a URL from the environment.
 unexport HOLDFAST_URL REDIS_URL
@@ -37,7 +37,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## run jobs over real files and kill a worker halfway (DIR=… for other files)
 	@HOLDFAST_DIR=$(CURDIR)/.holdfast/demo $(BIN)/holdfast demo $(if $(DIR),"$(DIR)") $(ARGS)
 
-test: $(READY) ## run the tests but the slow ones, TOGETHER=2 at a time (ARGS=… for pytest)
+test: $(READY) ## run the tests but the slow ones, TOGETHER=3 at a time, because many of them wait (ARGS=… for pytest)
 	$(BIN)/pytest -n $(TOGETHER) --dist worksteal -m "not slow" $(ARGS)
 
 test-all: $(READY) ## run all tests
