@@ -45,7 +45,8 @@ def run(url: str, count: int, namespace: str = "gnomes") -> list[dict[str, Any]]
     """Put `count` jobs into the store at `url`, perform them here, and answer what has become of their data."""
     from holdfast.client.sync import Client
     from holdfast.work.run import run_worker
-    from holdfast.work.worker import StoreChoice, WorkerSettings
+    from holdfast.work.settings import WorkerSettings
+    from holdfast.work.store_choice import StoreChoice
 
     with Client(url, namespace=namespace) as client:
         jids = [client.queues["underpants"].put(GnomesJob, {"pairs": number + 1}) for number in range(count)]

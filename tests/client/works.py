@@ -11,10 +11,12 @@ from typing import Any
 from holdfast import AsyncClient
 from holdfast.commands.leases import Pop
 from holdfast.work.making import make_performer
+from holdfast.work.route import Route
 from holdfast.work.run import run_serial
 from holdfast.work.seat import Turns
+from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Stop
-from holdfast.work.worker import StoreChoice, WorkerSettings
+from holdfast.work.store_choice import StoreChoice
 
 
 class _Store(StoreChoice):
@@ -44,7 +46,7 @@ class Works:
         """Perform the next job and settle it; answers its jid, None if nothing was ready."""
         jobs = self.client.run(Pop("works", self.queues, 1))
         for facts in jobs:
-            turns = Turns(self.client.shard, "works", self.queues)
+            turns = Turns(self.client.shard, "works", Route(self.client.shard, self.queues))
             turns.end(self.performer.perform(facts, self.run))
             while turns.has_news:
                 self.client.runner.run(turns.turn(0))

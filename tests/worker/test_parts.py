@@ -16,8 +16,9 @@ from holdfast.models import JobFacts
 from holdfast.wire.outage import LONGEST, Outage
 from holdfast.work.keeper import Held, Keeper, run_end
 from holdfast.work.outcome import Failed, Moved, Retry, failed, granted, raised
+from holdfast.work.route import Route
+from holdfast.work.settings import WorkerSettings
 from holdfast.work.slate import Holding, Slate
-from holdfast.work.worker import WorkerSettings
 
 FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w", retries=3, remaining=2)
 
@@ -212,7 +213,7 @@ def test_a_turn_says_what_ended_and_takes_what_can_start():
 
     shard = Client("redis://nowhere").shard
     shard.met = True
-    turns = Turns(shard, "w", ("a", "b"))
+    turns = Turns(shard, "w", Route(shard, ("a", "b")))
 
     def words(limit, rung=None):
         plan = turns.turn(limit, rung)

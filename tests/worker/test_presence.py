@@ -11,7 +11,7 @@ from holdfast.commands.workers import WorkerQuiet
 from holdfast.work import presence
 from holdfast.work.pools.beating import BeatingThread
 from holdfast.work.presence import Presence, Sign
-from holdfast.work.worker import WorkerSettings
+from holdfast.work.settings import WorkerSettings
 
 
 def listed(shop):

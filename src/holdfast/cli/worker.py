@@ -13,16 +13,10 @@ import click
 from holdfast.client.opening.options import ClientOptions
 from holdfast.errors import UsageError
 from holdfast.logs import FORMAT
+from holdfast.work.importing import import_modules, make_importable
 from holdfast.work.run import run_worker
-from holdfast.work.worker import (
-    POOLS,
-    SEATS,
-    Pool,
-    StoreChoice,
-    WorkerSettings,
-    import_modules,
-    make_importable,
-)
+from holdfast.work.settings import POOLS, SEATS, Pool, WorkerSettings
+from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
 

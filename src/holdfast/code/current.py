@@ -28,6 +28,10 @@ class Running:
         self.lost = lost
         self.made: Any = None
 
+    def make_by(self, make: Callable[[JobFacts], Any]) -> None:
+        """From now on `make` makes the object, if nobody has asked for it."""
+        self._make = make
+
     def job(self) -> Any:
         """The `Job` of this run, the same one each time."""
         if self.made is None:

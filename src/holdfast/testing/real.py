@@ -21,10 +21,12 @@ from holdfast.client.sync import Client
 from holdfast.settings import check_list, check_seconds, check_whole
 from holdfast.testing.stand_in import StandIn
 from holdfast.work.child import USED_UP
+from holdfast.work.importing import import_modules, make_importable
 from holdfast.work.run import run_serial, run_worker
+from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.signals import Stop
+from holdfast.work.store_choice import StoreChoice
 from holdfast.work.supervisor import Slot, Supervisor
-from holdfast.work.worker import Pool, StoreChoice, WorkerSettings, import_modules, make_importable
 
 R = TypeVar("R")
 

@@ -31,6 +31,7 @@ from holdfast.wire.exchange import exchange
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
 from holdfast.work.outcome import Ending
+from holdfast.work.route import Route
 from holdfast.work.seat import Turns
 
 T = TypeVar("T")
@@ -79,7 +80,7 @@ class Steps:
         self._most = check_whole("most", options.get("most", MOST), 1, 1 << 53)
         self._due: float | None = None
         self._known: Sequence[str] = ()
-        self._turns = Turns(shard, worker, self._queues)
+        self._turns = Turns(shard, worker, Route(shard, self._queues))
         self.resolver = _Noting(options, self._queues)
 
     def one(self, raises: bool) -> Flow[Performed | None]:
@@ -164,7 +165,7 @@ class Steps:
             if not queues:
                 return None
             self.resolver.plain_queues = frozenset(queues)
-            self._turns = Turns(self._shard, self._worker, queues, will_wait=False)
+            self._turns = Turns(self._shard, self._worker, Route(self._shard, queues), will_wait=False)
             popped: Popped = yield self._turns.turn(1)
             if popped:
                 return popped[0]

@@ -17,8 +17,10 @@ from holdfast.models import JobFacts
 from holdfast.work import signals
 from holdfast.work.making import make_performer
 from holdfast.work.outcome import Ending
+from holdfast.work.route import Route
 from holdfast.work.seat import Turns
-from holdfast.work.worker import StoreChoice, WorkerSettings
+from holdfast.work.settings import WorkerSettings
+from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
 
@@ -60,7 +62,7 @@ class Alone:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
             client = self._store.client(facts.worker)
             performer = make_performer(self._store, self._settings, facts.worker, client)
-            turns = Turns(client.shard, facts.worker, self._settings.queues)
+            turns = Turns(client.shard, facts.worker, Route(client.shard, self._settings.queues))
             turns.end(performer.perform(facts, _run))
             if turns.has_news:
                 client.runner.run(turns.turn(0))

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, NoReturn
 
 from holdfast.work import signals
+from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Terminated
 from holdfast.work.slate import Slate
-from holdfast.work.worker import StoreChoice, WorkerSettings
+from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
 

@@ -15,8 +15,8 @@ from holdfast.wire.waiting import hold
 from holdfast.work.debts import Debts
 from holdfast.work.keeper import Held, Keeper
 from holdfast.work.presence import Presence, Sign
+from holdfast.work.settings import WorkerSettings
 from holdfast.work.slate import Slate
-from holdfast.work.worker import WorkerSettings
 
 log = logging.getLogger("holdfast")
 

@@ -10,8 +10,11 @@ from holdfast.client.jobs.verbs import JobVerbs
 from holdfast.client.sync import Client
 from holdfast.code.current import not_lost
 from holdfast.models import JobFacts
+from holdfast.work.companions import companions_of
+from holdfast.work.importing import make_resolver
 from holdfast.work.perform import Performer
-from holdfast.work.worker import StoreChoice, WorkerSettings, make_resolver
+from holdfast.work.settings import WorkerSettings
+from holdfast.work.store_choice import StoreChoice
 
 
 class Held(JobVerbs):
@@ -77,4 +80,4 @@ def make_performer(
         async_client = async_client or store.async_client(name)
         return HeldAsyncJob.held(facts, async_client, on_settled)
 
-    return Performer(make_resolver(settings), make, make_async, lost)
+    return Performer(make_resolver(settings), make, make_async, lost, companions_of(settings, name))

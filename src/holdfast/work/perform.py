@@ -19,6 +19,7 @@ from holdfast.codecs import encode_value
 from holdfast.commands.dependencies import FollowUp
 from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.models import JobFacts
+from holdfast.work.companions import Companion, Companions
 from holdfast.work.hearing import heard
 from holdfast.work.outcome import Ending, done, failed, granted, raised
 from holdfast.work.signals import Terminated
@@ -43,7 +44,7 @@ def _count_fork() -> None:
 
 os.register_at_fork(after_in_child=_count_fork)
 
-_Prepared = tuple[Target, Running, list[Any], dict[str, Any]]
+_Prepared = tuple[Target, list[Any], dict[str, Any]]
 """A job whose code was found and whose arguments fit."""
 
 
@@ -67,11 +68,13 @@ class Performer:
         make_job: JobMaker,
         make_async_job: JobMaker,
         lost: Callable[[], str] = not_lost,
+        companions: Companions = (),
     ) -> None:
         self.resolver = resolver
         self._make_job = make_job
         self._make_async_job = make_async_job
         self._lost = lost
+        self._companions = companions
         self._forks = _Forks.count
 
     def perform(self, facts: JobFacts, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> Ending:
@@ -79,10 +82,55 @@ class Performer:
 
         Whatever the job raises is an ending of the job. Raises Terminated when this process must end.
         """
-        prepared = self._prepare(facts)
+        current = Running(facts, self._make_job, self._lost)
+        if not self._companions:
+            return self._perform(current, run)
+        ending: Ending = None
+        begun = self._begin(current)
+        try:
+            ending = self._perform(current, run)
+        finally:
+            self._end(begun, current, ending)
+        return ending
+
+    async def perform_async(self, facts: JobFacts, threads: ThreadPoolExecutor, seat: Watching) -> Ending:
+        """Perform a job in a task of its own; plain functions run in one of `threads`.
+
+        Raises CancelledError when the task, or the job by itself, was cancelled.
+        """
+        current = Running(facts, self._make_job, lambda: seat.lost)
+        if not self._companions:
+            return await self._perform_async(current, threads, seat)
+        ending: Ending = None
+        begun = self._begin(current)
+        try:
+            ending = await self._perform_async(current, threads, seat)
+        finally:
+            self._end(begun, current, ending)
+        return ending
+
+    def _begin(self, current: Running) -> list[Companion]:
+        begun: list[Companion] = []
+        for companion in self._companions:
+            try:
+                companion.begin(current)
+                begun.append(companion)
+            except Exception:
+                log.exception("job %s goes on without %s", current.facts.jid, type(companion).__name__)
+        return begun
+
+    def _end(self, begun: list[Companion], current: Running, ending: Ending) -> None:
+        for companion in reversed(begun):
+            try:
+                companion.end(current, ending)
+            except Exception:
+                log.exception("%s could not end job %s", type(companion).__name__, current.facts.jid)
+
+    def _perform(self, current: Running, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> Ending:
+        prepared = self._prepare(current)
         if not isinstance(prepared, tuple):
             return prepared
-        target, current, args, kwargs = prepared
+        target, args, kwargs = prepared
         running.set(current)
         # Whoever performs this inside a job of its own does not get its puts.
         collecting.set(None)
@@ -94,25 +142,20 @@ class Performer:
             raise
         except BaseException as error:
             self._leave_if_forked(error)
-            return _after_error(facts, target, current, error)
+            return _after_error(current, target, error)
         finally:
             running.set(None)
         self._leave_if_forked(None)
-        return _after_return(facts, target, current, value)
+        return _after_return(current, target, value)
 
-    async def perform_async(self, facts: JobFacts, threads: ThreadPoolExecutor, seat: Watching) -> Ending:
-        """Perform a job in a task of its own; plain functions run in one of `threads`.
-
-        Raises CancelledError when the task, or the job by itself, was cancelled.
-        """
-        prepared = self._prepare(facts)
+    async def _perform_async(self, current: Running, threads: ThreadPoolExecutor, seat: Watching) -> Ending:
+        prepared = self._prepare(current)
         if not isinstance(prepared, tuple):
             return prepared
-        target, current, args, kwargs = prepared
+        target, args, kwargs = prepared
         running.set(current)
         collecting.set(None)
         seat.current = current
-        current.lost = lambda: seat.lost
         try:
             if target.is_async:
                 value = await heard(target)(*args, **kwargs)
@@ -128,9 +171,9 @@ class Performer:
             raise
         except BaseException as error:
             self._leave_if_forked(error)
-            return _after_error(facts, target, current, error)
+            return _after_error(current, target, error)
         self._leave_if_forked(None)
-        return _after_return(facts, target, current, value)
+        return _after_return(current, target, value)
 
     def _call(
         self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
@@ -166,7 +209,8 @@ class Performer:
         told = failure_of(error, facts.queue, lambda: self._make_job(facts))
         return raised(facts, function, error, told=told)
 
-    def _prepare(self, facts: JobFacts) -> _Prepared | Ending:
+    def _prepare(self, current: Running) -> _Prepared | Ending:
+        facts = current.facts
         try:
             target = self.resolver.resolve(facts.klass, facts.queue)
         except CannotRun as error:
@@ -179,19 +223,20 @@ class Performer:
             return failed(facts, type(error).__name__, describe(error))
         finally:
             self._leave_if_forked(None)
-        current = Running(facts, self._make_async_job if target.is_async else self._make_job, self._lost)
+        if target.is_async:
+            current.make_by(self._make_async_job)
         if target.function is None:
-            return target, current, [current.job()], _NOTHING
+            return target, [current.job()], _NOTHING
         try:
             args, kwargs = target.function.arguments.read(facts.data)
         except UsageError as error:
             log.warning("job %s failed: its arguments do not fit: %s", facts.jid, error)
             return failed(facts, "ArgumentError", str(error))
-        return target, current, args, kwargs
+        return target, args, kwargs
 
 
-def _after_return(facts: JobFacts, target: Target, current: Running, value: Any) -> Ending:
-    made = current.made
+def _after_return(current: Running, target: Target, value: Any) -> Ending:
+    facts, made = current.facts, current.made
     if made is not None and made.state_changed:
         return None
     data, follow = _left_behind(current)
@@ -238,8 +283,8 @@ def _completed(
     return done(facts, data, keep, result, follow)
 
 
-def _after_error(facts: JobFacts, target: Target, current: Running, error: BaseException) -> Ending:
-    made = current.made
+def _after_error(current: Running, target: Target, error: BaseException) -> Ending:
+    facts, made = current.facts, current.made
     if isinstance(error, LeaseLost):
         log.warning("job %s lost its lease while it ran: %s", facts.jid, error)
         return None

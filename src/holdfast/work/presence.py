@@ -16,7 +16,7 @@ from holdfast.commands.workers import WorkerForget, WorkerSeen
 from holdfast.core.library import VERSION
 from holdfast.errors import HoldfastError
 from holdfast.settings import MAX_BATCH
-from holdfast.work.worker import WorkerSettings
+from holdfast.work.settings import WorkerSettings
 
 log = logging.getLogger("holdfast")
 

@@ -11,9 +11,11 @@ from holdfast.work.pools import aio, process
 from holdfast.work.pools.beating import BeatingThread
 from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.presence import Presence
+from holdfast.work.route import Route
+from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Handlers, Stop, Terminated, log_stack, worker_handlers
+from holdfast.work.store_choice import StoreChoice
 from holdfast.work.supervisor import Supervisor
-from holdfast.work.worker import StoreChoice, WorkerSettings
 
 log = logging.getLogger("holdfast")
 
@@ -50,7 +52,8 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     with Handlers({**worker_handlers(stop), signal.SIGHUP: log_stack}, stop.wake_fd):
         holder.start()
         try:
-            SerialLoop(client, settings, name, performer, stop, holder, Alone(store, settings)).run()
+            route = Route(client.shard, settings.queues)
+            SerialLoop(client, settings, name, performer, stop, holder, route, Alone(store, settings)).run()
         except Terminated:
             log.info("stopped at once")
             holder.give_back()

@@ -5,7 +5,6 @@ seat can start, and a stopping worker takes nothing: a job never granted needs n
 """
 
 import logging
-from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from holdfast.commands.base import Command
@@ -26,6 +25,7 @@ from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
 from holdfast.work.outcome import Ending, failed
+from holdfast.work.route import Route
 
 log = logging.getLogger("holdfast")
 
@@ -47,15 +47,15 @@ MOST_DONE: Final = 100
 
 
 class Turns:
-    """What one worker says to the store. `worker` is its name, `queues` are tried in order.
+    """What one worker says to the store. `worker` is its name; its `route` says which queues are tried, in which order.
 
     What ended is kept until the store has answered for it; all of it may be said twice.
     """
 
-    def __init__(self, shard: Shard, worker: str, queues: Sequence[str], will_wait: bool = True) -> None:
+    def __init__(self, shard: Shard, worker: str, route: Route, will_wait: bool = True) -> None:
         self._shard = shard
         self._worker = worker
-        self._queues = tuple(queues)
+        self._route = route
         self._patient = WILL_WAIT if will_wait else WILL_NOT_WAIT
         self._done: list[Done] = []
         self._others: list[Command[Any]] = []
@@ -80,11 +80,12 @@ class Turns:
         """
         done, others = self._done[:MOST_DONE], self._others
         mode = self._mode(limit, rung)
+        queues = self._route.order()
         take: Command[Any]
         if done:
-            take = CompletePop(self._worker, self._queues, done, limit, None, mode)
+            take = CompletePop(self._worker, queues, done, limit, None, mode)
         else:
-            take = Pop(self._worker, self._queues, limit, None, mode)
+            take = Pop(self._worker, queues, limit, None, mode)
         # What is more, and what ends meanwhile, belongs to the next turn.
         self._done, self._others = self._done[MOST_DONE:], []
         try:

@@ -16,9 +16,10 @@ from holdfast.work import signals
 from holdfast.work.child import USED_UP, Body, Place, become
 from holdfast.work.guard import Guard
 from holdfast.work.news import News
+from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Handlers, Stop, stack_of
 from holdfast.work.slate import Slate
-from holdfast.work.worker import StoreChoice, WorkerSettings
+from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
 

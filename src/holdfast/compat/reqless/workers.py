@@ -11,9 +11,11 @@ from typing import Any, Final, Protocol
 
 from holdfast.client.sync import Client
 from holdfast.settings import check_list, unknown_option
+from holdfast.work.importing import import_modules, make_importable
 from holdfast.work.run import run_serial, run_worker
+from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.signals import Stop
-from holdfast.work.worker import Pool, StoreChoice, WorkerSettings, import_modules, make_importable
+from holdfast.work.store_choice import StoreChoice
 
 INTERVAL: Final = 60.0
 _OPTIONS: Final = ("workers", "name", "paths", "imports", "allow", "auto_complete", "workdir")

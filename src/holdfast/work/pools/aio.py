@@ -9,6 +9,7 @@ from holdfast.work.making import make_performer
 from holdfast.work.news import listen
 from holdfast.work.pools.beating import BeatingTask
 from holdfast.work.pools.loop import AsyncLoop
+from holdfast.work.route import Route
 from holdfast.work.signals import log_stack
 
 
@@ -28,6 +29,7 @@ async def _work(place: Place) -> bool:
         place.name,
         performer,
         place.slate,
+        Route(client.shard, place.settings.queues),
         Alone(place.store, place.settings),
         beating.learn,
     )

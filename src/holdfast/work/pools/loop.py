@@ -22,9 +22,10 @@ from holdfast.work.alone import DANGEROUS, Alone, ending_of, stop
 from holdfast.work.keeper import Held, run_end
 from holdfast.work.outcome import Ending, raised
 from holdfast.work.perform import Performer
+from holdfast.work.route import Route
 from holdfast.work.seat import ANY_QUEUE, Turns, longer
+from holdfast.work.settings import WorkerSettings
 from holdfast.work.slate import Slate
-from holdfast.work.worker import WorkerSettings
 
 log = logging.getLogger("holdfast")
 
@@ -50,6 +51,7 @@ class AsyncLoop:
         name: str,
         performer: Performer,
         slate: Slate,
+        route: Route,
         alone: Alone,
         on_lease: Callable[[float], None],
     ) -> None:
@@ -60,8 +62,8 @@ class AsyncLoop:
         self._slate = slate
         self._alone = alone
         self._on_lease = on_lease
-        self._turns = Turns(client.shard, name, settings.queues, will_wait=not settings.drain)
-        self._keys = {client.shard.bell_key(queue): queue for queue in settings.queues}
+        self._route = route
+        self._turns = Turns(client.shard, name, route, will_wait=not settings.drain)
         self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix="job")
         self._free = list(range(settings.concurrency))
         self._settling: list[int] = []
@@ -142,6 +144,8 @@ class AsyncLoop:
         self._look = False
         self._slate.ask(self._line.number + 1)
         try:
+            if limit and self._route.asks_store:
+                await self._loop.run_in_executor(None, self._route.refresh)
             jobs = await self._client.runner.run(self._turns.turn(limit, rung))
         except (TransportError, Refused) as error:
             self._settling = settling + self._settling
@@ -212,8 +216,7 @@ class AsyncLoop:
         else:
             self._turns.end(ending)
             self._settling.append(number)
-        if not self._news.done():
-            self._news.set_result(None)
+        self._poke()
 
     def drop(self, seat: Seat) -> None:
         """Stop the job of a seat whose lease was lost, unless the job has settled itself."""
@@ -240,7 +243,6 @@ class AsyncLoop:
             self._ringing = self._loop.create_task(self._ring())
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
         if due is not None:
             self._timer = self._loop.call_later(max(due, self._early), self._come_due)
             self._early = longer(self._early, due)
@@ -252,9 +254,9 @@ class AsyncLoop:
 
     async def _ring(self) -> None:
         try:
-            key = await self._bell.wait(list(self._keys), self._settings.interval * uniform(0.9, 1.1))
+            key = await self._bell.wait(list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1))
             self._early = 0.0
-            self._rung = ANY_QUEUE if key is None else self._keys[key]
+            self._rung = ANY_QUEUE if key is None else self._route.keys().get(key, ANY_QUEUE)
         except ConnectionLost as error:
             await asyncio.sleep(self._outage.pause(error))
             self._rung = ANY_QUEUE
@@ -266,18 +268,13 @@ class AsyncLoop:
         if self._timer is not None:
             self._timer.cancel()
         ringing = self._ringing
-        if ringing is None:
-            await self._bell.close()
-            return
-        ringing.cancel()
-        await asyncio.wait([ringing])
+        if ringing is not None:
+            ringing.cancel()
+            await asyncio.wait([ringing])
         await self._bell.close()
-        try:
+        if ringing is not None:
             # A token may have been on its way: pass it on.
-            async with asyncio.timeout(FAREWELL):
-                await self._client.runner.run(self._turns.turn(0, ANY_QUEUE))
-        except (TransportError, Refused, TimeoutError):
-            pass
+            await self._say_last(ANY_QUEUE)
 
     async def _leave(self) -> None:
         """Let the jobs unwind, and say what had ended before."""
@@ -286,14 +283,17 @@ class AsyncLoop:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=FAREWELL)
-        if self._turns.has_news:
-            try:
-                async with asyncio.timeout(FAREWELL):
-                    await self._client.runner.run(self._turns.turn(0))
-            except (TransportError, Refused, TimeoutError):
-                return
+        if self._turns.has_news and await self._say_last():
             for number in self._settling:
                 self._slate.clear(number)
+
+    async def _say_last(self, rung: str | None = None) -> bool:
+        try:
+            async with asyncio.timeout(FAREWELL):
+                await self._client.runner.run(self._turns.turn(0, rung))
+        except (TransportError, Refused, TimeoutError):
+            return False
+        return True
 
     def _poke(self) -> None:
         if not self._news.done():

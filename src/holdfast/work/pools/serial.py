@@ -17,9 +17,10 @@ from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line
 from holdfast.work.alone import DANGEROUS, Alone
 from holdfast.work.perform import Performer
+from holdfast.work.route import Route
 from holdfast.work.seat import ANY_QUEUE, Turns, longer
+from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Stop
-from holdfast.work.worker import WorkerSettings
 
 log = logging.getLogger("holdfast")
 
@@ -74,6 +75,7 @@ class SerialLoop:
         performer: Performer,
         stop: Stop,
         holder: Holder,
+        route: Route,
         alone: Alone | None = None,
     ) -> None:
         self._client = client
@@ -82,8 +84,8 @@ class SerialLoop:
         self._stop = stop
         self._holder = holder
         self._alone = alone
-        self._turns = Turns(client.shard, name, settings.queues, will_wait=not settings.drain)
-        self._keys = {client.shard.bell_key(queue): queue for queue in settings.queues}
+        self._route = route
+        self._turns = Turns(client.shard, name, route, will_wait=not settings.drain)
         # A line of its own, so that whoever comes after a sudden death knows what was asked last.
         self._line = Line()
         client.shard.lines.give(self._line)
@@ -140,6 +142,8 @@ class SerialLoop:
         since = monotonic()
         self._holder.ask(self._line.number + 1)
         try:
+            if limit and self._route.asks_store:
+                self._route.refresh()
             jobs = self._client.runner.run(self._turns.turn(limit, rung))
         except (TransportError, Refused) as error:
             self._hold_on(self._outage.pause(error))
@@ -176,7 +180,7 @@ class SerialLoop:
         """Wait for the bell, for what is due next, or for being stopped. Answers what rang."""
         try:
             if not self._listening:
-                self._bell.send(list(self._keys), self._settings.interval * uniform(0.9, 1.1))
+                self._bell.send(list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1))
                 self._listening = True
             rang = self._bell.fileno() in self._readable(self._bell.fileno(), timeout=self._soon(due))
             if not rang:
@@ -188,7 +192,7 @@ class SerialLoop:
             self._hold_on(self._outage.pause(error))
             return ANY_QUEUE
         self._early = 0.0
-        return ANY_QUEUE if key is None else self._keys[key]
+        return ANY_QUEUE if key is None else self._route.keys().get(key, ANY_QUEUE)
 
     def _soon(self, due: float | None) -> float | None:
         """How long to wait for what is due; looks that find nothing make it patient, so that it never spins."""

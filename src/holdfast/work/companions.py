@@ -1,0 +1,27 @@
+"""What goes along with each job that a process performs: its title, its directory, its log lines, its measures."""
+
+from typing import Protocol
+
+from holdfast.code.current import Running
+from holdfast.work.outcome import Ending
+from holdfast.work.settings import WorkerSettings
+
+
+class Companion(Protocol):
+    """Goes along with jobs. Both calls come in the thread or task that performs the job, and must not raise."""
+
+    def begin(self, current: Running) -> None:
+        """A job is about to be performed; its code was not looked for yet."""
+        ...
+
+    def end(self, current: Running, ending: Ending) -> None:
+        """It was performed. `ending` is None where nothing is left to say, or where it was broken off."""
+        ...
+
+
+Companions = tuple[Companion, ...]
+
+
+def companions_of(settings: WorkerSettings, name: str) -> Companions:
+    """The companions that the jobs of the process `name` are given, outermost first."""
+    return ()

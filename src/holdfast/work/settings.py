@@ -1,0 +1,119 @@
+"""What a worker is told: every field of `holdfast worker` and of the worker classes, checked before anything runs."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+import msgspec
+
+from holdfast.errors import UsageError
+from holdfast.settings import check_name, check_seconds, check_whole
+
+Pool = Literal["process", "asyncio", "serial"]
+POOLS: Final[tuple[Pool, ...]] = get_args(Pool)
+
+SEATS: Final[dict[str, int]] = {"process": 1, "asyncio": 100, "serial": 1}
+"""How many jobs one process of a pool performs at once, unless `concurrency` says otherwise."""
+
+ONE_SEAT: Final = ("process", "serial")
+MOST_SEATS: Final = 512
+MOST_PORT: Final = 65535
+
+ReserverKind = Literal["ordered", "round-robin", "shuffled-round-robin"]
+RESERVERS: Final[tuple[ReserverKind, ...]] = get_args(ReserverKind)
+LogFormat = Literal["text", "json"]
+LOG_FORMATS: Final[tuple[LogFormat, ...]] = get_args(LogFormat)
+
+
+class WorkerSettings(msgspec.Struct, frozen=True):
+    """Everything a worker can be told; times in seconds, `max_memory` in bytes.
+
+    `queues` are names and patterns; `reserver` says which goes first. `workers` is the number of processes, 0 for one
+    a core; `concurrency` the jobs each performs at once, 0 for the pool's own number. `paths`, `imports` and `allow`
+    say what code may run (with the working directory `root`). `max_jobs` and `max_memory` have a process replaced after
+    so many jobs, or when it has grown so large, 0 for never; `drain` ends the worker when the queues are empty.
+    `middleware` are objects with `around_perform`, outermost first. Each process that is started first waits a random
+    time of up to `max_startup_interval`. `health_port` and `metrics_port` are 0 for none.
+    """
+
+    queues: tuple[str, ...]
+    pool: Pool = "process"
+    workers: int = 0
+    concurrency: int = 0
+    interval: float = 5.0
+    name: str = ""
+    paths: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    root: str = "."
+    auto_complete: bool = False
+    drain: bool = False
+    max_jobs: int = 0
+    max_memory: int = 0
+    term_timeout: float = 4.0
+    reserver: ReserverKind = "ordered"
+    resume: bool = False
+    middleware: tuple[Any, ...] = ()
+    max_startup_interval: float = 0.0
+    debugger: bool = False
+    log_format: LogFormat = "text"
+    health_port: int = 0
+    metrics_port: int = 0
+
+    def checked(self) -> "WorkerSettings":
+        """Return these settings, with the numbers filled in. Raises UsageError."""
+        self._check_queues()
+        self._check_choices()
+        self._check_numbers()
+        if self.name:
+            check_name("name", self.name + "-1000")
+        elif self.resume:
+            raise UsageError("resume needs a name: only a worker that has its own can find what it held")
+        for module in self.imports:
+            if Path(module).is_file():
+                raise UsageError(
+                    f"imports names modules, such as {Path(module).stem}, and {module} is a file"
+                )
+        return msgspec.structs.replace(
+            self,
+            workers=1 if self.pool == "serial" else self.workers or os.cpu_count() or 1,
+            concurrency=self.concurrency or SEATS[self.pool],
+            root=str(Path(self.root).resolve()),
+            paths=tuple(str(Path(path).resolve()) for path in self.paths),
+        )
+
+    def _check_queues(self) -> None:
+        if not self.queues:
+            raise UsageError("a worker needs at least one queue")
+        for queue in self.queues:
+            check_name("queue", queue)
+        if len(set(self.queues)) < len(self.queues):
+            raise UsageError("a queue is named twice")
+
+    def _check_choices(self) -> None:
+        _check_choice("pool", self.pool, POOLS)
+        _check_choice("reserver", self.reserver, RESERVERS)
+        _check_choice("log_format", self.log_format, LOG_FORMATS)
+
+    def _check_numbers(self) -> None:
+        check_whole("workers", self.workers, 0, 1000)
+        check_whole("concurrency", self.concurrency, 0, MOST_SEATS)
+        if self.concurrency > 1 and self.pool in ONE_SEAT:
+            raise UsageError(f"a process of the pool {self.pool!r} performs one job at a time; use --workers")
+        check_seconds("interval", self.interval, 0.05, 3600.0)
+        check_seconds("term_timeout", self.term_timeout, 0.0, 3600.0)
+        check_seconds("max_startup_interval", self.max_startup_interval, 0.0, 3600.0)
+        check_whole("max_jobs", self.max_jobs, 0, 1 << 53)
+        check_whole("max_memory", self.max_memory, 0, 1 << 53)
+        check_whole("health_port", self.health_port, 0, MOST_PORT)
+        check_whole("metrics_port", self.metrics_port, 0, MOST_PORT)
+
+    def worker_name(self, slot: int) -> str:
+        """The name of the process in `slot`: `host-pid-slot`, or `<name>-<slot>`."""
+        return f"{self.name or f'{socket.gethostname()}-{os.getpid()}'}-{slot}"
+
+
+def _check_choice(what: str, given: str, choices: tuple[str, ...]) -> None:
+    if given not in choices:
+        raise UsageError(f"there is no {what} {given!r}; choose one of {', '.join(choices)}")

@@ -1,0 +1,60 @@
+"""Which store a worker works on, and the clients its processes make for it."""
+
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.client.aio import AsyncClient
+from holdfast.client.opening.options import ClientOptions
+from holdfast.client.opening.place import without_password
+from holdfast.client.opening.settling import Opening, settle
+from holdfast.client.sync import Client
+from holdfast.wire.sync import DRIVE
+
+DEADLINE: Final = 60.0  # seconds; a call given up sooner would leave what it was granted to nobody
+
+
+class StoreChoice(msgspec.Struct, frozen=True):
+    """Which store a worker works on: what a client is made from, again in each process."""
+
+    url: str | None
+    options: ClientOptions
+
+    @classmethod
+    def of(cls, client: Any) -> "StoreChoice":
+        """The store that a client works on, with the options it was given."""
+        opening: Opening = client._opening
+        return cls(None if opening.embedded else opening.settings.url, opening.options)
+
+    def found(self) -> "StoreChoice":
+        """The same with its URL looked up, so that children need not say again which it is. Raises UsageError."""
+        opening = settle(self.url, self.options, DRIVE)
+        return self if opening.embedded else StoreChoice(opening.settings.url, opening.options)
+
+    def shown(self) -> str:
+        """The store in words, without secrets."""
+        return "the embedded store" if self.url is None else without_password(self.url)
+
+    def client(self, name: str) -> Client:
+        """A client that takes and settles jobs under the worker name `name`."""
+        return Client(self.url, **_patient(self.options, name))
+
+    def async_client(self, name: str) -> AsyncClient:
+        """The same for an event loop."""
+        return AsyncClient(self.url, **_patient(self.options, name))
+
+    def beating_client(self, name: str) -> Client:
+        """A client for heartbeats: a late answer is worth nothing, and the next try comes soon."""
+        return Client(self.url, **_prompt(self.options, name))
+
+    def beating_async_client(self, name: str) -> AsyncClient:
+        """The same for an event loop."""
+        return AsyncClient(self.url, **_prompt(self.options, name))
+
+
+def _patient(options: ClientOptions, name: str) -> ClientOptions:
+    return {**options, "hostname": name, "deadline": max(options.get("deadline", DEADLINE), DEADLINE)}
+
+
+def _prompt(options: ClientOptions, name: str) -> ClientOptions:
+    return {**options, "hostname": name, "timeout": min(options.get("timeout", 1.0), 1.0), "deadline": 0.5}
