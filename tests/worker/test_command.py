@@ -1,6 +1,7 @@
 """`holdfast worker`: what can be told it, how it says that it cannot, and how little it asks when idle."""
 
 import logging
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from worker_kit import until
 
 from holdfast.cli import main
 from holdfast.testing.store import ScratchStore
+from holdfast.work.settings import SEATS
 
 
 def run(*flags, env=None, cwd=None):
@@ -20,13 +22,15 @@ def run(*flags, env=None, cwd=None):
 def test_help_lists_every_flag_with_its_default():
     said = " ".join(run("--help").stdout.split())
     flags = (
-        "--queue --pool --workers --concurrency --interval --name --path --import --allow --workdir --setup --url --host "
-        "--namespace --auto-complete --drain --term-timeout --max-jobs --verbose --logger"
+        "-q --queue --pool -w --workers --concurrency -g --greenlets -i --interval -n --name -p --path -m --import --allow "
+        "-d --workdir --setup --middleware --url --host --port --namespace --auto-complete --drain --term-timeout "
+        "--max-jobs --max-memory -v --verbose -l --logger --log-format --debugger --json -r --resume --reserver "
+        "--health-port --metrics-port --max-startup-interval"
     )
     for flag in flags.split():
-        assert flag in said
-    assert said.count("[default:") >= 17
-    assert "[default: 1 for process, 100 for asyncio, 1 for serial]" in said
+        assert re.search(rf"(^| ){flag}[, ]", said), flag
+    assert said.count("[default:") >= flags.count("--") - 2  # --host and --json have none
+    assert f"[default: {', '.join(f'{seats} for {pool}' for pool, seats in SEATS.items())}]" in said
 
 
 @pytest.mark.parametrize(
@@ -36,6 +40,19 @@ def test_help_lists_every_flag_with_its_default():
         (("-q", "q", "--pool", "threads"), "threads"),
         (("-q", "q", "--interval", "0"), "interval"),
         (("-q", "q", "--workers", "-3"), "workers"),
+        (("-q", "q", "--greenlets", "3", "--pool", "serial"), "contradict"),
+        (("-q", "q", "--greenlets", "3", "--concurrency", "4"), "contradict"),
+        (("-q", "q", "--resume"), "name"),
+        (("-q", "q", "--reserver", "random"), "ordered"),
+        (("-q", "q", "--max-memory", "plenty"), "512M"),
+        (("-q", "q", "--max-memory", "-5"), "512M"),
+        (("-q", "q", "--health-port", "70000"), "health_port"),
+        (("-q", "q", "--host", "redis://here", "--port", "7"), "--port"),
+        (("-q", "q", "--host", "here:7", "--port", "7"), "--port"),
+        (("-q", "q", "--host", "he re"), "machine"),
+        (("-q", "q", "--middleware", "json:nothing"), "module:object"),
+        (("-q", "q", "--middleware", "json"), "module:object"),
+        (("-q", "q", "--log-format", "xml"), "json"),
         (("-q", "q", "--concurrency", "7"), "--workers"),
         (("-q", "q\n"), "control"),
         (("-q", "q", "--url", "http://nowhere"), "redis://"),

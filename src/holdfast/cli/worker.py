@@ -1,26 +1,27 @@
-"""`holdfast worker`: perform jobs."""
+"""`holdfast worker`: its flags. What they set going is imported when they have been read.
 
-import importlib
-import logging
-import os
-import sys
-from collections.abc import Sequence
-from pathlib import Path
+Nothing above the flags imports what talks to a store: the pool of greenlets must change the standard library first.
+"""
+
+import re
 from typing import Any, Final
 
 import click
 
-from holdfast.client.opening.options import ClientOptions
-from holdfast.errors import UsageError
-from holdfast.logs import FORMAT
-from holdfast.work.importing import import_modules, make_importable
-from holdfast.work.run import run_worker
-from holdfast.work.settings import POOLS, SEATS, Pool, WorkerSettings
-from holdfast.work.store_choice import StoreChoice
-
-log = logging.getLogger("holdfast")
+from holdfast.cli.place import PLACE_HELP, namespace_option
+from holdfast.work.settings import LOG_FORMATS, POOLS, RESERVERS, SEATS, WorkerSettings
 
 _SEATS_HELP: Final = ", ".join(f"{seats} for {pool}" for pool, seats in SEATS.items())
+_DEFAULTS: Final = WorkerSettings(("q",))
+_UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int:
+    """A number of bytes from a text with an optional unit, each 1024 times the one before."""
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)(?:i?b)?", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is no size, such as 512M or 1G", context, parameter)
+    return int(float(found[1]) * 1024 ** _UNITS[found[2].lower()])
 
 
 @click.command()
@@ -29,28 +30,41 @@ _SEATS_HELP: Final = ", ".join(f"{seats} for {pool}" for pool, seats in SEATS.it
     "--queue",
     "queues",
     multiple=True,
-    help="A queue to work for; repeat it, the first goes first [QUEUES].",
+    help="A queue to work for, or a pattern (mail-*, !mail-bulk, @key); repeat it [default: QUEUES or QUEUE].",
+)
+@click.option(
+    "--reserver",
+    type=click.Choice(RESERVERS),
+    help=f"Which queue goes first [default: JOB_RESERVER, or {_DEFAULTS.reserver}].",
 )
 @click.option(
     "--pool",
     type=click.Choice(POOLS),
-    default="process",
-    show_default=True,
-    help="process: children that perform one job at a time; asyncio: children with many on an event loop; "
-    "serial: one at a time in this process.",
+    help="How jobs are performed: process: children, one job at a time each; fork: a child for each job; asyncio, "
+    "thread, gevent: children with many jobs at once; serial: one at a time in this process "
+    f"[default: {_DEFAULTS.pool}, or serial if RUN_AS_SINGLE_PROCESS is set].",
 )
 @click.option("-w", "--workers", default=0, show_default=True, help="Child processes; 0: one a core.")
 @click.option("--concurrency", default=0, help=f"Jobs at once in each process [default: {_SEATS_HELP}].")
 @click.option(
+    "-g",
+    "--greenlets",
+    default=0,
+    metavar="N",
+    help="Short for --pool gevent --concurrency N; 0: not [default: 0].",
+)
+@click.option(
     "-i",
     "--interval",
     type=float,
-    default=5.0,
-    show_default=True,
-    envvar="INTERVAL",
-    help="The longest time in seconds that an idle worker goes without looking; the store wakes it sooner.",
+    help="The longest time in seconds that an idle worker goes without looking; the store wakes it sooner "
+    f"[default: INTERVAL, or {_DEFAULTS.interval}].",
 )
 @click.option("-n", "--name", default="", help="Worker name; children add their number [default: host-pid].")
+@click.option(
+    "-r", "--resume", is_flag=True, help="Go on with what a worker of this --name held [default: off]."
+)
+@click.option("--drain", is_flag=True, help="End when the queues are empty [default: off].")
 @click.option(
     "-p", "--path", "paths", multiple=True, help="Directory to import jobs from; repeat it [default: none]."
 )
@@ -65,116 +79,75 @@ _SEATS_HELP: Final = ", ".join(f"{seats} for {pool}" for pool, seats in SEATS.it
     "--setup",
     envvar="HOLDFAST_SETUP",
     default="",
-    help="module:callable to call before anything else [default: none].",
+    help="module:callable to call before anything else; it may set the variables [default: HOLDFAST_SETUP, or none].",
 )
 @click.option(
-    "--url", "--host", "url", help="The store [default: HOLDFAST_URL, REDIS_URL, or the embedded store]."
+    "--middleware",
+    multiple=True,
+    help="module:object to go around each job; repeat it, the first is outermost [default: none].",
 )
-@click.option("--namespace", default="default", show_default=True, help="The namespace to work on.")
 @click.option(
     "--auto-complete", is_flag=True, help="Complete class jobs whose method returns [default: off]."
 )
-@click.option("--drain", is_flag=True, help="End when the queues are empty [default: off].")
+@click.option("--url", "--host", "url", help=f"A URL or a bare host. {PLACE_HELP}")
+@click.option("--port", type=click.IntRange(1, 65535), help="The port of a bare --host [default: 6379].")
+@namespace_option
+@click.option(
+    "--max-jobs", default=0, show_default=True, help="Replace a child after so many jobs; 0: never."
+)
+@click.option(
+    "--max-memory",
+    callback=_bytes,
+    metavar="SIZE",
+    default="0",
+    show_default=True,
+    help="Replace a child that has grown beyond it, such as 512M or 1G; 0: never.",
+)
 @click.option(
     "--term-timeout",
     type=float,
-    default=4.0,
+    default=_DEFAULTS.term_timeout,
     show_default=True,
     help="Seconds that children have to end after TERM, before they are killed.",
 )
 @click.option(
-    "--max-jobs", default=0, show_default=True, help="Replace a child after so many jobs; 0: never."
+    "--max-startup-interval",
+    type=float,
+    default=_DEFAULTS.max_startup_interval,
+    show_default=True,
+    help="Each child waits a random time up to so many seconds before its first job; replacements do not.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Say more [default: starts, ends and warnings].")
+@click.option(
+    "--health-port", default=0, show_default=True, help="Answer GET /live and /ready here; 0: nowhere."
+)
+@click.option("--metrics-port", default=0, show_default=True, help="Tell Prometheus here; 0: nowhere.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Say more [default: starts, ends and warnings; VVERBOSE]."
+)
 @click.option("-l", "--logger", "log_file", default="", help="Also log to this file [default: none].")
-def worker(
-    queues: Sequence[str],
-    url: str | None,
-    namespace: str,
-    setup: str,
-    workdir: str,
-    verbose: bool,
-    log_file: str,
-    **told: Any,
-) -> None:
+@click.option(
+    "--log-format",
+    type=click.Choice(LOG_FORMATS),
+    default=_DEFAULTS.log_format,
+    show_default=True,
+    help="Lines to read, or one JSON object a line.",
+)
+@click.option(
+    "--debugger", is_flag=True, help="Open a console in a child at USR2 [default: if it has a terminal]."
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print a JSON line when it begins, and one when it has ended."
+)
+def worker(**told: Any) -> None:
     """Perform jobs of the named queues until told to stop.
 
     TERM and INT stop at once: jobs under way go back. QUIT stops after them. USR1 kills and replaces the children,
-    USR2 pauses, CONT goes on, HUP logs where the parent is. With --pool serial, USR1, USR2 and HUP
-    log where it is.
+    USR2 pauses, CONT goes on, HUP replaces the children one after the other. With --pool serial, USR1 and HUP log
+    where it is.
 
     Only marked functions (@client.job), modules named by --import, modules below --path or the working
     directory, and names under --allow are run.
     """
-    _configure_logging(verbose, log_file)
-    root = Path.cwd()
-    sys.path.insert(0, str(root))
-    _set_up(setup)
-    settings = _settings(tuple(queues) or _queues_of_environment(), str(root), told)
-    store = StoreChoice(_as_url(url), ClientOptions(namespace=namespace)).found()
-    make_importable(settings)
-    import_modules(settings)
-    try:
-        os.chdir(workdir)
-    except OSError as error:
-        raise UsageError(f"--workdir {workdir}: {error.strerror}") from None
-    _say_hello(settings, store)
-    run_worker(settings, store)
+    from holdfast.cli.worker_start import start
 
-
-def _settings(queues: tuple[str, ...], root: str, told: dict[str, Any]) -> WorkerSettings:
-    if not queues:
-        raise click.UsageError("no queue given: name at least one with --queue, or set QUEUES")
-    pool: Pool = told.pop("pool")
-    if os.environ.get("RUN_AS_SINGLE_PROCESS"):
-        pool = "serial"
-    for name in ("paths", "imports", "allow"):
-        told[name] = tuple(told[name])
-    return WorkerSettings(queues, pool, root=root, **told).checked()
-
-
-def _queues_of_environment() -> tuple[str, ...]:
-    text = os.environ.get("QUEUES") or os.environ.get("QUEUE") or ""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _as_url(place: str | None) -> str | None:
-    """A URL; a bare host is taken for a store at its usual port."""
-    return place if place is None or "://" in place else f"redis://{place}"
-
-
-def _set_up(setup: str) -> None:
-    if not setup:
-        return
-    module, _, name = setup.partition(":")
-    try:
-        getattr(importlib.import_module(module), name)()
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"--setup {setup}: {error}; it is module:callable") from error
-
-
-def _configure_logging(verbose: bool, log_file: str) -> None:
-    if os.environ.get("VVERBOSE"):
-        verbose = True
-    handlers: list[logging.Handler] = [logging.StreamHandler()]
-    if log_file:
-        try:
-            handlers.append(logging.FileHandler(log_file))
-        except OSError as error:
-            raise UsageError(f"--logger {log_file}: {error.strerror}") from None
-    for handler in handlers:
-        handler.setFormatter(logging.Formatter(FORMAT))
-        log.addHandler(handler)
-    log.setLevel(logging.DEBUG if verbose else logging.INFO)
-
-
-def _say_hello(settings: WorkerSettings, store: StoreChoice) -> None:
-    log.info(
-        "working for %s: pool %s, %d × %d, namespace %s, %s",
-        ", ".join(settings.queues),
-        settings.pool,
-        settings.workers,
-        settings.concurrency,
-        store.options.get("namespace", "default"),
-        store.shown(),
-    )
+    start(told)
