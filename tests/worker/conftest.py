@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,13 @@ import pytest
 from worker_kit import CHORES, Worker
 
 import holdfast
+from holdfast.work.settings import POOLS
+
+LOGS = """
+import logging
+from holdfast.logs import FORMAT
+logging.basicConfig(level=logging.INFO, format=FORMAT)
+"""
 
 
 class Shop:
@@ -27,6 +35,14 @@ class Shop:
     def start(self, pool: str = "process", *flags: str, workers: int = 1, url: str = "") -> Worker:
         usual = ("-q", "q", "--pool", pool, "-w", str(workers), "--url", url or self.url)
         worker = Worker(self.here, len(self.workers), *usual, "--namespace", self.namespace, *flags)
+        self.workers.append(worker)
+        return worker
+
+    def run_code(self, code: str) -> Worker:
+        """A worker that is made by a program of its own."""
+        program = self.here / f"program{len(self.workers)}.py"
+        program.write_text(LOGS + textwrap.dedent(code))
+        worker = Worker(self.here, len(self.workers), words=[sys.executable, str(program)])
         self.workers.append(worker)
         return worker
 
@@ -48,9 +64,15 @@ class Shop:
         return self.job(jid).state
 
 
-@pytest.fixture(params=["process", "asyncio", "serial"])
+@pytest.fixture(params=POOLS)
 def pool(request: pytest.FixtureRequest) -> str:
     """Each pool in turn."""
+    return str(request.param)
+
+
+@pytest.fixture(params=[pool for pool in POOLS if pool != "serial"])
+def forking_pool(request: pytest.FixtureRequest) -> str:
+    """Each pool that has children, in turn."""
     return str(request.param)
 
 

@@ -118,17 +118,6 @@ def test_usr2_pauses_and_cont_goes_on(shop, pool):
     assert handle.result(10) == 3
 
 
-@pytest.mark.parametrize(
-    ("pool", "line"), [("process", "the parent is here"), ("serial", "at SIGHUP process")]
-)
-def test_hup_shows_where_the_parent_is_and_changes_nothing(shop, pool, line):
-    worker = shop.start(pool)
-    assert shop.chores.add.put(1).result(10) == 2
-    worker.signal(signal.SIGHUP)
-    until(lambda: line in worker.said(), "the stack is in the log")
-    assert shop.chores.add.put(2).result(10) == 3
-
-
 def test_usr1_to_a_child_writes_its_stack_and_it_works_on(shop):
     worker = shop.start("process")
     handle = shop.chores.hog.put("a")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 CHORES = '''
@@ -279,11 +279,11 @@ def process_lives(pid: int) -> bool:
 
 
 class Worker:
-    """One `holdfast worker`; its log is a file."""
+    """One `holdfast worker`, or the program that `words` start; its log is a file."""
 
-    def __init__(self, here: Path, number: int, *flags: str) -> None:
+    def __init__(self, here: Path, number: int, *flags: str, words: Sequence[str] = ()) -> None:
         self.log = here / f"worker-{number}.log"
-        words = [sys.executable, "-m", "holdfast.cli.main", "worker", *flags]
+        words = words or [sys.executable, "-m", "holdfast.cli.main", "worker", *flags]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(words, cwd=here, stderr=log, stdout=log)
         self.pid = self.process.pid

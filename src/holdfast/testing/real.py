@@ -25,8 +25,9 @@ from holdfast.work.importing import import_modules, make_importable
 from holdfast.work.run import run_serial, run_worker
 from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.signals import Stop
+from holdfast.work.slots import Slot
 from holdfast.work.store_choice import StoreChoice
-from holdfast.work.supervisor import Slot, Supervisor
+from holdfast.work.supervisor import Supervisor
 
 R = TypeVar("R")
 
@@ -193,8 +194,5 @@ def become_worker(told: str) -> None:
 class _OnceOnly(Supervisor):
     """A supervisor that replaces nobody who did what was asked."""
 
-    def _replace_later(self, slot: Slot, pid: int, code: int, stopped: bool) -> None:
-        if code == USED_UP:
-            slot.is_finished = True
-        else:
-            super()._replace_later(slot, pid, code, stopped)
+    def _is_finished(self, slot: Slot, code: int) -> bool:
+        return code == USED_UP or super()._is_finished(slot, code)

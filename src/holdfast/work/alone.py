@@ -87,8 +87,9 @@ def ending_of(facts: JobFacts, status: int) -> Ending:
     code = os.waitstatus_to_exitcode(status)
     if code == 0:
         return None
-    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-    log.warning("job %s goes back: the process that performed it alone %s", facts.jid, how)
+    log.warning(
+        "job %s goes back: the process that performed it alone %s", facts.jid, signals.how_ended(code)
+    )
     return Expire([Lease(facts.jid, facts.token, facts.worker)])
 
 

@@ -1,5 +1,6 @@
 """A forked child of the supervisor: where it starts, and how it ends without running anything of its parent's."""
 
+import importlib
 import logging
 import os
 import signal
@@ -10,7 +11,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from holdfast.work import signals
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import Terminated
+from holdfast.work.signals import Handler, Terminated, log_stack, terminator
 from holdfast.work.slate import Slate
 from holdfast.work.store_choice import StoreChoice
 
@@ -51,6 +52,13 @@ class Place(NamedTuple):
 Body = Callable[[Place], bool]
 """Works until told to stop. Answers whether the process is used up, and another one should go on in its place."""
 
+_UNTIL_AT_WORK: Final[dict[signal.Signals, Handler | signal.Handlers]] = {
+    **dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT), terminator()),
+    **dict.fromkeys((signal.SIGUSR1, signal.SIGUSR2), log_stack),
+    signal.SIGHUP: signal.SIG_IGN,
+}
+"""What signals do to a child before its body says what they do; by default most would kill it, one with a core dump."""
+
 USED_UP: Final = 75
 """The exit status of a process that is used up."""
 
@@ -60,7 +68,9 @@ def become(place: Place, body: Body, inherited: Iterable[int]) -> NoReturn:
     code = 1
     try:
         signals.reset()
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        for number, handler in _UNTIL_AT_WORK.items():
+            signal.signal(number, handler)
+        importlib.invalidate_caches()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
         for descriptor in inherited:
             os.close(descriptor)

@@ -13,7 +13,7 @@ from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.presence import Presence
 from holdfast.work.route import Route
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import Handlers, Stop, Terminated, log_stack, worker_handlers
+from holdfast.work.signals import Handlers, Stop, Terminated, at_hup, worker_handlers
 from holdfast.work.store_choice import StoreChoice
 from holdfast.work.supervisor import Supervisor
 
@@ -49,7 +49,7 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     beats = store.beating_client(name)
     holder = BeatingThread(beats, name, Presence(beats, settings))
     performer = make_performer(store, settings, name, client, holder.release, holder.lost)
-    with Handlers({**worker_handlers(stop), signal.SIGHUP: log_stack}, stop.wake_fd):
+    with Handlers({**worker_handlers(stop), signal.SIGHUP: at_hup(settings.sighup_handler)}, stop.wake_fd):
         holder.start()
         try:
             route = Route(client.shard, settings.queues)

@@ -34,7 +34,7 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     say what code may run (with the working directory `root`). `max_jobs` and `max_memory` have a process replaced after
     so many jobs, or when it has grown so large, 0 for never; `drain` ends the worker when the queues are empty.
     `middleware` are objects with `around_perform`, outermost first. Each process that is started first waits a random
-    time of up to `max_startup_interval`. `health_port` and `metrics_port` are 0 for none.
+    time of up to `max_startup_interval`. `sighup_handler` is called at HUP, in place of logging the stack. `health_port` and `metrics_port` are 0 for none.
     """
 
     queues: tuple[str, ...]
@@ -60,6 +60,7 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     log_format: LogFormat = "text"
     health_port: int = 0
     metrics_port: int = 0
+    sighup_handler: Any = None
 
     def checked(self) -> "WorkerSettings":
         """Return these settings, with the numbers filled in. Raises UsageError."""
@@ -95,6 +96,8 @@ class WorkerSettings(msgspec.Struct, frozen=True):
         _check_choice("pool", self.pool, POOLS)
         _check_choice("reserver", self.reserver, RESERVERS)
         _check_choice("log_format", self.log_format, LOG_FORMATS)
+        if self.sighup_handler is not None and not callable(self.sighup_handler):
+            raise UsageError(f"sighup_handler must be callable, not {type(self.sighup_handler).__name__}")
 
     def _check_numbers(self) -> None:
         check_whole("workers", self.workers, 0, 1000)

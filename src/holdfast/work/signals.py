@@ -29,6 +29,16 @@ ALL: Final = (
 TOGETHER: Final = 1.0  # seconds
 
 
+def how_ended(code: int) -> str:
+    """How a process ended, in words: `code` is its exit status, or minus the number of the signal that killed it."""
+    if code >= 0:
+        return f"ended with status {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"  # most real-time signals have no name
+
+
 class Terminated(BaseException):
     """Raised in the main thread of a worker that must end now, so that blocks unwind. Nothing is recorded."""
 
@@ -133,6 +143,21 @@ def terminator() -> Handler:
 def log_stack(number: int, frame: FrameType | None) -> None:
     """Write to the log where this process is."""
     log.warning("at %s process %d is here:\n%s", signal.Signals(number).name, os.getpid(), stack_of(frame))
+
+
+def at_hup(handler: Callable[[], object] | None) -> Handler:
+    """What a worker does at HUP: call the handler it was given, or write to the log where it is."""
+    if handler is None:
+        return log_stack
+
+    def call(number: int, frame: FrameType | None) -> None:
+        try:
+            handler()
+        except Exception:
+            # It may come in the middle of a job, which has nothing to do with it.
+            log.exception("the handler for HUP failed")
+
+    return call
 
 
 def worker_handlers(stop: Stop) -> dict[signal.Signals, Handler]:

@@ -69,6 +69,11 @@ class Slate:
         """Note the name of the line on which the child takes its jobs."""
         _LINE.pack_into(self._page, _LINE_AT, len(line.encode()), line.encode())
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a child on this page has named its line, and so is at work."""
+        return bool(_LINE.unpack_from(self._page, _LINE_AT)[0])
+
     def ask(self, number: int) -> None:
         """Note that a call of this number is under way, which may take jobs; 0: it was answered."""
         _NUMBER.pack_into(self._page, _NUMBER_AT, number)
@@ -119,6 +124,7 @@ class Slate:
         """Forget all that was held, for the next child on this page."""
         self._page[_SIZE:] = bytes(_SIZE * self.seats)
         self.ask(0)
+        self.begin("")
 
     def close(self) -> None:
         """Give the page back."""

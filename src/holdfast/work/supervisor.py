@@ -9,47 +9,23 @@ import os
 import selectors
 import signal
 import socket
+from functools import partial
+from random import uniform
 from time import monotonic
-from typing import Final, Literal
+from typing import Literal
 
 from holdfast.work import signals
-from holdfast.work.child import USED_UP, Body, Place, become
+from holdfast.work.child import Body, Place, become
 from holdfast.work.guard import Guard
 from holdfast.work.news import News
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import Handlers, Stop, stack_of
-from holdfast.work.slate import Slate
+from holdfast.work.signals import Handlers, Stop, at_hup, stack_of
+from holdfast.work.slots import Rolling, Slot
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
 
-SHORT_LIFE: Final = 1.0
-FIRST_PAUSE: Final = 0.1
-LONGEST_PAUSE: Final = 5.0
-
 Going = Literal["", "polite", "now"]
-
-
-class Slot:
-    """The place of one child: its name and slate outlive it."""
-
-    def __init__(self, name: str, seats: int) -> None:
-        self.name = name
-        self.slate = Slate(seats)
-        self.pid = 0
-        self.pipe: socket.socket | None = None
-        self.born = 0.0
-        self.crashes = 0
-        self.fork_at = 0.0
-        self.is_finished = False
-
-    def poke(self) -> None:
-        """Make the child look at its slate."""
-        if self.pipe is not None:
-            try:
-                self.pipe.send(b"\0")
-            except OSError:
-                pass  # it is ending, or has enough to read
 
 
 class Supervisor:
@@ -59,19 +35,21 @@ class Supervisor:
         self._settings = settings
         self._store = store
         self._body = body
-        self._slots = [Slot(settings.worker_name(n), settings.concurrency) for n in range(settings.workers)]
+        self._slots = [self._make_slot(number) for number in range(settings.workers)]
         client = store.beating_client(settings.worker_name(0))
         self._guard = Guard(client, settings, beats)
         self._news = News(client, [slot.name for slot in self._slots]) if beats else None
+        # What is registered comes with the function to call when it is readable.
         self._selector = selectors.DefaultSelector()
         self._wake = Stop()
+        self._rolling = Rolling()
         self._going: Going = ""
         self._kill_at = 0.0
 
     def run(self) -> None:
         """Supervise until told to stop, or until every child has drained its queues."""
         with Handlers(dict.fromkeys(signals.ALL, _note), self._wake.wake_fd):
-            self._selector.register(self._wake, selectors.EVENT_READ)
+            self._selector.register(self._wake, selectors.EVENT_READ, self._hear_signals)
             try:
                 self._supervise()
             finally:
@@ -88,18 +66,12 @@ class Supervisor:
             if self._news is not None and not self._news.is_open and now >= self._news.at:
                 self._listen(self._news)
             if not self._going:
-                for slot in self._slots:
-                    if not slot.pid and not slot.is_finished and slot.fork_at <= now:
-                        self._fork(slot)
-            living = self._living()
-            if not living and (self._going or all(slot.is_finished for slot in self._slots)):
+                self._fill(now)
+            if not self._living() and (self._going or all(slot.is_finished for slot in self._slots)):
                 return
             for key, _ in self._selector.select(max(0.0, self._due() - monotonic())):
-                if isinstance(key.data, News):
-                    self._hear_news(key.data, key.fd)
-                else:
-                    self._hear(key.data)
-            for slot in living:
+                key.data()
+            for slot in self._living():
                 self._reap(slot)
             self._guard.attend(self._living())
             if self._going == "now" and monotonic() >= self._kill_at:
@@ -113,16 +85,20 @@ class Supervisor:
         if self._news is not None and not self._news.is_open:
             times.append(self._news.at)
         if not self._going:
-            times += [slot.fork_at for slot in self._slots if not slot.pid and not slot.is_finished]
+            times.append(self._rolling.due())
+            times += [slot.fork_at for slot in self._slots if slot.awaits_child]
         return min(times)
 
     def _living(self) -> list[Slot]:
         return [slot for slot in self._slots if slot.pid]
 
+    # Being told.
+
     def _listen(self, news: News) -> None:
         descriptor = news.open()
         if descriptor >= 0:
-            self._selector.register(descriptor, selectors.EVENT_READ, news)
+            hear = partial(self._hear_news, news, descriptor)
+            self._selector.register(descriptor, selectors.EVENT_READ, hear)
 
     def _hear_news(self, news: News, descriptor: int) -> None:
         # Before it may be closed; an open one is told to the selector again.
@@ -130,90 +106,27 @@ class Supervisor:
         if news.hear():
             self._guard.hurry()
         if news.is_open:
-            self._selector.register(descriptor, selectors.EVENT_READ, news)
+            hear = partial(self._hear_news, news, descriptor)
+            self._selector.register(descriptor, selectors.EVENT_READ, hear)
 
-    def _hear(self, slot: Slot | None) -> None:
-        if slot is None:
-            for number in self._wake.heard():
-                self._on_signal(number)
-        elif slot.pipe is not None:
-            try:
-                heard = slot.pipe.recv(4096)
-            except BlockingIOError:
-                return
-            except OSError:
-                heard = b""
-            if heard:
-                self._guard.learn(slot)
-            else:
-                # The child is ending; that it has ended is told by its signal.
-                self._selector.unregister(slot.pipe)
-                slot.pipe.close()
-                slot.pipe = None
-
-    # Children.
-
-    def _fork(self, slot: Slot) -> None:
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        place = Place(slot.name, slot.slate, theirs, os.getpid(), self._settings, self._store)
-        # A signal between the fork and the child's own handlers would be taken for one to the parent.
-        signal.pthread_sigmask(signal.SIG_BLOCK, signals.ALL)
-        pid = os.fork()
-        if pid == 0:
-            become(place, self._body, [ours.fileno(), *self._descriptors()])
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
-        theirs.close()
-        slot.pid, slot.pipe, slot.born = pid, ours, monotonic()
-        self._selector.register(ours, selectors.EVENT_READ, slot)
-        log.info("worker %s started as process %d", slot.name, pid)
-
-    def _descriptors(self) -> list[int]:
-        """What of the parent's a child must close; an end of a pipe kept open would hide the parent's death."""
-        pipes = [slot.pipe.fileno() for slot in self._slots if slot.pipe is not None]
-        selector = getattr(self._selector, "fileno", None)
-        news = [self._news.fileno()] if self._news is not None and self._news.is_open else []
-        return [*pipes, *news, self._wake.fileno(), self._wake.wake_fd, *([selector()] if selector else [])]
-
-    def _reap(self, slot: Slot) -> None:
-        pid, status = os.waitpid(slot.pid, os.WNOHANG)
-        if not pid:
+    def _hear_child(self, slot: Slot, pipe: socket.socket) -> None:
+        try:
+            heard = pipe.recv(4096)
+        except BlockingIOError:
             return
-        code = os.waitstatus_to_exitcode(status)
-        stopped = self._guard.owe(slot)
-        if slot.pipe is not None:
-            self._selector.unregister(slot.pipe)
-            slot.pipe.close()
-        slot.pid, slot.pipe = 0, None
-        if self._settings.drain and code == 0:
-            slot.is_finished = True
-        if self._going or slot.is_finished:
-            log.info("worker %s (process %d) has ended", slot.name, pid)
+        except OSError:
+            heard = b""
+        if heard:
+            self._guard.learn(slot)
         else:
-            self._replace_later(slot, pid, code, stopped)
+            # The child is ending; that it has ended is told by its signal.
+            self._selector.unregister(pipe)
+            pipe.close()
+            slot.pipe = None
 
-    def _replace_later(self, slot: Slot, pid: int, code: int, stopped: bool) -> None:
-        now = monotonic()
-        crashed = code not in (0, USED_UP) and not stopped and now - slot.born < SHORT_LIFE
-        slot.crashes = slot.crashes + 1 if crashed else 0
-        pause = min(LONGEST_PAUSE, FIRST_PAUSE * float(1 << min(slot.crashes, 10))) if crashed else 0.0
-        slot.fork_at = now + pause
-        if code == USED_UP:
-            how = "has performed as many jobs as it may"
-        elif stopped:
-            how = "was stopped with its job"
-        elif code < 0:
-            how = f"was killed by {signal.Signals(-code).name}"
-        else:
-            how = f"ended with status {code}"
-        level = logging.INFO if code in (0, USED_UP) or stopped else logging.WARNING
-        log.log(level, "worker %s (process %d) %s; it is replaced in %.1f s", slot.name, pid, how, pause)
-
-    def _signal_all(self, number: signal.Signals) -> None:
-        for slot in self._living():
-            os.kill(slot.pid, number)
-
-    # Being told.
+    def _hear_signals(self) -> None:
+        for number in self._wake.heard():
+            self._on_signal(number)
 
     def _on_signal(self, number: int) -> None:
         if number in (signal.SIGTERM, signal.SIGINT):
@@ -229,7 +142,13 @@ class Supervisor:
         elif number == signal.SIGCONT:
             self._pause(False)
         elif number == signal.SIGHUP:
-            log.warning("the parent is here:\n%s", stack_of(None))
+            self._restart()
+
+    def _restart(self) -> None:
+        at_hup(self._settings.sighup_handler)(signal.SIGHUP, None)
+        if not self._going:
+            log.info("restarting all workers, one at a time, each after its jobs")
+            self._rolling.begin()
 
     def _go(self, how: Going) -> None:
         if self._going == "now" or self._going == how:
@@ -247,15 +166,102 @@ class Supervisor:
             slot.slate.paused = pause
             slot.poke()
 
+    def _signal_all(self, number: signal.Signals) -> None:
+        for slot in self._living():
+            slot.signal(number)
+
+    # Children.
+
+    def _make_slot(self, number: int) -> Slot:
+        delay = uniform(0.0, self._settings.max_startup_interval)
+        return Slot(self._settings.worker_name(number), self._settings.concurrency, monotonic() + delay)
+
+    def _fill(self, now: float) -> None:
+        """Fork where a child is missing, and ask the next one to go in a rolling restart."""
+        for slot in self._slots:
+            if slot.awaits_child and slot.fork_at <= now:
+                self._fork(slot)
+        old = self._rolling.step(self._slots)
+        if old is not None:
+            log.info("worker %s (process %d) makes room after its jobs", old.name, old.pid)
+            old.retire()
+
+    def _fork(self, slot: Slot) -> None:
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            self._cannot_fork(slot, error)
+            return
+        ours.setblocking(False)
+        place = Place(slot.name, slot.slate, theirs, os.getpid(), self._settings, self._store)
+        with theirs:
+            # A signal between the fork and the child's own handlers would be taken for one to the parent.
+            signal.pthread_sigmask(signal.SIG_BLOCK, signals.ALL)
+            try:
+                pid = os.fork()
+                if pid == 0:
+                    become(place, self._body, [ours.fileno(), *self._descriptors()])
+            except OSError as error:
+                ours.close()
+                self._cannot_fork(slot, error)
+                return
+            finally:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
+        slot.settle(pid, ours)
+        self._selector.register(ours, selectors.EVENT_READ, partial(self._hear_child, slot, ours))
+        log.info("worker %s started as process %d", slot.name, pid)
+
+    def _cannot_fork(self, slot: Slot, error: OSError) -> None:
+        log.error("worker %s cannot be started, trying again in %.1f s: %s", slot.name, slot.put_off(), error)
+
+    def _descriptors(self) -> list[int]:
+        """What of the parent's a child must close; an end of a pipe kept open would hide the parent's death."""
+        registered = [key.fd for key in self._selector.get_map().values()]
+        selector = getattr(self._selector, "fileno", None)
+        return [*registered, self._wake.wake_fd, *([selector()] if selector else [])]
+
+    def _reap(self, slot: Slot) -> None:
+        try:
+            pid, status = os.waitpid(slot.pid, os.WNOHANG | os.WUNTRACED)
+        except ChildProcessError:
+            pid, status = slot.pid, 0  # somebody else has buried it
+        if not pid:
+            return
+        if os.WIFSTOPPED(status):
+            log.warning(
+                "worker %s (process %d) was halted by a signal; until CONT it does nothing", slot.name, pid
+            )
+            return
+        code, stopped = os.waitstatus_to_exitcode(status), self._bury(slot)
+        slot.is_finished = self._is_finished(slot, code)
+        if self._going or slot.is_finished:
+            log.info("worker %s (process %d) has ended", slot.name, pid)
+        else:
+            how, was_meant, pause = slot.replace(code, stopped)
+            level = logging.INFO if was_meant else logging.WARNING
+            log.log(level, "worker %s (process %d) %s; it is replaced in %.1f s", slot.name, pid, how, pause)
+
+    def _bury(self, slot: Slot) -> bool:
+        """The child of this place is dead: see to what it owes. Answers whether it was killed for its job."""
+        stopped = self._guard.owe(slot)
+        if slot.pipe is not None:
+            self._selector.unregister(slot.pipe)
+        slot.leave()
+        return stopped
+
+    def _is_finished(self, slot: Slot, code: int) -> bool:
+        """Whether nobody comes after a child that ended with this code."""
+        return self._settings.drain and code == 0 and not slot.is_retiring
+
     def _end_all(self) -> None:
         """Leave no child behind, however the supervisor ends, and give their leases back."""
         self._signal_all(signal.SIGKILL)
         for slot in self._living():
-            os.waitpid(slot.pid, 0)
-            self._guard.owe(slot)
-            slot.pid = 0
-            if slot.pipe is not None:
-                slot.pipe.close()
+            try:
+                os.waitpid(slot.pid, 0)
+            except ChildProcessError:
+                pass  # somebody else has buried it
+            self._bury(slot)
         self._guard.finish()
         for slot in self._slots:
             slot.slate.close()

@@ -1,0 +1,136 @@
+"""The places of children under their parent: what of each outlives the child, and how soon it is replaced."""
+
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from math import inf
+from time import monotonic
+from typing import Final
+
+from holdfast.work.child import USED_UP
+from holdfast.work.signals import how_ended
+from holdfast.work.slate import Slate
+
+SHORT_LIFE: Final = 1.0
+FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 5.0
+LOOK: Final = 0.05  # seconds between two looks at whether a new child has begun
+
+
+class Slot:
+    """The place of one child: its name and slate outlive it. `fork_at` is on the monotonic clock."""
+
+    def __init__(self, name: str, seats: int, fork_at: float = 0.0) -> None:
+        self.name = name
+        self.slate = Slate(seats)
+        self.pid = 0
+        self.pipe: socket.socket | None = None
+        self.born = 0.0
+        self.crashes = 0
+        self.fork_at = fork_at
+        self.is_finished = False
+        self.is_retiring = False
+        self.was_killed = False
+
+    @property
+    def awaits_child(self) -> bool:
+        """Whether a child is to be forked here, now or at `fork_at`."""
+        return not self.pid and not self.is_finished
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a child lives here that has begun to take jobs."""
+        return bool(self.pid) and self.slate.has_begun
+
+    def settle(self, pid: int, pipe: socket.socket) -> None:
+        """A child lives here now."""
+        self.pid, self.pipe, self.born = pid, pipe, monotonic()
+        self.is_retiring = self.was_killed = False
+
+    def poke(self) -> None:
+        """Make the child look at its slate."""
+        if self.pipe is not None:
+            try:
+                self.pipe.send(b"\0")
+            except OSError:
+                pass  # it is ending, or has enough to read
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send its child a signal, if there is one."""
+        if self.pid:
+            self.was_killed = self.was_killed or number == signal.SIGKILL
+            os.kill(self.pid, number)
+
+    def retire(self) -> None:
+        """Ask the child to make room for another after its jobs."""
+        self.is_retiring = True
+        self.signal(signal.SIGQUIT)
+
+    def leave(self) -> None:
+        """The child is dead and buried."""
+        if self.pipe is not None:
+            self.pipe.close()
+        self.pid, self.pipe = 0, None
+
+    def put_off(self) -> float:
+        """Nothing came of a child here: try again later, and later each time. Answers in how many seconds."""
+        self.crashes += 1
+        pause = min(LONGEST_PAUSE, FIRST_PAUSE * float(1 << min(self.crashes, 10)))
+        self.fork_at = monotonic() + pause
+        return pause
+
+    def replace(self, code: int, stopped: bool) -> tuple[str, bool, float]:
+        """Decide when the child that ended with `code` is replaced, and say how it ended.
+
+        `stopped`: it was killed for its job. Answers how, whether that was as it should be, and the pause in seconds.
+        """
+        meant = stopped or self.was_killed or code in (0, USED_UP)
+        if stopped:
+            how = "was stopped with its job"
+        elif code == USED_UP:
+            how = "has performed as many jobs as it may"
+        elif self.is_retiring and code == 0:
+            how = "has made room"
+        else:
+            how = how_ended(code)
+        if not meant and monotonic() - self.born < SHORT_LIFE:
+            return how, meant, self.put_off()
+        self.crashes, self.fork_at = 0, monotonic()
+        return how, meant, 0.0
+
+
+class Rolling:
+    """A rolling restart: every child that was born before it began is replaced, politely, one at a time.
+
+    Nobody is asked to go while another place is empty, so all but one are always at work.
+    """
+
+    def __init__(self) -> None:
+        self._began = -inf
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether there is, perhaps, somebody left to replace."""
+        return self._began > -inf
+
+    def begin(self) -> None:
+        """Replace everybody who lives now."""
+        self._began = monotonic()
+
+    def step(self, slots: Sequence[Slot]) -> Slot | None:
+        """Who is to be asked to go now, if anybody."""
+        if not self.is_under_way or any(slot.is_retiring for slot in slots):
+            return None
+        if not all(slot.is_at_work or slot.is_finished for slot in slots):
+            return None
+        old = [slot for slot in slots if slot.pid and slot.born <= self._began]
+        if old:
+            # The idle first: who is busy for long keeps nobody waiting that could go at once.
+            return min(old, key=lambda slot: len(slot.slate.read_all()))
+        self._began = -inf
+        return None
+
+    def due(self) -> float:
+        """When to ask for the next step: a child does not tell when it has begun."""
+        return monotonic() + LOOK if self.is_under_way else inf
