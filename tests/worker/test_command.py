@@ -25,7 +25,7 @@ def test_help_lists_every_flag_with_its_default():
         "-q --queue --pool -w --workers --concurrency -g --greenlets -i --interval -n --name -p --path -m --import --allow "
         "-d --workdir --setup --middleware --url --host --port --namespace --auto-complete --drain --term-timeout "
         "--max-jobs --max-memory -v --verbose -l --logger --log-format --debugger --json -r --resume --reserver "
-        "--health-port --metrics-port --max-startup-interval"
+        "--health-port --metrics-port --max-startup-interval --reload"
     )
     for flag in flags.split():
         assert re.search(rf"(^| ){flag}[, ]", said), flag

@@ -3,12 +3,14 @@
 Nothing above the flags imports what talks to a store: the pool of greenlets must change the standard library first.
 """
 
+import os
 import re
 from typing import Any, Final
 
 import click
 
 from holdfast.cli.place import PLACE_HELP, namespace_option
+from holdfast.cli.worker_log import open_log, set_level
 from holdfast.work.settings import LOG_FORMATS, POOLS, RESERVERS, SEATS, WorkerSettings
 
 _SEATS_HELP: Final = ", ".join(f"{seats} for {pool}" for pool, seats in SEATS.items())
@@ -136,9 +138,15 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
     "--debugger", is_flag=True, help="Open a console in a child at USR2 [default: if it has a terminal]."
 )
 @click.option(
+    "--reload",
+    "reloads",
+    is_flag=True,
+    help="Start anew when code below --path or the working directory changes; for development [default: off].",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="Print a JSON line when it begins, and one when it has ended."
 )
-def worker(**told: Any) -> None:
+def worker(reloads: bool, **told: Any) -> int:
     """Perform jobs of the named queues until told to stop.
 
     TERM and INT stop at once: jobs under way go back. QUIT stops after them. USR1 kills and replaces the children,
@@ -148,6 +156,15 @@ def worker(**told: Any) -> None:
     Only marked functions (@client.job), modules named by --import, modules below --path or the working
     directory, and names under --allow are run.
     """
+    open_log(told["log_file"])
+    set_level(told["verbose"])
+    if reloads:
+        from holdfast.cli.worker_reload import reloading
+
+        code = reloading(map(os.path.abspath, (".", *told["paths"])))
+        if code is not None:
+            return code
     from holdfast.cli.worker_start import start
 
     start(told)
+    return 0

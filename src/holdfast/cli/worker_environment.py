@@ -27,11 +27,6 @@ def told_by(environment: Mapping[str, str]) -> dict[str, Any]:
     return told
 
 
-def says_much(environment: Mapping[str, str]) -> bool:
-    """Whether VVERBOSE asks for everything there is to be said."""
-    return bool(environment.get("VVERBOSE"))
-
-
 def queues_in(text: str) -> tuple[str, ...]:
     """The names between the commas, without the blanks around them."""
     return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -14,10 +14,10 @@ import msgspec
 
 from holdfast.cli.output import say_json
 from holdfast.cli.place import url_of
-from holdfast.cli.worker_environment import RAN_OUT_OF_NAMES, says_much, told_by
+from holdfast.cli.worker_environment import RAN_OUT_OF_NAMES, told_by
+from holdfast.cli.worker_log import set_level
 from holdfast.client.opening.options import ClientOptions
 from holdfast.errors import UsageError
-from holdfast.logs import FORMAT
 from holdfast.work.importing import import_modules, make_importable
 from holdfast.work.run import run_worker
 from holdfast.work.settings import WorkerSettings
@@ -31,11 +31,11 @@ def start(told: Mapping[str, Any]) -> None:
 
     `told` has the flags by name; those that were not given are None where the environment may say it.
     """
-    _configure_logging(told["verbose"], told["log_file"])
     root = str(Path.cwd())
     sys.path[:0] = [*(str(Path(path).resolve()) for path in told["paths"]), root]
     if told["setup"]:
         _named("--setup", told["setup"])()
+        set_level(told["verbose"])
     settings = settings_of(told, root)
     url = url_of(told["url"], told["port"])
     store = StoreChoice(url, ClientOptions(namespace=told["namespace"])).found()
@@ -87,19 +87,6 @@ def _enter(workdir: str) -> None:
         os.chdir(workdir)
     except OSError as error:
         raise UsageError(f"--workdir {workdir}: {error.strerror}") from None
-
-
-def _configure_logging(verbose: bool, log_file: str) -> None:
-    handlers: list[logging.Handler] = [logging.StreamHandler()]
-    if log_file:
-        try:
-            handlers.append(logging.FileHandler(log_file))
-        except OSError as error:
-            raise UsageError(f"--logger {log_file}: {error.strerror}") from None
-    for handler in handlers:
-        handler.setFormatter(logging.Formatter(FORMAT))
-        log.addHandler(handler)
-    log.setLevel(logging.DEBUG if verbose or says_much(os.environ) else logging.INFO)
 
 
 def _say_hello(settings: WorkerSettings, store: StoreChoice, as_json: bool) -> None:

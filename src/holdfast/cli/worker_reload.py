@@ -1,0 +1,131 @@
+"""`holdfast worker --reload`: the worker runs in a child, and starts anew when code changes. For development.
+
+The parent imports none of the user's code, so each child begins with the code as it is at that moment.
+"""
+
+import logging
+import os
+import select
+import signal
+import sys
+from collections.abc import Iterable
+from time import monotonic
+from typing import Final
+
+from holdfast.cli.worker_watch import Watch, mistake_in
+from holdfast.work import signals
+from holdfast.work.signals import Handlers, Stop
+
+log = logging.getLogger("holdfast")
+
+PATIENCE: Final = 10.0  # seconds for the jobs under way, before they are given back
+_TICK: Final = 0.2
+_WRONGLY_ASKED: Final = 2
+_ENDS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+
+
+def reloading(directories: Iterable[str]) -> int | None:
+    """Keep a worker at work that is started anew whenever Python files below `directories` change.
+
+    Answers None in each child, which goes on as the worker, and in the parent the exit code of the last one.
+    Signals to the parent are handed on; TERM, INT and QUIT end both. Call it from a process of one thread.
+    """
+    parent = _Parent(Watch(directories))
+    with Handlers(dict.fromkeys(signals.ALL, _heard), parent.stop.wake_fd):
+        code = parent.run()
+    parent.stop.close()
+    if code is None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)  # blocked since before the fork
+    return code
+
+
+class _Parent:
+    """Watches the files, and the one child."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.stop = Stop()
+        self._watch = watch
+        self._pid = 0
+        self._code = 0
+        self._starts = 0
+        self._is_ending = False
+        self._wants_new = True
+        self._hurry_at = 0.0
+
+    def run(self) -> int | None:
+        """The exit code of the last worker; None in each of them."""
+        while True:
+            if self._wants_new and not self._pid and not self._is_ending and self._is_child():
+                return None
+            select.select([self.stop], [], [], _TICK)
+            for number in self.stop.heard():
+                self._on_signal(number)
+            if self._pid:
+                self._reap()
+            if not self._pid and (self._is_ending or self._is_over()):
+                return max(self._code, 0)
+            changed = self._watch.changed()
+            if changed:
+                self._on_change(changed)
+            self._hurry()
+
+    def _is_child(self) -> bool:
+        """Fork a worker."""
+        self._wants_new = False
+        self._starts += 1
+        # A signal between the fork and the child's own handlers would be taken for one to the parent.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signals.ALL)
+        self._pid = os.fork()
+        if not self._pid:
+            sys.dont_write_bytecode = (
+                True  # of two edits within a second, Python would keep what the first led to
+            )
+            return True
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
+        return False
+
+    def _reap(self) -> None:
+        pid, status = os.waitpid(self._pid, os.WNOHANG)
+        if not pid:
+            return
+        self._pid, self._code = 0, os.waitstatus_to_exitcode(status)
+        if not (self._is_ending or self._wants_new or self._is_over()):
+            log.error("the worker ended with status %d; it starts anew when code changes", self._code)
+
+    def _is_over(self) -> bool:
+        """Whether the worker ended for good: it drained its queues, or its first start was asked for wrongly."""
+        return not self._wants_new and (
+            self._code == 0 or (self._code == _WRONGLY_ASKED and self._starts == 1)
+        )
+
+    def _on_change(self, changed: list[str]) -> None:
+        mistake = mistake_in(changed)
+        if mistake:
+            log.warning("code changed, but it cannot be: %s; the worker stays as it is", mistake)
+            return
+        shown = ", ".join(os.path.relpath(path) for path in changed[:3])
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        log.info("code changed (%s%s): the worker starts anew after the jobs under way", shown, more)
+        self._wants_new = True
+        self._hurry_at = monotonic() + PATIENCE
+        self._tell(signal.SIGQUIT)
+
+    def _hurry(self) -> None:
+        if self._wants_new and self._pid and monotonic() >= self._hurry_at:
+            log.info("the jobs under way take long: they are given back")
+            self._hurry_at = monotonic() + PATIENCE
+            self._tell(signal.SIGTERM)
+
+    def _on_signal(self, number: int) -> None:
+        if number in _ENDS:
+            self._is_ending = True
+        if number not in (0, signal.SIGCHLD):
+            self._tell(signal.Signals(number))
+
+    def _tell(self, number: signal.Signals) -> None:
+        if self._pid:
+            os.kill(self._pid, number)
+
+
+def _heard(number: int, frame: object) -> None:
+    """The number has been written to the descriptor that `run` waits on."""
