@@ -25,7 +25,7 @@ DRAINS = {
     "pop", "complete", "complete_pop", "advance", "heartbeat", "retry", "fail", "expire", "timeout", "cancel", "pause",
     "await", "sweep", "complete_x", "queue_forget", "audit", "watch", "recur_cancel", "tick",
     "throttle_delete", "throttle_release",
-    "worker_seen", "worker_quiet", "worker_forget",
+    "worker_seen", "worker_quiet", "worker_ask", "worker_answer", "worker_forget",
     "topic_reserve", "topic_pull", "topic_release", "topic_delete", "topic_requeue", "topic_reschedule",
 }  # fmt: skip
 """Verbs that end or shrink work, or add what has a fixed size: they run when the memory is full."""

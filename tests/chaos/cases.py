@@ -79,7 +79,15 @@ from holdfast.commands.upkeep import (
     Watch,
 )
 from holdfast.commands.wishes import PutX, Wish, Wished
-from holdfast.commands.workers import WorkerForget, WorkerJobs, WorkerQuiet, Workers, WorkerSeen
+from holdfast.commands.workers import (
+    WorkerAnswer,
+    WorkerAsk,
+    WorkerForget,
+    WorkerJobs,
+    WorkerQuiet,
+    Workers,
+    WorkerSeen,
+)
 from holdfast.models import JobFacts
 from holdfast.testing.clock import START_MS
 
@@ -240,7 +248,7 @@ def late_limited_and_retried_jobs(client: Client) -> Any:
     wishes = [
         Wish(expires_ms=1000),
         Wish(tags=["red"], limit_ms=5000, expires_ms=9000),
-        Wish(limit_ms=90_000),
+        Wish(limit_ms=90_000, trace="00-ab-cd-01"),
     ]
     client.run(PutX("q", [Wished("K", b"{}", f"a{n}", wish) for n, wish in enumerate(wishes)]))
     client.run(PutX("q", [Wished("K", b"{}", "late", wishes[0])], delay_ms=1000))
@@ -791,6 +799,16 @@ def that_may_go_on(client: Client) -> Any:
     client.run(WorkerSeen("bee"))
     client.run(WorkerQuiet("bee"))
     return WorkerQuiet("bee", False)
+
+
+@case("worker_ask")
+def where_its_job_is(client: Client) -> Any:
+    return WorkerAsk("bee", "a1", "question")
+
+
+@case("worker_answer")
+def where_it_is(client: Client) -> Any:
+    return WorkerAnswer("question", b"in its job")
 
 
 @case("worker_forget")

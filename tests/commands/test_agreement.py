@@ -121,6 +121,8 @@ SAMPLES = [
     workers.Workers(),
     workers.WorkerJobs("w"),
     workers.WorkerQuiet("w"),
+    workers.WorkerAsk("w", "j", "ask"),
+    workers.WorkerAnswer("ask", b"here"),
     workers.WorkerForget(("w",)),
 ]
 

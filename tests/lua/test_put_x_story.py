@@ -4,6 +4,7 @@ import pytest
 
 from holdfast.commands.jobs import Cancel, JobGet, Put, PutMany
 from holdfast.commands.leases import Complete, Pop
+from holdfast.commands.outcomes import Retry
 from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.errors import JobExists, Refused
 from native_door import Door, Said
@@ -65,6 +66,17 @@ def test_a_jid_that_comes_twice_in_a_moving_call_has_the_last_wishes(door: Door)
     assert job
     assert (job.data, job.tags) == (b"2", ("blue",))
     assert door.ask("EXISTS", door.key("g:red")) == 0
+
+
+def test_a_trace_comes_back_with_the_job_and_belongs_to_one_put(core, door: Door):
+    core(PutX("q", wished("a", "b", wish=Wish(trace="00-ab-cd-01 vendor=x,other=y"))))
+    a, b = core(Pop("w", ["q"], 2))
+    assert a.options == b.options == {"trace": "00-ab-cd-01 vendor=x,other=y"}
+    assert door.job("a").options == a.options
+    core(Retry("w", a))
+    assert core(Pop("w", ["q"]))[0].options == a.options
+    core(PutX("q", wished("b", wish=Wish(keep_ms=5)), mode="move"))
+    assert core(Pop("w", ["q"]))[0].options == {"keep": 5}
 
 
 def test_only_compares_what_the_job_is_and_not_what_was_wished(core, door: Door):

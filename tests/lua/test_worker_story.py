@@ -1,9 +1,19 @@
-"""Workers: what they say of themselves, what they hold, quieting, forgetting."""
+"""Workers: what they say of themselves, what they hold, quieting, questions, forgetting."""
+
+import json
 
 from holdfast.commands.admin import ConfigSet, Sweep
 from holdfast.commands.leases import Complete, Heartbeat, HeartbeatMany, Lease, Pop
 from holdfast.commands.outcomes import Timeout
-from holdfast.commands.workers import WorkerForget, WorkerJobs, WorkerQuiet, Workers, WorkerSeen
+from holdfast.commands.workers import (
+    WorkerAnswer,
+    WorkerAsk,
+    WorkerForget,
+    WorkerJobs,
+    WorkerQuiet,
+    Workers,
+    WorkerSeen,
+)
 from native_door import Door
 
 DAY = 86_400
@@ -180,6 +190,23 @@ def test_a_worker_is_told_at_once_on_its_own_channel(core, door: Door):
     core(WorkerQuiet("w"))
     assert b'"event":"quiet"' in str(listener.receive(5)).encode()
     listener.close()
+
+
+def test_a_question_reaches_the_worker_and_its_answer_whoever_asked_and_both_leave_nothing(core, door: Door):
+    ours, theirs = door._client.link.listener(), door._client.link.listener()
+    ours.subscribe(door.key("e:s:q1"))
+    theirs.subscribe(door.key("e:w:w"))
+    before = door.dump()
+    assert core(WorkerAsk("w", "j", "q1")) == 1
+    heard = theirs.receive(5)
+    assert json.loads(heard[1]) == {"event": "stack", "jid": "j", "question": "q1", "worker": "w"}
+    assert core(WorkerAnswer("q1", b"any \xff bytes")) == 1
+    assert ours.receive(5) == (door.key("e:s:q1"), b"any \xff bytes")
+    assert door.dump() == before
+    for listener in (ours, theirs):
+        listener.close()
+    assert core(WorkerAsk("nobody", "j", "q1")) == 0
+    assert core(WorkerAnswer("q2", b"")) == 0
 
 
 def test_a_forgotten_worker_leaves_nothing_and_its_jobs_run_on(core, door: Door):

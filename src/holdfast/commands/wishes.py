@@ -24,7 +24,8 @@ class Wish(msgspec.Struct, frozen=True, gc=False):
 
     `backoff` is the pause between tries as the core writes it, `kind:first:most:jitter` in milliseconds and
     percent (`exponential:1000:600000:25`). `expires_ms`: do not start later than so long after the put.
-    `limit_ms`: longest run. `keep_ms`: how long the result is kept, 0: not at all, None: as its code says.
+    `limit_ms`: longest run. `keep_ms`: how long the result is kept, 0: not at all, None: as its code says. `trace`: which
+    trace the put belongs to, up to 1,024 bytes that come back with the job (code/tracing.py); it belongs to one put.
     """
 
     tags: Sequence[str] | None = None
@@ -34,6 +35,7 @@ class Wish(msgspec.Struct, frozen=True, gc=False):
     expires_ms: int = 0
     limit_ms: int = 0
     keep_ms: int | None = None
+    trace: str = ""
 
     def words(self) -> list[Word]:
         """The number of options, then (option, value) pairs."""
@@ -46,6 +48,8 @@ class Wish(msgspec.Struct, frozen=True, gc=False):
             pairs += ("limit", self.limit_ms)
         if self.keep_ms is not None:
             pairs += ("keep", self.keep_ms)
+        if self.trace:
+            pairs += ("trace", self.trace)
         return [len(pairs) // 2, *pairs]
 
 

@@ -10,6 +10,7 @@ from holdfast.models import text
 
 MOST_ROWS: Final = 64
 MOST_LEASES: Final = 500
+MOST_ANSWER: Final = 65536
 
 
 class WorkerSeen(Spoken, frozen=True, gc=False):
@@ -125,6 +126,43 @@ class WorkerQuiet(Spoken, frozen=True, gc=False):
         return bool(int(reply))
 
 
+class WorkerAsk(Spoken, frozen=True, gc=False):
+    """Ask a worker where one of its jobs is just now. Answers how many heard that, on this node of the store.
+
+    The answer is published on the channel `<root>e:s:<question>`. Core: nouns/event.lua.
+    """
+
+    verb: ClassVar[str] = "worker_ask"
+
+    worker: str
+    jid: str
+    question: str
+
+    def words(self) -> Sequence[Word]:
+        return (self.worker, self.jid, self.question)
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
+class WorkerAnswer(Spoken, frozen=True, gc=False):
+    """Answer what a worker was asked, with up to MOST_ANSWER bytes. Answers how many heard that, on this node of the store.
+
+    Core: nouns/event.lua.
+    """
+
+    verb: ClassVar[str] = "worker_answer"
+
+    question: str
+    answer: bytes
+
+    def words(self) -> Sequence[Word]:
+        return (self.question, self.answer)
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
 class WorkerForget(Spoken, frozen=True, gc=False):
     """Take workers off the list; their jobs run on. Answers how many were known. Core: nouns/worker.lua."""
 
@@ -141,5 +179,6 @@ class WorkerForget(Spoken, frozen=True, gc=False):
 
 
 VERBS: Mapping[str, type[Spoken]] = {
-    kind.verb: kind for kind in (WorkerSeen, Workers, WorkerJobs, WorkerQuiet, WorkerForget)
+    kind.verb: kind
+    for kind in (WorkerSeen, Workers, WorkerJobs, WorkerQuiet, WorkerAsk, WorkerAnswer, WorkerForget)
 }

@@ -90,6 +90,10 @@ class Shard:
         """The channel that tells a worker which of its leases were lost or cancelled, as JSON."""
         return f"{self.root}e:w:{worker}"
 
+    def answer_channel(self, question: str) -> str:
+        """The channel on which a worker answers a question."""
+        return f"{self.root}e:s:{question}"
+
     def event_channel(self, event: str) -> str:
         """The channel that tells of `event` for tracked jobs; its message is the jid."""
         return f"{self.root}e:{event}"

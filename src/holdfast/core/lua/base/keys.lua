@@ -10,8 +10,8 @@ local roots, root_count = {}, 0
 local function native(root)
   return {
     root = root, job = root .. "j:", body = root .. "b:", extra = root .. "x:",
-    completed = root .. "c", line = root .. "i:", result = root .. "a:", topics = root .. "tt",
-    queues = root .. "Q", config = root .. "C", groups = root .. "F", group = root .. "f:",
+    completed = root .. "c", line = root .. "i:", result = root .. "a:", answers = root .. "e:s:",
+    queues = root .. "Q", topics = root .. "tt", config = root .. "C", groups = root .. "F", group = root .. "f:",
     worker_news = root .. "e:w:", result_news = root .. "e:r:", news = root .. "e:", changes = root .. "e:c",
     holders = root .. "h:", pending = root .. "p:", freed = root .. "hx:", limits = root .. "H", tending = root .. "U",
     tagged = root .. "g:", tag_counts = root .. "G", dependents = root .. "d:", releasing = root .. "u",
@@ -32,7 +32,7 @@ local FIXED = {
   result = "ql:hf:a:", queues = "ql:hf:Q", config = "ql:hf:C", groups = "ql:hf:F", group = "ql:hf:f:",
   failure_calls = "ql:hf:F#", workers = "ql:hf:W", held = "ql:hf:L:", marks = "ql:hf:K",
   holders = "ql:hf:h:", pending = "ql:hf:p:", throttle = "ql:th:",
-  news = "ql:", log = "ql:log", worker_news = "ql:w:", result_news = "ql:hf:e:r:",
+  news = "ql:", log = "ql:log", worker_news = "ql:w:", result_news = "ql:hf:e:r:", answers = "ql:hf:e:s:",
   tagged = "ql:hf:g:", tag_counts = "ql:tags", dependents = "ql:hf:d:", releasing = "ql:hf:u", template = "ql:hf:r:",
   worker_facts = "ql:hf:v:", audit = "ql:hf:A", changes = "ql:hf:e:c", limits = "ql:hf:H",
   identifiers = "ql:qp:identifiers", old_identifiers = "qmore:dynamic",

@@ -4,10 +4,11 @@
 local checks = require("doors.checks")
 local ids = require("doors.ids")
 local numbered = require("doors.numbered")
+local event = require("nouns.event")
 local workers = require("nouns.worker")
 local holding = require("verbs.holding")
 
-local MOST_FIELDS, MOST_BYTES, MOST_ROWS = 32, 16384, 64
+local MOST_FIELDS, MOST_BYTES, MOST_ROWS, LONGEST_ANSWER = 32, 16384, 64, 65536
 local DRAINS, READS = { "allow-oom" }, { "no-writes" }
 local bad, name, number, optional, text = checks.bad, checks.name, checks.number, checks.optional, checks.text
 
@@ -44,6 +45,12 @@ return {
   end },
   { "worker_quiet", DRAINS, "worker on", function(at, args)
     return workers.hush(at, name(args, 1, "worker"), number(args, 2, "on", 0, 1) == 1) and 1 or 0
+  end },
+  { "worker_ask", DRAINS, "worker jid question", function(at, args)
+    return event.asked(at, name(args, 1, "worker"), name(args, 2, "jid"), name(args, 3, "question"))
+  end },
+  { "worker_answer", DRAINS, "question answer", function(at, args)
+    return event.answered(at, name(args, 1, "question"), text(args, 2, "answer", LONGEST_ANSWER))
   end },
   { "worker_forget", DRAINS, "line number worker...", numbered.row(function(at, args)
     local last, known = checks.names(args, 3, "worker"), 0

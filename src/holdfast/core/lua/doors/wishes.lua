@@ -2,6 +2,7 @@
 -- anything is written.
 local late = require("base.late")
 local refuse = require("base.refuse")
+local text = require("base.text")
 local checks = require("doors.checks")
 local ids = require("doors.ids")
 local dependency = require("nouns.dependency")
@@ -16,15 +17,22 @@ local KINDS = { fixed = true, exponential = true }
 local MONTH = 2678400000 -- ms, the longest pause between two tries
 local LEAST, LONGEST = { expires = 1, limit = 1, keep = 0 }, 3162240000000 -- ms, up to a hundred years
 
+local LONGEST_TRACE = 1024 -- bytes
+
 local match
 late.bind(function() match = string.match end)
 
 -- "kind:first:most:jitter": ms, ms, percent.
-local function backoff(text)
-  local kind, first, most, jitter = match(text, "^(%a+):(%d+):(%d+):(%d+)$")
+local function backoff(given)
+  local kind, first, most, jitter = match(given, "^(%a+):(%d+):(%d+):(%d+)$")
   first, most, jitter = tonumber(first), tonumber(most), tonumber(jitter)
   if KINDS[kind] and first <= MONTH and most <= MONTH and jitter <= 100 then return { kind, first, most, jitter } end
   checks.bad("backoff is fixed or exponential, with first and most in ms and jitter in percent")
+end
+
+local function trace(given)
+  if #given <= LONGEST_TRACE and text.is_clean(given) then return given end
+  checks.bad("a trace is 1 to " .. LONGEST_TRACE .. " bytes of UTF-8 without control characters")
 end
 
 local function add(wish, seen, list, value)
@@ -49,6 +57,8 @@ local function read(args, first, count)
       wish.throttles = wish.throttles or {}
     elseif option == "backoff" then
       wish.backoff = backoff(args[i + 1])
+    elseif option == "trace" then
+      wish.trace = trace(args[i + 1])
     elseif LEAST[option] then
       wish[option] = checks.number(args, i + 1, option, LEAST[option], LONGEST)
     else

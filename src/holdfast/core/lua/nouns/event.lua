@@ -31,6 +31,16 @@ function M.quiet(at, worker, on)
     '{"event":"' .. (on and "quiet" or "resume") .. '","worker":' .. encode(worker) .. "}")
 end
 
+-- A worker is asked where its job is just now; `question` names the answer. Returns how
+-- many heard that on this node.
+function M.asked(at, worker, jid, question)
+  return call("PUBLISH", at.keys.worker_news .. worker, '{"event":"stack","jid":' .. encode(jid) .. ',"question":'
+    .. encode(question) .. ',"worker":' .. encode(worker) .. "}")
+end
+
+-- Whoever asked is answered. Returns how many heard that on this node.
+function M.answered(at, question, answer) return call("PUBLISH", at.keys.answers .. question, answer) end
+
 -- The flags of a fresh job: somebody may have tracked an earlier one of that name. A root
 -- without tracked jobs is not asked.
 function M.flags(at, jid)

@@ -2,7 +2,7 @@
 --
 -- Packed in extra field `o` (flag OPTIONS), each absent unless wished: backoff
 -- {kind, first, most, jitter}, expires (do not start after, ms), limit (of a run, ms),
--- keep (of the result, ms).
+-- keep (of the result, ms), trace (of the program that put it, as that wrote it).
 local late = require("base.late")
 local record = require("base.record")
 local extra = require("nouns.extra")
@@ -27,6 +27,7 @@ end
 function M.pairs(found)
   local flat = {}
   if found.backoff then flat[1], flat[2] = "backoff", format("%s:%.0f:%.0f:%.0f", unpack_(found.backoff)) end
+  if found.trace then flat[#flat + 1], flat[#flat + 2] = "trace", found.trace end
   for _, name in ipairs(NUMBERS) do
     if found[name] then flat[#flat + 1], flat[#flat + 2] = name, found[name] end
   end
@@ -42,15 +43,15 @@ function M.lease_end(at, jid, r, ends)
 end
 
 -- Takes over what is wished; what is not stays as it was, but for the moment a job
--- must not start after, which belongs to one put. Write the record afterwards.
+-- must not start after and the trace, which belong to one put. Write the record afterwards.
 function M.set(at, jid, r, wish)
-  if r.flags < OPTIONS and not (wish.backoff or wish.limit or wish.keep or wish.expires) then return end
+  if r.flags < OPTIONS and not (wish.backoff or wish.limit or wish.keep or wish.expires or wish.trace) then return end
   local was = M.of(at, jid, r)
   r.flags = record.without(r.flags, EXPIRING)
   if wish.expires then r.flags = r.flags + EXPIRING end
   local found = {
     backoff = wish.backoff or was.backoff, limit = wish.limit or was.limit, keep = wish.keep or was.keep,
-    expires = wish.expires and at.now + wish.expires or nil,
+    expires = wish.expires and at.now + wish.expires or nil, trace = wish.trace,
   }
   if next(found) then
     extra.set(at, jid, r, "o", mp_pack(found))
