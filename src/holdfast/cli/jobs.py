@@ -3,6 +3,7 @@
 import click
 
 from holdfast.cli.output import json_option, say_json, say_table
+from holdfast.cli.place import store_options
 from holdfast.client.sync import Client
 
 
@@ -13,13 +14,12 @@ def jobs() -> None:
 
 @jobs.command()
 @click.argument("jid")
-@click.option("--url", help="The store [default: HOLDFAST_URL, REDIS_URL, or the embedded store].")
-@click.option("--namespace", default="default", show_default=True, help="The namespace to look at.")
+@store_options
 @json_option
 def why(jid: str, url: str | None, namespace: str, as_json: bool) -> int:
     """Say why a job runs or does not: what was looked at, what blocks it, and what would help.
 
-    Exit code 1 when there is no such job.
+    Exit code 1 when there is no such job, 3 when the store cannot be asked.
     """
     with Client(url, namespace=namespace) as client:
         found = client.jobs.explain(jid)

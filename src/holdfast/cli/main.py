@@ -1,6 +1,7 @@
 """`holdfast`: finds the sub-command, runs it, and turns how it ended into an exit code.
 
-0 it worked · 1 it did not, and one sentence says why · 2 it was asked wrongly · 130 it was interrupted.
+0 it worked · 1 it did not, and one sentence says why · 2 it was asked wrongly · 3 the store could not be asked · 130 it was
+interrupted.
 """
 
 import importlib
@@ -13,12 +14,13 @@ from typing import NoReturn
 import click
 
 from holdfast import __version__
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, TransportError, UsageError
 
 COMMANDS = {
     "demo": "Run jobs over real files, kill a worker halfway, and see that nothing is lost.",
     "worker": "Perform jobs.",
-    "jobs": "Look at jobs: why does one not run?",
+    "jobs": "Look at jobs: why does one not run, and where is one that does?",
+    "workers": "Look at workers: who lives, and who shall be quiet?",
     "store": "Start, stop and ask after the embedded store.",
     "lua": "Print the core's texts, for clients in other languages.",
     "bench": "Measure how fast a store puts, pops and completes jobs.",
@@ -76,7 +78,7 @@ def run(words: Sequence[str] | None = None) -> int:
         return 130
     except HoldfastError as error:
         click.echo(f"holdfast: {error}", err=True)
-        return 2 if isinstance(error, UsageError) else 1
+        return _code_of(error)
     except OSError as error:
         if not isinstance(error, BrokenPipeError):  # whoever read our output has seen enough
             where = f": {error.filename}" if error.filename else ""
@@ -84,6 +86,12 @@ def run(words: Sequence[str] | None = None) -> int:
         _drop_output()
         return 1
     return code if isinstance(code, int) else 0
+
+
+def _code_of(error: HoldfastError) -> int:
+    if isinstance(error, UsageError):
+        return 2
+    return 3 if isinstance(error, TransportError) else 1
 
 
 def _drop_output() -> None:
