@@ -9,7 +9,7 @@ from worker_kit import until
 from holdfast import Client
 from holdfast.commands.workers import WorkerQuiet
 from holdfast.work import presence
-from holdfast.work.pools.beating import BeatingThread
+from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.presence import Presence, Sign
 from holdfast.work.settings import WorkerSettings
 
@@ -62,7 +62,7 @@ def test_a_quiet_worker_takes_no_jobs_until_it_is_told_to_go_on(shop, told):
 def test_a_serial_worker_is_quiet_after_its_next_sign_of_life(client: Client, monkeypatch):
     monkeypatch.setattr(presence, "PERIOD", 0.02)
     says = Presence(client, WorkerSettings(("q",), pool="serial").checked())
-    holder = BeatingThread(client, "w", says)
+    holder = SerialHolder(client, "w", says)
     holder.start()
     try:
         until(lambda: client.run(WorkerQuiet("w")), "it is known")

@@ -8,7 +8,7 @@ from holdfast.errors import TransportError
 from holdfast.work.alone import Alone
 from holdfast.work.making import make_performer
 from holdfast.work.pools import aio, process
-from holdfast.work.pools.beating import BeatingThread
+from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.presence import Presence
 from holdfast.work.route import Route
@@ -47,7 +47,7 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     name = settings.worker_name(0)
     client = store.client(name)
     beats = store.beating_client(name)
-    holder = BeatingThread(beats, name, Presence(beats, settings))
+    holder = SerialHolder(beats, name, Presence(beats, settings))
     performer = make_performer(store, settings, name, client, holder.release, holder.lost)
     with Handlers({**worker_handlers(stop), signal.SIGHUP: at_hup(settings.sighup_handler)}, stop.wake_fd):
         holder.start()

@@ -1,28 +1,28 @@
-"""Heartbeats of processes that look after their own leases: by a thread (`serial`), by a task (`asyncio`)."""
+"""Heartbeats of processes that look after their own leases: by a thread or greenlet, or by a task (`asyncio`)."""
 
 import asyncio
 import logging
-import os
+import select
 import threading
+from collections.abc import Callable
+from math import inf
 from time import monotonic
-from typing import Final
+from typing import Final, Protocol
 
 from holdfast.client.aio import AsyncClient
 from holdfast.client.sync import Client
-from holdfast.commands.admin import Sweep
-from holdfast.commands.leases import Lease
-from holdfast.commands.outcomes import Expire
 from holdfast.errors import HoldfastError
-from holdfast.models import JobFacts
 from holdfast.wire.exchange import exchange
 from holdfast.wire.outage import Outage
-from holdfast.work.keeper import SHORT_LEASE, Held, Keeper, run_end
+from holdfast.wire.waiting import hold
+from holdfast.work.keeper import SHORT_LEASE, Held, Keeper
+from holdfast.work.news import News
 from holdfast.work.pools.loop import AsyncLoop
-from holdfast.work.presence import Presence, Sign
+from holdfast.work.signals import Stop
 
 log = logging.getLogger("holdfast")
 
-SWEEP: Final = 60.0
+TROUBLED: Final = 1.0  # seconds that a keeper waits after something that should not happen
 
 
 def warn_of_short_leases(lease: float) -> None:
@@ -36,103 +36,114 @@ def warn_of_short_leases(lease: float) -> None:
         )
 
 
-class BeatingThread:
-    """Keeps the lease of the one job of a serial worker, and says that it lives, from a thread and client of its own."""
+class Chores(Protocol):
+    """What else a keeper's thread does now and then."""
 
-    def __init__(self, client: Client, worker: str, presence: Presence) -> None:
+    def due(self) -> float:
+        """When to call `attend` next, on the monotonic clock."""
+        ...
+
+    def attend(self) -> None:
+        """Do what is due."""
+        ...
+
+
+class NoChores:
+    """Nothing else."""
+
+    def due(self) -> float:
+        return inf
+
+    def attend(self) -> None:
+        pass
+
+
+class BeatingThread:
+    """Keeps the leases of one process, from a thread that works with a client of its own; hears what is said to `worker`.
+
+    `held` answers the leases there are; `on_news` is called when something was said, or a lease was found lost. These and
+    the `chores` are called in the thread, which under gevent is a greenlet.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        worker: str,
+        held: Callable[[], list[Held]],
+        on_news: Callable[[], None],
+        chores: Chores | None = None,
+    ) -> None:
         self._client = client
-        self._worker = worker
-        self._presence = presence
-        self._quiet = False
+        self._news = News(client, [worker])
+        self._held = held
+        self._on_news = on_news
+        self._chores = chores or NoChores()
         self._keeper = Keeper()
-        self._held: Held | None = None
-        self._changed = threading.Event()
-        self._closed = False
+        self._wake = Stop()
         self._outage = Outage()
         self._thread = threading.Thread(target=self._run, name="holdfast-keeper", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Begin, and listen already when this returns."""
+        self._news.open()
         self._thread.start()
 
     def close(self) -> None:
         """End the thread and wait for it."""
-        self._closed = True
-        self._changed.set()
+        self._wake.request()
         self._thread.join()
-        self._presence.end()
+        self._news.close()
+        self._wake.close()
 
-    def begin(self, line: str) -> None:
-        pass
-
-    def ask(self, number: int) -> None:
-        pass
-
-    def hold(self, facts: JobFacts, since: float) -> None:
-        lease = facts.lease_ms / 1000
-        self._held = Held(facts.jid, facts.token, self._worker, lease, since, 0, run_end(facts, since))
+    def learn(self, lease: float) -> None:
+        """Take note of a lease of that many seconds."""
         if self._keeper.learn(lease):
             warn_of_short_leases(lease)
-            self._changed.set()
-
-    def release(self) -> None:
-        self._held = None
-
-    def lost(self) -> str:
-        return self._held.lost if self._held is not None else ""
-
-    def give_back(self) -> None:
-        """The job under way was broken off: let somebody else have it at once."""
-        held = self._held
-        if held is None:
-            return
-        try:
-            self._client.run(Expire([Lease(held.jid, held.token, held.worker)]))
-            log.warning("job %s goes back", held.jid)
-        except HoldfastError as error:
-            log.warning("job %s goes back when its lease ends: %s", held.jid, error)
-
-    def may_take(self) -> bool:
-        return not self._quiet
-
-    def fileno(self) -> int:
-        return -1
-
-    def heard(self) -> None:
-        pass
+            self._wake.wake()
 
     def _run(self) -> None:
-        swept = monotonic()
-        self._keeper.begin(swept)
-        while not self._closed:
-            due = min(self._keeper.due(), self._presence.due(), swept + SWEEP)
-            self._changed.wait(max(0.0, due - monotonic()))
-            self._changed.clear()
-            now = monotonic()
+        self._keeper.begin(monotonic())
+        while not self._wake.requested:
             try:
-                if now >= self._keeper.due():
-                    self._beat(now)
-                if now >= self._presence.due():
-                    self._say()
-                if now >= swept + SWEEP:
-                    swept = now
-                    self._client.run(Sweep())
+                self._wait()
+                if monotonic() >= self._keeper.due():
+                    self._beat(monotonic())
+                if monotonic() >= self._chores.due():
+                    self._chores.attend()
             except Exception:
-                # Whatever it was, a keeper that ends loses the lease unseen.
+                # Whatever it was, a keeper that ends loses the leases unseen.
                 log.exception("the keeper could not do its work; it goes on")
+                hold(TROUBLED)
 
-    def _say(self) -> None:
-        sign = Sign(self._worker, os.getpid(), int(self._held is not None))
-        self._quiet = self._presence.say([sign]).get(self._worker, self._quiet)
+    def _wait(self) -> None:
+        """Wait for what is due, for news, or for being called."""
+        if not self._news.is_open and monotonic() >= self._news.at:
+            self._news.open()
+        due = min(self._keeper.due(), self._chores.due())
+        poll = select.poll()
+        poll.register(self._wake.fileno(), select.POLLIN)
+        if self._news.is_open:
+            poll.register(self._news.fileno(), select.POLLIN)
+        else:
+            due = min(due, self._news.at)
+        ready = [descriptor for descriptor, _ in poll.poll(max(0.0, due - monotonic()) * 1000)]
+        if self._wake.fileno() in ready:
+            self._wake.heard()
+            ready.remove(self._wake.fileno())
+        if ready and self._news.hear():
+            self._keeper.hurry()
+            self._on_news()
 
     def _beat(self, now: float) -> None:
-        held = self._held
-        for command, batch in self._keeper.look([held] if held is not None else [], now):
+        held = self._held()
+        for command, batch in self._keeper.look(held, now):
             try:
                 self._keeper.answer(batch, self._client.run(command), now)
                 self._outage.over()
             except HoldfastError as error:
                 self._keeper.again(now, self._outage.pause(error))
+        if any(lease.lost for lease in held):
+            self._on_news()
 
 
 class BeatingTask:

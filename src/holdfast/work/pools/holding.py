@@ -1,0 +1,105 @@
+"""The lease of the one job of a serial worker, kept by a thread beside it."""
+
+import logging
+import os
+from time import monotonic
+
+from holdfast.client.sync import Client
+from holdfast.commands.admin import Sweep
+from holdfast.commands.leases import Lease
+from holdfast.commands.outcomes import Expire
+from holdfast.errors import HoldfastError
+from holdfast.models import JobFacts
+from holdfast.work.guard import SWEEP
+from holdfast.work.keeper import Held, run_end
+from holdfast.work.pools.beating import BeatingThread
+from holdfast.work.presence import Presence, Sign
+from holdfast.work.signals import Stop
+
+log = logging.getLogger("holdfast")
+
+
+class SerialHolder:
+    """Holds one lease, and says that the worker lives. Its thread works with `client`, which is nobody else's."""
+
+    def __init__(self, client: Client, worker: str, presence: Presence) -> None:
+        self._client = client
+        self._worker = worker
+        self._held: Held | None = None
+        self._presence = presence
+        self._quiet = False
+        self._changed = Stop()
+        self._sweep_at = monotonic() + SWEEP
+        self._beating = BeatingThread(client, worker, self._all_held, presence.hurry, self)
+
+    def start(self) -> None:
+        """Begin."""
+        self._beating.start()
+
+    def close(self) -> None:
+        """End the thread and wait for it."""
+        self._beating.close()
+        self._presence.end()
+        self._changed.close()
+
+    def begin(self, line: str) -> None:
+        pass
+
+    def ask(self, number: int) -> None:
+        pass
+
+    def hold(self, facts: JobFacts, since: float) -> None:
+        lease = facts.lease_ms / 1000
+        self._held = Held(facts.jid, facts.token, self._worker, lease, since, 0, run_end(facts, since))
+        self._beating.learn(lease)
+
+    def release(self) -> None:
+        self._held = None
+
+    def lost(self) -> str:
+        return self._held.lost if self._held is not None else ""
+
+    def give_back(self) -> None:
+        """The job under way was broken off: let somebody else have it at once."""
+        held = self._held
+        if held is None:
+            return
+        try:
+            self._client.run(Expire([Lease(held.jid, held.token, held.worker)]))
+            log.warning("job %s goes back", held.jid)
+        except HoldfastError as error:
+            log.warning("job %s goes back when its lease ends: %s", held.jid, error)
+
+    def may_take(self) -> bool:
+        return not self._quiet
+
+    def fileno(self) -> int:
+        return self._changed.fileno()
+
+    def heard(self) -> None:
+        self._changed.heard()
+
+    # Chores of the thread.
+
+    def due(self) -> float:
+        return min(self._presence.due(), self._sweep_at)
+
+    def attend(self) -> None:
+        now = monotonic()
+        if now >= self._presence.due():
+            self._say()
+        if now >= self._sweep_at:
+            self._sweep_at = now + SWEEP
+            self._client.run(Sweep())
+
+    def _all_held(self) -> list[Held]:
+        held = self._held
+        return [held] if held is not None else []
+
+    def _say(self) -> None:
+        sign = Sign(self._worker, os.getpid(), int(self._held is not None))
+        quiet = self._presence.say([sign]).get(self._worker, self._quiet)
+        if quiet != self._quiet:
+            log.info("worker %s was told to %s", self._worker, "be quiet" if quiet else "go on")
+            self._quiet = quiet
+            self._changed.wake()

@@ -1,0 +1,198 @@
+"""What every loop of many seats keeps: who sits where, what ended, when to look again, when to end.
+
+A loop takes as many jobs as there are free seats; seats that end together share the call that says so. How a job is
+started and stopped, and how a loop waits, is the loop's own.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from holdfast.code.current import Running
+from holdfast.commands.leases import Popped
+from holdfast.errors import HoldfastError
+from holdfast.models import JobFacts
+from holdfast.wire.outage import Outage
+from holdfast.wire.shards import Line, Shard
+from holdfast.work.keeper import Held, run_end
+from holdfast.work.outcome import Ending
+from holdfast.work.route import Route
+from holdfast.work.seat import ANY_QUEUE, Turns
+from holdfast.work.settings import WorkerSettings
+from holdfast.work.slate import Slate
+
+log = logging.getLogger("holdfast")
+
+
+class Seat(Held):
+    """A lease, and the run that works on it once its code was found."""
+
+    __slots__ = ("current",)
+
+    def __init__(self, facts: JobFacts, worker: str, since: float, number: int) -> None:
+        lease, ends = facts.lease_ms / 1000, run_end(facts, since)
+        super().__init__(facts.jid, facts.token, worker, lease, since, number, ends)
+        self.current: Running | None = None
+
+    def settled_itself(self) -> bool:
+        """Whether the job has said its own end, so that a lease that is gone is no loss."""
+        made = self.current.made if self.current is not None else None
+        return made is not None and bool(made.state_changed)
+
+
+S = TypeVar("S", bound=Seat)
+
+
+class Seats(Generic[S]):
+    """The seats of one process, and its turns with the store. `on_lease` is told of each lease that is shorter than all before."""
+
+    def __init__(
+        self,
+        shard: Shard,
+        settings: WorkerSettings,
+        name: str,
+        slate: Slate,
+        route: Route,
+        on_lease: Callable[[float], None],
+    ) -> None:
+        self._settings = settings
+        self._name = name
+        self._slate = slate
+        self._route = route
+        self._on_lease = on_lease
+        self._turns = Turns(shard, name, route, will_wait=not settings.drain)
+        self._free = list(range(settings.concurrency))
+        self._settling: list[int] = []
+        self.running: dict[int, S] = {}
+        # A line of its own, so that whoever comes after a sudden death knows what was asked last.
+        self._line = Line()
+        shard.lines.give(self._line)
+        slate.begin(self._line.name)
+        self._rung: str | None = None
+        self._look = True
+        self._early = 0.0
+        self._outage = Outage()
+        self._stopping = False
+        self._left = settings.max_jobs or 1 << 60
+
+    # What differs from loop to loop.
+
+    def _poke(self) -> None:
+        """Have the loop look at what happened. Any thread, task or handler may call this."""
+        raise NotImplementedError
+
+    def _make_seat(self, facts: JobFacts, since: float, number: int) -> S:
+        """A seat of that number for a job that was asked for at `since`."""
+        raise NotImplementedError
+
+    def _start(self, seat: S, facts: JobFacts) -> None:
+        """Begin to work on a job."""
+        raise NotImplementedError
+
+    # Being told.
+
+    def stop(self) -> None:
+        """Take no more jobs, and end when those under way have ended."""
+        if not self._stopping:
+            log.info("worker %s takes no more jobs", self._name)
+        self._stopping = True
+        self._poke()
+
+    def wake(self) -> None:
+        """Look again, for example after a pause."""
+        self._look = True
+        self._poke()
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether `max_jobs` were taken."""
+        return self._left <= 0
+
+    # Turns.
+
+    def _has_ended(self) -> bool:
+        return (self._stopping or self.is_used_up) and not self.running and not self._turns.has_news
+
+    def _limit(self) -> int:
+        """How many jobs may be taken just now."""
+        if self._stopping or self.is_used_up or self._slate.paused:
+            return 0
+        return min(self._settings.concurrency - len(self.running), self._left)
+
+    def _is_due(self, limit: int) -> bool:
+        """Whether it is time for a turn."""
+        return self._turns.has_news or self._rung is not None or (limit > 0 and self._look)
+
+    def _rang(self) -> str | None:
+        """What rang since the last turn."""
+        rung, self._rung = self._rung, None
+        return rung
+
+    def _before_turn(self) -> list[int]:
+        """Note that a turn begins. Answers the seats that it settles."""
+        settling, self._settling = self._settling, []
+        self._look = False
+        self._slate.ask(self._line.number + 1)
+        return settling
+
+    def _after_turn(self, settling: list[int], jobs: Popped, since: float) -> None:
+        """The store has answered: those seats are free, and these jobs begin."""
+        self._outage.over()
+        clear = self._slate.clear
+        for number in settling:
+            clear(number)
+        self._free += settling
+        if jobs:
+            self._early = 0.0
+        self._left -= len(jobs)
+        for facts in jobs:
+            number = self._free.pop()
+            seat = self._make_seat(facts, since, number)
+            if self._slate.hold(number, facts.jid, facts.token, facts.lease_ms, since, seat.ends):
+                self._on_lease(seat.lease)
+            self.running[number] = seat
+            self._start(seat, facts)
+        self._slate.ask(0)
+
+    def _after_failed_turn(self, settling: list[int], error: HoldfastError) -> float:
+        """The store did not answer. Answers how many seconds to wait."""
+        self._settling = settling + self._settling
+        self._look = True
+        return self._outage.pause(error)
+
+    def _end(self, seat: S, ending: Ending) -> None:
+        """A seat has ended; the next turn says how."""
+        number = seat.seat
+        del self.running[number]
+        if seat.lost:
+            log.warning("job %s: %s; what it did is dropped", seat.jid, seat.lost)
+            ending = None
+        if ending is None:
+            self._vacate(number)
+        else:
+            self._turns.end(ending)
+            self._settling.append(number)
+
+    def _vacate(self, number: int) -> None:
+        self._slate.clear(number)
+        self._free.append(number)
+        self._look = True
+
+    def _is_drained(self, jobs: Popped) -> bool:
+        idle = not jobs and jobs.due != 0 and not self.running and not self._turns.has_news
+        return self._settings.drain and idle
+
+    def _come_due(self) -> None:
+        """Look for what is due; if no seat is free by now, another worker is told."""
+        self._rung = self._rung or ANY_QUEUE
+        self.wake()
+
+    def _heard_bell(self, key: str | None) -> None:
+        """The wait at the bell has ended, with a key that rang or without."""
+        self._early = 0.0
+        self._rung = ANY_QUEUE if key is None else self._route.keys().get(key, ANY_QUEUE)
+
+    def _clear_settled(self) -> None:
+        """The last turn was answered: a parent need not give these back."""
+        for number in self._settling:
+            self._slate.clear(number)
