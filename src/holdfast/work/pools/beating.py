@@ -89,7 +89,9 @@ class BeatingThread:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread and wait for it."""
+        """End the thread and wait for it; once more is no harm."""
+        if self._wake.requested:
+            return
         self._wake.request()
         self._thread.join()
         self._news.close()

@@ -61,9 +61,11 @@ class SerialHolder:
 
     def give_back(self) -> None:
         """The job under way was broken off: let somebody else have it at once."""
-        held = self._held
+        held, self._held = self._held, None
         if held is None:
             return
+        # The thread must have ended: it would hear that the lease ended, and renew it.
+        self._beating.close()
         try:
             self._client.run(Expire([Lease(held.jid, held.token, held.worker)]))
             log.warning("job %s goes back", held.jid)
