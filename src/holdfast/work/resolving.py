@@ -1,14 +1,15 @@
 """Resolvers: what says, each time it is asked, which queues to look into and in which order."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from socket import gethostname
 from time import monotonic
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from holdfast.client.patterns import QueuePriorityPattern
 from holdfast.client.sync import Client
 from holdfast.errors import UsageError
 from holdfast.settings import MAX_WHOLE, check_callable, check_list, check_queue, check_whole
-from holdfast.work.patterns import is_plain, prioritize_queues, resolve_queue_names
+from holdfast.work.patterns import REST, is_plain, prioritize_queues, resolve_queue_names
 
 T = TypeVar("T")
 
@@ -83,7 +84,26 @@ class DynamicMappingQueueIdentifiersTransformer:
         """The queues the patterns mean, in the order in which each was first matched."""
         if all(map(is_plain, queue_identifiers)):
             return list(dict.fromkeys(queue_identifiers))
-        return resolve_queue_names(self._mapping.get(), self._client.queues.names, queue_identifiers)
+        return resolve_queue_names(self._identifiers(), self._client.queues.names, queue_identifiers)
+
+    def _identifiers(self) -> Mapping[str, Sequence[str]]:
+        return self._mapping.get()
+
+
+class MappingWithFallbacks(DynamicMappingQueueIdentifiersTransformer):
+    """The same for the queues of a worker command: a key that is not kept means `default`, and that `*` if it is not
+    kept either; `@` alone means the name of this machine.
+    """
+
+    def _identifiers(self) -> Mapping[str, Sequence[str]]:
+        return _Falling(super()._identifiers())
+
+
+class _Falling(dict[str, Sequence[str]]):
+    """Identifiers, of which each that is asked for means something."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return super().get(key or gethostname()) or super().get(REST) or ("*",)
 
 
 class DynamicPriorityQueueIdentifiersTransformer:

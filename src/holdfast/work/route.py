@@ -1,24 +1,43 @@
 """Which queues a worker looks into, and in which order: asked on every pass.
 
 A resolver says which queues there are (names stay as they are, patterns are looked up), a reserver which of them goes
-first. A route of plain names in their own order costs nothing.
+first. A route of plain names in their own order costs nothing. What takes jobs in a way of its own is asked instead.
 """
 
-from collections.abc import Sequence
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from holdfast.commands.leases import Popped
+from holdfast.models import JobFacts
+from holdfast.settings import MAX_BATCH
 from holdfast.wire.shards import Shard
+
+log = logging.getLogger("holdfast")
+
+AGAIN: Final = 1.0
+"""Seconds until somebody is asked again who could not say which queues are meant."""
+
+MOST_BELLS: Final = 4096
+"""So many queues are waited for; a job in one that is further behind is found after the interval."""
+
+NO_QUEUE: Final = ""
+"""No queue has this name, so nobody rings its bell: what waits where no queue is meant just now."""
 
 
 class Reserver(Protocol):
-    """Whatever says which queue goes first."""
+    """Whatever says which queue goes first.
+
+    One that also has `took(queue)` is told whose job was taken last, and gives each queue its share of many seats.
+    """
 
     @property
     def description(self) -> str:
         """Its queues and its rule, for titles and logs."""
         ...
 
-    def order(self, known: Sequence[str]) -> Sequence[str]:
+    def order(self, known: Sequence[str], /) -> Sequence[str]:
         """The queues to look into on this pass, first to last, of those that are known to be meant."""
         ...
 
@@ -33,10 +52,20 @@ class Resolves(Protocol):
     def resolve(self) -> Sequence[str]: ...
 
 
+class Source(Protocol):
+    """Whatever takes jobs in a way of its own."""
+
+    def take(self) -> JobFacts | None:
+        """The next job, None if there is none just now. Raises StopIteration when none will ever come."""
+        ...
+
+
 class Route:
     """The queues of one process of a worker. `shard` is where they are.
 
     A `resolver` that is left out means the plain names of `queues`; a `reserver` that is left out, their own order.
+    A `source` is asked for jobs instead of the store. `seats` is how many jobs the process performs at once, `again` the
+    seconds until it looks again after the resolver or the source could not answer.
     """
 
     def __init__(
@@ -45,27 +74,107 @@ class Route:
         queues: Sequence[str],
         resolver: Resolves | None = None,
         reserver: Reserver | None = None,
+        source: Source | None = None,
+        seats: int = 1,
+        again: float = AGAIN,
     ) -> None:
         self._shard = shard
+        self._named = tuple(queues)
         self._resolver = resolver
         self._reserver = reserver
-        self._known = tuple(queues) if resolver is None else ()
+        self._source = source
+        self._seats = seats
+        self._again = again
+        self._known = () if resolver is not None or source is not None else tuple(queues)
+        self._rest: tuple[str, ...] = ()
+        self._taken: deque[JobFacts] = deque()
+        self._blocked = False
         self._keys: dict[str, str] = {}
-        self._keys_of: tuple[str, ...] = ()
-        self.asks_store: Final = resolver is not None
+        self._keys_of: tuple[str, ...] | None = None
+        self._took: Callable[[str], None] | None = getattr(reserver, "took", None)
+        self.is_over = False
+        """Whether the source has no more jobs and never will."""
+
+    @property
+    def asks_store(self) -> bool:
+        """Whether `refresh` is to be called before each pass."""
+        return self._resolver is not None or self._source is not None
+
+    @property
+    def description(self) -> str:
+        """The queues and which goes first, for titles and logs."""
+        if self._reserver is not None:
+            return self._reserver.description
+        return f"{', '.join(self._named)} (ordered)"
 
     def refresh(self) -> None:
-        """Look up which queues are meant; before each pass, where `asks_store`. Raises what the resolver raises."""
-        if self._resolver is not None:
-            self._known = tuple(self._resolver.resolve())
+        """Look up which queues are meant, or take a job from the source; before each pass, where `asks_store`.
+
+        What goes wrong is logged: there is nothing to take just now, and what ended is settled all the same.
+        """
+        if self._rest or self._taken or self.is_over:
+            return
+        try:
+            if self._source is not None:
+                self._take(self._source)
+            elif self._resolver is not None:
+                self._known = tuple(self._resolver.resolve())
+        except Exception as error:
+            if not self._blocked:
+                log.exception("it cannot be said which queues are meant, trying again: %s", error)
+            self._blocked = True
+        else:
+            if self._blocked:
+                log.warning("it can be said again which queues are meant")
+            self._blocked = False
+
+    def _take(self, source: Source) -> None:
+        try:
+            facts = source.take()
+        except StopIteration:
+            log.info("there are no more jobs for this worker")
+            self.is_over = True
+        else:
+            if facts is not None:
+                self._taken.append(facts)
 
     def order(self) -> tuple[str, ...]:
-        """The queues to look into on this pass, first to last."""
-        return self._known if self._reserver is None else tuple(self._reserver.order(self._known))
+        """The queues to look into in one call, first to last; where there are more, the next call looks further."""
+        if self._rest:
+            return self._rest[:MAX_BATCH]
+        known = self._known if self._reserver is None else tuple(self._reserver.order(self._known))
+        if len(known) > MAX_BATCH:
+            self._rest = known
+            return known[:MAX_BATCH]
+        return known
+
+    def share(self, limit: int) -> int:
+        """How many of `limit` jobs to ask the store for in one call."""
+        if self._source is not None:
+            return 0
+        if self._took is not None and limit > 1 and self._known:
+            return min(limit, -(-self._seats // len(self._known)))
+        return limit
+
+    def after(self, jobs: Popped, asked: int, limit: int) -> Popped:
+        """Note what a call answered that asked for some of `limit` jobs. Answers these, and what the source gave."""
+        if jobs and self._took is not None:
+            self._took(jobs[-1].queue)
+        if self._rest and asked:
+            self._rest = () if len(jobs) >= asked else self._rest[MAX_BATCH:]
+        if limit and self._taken:
+            jobs.append(self._taken.popleft())
+            jobs.due = 0.0
+        elif (jobs and asked < limit) or (self._rest and asked):
+            jobs.due = 0.0
+        elif self._blocked and (jobs.due is None or jobs.due > self._again):
+            jobs.due = self._again
+        return jobs
 
     def keys(self) -> dict[str, str]:
-        """The bells to listen to, each with its queue."""
+        """The bells to listen to, each with its queue; never none."""
         if self._keys_of is not self._known:
-            self._keys = {self._shard.bell_key(queue): queue for queue in self._known}
+            heard = self._known[:MOST_BELLS] or (NO_QUEUE,)
+            self._keys = {self._shard.bell_key(queue): queue for queue in heard}
             self._keys_of = self._known
         return self._keys

@@ -11,7 +11,7 @@ from holdfast.work.pools import aio, process
 from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.presence import Presence
-from holdfast.work.route import Route
+from holdfast.work.routing import make_route
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Handlers, Stop, Terminated, at_hup, worker_handlers
 from holdfast.work.store_choice import StoreChoice
@@ -52,7 +52,7 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     with Handlers({**worker_handlers(stop), signal.SIGHUP: at_hup(settings.sighup_handler)}, stop.wake_fd):
         holder.start()
         try:
-            route = Route(client.shard, settings.queues)
+            route = make_route(settings, store, name, client.shard)
             SerialLoop(client, settings, name, performer, stop, holder, route, Alone(store, settings)).run()
         except Terminated:
             log.info("stopped at once")

@@ -79,13 +79,16 @@ class Turns:
         Raises TransportError, and then keeps what it had to say.
         """
         done, others = self._done[:MOST_DONE], self._others
-        mode = self._mode(limit, rung)
+        asked = self._route.share(limit)
+        mode = self._mode(asked, rung)
         queues = self._route.order()
         take: Command[Any]
         if done:
-            take = CompletePop(self._worker, queues, done, limit, None, mode)
+            take = CompletePop(self._worker, queues, done, asked, None, mode)
+        elif asked or others or rung is not None:
+            take = Pop(self._worker, queues, asked, None, mode)
         else:
-            take = Pop(self._worker, queues, limit, None, mode)
+            return self._route.after(Popped(), asked, limit)
         # What is more, and what ends meanwhile, belongs to the next turn.
         self._done, self._others = self._done[MOST_DONE:], []
         try:
@@ -96,11 +99,7 @@ class Turns:
         except TransportError:
             self._done, self._others = done + self._done, others + self._others
             raise
-        if type(answer) is Settlement:
-            for jid, refused in answer.lost.items():
-                log.warning("the result of job %s is dropped: %s", jid, refused)
-            return answer.jobs
-        return answer  # type: ignore[no-any-return]
+        return self._route.after(_jobs_of(answer), asked, limit)
 
     def _say(self, others: list[Command[Any]], take: Command[Any]) -> Plan[Any]:
         answers = yield from exchange_all(self._shard, [*others, take])
@@ -122,6 +121,15 @@ class Turns:
         waiting = self._patient if limit else WILL_NOT_WAIT
         # Who leaves its wait hands on what it waited for, in all queues.
         return waiting if rung is None else WOKEN
+
+
+def _jobs_of(answer: Popped | Settlement) -> Popped:
+    """The jobs that were taken; results that came too late are told of."""
+    if not isinstance(answer, Settlement):
+        return answer
+    for jid, refused in answer.lost.items():
+        log.warning("the result of job %s is dropped: %s", jid, refused)
+    return answer.jobs
 
 
 def _jid(command: Command[Any]) -> str:

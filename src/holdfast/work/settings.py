@@ -91,6 +91,10 @@ class WorkerSettings(msgspec.Struct, frozen=True):
             check_name("queue", queue)
         if len(set(self.queues)) < len(self.queues):
             raise UsageError("a queue is named twice")
+        if all(queue.startswith("!") for queue in self.queues):
+            raise UsageError(
+                "a worker needs a queue that is added: patterns that begin with ! only take away"
+            )
 
     def _check_choices(self) -> None:
         _check_choice("pool", self.pool, POOLS)

@@ -9,7 +9,7 @@ from holdfast.work.making import make_performer
 from holdfast.work.news import listen
 from holdfast.work.pools.beating import BeatingTask
 from holdfast.work.pools.loop import AsyncLoop
-from holdfast.work.route import Route
+from holdfast.work.routing import make_route
 from holdfast.work.signals import log_stack
 
 
@@ -29,7 +29,7 @@ async def _work(place: Place) -> bool:
         place.name,
         performer,
         place.slate,
-        Route(client.shard, place.settings.queues),
+        make_route(place.settings, place.store, place.name, client.shard),
         Alone(place.store, place.settings),
         beating.learn,
     )

@@ -8,7 +8,7 @@ from holdfast.work.child import Place
 from holdfast.work.keeper import run_end
 from holdfast.work.making import make_performer
 from holdfast.work.pools.serial import SerialLoop
-from holdfast.work.route import Route
+from holdfast.work.routing import make_route
 from holdfast.work.signals import Handlers, Stop, worker_handlers
 
 LOOK: Final = 0.2  # seconds between two looks at whether the parent lives, while there is work
@@ -63,7 +63,7 @@ def body(place: Place) -> bool:
     client = place.store.client(place.name)
     performer = make_performer(place.store, place.settings, place.name, client, holder.release, holder.lost)
     with Handlers(worker_handlers(stop), stop.wake_fd):
-        route = Route(client.shard, place.settings.queues)
+        route = make_route(place.settings, place.store, place.name, client.shard)
         jobs = SerialLoop(client, place.settings, place.name, performer, stop, holder, route)
         jobs.run()
     return jobs.is_used_up

@@ -1,0 +1,145 @@
+"""workers.md 8: workers that are given patterns, in every pool; what is read and when."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from worker_kit import until
+
+from holdfast import UsageError
+from holdfast.commands.leases import Popped
+from holdfast.queue_resolvers import QueuePriorityPattern
+from holdfast.wire.shards import Shard
+from holdfast.work import routing
+from holdfast.work.route import Route
+from holdfast.work.settings import WorkerSettings
+
+MENU = """
+import chores
+
+class Menu:
+    @staticmethod
+    def soup(job):
+        chores.note(f"soup {job.queue_name}")
+        job.complete()
+
+    @staticmethod
+    def process(job):
+        chores.note(f"process {job.queue_name}")
+        job.complete()
+"""
+
+
+@pytest.fixture
+def kitchen(shop):
+    Path(shop.here, "menu.py").write_text(MENU)
+    shop.put = lambda queue: shop.client.queues[queue].put("menu.Menu", {})
+    return shop
+
+
+def test_a_worker_serves_what_its_patterns_match_and_queues_that_come_later(kitchen, pool):
+    for name in ("soup", "main.fish", "main.veal", "mains"):
+        kitchen.put(name)
+    # No method named like a queue is called where the producer chose the queue.
+    kitchen.start(pool, "-q", "main*", "-q", "!*veal", "-q", "s*", "--interval", "0.2")
+    until(lambda: len(kitchen.notes()) == 3, "three of the four are served")
+    assert sorted(kitchen.notes()) == ["process main.fish", "process mains", "process soup"]
+    kitchen.put("main.new")
+    until(lambda: "process main.new" in kitchen.notes(), "the new queue was found")
+    assert kitchen.client.queues["main.veal"].counts["waiting"] == 1
+
+
+def test_a_method_named_like_the_queue_is_called_for_a_plain_name_beside_patterns(kitchen):
+    kitchen.put("soup")
+    kitchen.start("serial", "-q", "soup", "-q", "s*")
+    until(lambda: kitchen.notes() == ["soup soup"], "the method of that name was called")
+
+
+def test_a_worker_whose_patterns_match_nothing_waits_until_something_does(kitchen, pool):
+    worker = kitchen.start(pool, "-q", "nothing*", "-q", "!q", "--interval", "0.2")
+    until(lambda: "nothing*" in worker.said(), "it works")
+    kitchen.put("nothing.yet")
+    until(lambda: kitchen.notes() == ["process nothing.yet"], "it found the queue")
+    assert "error" not in worker.said().lower()
+
+
+def test_priorities_that_the_store_keeps_order_what_patterns_found(kitchen):
+    rules = [QueuePriorityPattern(["z*"]), QueuePriorityPattern(["default"]), QueuePriorityPattern(["a*"])]
+    kitchen.client.queue_patterns.set_queue_priority_patterns(rules)
+    for name in ("apple", "milk", "zest", "q"):
+        kitchen.put(name)
+    worker = kitchen.start("serial", "-q", "*", "--drain")
+    assert worker.wait(20) == 0
+    assert [line.split()[1] for line in kitchen.notes()] == ["zest", "q", "milk", "apple"]
+
+
+def meaning(client, *patterns):
+    return routing.by_patterns(client, patterns).resolve()
+
+
+def test_keys_of_a_worker_fall_back_to_default_and_that_to_everything(client):
+    for name in ("mine", "one", "two"):
+        client.queues[name].put("K", {})
+    assert meaning(client, "@unknown") == ["mine", "one", "two"]
+    patterns = client.queue_patterns
+    patterns.set_queue_identifier_patterns({"default": ["t*"], socket.gethostname(): ["mine"], "o": ["o*"]})
+    assert meaning(client, "@unknown") == ["two"]
+    assert meaning(client, "@") == ["mine"]
+    assert meaning(client, "@o", "two") == ["one", "two"]
+    assert meaning(client, "*", "!@o") == ["mine", "two"]
+    assert meaning(client, "*", "!@unknown") == ["mine", "one"]
+    assert meaning(client, "one", "!absent") == ["one"]
+    assert meaning(client, "o.e") == ["o.e"]
+
+
+def test_patterns_that_only_take_away_are_refused():
+    with pytest.raises(UsageError, match="only take away"):
+        WorkerSettings(("!a", "!b*")).checked()
+
+
+class _Resolver:
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def resolve(self):
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class _Shard(Shard):
+    def __init__(self):
+        self.root = "hf:{x}:"
+
+
+def test_a_resolver_is_asked_on_every_pass_and_one_that_fails_leaves_what_was_known(caplog):
+    route = Route(_Shard(), ("a*",), _Resolver(["a"], OSError("away"), OSError("away"), ["b"]))
+    assert route.asks_store
+    assert list(route.keys().values()) == [""]  # it waits where nobody rings
+    route.refresh()
+    assert route.order() == ("a",)
+    assert list(route.keys().values()) == ["a"]
+    for _ in range(2):
+        route.refresh()
+        assert route.order() == ("a",)
+        assert route.after(Popped(), 1, 1).due == 1.0  # it looks again soon
+    route.refresh()
+    assert route.order() == ("b",)
+    assert route.after(Popped(), 1, 1).due is None
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+
+
+def test_more_queues_than_one_call_takes_are_looked_into_by_several():
+    names = [f"q{number}" for number in range(1200)]
+    route = Route(_Shard(), ("*",), _Resolver(names, names[:3]))
+    seen = []
+    for more in (True, True, False):
+        route.refresh()
+        queues = route.order()
+        seen += queues
+        assert len(queues) <= 512
+        assert (route.after(Popped(), 1, 1).due == 0.0) == more
+    assert seen == names
+    route.refresh()
+    assert route.order() == ("q0", "q1", "q2")
