@@ -13,6 +13,8 @@ import msgspec
 
 from holdfast.errors import UsageError
 from holdfast.settings import Settings, unknown_option
+from holdfast.wire.away import away_of
+from holdfast.wire.plans import LinkError
 
 LINKS_OWN: Final = frozenset(
     {
@@ -64,6 +66,7 @@ class AddressBase:
         self._drive = drive
         self._settings = settings
         self._target = target
+        self.away = away_of(settings.url)
         self._class: Any = None
         self._given: dict[str, Any] = {}
         if target.existing is None:
@@ -86,6 +89,13 @@ class AddressBase:
         if not url.startswith("rediss:"):
             _refuse_tls(self._target.options)
         self._given = {**self._target.options, **parsed}
+
+    def _next(self, **over: Any) -> Any:
+        """A connection to be opened now. Raises LinkError while the store is away and others knock."""
+        after = self.away.knock()
+        if after:
+            raise LinkError(self.away.reason, sent=False, after=after)
+        return self._made(**over)
 
     def _made(self, **over: Any) -> Any:
         """A connection for a link: bytes, no retries of the driver, every wait bounded."""

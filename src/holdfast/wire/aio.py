@@ -66,11 +66,12 @@ class Address(AddressBase):
         """An open connection. Raises LinkError (nothing was sent), StoreUnsupported for wrong credentials."""
         if self._target.where is not None:
             self._aim(await asyncio.to_thread(self._target.where))
-        connection = cast("Driver", self._made(**over))
+        connection = cast("Driver", self._next(**over))
         try:
             await connection.connect()
         except FAILURES as error:
             await connection.disconnect(nowait=True)
+            self.away.failed(error)
             raise opening_error(error) from error
         except BaseException:
             await connection.disconnect(nowait=True)
@@ -102,12 +103,14 @@ class AsyncLink:
                 return [ErrorReply(f"LOADING {error}")]
             raise LinkError(str(error)) from error
         except FAILURES as error:
+            self.address.away.failed(error)
             await self._discard(connection)
             raise link_error(error) from error
         except BaseException:
             # A cancelled task leaves replies under way that belong to nobody.
             await self._discard(connection)
             raise
+        self.address.away.failing = False
         if is_demoted(replies):
             await self._discard(connection)
         else:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from holdfast.commands import Command
 from holdfast.errors import CoreMismatch, HoldfastError, StoreSaid, StoreUnsupported, TransportError, refusal
 from holdfast.wire.meeting import meet
+from holdfast.wire.outage import answers_again
 from holdfast.wire.plans import Call, ErrorReply, LinkError, Plan, Replies, Step
 from holdfast.wire.repeat import Patience, is_not_now, not_now_error, told, wait
 from holdfast.wire.shards import Line, Shard
@@ -33,6 +34,8 @@ def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
             shard.lines.give(line)
     if isinstance(reply, HoldfastError):
         raise reply
+    if shard.away.is_said and not command.reads:
+        answers_again(shard.away)
     return command.read(reply)
 
 
@@ -56,7 +59,16 @@ def exchange_all(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[An
         for line in lines:
             if line is not None:
                 shard.lines.give(line)
+    if shard.away.is_said:
+        _look_around(shard, commands, replies)
     return [_read(command, reply) for command, reply in zip(commands, replies, strict=True)]
+
+
+def _look_around(shard: Shard, commands: Sequence[Command[Any]], replies: Replies) -> None:
+    """Say that the store is back if it did what one of the commands wanted; a store that only tells is not enough."""
+    pairs = zip(commands, replies, strict=True)
+    if any(not command.reads and not isinstance(reply, HoldfastError) for command, reply in pairs):
+        answers_again(shard.away)
 
 
 def _meet_for(shard: Shard, command: Command[Any]) -> Plan[None]:
@@ -183,7 +195,7 @@ def _not_found(value: Any) -> bool:
 
 
 def _patience(shard: Shard) -> Patience:
-    return Patience(shard.settings.deadline, shard.clock)
+    return Patience(shard.settings.deadline, shard.clock, shard.away)
 
 
 def _timed(shard: Shard, step: Step) -> Plan[Replies]:

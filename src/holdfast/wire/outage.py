@@ -4,23 +4,36 @@ import logging
 import random
 from typing import Final
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, TransportError
+from holdfast.wire.away import Away
 
 log = logging.getLogger("holdfast")
 
 FIRST: Final = 0.1
-LONGEST: Final = 5.0
+LONGEST: Final = 1.0
+"""Seconds between two tries: whoever waits longer resumes too late."""
 
 
 class Outage:
-    """Knows how long the store has been away, in tries."""
+    """Knows how long one kind of call has been failing, in tries.
 
-    def __init__(self) -> None:
+    `away` is what the process knows of the store (`shard.away`): with it, a store that cannot be reached is said to be
+    away once in the whole process.
+    """
+
+    def __init__(self, away: Away | None = None) -> None:
+        self._away = away or Away()
         self._tries = 0
+        self._is_refused = False
 
     def pause(self, error: HoldfastError) -> float:
         """Note a failed call. Answers how many seconds to wait before the next, with jitter."""
-        if not self._tries:
+        if not isinstance(error, TransportError):
+            # The store is there, and this call alone fails.
+            news, self._is_refused = not self._is_refused, True
+        else:
+            news = self._away.begins()
+        if news:
             log.error("the store cannot be worked with, trying again: %s", error)
         wait = min(LONGEST, FIRST * float(1 << min(self._tries, 10)))
         self._tries += 1
@@ -30,4 +43,14 @@ class Outage:
         """Note a call that worked."""
         if self._tries:
             self._tries = 0
-            log.warning("the store answers again")
+            answers_again(self._away, self._is_refused)
+            self._is_refused = False
+
+
+def answers_again(away: Away, was_refused: bool = False) -> None:
+    """Say that the store is back, if it was said that it is away and nobody said this yet."""
+    seconds = away.ends()
+    if seconds:
+        log.warning("the store answers again, after %.1f s", seconds)
+    elif was_refused:
+        log.warning("the store answers again")

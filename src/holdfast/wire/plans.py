@@ -74,10 +74,16 @@ def error_reply(error: Exception) -> ErrorReply:
 
 
 class LinkError(Exception):
-    """A step did not come to its end. `sent`: some of it may have reached the store."""
+    """A step did not come to its end. `sent`: some of it may have reached the store.
 
-    def __init__(self, detail: str, *, sent: bool = True, timed_out: bool = False) -> None:
+    `after`: it was not even tried, because the store is away; so many seconds later it may be.
+    """
+
+    def __init__(
+        self, detail: str, *, sent: bool = True, timed_out: bool = False, after: float = 0.0
+    ) -> None:
         super().__init__(detail)
+        self.after = after
         self.sent = sent
         self.timed_out = timed_out
 

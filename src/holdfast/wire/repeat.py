@@ -23,12 +23,13 @@ from holdfast.errors import (
     StoreUnwell,
     TransportError,
 )
+from holdfast.wire.away import Away
 from holdfast.wire.plans import Call, ErrorReply, LinkError, Plan, Replies, Step
 
 log = logging.getLogger("holdfast")
 
 FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 2.0
+LONGEST_PAUSE: Final = 1.0
 
 _BUSY: Final = frozenset({"BUSY", "LOADING", "TRYAGAIN", "MOVED", "ASK"})
 _UNWELL: Final = frozenset({"CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS", "READONLY", "MISCONF"})
@@ -36,9 +37,13 @@ _NOT_NOW: Final = _BUSY | _UNWELL | {"OOM"}
 
 
 class Patience:
-    """How long one call may still be repeated, and how long to wait before the next try."""
+    """How long one call may still be repeated, and how long to wait before the next try.
 
-    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
+    `away` knows whether the store is said to be away.
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float], away: Away | None = None) -> None:
+        self.away = away or Away()
         self._clock = clock
         self._begun = clock()
         self._end = self._begun + seconds
@@ -55,6 +60,11 @@ class Patience:
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
         # The last try comes at the deadline itself.
         return min(pause, left)
+
+    def glance(self, seconds: float) -> float | None:
+        """Wait so long for a store that others try to reach; None when the deadline has passed."""
+        left = self._end - self._clock()
+        return None if left <= 0 else min(seconds, left)
 
     def __str__(self) -> str:
         if self.tries == 1:
@@ -87,10 +97,15 @@ def patient(calls: list[Call], patience: Patience, pause: float = 0.0) -> Plan[R
 
 def wait(reason: ErrorReply | LinkError, patience: Patience) -> float:
     """Seconds to wait before the next try. Raises what `reason` means when there is no time for one."""
+    if isinstance(reason, LinkError) and reason.after:
+        pause = patience.glance(reason.after)
+        if pause is None:
+            raise gave_up(reason, patience)
+        return pause
     pause = patience.next_pause()
     if pause is None:
         raise gave_up(reason, patience)
-    level = logging.WARNING if patience.tries == 3 else logging.DEBUG
+    level = logging.WARNING if patience.tries >= 3 and patience.away.begins() else logging.DEBUG
     text = reason.text if isinstance(reason, ErrorReply) else reason
     log.log(level, "the store is not available (%s); trying again", text)
     return pause

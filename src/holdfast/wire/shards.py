@@ -10,6 +10,7 @@ from time import monotonic
 from holdfast.ids import new_line
 from holdfast.models import CoreInfo
 from holdfast.settings import Settings
+from holdfast.wire.away import Away
 from holdfast.wire.durability import FlushWatch
 
 
@@ -58,15 +59,27 @@ class Shard:
     `met` says whether the store was checked and has our core since the last connection was lost; `info` is what
     the core said then. `clock` is monotonic seconds. A `test_clock_ms` given before the first touch makes
     the root a test root, whose clock stands at that time. `flushes` times the first calls of an embedded store.
-    `on_load` is told the digest of the core when this client loads it.
+    `on_load` is told the digest of the core when this client loads it. `away` is what the process knows of the store.
     """
 
-    __slots__ = ("clock", "flushes", "info", "lines", "met", "on_load", "root", "settings", "test_clock_ms")
+    __slots__ = (
+        "away",
+        "clock",
+        "flushes",
+        "info",
+        "lines",
+        "met",
+        "on_load",
+        "root",
+        "settings",
+        "test_clock_ms",
+    )
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = monotonic) -> None:
         self.settings = settings
         self.root = "hf:{" + settings.namespace + "}:"
         self.lines = Lines()
+        self.away = Away()
         self.met = False
         self.info: CoreInfo | None = None
         self.clock = clock

@@ -34,10 +34,7 @@ IDLE_KEPT: Final = 16
 FAILURES: Final = (RedisError, OSError)
 """What the driver raises when a connection cannot be made or used."""
 _socket_of = attrgetter("_sock")
-pack: Callable[[Sequence[str | bytes | int | float]], bytes] = cast(
-    "Any",
-    hiredis.pack_command,  # pyright: ignore[reportUnknownMemberType]
-)
+pack: Callable[[Sequence[str | bytes | int | float]], bytes] = attrgetter("pack_command")(hiredis)
 
 
 class Driver(Protocol):
@@ -70,11 +67,12 @@ class Address(AddressBase):
         """An open connection. Raises LinkError (nothing was sent), StoreUnsupported for wrong credentials."""
         if self._target.where is not None:
             self._aim(self._target.where())
-        connection = cast("Driver", self._made())
+        connection = cast("Driver", self._next())
         try:
             connection.connect()
         except FAILURES as error:
             connection.disconnect()
+            self.away.failed(error)
             raise opening_error(error) from error
         return connection
 
@@ -91,8 +89,9 @@ def opening_error(error: Exception) -> Exception:
 def link_error(error: Exception, *, sent: bool = True) -> LinkError:
     """What a failed step means. A timeout inside the driver's handshake arrives under another class."""
     text = str(error)
-    is_late = isinstance(error, DriverTimeout) or text.startswith("Timeout")
-    return LinkError(text, sent=sent, timed_out=is_late)
+    return LinkError(
+        text, sent=sent, timed_out=isinstance(error, DriverTimeout) or text.startswith("Timeout")
+    )
 
 
 class Link:
@@ -119,6 +118,7 @@ class Link:
                 return [ErrorReply(f"LOADING {error}")]
             raise LinkError(str(error)) from error
         except FAILURES as error:
+            self.address.away.failed(error)
             self._discard(connection)
             # A single call that was not written to its end did not run.
             raise link_error(error, sent=len(calls) > 1 or "writing to socket" not in str(error)) from error
@@ -126,6 +126,7 @@ class Link:
             # An interrupt between question and answer leaves replies under way that belong to nobody.
             self._discard(connection)
             raise
+        self.address.away.failing = False
         if is_demoted(replies):
             self._discard(connection)
         else:
@@ -253,8 +254,7 @@ class Bell(_Waiter):
         if heard is None:
             self.close()
             raise ConnectionLost("the store did not end a wait in time")
-        [reply] = heard
-        return None if reply is None else str(reply[0].decode())
+        return None if heard[0] is None else str(heard[0][0].decode())
 
     def wait(self, keys: Sequence[str], timeout: float) -> str | None:
         """Wait until one of `keys` rings, for at most `timeout` seconds. Raises ConnectionLost."""

@@ -43,7 +43,7 @@ class Debts:
         self._client = client
         self._queues = queues
         self._debts: list[_Debt] = []
-        self._outage = Outage()
+        self._outage = Outage(client.shard.away)
 
     def add(self, worker: str, slate: Slate, pid: int, *, quiet: bool = False) -> None:
         """Take over the slate of a process that died, and wipe it.

@@ -49,7 +49,7 @@ class Guard:
         self._keeper = Keeper()
         self._known: dict[_Key, Held] = {}
         self._stopped: set[int] = set()
-        self._outage = Outage()
+        self._outage = Outage(client.shard.away)
         now = monotonic()
         self._keeper.begin(now)
         self._sweep_at = now + SWEEP

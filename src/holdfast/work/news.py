@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError
 
 log = logging.getLogger("holdfast")
 
-AGAIN: Final = 5.0
+AGAIN: Final = 1.0
 
 
 class News:

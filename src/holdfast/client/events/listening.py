@@ -17,6 +17,8 @@ from typing import Any, Final, TypedDict
 from holdfast.client.opening.source import Source, source_of
 from holdfast.errors import ConnectionLost, HoldfastError, UsageError
 from holdfast.settings import check_list, check_text, check_timeout
+from holdfast.wire.away import Away
+from holdfast.wire.outage import answers_again
 from holdfast.wire.repeat import Patience
 from holdfast.wire.waiting import heard_unless
 
@@ -44,7 +46,8 @@ class Message(TypedDict):
 class _Effort:
     """How hard to try: at first until a deadline, which may be never, and once it was heard for ever."""
 
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, deadline: float, away: Away) -> None:
+        self._away = away
         self._patience = Patience(deadline, monotonic)
         self._gives_up = deadline < inf
         self._is_out = False
@@ -52,6 +55,7 @@ class _Effort:
     def heard(self) -> None:
         """The subscription is active."""
         if self._is_out:
+            answers_again(self._away)
             log.info("the store is heard again; what was published meanwhile is lost")
         self._gives_up = self._is_out = False
         self._patience = Patience(inf, monotonic)
@@ -62,7 +66,8 @@ class _Effort:
         if pause is None or (self._gives_up and not isinstance(error, ConnectionLost)):
             raise error
         if not self._gives_up and not self._is_out:
-            log.warning("the store is not heard (%s); trying again", error)
+            if self._away.begins():
+                log.warning("the store is not heard (%s); trying again", error)
             self._is_out = True
         return pause
 
@@ -92,7 +97,8 @@ class ListenerBase:
         self._reset()
         wire = self._wire = self._source.link.listener()
         self._begun_in = os.getpid()
-        return wire, _Effort(self._source.settings.deadline if self._deadline is None else self._deadline)
+        deadline = self._source.settings.deadline if self._deadline is None else self._deadline
+        return wire, _Effort(deadline, self._source.shard.away)
 
     def _reset(self) -> None:
         """Forget what an earlier listening left behind."""

@@ -12,6 +12,7 @@ from holdfast.client.opening.place import place_of, url_of_existing, url_of_part
 from holdfast.errors import UsageError
 from holdfast.settings import Durability, Settings, check_callable, default_worker_name
 from holdfast.wire.address import Drive, Target, check_options
+from holdfast.wire.away import away_of
 from holdfast.wire.durability import FlushWatch
 from holdfast.wire.shards import Shard, Shards
 
@@ -56,6 +57,7 @@ class Opening(msgspec.Struct, frozen=True):
     def shard(self) -> Shard:
         """The shard of the namespace; the flushes of an embedded store are timed at first."""
         [shard] = Shards(self.settings).all
+        shard.away = away_of(self.settings.url)
         if self.embedded and self.settings.durability == "fsync":
             shard.flushes = FlushWatch(shard.clock)
         return shard

@@ -89,7 +89,11 @@ class Delivering:
 
     def delivering(self) -> Loop:
         """Reserve, hand on, and look again; wait only when nothing is ready."""
-        outage, mode, limit = Outage(), WILL_WAIT, 1 if self.bridge is None else MOST_BRIDGED
+        outage, mode, limit = (
+            Outage(self.client.shard.away),
+            WILL_WAIT,
+            1 if self.bridge is None else MOST_BRIDGED,
+        )
         while not self.stopping:
             try:
                 found = yield self._ask(TopicReserve(self.topic, self.ttr_ms, None, limit, mode))
@@ -106,7 +110,7 @@ class Delivering:
 
     def bringing_back(self) -> Loop:
         """Queue messages again whose reservation is over."""
-        outage = Outage()
+        outage = Outage(self.client.shard.away)
         while not self.stopping:
             try:
                 found = yield self._ask(TopicRequeue(self.topic))

@@ -80,7 +80,7 @@ class BeatingThread:
         self._chores = chores or NoChores()
         self._keeper = Keeper()
         self._wake = Stop()
-        self._outage = Outage()
+        self._outage = Outage(client.shard.away)
         self._thread = threading.Thread(target=self._run, name="holdfast-keeper", daemon=True)
 
     def start(self) -> None:
@@ -155,7 +155,7 @@ class BeatingTask:
         self._client = client
         self._keeper = Keeper()
         self._changed = asyncio.Event()
-        self._outage = Outage()
+        self._outage = Outage(client.shard.away)
 
     def learn(self, lease: float) -> None:
         """Take note of a lease of that many seconds."""

@@ -71,7 +71,7 @@ class Seats(Generic[S]):
         self._rung: str | None = None
         self._look = True
         self._early = 0.0
-        self._outage = Outage()
+        self._outage = Outage(shard.away)
         self._stopping = False
         self._left = settings.max_jobs or 1 << 60
 

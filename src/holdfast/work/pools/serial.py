@@ -93,7 +93,7 @@ class SerialLoop:
         self._bell = client.link.bell()
         self._listening = False
         self._early = 0.0
-        self._outage = Outage()
+        self._outage = Outage(client.shard.away)
         self._coroutines: asyncio.Runner | None = None
         self.performed = 0
 
