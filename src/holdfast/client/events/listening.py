@@ -18,7 +18,6 @@ from holdfast.client.opening.source import Source, source_of
 from holdfast.errors import ConnectionLost, HoldfastError, UsageError
 from holdfast.settings import check_list, check_text, check_timeout
 from holdfast.wire.away import Away
-from holdfast.wire.outage import answers_again
 from holdfast.wire.repeat import Patience
 from holdfast.wire.waiting import heard_unless
 
@@ -55,8 +54,8 @@ class _Effort:
     def heard(self) -> None:
         """The subscription is active."""
         if self._is_out:
-            answers_again(self._away)
-            log.info("the store is heard again; what was published meanwhile is lost")
+            level = logging.WARNING if self._away.ends() else logging.INFO
+            log.log(level, "the store is heard again; what was published meanwhile is lost")
         self._gives_up = self._is_out = False
         self._patience = Patience(inf, monotonic)
 
