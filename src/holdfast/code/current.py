@@ -15,10 +15,12 @@ def not_lost() -> str:
 class Running:
     """A job under way; its `Job` object is made when somebody asks for it.
 
-    `lost` says why its lease is known to be lost, "" while it is not.
+    `lost` says why its lease is known to be lost, "" while it is not; `sandbox`, where one is kept, which directory it has.
     """
 
-    __slots__ = ("_make", "facts", "lost", "made")
+    __slots__ = ("_make", "facts", "lost", "made", "sandbox")
+
+    sandbox: Callable[[], str] | None
 
     def __init__(
         self, facts: JobFacts, make: Callable[[JobFacts], Any], lost: Callable[[], str] = not_lost
@@ -27,6 +29,7 @@ class Running:
         self._make = make
         self.lost = lost
         self.made: Any = None
+        self.sandbox = None
 
     def make_by(self, make: Callable[[JobFacts], Any]) -> None:
         """From now on `make` makes the object, if nobody has asked for it."""

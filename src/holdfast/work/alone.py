@@ -15,6 +15,7 @@ from holdfast.commands.leases import Lease
 from holdfast.commands.outcomes import Expire
 from holdfast.models import JobFacts
 from holdfast.work import signals
+from holdfast.work.around import Around
 from holdfast.work.making import make_performer
 from holdfast.work.outcome import Ending
 from holdfast.work.route import Route
@@ -29,11 +30,12 @@ DANGEROUS: Final = 2
 
 
 class Alone:
-    """Forks for dangerous jobs; `store` and `settings` are the worker's."""
+    """Forks for dangerous jobs; `store` and `settings` are the worker's, `around` is the process's."""
 
-    def __init__(self, store: StoreChoice, settings: WorkerSettings) -> None:
+    def __init__(self, store: StoreChoice, settings: WorkerSettings, around: Around) -> None:
         self._store = store
         self._settings = settings
+        self._around = around
 
     def fork(self, facts: JobFacts) -> int:
         """Begin to perform a job in a child. Answers its pid."""
@@ -61,7 +63,9 @@ class Alone:
             signals.reset()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
             client = self._store.client(facts.worker)
-            performer = make_performer(self._store, self._settings, facts.worker, client)
+            performer = make_performer(
+                self._store, self._settings, facts.worker, client, around=self._around.alone()
+            )
             turns = Turns(client.shard, facts.worker, Route(client.shard, self._settings.queues))
             turns.end(performer.perform(facts, _run))
             if turns.has_news:

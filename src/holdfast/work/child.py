@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, NoReturn
 
 from holdfast.work import signals
+from holdfast.work.around import Around
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Handler, Terminated, log_stack, terminator
 from holdfast.work.slate import Slate
@@ -19,9 +20,10 @@ log = logging.getLogger("holdfast")
 
 
 class Place(NamedTuple):
-    """What a child is given: its name, its slate, its end of the pipe to the parent, and what to do."""
+    """What a child is given: its name and number, its slate, its end of the pipe to the parent, and what to do."""
 
     name: str
+    number: int
     slate: Slate
     pipe: socket.socket
     parent: int
@@ -49,8 +51,8 @@ class Place(NamedTuple):
             return True
 
 
-Body = Callable[[Place], bool]
-"""Works until told to stop. Answers whether the process is used up, and another one should go on in its place."""
+Body = Callable[[Place, Around], bool]
+"""Works until told to stop, with what the process keeps around its jobs. Answers whether the process is used up, and another one should go on in its place."""
 
 _UNTIL_AT_WORK: Final[dict[signal.Signals, Handler | signal.Handlers]] = {
     **dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT), terminator()),
@@ -75,7 +77,11 @@ def become(place: Place, body: Body, inherited: Iterable[int]) -> NoReturn:
         for descriptor in inherited:
             os.close(descriptor)
         place.pipe.setblocking(False)
-        code = USED_UP if body(place) else 0
+        around = Around.of_child(place.settings, place.number)
+        try:
+            code = USED_UP if body(place, around) else 0
+        finally:
+            around.close()
     except Terminated:
         code = 0
     except BaseException:

@@ -22,6 +22,6 @@ class Companion(Protocol):
 Companions = tuple[Companion, ...]
 
 
-def companions_of(settings: WorkerSettings, name: str) -> Companions:
-    """The companions that the jobs of the process `name` are given, outermost first."""
-    return ()
+def companions_of(settings: WorkerSettings, name: str, around: Companions = ()) -> Companions:
+    """The companions that the jobs of the process `name` are given, outermost first; `around` are those of its process."""
+    return around

@@ -10,6 +10,7 @@ from holdfast.client.jobs.verbs import JobVerbs
 from holdfast.client.sync import Client
 from holdfast.code.current import not_lost
 from holdfast.models import JobFacts
+from holdfast.work.around import Around
 from holdfast.work.companions import companions_of
 from holdfast.work.importing import make_resolver
 from holdfast.work.perform import Performer
@@ -62,10 +63,12 @@ def make_performer(
     client: Client | None = None,
     on_settled: Callable[[], None] = nothing,
     lost: Callable[[], str] = not_lost,
+    around: Around | None = None,
 ) -> Performer:
     """The performer of one process; a client that was not given is made when the first job needs it.
 
-    `lost` says why the lease of the job under way is known to be lost, where one job is performed at a time.
+    `lost` says why the lease of the job under way is known to be lost, where one job is performed at a time; `around`
+    is what the process keeps around its jobs.
     """
 
     async_client: AsyncClient | None = None
@@ -80,4 +83,5 @@ def make_performer(
         async_client = async_client or store.async_client(name)
         return HeldAsyncJob.held(facts, async_client, on_settled)
 
-    return Performer(make_resolver(settings), make, make_async, lost, companions_of(settings, name))
+    companions = companions_of(settings, name, around.companions if around else ())
+    return Performer(make_resolver(settings), make, make_async, lost, companions)

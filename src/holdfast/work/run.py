@@ -2,16 +2,19 @@
 
 import logging
 import signal
+from pathlib import Path
 
 from holdfast.commands.admin import Info
 from holdfast.errors import TransportError
 from holdfast.work.alone import Alone
+from holdfast.work.around import Around
 from holdfast.work.making import make_performer
 from holdfast.work.pools import aio, process
 from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.presence import Presence
 from holdfast.work.routing import make_route
+from holdfast.work.sandboxes import check_base
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Handlers, Stop, Terminated, at_hup, worker_handlers
 from holdfast.work.store_choice import StoreChoice
@@ -29,6 +32,7 @@ def run_worker(
     StoreUnsupported, CoreMismatch.
     """
     settings = settings.checked()
+    check_base(Path.cwd())
     _meet(store, settings.worker_name(0))
     if settings.pool == "serial":
         run_serial(settings, store)
@@ -45,21 +49,24 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     """
     stop = stop or Stop()
     name = settings.worker_name(0)
+    around = Around.of_serial(settings)
     client = store.client(name)
     beats = store.beating_client(name)
     holder = SerialHolder(beats, name, Presence(beats, settings))
-    performer = make_performer(store, settings, name, client, holder.release, holder.lost)
+    performer = make_performer(store, settings, name, client, holder.release, holder.lost, around)
     with Handlers({**worker_handlers(stop), signal.SIGHUP: at_hup(settings.sighup_handler)}, stop.wake_fd):
         holder.start()
         try:
             route = make_route(settings, store, name, client.shard)
-            SerialLoop(client, settings, name, performer, stop, holder, route, Alone(store, settings)).run()
+            alone = Alone(store, settings, around)
+            SerialLoop(client, settings, name, performer, stop, holder, route, around.title, alone).run()
         except Terminated:
             log.info("stopped at once")
             holder.give_back()
         finally:
             holder.close()
             client.close()
+            around.close()
 
 
 def _meet(store: StoreChoice, name: str) -> None:

@@ -21,8 +21,9 @@ LOOK: Final = 0.05  # seconds between two looks at whether a new child has begun
 class Slot:
     """The place of one child: its name and slate outlive it. `fork_at` is on the monotonic clock."""
 
-    def __init__(self, name: str, seats: int, fork_at: float = 0.0) -> None:
+    def __init__(self, name: str, number: int, seats: int, fork_at: float = 0.0) -> None:
         self.name = name
+        self.number = number
         self.slate = Slate(seats)
         self.pid = 0
         self.pipe: socket.socket | None = None

@@ -22,6 +22,7 @@ from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Handlers, Stop, at_hup, stack_of
 from holdfast.work.slots import Rolling, Slot
 from holdfast.work.store_choice import StoreChoice
+from holdfast.work.titles import Title
 
 log = logging.getLogger("holdfast")
 
@@ -44,7 +45,9 @@ class Supervisor:
         self._wake = Stop()
         self._rolling = Rolling()
         self._going: Going = ""
+        self._paused = False
         self._kill_at = 0.0
+        self._title = Title(follows=False)
 
     def run(self) -> None:
         """Supervise until told to stop, or until every child has drained its queues."""
@@ -57,6 +60,7 @@ class Supervisor:
                 if self._news is not None:
                     self._news.close()
                 self._selector.close()
+                self._title.close()
         # Not sooner: a signal may be written to it as long as its handler stands.
         self._wake.close()
 
@@ -67,6 +71,7 @@ class Supervisor:
                 self._listen(self._news)
             if not self._going:
                 self._fill(now)
+            self._say_title()
             if not self._living() and (self._going or all(slot.is_finished for slot in self._slots)):
                 return
             for key, _ in self._selector.select(max(0.0, self._due() - monotonic())):
@@ -79,7 +84,7 @@ class Supervisor:
                 self._kill_at = monotonic() + 1.0
 
     def _due(self) -> float:
-        times = [self._guard.due()]
+        times = [self._guard.due(), self._title.due()]
         if self._going == "now":
             times.append(self._kill_at)
         if self._news is not None and not self._news.is_open:
@@ -91,6 +96,10 @@ class Supervisor:
 
     def _living(self) -> list[Slot]:
         return [slot for slot in self._slots if slot.pid]
+
+    def _say_title(self) -> None:
+        doing = "Stopping" if self._going else "Paused -- with" if self._paused else "Working with"
+        self._title.say("%s %d children for %s", doing, len(self._living()), ", ".join(self._settings.queues))
 
     # Being told.
 
@@ -162,6 +171,7 @@ class Supervisor:
         log.info("stopping %s", "after the jobs under way" if how == "polite" else "now")
 
     def _pause(self, pause: bool) -> None:
+        self._paused = pause
         for slot in self._slots:
             slot.slate.paused = pause
             slot.poke()
@@ -174,7 +184,9 @@ class Supervisor:
 
     def _make_slot(self, number: int) -> Slot:
         delay = uniform(0.0, self._settings.max_startup_interval)
-        return Slot(self._settings.worker_name(number), self._settings.concurrency, monotonic() + delay)
+        return Slot(
+            self._settings.worker_name(number), number, self._settings.concurrency, monotonic() + delay
+        )
 
     def _fill(self, now: float) -> None:
         """Fork where a child is missing, and ask the next one to go in a rolling restart."""
@@ -193,7 +205,7 @@ class Supervisor:
             self._cannot_fork(slot, error)
             return
         ours.setblocking(False)
-        place = Place(slot.name, slot.slate, theirs, os.getpid(), self._settings, self._store)
+        place = Place(slot.name, slot.number, slot.slate, theirs, os.getpid(), self._settings, self._store)
         with theirs:
             # A signal between the fork and the child's own handlers would be taken for one to the parent.
             signal.pthread_sigmask(signal.SIG_BLOCK, signals.ALL)

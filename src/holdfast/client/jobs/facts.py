@@ -29,8 +29,6 @@ class JobView:
 
     _client: Any
     facts: JobFacts
-    sandbox: str | None
-    """The directory that a worker keeps for this job while it runs; None elsewhere."""
     state_changed: bool
     """Whether one of complete, fail, retry, cancel and move or requeue succeeded on this object."""
 
@@ -50,7 +48,6 @@ class JobView:
         self._edited: bytes | None = None
         self._priority: int | None = None
         self._decoded: Mapping[str, Any] | None = None
-        self.sandbox = None
         self.state_changed = False
 
     def _whole(self, flag: int, what: str) -> JobFacts:

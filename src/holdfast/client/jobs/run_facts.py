@@ -11,6 +11,7 @@ class RunFacts:
     facts: JobFacts
     run_of: Any
     """The run of which this is the job; only where a worker performs it."""
+    _sandbox: str | None = None
 
     @property
     def attempt(self) -> int:
@@ -39,3 +40,18 @@ class RunFacts:
         """
         run = getattr(self, "run_of", None)
         return run is not None and bool(run.lost())
+
+    @property
+    def sandbox(self) -> str | None:
+        """The directory that a worker keeps for this job while it runs, empty at its start; None elsewhere. Raises OSError.
+
+        It may be assigned, which changes nothing else.
+        """
+        run = getattr(self, "run_of", None)
+        if self._sandbox is None and run is not None and run.sandbox is not None:
+            self._sandbox = run.sandbox()
+        return self._sandbox
+
+    @sandbox.setter
+    def sandbox(self, path: str | None) -> None:
+        self._sandbox = path

@@ -4,6 +4,7 @@ import asyncio
 import signal
 
 from holdfast.work.alone import Alone
+from holdfast.work.around import Around
 from holdfast.work.child import Place
 from holdfast.work.making import make_performer
 from holdfast.work.news import listen
@@ -13,16 +14,16 @@ from holdfast.work.routing import make_route
 from holdfast.work.signals import log_stack
 
 
-def body(place: Place) -> bool:
+def body(place: Place, around: Around) -> bool:
     """Work in a forked child until told to stop. Answers whether it is used up."""
-    return asyncio.run(_work(place))
+    return asyncio.run(_work(place, around))
 
 
-async def _work(place: Place) -> bool:
+async def _work(place: Place, around: Around) -> bool:
     client = place.store.async_client(place.name)
     beats = place.store.beating_async_client(place.name)
     beating = BeatingTask(beats)
-    performer = make_performer(place.store, place.settings, place.name)
+    performer = make_performer(place.store, place.settings, place.name, around=around)
     jobs = AsyncLoop(
         client,
         place.settings,
@@ -30,8 +31,9 @@ async def _work(place: Place) -> bool:
         performer,
         place.slate,
         make_route(place.settings, place.store, place.name, client.shard),
-        Alone(place.store, place.settings),
+        Alone(place.store, place.settings, around),
         beating.learn,
+        around.title,
     )
     _listen_to_others(place, jobs)
     keeping = asyncio.create_task(beating.run(jobs))

@@ -23,6 +23,7 @@ from holdfast.work.route import Route
 from holdfast.work.seat import ANY_QUEUE, longer
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.slate import Slate
+from holdfast.work.titles import Title
 
 log = logging.getLogger("holdfast")
 
@@ -50,8 +51,10 @@ class AsyncLoop(Seats[TaskSeat]):
         route: Route,
         alone: Alone,
         on_lease: Callable[[float], None],
+        title: Title,
     ) -> None:
         super().__init__(client.shard, settings, name, slate, route, on_lease)
+        self._title = title
         self._client = client
         self._performer = performer
         self._alone = alone
@@ -90,8 +93,14 @@ class AsyncLoop(Seats[TaskSeat]):
                 if len(jobs) < limit:
                     self._wait_for_more(jobs.due)
             else:
+                self._say_idle()
                 await self._news
                 self._news = self._loop.create_future()
+
+    def _say_idle(self) -> None:
+        if not self.running:
+            idle = "Paused -- %s" if self._slate.paused else "Waiting for %s"
+            self._title.say(idle, self._route.description)
 
     async def _ask(self, limit: int, rung: str | None) -> Popped | None:
         """Have a turn and start what it took; None, after a pause, when the store could not be reached."""

@@ -4,6 +4,7 @@ from time import monotonic
 from typing import Final
 
 from holdfast.models import JobFacts
+from holdfast.work.around import Around
 from holdfast.work.child import Place
 from holdfast.work.keeper import run_end
 from holdfast.work.making import make_performer
@@ -56,14 +57,16 @@ class SlateHolder:
             self._stop.request()
 
 
-def body(place: Place) -> bool:
+def body(place: Place, around: Around) -> bool:
     """Work in a forked child until told to stop. Answers whether it is used up."""
     stop = Stop()
     holder = SlateHolder(place, stop)
     client = place.store.client(place.name)
-    performer = make_performer(place.store, place.settings, place.name, client, holder.release, holder.lost)
+    performer = make_performer(
+        place.store, place.settings, place.name, client, holder.release, holder.lost, around
+    )
     with Handlers(worker_handlers(stop), stop.wake_fd):
         route = make_route(place.settings, place.store, place.name, client.shard)
-        jobs = SerialLoop(client, place.settings, place.name, performer, stop, holder, route)
+        jobs = SerialLoop(client, place.settings, place.name, performer, stop, holder, route, around.title)
         jobs.run()
     return jobs.is_used_up

@@ -21,6 +21,7 @@ from holdfast.work.route import Route
 from holdfast.work.seat import ANY_QUEUE, Turns, longer
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Stop
+from holdfast.work.titles import Title
 
 log = logging.getLogger("holdfast")
 
@@ -76,8 +77,10 @@ class SerialLoop:
         stop: Stop,
         holder: Holder,
         route: Route,
+        title: Title,
         alone: Alone | None = None,
     ) -> None:
+        self._title = title
         self._client = client
         self._settings = settings
         self._performer = performer
@@ -99,6 +102,7 @@ class SerialLoop:
 
     def run(self) -> None:
         """Work until asked to stop, until the queues are empty (`drain`), or for `max_jobs` jobs."""
+        self._title.say("Running %s", self._route.description)
         try:
             self._work()
         finally:
@@ -179,6 +183,7 @@ class SerialLoop:
     def _wait(self, due: float | None) -> str | None:
         """Wait for the bell, for what is due next, or for being stopped. Answers what rang."""
         try:
+            self._title.say("Waiting for %s", self._route.description)
             if not self._listening:
                 self._bell.send(list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1))
                 self._listening = True
@@ -211,6 +216,7 @@ class SerialLoop:
 
     def _pause(self) -> str:
         self._stop_listening()
+        self._title.say("Paused -- %s", self._route.description)
         self._hold_on(self._settings.interval)
         return ANY_QUEUE
 

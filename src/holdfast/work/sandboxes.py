@@ -1,0 +1,242 @@
+"""Directories for jobs: each job finds its own empty, and what it leaves there is removed.
+
+`<workdir>/holdfast-workers/sandbox-<n>` belongs to child n of a worker, which makes it its working directory. Where a
+child performs many jobs at once they share that one, and each has a directory of its own in it. A directory that was left
+clean carries a mark, an mtime that nothing else gives it, and is not looked into as long as it does.
+"""
+
+import fcntl
+import logging
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Final, cast
+
+from holdfast.code.current import Running
+from holdfast.errors import UsageError
+from holdfast.work.outcome import Ending
+
+log = logging.getLogger("holdfast")
+
+FOLDER: Final = "holdfast-workers"
+_CLEAN: Final = 1_000_000_007  # ns after the epoch
+_MOST_WORKERS: Final = 1000  # in one directory
+_SANDBOX: Final = re.compile(r"sandbox-\d+(\.\d+)?")
+
+
+def clean(path: str | Path, keep: Callable[[str], object] | None = None) -> None:
+    """Remove everything in the directory `path`, but not the directory, nor entries that `keep` says yes to. Raises OSError."""
+    with os.scandir(path) as entries:
+        for entry in list(entries):
+            if keep is not None and keep(entry.name):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                _remove_tree(entry.path)
+            else:
+                os.unlink(entry.path)
+
+
+def _remove_tree(path: str) -> None:
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        # Somebody wrote-protected a directory: it is ours all the same.
+        for folder, _, _ in os.walk(path):
+            os.chmod(folder, stat.S_IRWXU)
+        shutil.rmtree(path)
+
+
+@contextmanager
+def create_sandbox(path: str | Path, clean_fn: Callable[[str], object] | None = None) -> Generator[str]:
+    """A block in which the directory `path` exists, and which finds it empty; it is emptied again at the end.
+
+    `clean_fn` empties it, `clean` unless given. Raises OSError, and NotADirectoryError for what is there and is none.
+    """
+    empty: Callable[[str], object] = clean_fn or clean
+    directory = str(path)
+    _make(directory)
+    empty(directory)
+    try:
+        yield directory
+    finally:
+        empty(directory)
+
+
+def _make(path: str) -> None:
+    os.makedirs(path, exist_ok=True)
+    if not stat.S_ISDIR(os.lstat(path).st_mode):
+        # A link may lead anywhere, and what it leads to would be emptied.
+        raise NotADirectoryError(f"{path} is in the way: it is a link")
+
+
+class Sandbox:
+    """One directory that is empty whenever `tidy` returned. It is made by the first."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        self._lock = -1
+
+    def tidy(self) -> None:
+        """Make sure that the directory is there and empty; it is looked into only if it changed. Raises OSError."""
+        try:
+            if os.lstat(self.path).st_mtime_ns == _CLEAN:
+                return
+        except FileNotFoundError:
+            pass
+        _make(self.path)
+        self._clean()
+        os.utime(self.path, ns=(_CLEAN, _CLEAN))
+        log.debug("sandbox %s is clean", self.path)
+
+    def _clean(self) -> None:
+        clean(self.path)
+
+    def enter(self) -> None:
+        """Make it the working directory of this process, also after a job went elsewhere. Raises OSError."""
+        os.chdir(self.path)
+
+    def claim(self) -> bool:
+        """Keep other workers out until this process ends. Answers whether it was free."""
+        _make(self.path)
+        self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.leave()
+            return False
+        except OSError as error:
+            log.debug("sandbox %s cannot be locked here: %s", self.path, error)
+        return True
+
+    def leave(self) -> None:
+        """Let others have it. Whoever shares it by a fork keeps it."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def claimed(path: str | Path, kind: type[Sandbox] = Sandbox) -> Sandbox:
+    """The sandbox `path`, emptied; while another worker has that one, `path` with a number. Raises UsageError."""
+    try:
+        for sandbox in (kind(f"{path}.{n}" if n else path) for n in range(_MOST_WORKERS)):
+            if sandbox.claim():
+                sandbox.tidy()
+                return sandbox
+            log.info("another worker uses the directory %s", sandbox.path)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    raise UsageError(f"workdir: there are {_MOST_WORKERS} workers in {Path(path).parent}")
+
+
+def check_base(workdir: str | Path) -> None:
+    """Find out whether sandboxes can be made below `workdir`. Raises UsageError."""
+    base = Path(workdir) / FOLDER
+    try:
+        _make(str(base))
+    except OSError as error:
+        raise _unusable(base, error) from error
+    if not os.access(base, os.W_OK | os.X_OK):
+        raise UsageError(f"workdir: {base} cannot be written; a worker keeps its sandboxes there")
+
+
+def _unusable(path: str | Path, error: OSError) -> UsageError:
+    return UsageError(f"workdir: the sandbox {path} cannot be made: {error.strerror or error}")
+
+
+class Base(Sandbox):
+    """The directory of a worker without children. It leaves alone what belongs to others there."""
+
+    def _clean(self) -> None:
+        clean(self.path, keep=_SANDBOX.fullmatch)
+
+
+class Sandboxes:
+    """The directories of jobs that are performed side by side, `<base>/<word>-<i>`, taken and given back."""
+
+    def __init__(self, base: str | Path, word: str) -> None:
+        self._base = base
+        self._word = word
+        self._free: list[int] = []
+        self._numbers = count()
+
+    def take(self) -> "Lent":
+        """An empty directory that nobody else has. Raises OSError."""
+        try:
+            number = self._free.pop()
+        except IndexError:
+            number = next(self._numbers)
+        lent = Lent(f"{self._base}/{self._word}-{number}", lambda: self._free.append(number))
+        try:
+            lent.tidy()
+        except BaseException:
+            lent.give_back()
+            raise
+        return lent
+
+
+class Lent(Sandbox):
+    """A directory that is given back."""
+
+    def __init__(self, path: str, give_back: Callable[[], None]) -> None:
+        super().__init__(path)
+        self.give_back = give_back
+
+    def end(self) -> None:
+        """Empty it and give it back. Raises OSError."""
+        try:
+            self.tidy()
+        finally:
+            self.give_back()
+
+
+class InSandbox:
+    """A companion for jobs that are performed one at a time; if `enters`, inside the sandbox, wherever the last one went."""
+
+    def __init__(self, sandbox: Sandbox, enters: bool) -> None:
+        self._sandbox = sandbox
+        self._enters = enters
+
+    def begin(self, current: Running) -> None:
+        self._sandbox.tidy()
+        if self._enters:
+            self._sandbox.enter()
+        current.sandbox = self._where
+
+    def end(self, current: Running, ending: Ending) -> None:
+        self._sandbox.tidy()
+
+    def _where(self) -> str:
+        return self._sandbox.path
+
+
+class LentSandboxes:
+    """A companion for jobs that are performed side by side: each has a directory from the moment it asks for one."""
+
+    def __init__(self, sandboxes: Sandboxes) -> None:
+        self._sandboxes = sandboxes
+
+    def begin(self, current: Running) -> None:
+        current.sandbox = _OnDemand(self._sandboxes)
+
+    def end(self, current: Running, ending: Ending) -> None:
+        lent = cast("_OnDemand", current.sandbox).lent
+        if lent is not None:
+            lent.end()
+
+
+class _OnDemand:
+    __slots__ = ("_sandboxes", "lent")
+
+    def __init__(self, sandboxes: Sandboxes) -> None:
+        self._sandboxes = sandboxes
+        self.lent: Lent | None = None
+
+    def __call__(self) -> str:
+        if self.lent is None:
+            self.lent = self._sandboxes.take()
+        return self.lent.path
