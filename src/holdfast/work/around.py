@@ -6,7 +6,16 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from holdfast.work.companions import Companions
-from holdfast.work.sandboxes import FOLDER, Base, InSandbox, LentSandboxes, Sandbox, Sandboxes, claimed
+from holdfast.work.sandboxes import (
+    FOLDER,
+    Base,
+    BesideSandbox,
+    InSandbox,
+    LentSandboxes,
+    Sandbox,
+    Sandboxes,
+    claimed,
+)
 from holdfast.work.settings import ONE_SEAT, WorkerSettings
 from holdfast.work.titles import CountingTitle, OneTitle, Title
 
@@ -37,10 +46,10 @@ class Around:
         sandbox = claimed(Path.cwd() / FOLDER / f"sandbox-{slot}")
         sandbox.enter()
         if settings.pool in ONE_SEAT:
-            companions: Companions = (OneTitle(title, "Processing"), InSandbox(sandbox, enters=True))
+            companions: Companions = (OneTitle(title, "Processing"), InSandbox(sandbox))
         else:
             lent = Sandboxes(sandbox.path, WORDS.get(settings.pool, "task"))
-            companions = (CountingTitle(title), LentSandboxes(lent))
+            companions = (CountingTitle(title), LentSandboxes(sandbox, lent))
         around = cls(settings, title, sandbox, companions)
         around.forked()
         return around
@@ -50,7 +59,7 @@ class Around:
         """For a worker without children, which stays in its directory. Raises UsageError."""
         title = _begun(settings)
         sandbox = claimed(Path.cwd() / FOLDER, Base)
-        companions = (OneTitle(title, "Single processing"), InSandbox(sandbox, enters=False))
+        companions = (OneTitle(title, "Single processing"), BesideSandbox(sandbox))
         return cls(settings, title, sandbox, companions)
 
     def alone(self) -> Self:
@@ -58,7 +67,7 @@ class Around:
         companions = self.companions
         if self._settings.pool not in ONE_SEAT:
             lent = Sandboxes(self._sandbox.path, f"alone-{os.getpid()}")
-            companions = (OneTitle(self.title, "Processing"), LentSandboxes(lent))
+            companions = (OneTitle(self.title, "Processing"), LentSandboxes(self._sandbox, lent))
         around = type(self)(self._settings, self.title, self._sandbox, companions)
         around.forked()
         return around

@@ -171,11 +171,6 @@ class Route:
             jobs.due = self._again
         return jobs
 
-    @property
-    def description(self) -> str:
-        """Its queues and their rule, for titles and logs."""
-        return f"{', '.join(self._known)} (ordered)" if self._reserver is None else self._reserver.description
-
     def keys(self) -> dict[str, str]:
         """The bells to listen to, each with its queue; never none."""
         if self._keys_of is not self._known:

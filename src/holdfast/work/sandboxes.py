@@ -38,7 +38,7 @@ def clean(path: str | Path, keep: Callable[[str], object] | None = None) -> None
             if entry.is_dir(follow_symlinks=False):
                 _remove_tree(entry.path)
             else:
-                os.unlink(entry.path)
+                Path(entry).unlink()
 
 
 def _remove_tree(path: str) -> None:
@@ -47,7 +47,7 @@ def _remove_tree(path: str) -> None:
     except PermissionError:
         # Somebody wrote-protected a directory: it is ours all the same.
         for folder, _, _ in os.walk(path):
-            os.chmod(folder, stat.S_IRWXU)
+            Path(folder).chmod(stat.S_IRWXU)
         shutil.rmtree(path)
 
 
@@ -68,7 +68,7 @@ def create_sandbox(path: str | Path, clean_fn: Callable[[str], object] | None = 
 
 
 def _make(path: str) -> None:
-    os.makedirs(path, exist_ok=True)
+    Path(path).mkdir(parents=True, exist_ok=True)
     if not stat.S_ISDIR(os.lstat(path).st_mode):
         # A link may lead anywhere, and what it leads to would be emptied.
         raise NotADirectoryError(f"{path} is in the way: it is a link")
@@ -195,16 +195,14 @@ class Lent(Sandbox):
 
 
 class InSandbox:
-    """A companion for jobs that are performed one at a time; if `enters`, inside the sandbox, wherever the last one went."""
+    """A companion for jobs that are performed one at a time, inside the sandbox, wherever the last one went."""
 
-    def __init__(self, sandbox: Sandbox, enters: bool) -> None:
+    def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._enters = enters
 
     def begin(self, current: Running) -> None:
         self._sandbox.tidy()
-        if self._enters:
-            self._sandbox.enter()
+        self._sandbox.enter()
         current.sandbox = self._where
 
     def end(self, current: Running, ending: Ending) -> None:
@@ -214,16 +212,42 @@ class InSandbox:
         return self._sandbox.path
 
 
-class LentSandboxes:
-    """A companion for jobs that are performed side by side: each has a directory from the moment it asks for one."""
+class BesideSandbox(InSandbox):
+    """The same in a process that stays in a directory of its own, to which each job gives it back."""
 
-    def __init__(self, sandboxes: Sandboxes) -> None:
+    def __init__(self, sandbox: Sandbox) -> None:
+        super().__init__(sandbox)
+        self._home = ""
+
+    def begin(self, current: Running) -> None:
+        self._home = str(Path.cwd())
+        self._sandbox.tidy()
+        current.sandbox = self._where
+
+    def end(self, current: Running, ending: Ending) -> None:
+        os.chdir(self._home)
+        self._sandbox.tidy()
+
+
+class LentSandboxes:
+    """A companion for jobs that are performed side by side: each has a directory from the moment it asks for one.
+
+    What such a job does to the working directory, it does to its neighbours; it is put right when there are none.
+    """
+
+    def __init__(self, around: Sandbox, sandboxes: Sandboxes) -> None:
+        self._around = around
         self._sandboxes = sandboxes
+        self._count = 0
 
     def begin(self, current: Running) -> None:
         current.sandbox = _OnDemand(self._sandboxes)
+        if not self._count:
+            self._around.enter()
+        self._count += 1
 
     def end(self, current: Running, ending: Ending) -> None:
+        self._count -= 1
         lent = cast("_OnDemand", current.sandbox).lent
         if lent is not None:
             lent.end()

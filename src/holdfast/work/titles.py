@@ -76,6 +76,10 @@ class Title:
             self._later.daemon = True
             self._later.start()
 
+    def rest(self, description: str, paused: bool = False) -> None:
+        """Say that there is nothing to do for the queues of `description`, or that nothing may be done for now."""
+        self.say("Paused -- %s" if paused else "Waiting for %s", description)
+
     def renew(self) -> None:
         """This is a new process: nothing was shown of it yet, and its parent's thread is not here."""
         self._next = 0.0

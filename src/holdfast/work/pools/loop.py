@@ -93,14 +93,10 @@ class AsyncLoop(Seats[TaskSeat]):
                 if len(jobs) < limit:
                     self._wait_for_more(jobs.due)
             else:
-                self._say_idle()
+                if not self.running:
+                    self._title.rest(self._route.description, self._slate.paused)
                 await self._news
                 self._news = self._loop.create_future()
-
-    def _say_idle(self) -> None:
-        if not self.running:
-            idle = "Paused -- %s" if self._slate.paused else "Waiting for %s"
-            self._title.say(idle, self._route.description)
 
     async def _ask(self, limit: int, rung: str | None) -> Popped | None:
         """Have a turn and start what it took; None, after a pause, when the store could not be reached."""

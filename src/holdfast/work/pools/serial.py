@@ -183,7 +183,7 @@ class SerialLoop:
     def _wait(self, due: float | None) -> str | None:
         """Wait for the bell, for what is due next, or for being stopped. Answers what rang."""
         try:
-            self._title.say("Waiting for %s", self._route.description)
+            self._title.rest(self._route.description)
             if not self._listening:
                 self._bell.send(list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1))
                 self._listening = True
@@ -216,7 +216,7 @@ class SerialLoop:
 
     def _pause(self) -> str:
         self._stop_listening()
-        self._title.say("Paused -- %s", self._route.description)
+        self._title.rest(self._route.description, paused=True)
         self._hold_on(self._settings.interval)
         return ANY_QUEUE
 

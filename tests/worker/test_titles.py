@@ -1,0 +1,111 @@
+"""Titles (workers.md 6): what `ps` shows of each process, and at most ten times a second."""
+
+import re
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from worker_kit import until
+
+import waiting
+from holdfast.work import titles
+from holdfast.work.titles import PAUSE, Title, get_title, set_title
+
+
+def shown(pid: int) -> str:
+    """The title of a process as `ps` finds it."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode()
+
+
+def shows(pid: int, status: str) -> bool:
+    moment = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
+    return re.fullmatch(rf"holdfast-[0-9a-z.]+: {status} at {moment}", shown(pid)) is not None
+
+
+def test_titles_say_what_a_worker_does_just_now(shop, pool):
+    worker = shop.start(pool, "-q", "r", workers=2)
+    if pool == "serial":
+        pids = [worker.pid]
+        paused = "Paused -- .*"
+    else:
+        until(lambda: shows(worker.pid, "Working with 2 children for q, r"), "the parent counts its children")
+        pids = worker.children()
+        paused = "Paused -- with 2 children for q, r"
+    for pid in pids:
+        until(lambda pid=pid: shows(pid, r"Waiting for q, r \(ordered\)"), "a worker waits")
+    jid = shop.chores.hog.put("a").jid
+    until(lambda: shop.notes("begin"), "a job runs")
+    busy = int(shop.notes("begin")[0].split()[-1])
+    word = {"serial": "Single processing", "process": "Processing"}.get(pool)
+    job = rf"{word} chores\.hog \({jid} / q / running\)" if word else "Processing 1 jobs"
+    until(lambda: shows(busy, job), "the job is shown")
+    shop.open()
+    until(lambda: shows(busy, r"Waiting for q, r \(ordered\)"), "it waits again")
+    if pool != "serial":
+        worker.signal(signal.SIGUSR2)
+        until(lambda: shows(worker.pid, paused), "the parent is paused")
+        for pid in pids:
+            until(lambda pid=pid: shows(pid, r"Paused -- q, r \(ordered\)"), "the children are paused")
+        worker.signal(signal.SIGCONT)
+        until(lambda: shows(worker.pid, "Working with 2 children for q, r"), "it goes on")
+
+
+@pytest.fixture
+def said(monkeypatch):
+    """What was shown, instead of showing it."""
+    shown = []
+    monkeypatch.setattr(titles, "set_title", shown.append)
+    return shown
+
+
+def statuses(said: list[str]) -> list[str]:
+    return [re.sub(r"holdfast-\S+ | at \S+$", "", title) for title in said]
+
+
+def test_a_title_is_shown_ten_times_a_second_at_most_and_the_last_word_is_not_lost(said):
+    title = Title()
+    for number in range(1000):
+        title.say("job %d", number)
+    waiting.until(lambda: len(said) > 1, "the last one is shown")
+    assert statuses(said) == ["job 0", "job 999"]
+    title.say("job %d", 999)
+    title.say("job %d", 7)
+    title.close()
+    assert title.due() < float("inf")
+    assert not [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+
+
+def test_a_title_without_a_thread_says_when_it_is_due(said):
+    title = Title(follows=False)
+    title.say("one")
+    assert title.due() == float("inf")
+    title.say("two")
+    assert statuses(said) == ["one"]
+    assert 0 < title.due() - titles.monotonic() <= PAUSE
+    title.catch_up()
+    assert (statuses(said), title.due()) == (["one", "two"], float("inf"))
+
+
+def test_a_new_process_shows_its_own_title_at_once(said):
+    title = Title()
+    title.say("one")
+    title.renew()
+    title.say("two")
+    assert statuses(said) == ["one", "two"]
+
+
+def test_a_title_is_one_line_whatever_is_in_it_and_is_given_back():
+    before = get_title()
+    title = Title()
+    title.say("%s", "klass\n\x1b[31m%s\udcff" + "x" * 9000)
+    shown = get_title()
+    assert shown.isprintable()
+    assert "klass??[31m%s?xx" in shown
+    assert len(shown) < 600
+    assert re.search(r" at \d{4}-", shown)
+    title.close()
+    assert get_title() == before
+    set_title("a\nb")
+    assert get_title() == "a?b"
+    set_title(before)
