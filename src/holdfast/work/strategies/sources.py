@@ -1,0 +1,83 @@
+"""Sources of queues: those that have work, asked each time or kept up to date by a thread."""
+
+import logging
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from holdfast.client.handles import Queue
+from holdfast.client.sync import Client
+from holdfast.settings import check_list, check_seconds
+
+log = logging.getLogger("holdfast")
+
+WITH_WORK: Final = ("waiting", "recurring", "depends", "stalled", "scheduled")
+"""States of which a queue needs one to be worth looking into; running and throttled jobs need nobody."""
+
+
+class _Direct:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def __iter__(self) -> Iterator[Queue]:
+        for counts in self._client.queues.counts:
+            if any(counts[state] for state in WITH_WORK):
+                yield self._client.queues[counts["name"]]
+
+
+def direct(client: Client) -> Iterable[Queue]:
+    """The queues with any job that is waiting, recurring, depends, stalled or scheduled; the store is asked each time."""
+    return _Direct(client)
+
+
+class Background:
+    """Keeps what a source yields, and asks it again every `delay` seconds in a thread; errors are logged and lived through.
+
+    The thread is started by `start`, or when it is first gone through, also in a process that was forked. Raises UsageError.
+    """
+
+    def __init__(self, source: Iterable[Any], delay: float) -> None:
+        self._source = check_list("source", source)
+        self._delay = check_seconds("delay", delay, 0.01, 86_400.0)
+        self._found: list[Any] = []
+        self._failed = False
+        self._thread: threading.Thread | None = None
+        self._stopped = threading.Event()
+        self._pid = 0
+
+    def start(self) -> threading.Thread:
+        """Load at once, and begin to look again and again. Answers the thread."""
+        self.stop()
+        self._pid = os.getpid()
+        self._stopped = threading.Event()
+        self._load()
+        self._thread = threading.Thread(target=self._run, args=(self._stopped,), name="queues", daemon=True)
+        self._thread.start()
+        return self._thread
+
+    def stop(self) -> None:
+        """End the thread; what it found last stays."""
+        thread, self._thread = self._thread, None
+        if thread is not None and self._pid == os.getpid():
+            self._stopped.set()
+            thread.join()
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._pid or (self._thread is not None and self._pid != os.getpid()):
+            self.start()
+        return iter(list(self._found))
+
+    def _run(self, stopped: threading.Event) -> None:
+        while not stopped.wait(self._delay):
+            self._load()
+
+    def _load(self) -> None:
+        try:
+            self._found = list(self._source)
+        except Exception as error:
+            if not self._failed:
+                log.exception("the queues cannot be had, trying again every %g s: %s", self._delay, error)
+            self._failed = True
+        else:
+            self._failed = False
