@@ -22,6 +22,8 @@ COMMANDS = {
     "jobs": "Look at jobs: why does one not run, and where is one that does?",
     "workers": "Look at workers: who lives, and who shall be quiet?",
     "store": "Start, stop and ask after the embedded store.",
+    "config": "Read and write the settings kept in the store.",
+    "stats": "Show how the queues are and how today went, also to a statsd.",
     "lua": "Print the core's texts, for clients in other languages.",
     "bench": "Measure how fast a store puts, pops and completes jobs.",
 }

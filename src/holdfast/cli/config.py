@@ -1,0 +1,136 @@
+"""`holdfast config`: the settings that are kept in the store."""
+
+import json
+from typing import IO, Any, Final, cast
+
+import click
+
+from holdfast.cli.output import json_option, say_json
+from holdfast.cli.place import store_options
+from holdfast.client.sync import Client
+from holdfast.errors import UsageError
+from holdfast.settings import check_name
+
+_LONGEST: Final = 1 << 20
+
+
+@click.group()
+def config() -> None:
+    """Read and write the settings of a namespace."""
+
+
+@config.command()
+@store_options
+@json_option
+def dump(url: str | None, namespace: str, as_json: bool) -> None:
+    """Print all settings as JSON, defaults included; --json prints it on one line.
+
+    What it prints is what `holdfast config load` reads.
+    """
+    with Client(url, namespace=namespace) as client:
+        found = {key: _shown(raw) for key, raw in sorted(client.config.all.items())}
+    click.echo(json.dumps(found, ensure_ascii=False, indent=None if as_json else 2))
+
+
+@config.command()
+@click.argument("file", type=click.File(encoding="utf-8"))
+@click.option("--clear", is_flag=True, help="Return settings that are not in the file to their defaults.")
+@store_options
+@json_option
+def load(file: IO[str], clear: bool, url: str | None, namespace: str, as_json: bool) -> None:
+    """Write the settings that a JSON file has; - is standard input.
+
+    The whole file is checked before the first of them is written.
+    """
+    settings = _read(file)
+    with Client(url, namespace=namespace) as client:
+        absent = sorted(key for key in client.config.all if key not in settings) if clear else []
+        client.config.update(settings)
+        cleared = [key for key in absent if client.config.unset(key)]
+    if as_json:
+        say_json({"set": sorted(settings), "cleared": cleared})
+        return
+    click.echo(f"set {len(settings)}" + (f", cleared {len(cleared)}" if clear else ""))
+
+
+@config.command()
+@click.argument("key")
+@store_options
+@json_option
+def get(key: str, url: str | None, namespace: str, as_json: bool) -> int:
+    """Print one setting. Exit code 1 when it is not set and has no default."""
+    with Client(url, namespace=namespace) as client:
+        raw = client.config.all.get(check_name("key", key))
+    if as_json:
+        say_json({"key": key, "value": None if raw is None else _shown(raw)})
+    elif raw is not None:
+        click.echo(raw)
+    else:
+        click.echo(f"{key} is not set", err=True)
+    return 1 if raw is None else 0
+
+
+@config.command(name="set")
+@click.argument("key")
+@click.argument("value")
+@store_options
+@json_option
+def set_(key: str, value: str, url: str | None, namespace: str, as_json: bool) -> None:
+    """Write one setting."""
+    with Client(url, namespace=namespace) as client:
+        client.config.set(key, value)
+    _say(as_json, f"{key} is {value}", {"key": key, "value": _shown(value)})
+
+
+@config.command()
+@click.argument("key")
+@store_options
+@json_option
+def unset(key: str, url: str | None, namespace: str, as_json: bool) -> None:
+    """Return one setting to its default, or to none."""
+    with Client(url, namespace=namespace) as client:
+        was_set = client.config.unset(key)
+    _say(as_json, f"{key} was {'set' if was_set else 'not set'}", {"key": key, "was_set": was_set})
+
+
+def _say(as_json: bool, text: str, facts: dict[str, Any]) -> None:
+    if as_json:
+        say_json(facts)
+    else:
+        click.echo(text)
+
+
+def _shown(raw: str) -> object:
+    """A number, where writing it again gives the same text; else the text."""
+    for kind in (int, float):
+        try:
+            if str(kind(raw)) == raw and raw not in ("inf", "-inf", "nan"):
+                return kind(raw)
+        except ValueError:
+            pass
+    return raw
+
+
+def _read(file: IO[str]) -> dict[str, Any]:
+    """The settings in a file. Raises UsageError."""
+    name = getattr(file, "name", "the input")
+    try:
+        text = file.read(_LONGEST + 1)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is no text: {error}") from None
+    if len(text) > _LONGEST:
+        raise UsageError(f"{name} is longer than any settings are: {_LONGEST} characters are read")
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name} is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise UsageError(f"{name} must hold a JSON object of keys and values")
+    settings: dict[str, Any] = cast("Any", found)
+    for key, value in settings.items():
+        check_name("key", key)
+        if not isinstance(value, str | int | float):
+            raise UsageError(
+                f"{name}: the value of {key} must be text or a number, not {json.dumps(value):.80}"
+            )
+    return settings

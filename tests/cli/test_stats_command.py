@@ -1,0 +1,162 @@
+"""workers.md 15: `holdfast stats` and its gauges, received by a real UDP socket."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast import Client
+from holdfast.cli.main import run
+from holdfast.cli.statsd import MOST_BYTES, Statsd
+from holdfast.errors import UsageError
+
+
+@pytest.fixture
+def ear() -> Iterator[socket.socket]:
+    """Where a statsd would listen."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
+        wire.bind(("127.0.0.1", 0))
+        wire.settimeout(10)
+        yield wire
+
+
+def heard(ear: socket.socket, last: str) -> dict[str, float]:
+    """The gauges of one emission, whose last one is `last`."""
+    found: dict[str, float] = {}
+    while last not in found:
+        for line in ear.recv(65_535).decode().split("\n"):
+            name, number = re.fullmatch(r"([A-Za-z0-9_.-]+):(\d+(?:\.\d+)?)\|g", line).groups()  # type: ignore[union-attr]
+            assert name not in found
+            found[name] = float(number)
+    return found
+
+
+@pytest.fixture
+def busy(client: Client) -> Client:
+    """A namespace where something has happened."""
+    mail, other = client.queues["mail"], client.queues["o.t:h er"]
+    for number in range(4):
+        mail.put("k.K", {"number": number})
+    mail.pop().complete()  # type: ignore[union-attr]
+    mail.pop().fail("k-Error", "no luck")  # type: ignore[union-attr]
+    mail.pop()
+    mail.pause()
+    other.put("k.K", delay=60)
+    other.put("k.K")
+    return client
+
+
+def test_every_gauge_of_the_page_is_sent(
+    busy: Client, url: str, namespace: str, ear: socket.socket, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = (
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(ear.getsockname()[1]),
+        "--url",
+        url,
+        "--namespace",
+        namespace,
+    )
+    assert run(["stats", "statsd", "--count", "1", "--json", *place]) == 0
+    found = heard(ear, "workers")
+    mail = {name.removeprefix("queues.mail."): value for name, value in found.items() if ".mail." in name}
+    states = {
+        "waiting": 1,
+        "running": 1,
+        "scheduled": 0,
+        "stalled": 0,
+        "depends": 0,
+        "recurring": 0,
+        "throttled": 0,
+    }
+    today = {"popped": 3, "completed": 1, "failed": 1, "failures": 1, "retries": 0, "paused": 1}
+    times = {f"{what}.{of}" for what in ("run", "wait") for of in ("avg", "std-dev")}
+    assert {name: value for name, value in mail.items() if name not in times} == states | today
+    assert times <= set(mail)
+    assert mail["wait.avg"] < 10
+    assert found["queues.o_t_h_er.scheduled"] == 1
+    assert found["queues.o_t_h_er.paused"] == 0
+    assert (found["failures.k-Error"], found["failed"], found["workers"]) == (1, 1, 1)
+    assert "failures" not in found
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"gauges": len(found), "packets": 1}
+
+
+def test_prefix_and_postfix_go_around_every_name() -> None:
+    target = Statsd("localhost", 1, "app.", ".eu")
+    assert list(target.packets({("queues", "q", "waiting"): 10, ("failed",): 0.25})) == [
+        b"app.queues.q.waiting.eu:10|g\napp.failed.eu:0.25|g"
+    ]
+
+
+@pytest.mark.parametrize("words", [("a b", ""), ("", "x:y"), ("a\n", "")])
+def test_a_prefix_that_statsd_could_not_keep_is_refused(words: tuple[str, str]) -> None:
+    with pytest.raises(UsageError, match="--p"):
+        Statsd("localhost", 1, *words)
+
+
+def test_packets_fit_into_a_frame_and_lose_nothing() -> None:
+    gauges = {
+        ("queues", f"a-queue-with-a-long-name-{number}", "waiting"): float(number) for number in range(500)
+    }
+    packets = list(Statsd("localhost", 1).packets(gauges))
+    assert max(map(len, packets)) <= MOST_BYTES
+    assert sum(packet.count(b"\n") + 1 for packet in packets) == 500
+    assert len(packets) > 1
+
+
+def test_emissions_repeat_until_int_and_a_statsd_that_nobody_knows_is_said_once(
+    busy: Client, url: str, namespace: str, ear: socket.socket
+) -> None:
+    words = [sys.executable, "-m", "holdfast.cli.main", "stats", "statsd", "--interval", "0.1", "--url", url]
+    port = str(ear.getsockname()[1])
+    telling = subprocess.Popen([*words, "--namespace", namespace, "--host", "127.0.0.1", "--port", port])
+    for _ in range(3):
+        heard(ear, "workers")
+    telling.send_signal(signal.SIGINT)
+    assert telling.wait(10) == 0
+    said = subprocess.run(
+        [*words, "--namespace", namespace, "--host", "nobody.invalid", "--count", "3"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert said.returncode == 1
+    assert said.stderr.count("cannot be reached") == 1
+
+
+def test_the_table_shows_queues_and_today(
+    busy: Client, url: str, namespace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["stats", "--url", url, "--namespace", namespace]) == 0
+    head, *rows, last = capsys.readouterr().out.splitlines()
+    table = {row.split("\t")[0]: dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows}
+    assert (table["mail"]["waiting"], table["mail"]["completed"], table["mail"]["paused"]) == ("1", "1", "1")
+    assert table["mail"]["wait"].endswith(" s")
+    assert last == "1 failed jobs, 1 workers"
+    assert run(["stats", "--url", url, "--namespace", namespace, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["queues"]["mail"]["run"].keys() == {"avg", "std-dev"}
+    assert (found["failures"], found["failed"], found["workers"]) == ({"k-Error": 1}, 1, 1)
+
+
+def test_options_before_the_sub_command_are_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["stats", "--url", url, "statsd", "--count", "1"]) == 2
+    assert "follow" in capsys.readouterr().err
+
+
+def test_an_empty_namespace_has_totals_all_the_same(
+    client: Client, url: str, namespace: str, ear: socket.socket
+) -> None:
+    port = str(ear.getsockname()[1])
+    words = ["stats", "statsd", "--count", "1", "--host", "127.0.0.1", "--port", port]
+    assert run([*words, "--url", url, "--namespace", namespace]) == 0
+    assert heard(ear, "workers") == {"failed": 0, "workers": 0}
