@@ -269,13 +269,13 @@ class Listener(_Waiter):
         super().__init__(address)
         self._heard: deque[tuple[str, bytes]] = deque()
 
-    def subscribe(self, *channels: str) -> None:
-        """Listen on `channels` too; returns when the store has confirmed all. Raises ConnectionLost."""
-        self._confirmed("SUBSCRIBE", channels)
+    def subscribe(self, *channels: str, within: float = 5.0) -> None:
+        """Listen on `channels` too; returns when the store has confirmed all, each `within` seconds. Raises ConnectionLost."""
+        self._confirmed("SUBSCRIBE", channels, within)
 
     def unsubscribe(self, *channels: str) -> None:
         """Listen on `channels` no more. Raises ConnectionLost."""
-        self._confirmed("UNSUBSCRIBE", channels)
+        self._confirmed("UNSUBSCRIBE", channels, 5.0)
 
     def receive(self, timeout: float) -> tuple[str, bytes] | None:
         """The next (channel, message), None when none came for `timeout` seconds. Raises ConnectionLost."""
@@ -286,11 +286,11 @@ class Listener(_Waiter):
             return heard[0][1].decode(), heard[0][2]
         return None
 
-    def _confirmed(self, verb: str, channels: Sequence[str]) -> None:
+    def _confirmed(self, verb: str, channels: Sequence[str], within: float) -> None:
         self._say(verb, *channels)
         missing = len(channels)
         while missing:
-            heard = self._hear(5.0)
+            heard = self._hear(within)
             if heard is None:
                 self.close()
                 raise ConnectionLost("the store did not confirm a subscription")

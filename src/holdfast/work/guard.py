@@ -70,6 +70,11 @@ class Guard:
         self._keeper.hurry()
         self._presence.hurry()
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether the store has answered the last sign of life."""
+        return self._presence.is_heard
+
     def owe(self, child: Charge) -> bool:
         """A child died: what it held is to be given back. Answers whether it was we who stopped it."""
         stopped = child.pid in self._stopped
@@ -83,7 +88,7 @@ class Guard:
         self._debts.pay()
         if now >= self._keeper.due():
             self._look(children, now)
-        if children and now >= self._presence.due():
+        if now >= self._presence.due():
             self._say(children)
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP

@@ -10,6 +10,8 @@ from math import inf
 from time import monotonic
 from typing import Final
 
+import msgspec
+
 from holdfast.client.aio import AsyncClient
 from holdfast.client.events.listening import AsyncListener
 from holdfast.client.sync import Client
@@ -18,6 +20,16 @@ from holdfast.errors import HoldfastError
 log = logging.getLogger("holdfast")
 
 AGAIN: Final = 1.0
+PATIENCE: Final = 1.0  # seconds for the store to confirm
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What was said: what happened, to which worker, and to which job or by which question."""
+
+    event: str
+    worker: str = ""
+    jid: str = ""
+    question: str = ""
 
 
 class News:
@@ -32,7 +44,7 @@ class News:
     def open(self) -> int:
         """Begin to listen. Answers the descriptor to wait on, -1 if that must be tried again, at `at`."""
         try:
-            self._listener.subscribe(*self._channels)
+            self._listener.subscribe(*self._channels, within=PATIENCE)
         except HoldfastError as error:
             log.debug("cannot listen to the store: %s", error)
             self.close()
@@ -49,12 +61,12 @@ class News:
         """Whether there is something to wait on."""
         return self._open
 
-    def hear(self) -> bool:
-        """Take what was said. Answers whether that was anything; the listener may be closed afterwards."""
-        heard = False
+    def hear(self) -> list[Said]:
+        """Take what was said; the listener may be closed afterwards. A message that is none is logged and ignored."""
+        heard: list[Said] = []
         try:
-            while self._listener.receive(0) is not None:
-                heard = True
+            while (message := self._listener.receive(0)) is not None:
+                heard += _read(message[1])
         except HoldfastError as error:
             log.debug("the store is not heard any more: %s", error)
             self.close()
@@ -65,6 +77,14 @@ class News:
         self._open = False
         self.at = monotonic() + AGAIN
         self._listener.close()
+
+
+def _read(message: bytes) -> list[Said]:
+    try:
+        return [msgspec.json.decode(message, type=Said)]
+    except msgspec.MsgspecError as error:
+        log.warning("Pubsub error: %s in %.100r", error, message)
+        return []
 
 
 async def listen(client: AsyncClient, worker: str, on_news: Callable[[], None]) -> None:

@@ -14,13 +14,14 @@ from typing import Final, NamedTuple
 from holdfast.client.sync import Client
 from holdfast.commands.workers import WorkerForget, WorkerSeen
 from holdfast.core.library import VERSION
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, TransportError
 from holdfast.settings import MAX_BATCH
 from holdfast.work.settings import WorkerSettings
 
 log = logging.getLogger("holdfast")
 
 PERIOD: Final = 10.0
+AGAIN: Final = 2.0  # seconds to the next, when the store did not answer
 SOON: Final = 1.0  # seconds between two signs of life, however often one is asked for
 MOST_QUEUES: Final = 4096  # bytes of JSON
 
@@ -34,7 +35,10 @@ class Sign(NamedTuple):
 
 
 class Presence:
-    """Says for one or more workers that they live. Whoever owns it asks `due` and calls `say`."""
+    """Says for one or more workers that they live. Whoever owns it asks `due` and calls `say`.
+
+    `is_heard`: the store has answered the last time.
+    """
 
     def __init__(self, client: Client, settings: WorkerSettings) -> None:
         self._client = client
@@ -43,6 +47,7 @@ class Presence:
         self._names: set[str] = set()
         self._said = 0.0
         self._due = 0.0
+        self.is_heard = False
 
     def due(self) -> float:
         """When to call `say` next, on the monotonic clock."""
@@ -54,16 +59,16 @@ class Presence:
 
     def say(self, signs: Iterable[Sign]) -> dict[str, bool]:
         """Say that these live. Answers which of them are to be quiet; nothing when the store did not answer."""
-        now = monotonic()
-        self._said, self._due = now, now + PERIOD
-        said = list(signs)
-        self._begun = {sign.pid: self._begun.get(sign.pid, round(time() * 1000)) for sign in said}
-        try:
-            answers = self._client.run_all([WorkerSeen(sign.name, self._of(sign)) for sign in said])
-        except HoldfastError as error:
-            log.debug("the store does not know that this worker lives: %s", error)
+        said, now = list(signs), monotonic()
+        self._said, self._due = now, now + (PERIOD if said else SOON)
+        if not said:
             return {}
+        self._begun = {sign.pid: self._begun.get(sign.pid, round(time() * 1000)) for sign in said}
+        answers = self._answers([WorkerSeen(sign.name, self._of(sign)) for sign in said])
         self._names.update(sign.name for sign in said)
+        self.is_heard = not any(isinstance(answer, TransportError) for answer in answers)
+        if not self.is_heard:
+            self._due = now + AGAIN
         quiet: dict[str, bool] = {}
         for sign, answer in zip(said, answers, strict=True):
             if isinstance(answer, HoldfastError):
@@ -71,6 +76,12 @@ class Presence:
             else:
                 quiet[sign.name] = answer
         return quiet
+
+    def _answers(self, commands: list[WorkerSeen]) -> list[bool | HoldfastError]:
+        try:
+            return self._client.run_all(commands)
+        except HoldfastError as error:
+            return [error] * len(commands)
 
     def end(self) -> None:
         """All of them are gone: the list of workers need not show them until they are too old."""

@@ -8,11 +8,13 @@ from holdfast.commands.admin import Info
 from holdfast.errors import TransportError
 from holdfast.work.alone import Alone
 from holdfast.work.around import Around
+from holdfast.work.http import HttpThread
 from holdfast.work.making import make_performer
 from holdfast.work.pools import aio, process
 from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.presence import Presence
+from holdfast.work.probes import hindrances, serve_probes
 from holdfast.work.routing import make_route
 from holdfast.work.sandboxes import check_base
 from holdfast.work.settings import WorkerSettings
@@ -52,9 +54,11 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     around = Around.of_serial(settings)
     client = store.client(name)
     beats = store.beating_client(name)
-    holder = SerialHolder(beats, name, Presence(beats, settings))
+    presence = Presence(beats, settings)
+    holder = SerialHolder(beats, name, presence)
     performer = make_performer(store, settings, name, client, holder.release, holder.lost, around)
-    with Handlers({**worker_handlers(stop), signal.SIGHUP: at_hup(settings.sighup_handler)}, stop.wake_fd):
+    handlers = {**worker_handlers(stop), signal.SIGHUP: at_hup(settings.sighup_handler)}
+    with _web_of(settings, stop, presence, holder), Handlers(handlers, stop.wake_fd):
         holder.start()
         try:
             route = make_route(settings, store, name, client.shard)
@@ -67,6 +71,17 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
             holder.close()
             client.close()
             around.close()
+
+
+def _web_of(settings: WorkerSettings, stop: Stop, presence: Presence, holder: SerialHolder) -> HttpThread:
+    """Who answers probes beside a serial worker."""
+
+    def why_not_ready() -> list[str]:
+        return hindrances(stopping=stop.requested, heard=presence.is_heard, paused=not holder.may_take())
+
+    web = HttpThread()
+    serve_probes(web.http, settings.health_port, why_not_ready)
+    return web
 
 
 def _meet(store: StoreChoice, name: str) -> None:

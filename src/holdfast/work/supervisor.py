@@ -17,7 +17,9 @@ from typing import Literal
 from holdfast.work import signals
 from holdfast.work.child import Body, Place, become
 from holdfast.work.guard import Guard
+from holdfast.work.http import Http
 from holdfast.work.news import News
+from holdfast.work.probes import hindrances, serve_probes
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Handlers, Stop, at_hup, stack_of
 from holdfast.work.slots import Rolling, Slot
@@ -37,11 +39,13 @@ class Supervisor:
         self._store = store
         self._body = body
         self._slots = [self._make_slot(number) for number in range(settings.workers)]
+        # What is registered comes with the function to call when it is ready.
+        self._selector = selectors.DefaultSelector()
         client = store.beating_client(settings.worker_name(0))
         self._guard = Guard(client, settings, beats)
-        self._news = News(client, [slot.name for slot in self._slots]) if beats else None
-        # What is registered comes with the function to call when it is readable.
-        self._selector = selectors.DefaultSelector()
+        self._news = News(client, [slot.name for slot in self._slots])
+        self._http = Http(self._selector)
+        serve_probes(self._http, settings.health_port, self._why_not_ready)
         self._wake = Stop()
         self._rolling = Rolling()
         self._going: Going = ""
@@ -57,8 +61,10 @@ class Supervisor:
                 self._supervise()
             finally:
                 self._end_all()
-                if self._news is not None:
-                    self._news.close()
+                if self._news.is_open:
+                    self._selector.unregister(self._news)
+                self._news.close()
+                self._http.close()
                 self._selector.close()
                 self._title.close()
         # Not sooner: a signal may be written to it as long as its handler stands.
@@ -66,11 +72,9 @@ class Supervisor:
 
     def _supervise(self) -> None:
         while True:
-            now = monotonic()
-            if self._news is not None and not self._news.is_open and now >= self._news.at:
-                self._listen(self._news)
+            self._listen()
             if not self._going:
-                self._fill(now)
+                self._fill(monotonic())
             self._say_title()
             if not self._living() and (self._going or all(slot.is_finished for slot in self._slots)):
                 return
@@ -78,16 +82,17 @@ class Supervisor:
                 key.data()
             for slot in self._living():
                 self._reap(slot)
+            self._http.attend(monotonic())
             self._guard.attend(self._living())
             if self._going == "now" and monotonic() >= self._kill_at:
                 self._signal_all(signal.SIGKILL)
                 self._kill_at = monotonic() + 1.0
 
     def _due(self) -> float:
-        times = [self._guard.due(), self._title.due()]
+        times = [self._guard.due(), self._http.due(), self._title.due()]
         if self._going == "now":
             times.append(self._kill_at)
-        if self._news is not None and not self._news.is_open:
+        if not self._news.is_open:
             times.append(self._news.at)
         if not self._going:
             times.append(self._rolling.due())
@@ -101,22 +106,33 @@ class Supervisor:
         doing = "Stopping" if self._going else "Paused -- with" if self._paused else "Working with"
         self._title.say("%s %d children for %s", doing, len(self._living()), ", ".join(self._settings.queues))
 
+    def _why_not_ready(self) -> list[str]:
+        wanted = [slot for slot in self._slots if not slot.is_finished]
+        why = hindrances(
+            stopping=bool(self._going),
+            heard=self._guard.is_heard,
+            paused=all(slot.slate.paused for slot in wanted),
+        )
+        at_work = sum(slot.is_at_work for slot in wanted)
+        if at_work < max(1, len(wanted) - 1):
+            why.append(f"{at_work} of {len(wanted)} processes are at work")
+        return why
+
     # Being told.
 
-    def _listen(self, news: News) -> None:
-        descriptor = news.open()
-        if descriptor >= 0:
-            hear = partial(self._hear_news, news, descriptor)
-            self._selector.register(descriptor, selectors.EVENT_READ, hear)
+    def _listen(self) -> None:
+        if not self._news.is_open and monotonic() >= self._news.at and self._news.open() >= 0:
+            self._selector.register(self._news, selectors.EVENT_READ, self._hear_news)
 
-    def _hear_news(self, news: News, descriptor: int) -> None:
+    def _hear_news(self) -> None:
         # Before it may be closed; an open one is told to the selector again.
-        self._selector.unregister(descriptor)
-        if news.hear():
+        self._selector.unregister(self._news)
+        heard = self._news.hear()
+        if self._news.is_open:
+            self._selector.register(self._news, selectors.EVENT_READ, self._hear_news)
+        if heard or not self._news.is_open:
+            # One that is cut off is news too: the store may be away.
             self._guard.hurry()
-        if news.is_open:
-            hear = partial(self._hear_news, news, descriptor)
-            self._selector.register(descriptor, selectors.EVENT_READ, hear)
 
     def _hear_child(self, slot: Slot, pipe: socket.socket) -> None:
         try:

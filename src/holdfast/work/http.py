@@ -1,0 +1,254 @@
+"""A small HTTP responder for probes and scrapers, inside the selector of whoever owns it.
+
+One request a connection, GET and HEAD of fixed paths, nothing else. It never waits for a client: one that is slow, silent or
+one too many is dropped, so that nobody can keep the owner from its work, or a probe from its answer.
+"""
+
+import logging
+import selectors
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from http import HTTPStatus
+from math import inf
+from time import monotonic
+from typing import Final, NamedTuple
+
+from holdfast.errors import UsageError
+from holdfast.work.signals import Stop
+
+log = logging.getLogger("holdfast")
+
+MOST_CLIENTS: Final = 32
+MOST_HEAD: Final = 8192  # bytes of a request
+PATIENCE: Final = 5.0  # seconds from a connection to its end
+DEAF: Final = 1.0  # seconds without new connections, where one could not be taken
+
+JSON: Final = "application/json"
+
+
+class Answer(NamedTuple):
+    """What a route answers: a status, a body, and of which kind that is."""
+
+    status: int
+    body: bytes
+    kind: str = JSON
+
+
+Route = Callable[[], Answer]
+
+
+class Http:
+    """Answers on any number of ports.
+
+    The owner of `selector` calls what is registered there when it is ready, and `attend` at `due()`.
+    """
+
+    def __init__(self, selector: selectors.BaseSelector) -> None:
+        self._selector = selector
+        self._routes: dict[int, dict[str, Route]] = {}
+        self._listeners: dict[int, socket.socket] = {}
+        self._clients: list[_Client] = []
+        self._deaf_until = inf
+
+    def serve(self, port: int, path: str, route: Route) -> None:
+        """Answer GET of `path` on a port of every address. Raises UsageError when the port cannot be had."""
+        if port not in self._listeners:
+            self._listeners[port] = _listen(port)
+            self._routes[port] = {}
+            self._hear(port)
+        self._routes[port][path] = route
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a port."""
+        return bool(self._listeners)
+
+    def due(self) -> float:
+        """When to call `attend` next, on the monotonic clock."""
+        return min([self._deaf_until, *(client.until for client in self._clients)])
+
+    def attend(self, now: float) -> None:
+        """Drop who took too long, and hear again."""
+        for client in [client for client in self._clients if client.until <= now]:
+            client.drop()
+        if self._deaf_until <= now:
+            self._deaf_until = inf
+            for port in self._listeners:
+                self._hear(port)
+
+    def close(self) -> None:
+        """Drop everybody, and give the ports back."""
+        for client in list(self._clients):
+            client.drop()
+        for listener in self._listeners.values():
+            if self._deaf_until == inf:
+                self._selector.unregister(listener)
+            listener.close()
+        self._listeners.clear()
+
+    def _hear(self, port: int) -> None:
+        self._selector.register(self._listeners[port], selectors.EVENT_READ, partial(self._accept, port))
+
+    def _accept(self, port: int) -> None:
+        try:
+            connection, _ = self._listeners[port].accept()
+        except (BlockingIOError, ConnectionError):
+            return  # it left before we looked
+        except OSError as error:
+            # Out of descriptors, most likely; the selector would call us again and again.
+            log.warning("a connection to port %d cannot be taken: %s", port, error)
+            self._deaf_until = monotonic() + DEAF
+            for listener in self._listeners.values():
+                self._selector.unregister(listener)
+            return
+        if len(self._clients) >= MOST_CLIENTS:
+            self._clients[0].drop()
+        self._clients.append(_Client(connection, self._selector, self._routes[port], self._clients.remove))
+
+
+class HttpThread:
+    """A thread that answers, for the time of a `with` block: for a worker that has no selector of its own.
+
+    `http` says what it answers; without any port there is no thread.
+    """
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self.http = Http(self._selector)
+        self._thread = threading.Thread(target=self._run, name="holdfast-http", daemon=True)
+        self._stop = Stop()
+
+    def __enter__(self) -> None:
+        if self.http.is_open:
+            self._selector.register(self._stop, selectors.EVENT_READ, self._stop.heard)
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.request()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self.http.close()
+        self._selector.close()
+        self._stop.close()
+
+    def _run(self) -> None:
+        while not self._stop.requested:
+            due = self.http.due()
+            for key, _ in self._selector.select(None if due == inf else max(0.0, due - monotonic())):
+                key.data()
+            self.http.attend(monotonic())
+
+
+class _Client:
+    """One connection: a request is read, its answer written, the end of the other side waited for."""
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        selector: selectors.BaseSelector,
+        routes: Mapping[str, Route],
+        leave: "Callable[[_Client], None]",
+    ) -> None:
+        connection.setblocking(False)
+        self._connection = connection
+        self._selector = selector
+        self._routes = routes
+        self._leave = leave
+        self._heard = b""
+        self._left = memoryview(b"")
+        self.until = monotonic() + PATIENCE
+        selector.register(connection, selectors.EVENT_READ, self._guarded(self._read))
+
+    def drop(self) -> None:
+        """End it."""
+        self._leave(self)
+        self._selector.unregister(self._connection)
+        self._connection.close()
+
+    def _guarded(self, step: Callable[[], None]) -> Callable[[], None]:
+        def take() -> None:
+            if self._connection.fileno() < 0:
+                return  # it was dropped for another since the selector spoke
+            try:
+                step()
+            except BlockingIOError:
+                pass
+            except OSError:
+                self.drop()
+
+        return take
+
+    def _read(self) -> None:
+        heard = self._connection.recv(4096)
+        self._heard += heard
+        if not heard:
+            self.drop()
+        elif b"\r\n\r\n" in self._heard or b"\n\n" in self._heard:
+            self._answer(answer_to(self._heard, self._routes))
+        elif len(self._heard) > MOST_HEAD:
+            self._answer(written(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
+
+    def _answer(self, answer: bytes) -> None:
+        self._left = memoryview(answer)
+        self._selector.modify(self._connection, selectors.EVENT_WRITE, self._guarded(self._write))
+
+    def _write(self) -> None:
+        self._left = self._left[self._connection.send(self._left) :]
+        if not self._left:
+            # Closed now, with something of theirs unread, the answer might be lost to a reset.
+            self._connection.shutdown(socket.SHUT_WR)
+            self._selector.modify(self._connection, selectors.EVENT_READ, self._guarded(self._wait_for_end))
+
+    def _wait_for_end(self) -> None:
+        if not self._connection.recv(4096):
+            self.drop()
+
+
+def answer_to(request: bytes, routes: Mapping[str, Route]) -> bytes:
+    """The whole answer to a request, of which the first line is looked at."""
+    words = request.split(b"\n", 1)[0].decode("latin-1").split()
+    if len(words) != 3 or not words[2].startswith("HTTP/"):
+        return written(HTTPStatus.BAD_REQUEST)
+    method, target, _ = words
+    path = target.partition("?")[0]
+    route = routes.get(path)
+    if route is None:
+        return written(HTTPStatus.NOT_FOUND)
+    if method not in ("GET", "HEAD"):
+        return written(HTTPStatus.METHOD_NOT_ALLOWED, more="Allow: GET, HEAD\r\n")
+    try:
+        status, body, kind = route()
+    except Exception:
+        log.exception("%s cannot be answered", path)
+        return written(HTTPStatus.INTERNAL_SERVER_ERROR)
+    return written(HTTPStatus(status), body, kind, with_body=method == "GET")
+
+
+def written(
+    status: HTTPStatus, body: bytes = b"", kind: str = JSON, more: str = "", with_body: bool = True
+) -> bytes:
+    """An answer as bytes."""
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+        f"Cache-Control: no-store\r\nConnection: close\r\n{more}\r\n"
+    )
+    return head.encode() + (body if with_body else b"")
+
+
+def _listen(port: int) -> socket.socket:
+    # A machine may know of IPv6 and have no address for it.
+    families = [socket.AF_INET6, socket.AF_INET] if socket.has_dualstack_ipv6() else [socket.AF_INET]
+    why = ""
+    for family in families:
+        try:
+            listener = socket.create_server(
+                ("", port), family=family, dualstack_ipv6=family == socket.AF_INET6
+            )
+        except OSError as error:
+            why = error.strerror or str(error)
+        else:
+            listener.setblocking(False)
+            return listener
+    raise UsageError(f"port {port} cannot be listened on: {why}")
