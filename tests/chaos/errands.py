@@ -80,3 +80,12 @@ def end(job: Any, number: int) -> Any:
     if number % 17 == 0 and job.attempts == 1:
         raise OSError("the first try of every 17th")
     return None
+
+
+@app.job(queue="q")
+def linger(gate: str) -> None:
+    """Waits for a file of that name."""
+    diary.note("linger", gate=gate)
+    pause = Event()
+    while not (HERE / gate).exists():
+        pause.wait(0.005)

@@ -1,14 +1,14 @@
 """A store that is away, slow, busy, full, read-only or emptied: what a caller is told, and how it goes on."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
 import pytest
 from proxy import Proxy
 from speakers import Speaker
+from trouble import is_busy, meanwhile, spin
 from twins import say, state
 
 from holdfast import Client
@@ -22,26 +22,6 @@ from holdfast.testing.store import ScratchStore
 from waiting import pause, until
 
 MakeSpeaker = Callable[..., Speaker]
-
-
-@contextmanager
-def meanwhile(work: Callable[[], object]) -> Iterator[None]:
-    """Do something in another thread, and end when it has ended."""
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
-    assert failed == []
 
 
 def after(seconds: float, work: Callable[[], object]) -> Callable[[], None]:
@@ -255,13 +235,6 @@ def test_a_completion_that_arrives_when_the_job_runs_elsewhere_is_refused(
 # "Not now": the store answers, and nothing is applied.
 
 
-def spin(store: ScratchStore, seconds: float) -> None:
-    """Keep the store busy with somebody else's script, which only reads."""
-    # It counts, because the clock stands still inside a script.
-    script = "local n = 0 for i = 1, ARGV[1] * 1e8 do n = n + i % 7 end"
-    store.ask("EVAL", script, "0", str(seconds), timeout=60)
-
-
 def test_a_busy_store_is_waited_for(speaker: MakeSpeaker, own_store: ScratchStore) -> None:
     own_store.ask("CONFIG", "SET", "busy-reply-threshold", "5")
     one = speaker(own_store.url)
@@ -283,14 +256,6 @@ def test_a_store_that_stays_busy_is_given_up_and_nothing_was_applied(
         with pytest.raises(StoreBusy, match="nothing was applied"):
             one.run(Put("q", "K", jid="a1"))
     assert one.run(JobGet(("a1",))) == [None]
-
-
-def is_busy(store: ScratchStore) -> bool:
-    try:
-        store.ask("GET", "x")
-    except Exception as error:
-        return "BUSY" in str(error)
-    return False
 
 
 def test_a_store_that_loads_its_data_is_waited_for(speaker: MakeSpeaker, own_store: ScratchStore) -> None:

@@ -15,12 +15,7 @@ from redis.connection import (
     SSLConnection,
     parse_url,  # pyright: ignore[reportUnknownVariableType]
 )
-from redis.exceptions import (
-    AuthenticationError,
-    BusyLoadingError,
-    RedisError,
-    ResponseError,
-)
+from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as DriverTimeout
 from redis.retry import Retry
 
@@ -28,11 +23,13 @@ from holdfast.errors import ConnectionLost, StoreUnsupported
 from holdfast.settings import Settings
 from holdfast.wire.address import HERE, AddressBase, Drive, Target
 from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
-from holdfast.wire.waiting import break_off, hang_up, hold
+from holdfast.wire.waiting import break_off, hang_up, has_ended, hold
 
 IDLE_KEPT: Final = 16
 FAILURES: Final = (RedisError, OSError)
 """What the driver raises when a connection cannot be made or used."""
+# The last three: another thread ended the connection under us.
+_ENDED: Final = (*FAILURES, ValueError, AttributeError, TypeError)
 _socket_of = attrgetter("_sock")
 pack: Callable[[Sequence[str | bytes | int | float]], bytes] = attrgetter("pack_command")(hiredis)
 
@@ -225,8 +222,7 @@ class _Waiter:
             raise ConnectionLost("this connection is not open")
         try:
             return [connection.read_response()] if connection.can_read(timeout) else None
-        except (*FAILURES, ValueError, AttributeError, TypeError) as error:
-            # The last three: another thread ended it under us.
+        except _ENDED as error:
             self.close()
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
 
@@ -234,13 +230,12 @@ class _Waiter:
 class Bell(_Waiter):
     """Waits until one of some queues rings. `send` and `receive` may be apart, with a selector in between."""
 
-    _patience = 0.0
-
     def send(self, keys: Sequence[str], timeout: float) -> None:
         """Begin to wait on `keys` for at most `timeout` seconds. Raises ConnectionLost."""
-        timeout = max(timeout, 0.01)
+        if self._connection is not None and has_ended(_socket_of(self._connection)):
+            self.close()
         self._patience = timeout + 5.0
-        self._say("BLPOP", *keys, f"{timeout:.3f}")
+        self._say("BLPOP", *keys, f"{max(timeout, 0.01):.3f}")
 
     def leave(self) -> None:
         """End the connection; when this returns, the store lets no bell ring for it any more."""

@@ -5,6 +5,7 @@ Hence the half-close: the store ends its side when it has forgotten the wait.
 """
 
 import asyncio
+import select
 import socket
 from contextlib import suppress
 from threading import Event
@@ -27,6 +28,13 @@ def break_off(connection: socket.socket | None) -> None:
     with suppress(OSError, AttributeError):
         if connection is not None:
             connection.shutdown(socket.SHUT_RDWR)
+
+
+def has_ended(connection: socket.socket) -> bool:
+    """Whether a connection on which nothing is due has something to say: that it is over."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def hang_up(connection: socket.socket) -> None:

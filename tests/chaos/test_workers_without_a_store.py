@@ -1,0 +1,173 @@
+"""Workers of every pool over a store that goes away, hangs up, is busy or full: they say so once and go on by themselves."""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from crew import Crew, Worker
+from diary import entries
+from proxy import Proxy
+from trouble import is_busy, meanwhile, spin
+
+from holdfast import Client
+from holdfast.testing.store import ScratchStore
+from holdfast.work.settings import POOLS
+from waiting import pause, until
+
+BACK: float = 2.0
+"""Seconds within which a worker goes on when its store has returned."""
+SAID = re.compile(r"PID (\d+).*(trying again|again, after)")
+
+
+class Ward:
+    """Workers of one pool on a store of their own, reached through a relay that can be made to fail."""
+
+    def __init__(self, store: ScratchStore, relay: Proxy, crew: Crew, here: Path, pool: str) -> None:
+        self.store, self.relay, self._here, self.pool = store, relay, here, pool
+        self.client = Client(store.url, namespace="ward")
+        self._crew = crew
+
+    def start(self, *flags: str, pool: str = "", queue: str = "q") -> Worker:
+        """A worker that has done its first job."""
+        usual = ("-q", queue, "--pool", pool or self.pool, "-w", "1", "-m", "errands", "--interval", "1")
+        worker, first = self._crew.start(*usual, *flags), self.put(queue)
+        until(lambda: self.is_done(first), "the first job is done", 20)
+        return worker
+
+    def put(self, queue: str = "q") -> str:
+        return self.client.queues[queue].put("errands.nothing", {"args": []})
+
+    def hold(self, gate: str) -> str:
+        """A job that was begun and ends when the gate is opened."""
+        jid = self.client.queues["q"].put("errands.linger", {"args": [gate]})
+        until(lambda: self.begun(gate), f"{gate} was begun")
+        return jid
+
+    def begun(self, gate: str) -> int:
+        return sum(entry.get("gate") == gate for entry in entries(self._here))
+
+    def open(self, gate: str) -> None:
+        (self._here / gate).touch()
+
+    def is_done(self, jid: str) -> bool:
+        job = self.client.jobs[jid]
+        return job is not None and job.state == "complete"
+
+    def done_within(self, seconds: float, since: float, *jids: str) -> None:
+        until(lambda: all(self.is_done(jid) for jid in jids), "the jobs are done", 20)
+        assert monotonic() - since < seconds
+
+
+@pytest.fixture(params=POOLS)
+def ward(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ward]:
+    """A ward of each pool in turn."""
+    with (
+        ScratchStore("valkey", "process") as store,
+        Proxy(store.url) as relay,
+        Crew(tmp_path, relay.url, "ward", {"ERRANDS_HERE": str(tmp_path)}) as crew,
+    ):
+        ward = Ward(store, relay, crew, tmp_path, request.param)
+        yield ward
+        ward.client.close()
+
+
+some_pools = pytest.mark.parametrize("ward", ["process", "asyncio"], indirect=True)
+
+
+def until_noticed(worker: Worker, times: int = 1) -> None:
+    until(lambda: worker.said().count("trying again") >= times, "it says that the store is away")
+
+
+def told(worker: Worker) -> Counter[tuple[str, str]]:
+    """How often each process told of an outage, and of its end."""
+    return Counter(SAID.findall(worker.said()))
+
+
+def test_a_store_that_was_away_gets_what_was_done_meanwhile_and_is_worked_for_at_once(ward: Ward) -> None:
+    worker = ward.start()
+    held = ward.hold("gate")
+    ward.store.kill()
+    ward.open("gate")
+    until_noticed(worker)
+    ward.store.restart()
+    ward.done_within(BACK, monotonic(), held, ward.put())
+    assert ward.begun("gate") == 1
+    assert set(told(worker).values()) == {1}, worker.said()
+    # Idle, and away for a moment: it does not sleep on.
+    for _ in range(2):
+        ward.store.kill()
+        ward.store.restart()
+        ward.done_within(BACK, monotonic(), ward.put())
+
+
+def test_what_was_lost_while_the_store_was_away_is_dropped_with_a_warning(ward: Ward) -> None:
+    ward.client.config["heartbeat"], ward.client.config["grace-period"] = 1, 0
+    worker = ward.start()
+    held = ward.hold("gate")
+    ward.relay.refuse()
+    # Somebody who can reach the store takes the job over.
+    [other] = until(lambda: ward.client.queues["q"].pop(1), "the lease has ended")
+    ward.open("gate")
+    ward.relay.heal()
+    ward.done_within(BACK, monotonic(), ward.put())
+    until(lambda: "dropped" in worker.said(), "it says that its work is dropped")
+    assert (other.jid, ward.client.jobs[held].state) == (held, "running")
+    other.complete()
+
+
+def knocks(ward: Ward, seconds: float) -> int:
+    """How often a worker of two processes connects to a store that hangs up."""
+    worker = ward.start()
+    ward.hold("gate")
+    before = len(ward.relay.accepted)
+    ward.relay.reject()
+    pause(seconds)
+    count = len(ward.relay.accepted) - before
+    ward.relay.heal()
+    ward.open("gate")
+    ward.done_within(BACK, monotonic(), ward.put())
+    assert set(told(worker).values()) == {1}, worker.said()
+    return count
+
+
+@some_pools
+def test_a_worker_knocks_now_and_then(ward: Ward) -> None:
+    assert knocks(ward, 2.0) <= 2 * 7
+
+
+@pytest.mark.slow
+def test_a_worker_knocks_about_once_a_second_for_each_process_through_half_a_minute(ward: Ward) -> None:
+    assert knocks(ward, 30.0) <= (1 if ward.pool == "serial" else 2) * 31
+
+
+@some_pools
+def test_a_busy_store_is_waited_for_and_a_full_one_is_drained(ward: Ward) -> None:
+    worker = ward.start()
+    ward.store.ask("CONFIG", "SET", "busy-reply-threshold", "5")
+    with meanwhile(lambda: spin(ward.store, 0.8)):
+        until(lambda: is_busy(ward.store), "the store is busy")
+    ward.done_within(BACK, monotonic(), *[ward.put() for _ in range(3)])
+    held = ward.hold("gate")
+    jids = [ward.put() for _ in range(20)] if ward.pool == "process" else []
+    ward.store.ask("CONFIG", "SET", "maxmemory", "1mb")
+    ward.open("gate")
+    ward.done_within(10, monotonic(), held, *jids)
+    assert worker.lives
+    assert max(told(worker).values(), default=1) == 1, worker.said()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ward", ["process"], indirect=True)
+def test_no_worker_sits_idle_while_jobs_wait_through_two_hundred_restarts_of_the_store(ward: Ward) -> None:
+    workers = [ward.start(pool=pool, queue=pool) for pool in POOLS]
+    for _ in range(200):
+        pause(random.uniform(0, 0.03))
+        ward.store.kill()
+        pause(random.choice((0, 0, random.uniform(0, 0.4))))
+        ward.store.restart()
+        ward.done_within(2 * BACK, monotonic(), *[ward.put(pool) for pool in POOLS])
+    assert all(worker.lives for worker in workers)
