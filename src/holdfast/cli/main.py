@@ -24,6 +24,7 @@ COMMANDS = {
     "store": "Start, stop and ask after the embedded store.",
     "config": "Read and write the settings kept in the store.",
     "stats": "Show how the queues are and how today went, also to a statsd.",
+    "notify": "Tell people what happens to tracked jobs.",
     "lua": "Print the core's texts, for clients in other languages.",
     "bench": "Measure how fast a store puts, pops and completes jobs.",
 }
