@@ -51,7 +51,7 @@ def test_quit_finishes_what_is_under_way_and_takes_nothing_more(shop, pool):
     first, second = shop.chores.block.put("a"), shop.chores.block.put("b")
     began(shop)
     worker.signal(signal.SIGQUIT)
-    heard = {"process": "stopping after", "asyncio": "takes no more jobs"}.get(pool, "")
+    heard = {"process": "stopping after", "serial": ""}.get(pool, "takes no more jobs")
     until(lambda: heard in worker.said(), "it has heard")
     shop.open()
     assert worker.wait() == 0
@@ -78,7 +78,7 @@ def test_a_second_signal_ends_what_a_polite_one_waits_for(shop):
     assert given_back(shop, handle)
 
 
-@pytest.mark.parametrize("pool", ["process", "asyncio"])
+@pytest.mark.parametrize("pool", ["process", "asyncio", "thread"])
 def test_a_child_that_does_not_end_is_killed_after_the_term_timeout(shop, pool):
     worker = shop.start(pool, "--term-timeout", "0.3")
     handle = shop.chores.hog.put("a")
@@ -102,7 +102,7 @@ def test_usr1_kills_the_children_and_goes_on_with_others(shop):
     until(lambda: len(worker.children()) == 2 and not before & set(worker.children()), "both were replaced")
 
 
-@pytest.mark.parametrize("pool", ["process", "asyncio"])
+@pytest.mark.parametrize("pool", ["process", "asyncio", "thread"])
 def test_usr2_pauses_and_cont_goes_on(shop, pool):
     worker = shop.start(pool, "--concurrency", "1", workers=2)
     handles = [shop.chores.block.put(name) for name in "ab"]
@@ -128,7 +128,7 @@ def test_usr1_to_a_child_writes_its_stack_and_it_works_on(shop):
     assert handle.result(10) == "a"
 
 
-@pytest.mark.parametrize("pool", ["process", "asyncio"])
+@pytest.mark.parametrize("pool", ["process", "asyncio", "thread"])
 def test_children_of_a_killed_parent_finish_their_job_and_end(shop, pool):
     worker = shop.start(pool, workers=2)
     handle = shop.chores.block.put("a")

@@ -77,12 +77,19 @@ class Performer:
         self._companions = companions
         self._forks = _Forks.count
 
-    def perform(self, facts: JobFacts, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> Ending:
-        """Perform a job in this thread; `run` drives a coroutine to its end.
+    def perform(
+        self,
+        facts: JobFacts,
+        run: Callable[[Coroutine[Any, Any, Any]], Any],
+        seat: Watching | None = None,
+    ) -> Ending:
+        """Perform a job in this thread or greenlet; `run` drives a coroutine to its end. `seat`: one of many.
 
         Whatever the job raises is an ending of the job. Raises Terminated when this process must end.
         """
-        current = Running(facts, self._make_job, self._lost)
+        current = Running(facts, self._make_job, self._lost if seat is None else lambda: seat.lost)
+        if seat is not None:
+            seat.current = current
         if not self._companions:
             return self._perform(current, run)
         ending: Ending = None

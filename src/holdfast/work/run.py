@@ -3,14 +3,16 @@
 import logging
 import signal
 from pathlib import Path
+from typing import Final
 
 from holdfast.commands.admin import Info
 from holdfast.errors import TransportError
 from holdfast.work.alone import Alone
 from holdfast.work.around import Around
+from holdfast.work.child import Body
 from holdfast.work.http import HttpThread
 from holdfast.work.making import make_performer
-from holdfast.work.pools import aio, process
+from holdfast.work.pools import aio, process, thread
 from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.presence import Presence
@@ -23,6 +25,13 @@ from holdfast.work.store_choice import StoreChoice
 from holdfast.work.supervisor import Supervisor
 
 log = logging.getLogger("holdfast")
+
+BODIES: Final[dict[str, tuple[Body, bool]]] = {
+    "process": (process.body, True),
+    "asyncio": (aio.body, False),
+    "thread": (thread.body, False),
+}
+"""What the children of each pool do, and whether their parent keeps their leases."""
 
 
 def run_worker(
@@ -38,10 +47,9 @@ def run_worker(
     _meet(store, settings.worker_name(0))
     if settings.pool == "serial":
         run_serial(settings, store)
-    elif settings.pool == "asyncio":
-        supervisor(settings, store, aio.body, beats=False).run()
     else:
-        supervisor(settings, store, process.body, beats=True).run()
+        body, beats = BODIES[settings.pool]
+        supervisor(settings, store, body, beats).run()
 
 
 def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None = None) -> None:

@@ -1,0 +1,351 @@
+"""Many seats that block: one loop takes jobs and settles what ended; threads or greenlets, its crew, perform.
+
+Only the loop touches its state. Whoever performs says that it has ended in `_ended`, which the loop collects; the
+keeper marks leases as lost, and the loop acts on it.
+"""
+
+import logging
+import select
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from math import inf
+from random import uniform
+from time import monotonic
+from typing import Any, Final, Protocol
+
+from holdfast.client.sync import Client
+from holdfast.commands.leases import Popped
+from holdfast.errors import ConnectionLost, HoldfastError, Refused, TransportError
+from holdfast.models import JobFacts
+from holdfast.work.alone import DANGEROUS, Alone
+from holdfast.work.child import Place
+from holdfast.work.making import make_performer
+from holdfast.work.outcome import Ending, raised
+from holdfast.work.perform import Performer
+from holdfast.work.pools.beating import BeatingThread
+from holdfast.work.pools.seats import Seat, Seats
+from holdfast.work.route import Route
+from holdfast.work.routing import make_route
+from holdfast.work.seat import ANY_QUEUE, longer
+from holdfast.work.signals import Stop, Terminated
+
+log = logging.getLogger("holdfast")
+
+FAREWELL: Final = 1.0  # seconds a process that must end now gives its jobs to unwind, and its last call
+
+
+class BlockingSeat(Seat):
+    """A seat whose job is performed by one of a crew, its `hand`. `is_over`: nobody works on it any more."""
+
+    __slots__ = ("hand", "is_over")
+
+    def __init__(self, facts: JobFacts, worker: str, since: float, number: int) -> None:
+        super().__init__(facts, worker, since, number)
+        self.hand: Any = None
+        self.is_over = False
+
+
+class Crew(Protocol):
+    """Those who perform. All but `run_coroutine` is called by the loop."""
+
+    def start(self, seat: BlockingSeat, work: Callable[[], None]) -> None:
+        """Have somebody do `work`, which raises nothing, for a seat."""
+        ...
+
+    def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Drive the coroutine of the job that is performed here to its end."""
+        ...
+
+    def stop(self, seat: BlockingSeat) -> None:
+        """End the work on a seat whose lease was lost, as far as it can be ended."""
+        ...
+
+    def unwind(self, seat: BlockingSeat) -> None:
+        """The process ends now: raise Terminated in the job of a seat."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more will be started."""
+        ...
+
+
+class BlockingLoop(Seats[BlockingSeat]):
+    """Takes as many jobs as there are free seats, has each performed, settles what ended in one call.
+
+    A seat whose lease was lost is free at once, whether its job can be ended or not. When as many jobs as there are seats
+    go astray like that, the process is used up: it ends what it can still settle, and its end is theirs.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        client: Client,
+        performer: Performer,
+        crew: Crew,
+        stop: Stop,
+        route: Route,
+        alone: Alone,
+        on_lease: Callable[[float], None],
+    ) -> None:
+        super().__init__(client.shard, place.settings, place.name, place.slate, route, on_lease)
+        self._place = place
+        self._client = client
+        self._performer = performer
+        self._crew = crew
+        self._stop = stop
+        self._alone = alone
+        self._ended: deque[tuple[BlockingSeat, Ending]] = deque()
+        self._astray: list[BlockingSeat] = []
+        self._has_lost = False
+        self._sleeps = False
+        self._bell = client.link.bell()
+        self._listening = False
+        self._due = inf
+        self._poll = select.poll()
+        self._poll.register(stop.fileno(), select.POLLIN)
+        self._poll.register(place.pipe.fileno(), select.POLLIN)
+
+    def look(self) -> None:
+        """A lease may have been marked as lost. Any thread may say so."""
+        self._has_lost = True
+        self._poke()
+
+    def run(self) -> None:
+        """Work until asked to stop, until the queues are empty (`drain`), or for `max_jobs` jobs. Raises Terminated."""
+        try:
+            self._work()
+            self._stop_listening()
+        except Terminated:
+            self._leave()
+            raise
+        finally:
+            self._bell.close()
+            self._crew.close()
+
+    def _work(self) -> None:
+        while True:
+            self._collect()
+            if self._has_ended():
+                return
+            limit = self._limit()
+            if self._is_due(limit):
+                jobs = self._ask(limit, self._rang())
+                if jobs is None:
+                    continue
+                if self._is_drained(jobs):
+                    return
+                if len(jobs) < limit:
+                    self._wait_for_more(jobs.due)
+            else:
+                self._wait(inf)
+
+    def _ask(self, limit: int, rung: str | None) -> Popped | None:
+        """Have a turn and start what it took; None, after a pause, when the store could not be reached."""
+        since = monotonic()
+        settling = self._before_turn()
+        try:
+            if limit and self._route.asks_store:
+                self._route.refresh()
+            jobs = self._client.runner.run(self._turns.turn(limit, rung))
+        except (TransportError, Refused) as error:
+            self._hold_on(self._after_failed_turn(settling, error))
+            return None
+        self._after_turn(settling, jobs, since)
+        return jobs
+
+    def _make_seat(self, facts: JobFacts, since: float, number: int) -> BlockingSeat:
+        return BlockingSeat(facts, self._name, since, number)
+
+    def _start(self, seat: BlockingSeat, facts: JobFacts) -> None:
+        self._crew.start(seat, lambda: self._sit(seat, facts))
+
+    def _sit(self, seat: BlockingSeat, facts: JobFacts) -> None:
+        """Perform a job; in the thread or greenlet that does so."""
+        ending: Ending = None
+        try:
+            if facts.losses >= DANGEROUS:
+                ending = self._alone.perform(facts)
+            else:
+                ending = self._performer.perform(facts, self._crew.run_coroutine, seat)
+        except Terminated:
+            # Not an ending: it stays on the slate, and the parent gives it back.
+            seat.is_over = True
+        except Exception as error:
+            # Ours, not the job's: that would have been an ending. The seat must not be lost with it.
+            log.exception("job %s could not be performed", facts.jid)
+            ending = raised(facts, None, error)
+        finally:
+            if not seat.is_over:
+                seat.is_over = True
+                self._ended.append((seat, ending))
+            if self._sleeps:
+                self._sleeps = False
+                self._poke()
+
+    # What happened.
+
+    def _poke(self) -> None:
+        self._stop.wake()
+
+    def _collect(self) -> None:
+        """Take note of what ended, and of what was lost."""
+        while self._ended:
+            seat, ending = self._ended.popleft()
+            if self.running.get(seat.seat) is seat:
+                self._end(seat, ending)
+        if self._has_lost:
+            self._has_lost = False
+            for seat in list(self.running.values()):
+                if seat.lost:
+                    self._drop(seat)
+
+    def _drop(self, seat: BlockingSeat) -> None:
+        """Free a seat whose lease was lost, unless its job has settled itself."""
+        if seat.settled_itself():
+            seat.lost = ""
+            return
+        self._crew.stop(seat)
+        self._end(seat, None)
+        self._astray = [other for other in (*self._astray, seat) if not other.is_over]
+        if len(self._astray) >= self._settings.concurrency and not self.is_used_up:
+            log.warning(
+                "worker %s is replaced: as many jobs as it has seats lost their leases and go on", self._name
+            )
+            self._left = 0
+
+    def _wait(self, until: float) -> None:
+        """Wait for something to happen, until that moment."""
+        self._sleeps = True
+        if self._ended:
+            self._sleeps = False
+            return
+        wait = min(until, self._due) - monotonic()
+        ready = self._poll.poll(None if wait == inf else max(0.0, wait) * 1000)
+        self._sleeps = False
+        for descriptor, _ in ready:
+            if descriptor == self._stop.fileno():
+                self._stop.heard()
+            elif descriptor == self._place.pipe.fileno():
+                self._hear_parent()
+            else:
+                self._hear_bell()
+        if self._stop.requested and not self._stopping:
+            self.stop()
+        if monotonic() >= self._due:
+            self._due = inf
+            self._come_due()
+
+    def _hold_on(self, seconds: float) -> None:
+        """Let so much time pass; what happens meanwhile is noted."""
+        until = monotonic() + seconds
+        while monotonic() < until:
+            self._collect()
+            self._wait(until)
+
+    def _hear_parent(self) -> None:
+        if self._place.hears_of_end():
+            self._poll.unregister(self._place.pipe.fileno())
+            self.stop()
+        else:
+            self._look = True
+
+    # The bell.
+
+    def _wait_for_more(self, due: float | None) -> None:
+        """There were fewer jobs than seats: wait for the bell, and for what is due next."""
+        if self._settings.drain:
+            self._look = self._look or due == 0
+            return
+        if due is not None:
+            self._due = monotonic() + max(due, self._early)
+            self._early = longer(self._early, due)
+        if not self._listening:
+            self._listen()
+
+    def _listen(self) -> None:
+        try:
+            self._bell.send(list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1))
+        except ConnectionLost as error:
+            self._bell_lost(error)
+        else:
+            self._listening = True
+            self._poll.register(self._bell.fileno(), select.POLLIN)
+
+    def _hear_bell(self) -> None:
+        self._listening = False
+        self._poll.unregister(self._bell.fileno())
+        try:
+            self._heard_bell(self._bell.receive())
+        except ConnectionLost as error:
+            self._bell_lost(error)
+
+    def _bell_lost(self, error: HoldfastError) -> None:
+        """Look everywhere, after a pause; whether the store is there at all will be seen then."""
+        self._due = min(self._due, monotonic() + self._outage.pause(error))
+
+    def _stop_listening(self) -> None:
+        """Leave the bell; a token that was on its way is passed on."""
+        if self._listening:
+            self._listening = False
+            self._bell.leave()
+            self._say_last(ANY_QUEUE)
+
+    # The end.
+
+    def _leave(self) -> None:
+        """Let the jobs unwind, and say what had ended before."""
+        seats = list(self.running.values())
+        for seat in seats:
+            self._crew.unwind(seat)
+        until = monotonic() + FAREWELL
+        while not all(seat.is_over for seat in seats) and monotonic() < until:
+            self._wait(until)
+            self._collect()
+        self._collect()
+        if self._listening:
+            self._bell.leave()
+        if (self._turns.has_news or self._listening) and self._say_last(
+            ANY_QUEUE if self._listening else None
+        ):
+            self._clear_settled()
+
+    def _say_last(self, rung: str | None = None) -> bool:
+        """Have a turn that takes nothing. Answers whether the store has heard it within a second."""
+        said = threading.Event()
+
+        def say() -> None:
+            try:
+                self._client.runner.run(self._turns.turn(0, rung))
+            except (TransportError, Refused):
+                return
+            said.set()
+
+        saying = threading.Thread(target=say, name="holdfast-farewell", daemon=True)
+        saying.start()
+        saying.join(FAREWELL)
+        return said.is_set()
+
+
+def work_blocking(place: Place, crew: Crew, stop: Stop) -> bool:
+    """Work in a forked child, with that crew, until told to stop. Answers whether the process is used up."""
+    client = place.store.client(place.name)
+    beats = place.store.beating_client(place.name)
+    performer = make_performer(place.store, place.settings, place.name, client)
+    route = make_route(place.settings, place.store, place.name, client.shard)
+
+    def on_news() -> None:
+        jobs.look()
+        place.poke()
+
+    beating = BeatingThread(beats, place.name, lambda: list(jobs.running.values()), on_news)
+    alone = Alone(place.store, place.settings)
+    jobs = BlockingLoop(place, client, performer, crew, stop, route, alone, beating.learn)
+    beating.start()
+    try:
+        jobs.run()
+    finally:
+        beating.close()
+        beats.close()
+        client.close()
+    return jobs.is_used_up
