@@ -8,11 +8,11 @@ import logging
 import select
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from math import inf
 from random import uniform
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Final
 
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Popped
@@ -20,54 +20,18 @@ from holdfast.errors import ConnectionLost, HoldfastError, Refused, TransportErr
 from holdfast.models import JobFacts
 from holdfast.work.alone import DANGEROUS, Alone
 from holdfast.work.child import Place
-from holdfast.work.making import make_performer
 from holdfast.work.outcome import Ending, raised
 from holdfast.work.perform import Performer
-from holdfast.work.pools.beating import BeatingThread
-from holdfast.work.pools.seats import Seat, Seats
+from holdfast.work.pools.crew import BlockingSeat, Crew
+from holdfast.work.pools.seats import Seats
 from holdfast.work.route import Route
-from holdfast.work.routing import make_route
 from holdfast.work.seat import ANY_QUEUE, longer
 from holdfast.work.signals import Stop, Terminated
+from holdfast.work.titles import Title
 
 log = logging.getLogger("holdfast")
 
 FAREWELL: Final = 1.0  # seconds a process that must end now gives its jobs to unwind, and its last call
-
-
-class BlockingSeat(Seat):
-    """A seat whose job is performed by one of a crew, its `hand`. `is_over`: nobody works on it any more."""
-
-    __slots__ = ("hand", "is_over")
-
-    def __init__(self, facts: JobFacts, worker: str, since: float, number: int) -> None:
-        super().__init__(facts, worker, since, number)
-        self.hand: Any = None
-        self.is_over = False
-
-
-class Crew(Protocol):
-    """Those who perform. All but `run_coroutine` is called by the loop."""
-
-    def start(self, seat: BlockingSeat, work: Callable[[], None]) -> None:
-        """Have somebody do `work`, which raises nothing, for a seat."""
-        ...
-
-    def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Drive the coroutine of the job that is performed here to its end."""
-        ...
-
-    def stop(self, seat: BlockingSeat) -> None:
-        """End the work on a seat whose lease was lost, as far as it can be ended."""
-        ...
-
-    def unwind(self, seat: BlockingSeat) -> None:
-        """The process ends now: raise Terminated in the job of a seat."""
-        ...
-
-    def close(self) -> None:
-        """Nothing more will be started."""
-        ...
 
 
 class BlockingLoop(Seats[BlockingSeat]):
@@ -87,8 +51,10 @@ class BlockingLoop(Seats[BlockingSeat]):
         route: Route,
         alone: Alone,
         on_lease: Callable[[float], None],
+        title: Title,
     ) -> None:
         super().__init__(client.shard, place.settings, place.name, place.slate, route, on_lease)
+        self._title = title
         self._place = place
         self._client = client
         self._performer = performer
@@ -138,6 +104,8 @@ class BlockingLoop(Seats[BlockingSeat]):
                 if len(jobs) < limit:
                     self._wait_for_more(jobs.due)
             else:
+                if not self.running:
+                    self._title.rest(self._route.description, self._slate.paused)
                 self._wait(inf)
 
     def _ask(self, limit: int, rung: str | None) -> Popped | None:
@@ -325,27 +293,3 @@ class BlockingLoop(Seats[BlockingSeat]):
         saying.start()
         saying.join(FAREWELL)
         return said.is_set()
-
-
-def work_blocking(place: Place, crew: Crew, stop: Stop) -> bool:
-    """Work in a forked child, with that crew, until told to stop. Answers whether the process is used up."""
-    client = place.store.client(place.name)
-    beats = place.store.beating_client(place.name)
-    performer = make_performer(place.store, place.settings, place.name, client)
-    route = make_route(place.settings, place.store, place.name, client.shard)
-
-    def on_news() -> None:
-        jobs.look()
-        place.poke()
-
-    beating = BeatingThread(beats, place.name, lambda: list(jobs.running.values()), on_news)
-    alone = Alone(place.store, place.settings)
-    jobs = BlockingLoop(place, client, performer, crew, stop, route, alone, beating.learn)
-    beating.start()
-    try:
-        jobs.run()
-    finally:
-        beating.close()
-        beats.close()
-        client.close()
-    return jobs.is_used_up

@@ -12,16 +12,18 @@ from contextvars import Context, copy_context
 from queue import SimpleQueue
 from typing import Any
 
+from holdfast.work.around import Around
 from holdfast.work.child import Place
-from holdfast.work.pools.blocking import BlockingSeat, work_blocking
+from holdfast.work.pools.crew import BlockingSeat
+from holdfast.work.pools.working import work_blocking
 from holdfast.work.signals import Handlers, Stop, Terminated, worker_handlers
 
 
-def body(place: Place) -> bool:
+def body(place: Place, around: Around) -> bool:
     """Work in a forked child until told to stop. Answers whether it is used up."""
     stop = Stop()
     with Handlers(worker_handlers(stop), stop.wake_fd):
-        return work_blocking(place, Threads(), stop)
+        return work_blocking(place, around, Threads(), stop)
 
 
 class Hand:
