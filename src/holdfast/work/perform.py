@@ -27,6 +27,7 @@ from holdfast.work.signals import Terminated
 log = logging.getLogger("holdfast")
 
 JobMaker = Callable[[JobFacts], Any]
+Drives = Callable[[Coroutine[Any, Any, Any]], Any]
 
 _NOTHING: Final[dict[str, Any]] = {}
 UNSERIALIZABLE: Final = "UnserializableResult"
@@ -77,12 +78,7 @@ class Performer:
         self._companions = companions
         self._forks = _Forks.count
 
-    def perform(
-        self,
-        facts: JobFacts,
-        run: Callable[[Coroutine[Any, Any, Any]], Any],
-        seat: Watching | None = None,
-    ) -> Ending:
+    def perform(self, facts: JobFacts, run: Drives, seat: Watching | None = None) -> Ending:
         """Perform a job in this thread or greenlet; `run` drives a coroutine to its end. `seat`: one of many.
 
         Whatever the job raises is an ending of the job. Raises Terminated when this process must end.
@@ -133,7 +129,7 @@ class Performer:
             except Exception:
                 log.exception("%s could not end job %s", type(companion).__name__, current.facts.jid)
 
-    def _perform(self, current: Running, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> Ending:
+    def _perform(self, current: Running, run: Drives) -> Ending:
         prepared = self._prepare(current)
         if not isinstance(prepared, tuple):
             return prepared
