@@ -86,7 +86,7 @@ class Slot:
 
         `stopped`: it was killed for its job. Answers how, whether that was as it should be, and the pause in seconds.
         """
-        meant = stopped or self.was_killed or code in (0, USED_UP)
+        meant = stopped or self.was_killed or code == USED_UP or (self.is_retiring and code == 0)
         if stopped:
             how = "was stopped with its job"
         elif code == USED_UP:
