@@ -21,6 +21,8 @@ NAMES = (
     "imports",
     "client",
     "worker",
+    "workers",
+    "redelivery",
     "wakeup",
     "fsync",
     "reqless_door",

@@ -1,6 +1,8 @@
 """The jobs that workers perform in benchmarks: they do nothing, or say when they were begun."""
 
+import asyncio
 import os
+import signal
 import time
 from typing import Any
 
@@ -32,6 +34,34 @@ def stamp(sent: int) -> None:
 async def astamp(sent: int) -> None:
     """The same on an event loop, where a plain function would be handed to a thread."""
     note(os.environ[LOG], time.time_ns() - sent)
+
+
+@app.job(name="bench.nap")
+def nap(seconds: float) -> None:
+    """Sleeps."""
+    time.sleep(seconds)
+
+
+@app.job(name="bench.anap")
+async def anap(seconds: float) -> None:
+    """Sleeps on an event loop."""
+    await asyncio.sleep(seconds)
+
+
+@app.job(name="bench.crash")
+def crash() -> None:
+    """Notes when it was begun, and kills its process the first time."""
+    note(os.environ[LOG], time.time_ns())
+    if holdfast.current_job().attempt == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.job(name="bench.hang")
+def hang() -> None:
+    """Notes when it was begun, and hangs the first time until it is killed."""
+    note(os.environ[LOG], time.time_ns())
+    if holdfast.current_job().attempt == 1:
+        time.sleep(3600)
 
 
 class Settling:

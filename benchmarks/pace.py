@@ -3,7 +3,8 @@
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,3 +80,27 @@ def children_of(pid: int) -> list[int]:
             if int(parent) == pid:
                 found.append(int(entry.name))
     return found
+
+
+def resident(pid: int) -> float:
+    """The memory that a process has in use, in MB."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+@contextmanager
+def busy_share() -> Iterator[Callable[[], float]]:
+    """Which share of all cores was busy in the block, whoever used them; asked afterwards."""
+    before = _busy_and_all()
+    shares: list[float] = []
+    yield lambda: shares[0]
+    busy, everything = (now - then for now, then in zip(_busy_and_all(), before, strict=True))
+    shares.append(busy / everything)
+
+
+def _busy_and_all() -> tuple[int, int]:
+    ticks = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    # Idle, and waiting for a disk.
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)

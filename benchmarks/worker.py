@@ -4,6 +4,8 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +19,9 @@ REPO = Path(__file__).resolve().parents[1]
 TEXT = "x" * 74
 QUEUE = "bench"
 ARGUED = {"args": [TEXT], "kwargs": {}}  # 100 bytes of JSON
+
+
+Look = Callable[[int], object]
 
 
 class Run(NamedTuple):
@@ -47,6 +52,36 @@ def fill(url: str, klass: str, data: object, jobs: int) -> None:
         client.queues[QUEUE].put_many([(klass, data)] * jobs)
 
 
+def is_done(client: Client) -> bool:
+    """Whether nothing is left to do."""
+    counts = client.queues[QUEUE].counts
+    return not any(counts[name] for name in ("waiting", "running", "stalled", "scheduled"))
+
+
+def until(condition: Callable[[], object], what: str, pause: float = 0.01) -> None:
+    """Return when something has become true. Raises RuntimeError when it does not within a minute."""
+    end = time.monotonic() + 60
+    while not condition():
+        if time.monotonic() > end:
+            raise RuntimeError(f"not within a minute: {what}")
+        time.sleep(pause)
+
+
+@contextmanager
+def working(store: ScratchStore, *words: str) -> Iterator[Client]:
+    """A worker that has done its first job, and a client beside it."""
+    worker = start_worker(store.url, *words)
+    try:
+        with Client(store.url, namespace="bench") as client:
+            first = client.queues[QUEUE].put("bench.nothing", ARGUED)
+            until(lambda: client.jobs[first].state == "complete", "the worker works")
+            yield client
+    finally:
+        worker.terminate()
+        worker.wait(20)
+        store.flush()
+
+
 class Waiting:
     """Looks at how many jobs wait, by one cheap command."""
 
@@ -69,8 +104,13 @@ class Waiting:
                 raise RuntimeError(f"the worker ended or stands still with {last} jobs left")
 
 
-def perform(store: ScratchStore, klass: str, data: object, jobs: int, *words: str) -> Run:
-    """Let one worker process empty a queue of `jobs`; the first and the last tenth are not measured."""
+def perform(
+    store: ScratchStore, klass: str, data: object, jobs: int, *words: str, look: Look | None = None
+) -> Run:
+    """Let a worker, of one process unless `words` say more, empty a queue of `jobs`.
+
+    The first and the last tenth are not measured. `look` is called with the worker's parent in the middle.
+    """
     fill(store.url, klass, data, jobs)
     wire = Wire(store.url)
     waiting = Waiting(wire)
@@ -79,6 +119,8 @@ def perform(store: ScratchStore, klass: str, data: object, jobs: int, *words: st
         waiting.until(int(jobs * 0.9), worker)
         children = children_of(worker.pid)
         before = (waiting.count(), time.perf_counter(), cpu_of(children), wire.cpu())
+        if look is not None:
+            look(worker.pid)
         waiting.until(int(jobs * 0.1), worker)
         after = (waiting.count(), time.perf_counter(), cpu_of(children), wire.cpu())
         waiting.until(0, worker)
