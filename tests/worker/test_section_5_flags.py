@@ -1,0 +1,87 @@
+"""workers.md 5.1: what each flag does, seen from the outside of a real worker."""
+
+import os
+import re
+import signal
+
+from worker_kit import until
+
+from holdfast import Client
+from holdfast.testing.store import ScratchStore
+
+DEPOT = """
+import os, chores
+
+chores.note(f"imported by {os.getpid()}")
+
+
+class Depot:
+    @staticmethod
+    def perform(job):
+        chores.note(f"at {os.getpid()} {os.getcwd()} {job.worker_name} {__file__}")
+        job.complete()
+"""
+
+LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} \| PID \d+ \| \[[A-Z]+\] .*")
+
+
+def test_name_path_import_workdir_log_host_and_port_together(shop, namespace):
+    """One worker with most of the flags: a relative path, another directory to work in, a bare host."""
+    (shop.here / "lib").mkdir()
+    (shop.here / "lib" / "depot.py").write_text(DEPOT)
+    (shop.here / "base").mkdir()
+    flags = ("-n", "box", "-p", "lib", "-m", "depot", "-d", "base", "-v", "-l", "its.log")
+    with ScratchStore(tcp=True) as store, Client(store.url, namespace=namespace) as client:
+        words = ("--host", "127.0.0.1", "--port", str(store.port), *flags)
+        jid = client.queues["q"].put("depot.Depot", {})
+        worker = shop.start("process", *words, workers=2)
+        until(lambda: client.jobs[jid].state == "complete", "it is performed")
+        assert sorted(found.name for found in client.workers.all()) in (
+            ["box-0", "box-1"],
+            ["box-0"],
+            ["box-1"],
+        )
+        assert len(worker.children()) == 2
+        worker.signal(signal.SIGQUIT)
+        assert worker.wait() == 0
+    # -m: once, before forking; -p: made absolute before -d; -n: the child's own name.
+    assert shop.notes("imported") == [f"imported by {worker.pid}"]
+    [(_, pid, directory, name, file)] = [line.split() for line in shop.notes("at")]
+    assert pid != str(worker.pid)
+    assert directory.startswith(str(shop.here / "base"))
+    assert name in ("box-0", "box-1")
+    assert file == str(shop.here / "lib" / "depot.py")
+    # -l: the same lines, in the directory that the command was started in; -v: everything there is.
+    kept, said = (shop.here / "its.log").read_text().splitlines(), worker.said().splitlines()
+    assert all(line in said for line in kept)
+    assert all(LINE.fullmatch(line) for line in kept)
+    assert any(f"| PID {pid} |" in line for line in kept)
+
+
+def test_quiet_by_default_and_everything_with_vverbose(shop, monkeypatch):
+    import logging
+
+    from holdfast.cli.worker_log import set_level
+
+    log = logging.getLogger("holdfast")
+    before = log.level
+    try:
+        for verbose, variables, level in (
+            (False, {}, logging.INFO),
+            (False, {"VERBOSE": "1"}, logging.INFO),
+            (False, {"VVERBOSE": "1"}, logging.DEBUG),
+            (True, {}, logging.DEBUG),
+        ):
+            for name in ("VERBOSE", "VVERBOSE"):
+                monkeypatch.delenv(name, raising=False)
+            for name, text in variables.items():
+                monkeypatch.setenv(name, text)
+            set_level(verbose)
+            assert log.level == level
+    finally:
+        log.setLevel(before)
+
+
+def test_all_cores_work_where_no_number_is_said(shop):
+    worker = shop.start("process", workers=0)
+    until(lambda: len(worker.children()) == (os.cpu_count() or 1), "one child a core")
