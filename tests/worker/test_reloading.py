@@ -112,7 +112,15 @@ def test_changes_are_told_once_and_when_they_stand_still(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "place", [".git/a.py", "__pycache__/a.py", "lib/site-packages/a.py", "env/lib/a.py", "a.txt"]
+    "place",
+    [
+        ".git/a.py",
+        "__pycache__/a.py",
+        "lib/site-packages/a.py",
+        "env/lib/a.py",
+        "holdfast-workers/sandbox-0/a.py",
+        "a.txt",
+    ],
 )
 def test_what_is_no_code_of_the_users_is_not_watched(tmp_path, place):
     (tmp_path / "env").mkdir()

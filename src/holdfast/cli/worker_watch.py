@@ -8,18 +8,20 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from holdfast.work.settings import FOLDER
+
 log = logging.getLogger("holdfast")
 
 LOOK: Final = 0.4  # seconds between two looks
 MOST_FILES: Final = 20_000
-_OTHERS: Final = ("__pycache__", "node_modules", "site-packages", "dist-packages")
+_OTHERS: Final = ("__pycache__", "node_modules", "site-packages", "dist-packages", FOLDER)
 
 Files = Mapping[str, tuple[int, int]]
 """Each file with the time at which it was written, and its size."""
 
 
 class Watch:
-    """The Python files below some directories, without hidden ones, environments and installed packages."""
+    """The Python files below some directories, without hidden ones, environments, installed packages and sandboxes."""
 
     def __init__(self, directories: Iterable[str]) -> None:
         self._directories = list(dict.fromkeys(directories))

@@ -7,7 +7,6 @@ from typing import Any, Final, Self
 
 from holdfast.work.companions import Companions
 from holdfast.work.sandboxes import (
-    FOLDER,
     Base,
     BesideSandbox,
     InSandbox,
@@ -16,7 +15,7 @@ from holdfast.work.sandboxes import (
     Sandboxes,
     claimed,
 )
-from holdfast.work.settings import ONE_SEAT, WorkerSettings
+from holdfast.work.settings import FOLDER, ONE_SEAT, WorkerSettings
 from holdfast.work.titles import CountingTitle, OneTitle, Title
 
 log = logging.getLogger("holdfast")

@@ -20,10 +20,10 @@ from typing import Final, cast
 from holdfast.code.current import Running
 from holdfast.errors import UsageError
 from holdfast.work.outcome import Ending
+from holdfast.work.settings import FOLDER
 
 log = logging.getLogger("holdfast")
 
-FOLDER: Final = "holdfast-workers"
 _CLEAN: Final = 1_000_000_007  # ns after the epoch
 _MOST_WORKERS: Final = 1000  # in one directory
 _SANDBOX: Final = re.compile(r"sandbox-\d+(\.\d+)?")

@@ -20,6 +20,9 @@ ONE_SEAT: Final = ("process", "serial")
 MOST_SEATS: Final = 512
 MOST_PORT: Final = 65535
 
+FOLDER: Final = "holdfast-workers"
+"""What the directory of the sandboxes is called, below the one that a worker works in."""
+
 ReserverKind = Literal["ordered", "round-robin", "shuffled-round-robin"]
 RESERVERS: Final[tuple[ReserverKind, ...]] = get_args(ReserverKind)
 LogFormat = Literal["text", "json"]
