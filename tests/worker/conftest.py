@@ -33,6 +33,8 @@ class Shop:
         self.workers: list[Worker] = []
 
     def start(self, pool: str = "process", *flags: str, workers: int = 1, url: str = "") -> Worker:
+        if pool == "fork":
+            flags = ("--import", "chores", *flags)  # else each job would import it anew
         usual = ("-q", "q", "--pool", pool, "-w", str(workers), "--url", url or self.url)
         worker = Worker(self.here, len(self.workers), *usual, "--namespace", self.namespace, *flags)
         self.workers.append(worker)

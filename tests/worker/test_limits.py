@@ -24,7 +24,7 @@ def test_a_job_over_its_limit_is_stopped_and_handed_out_again(shop, pool):
     until(lambda: "took all the time that it may" in worker.said(), "the worker says so")
     shop.open()
     assert handle.result(10) == "a"
-    if pool == "process":
+    if pool in ("process", "fork"):
         until(lambda: not process_lives(pid), "its process was killed")
     job = shop.job(handle.jid)
     assert job.losses >= 1

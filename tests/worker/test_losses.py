@@ -59,10 +59,10 @@ def test_a_serial_worker_survives_a_job_that_killed_it_twice(shop):
     assert worker.process.poll() is None
 
 
-@pytest.mark.parametrize("pool", ["process", "asyncio", "thread"])
+@pytest.mark.parametrize("pool", ["process", "fork", "asyncio", "thread"])
 def test_a_killed_child_is_replaced_and_its_jobs_go_back_at_once(shop, pool):
     worker = shop.start(pool)
-    handles = [shop.chores.block.put(str(n)) for n in range(1 if pool == "process" else 10)]
+    handles = [shop.chores.block.put(str(n)) for n in range(1 if pool in ("process", "fork") else 10)]
     pids = began(shop, count=len(handles))
     os.kill(pids[0], signal.SIGKILL)
     shop.open()
@@ -150,7 +150,7 @@ def test_a_cancelled_job_is_stopped(shop, pool):
         until(lambda: shop.client.jobs[handle.jid] is None, "it is gone")
         shop.open()
     until(lambda: "dropped" in worker.said(), "the worker says so")
-    if pool == "process":
+    if pool in ("process", "fork"):
         until(lambda: not process_lives(pid), "its process was killed")
     assert shop.notes("end") == (["end a"] if pool == "serial" else [])
     assert shop.chores.add.put(1).result(10) == 2
@@ -237,9 +237,10 @@ def all_ended(shop, jids, within=30.0):
 
 
 def test_a_polite_stop_under_load_leaves_every_job_done_once_or_waiting(shop, pool):
-    jids = load(shop, 2000, "acount" if pool == "asyncio" else "count")
+    number = 300 if pool == "fork" else 2000
+    jids = load(shop, number, "acount" if pool == "asyncio" else "count")
     worker = shop.start(pool, workers=2)
-    until(lambda: len(shop.notes("count")) > 200, "it is in the middle of it")
+    until(lambda: len(shop.notes("count")) > number // 10, "it is in the middle of it")
     worker.signal(signal.SIGQUIT)
     assert worker.wait() == 0
     done = Counter(job.state for job in shop.client.jobs.get(*jids))
@@ -247,7 +248,7 @@ def test_a_polite_stop_under_load_leaves_every_job_done_once_or_waiting(shop, po
     assert done["complete"] == len(shop.notes("count"))
     shop.start(pool, workers=2)
     all_ended(shop, jids)
-    assert Counter(shop.notes("count")) == {f"count {number}": 1 for number in range(2000)}
+    assert Counter(shop.notes("count")) == {f"count {n}": 1 for n in range(number)}
 
 
 def kill_children_under_load(shop, pool, count, kills):

@@ -51,7 +51,9 @@ def test_quit_finishes_what_is_under_way_and_takes_nothing_more(shop, pool):
     first, second = shop.chores.block.put("a"), shop.chores.block.put("b")
     began(shop)
     worker.signal(signal.SIGQUIT)
-    heard = {"process": "stopping after", "serial": ""}.get(pool, "takes no more jobs")
+    heard = {"process": "stopping after", "fork": "stopping after", "serial": ""}.get(
+        pool, "takes no more jobs"
+    )
     until(lambda: heard in worker.said(), "it has heard")
     shop.open()
     assert worker.wait() == 0
@@ -128,7 +130,7 @@ def test_usr1_to_a_child_writes_its_stack_and_it_works_on(shop):
     assert handle.result(10) == "a"
 
 
-@pytest.mark.parametrize("pool", ["process", "asyncio", "thread"])
+@pytest.mark.parametrize("pool", ["process", "fork", "asyncio", "thread"])
 def test_children_of_a_killed_parent_finish_their_job_and_end(shop, pool):
     worker = shop.start(pool, workers=2)
     handle = shop.chores.block.put("a")

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from worker_kit import until
+from worker_kit import process_lives, until
 
 import waiting
 from holdfast.work import titles
@@ -37,11 +37,16 @@ def test_titles_say_what_a_worker_does_just_now(shop, pool):
     jid = shop.chores.hog.put("a").jid
     until(lambda: shop.notes("begin"), "a job runs")
     busy = int(shop.notes("begin")[0].split()[-1])
-    word = {"serial": "Single processing", "process": "Processing"}.get(pool)
+    word = {"serial": "Single processing", "process": "Processing", "fork": "Processing"}.get(pool)
     job = rf"{word} chores\.hog \({jid} / q / running\)" if word else "Processing 1 jobs"
     until(lambda: shows(busy, job), "the job is shown")
+    if pool == "fork":
+        assert any(shows(pid, rf"Forked {busy} at \d+") for pid in pids)
     shop.open()
-    until(lambda: shows(busy, r"Waiting for q, r \(ordered\)"), "it waits again")
+    if pool == "fork":
+        until(lambda: not process_lives(busy), "its process has ended")
+    else:
+        until(lambda: shows(busy, r"Waiting for q, r \(ordered\)"), "it waits again")
     if pool != "serial":
         worker.signal(signal.SIGUSR2)
         until(lambda: shows(worker.pid, paused), "the parent is paused")

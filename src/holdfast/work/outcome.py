@@ -15,8 +15,8 @@ from holdfast.code.failure import cut, describe, group_of
 from holdfast.code.registry import Registered
 from holdfast.commands.base import Command
 from holdfast.commands.dependencies import CompleteX, FollowUp
-from holdfast.commands.leases import Done
-from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Fail
+from holdfast.commands.leases import Done, Lease
+from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Expire, Fail
 from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.models import JobFacts
 from holdfast.settings import check_milliseconds, check_name
@@ -59,6 +59,11 @@ def own_backoff(facts: JobFacts) -> int:
 def failed(facts: JobFacts, name: str, message: str, data: bytes = b"") -> Command[Any]:
     """The job fails in group `<queue>-<name>`."""
     return Fail(facts.worker, facts, group_of(facts.queue, name), cut(message), data)
+
+
+def given_back(facts: JobFacts) -> Command[Any]:
+    """Nothing is recorded of the run but that its lease was lost: the job is handed out again, one retry poorer."""
+    return Expire([Lease(facts.jid, facts.token, facts.worker)])
 
 
 def raised(

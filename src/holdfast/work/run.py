@@ -7,12 +7,12 @@ from typing import Final
 
 from holdfast.commands.admin import Info
 from holdfast.errors import TransportError
-from holdfast.work.alone import Alone
 from holdfast.work.around import Around
 from holdfast.work.child import Body
+from holdfast.work.forked import Forking
 from holdfast.work.http import HttpThread
 from holdfast.work.making import make_performer
-from holdfast.work.pools import aio, process, thread
+from holdfast.work.pools import aio, fork, process, thread
 from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.presence import Presence
@@ -28,6 +28,7 @@ log = logging.getLogger("holdfast")
 
 BODIES: Final[dict[str, tuple[Body, bool]]] = {
     "process": (process.body, True),
+    "fork": (fork.body, True),
     "asyncio": (aio.body, False),
     "thread": (thread.body, False),
 }
@@ -70,8 +71,8 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
         holder.start()
         try:
             route = make_route(settings, store, name, client.shard)
-            alone = Alone(store, settings, around)
-            SerialLoop(client, settings, name, performer, stop, holder, route, around.title, alone).run()
+            forking = Forking(store, settings, around)
+            SerialLoop(client, settings, name, performer, stop, holder, route, around.title, forking).run()
         except Terminated:
             log.info("stopped at once")
             holder.give_back()

@@ -10,13 +10,13 @@ import msgspec
 from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_seconds, check_whole
 
-Pool = Literal["process", "asyncio", "thread", "serial"]
+Pool = Literal["process", "fork", "asyncio", "thread", "serial"]
 POOLS: Final[tuple[Pool, ...]] = get_args(Pool)
 
-SEATS: Final[dict[str, int]] = {"process": 1, "asyncio": 100, "thread": 10, "serial": 1}
+SEATS: Final[dict[str, int]] = {"process": 1, "fork": 1, "asyncio": 100, "thread": 10, "serial": 1}
 """How many jobs one process of a pool performs at once, unless `concurrency` says otherwise."""
 
-ONE_SEAT: Final = ("process", "serial")
+ONE_SEAT: Final = ("process", "fork", "serial")
 MOST_SEATS: Final = 512
 MOST_PORT: Final = 65535
 

@@ -3,9 +3,9 @@
 import asyncio
 import signal
 
-from holdfast.work.alone import Alone
 from holdfast.work.around import Around
 from holdfast.work.child import Place
+from holdfast.work.forked import Forking
 from holdfast.work.making import make_performer
 from holdfast.work.news import listen
 from holdfast.work.pools.beating import BeatingTask
@@ -31,7 +31,7 @@ async def _work(place: Place, around: Around) -> bool:
         performer,
         place.slate,
         make_route(place.settings, place.store, place.name, client.shard),
-        Alone(place.store, place.settings, around),
+        Forking(place.store, place.settings, around),
         beating.learn,
         around.title,
     )

@@ -18,8 +18,8 @@ from holdfast.client.sync import Client
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, HoldfastError, Refused, TransportError
 from holdfast.models import JobFacts
-from holdfast.work.alone import DANGEROUS, Alone
 from holdfast.work.child import Place
+from holdfast.work.forked import DANGEROUS, Forking
 from holdfast.work.outcome import Ending, raised
 from holdfast.work.perform import Performer
 from holdfast.work.pools.crew import BlockingSeat, Crew
@@ -49,7 +49,7 @@ class BlockingLoop(Seats[BlockingSeat]):
         crew: Crew,
         stop: Stop,
         route: Route,
-        alone: Alone,
+        forking: Forking,
         on_lease: Callable[[float], None],
         title: Title,
     ) -> None:
@@ -60,7 +60,7 @@ class BlockingLoop(Seats[BlockingSeat]):
         self._performer = performer
         self._crew = crew
         self._stop = stop
-        self._alone = alone
+        self._forking = forking
         self._ended: deque[tuple[BlockingSeat, Ending]] = deque()
         self._astray: list[BlockingSeat] = []
         self._has_lost = False
@@ -133,7 +133,8 @@ class BlockingLoop(Seats[BlockingSeat]):
         ending: Ending = None
         try:
             if facts.losses >= DANGEROUS:
-                ending = self._alone.perform(facts)
+                seat.forked = self._forking.start(facts, seat.ends)
+                ending = seat.forked.wait()
             else:
                 ending = self._performer.perform(facts, self._crew.run_coroutine, seat)
         except Terminated:
@@ -173,7 +174,8 @@ class BlockingLoop(Seats[BlockingSeat]):
         if seat.settled_itself():
             seat.lost = ""
             return
-        self._crew.stop(seat)
+        if not seat.stop_process():
+            self._crew.stop(seat)
         self._end(seat, None)
         self._astray = [other for other in (*self._astray, seat) if not other.is_over]
         if len(self._astray) >= self._settings.concurrency and not self.is_used_up:
@@ -265,7 +267,8 @@ class BlockingLoop(Seats[BlockingSeat]):
         """Let the jobs unwind, and say what had ended before."""
         seats = list(self.running.values())
         for seat in seats:
-            self._crew.unwind(seat)
+            if not seat.stop_process():
+                self._crew.unwind(seat)
         until = monotonic() + FAREWELL
         while not all(seat.is_over for seat in seats) and monotonic() < until:
             self._wait(until)

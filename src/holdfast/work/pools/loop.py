@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from inspect import CORO_CREATED, getcoroutinestate
@@ -15,7 +14,7 @@ from holdfast.client.aio import AsyncClient
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
-from holdfast.work.alone import DANGEROUS, Alone, ending_of, stop
+from holdfast.work.forked import DANGEROUS, Forking
 from holdfast.work.outcome import Ending, raised
 from holdfast.work.perform import Performer
 from holdfast.work.pools.seats import Seat, Seats
@@ -49,7 +48,7 @@ class AsyncLoop(Seats[TaskSeat]):
         performer: Performer,
         slate: Slate,
         route: Route,
-        alone: Alone,
+        forking: Forking,
         on_lease: Callable[[float], None],
         title: Title,
     ) -> None:
@@ -57,7 +56,7 @@ class AsyncLoop(Seats[TaskSeat]):
         self._title = title
         self._client = client
         self._performer = performer
-        self._alone = alone
+        self._forking = forking
         self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix="job")
         self._loop = asyncio.get_running_loop()
         self._news: asyncio.Future[None] = self._loop.create_future()
@@ -122,7 +121,7 @@ class AsyncLoop(Seats[TaskSeat]):
         ending: Ending = None
         try:
             if facts.losses >= DANGEROUS:
-                ending = await self._perform_alone(facts)
+                ending = await self._perform_alone(facts, seat)
             else:
                 ending = await self._performer.perform_async(facts, self._threads, seat)
         except asyncio.CancelledError as error:
@@ -136,15 +135,14 @@ class AsyncLoop(Seats[TaskSeat]):
             ending = raised(facts, None, error)
         self._end(seat, ending)
 
-    async def _perform_alone(self, facts: JobFacts) -> Ending:
-        pid = self._alone.fork(facts)
-        waiting = self._loop.run_in_executor(self._threads, os.waitpid, pid, 0)
+    async def _perform_alone(self, facts: JobFacts, seat: TaskSeat) -> Ending:
+        forked = seat.forked = self._forking.start(facts, seat.ends)
+        waiting = self._loop.run_in_executor(self._threads, forked.wait)
         try:
-            _, status = await asyncio.shield(waiting)
+            return await asyncio.shield(waiting)
         except asyncio.CancelledError:
-            stop(pid)
+            forked.stop()
             raise
-        return ending_of(facts, status)
 
     def _end(self, seat: TaskSeat, ending: Ending) -> None:
         super()._end(seat, ending)

@@ -6,6 +6,7 @@ from typing import Final
 from holdfast.models import JobFacts
 from holdfast.work.around import Around
 from holdfast.work.child import Place
+from holdfast.work.forked import Forking
 from holdfast.work.keeper import run_end
 from holdfast.work.making import make_performer
 from holdfast.work.pools.serial import SerialLoop
@@ -18,10 +19,11 @@ LOOK: Final = 0.2  # seconds between two looks at whether the parent lives, whil
 class SlateHolder:
     """Writes what the child holds where its parent reads it."""
 
-    def __init__(self, place: Place, stop: Stop) -> None:
+    def __init__(self, place: Place, stop: Stop, patience: float = 0.0) -> None:
         self._place = place
         self._slate = place.slate
         self._stop = stop
+        self._patience = patience
         self._look_at = 0.0
 
     def begin(self, line: str) -> None:
@@ -31,7 +33,7 @@ class SlateHolder:
         self._slate.ask(number)
 
     def hold(self, facts: JobFacts, since: float) -> None:
-        ends = run_end(facts, since)
+        ends = run_end(facts, since) + self._patience
         if self._slate.hold(0, facts.jid, facts.token, facts.lease_ms, since, ends):
             self._place.poke()
 
@@ -60,13 +62,21 @@ class SlateHolder:
 def body(place: Place, around: Around) -> bool:
     """Work in a forked child until told to stop. Answers whether it is used up."""
     stop = Stop()
-    holder = SlateHolder(place, stop)
+    return work(place, around, stop, SlateHolder(place, stop))
+
+
+def work(
+    place: Place, around: Around, stop: Stop, holder: SlateHolder, forking: Forking | None = None
+) -> bool:
+    """Work in this process until `stop`, or with `forking` in one for each job. Answers whether it is used up."""
     client = place.store.client(place.name)
     performer = make_performer(
         place.store, place.settings, place.name, client, holder.release, holder.lost, around
     )
     with Handlers(worker_handlers(stop), stop.wake_fd):
         route = make_route(place.settings, place.store, place.name, client.shard)
-        jobs = SerialLoop(client, place.settings, place.name, performer, stop, holder, route, around.title)
+        jobs = SerialLoop(
+            client, place.settings, place.name, performer, stop, holder, route, around.title, forking, 0
+        )
         jobs.run()
     return jobs.is_used_up

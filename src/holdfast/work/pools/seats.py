@@ -14,6 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line, Shard
+from holdfast.work.forked import Forked
 from holdfast.work.keeper import Held, run_end
 from holdfast.work.outcome import Ending
 from holdfast.work.route import Route
@@ -25,19 +26,27 @@ log = logging.getLogger("holdfast")
 
 
 class Seat(Held):
-    """A lease, and the run that works on it once its code was found."""
+    """A lease, and what works on it: the run, once its code was found, or the process of a job that is performed alone."""
 
-    __slots__ = ("current",)
+    __slots__ = ("current", "forked")
 
     def __init__(self, facts: JobFacts, worker: str, since: float, number: int) -> None:
         lease, ends = facts.lease_ms / 1000, run_end(facts, since)
         super().__init__(facts.jid, facts.token, worker, lease, since, number, ends)
         self.current: Running | None = None
+        self.forked: Forked | None = None
+
+    def stop_process(self) -> bool:
+        """Kill the process of a job that is performed alone. Answers whether there is one."""
+        if self.forked is not None:
+            self.forked.stop()
+        return self.forked is not None
 
     def settled_itself(self) -> bool:
         """Whether the job has said its own end, so that a lease that is gone is no loss."""
         made = self.current.made if self.current is not None else None
-        return made is not None and bool(made.state_changed)
+        told = self.forked is not None and self.forked.has_settled
+        return told or (made is not None and bool(made.state_changed))
 
 
 S = TypeVar("S", bound=Seat)

@@ -15,7 +15,8 @@ from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line
-from holdfast.work.alone import DANGEROUS, Alone
+from holdfast.work.forked import DANGEROUS, Forking
+from holdfast.work.keeper import run_end
 from holdfast.work.perform import Performer
 from holdfast.work.route import Route
 from holdfast.work.seat import ANY_QUEUE, Turns, longer
@@ -65,7 +66,7 @@ class Holder(Protocol):
 class SerialLoop:
     """Takes one job, performs it here, settles it and takes the next in the same call.
 
-    `alone` performs dangerous jobs in a process of their own; a child that is one already needs none.
+    `forking` performs jobs that lost `forked_from` leases in processes of their own; a child that is one needs none.
     """
 
     def __init__(
@@ -78,7 +79,8 @@ class SerialLoop:
         holder: Holder,
         route: Route,
         title: Title,
-        alone: Alone | None = None,
+        forking: Forking | None = None,
+        forked_from: int = DANGEROUS,
     ) -> None:
         self._title = title
         self._client = client
@@ -86,7 +88,8 @@ class SerialLoop:
         self._performer = performer
         self._stop = stop
         self._holder = holder
-        self._alone = alone
+        self._forking = forking
+        self._forked_from = forked_from
         self._route = route
         self._turns = Turns(client.shard, name, route, will_wait=not settings.drain)
         # A line of its own, so that whoever comes after a sudden death knows what was asked last.
@@ -98,6 +101,7 @@ class SerialLoop:
         self._early = 0.0
         self._outage = Outage(client.shard.away)
         self._coroutines: asyncio.Runner | None = None
+        self._since = 0.0
         self.performed = 0
 
     def run(self) -> None:
@@ -143,7 +147,7 @@ class SerialLoop:
         """Have a turn; None, after a pause, when the store could not be reached."""
         if not limit and rung is None and not self._turns.has_news:
             return Popped()
-        since = monotonic()
+        since = self._since = monotonic()
         self._holder.ask(self._line.number + 1)
         try:
             if limit and self._route.asks_store:
@@ -161,8 +165,8 @@ class SerialLoop:
         return jobs
 
     def _perform(self, facts: JobFacts) -> None:
-        if self._alone is not None and facts.losses >= DANGEROUS:
-            ending = self._alone.perform(facts)
+        if self._forking is not None and facts.losses >= self._forked_from:
+            ending = self._forking.perform(facts, run_end(facts, self._since), self._holder.release)
         else:
             ending = self._performer.perform(facts, self._run_coroutine)
         self.performed += 1

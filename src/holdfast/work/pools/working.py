@@ -1,8 +1,8 @@
 """What the children of all pools of seats that block do: their clients, their keeper, their loop, and a crew."""
 
-from holdfast.work.alone import Alone
 from holdfast.work.around import Around
 from holdfast.work.child import Place
+from holdfast.work.forked import Forking
 from holdfast.work.making import make_performer
 from holdfast.work.pools.beating import BeatingThread
 from holdfast.work.pools.blocking import BlockingLoop
@@ -23,8 +23,8 @@ def work_blocking(place: Place, around: Around, crew: Crew, stop: Stop) -> bool:
         place.poke()
 
     beating = BeatingThread(beats, place.name, lambda: list(jobs.running.values()), on_news)
-    alone = Alone(place.store, place.settings, around)
-    jobs = BlockingLoop(place, client, performer, crew, stop, route, alone, beating.learn, around.title)
+    forking = Forking(place.store, place.settings, around)
+    jobs = BlockingLoop(place, client, performer, crew, stop, route, forking, beating.learn, around.title)
     beating.start()
     try:
         jobs.run()

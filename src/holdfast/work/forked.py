@@ -1,0 +1,222 @@
+"""One job in a process of its own: forked for it, told of by a pipe, and gone when who forked it is gone.
+
+The process performs the job and says how it ended; who forked it settles the job and keeps its lease. So nothing that
+a job does to its process outlasts it, and a job that takes too long is killed with all that it started.
+"""
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+from math import inf
+from select import POLLIN, poll
+from time import monotonic, time
+from typing import Final
+
+from holdfast.models import JobFacts
+from holdfast.work import signals
+from holdfast.work.around import Around
+from holdfast.work.lineage import lead_group, prepare, stop_group
+from holdfast.work.making import nothing
+from holdfast.work.outcome import Ending, given_back
+from holdfast.work.settings import ONE_SEAT, WorkerSettings
+from holdfast.work.solitary import BY_ITSELF, SETTLED, SIZE, Errand, become
+from holdfast.work.store_choice import StoreChoice
+from holdfast.work.telling import read_ending
+
+log = logging.getLogger("holdfast")
+
+DANGEROUS: Final = 2
+"""So many lost leases make a job one that is performed alone."""
+
+PARTING: Final = 2.0  # seconds that a process gets to end by itself when it has told its outcome
+LOOK: Final = 0.05  # seconds between two looks at a process, where its end cannot be waited for
+
+_CHUNK: Final = 1 << 16
+
+
+class Forking:
+    """Forks a process for one job after another; `store` and `settings` are the worker's, `around` is the process's."""
+
+    def __init__(self, store: StoreChoice, settings: WorkerSettings, around: Around) -> None:
+        self._store = store
+        self._settings = settings
+        self._around = around
+        prepare()
+
+    def start(self, facts: JobFacts, ends: float = inf, on_settled: Callable[[], None] = nothing) -> "Forked":
+        """Begin to perform a job, which may take until `ends`, on the monotonic clock; else as `perform`."""
+        if facts.losses >= DANGEROUS:
+            log.warning("job %s lost its lease %d times; it is performed alone", facts.jid, facts.losses)
+        ours, theirs = os.pipe()
+        parent = os.getpid()
+        # A signal between the fork and the handlers of the new process would be taken for one to this one.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ALL)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                os.close(ours)
+                become(Errand(facts, theirs, parent, self._store, self._settings, self._around))
+        except BaseException:
+            os.close(ours)
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            os.close(theirs)
+        return Forked(facts, pid, ours, ends, on_settled)
+
+    def perform(self, facts: JobFacts, ends: float = inf, on_settled: Callable[[], None] = nothing) -> Ending:
+        """Perform a job and wait for its end. Whatever interrupts the waiting ends the job's process too.
+
+        `on_settled` is called when the job has settled itself; it may go on for long after that.
+        """
+        forked = self.start(facts, ends, on_settled)
+        if self._settings.pool in ONE_SEAT:
+            self._around.title.say("Forked %d at %d", forked.pid, time())
+        try:
+            return forked.wait()
+        except BaseException:
+            forked.end()
+            raise
+
+
+class Forked:
+    """The process of one job, as the one that forked it sees it. `stop` may be called by any thread."""
+
+    def __init__(
+        self, facts: JobFacts, pid: int, pipe: int, ends: float, on_settled: Callable[[], None]
+    ) -> None:
+        lead_group(pid)
+        self.facts = facts
+        self.pid = pid
+        self._pipe = pipe
+        self._ends = ends
+        self._on_settled = on_settled
+        self.has_settled = False
+        self._told = b""
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._stopped: str | None = None
+
+    def wait(self) -> Ending:
+        """Wait until the process has ended, and answer what became of the job. It is killed when its time is over."""
+        process = _descriptor_of(self.pid)
+        try:
+            if not self._listen(process):
+                self.stop("its run took all the time that it may")
+            status = self._reap(process)
+        finally:
+            os.close(self._pipe)
+            if process >= 0:
+                os.close(process)
+        return self._ending(status)
+
+    def stop(self, why: str = "") -> None:
+        """Kill the process and all that it started. Without a reason nothing is said of its job any more."""
+        with self._lock:
+            if not self._is_over and self._stopped is None:
+                self._stopped = why
+                stop_group(self.pid)
+
+    def end(self) -> None:
+        """Kill the process and see it ended, for who waited for it and was interrupted."""
+        self.stop()
+        with self._lock:
+            if not self._is_over:
+                self._is_over = True
+                _status_of(self.pid)
+
+    def _listen(self, process: int) -> bool:
+        """Read until the outcome is told, or nobody can tell it any more. Answers False if the time was over before."""
+        watched = poll()
+        watched.register(self._pipe, POLLIN)
+        if process >= 0:
+            watched.register(process, POLLIN)
+        while not self._is_told():
+            left = self._ends - monotonic()
+            if left <= 0:
+                return False
+            ready = [one for one, _ in watched.poll(_milliseconds(left if process >= 0 else min(left, LOOK)))]
+            if self._pipe in ready:
+                heard = os.read(self._pipe, _CHUNK)
+                self._hear(heard)
+                if not heard:
+                    watched.unregister(self._pipe)  # the job closed it, and goes on
+            elif ready or (process < 0 and _has_ended(self.pid)):
+                break  # what the job started and did not end may hold the pipe open
+        return True
+
+    def _hear(self, heard: bytes) -> None:
+        self._told += heard
+        if self._told.startswith(BY_ITSELF):
+            self._told = self._told.removeprefix(BY_ITSELF)
+            self.has_settled = True
+            self._on_settled()
+
+    def _is_told(self) -> bool:
+        told, size = len(self._told), SIZE.size
+        return told >= size and told - size >= SIZE.unpack_from(self._told)[0]
+
+    def _reap(self, process: int) -> int:
+        """Wait for the process, which has no more to say; answers its wait status."""
+        watched = poll()
+        if process >= 0:
+            watched.register(process, POLLIN)
+        end = monotonic() + PARTING
+        while not _has_ended(self.pid):
+            left = end - monotonic()
+            if left <= 0:
+                stop_group(self.pid)
+            watched.poll(_milliseconds(PARTING if process >= 0 else LOOK / 10))
+        with self._lock:
+            self._is_over = True
+            return _status_of(self.pid)
+
+    def _ending(self, status: int) -> Ending:
+        jid, code = self.facts.jid, os.waitstatus_to_exitcode(status)
+        if self._stopped is not None:
+            if not self._stopped:
+                return None
+            log.warning(
+                "job %s: %s; its process %d is stopped and its work dropped", jid, self._stopped, self.pid
+            )
+        elif self._is_told():
+            return read_ending(self._told[SIZE.size :], self.facts)
+        elif code == SETTLED:
+            return None
+        elif self.has_settled:
+            log.warning(
+                "process %d of job %s, which settled itself, %s", self.pid, jid, signals.how_ended(code)
+            )
+            return None
+        else:
+            log.warning("job %s goes back: its process %d %s", jid, self.pid, signals.how_ended(code))
+        return given_back(self.facts)
+
+
+def _descriptor_of(pid: int) -> int:
+    """What becomes readable when a process has ended, -1 where there is no such thing."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return -1
+
+
+def _status_of(pid: int) -> int:
+    """The wait status of a process that ends; 0 where somebody else has taken it."""
+    try:
+        return os.waitpid(pid, 0)[1]
+    except ChildProcessError:
+        return 0
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+def _milliseconds(seconds: float) -> float | None:
+    return None if seconds == inf else seconds * 1000

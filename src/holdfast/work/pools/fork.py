@@ -1,0 +1,22 @@
+"""Children that fork a process for each job, the `fork` pool: whatever a job does to its process ends with it."""
+
+import gc
+from typing import Final
+
+from holdfast.work.around import Around
+from holdfast.work.child import Place
+from holdfast.work.forked import Forking
+from holdfast.work.pools.process import SlateHolder, work
+from holdfast.work.signals import Stop
+
+PATIENCE: Final = 2.0
+"""Seconds that the parent leaves a child to end a job whose time is over, before it ends the child for that."""
+
+
+def body(place: Place, around: Around) -> bool:
+    """Work in a forked child until told to stop. Answers whether it is used up."""
+    stop = Stop()
+    # What stands now stays as it is: the processes of jobs share its pages, which their collectors leave alone.
+    gc.freeze()
+    forking = Forking(place.store, place.settings, around)
+    return work(place, around, stop, SlateHolder(place, stop, PATIENCE), forking)

@@ -1,0 +1,137 @@
+"""What a process forked for one job does: perform it, tell how it ended, and end without running anything else."""
+
+import asyncio
+import logging
+import os
+import signal
+import struct
+import sys
+from collections.abc import Coroutine
+from contextvars import copy_context
+from typing import Any, Final, NamedTuple, NoReturn
+
+from holdfast.models import JobFacts
+from holdfast.work import signals
+from holdfast.work.around import Around
+from holdfast.work.lineage import die_with, lead_group
+from holdfast.work.making import make_performer
+from holdfast.work.mending import keep_standard
+from holdfast.work.outcome import Ending
+from holdfast.work.route import Route
+from holdfast.work.seat import Turns
+from holdfast.work.settings import WorkerSettings
+from holdfast.work.signals import log_stack
+from holdfast.work.store_choice import StoreChoice
+from holdfast.work.telling import write_ending
+
+log = logging.getLogger("holdfast")
+
+SETTLED: Final = 76
+"""The exit status of a process that said to the store how its job ended, because the pipe was gone."""
+
+SIZE: Final = struct.Struct("<I")
+"""What is told begins with its length in bytes."""
+BY_ITSELF: Final = SIZE.pack(0)
+"""What is told when a job has settled itself: its code may go on for long after that."""
+
+
+class Errand(NamedTuple):
+    """What the process is given: its job, its end of the pipe, who forked it, and what is the worker's own."""
+
+    facts: JobFacts
+    pipe: int
+    parent: int
+    store: StoreChoice
+    settings: WorkerSettings
+    around: Around
+
+
+def become(errand: Errand) -> NoReturn:
+    """Be the process of one job."""
+    code = 1
+    try:
+        _settle_in(errand.parent)
+        mouth = _Mouth(errand.pipe)
+        facts = errand.facts
+        performer = make_performer(
+            errand.store,
+            errand.settings,
+            facts.worker,
+            on_settled=mouth.say_settled,
+            around=errand.around.alone(),
+        )
+        ending = performer.perform(facts, _run)
+        _flush()
+        code = 0
+        if not mouth.tell(write_ending(ending)):
+            _settle(errand, ending)
+            code = SETTLED
+    except BaseException:
+        log.exception("job %s could not be performed", errand.facts.jid)
+    finally:
+        # Nothing of the parent's may run here, not even its exit handlers.
+        try:
+            _flush()
+        finally:
+            os._exit(code)
+
+
+class _Mouth:
+    """The pipe to who forked us. A job may close it, and open something else under its number."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+        self._was = os.fstat(pipe)
+
+    def say_settled(self) -> None:
+        """Say that the job has settled itself."""
+        self.tell(b"")
+
+    def tell(self, words: bytes) -> bool:
+        """Say `words`. Answers whether they could be said."""
+        left = memoryview(SIZE.pack(len(words)) + words)
+        try:
+            if not os.path.samestat(os.fstat(self._pipe), self._was):
+                return False
+            while left:
+                left = left[os.write(self._pipe, left) :]
+        except OSError:
+            return False
+        return True
+
+
+def _settle_in(parent: int) -> None:
+    """Have nobody's signal handlers, lead a group, and live no longer than the parent."""
+    signals.reset()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, log_stack)
+    lead_group()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
+    die_with(parent)
+
+
+def _run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    with asyncio.Runner() as runner:
+        return runner.run(coroutine, context=copy_context())
+
+
+def _settle(errand: Errand, ending: Ending) -> None:
+    """Say to the store what cannot be told any more."""
+    keep_standard()
+    facts = errand.facts
+    log.warning("job %s closed what its end is told by; its own process settles it", facts.jid)
+    client = errand.store.client(facts.worker)
+    turns = Turns(client.shard, facts.worker, Route(client.shard, errand.settings.queues))
+    turns.end(ending)
+    if turns.has_news:
+        client.runner.run(turns.turn(0))
+
+
+def _flush() -> None:
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass  # the job closed it, or took it away
