@@ -37,11 +37,11 @@ class SupportsMiddleware:
     @classmethod
     def around_perform(cls, job: Any) -> Any:
         """Call the job's own method; that of a `process` that is `async def` is awaited."""
-        call = _innermost.get()
-        if call is None or call.owner is not cls or call.job is not job:
+        perform = innermost_of(cls, job)
+        if perform is None:
             # Called by hand, or from another thread: the method is looked up as for any other job.
-            return find_method(cls, cls.__qualname__, job.queue_name, True)[1](job)
-        return call.perform()
+            perform = find_method(cls, cls.__qualname__, job.queue_name, True)[1]
+        return perform(job)
 
 
 class Either(Generic[P, R]):
@@ -81,14 +81,15 @@ class Wearable:
 class _Call:
     """One performance of a job by the method that its middleware surrounds."""
 
-    def __init__(self, owner: type, method: Perform, job: Any) -> None:
+    def __init__(self, owner: object, method: Perform, job: Any) -> None:
         self.owner = owner
         self.job = job
         self.value: Any = None
         self._method = method
         self._waiting: Coroutine[Any, Any, Any] | None = None
 
-    def perform(self) -> Any:
+    def perform(self, job: Any = None) -> Any:
+        """Perform the job by its method, whatever is handed in for it."""
         if inspect.iscoroutinefunction(self._method):
             self._waiting = self._awaited()
             return self._waiting
@@ -112,22 +113,31 @@ _innermost: Final[ContextVar[_Call | None]] = ContextVar("holdfast_innermost", d
 
 
 def surround(thing: Any, method: Perform) -> Perform:
-    """Return `method` with the middleware of `thing`, a class or module, around it.
-
-    What it answers is what the outermost middleware answers, or if that is None, what the method did: middleware that
-    forgets to return what `super()` answered loses nothing. Raises MiddlewareMisconfigured.
-    """
+    """Return `method` with the middleware of `thing`, a class or module, around it. Raises MiddlewareMisconfigured."""
     if not inspect.isclass(thing) or not _wears_middleware(thing):
         return method
-    return _surround_async(thing, method) if inspect.iscoroutinefunction(method) else _surround(thing, method)
+    worn: Any = thing
+    return surround_by(thing, lambda job, _: worn.around_perform(job), method)
 
 
-def _surround(owner: Any, method: Perform) -> Perform:
+Around = Callable[[Any, Perform], Any]
+"""Performs a job by what it is given."""
+
+
+def surround_by(owner: object, around: Around, method: Perform) -> Perform:
+    """Return `method` with `around` of `owner` around it.
+
+    What it answers is what `around` answers, or if that is None, what the method did: middleware that forgets to return
+    what it was answered loses nothing.
+    """
+    if inspect.iscoroutinefunction(method):
+        return _surround_async(owner, around, method)
+
     def perform(job: Any) -> Any:
         call = _Call(owner, method, job)
         before = _innermost.set(call)
         try:
-            value = owner.around_perform(job)
+            value = around(job, call.perform)
         finally:
             _innermost.reset(before)
         return call.value if value is None else value
@@ -135,13 +145,19 @@ def _surround(owner: Any, method: Perform) -> Perform:
     return perform
 
 
-def _surround_async(owner: Any, method: Perform) -> Perform:
+def innermost_of(owner: object, job: Any) -> Perform | None:
+    """What `super().around_perform(job)` of `owner` performs by in the end; None outside of a performance of its."""
+    call = _innermost.get()
+    return None if call is None or call.owner is not owner or call.job is not job else call.perform
+
+
+def _surround_async(owner: object, around: Around, method: Perform) -> Perform:
     async def perform(job: Any) -> Any:
         call = _Call(owner, method, job)
         before = _innermost.set(call)
         forgotten = False
         try:
-            value = owner.around_perform(job)
+            value = around(job, call.perform)
             if isawaitable(value):
                 value = await value
         finally:
@@ -149,18 +165,21 @@ def _surround_async(owner: Any, method: Perform) -> Perform:
             forgotten = call.forgotten()
         if forgotten:
             raise MiddlewareMisconfigured(
-                f"a middleware of {owner.__qualname__} did not await its job: around an async def it is "
-                "async def too, or returns what super() answered"
+                f"a middleware of {_name_of(owner)} did not await its job: around an async def it is "
+                "async def too, or returns what it was answered"
             )
         return call.value if value is None else value
 
     return perform
 
 
+def _name_of(owner: object) -> str:
+    return (owner if isinstance(owner, type) else type(owner)).__qualname__
+
+
 def _baseless(worn: object) -> MiddlewareMisconfigured:
-    owner = worn if isinstance(worn, type) else type(worn)
     return MiddlewareMisconfigured(
-        f"{owner.__qualname__} has middleware without its base: name SupportsMiddleware last among its bases"
+        f"{_name_of(worn)} has middleware without its base: name SupportsMiddleware last among its bases"
     )
 
 

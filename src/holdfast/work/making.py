@@ -11,6 +11,7 @@ from holdfast.client.sync import Client
 from holdfast.code.current import not_lost
 from holdfast.models import JobFacts
 from holdfast.work.around import Around
+from holdfast.work.chain import Chain
 from holdfast.work.companions import companions_of
 from holdfast.work.importing import make_resolver
 from holdfast.work.perform import Performer
@@ -84,4 +85,5 @@ def make_performer(
         return HeldAsyncJob.held(facts, async_client, on_settled)
 
     companions = companions_of(settings, name, around.companions if around else ())
-    return Performer(make_resolver(settings), make, make_async, lost, companions)
+    chain = Chain(settings.middleware)
+    return Performer(make_resolver(settings), make, make_async, lost, companions, chain)

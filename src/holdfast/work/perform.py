@@ -4,24 +4,24 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from typing import Any, Final, Protocol
 
 from holdfast.code.calling import CannotRun
 from holdfast.code.current import Running, collecting, not_lost, running
-from holdfast.code.endings import WISHES
 from holdfast.code.failure import brief, describe, failure_of
-from holdfast.code.registry import Registered
+from holdfast.code.middleware import Perform
 from holdfast.code.resolver import Resolver, Target
-from holdfast.codecs import encode_value
-from holdfast.commands.dependencies import FollowUp
-from holdfast.errors import HoldfastError, LeaseLost, UsageError
+from holdfast.errors import UsageError
 from holdfast.models import JobFacts
+from holdfast.work.chain import Chain, beside_the_loop
 from holdfast.work.companions import Companion, Companions
+from holdfast.work.conclusion import after_error, after_return
 from holdfast.work.hearing import heard
-from holdfast.work.outcome import Ending, done, failed, granted, raised
+from holdfast.work.outcome import Ending, failed, raised
 from holdfast.work.signals import Terminated
 
 log = logging.getLogger("holdfast")
@@ -30,7 +30,6 @@ JobMaker = Callable[[JobFacts], Any]
 Drives = Callable[[Coroutine[Any, Any, Any]], Any]
 
 _NOTHING: Final[dict[str, Any]] = {}
-UNSERIALIZABLE: Final = "UnserializableResult"
 
 
 class _Forks:
@@ -60,7 +59,8 @@ class Performer:
     """Performs jobs of one worker.
 
     `make_job` and `make_async_job` build what code sees as its job; `async def` gets the async one, whatever
-    the pool. `lost` says why the lease of the one job under way is known to be lost; a seat says so itself.
+    the pool. `lost` says why the lease of the one job under way is known to be lost; a seat says so itself. `chain` goes
+    around the code of each job, `companions` around all that is done for it.
     """
 
     def __init__(
@@ -70,12 +70,14 @@ class Performer:
         make_async_job: JobMaker,
         lost: Callable[[], str] = not_lost,
         companions: Companions = (),
+        chain: Chain | None = None,
     ) -> None:
         self.resolver = resolver
         self._make_job = make_job
         self._make_async_job = make_async_job
         self._lost = lost
         self._companions = companions
+        self._chain = chain or Chain()
         self._forks = _Forks.count
 
     def perform(self, facts: JobFacts, run: Drives, seat: Watching | None = None) -> Ending:
@@ -86,14 +88,16 @@ class Performer:
         current = Running(facts, self._make_job, self._lost if seat is None else lambda: seat.lost)
         if seat is not None:
             seat.current = current
-        if not self._companions:
-            return self._perform(current, run)
+        running.set(current)
+        # Whoever performs this inside a job of its own does not get its puts.
+        collecting.set(None)
         ending: Ending = None
         begun = self._begin(current)
         try:
             ending = self._perform(current, run)
         finally:
             self._end(begun, current, ending)
+            running.set(None)
         return ending
 
     async def perform_async(self, facts: JobFacts, threads: ThreadPoolExecutor, seat: Watching) -> Ending:
@@ -102,8 +106,8 @@ class Performer:
         Raises CancelledError when the task, or the job by itself, was cancelled.
         """
         current = Running(facts, self._make_job, lambda: seat.lost)
-        if not self._companions:
-            return await self._perform_async(current, threads, seat)
+        running.set(current)
+        collecting.set(None)
         ending: Ending = None
         begun = self._begin(current)
         try:
@@ -134,9 +138,8 @@ class Performer:
         if not isinstance(prepared, tuple):
             return prepared
         target, args, kwargs = prepared
-        running.set(current)
-        # Whoever performs this inside a job of its own does not get its puts.
-        collecting.set(None)
+        if self._chain:
+            target = self._chain.around(target, current, beside_the_loop)
         try:
             value = heard(target)(*args, **kwargs)
             if target.is_async:
@@ -145,38 +148,49 @@ class Performer:
             raise
         except BaseException as error:
             self._leave_if_forked(error)
-            return _after_error(current, target, error)
-        finally:
-            running.set(None)
+            return after_error(current, target, error)
         self._leave_if_forked(None)
-        return _after_return(current, target, value)
+        return after_return(current, target, value)
 
     async def _perform_async(self, current: Running, threads: ThreadPoolExecutor, seat: Watching) -> Ending:
         prepared = self._prepare(current)
         if not isinstance(prepared, tuple):
             return prepared
         target, args, kwargs = prepared
-        running.set(current)
-        collecting.set(None)
         seat.current = current
+        if self._chain:
+            target = self._chain.around(target, current, partial(self._lifted, threads))
         try:
             if target.is_async:
                 value = await heard(target)(*args, **kwargs)
             else:
-                loop = asyncio.get_running_loop()
-                call = copy_context().run
-                value, error = await loop.run_in_executor(
-                    threads, lambda: call(self._call, heard(target), args, kwargs)
-                )
-                if error is not None:
-                    raise error
+                value = await self._in_thread(threads, heard(target), args, kwargs)
         except asyncio.CancelledError:
             raise
         except BaseException as error:
             self._leave_if_forked(error)
-            return _after_error(current, target, error)
+            return after_error(current, target, error)
         self._leave_if_forked(None)
-        return _after_return(current, target, value)
+        return after_return(current, target, value)
+
+    def _lifted(self, threads: ThreadPoolExecutor, method: Perform) -> Callable[[Any], Awaitable[Any]]:
+        async def perform(job: Any) -> Any:
+            return await self._in_thread(threads, method, [job], _NOTHING)
+
+        return perform
+
+    async def _in_thread(
+        self,
+        threads: ThreadPoolExecutor,
+        function: Callable[..., Any],
+        args: list[Any],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        loop, call = asyncio.get_running_loop(), copy_context().run
+        value, error = await loop.run_in_executor(threads, lambda: call(self._call, function, args, kwargs))
+        if error is not None:
+            raise error
+        return value
 
     def _call(
         self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
@@ -236,64 +250,3 @@ class Performer:
             log.warning("job %s failed: its arguments do not fit: %s", facts.jid, error)
             return failed(facts, "ArgumentError", str(error))
         return target, args, kwargs
-
-
-def _after_return(current: Running, target: Target, value: Any) -> Ending:
-    facts, made = current.facts, current.made
-    if made is not None and made.state_changed:
-        return None
-    data, follow = _left_behind(current)
-    if type(value) in WISHES:
-        try:
-            return granted(value, facts, data, follow)
-        except UsageError as error:
-            return raised(facts, None, error, data)
-    if target.function is not None:
-        return _completed(facts, target.function, value, data, follow)
-    if target.completes:
-        return done(facts, data, follow=follow)
-    log.warning(
-        "job %s (%s) returned without settling: its lease is no longer renewed, and it will be tried again; "
-        "call job.complete(), or run the worker with --auto-complete",
-        facts.jid,
-        facts.klass,
-    )
-    return None
-
-
-def _left_behind(current: Running) -> tuple[bytes, Sequence[FollowUp]]:
-    """The data the job's code left, b"" if it changed nothing, and what it put on completion; from now on it puts no more."""
-    if current.made is None:
-        return b"", ()
-    data: bytes = current.made.data.encode()
-    return b"" if data == current.facts.data else data, current.made.end_collecting()
-
-
-def _completed(
-    facts: JobFacts, function: Registered, value: Any, data: bytes, follow: Sequence[FollowUp]
-) -> Ending:
-    keep = int(facts.options.get("keep", function.keep_ms))
-    if not keep:
-        return done(facts, data, follow=follow)
-    if value is None:
-        return done(facts, data, keep, b"null", follow)
-    try:
-        result = encode_value(value)
-    except HoldfastError as error:
-        # The work is done: trying again would do it twice, and end no better.
-        log.warning("job %s failed: the result of %s cannot be kept: %s", facts.jid, function.name, error)
-        return failed(facts, UNSERIALIZABLE, f"the result of {function.name} cannot be kept: {error}", data)
-    return done(facts, data, keep, result, follow)
-
-
-def _after_error(current: Running, target: Target, error: BaseException) -> Ending:
-    facts, made = current.facts, current.made
-    if isinstance(error, LeaseLost):
-        log.warning("job %s lost its lease while it ran: %s", facts.jid, error)
-        return None
-    if made is not None and made.state_changed:
-        log.warning("job %s raised after it had settled itself: %s", facts.jid, brief(error))
-        return None
-    log.warning("job %s (%s) raised %s", facts.jid, facts.klass, brief(error))
-    data, _ = _left_behind(current)
-    return raised(facts, target.function, error, data, failure_of(error, facts.queue, current.job))

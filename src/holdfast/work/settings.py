@@ -70,6 +70,9 @@ class WorkerSettings(msgspec.Struct, frozen=True):
         self._check_queues()
         self._check_choices()
         self._check_numbers()
+        # Only here: what settings import is imported before greenlets change the standard library.
+        from holdfast.work.chain import checked_middleware
+
         if self.name:
             check_name("name", self.name + "-1000")
         elif self.resume:
@@ -85,6 +88,7 @@ class WorkerSettings(msgspec.Struct, frozen=True):
             concurrency=self.concurrency or SEATS[self.pool],
             root=str(Path(self.root).resolve()),
             paths=tuple(str(Path(path).resolve()) for path in self.paths),
+            middleware=checked_middleware(self.middleware),
         )
 
     def _check_queues(self) -> None:
