@@ -164,7 +164,9 @@ class Performer:
             if target.is_async:
                 value = await heard(target)(*args, **kwargs)
             else:
-                value = await self._in_thread(threads, heard(target), args, kwargs)
+                value, error = await self._in_thread(threads, heard(target), args, kwargs)
+                if error is not None:
+                    raise error
         except asyncio.CancelledError:
             raise
         except BaseException as error:
@@ -175,7 +177,10 @@ class Performer:
 
     def _lifted(self, threads: ThreadPoolExecutor, method: Perform) -> Callable[[Any], Awaitable[Any]]:
         async def perform(job: Any) -> Any:
-            return await self._in_thread(threads, method, [job], _NOTHING)
+            value, error = await self._in_thread(threads, method, [job], _NOTHING)
+            if error is not None:
+                raise error
+            return value
 
         return perform
 
@@ -185,12 +190,10 @@ class Performer:
         function: Callable[..., Any],
         args: list[Any],
         kwargs: dict[str, Any],
-    ) -> Any:
+    ) -> tuple[Any, BaseException | None]:
+        """What a call in a thread answered, and what it raised: a coroutine could not pass on a StopIteration."""
         loop, call = asyncio.get_running_loop(), copy_context().run
-        value, error = await loop.run_in_executor(threads, lambda: call(self._call, function, args, kwargs))
-        if error is not None:
-            raise error
-        return value
+        return await loop.run_in_executor(threads, lambda: call(self._call, function, args, kwargs))
 
     def _call(
         self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
