@@ -66,6 +66,7 @@ SAMPLES = [
     leases.CompletePop("w", ("q",), [DONE]),
     leases.Heartbeat("w", LEASE),
     leases.HeartbeatMany([LEASE]),
+    leases.Resume("v", [LEASE]),
     outcomes.Advance("w", "q", LEASE),
     outcomes.Retry("w", LEASE),
     outcomes.Fail("w", LEASE, "g"),

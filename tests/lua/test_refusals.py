@@ -63,6 +63,7 @@ BAD = [
     ("retry", "w", "x", "", "", "run", "T", ""), ("retry", "w", -2, "", "", "run", "T", ""), ("retry", "w", "-1.0", "", "", "run", "T", ""), ("retry", "w", 0, "a\nb", "", "run", "T", ""),
     ("retry", "w", 0, LONG, "m", "run", "T", ""), ("retry", "w", 0, "", "", "run", "T"),
     ("fail", "w", "", "m", "run", "T", ""), ("fail", "w", "G\n", "m", "run", "T", ""), ("fail", "w", "G", "m", "run", "T"),
+    ("resume", "", 0, "w", "run", "T"), ("resume", "v", -1, "w", "run", "T"), ("resume", "v", 0, "w", "run"),
     ("expire", "w", "run"), ("cancel", "", 0, ""), ("cancel", "", 0, *MANY), ("cancel", "", "x", "run"),
     ("move", "", 0, "", 0, "run", "", ""), ("move", "", 0, "q", "x", "run", "", ""), ("move", "", 0, "q", 0, "", "", ""),
     ("move", "", 0, "q", 0, "run", "", 5000), ("move", "", 0, "q", 0, "run", "", "x"), ("move", "", 0, "q", 0, "nobody", "", ""),
@@ -293,6 +294,7 @@ def test_empty_batches_do_nothing(busy: Door):
     assert busy(*PUT) == [0]
     assert busy("complete", "w") == [0]
     assert busy("heartbeat", 0) == []
+    assert busy("resume", "v", 0) == []
     assert busy("pop", "w", "", 0, 5, 0) == [-1]
     assert busy("cancel", "", 0) == []
     assert busy("timeout", "", 0) == 0

@@ -49,9 +49,12 @@ class WorkersVerbs:
         return _all(ask)
 
     @Planned
-    def jobs(self, ask: Ask, name: str) -> Plan[list[HeldJob]]:
-        """The leases a worker holds, the one that lasts longest first. Core: verbs/holding.lua."""
-        return _held(ask, check_name("worker", name))
+    def jobs(self, ask: Ask, name: str | None = None) -> Plan[list[HeldJob]]:
+        """The leases a worker holds, those of all without a name; the one that lasts longest first.
+
+        Core: verbs/holding.lua.
+        """
+        return _held(ask, "" if name is None else check_name("worker", name))
 
     @Planned
     def __getitem__(self, ask: Ask, name: str) -> Plan[dict[str, list[str]]]:

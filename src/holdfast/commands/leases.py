@@ -66,12 +66,16 @@ def _queue_words(queues: Sequence[str], mode: int | Sequence[int]) -> list[Word]
 
 
 def _popped(reply: Sequence[Any], at: int, worker: str) -> Popped:
-    from_row, width = JobFacts.from_row, JobFacts.width
-    jobs = Popped([from_row(reply[i : i + width], worker) for i in range(at + 1, len(reply), width)])
+    jobs = Popped(_rows(reply, at + 1, worker))
     due = int(reply[at])
     if due >= 0:
         jobs.due = due / 1000
     return jobs
+
+
+def _rows(reply: Sequence[Any], at: int, worker: str) -> list[JobFacts]:
+    from_row, width = JobFacts.from_row, JobFacts.width
+    return [from_row(reply[i : i + width], worker) for i in range(at, len(reply), width)]
 
 
 def _done_words(jobs: Iterable[Done]) -> list[Word]:
@@ -234,4 +238,29 @@ class HeartbeatMany(Spoken, frozen=True, gc=False):
         return [int(end) for end in reply]
 
 
-VERBS: Mapping[str, type[Spoken]] = {kind.verb: kind for kind in (Pop, CompletePop, Complete, Heartbeat)}
+class Resume(Spoken, frozen=True, gc=False):
+    """Take over leases, each with the worker that holds it: `worker` goes on with what it held under other names.
+
+    `ttl` is in seconds, None for the queue's own heartbeat. Answers the jobs that it holds now, for the same attempts; those
+    whose leases were lost are missing. Core: verbs/resume.lua.
+    """
+
+    verb: ClassVar[str] = "resume"
+
+    worker: str
+    leases: Sequence[Lease]
+    ttl: float | None = None
+
+    def words(self) -> Sequence[Word]:
+        words: list[Word] = [self.worker, milliseconds(self.ttl)]
+        for lease in self.leases:
+            words += (lease.worker, lease.jid, lease.token)
+        return words
+
+    def read(self, reply: Reply) -> list[JobFacts]:
+        return _rows(reply, 0, self.worker)
+
+
+VERBS: Mapping[str, type[Spoken]] = {
+    kind.verb: kind for kind in (Pop, CompletePop, Complete, Heartbeat, Resume)
+}

@@ -121,7 +121,9 @@ class Family:
             self._cannot_fork(slot, error)
             return
         ours.setblocking(False)
-        place = Place(slot.name, slot.number, slot.slate, theirs, os.getpid(), self._settings, self._store)
+        place = Place(
+            slot.name, slot.number, slot.slate, theirs, os.getpid(), slot.told(self._settings), self._store
+        )
         with theirs:
             # A signal between the fork and the child's own handlers would be taken for one to the parent.
             signal.pthread_sigmask(signal.SIG_BLOCK, signals.ALL)

@@ -64,7 +64,7 @@ class Route:
     """The queues of one process of a worker. `shard` is where they are.
 
     A `resolver` that is left out means the plain names of `queues`; a `reserver` that is left out, their own order.
-    A `source` is asked for jobs instead of the store. `seats` is how many jobs the process performs at once, `again` the
+    A `source` is asked for jobs instead of the store, `first` before anything else until it has no more. `seats` is how many jobs the process performs at once, `again` the
     seconds until it looks again after the resolver or the source could not answer.
     """
 
@@ -75,6 +75,7 @@ class Route:
         resolver: Resolves | None = None,
         reserver: Reserver | None = None,
         source: Source | None = None,
+        first: Source | None = None,
         seats: int = 1,
         again: float = AGAIN,
     ) -> None:
@@ -83,6 +84,7 @@ class Route:
         self._resolver = resolver
         self._reserver = reserver
         self._source = source
+        self._first = first
         self._seats = seats
         self._again = again
         self._known = () if resolver is not None or source is not None else tuple(queues)
@@ -98,7 +100,7 @@ class Route:
     @property
     def asks_store(self) -> bool:
         """Whether `refresh` is to be called before each pass."""
-        return self._resolver is not None or self._source is not None
+        return any((self._resolver, self._source, self._first))
 
     @property
     def description(self) -> str:
@@ -115,28 +117,31 @@ class Route:
         if self._rest or self._taken or self.is_over:
             return
         try:
+            if self._first is not None and self._take(self._first):
+                return
+            self._first = None
             if self._source is not None:
-                self._take(self._source)
+                self.is_over = not self._take(self._source)
             elif self._resolver is not None:
                 self._known = tuple(self._resolver.resolve())
         except Exception as error:
             if not self._blocked:
-                log.exception("it cannot be said which queues are meant, trying again: %s", error)
+                log.exception("it cannot be said where to look for jobs, trying again: %s", error)
             self._blocked = True
         else:
             if self._blocked:
-                log.warning("it can be said again which queues are meant")
+                log.warning("it can be said again where to look for jobs")
             self._blocked = False
 
-    def _take(self, source: Source) -> None:
+    def _take(self, source: Source) -> bool:
+        """Take what a source has. Answers whether it may have more."""
         try:
             facts = source.take()
         except StopIteration:
-            log.info("there are no more jobs for this worker")
-            self.is_over = True
-        else:
-            if facts is not None:
-                self._taken.append(facts)
+            return False
+        if facts is not None:
+            self._taken.append(facts)
+        return True
 
     def order(self) -> tuple[str, ...]:
         """The queues to look into in one call, first to last; where there are more, the next call looks further."""
@@ -150,7 +155,7 @@ class Route:
 
     def share(self, limit: int) -> int:
         """How many of `limit` jobs to ask the store for in one call."""
-        if self._source is not None:
+        if self._source is not None or self._taken:
             return 0
         if self._took is not None and limit > 1 and self._known:
             return min(limit, -(-self._seats // len(self._known)))

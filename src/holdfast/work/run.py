@@ -17,7 +17,7 @@ from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.presence import Presence
 from holdfast.work.probes import hindrances, serve_probes
-from holdfast.work.routing import make_route
+from holdfast.work.routing import make_route, with_what_it_held
 from holdfast.work.sandboxes import check_base
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Handlers, Stop, Terminated, at_hup, worker_handlers
@@ -50,7 +50,7 @@ def run_worker(
         run_serial(settings, store)
     else:
         body, beats = BODIES[settings.pool]
-        supervisor(settings, store, body, beats).run()
+        supervisor(with_what_it_held(settings, store), store, body, beats).run()
 
 
 def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None = None) -> None:
@@ -59,6 +59,7 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     Signals are handled in the main thread only; anywhere else, `stop.request()` ends it.
     """
     stop = stop or Stop()
+    settings = with_what_it_held(settings, store)
     name = settings.worker_name(0)
     around = Around.of_serial(settings)
     client = store.client(name)

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, get_args
 
 import msgspec
 
+from holdfast.commands.leases import Lease
 from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_seconds, check_whole
 
@@ -37,7 +38,8 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     say what code may run (with the working directory `root`). `max_jobs` and `max_memory` have a process replaced after
     so many jobs, or when it has grown so large, 0 for never; `drain` ends the worker when the queues are empty.
     `middleware` are objects with `around_perform`, outermost first. Each process that is started first waits a random
-    time of up to `max_startup_interval`. `sighup_handler` is called at HUP, in place of logging the stack. `health_port` and `metrics_port` are 0 for none.
+    time of up to `max_startup_interval`. With `resume` a worker goes on with what one of its name held; `held` are the
+    leases, which it finds by itself. `sighup_handler` is called at HUP, in place of logging the stack. `health_port` and `metrics_port` are 0 for none.
     """
 
     queues: tuple[str, ...]
@@ -64,6 +66,7 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     health_port: int = 0
     metrics_port: int = 0
     sighup_handler: Any = None
+    held: tuple[Lease, ...] = ()
 
     def checked(self) -> "WorkerSettings":
         """Return these settings, with the numbers filled in. Raises UsageError."""

@@ -8,7 +8,11 @@ from math import inf
 from time import monotonic
 from typing import Final
 
+import msgspec
+
 from holdfast.work.child import USED_UP
+from holdfast.work.resuming import divide
+from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import how_ended
 from holdfast.work.slate import Slate
 
@@ -38,6 +42,14 @@ class Slot:
     def awaits_child(self) -> bool:
         """Whether a child is to be forked here, now or at `fork_at`."""
         return not self.pid and not self.is_finished
+
+    def told(self, settings: WorkerSettings) -> WorkerSettings:
+        """What its next child is told: only the first one goes on with what others of its name held.
+
+        A job that is resumed may be what the first one died of.
+        """
+        held = () if self.born else tuple(divide(settings.held, settings.workers)[self.number])
+        return msgspec.structs.replace(settings, held=held)
 
     @property
     def is_at_work(self) -> bool:

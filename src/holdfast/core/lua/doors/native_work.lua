@@ -14,6 +14,7 @@ local move = require("verbs.move")
 local put = require("verbs.put")
 local put_x = require("verbs.put_x")
 local reprioritise = require("verbs.reprioritise")
+local resume = require("verbs.resume")
 local retry = require("verbs.retry")
 local timeout = require("verbs.timeout")
 
@@ -107,6 +108,10 @@ return {
   end },
   { "heartbeat", DRAINS, "lease (worker jid token data)...", function(at, args)
     return heartbeat.run(at, lease(args, 1), args, 2, with_bodies(args, 2, 4))
+  end },
+  { "resume", DRAINS, "worker lease (holder jid token)...", function(at, args)
+    local worker, length, last = word(args, 1, "worker"), lease(args, 2), groups(args, 3, resume.WIDTH, MOST_TOLD)
+    return resume.run(at, worker, length, args, 3, last)
   end },
   { "retry", DRAINS, "worker delay group message (jid token data)...", function(at, args)
     local worker, group = word(args, 1, "worker"), optional(args, 3, "group")

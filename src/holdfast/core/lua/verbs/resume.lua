@@ -1,0 +1,38 @@
+-- resume: leases go over to another name, of a worker that goes on with what it held before.
+--
+-- The attempt stays the same: its token, its start, and the time that its run may take.
+local job = require("nouns.job")
+local lease = require("nouns.lease")
+local attempt = require("nouns.attempt")
+local heartbeat = require("verbs.heartbeat")
+local M = {}
+
+M.WIDTH = 3 -- (holder, jid, token)
+
+-- The job of a held lease is another's from now on. One that is his already was told before.
+local function rename(at, worker, holder, jid, token)
+  local r = lease.held(at, holder, jid, token)
+  if not r or holder == worker then return end
+  if at.workers then at.workers.drop(at, holder, jid) end
+  r.worker = worker
+  job.write(at, jid, r)
+end
+
+-- `args[first … last]` are (holder, jid, token); `length` is in ms, 0 for each queue's own.
+-- Returns the rows of the leases that `worker` holds now, whole again.
+function M.run(at, worker, length, args, first, last)
+  local beats, rows = {}, {}
+  for i = first, last, M.WIDTH do
+    rename(at, worker, args[i], args[i + 1], tonumber(args[i + 2]))
+    local n = #beats
+    beats[n + 1], beats[n + 2], beats[n + 3], beats[n + 4] = worker, args[i + 1], args[i + 2], ""
+  end
+  local ends = heartbeat.run(at, length, beats, 1, #beats)
+  for i = 1, #ends do
+    local jid = beats[i * heartbeat.WIDTH - 2]
+    if ends[i] > 0 then attempt.row(at, rows, jid, job.read(at, jid), ends[i], ends[i] - at.now) end
+  end
+  return rows
+end
+
+return M
