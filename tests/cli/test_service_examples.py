@@ -1,0 +1,95 @@
+"""The examples of docs/examples say what the program understands, and what stops a service lets its jobs finish."""
+
+import json
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+from holdfast import Client
+from holdfast.cli.worker import worker
+from holdfast.cli.worker_start import settings_of
+from holdfast.cli.workers import workers
+from waiting import until
+
+HERE = Path(__file__).parents[2] / "docs" / "examples"
+
+
+def service() -> dict[str, str]:
+    parser = ConfigParser(interpolation=None, strict=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(HERE / "holdfast-worker.service")
+    return dict(parser["Service"])
+
+
+def worker_words() -> list[list[str]]:
+    [check, command] = map(
+        json.loads, re.findall(r"CMD (\[.*\])$", (HERE / "Dockerfile").read_text(), re.MULTILINE)
+    )
+    assert check == ["holdfast", "workers", "check"]
+    return [command, shlex.split(service()["ExecStart"])]
+
+
+@pytest.mark.parametrize("words", worker_words(), ids=["container", "service"])
+def test_the_commands_of_the_examples_are_understood(words: list[str], tmp_path: Path) -> None:
+    assert Path(words[0]).name == "holdfast"
+    assert words[1] == "worker"
+    settings = settings_of(worker.make_context("worker", words[2:]).params, str(tmp_path))
+    assert (settings.queues, settings.imports) == (("mail",), ("jobs",))
+
+
+def test_what_the_container_asks_for_its_health_exists() -> None:
+    assert "check" in workers.commands
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
+def test_systemd_knows_every_word_of_the_unit(tmp_path: Path) -> None:
+    unit = tmp_path / "holdfast-worker.service"
+    text = (HERE / unit.name).read_text()
+    unit.write_text(text.replace("/srv/app/.venv/bin/holdfast", "/bin/true").replace("User=app", "User=root"))
+    said = subprocess.run(
+        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert unit.name not in said.stderr, said.stderr
+
+
+def test_stopping_the_service_lets_the_job_under_way_finish(
+    client: Client, url: str, namespace: str, tmp_path: Path
+) -> None:
+    code = """
+        import pathlib, time
+
+        class Slow:
+            @staticmethod
+            def perform(job):
+                pathlib.Path(job["at"], "begun").touch()
+                while not pathlib.Path(job["at"], "gate").exists():
+                    time.sleep(0.01)
+                job.complete()
+    """
+    (tmp_path / "jobs.py").write_text(textwrap.dedent(code))
+    jid = client.queues["mail"].put("jobs.Slow", {"at": str(tmp_path)})
+    words = [sys.executable, "-m", "holdfast.cli.main", *shlex.split(service()["ExecStart"])[1:]]
+    place = ["--workdir", str(tmp_path), "--url", url, "--namespace", namespace, "-w", "1"]
+    main = subprocess.Popen([*words, *place], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: (tmp_path / "begun").exists(), "the job is under way")
+        stop = shlex.split(service()["ExecStop"].replace("$MAINPID", str(main.pid)))
+        stopping = subprocess.Popen(stop)
+        (tmp_path / "gate").touch()
+        assert main.wait(20) == 0
+        assert stopping.wait(20) == 0
+        job = client.jobs[jid]
+        assert job is not None
+        assert job.state == "complete"
+    finally:
+        if main.poll() is None:
+            main.send_signal(signal.SIGTERM)
+            main.wait(20)
