@@ -1,6 +1,7 @@
 """A directory with chores, a client on them, and workers that end with the test."""
 
 import importlib
+import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -32,11 +33,19 @@ class Shop:
         self.q = self.client.queues["q"]
         self.workers: list[Worker] = []
 
-    def start(self, pool: str = "process", *flags: str, workers: int = 1, url: str = "") -> Worker:
+    def start(
+        self,
+        pool: str = "process",
+        *flags: str,
+        workers: int = 1,
+        url: str = "",
+        stdin: int = subprocess.DEVNULL,
+    ) -> Worker:
         if pool == "fork":
             flags = ("--import", "chores", *flags)  # else each job would import it anew
         usual = ("-q", "q", "--pool", pool, "-w", str(workers), "--url", url or self.url)
-        worker = Worker(self.here, len(self.workers), *usual, "--namespace", self.namespace, *flags)
+        named = ("--namespace", self.namespace)
+        worker = Worker(self.here, len(self.workers), *usual, *named, *flags, stdin=stdin)
         self.workers.append(worker)
         return worker
 

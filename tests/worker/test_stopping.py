@@ -93,8 +93,8 @@ def test_a_child_that_does_not_end_is_killed_after_the_term_timeout(shop, pool):
     assert given_back(shop, handle)
 
 
-def test_usr1_kills_the_children_and_goes_on_with_others(shop):
-    worker = shop.start("process", workers=2)
+def test_usr1_kills_the_children_and_goes_on_with_others(shop, forking_pool):
+    worker = shop.start(forking_pool, workers=2)
     handle = shop.chores.hog.put("a")
     began(shop)
     before = set(worker.children())
@@ -118,16 +118,6 @@ def test_usr2_pauses_and_cont_goes_on(shop, pool):
         handle.result(0.3)
     worker.signal(signal.SIGCONT)
     assert handle.result(10) == 3
-
-
-def test_usr1_to_a_child_writes_its_stack_and_it_works_on(shop):
-    worker = shop.start("process")
-    handle = shop.chores.hog.put("a")
-    [pid] = began(shop)
-    os.kill(pid, signal.SIGUSR1)
-    until(lambda: "wait_for" in worker.said(), "the stack is in the log")
-    shop.open()
-    assert handle.result(10) == "a"
 
 
 @pytest.mark.parametrize("pool", ["process", "fork", "asyncio", "thread"])

@@ -74,6 +74,16 @@ def hog(name: str, gate: str = "gate") -> str:
 
 
 @app.job(queue="q")
+async def careful(name: str, gate: str = "gate") -> str:
+    note(f"begin {name} {os.getpid()}")
+    try:
+        await await_for(gate)
+    finally:
+        note(f"unwound {name}")
+    return name
+
+
+@app.job(queue="q")
 def once(name: str) -> str:
     """Kills its process the first time, works the second."""
     first = not (HERE / name).exists()
@@ -281,11 +291,18 @@ def process_lives(pid: int) -> bool:
 class Worker:
     """One `holdfast worker`, or the program that `words` start; its log is a file."""
 
-    def __init__(self, here: Path, number: int, *flags: str, words: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        here: Path,
+        number: int,
+        *flags: str,
+        words: Sequence[str] = (),
+        stdin: int = subprocess.DEVNULL,
+    ) -> None:
         self.log = here / f"worker-{number}.log"
         words = words or [sys.executable, "-m", "holdfast.cli.main", "worker", *flags]
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(words, cwd=here, stderr=log, stdout=log)
+            self.process = subprocess.Popen(words, cwd=here, stdin=stdin, stderr=log, stdout=log)
         self.pid = self.process.pid
 
     def said(self) -> str:

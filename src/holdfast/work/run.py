@@ -1,7 +1,6 @@
 """Running a worker of any pool, from settings to its end."""
 
 import logging
-import signal
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +19,7 @@ from holdfast.work.probes import hindrances, serve_probes
 from holdfast.work.routing import make_route, with_what_it_held
 from holdfast.work.sandboxes import check_base
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import Handlers, Stop, Terminated, at_hup, worker_handlers
+from holdfast.work.signals import Handlers, Stop, Terminated, serial_handlers
 from holdfast.work.store_choice import StoreChoice
 from holdfast.work.supervisor import Supervisor
 
@@ -67,7 +66,7 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     presence = Presence(beats, settings)
     holder = SerialHolder(beats, name, presence)
     performer = make_performer(store, settings, name, client, holder.release, holder.lost, around)
-    handlers = {**worker_handlers(stop), signal.SIGHUP: at_hup(settings.sighup_handler)}
+    handlers = serial_handlers(stop, settings.debugger, settings.sighup_handler)
     with _web_of(settings, stop, presence, holder), Handlers(handlers, stop.wake_fd):
         holder.start()
         try:
@@ -87,7 +86,8 @@ def _web_of(settings: WorkerSettings, stop: Stop, presence: Presence, holder: Se
     """Who answers probes beside a serial worker."""
 
     def why_not_ready() -> list[str]:
-        return hindrances(stopping=stop.requested, heard=presence.is_heard, paused=not holder.may_take())
+        paused = stop.paused or not holder.may_take()
+        return hindrances(stopping=stop.requested, heard=presence.is_heard, paused=paused)
 
     web = HttpThread()
     serve_probes(web.http, settings.health_port, why_not_ready)

@@ -1,8 +1,10 @@
-"""Being told to stop: flags that code reads, and descriptors that selectors wait on."""
+"""Being told by signals: what each does, flags that code reads, and descriptors that selectors wait on."""
 
+import code
 import logging
 import os
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -29,14 +31,14 @@ ALL: Final = (
 TOGETHER: Final = 1.0  # seconds
 
 
-def how_ended(code: int) -> str:
-    """How a process ended, in words: `code` is its exit status, or minus the number of the signal that killed it."""
-    if code >= 0:
-        return f"ended with status {code}"
+def how_ended(status: int) -> str:
+    """How a process ended, in words: `status` is its exit status, or minus the number of the signal that killed it."""
+    if status >= 0:
+        return f"ended with status {status}"
     try:
-        return f"was killed by {signal.Signals(-code).name}"
+        return f"was killed by {signal.Signals(-status).name}"
     except ValueError:
-        return f"was killed by signal {-code}"  # most real-time signals have no name
+        return f"was killed by signal {-status}"  # most real-time signals have no name
 
 
 class Terminated(BaseException):
@@ -44,13 +46,14 @@ class Terminated(BaseException):
 
 
 class Stop:
-    """Whether a worker was asked to stop after its current jobs.
+    """Whether a worker was asked to stop after its current jobs, or (`paused`) to take no more for now.
 
     `fileno()` becomes readable when that happens, or when `wake` is called; any thread may do either.
     """
 
     def __init__(self) -> None:
         self.requested = False
+        self.paused = False
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
@@ -160,7 +163,44 @@ def at_hup(handler: Callable[[], object] | None) -> Handler:
     return call
 
 
-def worker_handlers(stop: Stop) -> dict[signal.Signals, Handler]:
+def at_usr2(debugger: bool) -> Handler:
+    """Write to the log where this process is; then open a console there, if standard input is a terminal or `debugger` asks for it.
+
+    The console sees the variables of the frame that was interrupted, and the process waits for its end.
+    """
+
+    def look(number: int, frame: FrameType | None) -> None:
+        log_stack(number, frame)
+        if frame is not None and (debugger or _is_at_a_terminal()):
+            _open_console(frame)
+
+    return look
+
+
+def _is_at_a_terminal() -> bool:
+    try:
+        return sys.stdin.isatty()
+    except (AttributeError, ValueError):
+        return False  # there is none, or it is closed
+
+
+def _leave_console() -> None:
+    """What `exit()` does there; the interpreter's own would close standard input for all consoles to come."""
+    raise SystemExit
+
+
+def _open_console(frame: FrameType) -> None:
+    leave = dict.fromkeys(("exit", "quit"), _leave_console)
+    seen: dict[str, Any] = {**frame.f_globals, **frame.f_locals, **leave}
+    try:
+        code.interact(f"{stack_of(frame)}Process {os.getpid()} waits here.", None, seen, "It goes on.")
+    except SystemExit:
+        pass  # one way to leave it, and not meant for the job
+    except Exception:
+        log.exception("the console failed")
+
+
+def worker_handlers(stop: Stop, debugger: bool = False) -> dict[signal.Signals, Handler]:
     """What a process that performs jobs in its main thread does at a signal."""
     terminate = terminator()
     return {
@@ -168,5 +208,27 @@ def worker_handlers(stop: Stop) -> dict[signal.Signals, Handler]:
         signal.SIGINT: terminate,
         signal.SIGQUIT: lambda number, frame: stop.request(),
         signal.SIGUSR1: log_stack,
-        signal.SIGUSR2: log_stack,
+        signal.SIGUSR2: at_usr2(debugger),
+    }
+
+
+def serial_handlers(
+    stop: Stop, debugger: bool, at_its_hup: Callable[[], object] | None
+) -> dict[signal.Signals, Handler]:
+    """The same for a worker without a parent: it pauses by itself, and opens a console only if `debugger` asks for it."""
+    look = at_usr2(True) if debugger else log_stack
+
+    def pause(number: int, frame: FrameType | None) -> None:
+        stop.paused = True
+        log.warning("pausing after the job under way, until CONT")
+        look(number, frame)
+
+    def go_on(number: int, frame: FrameType | None) -> None:
+        stop.paused = False
+
+    return {
+        **worker_handlers(stop),
+        signal.SIGUSR2: pause,
+        signal.SIGCONT: go_on,
+        signal.SIGHUP: at_hup(at_its_hup),
     }

@@ -11,7 +11,7 @@ from holdfast.work.news import listen
 from holdfast.work.pools.beating import BeatingTask
 from holdfast.work.pools.loop import AsyncLoop
 from holdfast.work.routing import make_route
-from holdfast.work.signals import log_stack
+from holdfast.work.signals import at_usr2, log_stack
 
 
 def body(place: Place, around: Around) -> bool:
@@ -64,8 +64,8 @@ def _listen_to_others(place: Place, jobs: AsyncLoop) -> None:
     loop.add_signal_handler(signal.SIGTERM, jobs.abort)
     loop.add_signal_handler(signal.SIGINT, jobs.abort)
     loop.add_signal_handler(signal.SIGQUIT, jobs.stop)
-    for number in (signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(number, log_stack)
+    signal.signal(signal.SIGUSR1, log_stack)
+    signal.signal(signal.SIGUSR2, at_usr2(place.settings.debugger))
 
     def hear() -> None:
         if place.hears_of_end():

@@ -73,7 +73,7 @@ def work(
     performer = make_performer(
         place.store, place.settings, place.name, client, holder.release, holder.lost, around
     )
-    with Handlers(worker_handlers(stop), stop.wake_fd):
+    with Handlers(worker_handlers(stop, place.settings.debugger), stop.wake_fd):
         route = make_route(place.settings, place.store, place.name, client.shard)
         jobs = SerialLoop(
             client, place.settings, place.name, performer, stop, holder, route, around.title, forking, 0

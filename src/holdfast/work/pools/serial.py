@@ -117,7 +117,7 @@ class SerialLoop:
     def _work(self) -> None:
         rung: str | None = None
         while True:
-            paused = not self._holder.may_take()
+            paused = self._stop.paused or not self._holder.may_take()
             stopping = self._stop.requested or self.is_used_up
             if stopping and not self._turns.has_news:
                 break

@@ -1,0 +1,158 @@
+"""Signals to children, and to a worker without children (spec/workers.md 11.2 and the Decision column of 11.1).
+
+What the parent does at TERM, INT, QUIT, USR1, USR2 and CONT is in test_stopping.py, HUP in test_restarting.py.
+"""
+
+import os
+import pty
+import signal
+
+import pytest
+from worker_kit import process_lives, until
+
+
+def began(shop, name):
+    until(lambda: shop.notes(f"begin {name}"), f"{name} began")
+    return int(shop.notes(f"begin {name}")[0].split()[2])
+
+
+def title(pid):
+    with open(f"/proc/{pid}/cmdline") as file:
+        return file.read()
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_a_child_says_where_it_is_and_works_on(shop, forking_pool, number):
+    worker = shop.start(forking_pool)
+    handle = shop.chores.hog.put("a")
+    began(shop, "a")
+    [child] = worker.children()
+    os.kill(child, number)
+    until(lambda: f"at {number.name} process {child} is here" in worker.said(), "its stack is in the log")
+    if forking_pool == "process":
+        assert "in wait_for" in worker.said()
+    shop.open()
+    assert handle.result(10) == "a"
+    assert worker.children() == [child]
+    assert "waits here" not in worker.said()
+
+
+def test_a_child_told_to_quit_finishes_its_job_and_is_replaced(shop, forking_pool):
+    worker = shop.start(forking_pool)
+    handle = shop.chores.block.put("a")
+    began(shop, "a")
+    [child] = worker.children()
+    os.kill(child, signal.SIGQUIT)
+    shop.open()
+    assert handle.result(10) == "a"
+    assert shop.job(handle.jid).attempts == 1
+    until(lambda: not process_lives(child), "it has ended")
+    assert shop.chores.add.put(1).result(10) == 2
+
+
+@pytest.mark.parametrize(
+    ("pool", "number"), [("process", signal.SIGTERM), ("process", signal.SIGINT), ("asyncio", signal.SIGTERM)]
+)
+def test_a_child_told_to_end_unwinds_its_job_which_goes_back_and_its_siblings_work_on(shop, pool, number):
+    worker = shop.start(pool, workers=2)
+    handle = shop.chores.careful.put("a")
+    child = began(shop, "a")
+    until(lambda: len(worker.children()) == 2, "both are there")
+    [sibling] = {*worker.children()} - {child}
+    os.kill(child, number)
+    until(lambda: shop.notes("unwound a"), "its blocks were left in order")
+    until(lambda: not process_lives(child), "it has ended")
+    # Given back, not failed: somebody has it again long before its lease of a minute is over.
+    until(lambda: len(shop.notes("begin a")) == 2, "it is performed again")
+    assert process_lives(sibling)
+    assert process_lives(worker.pid)
+    shop.open()
+    assert handle.result(10) == "a"
+    assert shop.job(handle.jid).losses == 1
+
+
+def test_the_console_sees_what_the_interrupted_code_sees_and_goes_on_when_it_is_left(shop):
+    reader, writer = os.pipe()
+    worker = shop.start("process", "--debugger", stdin=reader)
+    os.close(reader)
+    handle = shop.chores.hog.put("a")
+    child = began(shop, "a")
+    os.kill(child, signal.SIGUSR2)
+    until(lambda: f"Process {child} waits here." in worker.said(), "the console is open")
+    # The traceback comes first, in the log.
+    assert worker.said().index("at SIGUSR2 process") < worker.said().index("waits here")
+    os.write(writer, b"'the ' + (gate if 'gate' in dir() else 'pause')\n1 / 0\nexit()\n")
+    until(lambda: "ZeroDivisionError" in worker.said(), "it was evaluated")
+    assert "'the gate'" in worker.said() or "'the pause'" in worker.said()
+    shop.open()
+    assert handle.result(10) == "a"
+    # Its input may end as well.
+    os.close(writer)
+    os.kill(child, signal.SIGUSR2)
+    until(lambda: worker.said().count(f"Process {child} waits here.") == 2, "it is open again")
+    assert shop.chores.add.put(1).result(10) == 2
+    assert worker.children() == [child]
+
+
+def test_the_console_opens_by_itself_at_a_terminal_only(shop):
+    screen, terminal = pty.openpty()
+    worker = shop.start("asyncio", stdin=terminal)
+    assert shop.chores.aadd.put(1).result(10) == 2
+    [child] = worker.children()
+    os.kill(child, signal.SIGUSR2)
+    until(lambda: f"Process {child} waits here." in worker.said(), "the console is open")
+    handle = shop.chores.aadd.put(2)
+    os.write(screen, b"\x04")
+    assert handle.result(10) == 3
+    assert "It goes on." in worker.said()
+    os.close(screen)
+    os.close(terminal)
+
+
+def test_a_worker_without_children_pauses_after_its_job_until_cont(shop):
+    worker = shop.start("serial", "--interval", "60")
+    first = shop.chores.hog.put("a")
+    began(shop, "a")
+    worker.signal(signal.SIGUSR1)
+    until(lambda: "at SIGUSR1 process" in worker.said(), "it says where it is")
+    worker.signal(signal.SIGUSR2)
+    until(lambda: "at SIGUSR2 process" in worker.said(), "it says where it is again")
+    assert "pausing after the job under way" in worker.said()
+    shop.open()
+    assert first.result(10) == "a"
+    until(lambda: "Paused -- q" in title(worker.pid), "its title says so")
+    second = shop.chores.add.put(1)
+    with pytest.raises(TimeoutError):
+        second.result(0.3)
+    worker.signal(signal.SIGCONT)
+    assert second.result(10) == 2
+    until(lambda: "Waiting for q" in title(worker.pid), "its title says so")
+    # An idle one hears at once, too.
+    worker.signal(signal.SIGUSR2)
+    until(lambda: "Paused -- q" in title(worker.pid), "it is paused")
+    worker.signal(signal.SIGQUIT)
+    assert worker.wait(3) == 0
+
+
+def test_signals_to_a_child_that_is_not_at_work_yet_end_it_in_order_or_show_where_it_is(shop):
+    worker = shop.run_code(
+        """
+        import os, signal
+        from holdfast.work.settings import WorkerSettings
+        from holdfast.work.store_choice import StoreChoice
+        from holdfast.work.supervisor import Supervisor
+        import chores
+        def body(*given):
+            for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGQUIT):
+                chores.note(f"before {number.name}")
+                os.kill(os.getpid(), number)
+            chores.note("never")
+        settings = WorkerSettings(("q",), workers=1).checked()
+        Supervisor(settings, StoreChoice.of(chores.app), body, beats=True).run()
+        """
+    )
+    until(lambda: worker.said().count("ended with status 0; it is replaced") == 2, "two have ended")
+    assert shop.notes("never") == []
+    assert shop.notes("before")[:4] == [f"before SIG{name}" for name in ("USR1", "USR2", "HUP", "QUIT")]
+    for name in ("SIGUSR1", "SIGUSR2"):
+        assert f"at {name} process" in worker.said()
