@@ -72,6 +72,23 @@ def test_a_worker_that_cannot_start_waits_for_the_code_to_change(shop):
     assert worker.wait() == 0
 
 
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def test_nothing_outlives_a_parent_that_was_killed(shop):
+    worker = shop.start("process", "--reload")
+    assert shop.chores.add.put(1).result(10) == 2
+    [below] = worker.children()
+    [child] = children_of(below)
+    worker.signal(signal.SIGKILL)
+    worker.wait()
+    until(
+        lambda: not process_lives(below) and not process_lives(child), "the worker and its children end too"
+    )
+
+
 @pytest.mark.parametrize(("flags", "code"), [(("--drain", "-q", "q"), 0), ((), 2)])
 def test_a_worker_that_ends_for_good_ends_both(shop, flags, code):
     words = [

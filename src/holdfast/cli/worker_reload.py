@@ -14,6 +14,7 @@ from typing import Final
 
 from holdfast.cli.worker_watch import Watch, mistake_in
 from holdfast.work import signals
+from holdfast.work.lineage import die_with, prepare
 from holdfast.work.signals import Handlers, Stop
 
 log = logging.getLogger("holdfast")
@@ -28,8 +29,10 @@ def reloading(directories: Iterable[str]) -> int | None:
     """Keep a worker at work that is started anew whenever Python files below `directories` change.
 
     Answers None in each child, which goes on as the worker, and in the parent the exit code of the last one.
-    Signals to the parent are handed on; TERM, INT and QUIT end both. Call it from a process of one thread.
+    Signals to the parent are handed on; TERM, INT and QUIT end both, and no worker outlives the parent. Call it from a
+    process of one thread.
     """
+    prepare()
     parent = _Parent(Watch(directories))
     with Handlers(dict.fromkeys(signals.ALL, _heard), parent.stop.wake_fd):
         code = parent.run()
@@ -75,8 +78,10 @@ class _Parent:
         self._starts += 1
         # A signal between the fork and the child's own handlers would be taken for one to the parent.
         signal.pthread_sigmask(signal.SIG_BLOCK, signals.ALL)
+        parent = os.getpid()
         self._pid = os.fork()
         if not self._pid:
+            die_with(parent)
             sys.dont_write_bytecode = (
                 True  # of two edits within a second, Python would keep what the first led to
             )
