@@ -1,8 +1,10 @@
 """What goes along with each job that a process performs: its title, its directory, its log lines, its measures."""
 
+from importlib.util import find_spec
 from typing import Protocol
 
 from holdfast.code.current import Running
+from holdfast.work.observe.spans import Spans
 from holdfast.work.outcome import Ending
 from holdfast.work.settings import WorkerSettings
 
@@ -24,4 +26,4 @@ Companions = tuple[Companion, ...]
 
 def companions_of(settings: WorkerSettings, name: str, around: Companions = ()) -> Companions:
     """The companions that the jobs of the process `name` are given, outermost first; `around` are those of its process."""
-    return around
+    return (Spans(), *around) if find_spec("opentelemetry") else around

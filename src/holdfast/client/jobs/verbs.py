@@ -32,6 +32,9 @@ class JobVerbs(
 ):
     """What a job can be told."""
 
+    settled_by: str = ""
+    """The verb by which it was settled through this object, "" while it was not."""
+
     def __init__(self, client: Any, *, jid: str, klass: object, **parts: Unpack[JobParts]) -> None:
         """Make a handle by hand, which puts nothing: `klass` is a class, module, function or name.
 
@@ -51,7 +54,11 @@ class JobVerbs(
         return cls(client, **built(klass, parts))
 
     def _ended(self, command: Command[Any], answer: Any = None) -> Command[Any]:
-        return then(command, lambda reply: self._mark(reply if answer is None else answer))
+        def ended(reply: Any) -> Any:
+            self.settled_by = command.verb
+            return self._mark(reply if answer is None else answer)
+
+        return then(command, ended)
 
     def _warn_of(self, group: str) -> Callable[[str], str]:
         def warn(jid: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from holdfast.client.putting.options import NOTHING, make_put, put_of_item
+from holdfast.code.tracing import is_traced
 from holdfast.codecs import encode_data
 from holdfast.commands.jobs import Put, PutMany
 from holdfast.commands.wishes import PutWished
@@ -23,8 +24,9 @@ def steps_of(
     Pairs of a klass by name and its data share one command as long as they stand together, without a
     command of each: this is the path of millions.
     """
-    like = make_put(settings, queue, "any", NOTHING, shared)
-    plain = type(like) is Put and shared.get("jid") is None
+    like = make_put(settings, queue, "any", NOTHING, shared, is_trial=True)
+    # Each job that is traced carries a trace of its own.
+    plain = type(like) is Put and shared.get("jid") is None and not is_traced()
     step: Step = []
     run: list[str | bytes] | None = None
     count, size, checked = 0, 0, ""

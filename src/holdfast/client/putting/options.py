@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict, cast
 
+from msgspec.structs import replace
+
 from holdfast.client.putting.wishes import WISHES, make_wish
 from holdfast.code.backoff import BackoffData
 from holdfast.code.naming import klass_name
+from holdfast.code.tracing import is_traced, put_span
 from holdfast.codecs import encode_data
 from holdfast.commands.jobs import Mode, Put
-from holdfast.commands.wishes import PutWished, Wished
+from holdfast.commands.wishes import PutWished, Wish, Wished
 from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
 from holdfast.settings import (
@@ -75,14 +78,16 @@ def make_put(
     options: Mapping[str, Any] | None,
     *,
     must_exist: bool = False,
+    is_trial: bool = False,
 ) -> Put | PutWished:
     """The command for one put; with `must_exist` the jid has to be that of a job. Raises UsageError naming the argument
-    that cannot be."""
+    that cannot be. A trial only finds that out, and leaves no trace."""
     name = name_of(klass)
     if type(klass) is not str:
         options = with_class_defaults(klass, data, options or {}, _OF_RECURRING)
     body = _EMPTY if data is NOTHING else encode_data(data, settings.max_data)
-    if not options and not must_exist:
+    traced = is_traced() and not is_trial
+    if not options and not must_exist and not traced:
         return Put(queue, name, body)
     options = options or {}
     for option in options:
@@ -94,6 +99,9 @@ def make_put(
     retries = DEFAULT_RETRIES if retries is None else check_whole("retries", retries, 0, MAX_RETRIES)
     delay = check_milliseconds("delay", options.get("delay") or 0)
     wish = make_wish(options, jid, delay)
+    trace = put_span(queue, name, jid) if traced else ""
+    if trace:
+        wish = replace(wish or Wish(), trace=trace)
     if wish is None:
         return Put(queue, name, body, jid, priority, retries, delay, mode)
     return PutWished(queue, Wished(name, body, jid, wish), priority, retries, delay, mode)

@@ -44,7 +44,7 @@ def bridge_of(
             raise UsageError(f"{name} is settled: each job has the id of its message, and is put only once")
     bridge = Bridge(check_name("to_queue", to_queue), klass, dict(options))
     # What cannot be put is refused now. The options of a class depend on the data, so they are not asked.
-    make_put(client.settings, bridge.queue, _name(klass), NOTHING, bridge.options)
+    make_put(client.settings, bridge.queue, _name(klass), NOTHING, bridge.options, is_trial=True)
     return bridge
 
 

@@ -1,0 +1,1 @@
+"""Seeing what workers do: where a job is just now, measures, traces."""
