@@ -1,16 +1,9 @@
 """`holdfast jobs`, through the command itself."""
 
 import json
-import subprocess
-import sys
 
+from command_line import holdfast
 from holdfast import Client
-
-
-def holdfast(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "holdfast.cli.main", *words], capture_output=True, text=True, timeout=30
-    )
 
 
 def test_why_says_what_keeps_a_job_from_running(client: Client, url: str, namespace: str) -> None:

@@ -5,8 +5,8 @@ import socket
 from typing import Any
 
 import pytest
-from test_jobs import holdfast
 
+from command_line import holdfast
 from holdfast import Client
 from holdfast.commands.workers import WorkerSeen
 from holdfast.testing.clock import StoppedClock

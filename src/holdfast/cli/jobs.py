@@ -1,15 +1,50 @@
 """`holdfast jobs`: look at jobs, one by one."""
 
 import click
+import msgspec
 
 from holdfast.cli.output import json_option, say_json, say_table
 from holdfast.cli.place import store_options
+from holdfast.client.stacks import PATIENCE
 from holdfast.client.sync import Client
+from holdfast.errors import HoldfastError
 
 
 @click.group()
 def jobs() -> None:
     """Look at jobs."""
+
+
+@jobs.command()
+@click.argument("jid")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.01, 3600),
+    default=PATIENCE,
+    show_default=True,
+    help="Seconds that its worker has to answer.",
+)
+@store_options
+@json_option
+def stack(jid: str, timeout: float, url: str | None, namespace: str, as_json: bool) -> int:
+    """Show where a running job is just now: the stack of its code, innermost last.
+
+    Its worker is asked; code that hogs its process is shown too. Exit code 1 when there is no such job, when nobody
+    performs it just now, or when no worker answers, 3 when the store cannot be asked.
+    """
+    with Client(url, namespace=namespace) as client:
+        try:
+            found = client.jobs.stack(jid, timeout)
+        except TimeoutError as error:
+            raise HoldfastError(str(error)) from error
+    if as_json:
+        say_json(msgspec.to_builtins(found))
+    else:
+        click.echo(f"job {found.jid}, worker {found.worker}, process {found.pid}")
+        if found.note:
+            click.echo(found.note)
+        click.echo(found.stack)
+    return 0
 
 
 @jobs.command()

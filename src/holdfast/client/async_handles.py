@@ -10,6 +10,7 @@ from holdfast.client.jobs.verbs import JobVerbs
 from holdfast.client.putting.bulk import first_of, note_answers, steps_of
 from holdfast.client.putting.options import PutOptions
 from holdfast.client.recurring import AsyncRecurringJob
+from holdfast.client.stacks import LiveStack, ask_async
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
 from holdfast.client.throttles import AsyncThrottle
 from holdfast.client.views import AsyncQueueJobs
@@ -37,6 +38,14 @@ class AsyncJob(JobVerbs, AsyncPerforming, AsyncHandle):
         """
         self._fill(await self.run(JobGet((self.jid,))))
         return self
+
+    async def stack(self, timeout: float = 5.0) -> LiveStack:
+        """Ask its worker where a running job is just now; `str()` of the answer is the stack, innermost last.
+
+        Also of code that hogs its process: then the stacks of all threads that perform jobs there. Raises JobNotFound,
+        WrongState when nobody performs it, TimeoutError. Core: nouns/event.lua.
+        """
+        return await ask_async(self._client, self.jid, timeout)
 
 
 class AsyncQueue(QueueVerbs, AsyncHandle):
@@ -126,6 +135,14 @@ class AsyncJobs(JobsVerbs, AsyncHandle):
         return [AsyncJob.of(facts, client) for facts in found if facts is not None]
 
     multiget = get
+
+    async def stack(self, jid: str, timeout: float = 5.0) -> LiveStack:
+        """Ask its worker where a running job is just now; `str()` of the answer is the stack, innermost last.
+
+        Also of code that hogs its process: then the stacks of all threads that perform jobs there. Raises JobNotFound,
+        WrongState when nobody performs it, TimeoutError. Core: nouns/event.lua.
+        """
+        return await ask_async(self._client, jid, timeout)
 
     def handle(self, facts: JobFacts | None) -> AsyncJob | None:
         """The handle of a job that the store told of."""

@@ -10,6 +10,7 @@ from holdfast.client.jobs.verbs import JobVerbs
 from holdfast.client.putting.bulk import first_of, note_answers, steps_of
 from holdfast.client.putting.options import PutOptions
 from holdfast.client.recurring import RecurringJob
+from holdfast.client.stacks import LiveStack, ask
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
 from holdfast.client.throttles import Throttle
 from holdfast.client.views import QueueJobs
@@ -37,6 +38,14 @@ class Job(JobVerbs, Performing, SyncHandle):
         """
         self._fill(self.run(JobGet((self.jid,))))
         return self
+
+    def stack(self, timeout: float = 5.0) -> LiveStack:
+        """Ask its worker where a running job is just now; `str()` of the answer is the stack, innermost last.
+
+        Also of code that hogs its process: then the stacks of all threads that perform jobs there. Raises JobNotFound,
+        WrongState when nobody performs it, TimeoutError. Core: nouns/event.lua.
+        """
+        return ask(self._client, self.jid, timeout)
 
 
 class Queue(QueueVerbs, SyncHandle):
@@ -127,6 +136,14 @@ class Jobs(JobsVerbs, SyncHandle):
         return [Job.of(facts, client) for facts in found if facts is not None]
 
     multiget = get
+
+    def stack(self, jid: str, timeout: float = 5.0) -> LiveStack:
+        """Ask its worker where a running job is just now; `str()` of the answer is the stack, innermost last.
+
+        Also of code that hogs its process: then the stacks of all threads that perform jobs there. Raises JobNotFound,
+        WrongState when nobody performs it, TimeoutError. Core: nouns/event.lua.
+        """
+        return ask(self._client, jid, timeout)
 
     def handle(self, facts: JobFacts | None) -> Job | None:
         """The handle of a job that the store told of."""

@@ -11,6 +11,8 @@ from typing import Final, NamedTuple, NoReturn
 
 from holdfast.work import signals
 from holdfast.work.around import Around
+from holdfast.work.observe.board import listen
+from holdfast.work.observe.parting import send_rest
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Handler, Terminated, log_stack, terminator
 from holdfast.work.slate import Slate
@@ -72,6 +74,7 @@ def become(place: Place, body: Body, inherited: Iterable[int]) -> NoReturn:
         signals.reset()
         for number, handler in _UNTIL_AT_WORK.items():
             signal.signal(number, handler)
+        listen()
         importlib.invalidate_caches()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
         for descriptor in inherited:
@@ -82,6 +85,7 @@ def become(place: Place, body: Body, inherited: Iterable[int]) -> NoReturn:
             code = USED_UP if body(place, around) else 0
         finally:
             around.close()
+            send_rest()
     except Terminated:
         code = 0
     except BaseException:

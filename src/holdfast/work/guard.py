@@ -14,6 +14,9 @@ from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import hold
 from holdfast.work.debts import Debts
 from holdfast.work.keeper import Held, Keeper
+from holdfast.work.news import Said
+from holdfast.work.observe.asking import Asking
+from holdfast.work.observe.board import open_board
 from holdfast.work.presence import Presence, Sign
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.slate import Slate
@@ -45,6 +48,7 @@ class Guard:
         self._client = client
         self._debts = Debts(client, settings.queues)
         self._presence = Presence(client, settings)
+        self._asking = Asking(client, open_board())
         self._beats = beats
         self._keeper = Keeper()
         self._known: dict[_Key, Held] = {}
@@ -56,7 +60,7 @@ class Guard:
 
     def due(self) -> float:
         """When to call `attend` next, on the monotonic clock."""
-        due = min(self._keeper.due(), self._presence.due(), self._sweep_at)
+        due = min(self._keeper.due(), self._presence.due(), self._asking.due(), self._sweep_at)
         owed = self._debts.due()
         return due if owed is None else min(due, owed)
 
@@ -65,10 +69,11 @@ class Guard:
         self._keeper.learn(child.slate.shortest_lease())
         self._presence.hurry()
 
-    def hurry(self) -> None:
-        """Something happened to a lease, or was said to a child: look now."""
+    def hear(self, said: Iterable[Said]) -> None:
+        """This was said to children, or they are not heard any more, which is news too: look now."""
         self._keeper.hurry()
         self._presence.hurry()
+        self._asking.hear(said)
 
     @property
     def is_heard(self) -> bool:
@@ -86,6 +91,7 @@ class Guard:
         """Do what is due: give back, heartbeat, say who lives, sweep."""
         children, now = list(children), monotonic()
         self._debts.pay()
+        self._asking.attend({child.name: child.pid for child in children})
         if now >= self._keeper.due():
             self._look(children, now)
         if now >= self._presence.due():

@@ -192,15 +192,15 @@ class Performer:
         kwargs: dict[str, Any],
     ) -> tuple[Any, BaseException | None]:
         """What a call in a thread answered, and what it raised: a coroutine could not pass on a StopIteration."""
-        loop, call = asyncio.get_running_loop(), copy_context().run
-        return await loop.run_in_executor(threads, lambda: call(self._call, function, args, kwargs))
+        loop, call, current = asyncio.get_running_loop(), copy_context().run, running.get()
+        return await loop.run_in_executor(threads, lambda: call(self._call, current, function, args, kwargs))
 
     def _call(
-        self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+        self, current: Running | None, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
     ) -> tuple[Any, BaseException | None]:
         """Call in a thread, where a forked process must leave before anybody hears of it.
 
-        Answers what was raised: an event loop's future never ends by a StopIteration.
+        By `current` it is found where a job is. Answers what was raised: an event loop's future never ends by a StopIteration.
         """
         try:
             value = function(*args, **kwargs)

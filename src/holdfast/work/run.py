@@ -11,6 +11,7 @@ from holdfast.work.child import Body
 from holdfast.work.forked import Forking
 from holdfast.work.http import HttpThread
 from holdfast.work.making import make_performer
+from holdfast.work.observe.board import deafen, listen
 from holdfast.work.pools import aio, fork, process, thread
 from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.pools.serial import SerialLoop
@@ -68,6 +69,7 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     performer = make_performer(store, settings, name, client, holder.release, holder.lost, around)
     handlers = serial_handlers(stop, settings.debugger, settings.sighup_handler)
     with _web_of(settings, stop, presence, holder), Handlers(handlers, stop.wake_fd):
+        listen()
         holder.start()
         try:
             route = make_route(settings, store, name, client.shard)
@@ -80,6 +82,7 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
             holder.close()
             client.close()
             around.close()
+            deafen()
 
 
 def _web_of(settings: WorkerSettings, stop: Stop, presence: Presence, holder: SerialHolder) -> HttpThread:

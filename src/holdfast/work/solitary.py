@@ -16,6 +16,8 @@ from holdfast.work.around import Around
 from holdfast.work.lineage import die_with, lead_group
 from holdfast.work.making import make_performer
 from holdfast.work.mending import keep_standard
+from holdfast.work.observe.board import note_forked
+from holdfast.work.observe.parting import send_rest
 from holdfast.work.outcome import Ending
 from holdfast.work.route import Route
 from holdfast.work.seat import Turns
@@ -53,6 +55,7 @@ def become(errand: Errand) -> NoReturn:
         _settle_in(errand.parent)
         mouth = _Mouth(errand.pipe)
         facts = errand.facts
+        note_forked(facts.jid)
         performer = make_performer(
             errand.store,
             errand.settings,
@@ -71,6 +74,7 @@ def become(errand: Errand) -> NoReturn:
     finally:
         # Nothing of the parent's may run here, not even its exit handlers.
         try:
+            send_rest()
             _flush()
         finally:
             os._exit(code)

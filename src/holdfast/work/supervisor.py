@@ -137,8 +137,7 @@ class Supervisor:
         if self._news.is_open:
             self._selector.register(self._news, selectors.EVENT_READ, self._hear_news)
         if heard or not self._news.is_open:
-            # One that is cut off is news too: the store may be away.
-            self._guard.hurry()
+            self._guard.hear(heard)
 
     def _hear_signals(self) -> None:
         for number in self._wake.heard():

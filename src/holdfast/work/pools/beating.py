@@ -4,7 +4,7 @@ import asyncio
 import logging
 import select
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from time import monotonic
 from typing import Final, Protocol
@@ -16,7 +16,7 @@ from holdfast.wire.exchange import exchange
 from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import hold
 from holdfast.work.keeper import SHORT_LEASE, Held, Keeper
-from holdfast.work.news import News
+from holdfast.work.news import News, Said
 from holdfast.work.pools.loop import AsyncLoop
 from holdfast.work.signals import Stop
 
@@ -47,6 +47,10 @@ class Chores(Protocol):
         """Do what is due."""
         ...
 
+    def hear(self, said: Sequence[Said]) -> None:
+        """This was said to the worker."""
+        ...
+
 
 class NoChores:
     """Nothing else."""
@@ -55,6 +59,9 @@ class NoChores:
         return inf
 
     def attend(self) -> None:
+        pass
+
+    def hear(self, said: Sequence[Said]) -> None:
         pass
 
 
@@ -132,9 +139,11 @@ class BeatingThread:
         if self._wake.fileno() in ready:
             self._wake.heard()
             ready.remove(self._wake.fileno())
-        if ready and self._news.hear():
+        heard = self._news.hear() if ready else []
+        if heard:
             self._keeper.hurry()
             self._on_news()
+            self._chores.hear(heard)
 
     def _beat(self, now: float) -> None:
         held = self._held()

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Sequence
 from time import monotonic
 
 from holdfast.client.sync import Client
@@ -12,6 +13,9 @@ from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.work.guard import SWEEP
 from holdfast.work.keeper import Held, run_end
+from holdfast.work.news import Said
+from holdfast.work.observe.asking import Asking
+from holdfast.work.observe.board import open_board
 from holdfast.work.pools.beating import BeatingThread
 from holdfast.work.presence import Presence, Sign
 from holdfast.work.signals import Stop
@@ -27,6 +31,7 @@ class SerialHolder:
         self._worker = worker
         self._held: Held | None = None
         self._presence = presence
+        self._asking = Asking(client, open_board())
         self._quiet = False
         self._changed = Stop()
         self._sweep_at = monotonic() + SWEEP
@@ -84,10 +89,14 @@ class SerialHolder:
     # Chores of the thread.
 
     def due(self) -> float:
-        return min(self._presence.due(), self._sweep_at)
+        return min(self._presence.due(), self._asking.due(), self._sweep_at)
+
+    def hear(self, said: Sequence[Said]) -> None:
+        self._asking.hear(said)
 
     def attend(self) -> None:
         now = monotonic()
+        self._asking.attend({self._worker: os.getpid()})
         if now >= self._presence.due():
             self._say()
         if now >= self._sweep_at:

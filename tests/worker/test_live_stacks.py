@@ -1,0 +1,227 @@
+"""`holdfast jobs stack`, `job.stack()`: where a running job is just now, in every pool; workers.md, observability of the issue."""
+
+import asyncio
+import contextlib
+import importlib
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from worker_kit import until
+
+from holdfast import AsyncClient, JobNotFound
+from holdfast.cli.main import run
+from holdfast.client.stacks import LiveStack
+from holdfast.commands.workers import WorkerAsk
+from holdfast.errors import WrongState
+from holdfast.work.observe.stacks import Dumped, stack_of_job
+
+SITES = """
+from chores import app, await_for, note, wait_for
+
+
+def inner_wait(name):
+    note(f"begin {name}")
+    wait_for("gate")
+
+
+@app.job(queue="q")
+def plain(name: str) -> None:
+    inner_wait(name)
+
+
+async def inner_await(name):
+    note(f"begin {name}")
+    await await_for("gate")
+
+
+@app.job(queue="q")
+async def awaiting(name: str) -> None:
+    await inner_await(name)
+
+
+class Klass:
+    @staticmethod
+    def process(job):
+        inner_wait(job["name"])
+        job.complete()
+
+
+@app.job(queue="q")
+async def stuck(name: str) -> None:
+    note(f"begin {name}")
+    sum(range(10**13))
+"""
+
+
+@pytest.fixture
+def site(shop: Any) -> Iterator[Any]:
+    (shop.here / "sites.py").write_text(SITES)
+    importlib.import_module("sites")
+    yield shop
+    del sys.modules["sites"]
+
+
+def put(shop: Any, klass: str, name: str) -> str:
+    thing = getattr(sys.modules["sites"], klass.removeprefix("sites."))
+    return str(shop.q.put(thing, {"name": name}) if isinstance(thing, type) else thing.put(name).jid)
+
+
+def names_of(stack: str) -> list[str]:
+    """The functions of a stack, outermost first."""
+    return [line.rpartition(" in ")[2] for line in stack.splitlines() if line.startswith("  File ")]
+
+
+CASES = {
+    "sites.plain": ["plain", "inner_wait", "wait_for", "wait"],
+    "sites.awaiting": ["awaiting", "inner_await", "await_for"],
+    "sites.Klass": ["process", "inner_wait", "wait_for", "wait"],
+}
+
+
+def test_the_stack_of_a_running_job_is_its_own_code_innermost_last(site: Any, pool: str) -> None:
+    seats = 1 if pool in ("process", "serial", "fork") else len(CASES)
+    site.start(pool, "-m", "sites", "-n", "w", workers=len(CASES) if pool in ("process", "fork") else 1)
+    for klass, functions in CASES.items() if pool != "serial" else [*CASES.items()][:2]:
+        jid = put(site, klass, klass)
+        until(lambda: site.notes(f"begin {klass}"), f"{klass} runs")  # noqa: B023
+        found = site.client.jobs.stack(jid)
+        assert names_of(str(found))[: len(functions)] == functions, found
+        assert "wait_for(" in str(found) or "await_for(" in str(found)
+        assert found.worker.startswith("w-")
+        assert found.note == ""
+        if seats == 1 and pool == "serial":
+            site.open()
+            until(lambda: site.state(jid) == "complete", "it ends")  # noqa: B023
+            (site.here / "gate").unlink()
+    site.open()
+    until(lambda: not site.client.workers["w-0"]["jobs"], "all have ended")
+
+
+@pytest.mark.parametrize("pool", ["process", "asyncio"])
+def test_code_that_cannot_be_interrupted_is_shown_as_its_process_dumps_it(site: Any, pool: str) -> None:
+    site.start(pool, "-m", "sites", "-n", "w")
+    jid = put(site, "sites.stuck", "it")
+    until(lambda: site.notes("begin it"), "it runs")
+    found = site.client.jobs.stack(jid)
+    assert names_of(found.stack) == ["stuck"], found
+    assert "sum(range(10**13))" in found.stack
+    assert found.note.startswith("the process is inside code that cannot be interrupted")
+
+
+def test_the_command_and_the_async_client_show_it_too_and_say_clearly_when_there_is_nothing_to_show(
+    site: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.start("asyncio", "-m", "sites", "-n", "w")
+
+    def stack(*words: str) -> tuple[int, str, str]:
+        return run(["jobs", "stack", *words, *place]), *capsys.readouterr()
+
+    place = ("--url", site.url, "--namespace", site.namespace)
+    jid = put(site, "sites.awaiting", "it")
+    until(lambda: site.notes("begin it"), "it runs")
+    code, said, problem = stack(jid)
+    assert (code, problem) == (0, "")
+    assert said.startswith(f"job {jid}, worker w-0, process ")
+    assert "in inner_await" in said
+    found = json.loads(stack(jid, "--json")[1])
+    assert (found["jid"], found["worker"]) == (jid, "w-0")
+
+    async def ask() -> LiveStack:
+        async with AsyncClient(site.url, namespace=site.namespace) as client:
+            job = await client.jobs[jid]
+            assert job is not None
+            assert str(await job.stack()) == str(await client.jobs.stack(jid))
+            with pytest.raises(JobNotFound):
+                await client.jobs.stack("nobody")
+            return await client.jobs.stack(jid)
+
+    assert "await await_for" in str(asyncio.run(ask()))
+    assert str(site.job(jid).stack()) == str(site.client.jobs.stack(jid))
+
+    late = str(site.q.put("sites.Klass", delay=60))
+    for name, sentence in (
+        ("nobody", "job nobody does not exist"),
+        (late, "is scheduled: nobody performs it"),
+    ):
+        code, said, problem = stack(name)
+        assert (code, said, problem.count("\n")) == (1, "", 1)
+        assert sentence in problem
+    with pytest.raises(WrongState):
+        site.client.jobs.stack(late)
+
+    site.client.queues["r"].put("K")
+    by_hand = site.client.queues["r"].pop()
+    assert by_hand is not None
+    code, said, problem = stack(by_hand.jid, "--timeout", "0.2")
+    assert (code, said, problem.count("\n")) == (1, "", 1)
+    assert "nobody listens under that name" in problem
+    site.open()
+
+
+def test_a_flood_of_questions_and_nonsense_keeps_a_worker_from_nothing(site: Any) -> None:
+    worker = site.start("process", "-m", "sites", "-n", "w")
+    jid = put(site, "sites.plain", "it")
+    until(lambda: site.notes("begin it"), "it runs")
+    for number in range(40):
+        site.client.run(WorkerAsk("w-0", "another" if number % 2 else jid, f"question-{number}"))
+    for wrong in (
+        b"{",
+        b'{"event":"stack"}',
+        b'{"event":"stack","jid":"' + b"x" * 300 + b'","question":"q"}',
+    ):
+        site.client.redis.publish(site.client.shard.worker_channel("w-0"), wrong)
+
+    def answers() -> bool:
+        with contextlib.suppress(TimeoutError):
+            return "inner_wait" in str(site.client.jobs.stack(jid, 0.5))
+        return False
+
+    until(answers, "it answers again")
+    site.open()
+    until(lambda: site.state(jid) == "complete", "the job ends")
+    assert worker.process.poll() is None
+    assert "Traceback" not in worker.said()
+
+
+def test_a_process_that_does_not_perform_a_job_has_no_stack_of_it() -> None:
+    assert stack_of_job("nobody's") is None
+
+
+@pytest.fixture
+def dump(tmp_path: Any) -> Callable[[], str]:
+    """What the fault handler writes of this process."""
+    import faulthandler
+
+    def write() -> str:
+        with (tmp_path / "dump").open("w+") as file:
+            faulthandler.dump_traceback(file, all_threads=True)
+            file.seek(0)
+            return file.read()
+
+    return write
+
+
+def test_a_dump_is_read_as_stacks_innermost_last(dump: Callable[[], str]) -> None:
+    gate, begun = threading.Event(), threading.Event()
+
+    def linger() -> None:
+        begun.set()
+        gate.wait()
+
+    thread = threading.Thread(target=linger)
+    thread.start()
+    begun.wait()
+    try:
+        stacks = Dumped(dump()).of_all()
+    finally:
+        gate.set()
+        thread.join()
+    [lingering] = [stack for stack in stacks if "in linger" in stack]
+    assert names_of(lingering)[names_of(lingering).index("linger") + 1] == "wait"
+    assert "    gate.wait()" in lingering
+    assert Dumped(dump()).of_jobs() == []
+    assert Dumped('nonsense\n  File "x", line one in y\n').of_all() == []
