@@ -26,7 +26,7 @@ from holdfast.commands import COMMANDS
 
 BLOCKING_ONLY = {"run", "batch"}
 """`run` of an async client is made for each; a batch is what its loop turn is anyway."""
-INNER = {"clock", "complete_pop", "describe", "expire", "put_x", "worker_answer"}
+INNER = {"clock", "complete_pop", "describe", "expire", "put_x", "resume", "worker_answer"}
 """Verbs of tests and of workers, and one that is worn as PutWished."""
 
 
