@@ -1,11 +1,14 @@
 """Speakers of both colours, and relays in front of stores, that end with the test."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from crew import Crew
 from proxy import Proxy
 from speakers import Awaited, Blocking, Speaker
+from ward import EACH_POOL, Ward
 
 from holdfast.testing.store import ScratchStore, find_engine
 
@@ -24,6 +27,19 @@ def speaker(request: pytest.FixtureRequest, namespace: str) -> Iterator[MakeSpea
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture(params=EACH_POOL)
+def ward(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ward]:
+    """A ward of each pool in turn."""
+    with (
+        ScratchStore("valkey", "process") as store,
+        Proxy(store.url) as relay,
+        Crew(tmp_path, relay.url, "ward", {"ERRANDS_HERE": str(tmp_path)}) as crew,
+    ):
+        ward = Ward(store, relay, crew, tmp_path, request.param)
+        yield ward
+        ward.client.close()
 
 
 @pytest.fixture

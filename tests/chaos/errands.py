@@ -82,10 +82,33 @@ def end(job: Any, number: int) -> Any:
     return None
 
 
-@app.job(queue="q")
-def linger(gate: str) -> None:
-    """Waits for a file of that name."""
+def wait_for(gate: str) -> None:
     diary.note("linger", gate=gate)
     pause = Event()
     while not (HERE / gate).exists():
         pause.wait(0.005)
+
+
+@app.job(queue="q")
+def linger(gate: str) -> None:
+    """Waits for a file of that name."""
+    wait_for(gate)
+
+
+@app.job(queue="q")
+async def hog(gate: str) -> None:
+    """The same, and lets nothing else happen on an event loop."""
+    wait_for(gate)
+
+
+@app.job(queue="q")
+def split(gate: str) -> None:
+    """Forks; both processes use the client, one until a file of that name is there, while the other ends the job."""
+    waiting = [app.queues["q"].counts["waiting"]]
+    if os.fork() == 0:
+        waiting.append(app.queues["q"].counts["waiting"])
+        wait_for(gate)
+        waiting.append(app.queues["q"].counts["waiting"])
+        diary.note("split", waiting=waiting)
+        os._exit(0)
+    waiting.append(app.queues["q"].counts["waiting"])

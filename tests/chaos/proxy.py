@@ -16,11 +16,12 @@ What an aim does to the n-th request of that name (counted from the aim on):
 
 import asyncio
 import contextlib
+import random
 import shutil
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, Self
@@ -82,6 +83,7 @@ class Proxy:
         self._through = asyncio.Event()
         self._through.set()
         self._rejecting = False
+        self._latency = 0.0
         self._held = 0
         self.port = 0
         self.accepted: list[float] = []
@@ -112,6 +114,10 @@ class Proxy:
         """Pass nothing on, in either direction; what is sent meanwhile is passed on when the hole ends."""
         self._loop.call_soon_threadsafe(self._through.clear)
 
+    def slow(self, seconds: float) -> None:
+        """Pass every answer on about so many seconds late, some sooner and some later."""
+        self._latency = seconds
+
     def reject(self) -> None:
         """End every connection, and every new one as soon as it is made."""
         self._rejecting = True
@@ -125,6 +131,7 @@ class Proxy:
     def heal(self) -> None:
         """Be a good relay again."""
         self._rejecting = False
+        self._latency = 0.0
         self._aims.clear()
         self._loop.call_soon_threadsafe(self._through.set)
         if self._server is None:
@@ -222,7 +229,7 @@ class Proxy:
 
     async def _replies(self, talk: Talk, reader: asyncio.StreamReader) -> None:
         with contextlib.suppress(OSError):
-            async for reply in _values(reader):
+            async for reply in _values(reader, self._travel):
                 await self._through.wait()
                 aim = talk.asked.popleft() if talk.asked else None
                 if aim is not None and not await self._spoil(talk, aim, reply):
@@ -230,6 +237,10 @@ class Proxy:
                 if aim is None:
                     talk.writer.write(reply)
                     await talk.writer.drain()
+
+    async def _travel(self) -> None:
+        if self._latency:
+            await asyncio.sleep(self._latency * random.uniform(0.5, 1.5))
 
     async def _spoil(self, talk: Talk, aim: Aim, reply: bytes) -> bool:
         """Pass a reply on as badly as planned. Answers whether the connection lives."""
@@ -272,10 +283,17 @@ class Proxy:
         return None
 
 
-async def _values(reader: asyncio.StreamReader) -> Any:
-    """The whole values of a stream."""
+async def _at_once() -> None:
+    """What comes together goes on together, without delay."""
+
+
+async def _values(
+    reader: asyncio.StreamReader, travel: Callable[[], Coroutine[Any, Any, None]] = _at_once
+) -> Any:
+    """The whole values of a stream; each piece of it that arrives has to `travel`."""
     buffer = bytearray()
     while data := await reader.read(1 << 16):
+        await travel()
         buffer += data
         while buffer and (end := value_end(buffer)) > 0:
             yield bytes(buffer[:end])

@@ -3,18 +3,13 @@
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from time import monotonic
 
 import pytest
-from crew import Crew, Worker
-from diary import entries
-from proxy import Proxy
+from crew import Worker
 from trouble import is_busy, meanwhile, spin
+from ward import Ward
 
-from holdfast import Client
-from holdfast.testing.store import ScratchStore
 from holdfast.work.settings import POOLS
 from waiting import pause, until
 
@@ -23,59 +18,7 @@ BACK: float = 2.0
 SAID = re.compile(r"PID (\d+).*(trying again|again, after)")
 
 
-class Ward:
-    """Workers of one pool on a store of their own, reached through a relay that can be made to fail."""
-
-    def __init__(self, store: ScratchStore, relay: Proxy, crew: Crew, here: Path, pool: str) -> None:
-        self.store, self.relay, self._here, self.pool = store, relay, here, pool
-        self.client = Client(store.url, namespace="ward")
-        self._crew = crew
-
-    def start(self, *flags: str, pool: str = "", queue: str = "q") -> Worker:
-        """A worker that has done its first job."""
-        usual = ("-q", queue, "--pool", pool or self.pool, "-w", "1", "-m", "errands", "--interval", "1")
-        worker, first = self._crew.start(*usual, *flags), self.put(queue)
-        until(lambda: self.is_done(first), "the first job is done", 20)
-        return worker
-
-    def put(self, queue: str = "q") -> str:
-        return self.client.queues[queue].put("errands.nothing", {"args": []})
-
-    def hold(self, gate: str) -> str:
-        """A job that was begun and ends when the gate is opened."""
-        jid = self.client.queues["q"].put("errands.linger", {"args": [gate]})
-        until(lambda: self.begun(gate), f"{gate} was begun")
-        return jid
-
-    def begun(self, gate: str) -> int:
-        return sum(entry.get("gate") == gate for entry in entries(self._here))
-
-    def open(self, gate: str) -> None:
-        (self._here / gate).touch()
-
-    def is_done(self, jid: str) -> bool:
-        job = self.client.jobs[jid]
-        return job is not None and job.state == "complete"
-
-    def done_within(self, seconds: float, since: float, *jids: str) -> None:
-        until(lambda: all(self.is_done(jid) for jid in jids), "the jobs are done", 20)
-        assert monotonic() - since < seconds
-
-
-@pytest.fixture(params=POOLS)
-def ward(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ward]:
-    """A ward of each pool in turn."""
-    with (
-        ScratchStore("valkey", "process") as store,
-        Proxy(store.url) as relay,
-        Crew(tmp_path, relay.url, "ward", {"ERRANDS_HERE": str(tmp_path)}) as crew,
-    ):
-        ward = Ward(store, relay, crew, tmp_path, request.param)
-        yield ward
-        ward.client.close()
-
-
-some_pools = pytest.mark.parametrize("ward", ["process", "asyncio"], indirect=True)
+two_pools = pytest.mark.parametrize("ward", ["process", "asyncio"], indirect=True)
 
 
 def until_noticed(worker: Worker, times: int = 1) -> None:
@@ -87,6 +30,7 @@ def told(worker: Worker) -> Counter[tuple[str, str]]:
     return Counter(SAID.findall(worker.said()))
 
 
+@pytest.mark.parametrize("ward", POOLS, indirect=True)
 def test_a_store_that_was_away_gets_what_was_done_meanwhile_and_is_worked_for_at_once(ward: Ward) -> None:
     worker = ward.start()
     held = ward.hold("gate")
@@ -134,7 +78,7 @@ def knocks(ward: Ward, seconds: float) -> int:
     return count
 
 
-@some_pools
+@pytest.mark.parametrize("ward", ["asyncio"], indirect=True)
 def test_a_worker_knocks_now_and_then(ward: Ward) -> None:
     assert knocks(ward, 2.0) <= 2 * 7
 
@@ -144,7 +88,7 @@ def test_a_worker_knocks_about_once_a_second_for_each_process_through_half_a_min
     assert knocks(ward, 30.0) <= (1 if ward.pool == "serial" else 2) * 31
 
 
-@some_pools
+@two_pools
 def test_a_busy_store_is_waited_for_and_a_full_one_is_drained(ward: Ward) -> None:
     worker = ward.start()
     ward.store.ask("CONFIG", "SET", "busy-reply-threshold", "5")

@@ -115,7 +115,10 @@ def test_a_gap_in_the_keepers_attention_is_logged(caplog):
     keeper = Keeper()
     keeper.begin(0.0)
     keeper.learn(30.0)
-    keeper.look([held(renewed=10.0)], 16.0)
+    # Until now it had promised to look every twenty seconds.
+    keeper.look([], 16.0)
+    assert caplog.text == ""
+    keeper.look([held(renewed=26.0)], 32.0)
     assert "16.0 s" in caplog.text
 
 

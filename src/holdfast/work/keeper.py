@@ -51,6 +51,7 @@ class Keeper:
     def __init__(self) -> None:
         self.period = DEFAULT_HEARTBEAT / 3
         self._looked = self._last = 0.0
+        self._is_new = True
         self._ends = inf
 
     def begin(self, now: float) -> None:
@@ -61,7 +62,7 @@ class Keeper:
         """Take note of a lease of that many seconds. Answers whether the keeper must look sooner for it."""
         period = lease / 3
         if 0 < period < self.period:
-            self.period = period
+            self.period, self._is_new = period, True
             return True
         return False
 
@@ -97,10 +98,12 @@ class Keeper:
                 alive.append(lease)
         # No lease is longer than its run, so a look always comes before an end that is not known yet.
         self._ends = min((lease.ends for lease in alive), default=inf)
-        if alive and gap > self.period * 1.5:
+        # Even if nothing is held now: what was held meanwhile may be lost. A period that is new was not promised before.
+        if gap > self.period * 1.5 and not self._is_new:
             log.warning(
                 "leases were not looked after for %.1f s: something hogs this process or machine", gap
             )
+        self._is_new = False
         batches = [alive[at : at + MAX_BATCH] for at in range(0, len(alive), MAX_BATCH)]
         return [(_command(batch), batch) for batch in batches]
 
