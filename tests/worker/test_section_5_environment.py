@@ -115,7 +115,9 @@ def test_sizes_of_memory_have_units(settled, text, size):
     assert settled("-q", "q", "--max-memory", text).max_memory == size
 
 
-def test_all_other_flags_arrive(settled, tmp_path):
+def test_all_other_flags_arrive(settled, tmp_path, monkeypatch):
+    (tmp_path / "belt.py").write_text("class Belt:\n    def around_perform(self, job, call_next): pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
     flags = (
         "--drain",
         "--auto-complete",
@@ -126,14 +128,12 @@ def test_all_other_flags_arrive(settled, tmp_path):
         "3",
     )
     ports = ("--health-port", "8001", "--metrics-port", "8002", "--max-jobs", "9", "-n", "box", "-r")
-    found = settled(
-        "-q", "q", "-q", "p-*", "-p", str(tmp_path), "--middleware", "string:Template", *flags, *ports
-    )
+    found = settled("-q", "q", "-q", "p-*", "-p", str(tmp_path), "--middleware", "belt:Belt", *flags, *ports)
     assert (found.drain, found.auto_complete, found.debugger, found.log_format) == (True, True, True, "json")
     assert (found.max_startup_interval, found.health_port, found.metrics_port) == (3.0, 8001, 8002)
     assert (found.max_jobs, found.name, found.resume, found.queues) == (9, "box", True, ("q", "p-*"))
     assert found.paths == (str(tmp_path),)
-    assert len(found.middleware) == 1
+    assert [type(middleware).__name__ for middleware in found.middleware] == ["Belt"]
 
 
 @pytest.mark.parametrize(
