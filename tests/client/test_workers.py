@@ -55,6 +55,18 @@ def test_a_worker_can_be_quieted_resumed_and_forgotten(do):
         workers.forget()
 
 
+def test_the_name_that_a_command_was_given_stands_for_all_its_processes(do):
+    workers = do.client.workers
+    for name in ("w-0", "w-11", "w-0-0", "v-0"):
+        do(lambda name=name: do.client.run(WorkerSeen(name, {"pool": "process"})))
+    do(lambda: do.client.run(WorkerSeen("w-7", {"host": "somebody who pops by hand"})))
+    assert do(lambda: workers.quiet("w")) is True
+    assert {worker.name for worker in do(workers.all) if worker.quiet} == {"w-0", "w-11"}
+    assert do(lambda: workers.resume("w")) is True
+    assert not any(worker.quiet for worker in do(workers.all))
+    assert do(lambda: workers.quiet("u")) is False
+
+
 def test_a_blocking_client_s_workers_are_like_a_mapping(client):
     client.run(WorkerSeen("w"))
     assert list(client.workers) == ["w"]

@@ -3,7 +3,6 @@
 import json
 import signal
 
-import pytest
 from worker_kit import until
 
 from holdfast import Client
@@ -38,13 +37,13 @@ def test_each_child_is_a_worker_of_its_own(shop):
     assert {int(found.facts["pid"]) for found in listed(shop).values()} == set(worker.children())
 
 
-@pytest.mark.parametrize("told", ["process", "asyncio"])
-def test_a_quiet_worker_takes_no_jobs_until_it_is_told_to_go_on(shop, told):
-    worker = shop.start(told, "--name", "bee")
+def test_a_quiet_worker_takes_no_jobs_until_it_is_told_to_go_on(shop, pool):
+    worker = shop.start(pool, "--name", "bee")
     until(lambda: listed(shop), "it is listed")
     first = shop.chores.block.put("a")
     until(lambda: shop.notes("begin a"), "it works")
-    assert shop.client.workers.quiet("bee-0") is True
+    # The name that a user gave; its processes are bee-0 and so on.
+    assert shop.client.workers.quiet("bee") is True
     until(lambda: "be quiet" in worker.said(), "it has heard")
     shop.open()
     assert first.result(10) == "a"
@@ -55,7 +54,7 @@ def test_a_quiet_worker_takes_no_jobs_until_it_is_told_to_go_on(shop, told):
     assert shop.job(second.jid).history[1]["worker"] == "fly-0"
     other.end()
     third = shop.chores.add.put(2)
-    assert shop.client.workers.resume("bee-0") is True
+    assert shop.client.workers.resume("bee") is True
     assert third.result(10) == 3
 
 

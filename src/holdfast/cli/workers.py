@@ -10,6 +10,7 @@ import click
 from holdfast.cli.output import duration, json_option, say_json, say_table
 from holdfast.cli.place import store_options
 from holdfast.client.sync import Client
+from holdfast.client.workers import is_meant
 from holdfast.commands.workers import WorkerFacts
 
 ALIVE: Final = 30.0  # seconds; a worker gives a sign of life every ten
@@ -106,11 +107,6 @@ def resume(names: Sequence[str], url: str | None, namespace: str) -> int:
     Exit code 1 when one of them is not known.
     """
     return _tell(names, url, namespace, lambda client, name: client.workers.resume(name), "takes jobs again")
-
-
-def is_meant(given: str, name: str) -> bool:
-    """Whether a worker `name` is the one given, or a child of the command that was given that name."""
-    return name == given or (name.startswith(given + "-") and name[len(given) + 1 :].isdecimal())
 
 
 def _tell(

@@ -64,18 +64,22 @@ class WorkersVerbs:
         """
         return _jids(ask, check_name("worker", name))
 
-    @Verb
-    def quiet(self, name: str) -> Command[bool]:
+    @Planned
+    def quiet(self, ask: Ask, name: str) -> Plan[bool]:
         """Tell a worker to finish what it does and take no more jobs; answers whether it is known.
 
-        It hears of it at once or within ten seconds. Core: nouns/worker.lua.
+        It hears of it at once or within ten seconds. The name that `holdfast worker --name` was given stands for all its
+        processes. Core: nouns/worker.lua.
         """
-        return WorkerQuiet(check_name("worker", name))
+        return _tell(ask, check_name("worker", name), True)
 
-    @Verb
-    def resume(self, name: str) -> Command[bool]:
-        """Tell a quiet worker to take jobs again; answers whether it is known. Core: nouns/worker.lua."""
-        return WorkerQuiet(check_name("worker", name), False)
+    @Planned
+    def resume(self, ask: Ask, name: str) -> Plan[bool]:
+        """Tell a quiet worker, or all processes of that name, to take jobs again; answers whether it is known.
+
+        Core: nouns/worker.lua.
+        """
+        return _tell(ask, check_name("worker", name), False)
 
     @Verb
     def forget(self, *names: str) -> Command[int]:
@@ -106,6 +110,11 @@ class AsyncWorkersOf(WorkersVerbs, AsyncHandle):
     """The workers of an async client: `await workers["box-7"]` is what it holds."""
 
 
+def is_meant(given: str, name: str) -> bool:
+    """Whether a worker `name` is the one given, or a process of the command that was given that name."""
+    return name == given or (name.startswith(given + "-") and name[len(given) + 1 :].isdecimal())
+
+
 def _all(ask: Ask) -> Plan[list[WorkerFacts]]:
     """Every worker that is not too old, once, most recently seen first."""
     found: dict[str, WorkerFacts] = {}
@@ -116,6 +125,18 @@ def _all(ask: Ask) -> Plan[list[WorkerFacts]]:
         if len(page) < MOST_ROWS:
             return sorted(found.values(), key=lambda worker: worker.seen_ms, reverse=True)
         after = (str(page[-1].seen_ms), page[-1].name)
+
+
+def _tell(ask: Ask, name: str, quiet: bool) -> Plan[bool]:
+    """Tell a worker, or if there is none of that name the processes that were named after it: `<name>-<number>`."""
+    if (yield from ask(WorkerQuiet(name, quiet))):
+        return True
+    known = False
+    for worker in (yield from _all(ask)):
+        # A program that pops by hand may have such a name as well, and says nothing of a pool.
+        if is_meant(name, worker.name) and "pool" in worker.facts:
+            known = (yield from ask(WorkerQuiet(worker.name, quiet))) or known
+    return known
 
 
 def _held(ask: Ask, worker: str) -> Plan[list[HeldJob]]:
