@@ -59,7 +59,7 @@ def test_a_serial_worker_survives_a_job_that_killed_it_twice(shop):
     assert worker.process.poll() is None
 
 
-@pytest.mark.parametrize("pool", ["process", "fork", "asyncio", "thread"])
+@pytest.mark.parametrize("pool", ["process", "fork", "asyncio", "thread", "gevent"])
 def test_a_killed_child_is_replaced_and_its_jobs_go_back_at_once(shop, pool):
     worker = shop.start(pool)
     handles = [shop.chores.block.put(str(n)) for n in range(1 if pool in ("process", "fork") else 10)]
@@ -168,7 +168,7 @@ def test_children_stopped_for_cancelled_jobs_are_replaced_at_once_and_nothing_un
     assert "goes back" not in worker.said()
 
 
-@pytest.mark.parametrize("pool", ["process", "asyncio", "thread"])
+@pytest.mark.parametrize("pool", ["process", "asyncio", "thread", "gevent"])
 def test_a_cancelled_job_is_stopped_long_before_its_next_heartbeat(shop, pool):
     worker = shop.start(pool)
     handle = shop.chores.block.put("a")
@@ -267,12 +267,12 @@ def kill_children_under_load(shop, pool, count, kills):
     assert again <= sum(job.losses for job in lost)
 
 
-@pytest.mark.parametrize("pool", ["process", "asyncio", "thread"])
+@pytest.mark.parametrize("pool", ["process", "asyncio", "thread", "gevent"])
 def test_children_killed_under_load_lose_no_job(shop, pool):
     kill_children_under_load(shop, pool, 2000, 3)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pool", ["process", "asyncio", "thread"])
+@pytest.mark.parametrize("pool", ["process", "asyncio", "thread", "gevent"])
 def test_many_children_killed_under_load_lose_no_job(shop, pool):
     kill_children_under_load(shop, pool, 20_000, 25)

@@ -7,8 +7,8 @@ from time import monotonic
 import pytest
 from worker_kit import until
 
-MANY = ["asyncio", "thread"]
-BLOCKING = ["thread"]
+MANY = ["asyncio", "thread", "gevent"]
+BLOCKING = ["thread", "gevent"]
 
 MORE = '''
 

@@ -171,7 +171,7 @@ def test_what_is_put_on_completion_is_there_when_the_result_is(shop, pool):
     assert [shop.client.result_of(jid, 10) for jid in jids] == [b"6", b"7"]
 
 
-@pytest.mark.parametrize("pool", ["asyncio", "thread", "serial"])
+@pytest.mark.parametrize("pool", ["asyncio", "thread", "gevent", "serial"])
 def test_code_that_cannot_be_stopped_sees_that_its_job_was_cancelled(shop, pool):
     shop.q.heartbeat = 1
     shop.start(pool)
@@ -235,7 +235,7 @@ def test_a_job_may_fork_and_there_is_still_one_worker(shop, pool):
     assert shop.chores.add.put(1).result(10) == 2
 
 
-@pytest.mark.parametrize("pool", ["process", "asyncio", "thread"])
+@pytest.mark.parametrize("pool", ["process", "asyncio", "thread", "gevent"])
 def test_a_drained_worker_replaces_used_up_children_until_all_is_done(shop, pool):
     for number in range(7):
         shop.chores.count.put(number)

@@ -79,16 +79,17 @@ def test_a_job_finds_its_sandbox_empty_and_none_of_its_things_stay(shop, pool, m
     second = messy.litter.put("b").result(10)
     assert first == second
     there, where, *found = second
+    task = {"thread": "thread-0", "gevent": "greenlet-0"}.get(pool, "task-0")
     assert found == []
     if pool == "serial":
         assert (there, where) == (str(base), str(shop.here))
     elif pool in ("process", "fork"):
         assert there == where == str(base / "sandbox-0")
     else:
-        assert there == f"{base}/sandbox-0/task-0"
+        assert there == f"{base}/sandbox-0/{task}"
         assert where == f"{base}/sandbox-0"
         messy.litter.put("c", where=".").result(10)
-    until(lambda: left_in(base / "sandbox-0" / "task-0") == [], "the sandbox is empty")
+    until(lambda: left_in(base / "sandbox-0" / task) == [], "the sandbox is empty")
     worker.process.terminate()
     assert worker.wait() == 0
     assert left_in(shop.here) == []

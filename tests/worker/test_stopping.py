@@ -80,7 +80,7 @@ def test_a_second_signal_ends_what_a_polite_one_waits_for(shop):
     assert given_back(shop, handle)
 
 
-@pytest.mark.parametrize("pool", ["process", "asyncio", "thread"])
+@pytest.mark.parametrize("pool", ["process", "asyncio", "thread", "gevent"])
 def test_a_child_that_does_not_end_is_killed_after_the_term_timeout(shop, pool):
     worker = shop.start(pool, "--term-timeout", "0.3")
     handle = shop.chores.hog.put("a")
@@ -104,7 +104,7 @@ def test_usr1_kills_the_children_and_goes_on_with_others(shop, forking_pool):
     until(lambda: len(worker.children()) == 2 and not before & set(worker.children()), "both were replaced")
 
 
-@pytest.mark.parametrize("pool", ["process", "asyncio", "thread"])
+@pytest.mark.parametrize("pool", ["process", "asyncio", "thread", "gevent"])
 def test_usr2_pauses_and_cont_goes_on(shop, pool):
     worker = shop.start(pool, "--concurrency", "1", workers=2)
     handles = [shop.chores.block.put(name) for name in "ab"]
@@ -120,7 +120,7 @@ def test_usr2_pauses_and_cont_goes_on(shop, pool):
     assert handle.result(10) == 3
 
 
-@pytest.mark.parametrize("pool", ["process", "fork", "asyncio", "thread"])
+@pytest.mark.parametrize("pool", ["process", "fork", "asyncio", "thread", "gevent"])
 def test_children_of_a_killed_parent_finish_their_job_and_end(shop, pool):
     worker = shop.start(pool, workers=2)
     handle = shop.chores.block.put("a")

@@ -11,6 +11,7 @@ import click
 
 from holdfast.cli.place import PLACE_HELP, namespace_option
 from holdfast.cli.worker_log import open_log, set_level
+from holdfast.work.greenlets import patch
 from holdfast.work.settings import LOG_FORMATS, POOLS, RESERVERS, SEATS, WorkerSettings
 
 _SEATS_HELP: Final = ", ".join(f"{seats} for {pool}" for pool, seats in SEATS.items())
@@ -164,6 +165,8 @@ def worker(reloads: bool, **told: Any) -> int:
         code = reloading(map(os.path.abspath, (".", *told["paths"])))
         if code is not None:
             return code
+    if told["pool"] == "gevent" or told["greenlets"]:
+        patch()
     from holdfast.cli.worker_start import start
 
     start(told)

@@ -9,6 +9,7 @@ from holdfast.errors import TransportError
 from holdfast.work.around import Around
 from holdfast.work.child import Body
 from holdfast.work.forked import Forking
+from holdfast.work.greenlets import prepare_parent
 from holdfast.work.http import HttpThread
 from holdfast.work.making import make_performer
 from holdfast.work.observe.board import deafen, listen
@@ -19,7 +20,7 @@ from holdfast.work.presence import Presence
 from holdfast.work.probes import hindrances, serve_probes
 from holdfast.work.routing import make_route, with_what_it_held
 from holdfast.work.sandboxes import check_base
-from holdfast.work.settings import WorkerSettings
+from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.signals import Handlers, Stop, Terminated, serial_handlers
 from holdfast.work.store_choice import StoreChoice
 from holdfast.work.supervisor import Supervisor
@@ -49,8 +50,19 @@ def run_worker(
     if settings.pool == "serial":
         run_serial(settings, store)
     else:
-        body, beats = BODIES[settings.pool]
+        body, beats = _body_of(settings.pool)
         supervisor(with_what_it_held(settings, store), store, body, beats).run()
+
+
+def _body_of(pool: Pool) -> tuple[Body, bool]:
+    """What the children of a pool do, and whether their parent keeps their leases. Raises UsageError."""
+    if pool == "gevent":
+        prepare_parent()
+        # It cannot be imported where gevent is not installed.
+        from holdfast.work.pools import greenlet
+
+        return greenlet.body, False
+    return BODIES[pool]
 
 
 def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None = None) -> None:

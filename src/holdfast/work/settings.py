@@ -11,10 +11,17 @@ from holdfast.commands.leases import Lease
 from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_seconds, check_whole
 
-Pool = Literal["process", "fork", "asyncio", "thread", "serial"]
+Pool = Literal["process", "fork", "asyncio", "thread", "gevent", "serial"]
 POOLS: Final[tuple[Pool, ...]] = get_args(Pool)
 
-SEATS: Final[dict[str, int]] = {"process": 1, "fork": 1, "asyncio": 100, "thread": 10, "serial": 1}
+SEATS: Final[dict[str, int]] = {
+    "process": 1,
+    "fork": 1,
+    "asyncio": 100,
+    "thread": 10,
+    "gevent": 10,
+    "serial": 1,
+}
 """How many jobs one process of a pool performs at once, unless `concurrency` says otherwise."""
 
 ONE_SEAT: Final = ("process", "fork", "serial")

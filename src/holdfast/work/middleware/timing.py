@@ -16,6 +16,7 @@ from holdfast.code.failure import failure_of
 from holdfast.code.middleware import Either, Perform, Wearable, behind, is_open
 from holdfast.code.steps import Steps, await_steps, run_steps
 from holdfast.errors import InvalidTimeout, MiddlewareMisconfigured, PerformTimeout
+from holdfast.work.greenlets import place_of_this
 
 log = logging.getLogger("holdfast")
 
@@ -119,7 +120,7 @@ class _Watch:
         self._is_awaited = isinstance(job, AsyncHandle)
         self._limit = limit
         self._caller = caller
-        self._thread = threading.get_ident()
+        self._here = place_of_this()
         self._ending = threading.Lock()
         self._is_over = False
         self._timer = threading.Timer(limit, self._expire)
@@ -164,7 +165,7 @@ class _Watch:
     def _where(self) -> TracebackType | None:
         """Where the job is, as a traceback from the first frame behind the caller's."""
         trace = None
-        frame = sys._current_frames().get(self._thread)  # pyright: ignore[reportPrivateUsage]
+        frame = self._here()
         while frame is not None and frame is not self._caller:
             trace = TracebackType(trace, frame, frame.f_lasti, frame.f_lineno)
             frame = frame.f_back

@@ -1,0 +1,87 @@
+"""Children with many seats, a greenlet each: the `gevent` pool. A child keeps its leases by one more greenlet.
+
+The loop runs in the main greenlet. A job that lost its lease is killed where it waits; one that hogs the process is not
+reached, as nothing else is then.
+"""
+
+import importlib
+import signal
+from collections.abc import Callable, Coroutine
+from types import FrameType
+from typing import Any
+
+from holdfast.work.around import Around
+from holdfast.work.child import Place
+from holdfast.work.greenlets import prepare_child
+from holdfast.work.pools.crew import BlockingSeat
+from holdfast.work.pools.driving import Driver
+from holdfast.work.pools.working import work_blocking
+from holdfast.work.signals import Handler, Handlers, Stop, Terminated, worker_handlers
+
+gevent: Any = importlib.import_module("gevent")
+
+
+class Killed(Terminated, gevent.GreenletExit):  # type: ignore[misc]
+    """Raised in the greenlet of a job that must not go on. Nothing is recorded."""
+
+
+def body(place: Place, around: Around) -> bool:
+    """Work in a forked child until told to stop. Answers whether it is used up."""
+    prepare_child()
+    stop = Stop()
+    handlers = worker_handlers(stop)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        handlers[number] = _thrown(handlers[number])
+    with Handlers(handlers, stop.wake_fd):
+        return work_blocking(place, around, Greenlets(), stop)
+
+
+class Greenlets:
+    """A crew of greenlets, one for each job. `greenlets` has those under way by their jids."""
+
+    def __init__(self) -> None:
+        self.greenlets: dict[str, Any] = {}
+        self._driver = Driver()
+
+    def start(self, seat: BlockingSeat, work: Callable[[], None]) -> None:
+        """Have a greenlet do `work`."""
+
+        def perform() -> None:
+            try:
+                work()
+            finally:
+                if self.greenlets.get(seat.jid) is seat.hand:
+                    del self.greenlets[seat.jid]
+
+        seat.hand = self.greenlets[seat.jid] = gevent.spawn(perform)
+
+    def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Drive a coroutine in a thread beside, on the event loop of all."""
+        return self._driver.run(coroutine)
+
+    def stop(self, seat: BlockingSeat) -> None:
+        """Kill the greenlet of a seat."""
+        seat.hand.kill(Killed, block=False)
+        if seat.hand.ready():
+            # It had not begun: nobody but us can say that it is over.
+            seat.is_over = True
+            self.greenlets.pop(seat.jid, None)
+
+    unwind = stop
+
+    def close(self) -> None:
+        """End what is beside the greenlets; those that go on are left where they are."""
+        self._driver.close()
+
+
+def _thrown(terminate: Handler) -> Handler:
+    """The same handler, with its Terminated raised in this greenlet, the main one: a signal finds any of them at work."""
+    main = gevent.getcurrent()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        try:
+            terminate(number, frame)
+        except Terminated as error:
+            gevent.get_hub().loop.run_callback(main.throw, error)
+
+    return handle

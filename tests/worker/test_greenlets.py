@@ -1,0 +1,160 @@
+"""The pool of greenlets: a patched library, kills, imports, forks, and async code (workers.md 1, 5.1 `-g`, 11.3, 13)."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from worker_kit import until
+
+from holdfast import UsageError
+from holdfast.work.greenlets import patch, prepare_parent
+
+GREEN = '''
+import socket, subprocess, threading, time
+import gevent
+import gevent.monkey
+import chores
+from chores import HERE, app, note
+
+
+@app.job(queue="q")
+def library() -> list[bool]:
+    """Whether the library waits for greenlets, here and in what was imported before."""
+    from holdfast.wire import sync, waiting
+    patched = gevent.monkey.is_module_patched
+    return [*(patched(name) for name in ("socket", "threading", "time", "os", "signal", "subprocess")),
+            type(waiting._never).__module__.startswith("gevent")]
+
+
+@app.job(queue="q")
+def call() -> str:
+    return subprocess.run(["echo", "hello"], capture_output=True, text=True).stdout
+
+
+@app.job(queue="q")
+def clean(name: str) -> None:
+    note(f"begin {name}")
+    try:
+        time.sleep(60)
+    except gevent.GreenletExit:
+        note(f"killed {name}")
+        raise
+
+
+@app.job(queue="q")
+def fork_and_wait() -> int:
+    """The forked process waits as greenlets do, and so would let others go on, if there were any."""
+    import os
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(0.2)
+        app.queues["q"].counts
+        code = subprocess.run(["true"]).returncode
+        os._exit(40 + code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@app.job(queue="q")
+def tick() -> None:
+    """Says each while in which process it is."""
+    import os
+    while not (HERE / "gate").exists():
+        note(f"tick {os.getpid()}")
+        time.sleep(0.01)
+
+'''
+
+
+@pytest.fixture
+def green(shop):
+    """The module of chores for greenlets, as the client of the test names them."""
+    (shop.here / "green.py").write_text(GREEN)
+    return lambda name, *args: shop.q.put(f"green.{name}", {"args": list(args)})
+
+
+def answer(shop, jid):
+    import json
+
+    return json.loads(shop.client.result_of(jid, 10))
+
+
+def test_one_child_of_greenlets_does_all_that_plain_code_may(shop, green):
+    worker = shop.start("gevent", "-m", "green")
+    assert answer(shop, green("library")) == [True] * 7
+    assert answer(shop, green("call")) == "hello\n"
+    ticking = green("tick")
+    until(lambda: shop.notes("tick"), "another greenlet works")
+    assert answer(shop, green("fork_and_wait")) == 40
+    [child] = worker.children()
+    # The other greenlets did not go on in the forked process.
+    assert set(shop.notes("tick")) == {f"tick {child}"}
+    shop.open()
+    assert answer(shop, ticking) is None
+    assert "Traceback" not in worker.said()
+    assert "Warning:" not in worker.said()
+
+
+def test_the_greenlet_of_a_lost_job_is_killed_and_no_other(shop, green):
+    worker = shop.start("gevent", "-m", "green")
+    lost, other = green("clean", "a"), shop.chores.hog.put("b")
+    until(lambda: shop.notes("begin a") and shop.notes("begin b"), "both have begun")
+    shop.client.jobs.cancel(lost)
+    until(lambda: shop.notes("killed a"), "its greenlet was killed")
+    assert f"job {lost}: it was cancelled" in worker.said()
+    shop.open()
+    assert other.result(10) == "b"
+    assert shop.chores.add.put(1).result(10) == 2
+
+
+def test_a_slow_or_failing_import_keeps_nobody_waiting_and_ends_nothing(shop, green):
+    (shop.here / "slow.py").write_text(
+        "import chores, time\nchores.note('imports')\nwhile not (chores.HERE / 'gate').exists():\n    time.sleep(0.01)\n"
+        "class Job:\n    @staticmethod\n    def perform(job):\n        chores.note('performed')\n"
+    )
+    (shop.here / "bad.py").write_text("import time\ntime.sleep(0.01)\nraise ImportError('no way')\n")
+    worker = shop.start("gevent")
+    slow = [shop.q.put("slow.Job", {}) for _ in range(3)]
+    until(lambda: shop.notes("imports"), "the module is being imported")
+    assert shop.chores.add.put(1).result(10) == 2
+    bad = shop.q.put("bad.Job", {})
+    shop.open()
+    until(lambda: [shop.state(jid) for jid in slow] == ["complete"] * 3, "all have found their code")
+    assert shop.notes("imports") == ["imports"]
+    until(lambda: shop.state(bad) == "failed", "that one failed")
+    assert shop.job(bad).failure["group"] == "q-ImportError"
+    assert shop.chores.add.put(2).result(10) == 3
+    assert "ended" not in worker.said()
+
+
+def test_short_for_greenlets_is_the_pool_with_so_many_seats(shop):
+    worker = shop.start("gevent", "-g", "7")
+    assert shop.chores.add.put(1).result(10) == 2
+    assert "pool gevent, 1 × 7" in worker.said()
+
+
+def test_a_program_that_did_not_patch_its_library_is_told_how(monkeypatch):
+    with pytest.raises(UsageError, match=r"monkey\.patch_all\(\)"):
+        prepare_parent()
+    monkeypatch.setitem(sys.modules, "gevent.monkey", None)
+    with pytest.raises(UsageError, match=r"pip install 'holdfast\[gevent\]'"):
+        patch()
+
+
+def test_a_program_that_patched_all_of_its_library_may_be_the_parent(shop):
+    program = Path(shop.here / "program.py")
+    program.write_text(
+        "from gevent import monkey\nmonkey.patch_all()\nimport os\n"
+        "from holdfast.client.opening.options import ClientOptions\n"
+        "from holdfast.work.run import run_worker\nfrom holdfast.work.settings import WorkerSettings\n"
+        "from holdfast.work.store_choice import StoreChoice\n"
+        "store = StoreChoice(os.environ['CHORES_URL'], ClientOptions(namespace=os.environ['CHORES_NAMESPACE']))\n"
+        "run_worker(WorkerSettings(('q',), 'gevent', 1, max_jobs=2, drain=True), store)\n"
+    )
+    for number in range(5):
+        shop.chores.count.put(number)
+    done = subprocess.run(
+        [sys.executable, "program.py"], cwd=shop.here, timeout=30, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(shop.notes("count")) == [f"count {number}" for number in range(5)]
