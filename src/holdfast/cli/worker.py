@@ -5,12 +5,14 @@ Nothing above the flags imports what talks to a store: the pool of greenlets mus
 
 import os
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 import click
 
 from holdfast.cli.place import PLACE_HELP, namespace_option
 from holdfast.cli.worker_log import open_log, set_level
+from holdfast.errors import UsageError
 from holdfast.work.greenlets import patch
 from holdfast.work.settings import LOG_FORMATS, POOLS, RESERVERS, SEATS, WorkerSettings
 
@@ -165,9 +167,21 @@ def worker(reloads: bool, **told: Any) -> int:
         code = reloading(map(os.path.abspath, (".", *told["paths"])))
         if code is not None:
             return code
-    if told["pool"] == "gevent" or told["greenlets"]:
+    if told["greenlets"]:
+        told |= _greenlets(told)
+    if told["pool"] == "gevent":
         patch()
     from holdfast.cli.worker_start import start
 
     start(told)
     return 0
+
+
+def _greenlets(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What -g is short for. Raises UsageError."""
+    for flag, says in (("pool", "gevent"), ("concurrency", told["greenlets"])):
+        if told[flag] not in (None, 0, says):
+            raise UsageError(
+                f"--greenlets {told['greenlets']} and --{flag} {told[flag]} contradict each other"
+            )
+    return {"pool": "gevent", "concurrency": told["greenlets"]}

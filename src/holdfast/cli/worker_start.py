@@ -52,8 +52,6 @@ def settings_of(told: Mapping[str, Any], root: str) -> WorkerSettings:
     """The settings: flags win over the environment, which wins over the defaults. Raises UsageError."""
     names = [field.name for field in msgspec.structs.fields(WorkerSettings)]
     flags: dict[str, Any] = {name: told[name] for name in names if told.get(name) not in (None, ())}
-    if told["greenlets"]:
-        flags |= _greenlets(told)
     found = {**told_by(os.environ), **flags}
     if not found.get("queues"):
         raise click.UsageError(RAN_OUT_OF_NAMES)
@@ -61,15 +59,6 @@ def settings_of(told: Mapping[str, Any], root: str) -> WorkerSettings:
         del found["interval"]  # it ends where others begin to wait
     found["middleware"] = tuple(_named("--middleware", text) for text in told["middleware"])
     return WorkerSettings(**found, root=root).checked()
-
-
-def _greenlets(told: Mapping[str, Any]) -> dict[str, Any]:
-    for flag, says in (("pool", "gevent"), ("concurrency", told["greenlets"])):
-        if told[flag] not in (None, 0, says):
-            raise UsageError(
-                f"--greenlets {told['greenlets']} and --{flag} {told[flag]} contradict each other"
-            )
-    return {"pool": "gevent", "concurrency": told["greenlets"]}
 
 
 def _named(flag: str, text: str) -> Any:
