@@ -20,11 +20,7 @@ def compare(model: NumberedModel, core: Core, jids: list[str], queues: list[str]
     look = core.door.look
     jids = sorted({*jids, *model.jobs})
     for jid, row in zip(jids, look("job_get", *jids), strict=True):
-        expected = model.job_get(jid)
-        shown = seen(row)
-        if shown and expected and expected["tracked"] is None:
-            shown["tracked"] = None
-        assert shown == expected, jid
+        same_job(model, jid, row)
     counts = [Counts.from_row(row) for row in look("counts")]
     assert [tuple(getattr(count, name) for name in NUMBERS) for count in counts] == model.counts()
     assert [name.decode() for name in look("queues")] == model.known
@@ -37,12 +33,25 @@ def compare(model: NumberedModel, core: Core, jids: list[str], queues: list[str]
     for queue in queues:
         peeked = [JobFacts.from_job_row(row).jid for row in look("peek", queue, 0, 100)]
         assert peeked == model.peek(queue, 0, 100), queue
-        same_stats(Stats.from_row(look("stats", queue, 0)), model.stats(queue, model.now))
+    same_day(model, core, queues, model.now)
     same_tags(model, core)
     for name in model.limits:
         assert tuple(look("throttle_get", name)) == model.throttle_get(name), name
     add_up(model, counts, core)
     nothing_leaks(model, core)
+
+
+def same_job(model: NumberedModel, jid: str, row: Any) -> None:
+    expected, shown = model.job_get(jid), seen(row)
+    if shown and expected and expected["tracked"] is None:
+        shown["tracked"] = None
+    assert shown == expected, jid
+
+
+def same_day(model: NumberedModel, core: Core, queues: list[str], when: int) -> None:
+    """The figures of the day of `when`."""
+    for queue in queues:
+        same_stats(Stats.from_row(core.door.look("stats", queue, when)), model.stats(queue, when))
 
 
 def seen(row: Any) -> dict[str, Any] | None:

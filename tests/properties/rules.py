@@ -131,14 +131,15 @@ class UsualRules(Machine):
             words = {"fail": ("g", "because"), "retry": (0, "", ""), "advance": ("s", 0)}[verb]
             self.do(verb, worker, *words, ((job.jid, token, b""),))
 
-    @rule(queue=queues, jid=jids, off=st.sampled_from([-1, 1]))
+    @rule(queue=queues, jid=jids, off=st.sampled_from([-1, 0, 0, 1]))
     def a_plain_job_meets_a_wrong_hand(self, queue: str, jid: str, off: int) -> None:
-        """On the usual path, which knows no features."""
+        """On the usual path, which knows no features: a wrong token, or the right one in the hand of somebody else."""
         self.do("put", "new", queue, 4095, 1, 0, ((jid, "k", b"{}"),))
         self.do("pop", "w", 1, 0, (queue,))
         job = self.model.jobs.get(jid)
         if job is not None and job.state == "running":
-            self.do("complete", job.worker, ((jid, job.token + off, b"", 0, b""),))
+            hand = job.worker if off else "v" if job.worker == "w" else "w"
+            self.do("complete", hand, ((jid, job.token + off, b"", 0, b""),))
 
     @rule(jids=several)
     def timeout(self, jids: Any) -> None:

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from compare import same_day
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
-from machine import Machine, delays, jids, lines, new_data, pick, priorities, queues, retries, several
+from machine import QUEUES, Machine, delays, jids, lines, new_data, pick, priorities, queues, retries, several
+from model_looks import DAY
 from rules_wishes import tags, wished
 
 GROUPS = ["g", "h", "failed-retries-q", "nothing"]
@@ -54,9 +56,11 @@ class FailureRules(Machine):
         running = [job for job in self.model.jobs.values() if job.state == "running"]
         for job in running:
             self.do("fail", job.worker, "g", "because", ((job.jid, job.token, b""),))
+        failed_at = self.model.now
         if pick.draw(st.booleans()):
-            self.apply(("clock", (self.model.now + 86_400_000,)))
+            self.apply(("clock", (failed_at + DAY,)))
         self.do("unfail", pick.draw(queues), "g", count)
+        same_day(self.model, self.core, QUEUES, failed_at)
 
 
 class DependencyRules(Machine):

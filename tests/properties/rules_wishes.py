@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from compare import same_job
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from machine import JIDS, Machine, data, delays, jids, lines, modes, pick, priorities, queues, retries
@@ -79,6 +80,19 @@ class WishRules(Machine):
         elif waited_for:
             queue = self.model.jobs[pick.draw(st.sampled_from(waited_for))].queue
             self.do("pop", "w", 4, 0, (queue,))
+
+    @rule(queue=queues, jid=jids, backoff=backoffs, times=st.integers(2, 3))
+    def a_job_backs_off_again_and_again(self, queue: str, jid: str, backoff: str, times: int) -> None:
+        """Chance alone seldom takes the same job twice and gives it back both times without saying for how long."""
+        self.do("put_x", "move", queue, 4095, times, 0, ((jid, "k", b"{}", (("backoff", backoff),)),))
+        for _ in range(times):
+            self.do("pop", "w", 1, 0, (queue,))
+            job = self.model.jobs.get(jid)
+            if job is None or job.state != "running":
+                return
+            self.do("retry", job.worker, -1, "", "", ((jid, job.token, b""),))
+            same_job(self.model, jid, self.door.look("job_get", jid)[0])
+            self.apply(("clock", (max(self.model.jobs[jid].due, self.model.now),)))
 
     @rule(queue=queues, jid=jids, late=st.booleans(), worker=st.sampled_from(["w", "v"]))
     def a_deadline_passes(self, queue: str, jid: str, late: bool, worker: str) -> None:
