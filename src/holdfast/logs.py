@@ -1,7 +1,9 @@
-"""The one logger of holdfast."""
+"""The one logger of holdfast, and how lines are written: to read, or as JSON."""
 
+import json
 import logging
 import sys
+from datetime import UTC, datetime
 from typing import Any, Final
 
 FORMAT: Final = "%(asctime)s | PID %(process)d | [%(levelname)s] %(message)s"
@@ -25,3 +27,58 @@ logger: Final = logging.getLogger("holdfast")
 _own: Final = WhenAsked()
 _own.setFormatter(logging.Formatter(FORMAT))
 logger.addHandler(_own)
+
+jobs_log: Final = logging.getLogger("holdfast.jobs")
+"""One line at the start and one at the end of each job of a worker, for who asks for so many."""
+
+JOB: Final = "holdfast_job"
+"""The attribute by which a record tells which job wrote it: its facts."""
+_OWN_FIELDS: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", JOB}
+
+
+class TextFormatter(logging.Formatter):
+    """One line to read; those of a job name it: `… | [INFO] | jid=… queue=… attempt=1 | …`."""
+
+    def __init__(self) -> None:
+        super().__init__(FORMAT)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The line without its traceback."""
+        job = getattr(record, JOB, None)
+        if job is not None:
+            record.message = f"jid={job.jid} queue={job.queue} attempt={job.attempts} | {record.message}"
+        return super().formatMessage(record)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time (UTC), level, logger, pid, message, of a job also jid, queue, attempt, klass and worker;
+    the traceback as `error`, and whatever was logged as `extra`.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The object, in ASCII."""
+        said: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "pid": record.process,
+            "message": record.getMessage(),
+        }
+        job = getattr(record, JOB, None)
+        if job is not None:
+            said |= {"jid": job.jid, "queue": job.queue, "attempt": job.attempts, "klass": job.klass}
+            said["worker"] = job.worker
+        if record.exc_info:
+            said["error"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            said["stack"] = record.stack_info
+        for name in vars(record).keys() - _OWN_FIELDS:
+            said.setdefault(name, vars(record)[name])
+        return json.dumps(said, default=_text, skipkeys=True)
+
+
+def _text(thing: object) -> str:
+    try:
+        return str(thing)
+    except Exception:
+        return "(its text cannot be made)"

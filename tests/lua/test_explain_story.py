@@ -5,6 +5,7 @@ import pytest
 from holdfast.client.explaining.explanation import Explanation, explained
 from holdfast.client.explaining.reasons import Check
 from holdfast.commands.admin import ConfigSet
+from holdfast.commands.attributes import Report
 from holdfast.commands.leases import Complete, Pop
 from holdfast.commands.outcomes import Fail, Retry
 from holdfast.commands.queues import Pause
@@ -211,6 +212,7 @@ def test_a_job_whose_lease_ended_and_then_was_noticed(why, core, clock, door: Do
 def test_a_job_that_failed(why, core, clock, door: Door):
     door.put("q", "a", "b")
     for job in core(Pop("w", ["q"], limit=2)):
+        core(Report("w", job, lines=["looking", "it is user 7"]))
         core(Fail("w", job, "G", "Traceback …\nValueError: no such user"))
     clock.advance(seconds=180)
     found = why("a")
@@ -220,6 +222,11 @@ def test_a_job_that_failed(why, core, clock, door: Door):
     )
     facts = check(found, "failure").facts
     assert (facts["in_group"], facts["worker"]) == (2, "w")
+    log = check(found, "log")
+    assert (log.text, log.facts["lines"]) == (
+        "The last that it logged: it is user 7",
+        ["looking", "it is user 7"],
+    )
     assert check(found, "failure").fix == "client.unfail('G', 'q')"
     door("unfail", "", 0, "q", "G", 1)
     assert check(why("a"), "failure").verdict == "note"

@@ -64,7 +64,8 @@ def test_quiet_by_default_and_everything_with_vverbose(shop, monkeypatch):
     from holdfast.cli.worker_log import set_level
 
     log = logging.getLogger("holdfast")
-    before = log.level
+    touched = (log, logging.root, logging.getLogger("holdfast.jobs"), logging.getLogger("asyncio"))
+    before = [logger.level for logger in touched]
     try:
         for verbose, variables, level in (
             (False, {}, logging.INFO),
@@ -79,7 +80,8 @@ def test_quiet_by_default_and_everything_with_vverbose(shop, monkeypatch):
             set_level(verbose)
             assert log.level == level
     finally:
-        log.setLevel(before)
+        for logger, was in zip(touched, before, strict=True):
+            logger.setLevel(was)
 
 
 def test_all_cores_work_where_no_number_is_said(shop):

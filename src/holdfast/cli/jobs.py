@@ -64,4 +64,6 @@ def why(jid: str, url: str | None, namespace: str, as_json: bool) -> int:
         click.echo(found.text)
         rows = [(check.check, check.verdict, check.text, check.fix) for check in found.checks]
         say_table(("looked at", "verdict", "found", "what would help"), rows)
+        for line in found.facts.get("log", ()):
+            click.echo(line)
     return 0 if found.exists else 1

@@ -159,7 +159,7 @@ def worker(reloads: bool, **told: Any) -> int:
     Only marked functions (@client.job), modules named by --import, modules below --path or the working
     directory, and names under --allow are run.
     """
-    open_log(told["log_file"])
+    open_log(told["log_file"], told["log_format"])
     set_level(told["verbose"])
     if reloads:
         from holdfast.cli.worker_reload import reloading

@@ -4,24 +4,33 @@ import logging
 import os
 
 from holdfast.errors import UsageError
-from holdfast.logs import FORMAT
-
-log = logging.getLogger("holdfast")
+from holdfast.logs import JsonFormatter, TextFormatter, jobs_log, logger
 
 
-def open_log(log_file: str) -> None:
-    """Log to standard error, and also to `log_file` if it has a name. Raises UsageError."""
+def open_log(log_file: str, log_format: str) -> None:
+    """Log to standard error, and also to `log_file` if it has a name: what holdfast says, and what jobs do.
+
+    Raises UsageError.
+    """
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if log_file:
         try:
-            handlers.append(logging.FileHandler(log_file))
+            handlers.append(logging.FileHandler(log_file, encoding="utf-8", errors="backslashreplace"))
         except OSError as error:
             raise UsageError(f"--logger {log_file}: {error.strerror}") from None
     for handler in handlers:
-        handler.setFormatter(logging.Formatter(FORMAT))
-        log.addHandler(handler)
+        handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+        logging.root.addHandler(handler)
 
 
 def set_level(verbose: bool) -> None:
-    """Everything there is to be said, if `verbose` or VVERBOSE asks for it; else starts, ends and warnings."""
-    log.setLevel(logging.DEBUG if verbose or os.environ.get("VVERBOSE") else logging.INFO)
+    """How much is said: starts, ends and warnings, and what jobs log from INFO on; the start and the end of every job
+    too, if VERBOSE is set; everything, if `verbose` or VVERBOSE asks for it.
+    """
+    level = logging.DEBUG if verbose or os.environ.get("VVERBOSE") else logging.INFO
+    logger.setLevel(level)
+    logging.root.setLevel(level)
+    often = level == logging.DEBUG or bool(os.environ.get("VERBOSE"))
+    jobs_log.setLevel(level if often else logging.WARNING)
+    # It says at DEBUG which selector it uses, each time a loop begins.
+    logging.getLogger("asyncio").setLevel(logging.INFO)

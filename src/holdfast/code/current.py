@@ -1,5 +1,6 @@
 """The job that is being performed here and now, and where its puts go."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, Final, Protocol
@@ -15,12 +16,11 @@ def not_lost() -> str:
 class Running:
     """A job under way; its `Job` object is made when somebody asks for it.
 
-    `lost` says why its lease is known to be lost, "" while it is not; `sandbox`, where one is kept, which directory it has.
+    `lost` says why its lease is known to be lost, "" while it is not; `sandbox`, where one is kept, which directory it has;
+    `lines` are the last that it logged; `begun` is on the monotonic clock, where somebody measures.
     """
 
-    __slots__ = ("_make", "facts", "lost", "made", "sandbox")
-
-    sandbox: Callable[[], str] | None
+    __slots__ = ("_make", "begun", "facts", "lines", "lost", "made", "sandbox")
 
     def __init__(
         self, facts: JobFacts, make: Callable[[JobFacts], Any], lost: Callable[[], str] = not_lost
@@ -29,7 +29,9 @@ class Running:
         self._make = make
         self.lost = lost
         self.made: Any = None
-        self.sandbox = None
+        self.sandbox: Callable[[], str] | None = None
+        self.lines: deque[str] | None = None
+        self.begun = 0.0
 
     def make_by(self, make: Callable[[JobFacts], Any]) -> None:
         """From now on `make` makes the object, if nobody has asked for it."""

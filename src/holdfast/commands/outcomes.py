@@ -42,7 +42,7 @@ class Retry(Spoken, frozen=True, gc=False):
     """Give one job back for another try after `delay_ms`; it costs a retry. OWN_BACKOFF: as the job itself says.
 
     Without a backoff of its own it waits a second, then twice as long each time, up to ten minutes. Answers the retries left, -1 when there were none and the job failed (in `group`, or in
-    `failed-retries-<queue>`). Raises LeaseLost. Core: verbs/retry.lua.
+    `failed-retries-<queue>`). Raises LeaseLost. Core: verbs/retry.lua. `lines`: as those of `Fail`.
     """
 
     verb: ClassVar[str] = "retry"
@@ -53,6 +53,7 @@ class Retry(Spoken, frozen=True, gc=False):
     group: str = ""
     message: str = ""
     data: bytes = b""
+    lines: Sequence[str] = ()
 
     def words(self) -> Sequence[Word]:
         job = self.job
@@ -66,7 +67,10 @@ class Retry(Spoken, frozen=True, gc=False):
 
 
 class Fail(Spoken, frozen=True, gc=False):
-    """Fail one job for good, under a failure group. Answers its jid. Raises LeaseLost. Core: verbs/fail.lua."""
+    """Fail one job for good, under a failure group. Answers its jid. Raises LeaseLost. Core: verbs/fail.lua.
+
+    `lines`, which the job logged, are not sent with it: a worker reports them first.
+    """
 
     verb: ClassVar[str] = "fail"
     settles: ClassVar[bool] = True
@@ -76,6 +80,7 @@ class Fail(Spoken, frozen=True, gc=False):
     group: str
     message: str = ""
     data: bytes = b""
+    lines: Sequence[str] = ()
 
     def words(self) -> Sequence[Word]:
         return (self.worker, self.group, self.message, self.job.jid, self.job.token, self.data)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from holdfast.work.companions import Companions
+from holdfast.work.logs import OnlyJob, mark_records
 from holdfast.work.sandboxes import (
     Base,
     BesideSandbox,
@@ -44,8 +45,9 @@ class Around:
         title = _begun(settings)
         sandbox = claimed(Path.cwd() / FOLDER / f"sandbox-{slot}")
         sandbox.enter()
+        records = mark_records()
         if settings.pool in ONE_SEAT:
-            companions: Companions = (OneTitle(title, "Processing"), InSandbox(sandbox))
+            companions: Companions = (OneTitle(title, "Processing"), OnlyJob(records), InSandbox(sandbox))
         else:
             lent = Sandboxes(sandbox.path, WORDS.get(settings.pool, "task"))
             companions = (CountingTitle(title), LentSandboxes(sandbox, lent))
@@ -58,6 +60,7 @@ class Around:
         """For a worker without children, which stays in its directory. Raises UsageError."""
         title = _begun(settings)
         sandbox = claimed(Path.cwd() / FOLDER, Base)
+        mark_records()
         companions = (OneTitle(title, "Single processing"), BesideSandbox(sandbox))
         return cls(settings, title, sandbox, companions)
 
@@ -66,7 +69,11 @@ class Around:
         companions = self.companions
         if self._settings.pool not in ONE_SEAT:
             lent = Sandboxes(self._sandbox.path, f"alone-{os.getpid()}")
-            companions = (OneTitle(self.title, "Processing"), LentSandboxes(self._sandbox, lent))
+            companions = (
+                OneTitle(self.title, "Processing"),
+                OnlyJob(mark_records()),
+                LentSandboxes(self._sandbox, lent),
+            )
         around = type(self)(self._settings, self.title, self._sandbox, companions)
         around.forked()
         return around

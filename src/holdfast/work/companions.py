@@ -1,9 +1,12 @@
 """What goes along with each job that a process performs: its title, its directory, its log lines, its measures."""
 
+import logging
 from importlib.util import find_spec
 from typing import Protocol
 
 from holdfast.code.current import Running
+from holdfast.logs import jobs_log
+from holdfast.work.logs import JobLines
 from holdfast.work.observe.spans import Spans
 from holdfast.work.outcome import Ending
 from holdfast.work.settings import WorkerSettings
@@ -26,4 +29,6 @@ Companions = tuple[Companion, ...]
 
 def companions_of(settings: WorkerSettings, name: str, around: Companions = ()) -> Companions:
     """The companions that the jobs of the process `name` are given, outermost first; `around` are those of its process."""
-    return (Spans(), *around) if find_spec("opentelemetry") else around
+    traces: Companions = (Spans(),) if find_spec("opentelemetry") else ()
+    lines: Companions = (JobLines(),) if jobs_log.isEnabledFor(logging.INFO) else ()
+    return (*traces, *around, *lines)

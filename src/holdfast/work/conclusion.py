@@ -4,6 +4,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
+
 from holdfast.code.current import Running
 from holdfast.code.endings import WISHES
 from holdfast.code.failure import brief, failure_of
@@ -11,6 +13,7 @@ from holdfast.code.registry import Registered
 from holdfast.code.resolver import Target
 from holdfast.codecs import encode_value
 from holdfast.commands.dependencies import FollowUp
+from holdfast.commands.outcomes import Fail, Retry
 from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.models import JobFacts
 from holdfast.work.outcome import Ending, done, failed, granted, raised
@@ -18,6 +21,13 @@ from holdfast.work.outcome import Ending, done, failed, granted, raised
 log = logging.getLogger("holdfast")
 
 UNSERIALIZABLE: Final = "UnserializableResult"
+
+
+def told(current: Running, ending: Ending) -> Ending:
+    """The ending, with the last lines that the job logged where it is the end of a run that went wrong."""
+    if current.lines and isinstance(ending, (Fail, Retry)):
+        return msgspec.structs.replace(ending, lines=tuple(current.lines))
+    return ending
 
 
 def after_return(current: Running, target: Target, value: Any) -> Ending:

@@ -19,7 +19,7 @@ from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.work.chain import Chain, beside_the_loop
 from holdfast.work.companions import Companion, Companions
-from holdfast.work.conclusion import after_error, after_return
+from holdfast.work.conclusion import after_error, after_return, told
 from holdfast.work.hearing import heard
 from holdfast.work.outcome import Ending, failed, raised
 from holdfast.work.signals import Terminated
@@ -94,7 +94,7 @@ class Performer:
         ending: Ending = None
         begun = self._begin(current)
         try:
-            ending = self._perform(current, run)
+            ending = told(current, self._perform(current, run))
         finally:
             self._end(begun, current, ending)
             running.set(None)
@@ -111,7 +111,7 @@ class Performer:
         ending: Ending = None
         begun = self._begin(current)
         try:
-            ending = await self._perform_async(current, threads, seat)
+            ending = told(current, await self._perform_async(current, threads, seat))
         finally:
             self._end(begun, current, ending)
         return ending

@@ -7,6 +7,7 @@ seat can start, and a stopping worker takes nothing: a job never granted needs n
 import logging
 from typing import Any, Final, cast
 
+from holdfast.commands.attributes import Report
 from holdfast.commands.base import Command
 from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.leases import (
@@ -15,10 +16,12 @@ from holdfast.commands.leases import (
     WOKEN,
     CompletePop,
     Done,
+    Lease,
     Pop,
     Popped,
     Settlement,
 )
+from holdfast.commands.outcomes import Fail, Retry
 from holdfast.errors import HoldfastError, JobNotFound, LeaseLost, TransportError
 from holdfast.models import JobFacts
 from holdfast.wire.exchange import exchange, exchange_all
@@ -65,6 +68,10 @@ class Turns:
         if isinstance(ending, Done):
             self._done.append(ending)
         elif ending is not None:
+            if isinstance(ending, (Fail, Retry)) and ending.lines:
+                # Before the end, while the lease still stands.
+                lease = Lease(ending.job.jid, ending.job.token, ending.worker)
+                self._others.append(Report(ending.worker, lease, lines=ending.lines))
             self._others.append(ending)
 
     @property
@@ -107,7 +114,7 @@ class Turns:
             if isinstance(answer, TransportError):
                 raise answer
         for command, answer in zip(others, answers, strict=False):
-            if isinstance(answer, HoldfastError):
+            if isinstance(answer, HoldfastError) and not isinstance(command, Report):
                 log.warning("%s of job %s was refused: %s", command.verb, _jid(command), answer)
                 if isinstance(command, CompleteX) and not isinstance(answer, (LeaseLost, JobNotFound)):
                     # It is done, but what it put cannot be: trying again would do it twice, and end no better.

@@ -1,6 +1,6 @@
 """What is looked at to say why a job runs or does not: each look turns facts into a check, a plain sentence.
 
-The looks come in the order in which they matter: whether there is a job, its state, its failure, its due time, whom it
+The looks come in the order in which they matter: whether there is a job, its state, its failure, what it logged, its due time, whom it
 waits for, the queue, the throttles, the workers, its place, its lease.
 """
 
@@ -81,6 +81,13 @@ def _failure(facts: Facts) -> Check | None:
         f"It failed {span(facts['now'] - when)} ago in group {group} and waits for somebody to act: {first}"
     )
     return Check("failure", "blocks", said, shown, f"client.unfail({group!r}, {facts['queue']!r})")
+
+
+def _log(facts: Facts) -> Check | None:
+    lines = facts.get("log")
+    if not lines:
+        return None
+    return Check("log", "note", f"The last that it logged: {last_line(lines[-1])}", {"lines": lines})
 
 
 def _retries(facts: Facts) -> Check | None:
@@ -262,6 +269,7 @@ LOOKS: Final[tuple[Callable[[Facts], Check | None], ...]] = (
     _exists,
     _state,
     _failure,
+    _log,
     _retries,
     _due,
     _expires,

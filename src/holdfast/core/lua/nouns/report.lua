@@ -34,10 +34,15 @@ local function tail(had, args, first)
   return lines
 end
 
+-- The lines that are kept, nil if there are none.
+function M.kept(at, jid, r)
+  local packed = extra.get(at, jid, r, "g")
+  return packed and mp_unpack(packed) or nil
+end
+
 -- Appends the lines in args[first …]. Write the record afterwards.
 function M.lines(at, jid, r, args, first)
-  local packed = extra.get(at, jid, r, "g")
-  extra.set(at, jid, r, "g", mp_pack(tail(packed and mp_unpack(packed) or {}, args, first)))
+  extra.set(at, jid, r, "g", mp_pack(tail(M.kept(at, jid, r) or {}, args, first)))
 end
 
 -- A new life begins.

@@ -1,0 +1,183 @@
+"""Logs of workers (workers.md 14): every line of a job tells which job it is of, and the last go with its failure."""
+
+import json
+import logging
+import re
+from types import SimpleNamespace
+
+import pytest
+from worker_kit import until
+
+from holdfast import JobFailed
+from holdfast.code.current import Running, running
+from holdfast.logs import JsonFormatter, TextFormatter
+from holdfast.models import JobFacts
+from holdfast.work.logs import MOST_LINES, Records
+
+TALKING = """
+import logging, threading
+import chores
+from holdfast import current_job
+
+log = logging.getLogger("talking")
+
+
+@chores.app.job(queue="q")
+def talk(name: str) -> None:
+    log.info("hello from %s", name)
+    thread = threading.Thread(target=log.warning, args=("from a thread of %s", name))
+    thread.start()
+    thread.join()
+
+
+@chores.app.job(queue="q")
+async def atalk(name: str) -> None:
+    log.info("hello from %s", name, extra={"queue": "mine", "who": name})
+
+
+@chores.app.job(queue="q")
+def stumble(name: str) -> None:
+    for number in range(30):
+        log.info("step %d of %s\\n\\x1b[31m", number, name)
+    raise LookupError("stumbled")
+
+
+@chores.app.job(queue="q", retries=1, backoff=0.01)
+def twice() -> None:
+    log.warning("attempt %d", current_job().attempt)
+    raise LookupError("twice")
+"""
+
+
+@pytest.fixture
+def talking(shop):
+    (shop.here / "talking.py").write_text(TALKING)
+    import sys
+
+    import talking
+
+    yield talking
+    del sys.modules["talking"]
+
+
+def test_every_line_of_a_job_names_it_in_json_and_in_the_file_too(shop, pool, talking):
+    worker = shop.start(pool, "-m", "talking", "--log-format", "json", "-l", "its.log")
+    jids = {name: talk.put(name).jid for name, talk in (("plain", talking.talk), ("awaited", talking.atalk))}
+    until(lambda: all(shop.state(jid) == "complete" for jid in jids.values()), "both are complete")
+    said = [json.loads(line) for line in worker.said().splitlines()]
+    assert [json.loads(line) for line in (shop.here / "its.log").read_text().splitlines()] == said
+    assert all(line.keys() >= {"time", "level", "logger", "pid", "message"} for line in said)
+    [plain] = [line for line in said if line["message"] == "hello from plain"]
+    expected = {"level": "INFO", "logger": "talking", "jid": jids["plain"], "queue": "q", "attempt": 1}
+    assert plain.items() >= {**expected, "klass": "talking.talk"}.items()
+    [awaited] = [line for line in said if line["message"] == "hello from awaited"]
+    assert awaited.items() >= {**expected, "jid": jids["awaited"], "who": "awaited"}.items()
+    [threaded] = [line for line in said if line["message"] == "from a thread of plain"]
+    if pool in ("process", "fork"):
+        assert threaded["jid"] == jids["plain"]
+    assert not any("jid" in line for line in said if "working for" in line["message"])
+
+
+def test_lines_to_read_name_the_job_and_with_verbose_its_start_and_end(shop, pool, talking, monkeypatch):
+    monkeypatch.setenv("VERBOSE", "1")
+    worker = shop.start(pool, "-m", "talking")
+    jid = talking.talk.put("me").jid
+    until(lambda: "and is complete" in worker.said(), "its end is told")
+    said = worker.said()
+    mark = rf"\[INFO\] jid={jid} queue=q attempt=1 \| "
+    assert re.search(mark + r"hello from me$", said, re.MULTILINE)
+    assert re.search(mark + rf"job {jid} \(talking.talk\) of queue q begins$", said, re.MULTILINE)
+    assert re.search(
+        mark + rf"job {jid} \(talking.talk\) took 0\.\d+ seconds and is complete$", said, re.MULTILINE
+    )
+
+
+def test_a_failure_keeps_the_last_lines_that_its_job_logged(shop, pool, talking):
+    worker = shop.start(pool, "-m", "talking")
+    handle = talking.stumble.put("me")
+    with pytest.raises(JobFailed, match="stumbled"):
+        handle.result(10)
+    lines = shop.job(handle.jid).log_lines
+    assert len(lines) == MOST_LINES
+    assert re.fullmatch(r"\d{4}-\S+ INFO talking: step 29 of me  \[31m", lines[-1])
+    assert "step 10 of me" in lines[0]
+    assert "begins" not in worker.said()
+    found = shop.client.jobs.explain(handle.jid)
+    [told] = [check for check in found.checks if check.check == "log"]
+    assert told.facts["lines"] == lines
+    assert "step 29 of me" in told.text
+    twice = talking.twice.put()
+    with pytest.raises(JobFailed, match="twice"):
+        twice.result(10)
+    assert [line.partition("talking: ")[2] for line in shop.job(twice.jid).log_lines] == [
+        "attempt 1",
+        "attempt 2",
+    ]
+
+
+FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w", attempts=2)
+
+
+@pytest.fixture
+def records():
+    records = Records()
+    before = logging.getLogRecordFactory()
+    logging.setLogRecordFactory(records)
+    yield records
+    logging.setLogRecordFactory(before)
+
+
+def record_of(message: str, *args: object, **extra: object) -> logging.LogRecord:
+    logger = logging.getLogger("shop")
+    return logger.makeRecord("shop", logging.INFO, "f", 1, message, args, None, extra=extra)
+
+
+def test_records_of_a_job_carry_it_and_leave_all_names_to_the_program(records):
+    assert not hasattr(record_of("before"), "holdfast_job")
+    current = Running(FACTS, SimpleNamespace)
+    token = running.set(current)
+    try:
+        record = record_of("it %s", "works", jid="mine", queue="mine", attempt="mine")
+        assert TextFormatter().format(record).endswith("[INFO] jid=j1 queue=q attempt=2 | it works")
+        said = json.loads(JsonFormatter().format(record))
+        assert (said["jid"], said["queue"], said["attempt"]) == ("j1", "q", 2)
+        record_of("does not %d fit", "what")
+        record_of("x" * 5000)
+    finally:
+        running.reset(token)
+    assert current.lines is not None
+    assert [line.partition("shop: ")[2][:20] for line in current.lines] == [
+        "it works",
+        "does not %d fit",
+        "x" * 20,
+    ]
+    assert max(len(line) for line in current.lines) == 400
+
+
+def test_json_lines_are_json_whatever_is_logged():
+    class Odd:
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    try:
+        raise ValueError("inside\nit")
+    except ValueError:
+        import sys
+
+        record = logging.getLogger("shop").makeRecord(
+            "shop",
+            logging.ERROR,
+            "f",
+            1,
+            "\udcff\n%s",
+            ("\x00",),
+            sys.exc_info(),
+            extra={"odd": Odd(), "n": 1},
+        )
+    line = JsonFormatter().format(record)
+    assert line.isascii()
+    assert "\n" not in line
+    said = json.loads(line)
+    assert said["message"] == "\udcff\n\x00"
+    assert "ValueError: inside\nit" in said["error"]
+    assert (said["odd"], said["n"]) == ("(its text cannot be made)", 1)
