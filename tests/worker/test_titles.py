@@ -41,7 +41,7 @@ def test_titles_say_what_a_worker_does_just_now(shop, pool):
     job = rf"{word} chores\.hog \({jid} / q / running\)" if word else "Processing 1 jobs"
     until(lambda: shows(busy, job), "the job is shown")
     if pool == "fork":
-        assert any(shows(pid, rf"Forked {busy} at \d+") for pid in pids)
+        until(lambda: any(shows(pid, rf"Forked {busy} at \d+") for pid in pids), "so is who forked it")
     shop.open()
     if pool == "fork":
         until(lambda: not process_lives(busy), "its process has ended")
