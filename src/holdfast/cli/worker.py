@@ -159,6 +159,8 @@ def worker(reloads: bool, **told: Any) -> int:
     Only marked functions (@client.job), modules named by --import, modules below --path or the working
     directory, and names under --allow are run.
     """
+    if told["greenlets"]:
+        told |= _greenlets(told)
     open_log(told["log_file"], told["log_format"])
     set_level(told["verbose"])
     if reloads:
@@ -167,8 +169,6 @@ def worker(reloads: bool, **told: Any) -> int:
         code = reloading(map(os.path.abspath, (".", *told["paths"])))
         if code is not None:
             return code
-    if told["greenlets"]:
-        told |= _greenlets(told)
     if told["pool"] == "gevent":
         patch()
     from holdfast.cli.worker_start import start
