@@ -9,6 +9,7 @@ import importlib.util
 import logging
 import sys
 from pathlib import Path
+from threading import RLock
 from time import monotonic
 from types import ModuleType
 from typing import Any, ClassVar, Final
@@ -25,12 +26,14 @@ _BROKEN: Final = -1
 class Watch:
     """One module's file, looked at now and then. `changed_at` is the time the loaded file was saved."""
 
-    __slots__ = ("_is_warned", "changed_at", "file", "looked", "module")
+    __slots__ = ("_is_warned", "changed_at", "file", "loading", "looked", "module")
 
     def __init__(self, module: ModuleType, file: str) -> None:
         self.module = module
         self.file = file
         self.looked = monotonic()
+        # A module is loaded again by one thread or greenlet at a time; it may ask for itself while it loads.
+        self.loading = RLock()
         self._is_warned = False
         self.changed_at = self._modified()
 
@@ -84,7 +87,10 @@ def refresh(module: ModuleType, at_any_rate: bool = False) -> bool:
     known = watch(module)
     if known is None or not (at_any_rate or known.is_newer(at_once=True)):
         return False
-    known.reload()
+    with known.loading:
+        if not (at_any_rate or known.is_newer(at_once=True)):
+            return False  # another thread or greenlet did it meanwhile
+        known.reload()
     return True
 
 

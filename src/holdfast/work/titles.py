@@ -60,19 +60,17 @@ class Title:
         self._shown: Status = ()
         self._next = 0.0
         self._later: Timer | None = None
+        # Asked for each job, where asking the thread itself would cost more than the job.
+        self._is_followed = False
 
     def say(self, status: str, *parts: Any) -> None:
         """Show `status % parts`, now or soon."""
         wanted = self._wanted = (status, *parts)
         if monotonic() >= self._next:
             self.catch_up()
-        elif (
-            self._follows
-            and not (self._later is not None and self._later.is_alive())
-            and wanted != self._shown
-        ):
-            # A thread that was left behind by a fork is not alive either.
-            self._later = Timer(max(0.0, self.due() - monotonic()), self.catch_up)
+        elif self._follows and not self._is_followed and wanted != self._shown:
+            self._is_followed = True
+            self._later = Timer(max(0.0, self.due() - monotonic()), self._follow)
             self._later.daemon = True
             self._later.start()
 
@@ -84,6 +82,7 @@ class Title:
         """This is a new process: nothing was shown of it yet, and its parent's thread is not here."""
         self._next = 0.0
         self._later = None
+        self._is_followed = False
 
     def due(self) -> float:
         """When to call `catch_up`, on the monotonic clock; inf while nothing is withheld."""
@@ -96,6 +95,10 @@ class Title:
             set_title(_written(wanted))
             # Two threads may be here: whoever comes out last has seen that the last word is shown.
             self._shown = wanted
+
+    def _follow(self) -> None:
+        self._is_followed = False
+        self.catch_up()
 
     def close(self) -> None:
         """Give the process back the title that it had."""
