@@ -17,10 +17,6 @@ def test_a_job_over_its_limit_is_stopped_and_handed_out_again(shop, pool):
     worker = shop.start(pool)
     handle = shop.chores.block.options(timeout=0.4).put("a")
     [pid] = began(shop)
-    if pool == "serial":
-        # Nothing can interrupt it; its result is dropped. The worker needs a moment to know.
-        until(lambda: shop.job(handle.jid).ttl < -1, "its lease ended")
-        shop.open()
     until(lambda: "took all the time that it may" in worker.said(), "the worker says so")
     shop.open()
     assert handle.result(10) == "a"
@@ -47,9 +43,6 @@ def test_a_limit_longer_than_the_lease_is_kept_by_heartbeats_up_to_it(shop, pool
     first = shop.job(handle.jid)
     until(lambda: shop.job(handle.jid).expires_at > first.expires_at + 0.9, "it was renewed")
     assert shop.job(handle.jid).token == first.token
-    if pool == "serial":
-        until(lambda: shop.job(handle.jid).ttl < -1, "its lease ended")
-        shop.open()
     until(lambda: "took all the time that it may" in worker.said(), "the worker says so")
     shop.open()
     assert handle.result(10) == "a"

@@ -145,14 +145,10 @@ def test_a_cancelled_job_is_stopped(shop, pool):
     handle = shop.chores.block.put("a")
     [pid] = began(shop)
     shop.client.jobs.cancel(handle.jid)
-    if pool == "serial":
-        # Nothing can interrupt it; its result is dropped.
-        until(lambda: shop.client.jobs[handle.jid] is None, "it is gone")
-        shop.open()
     until(lambda: "dropped" in worker.said(), "the worker says so")
     if pool in ("process", "fork"):
         until(lambda: not process_lives(pid), "its process was killed")
-    assert shop.notes("end") == (["end a"] if pool == "serial" else [])
+    assert shop.notes("end") == []
     assert shop.chores.add.put(1).result(10) == 2
 
 

@@ -67,7 +67,6 @@ def test_leaving_by_sys_exit_is_a_failure_of_the_job_alone(shop, pool):
 @pytest.mark.parametrize(
     ("how", "name"),
     [
-        ("interrupt", "KeyboardInterrupt"),
         ("time", "OutOfTime"),
         ("generator", "GeneratorExit"),
         ("iterator", "StopIteration"),
@@ -171,7 +170,7 @@ def test_what_is_put_on_completion_is_there_when_the_result_is(shop, pool):
     assert [shop.client.result_of(jid, 10) for jid in jids] == [b"6", b"7"]
 
 
-@pytest.mark.parametrize("pool", ["asyncio", "thread", "gevent", "serial"])
+@pytest.mark.parametrize("pool", ["asyncio", "thread", "gevent"])
 def test_code_that_cannot_be_stopped_sees_that_its_job_was_cancelled(shop, pool):
     shop.q.heartbeat = 1
     shop.start(pool)

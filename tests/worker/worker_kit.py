@@ -138,7 +138,6 @@ class Unspeakable(Exception):
 
 
 ODD_ENDS = {
-    "interrupt": KeyboardInterrupt(),
     "time": OutOfTime(),
     "generator": GeneratorExit(),
     "iterator": StopIteration(),

@@ -4,6 +4,7 @@ import importlib
 import logging
 import os
 import sys
+import threading
 from collections.abc import Mapping
 from operator import attrgetter
 from pathlib import Path
@@ -46,6 +47,18 @@ def start(told: Mapping[str, Any]) -> None:
     run_worker(settings, store)
     if told["as_json"]:
         say_json({"event": "ended", "pid": os.getpid()})
+    _leave_threads()
+
+
+def _leave_threads() -> None:
+    """End although threads of jobs go on, which Python would wait for: who is told to stop must stop."""
+    main = threading.main_thread()
+    left = [thread.name for thread in threading.enumerate() if thread is not main and not thread.daemon]
+    if left:
+        log.warning("jobs left threads behind that go on: %s; the worker ends all the same", ", ".join(left))
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def settings_of(told: Mapping[str, Any], root: str) -> WorkerSettings:

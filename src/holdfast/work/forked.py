@@ -43,6 +43,7 @@ class Forking:
         self._store = store
         self._settings = settings
         self._around = around
+        self._current: Forked | None = None
         prepare()
 
     def start(self, facts: JobFacts, ends: float = inf, on_settled: Callable[[], None] = nothing) -> "Forked":
@@ -71,7 +72,7 @@ class Forking:
 
         `on_settled` is called when the job has settled itself; it may go on for long after that.
         """
-        forked = self.start(facts, ends, on_settled)
+        forked = self._current = self.start(facts, ends, on_settled)
         if self._settings.pool in ONE_SEAT:
             self._around.title.say("Forked %d at %d", forked.pid, time())
         try:
@@ -79,6 +80,14 @@ class Forking:
         except BaseException:
             forked.end()
             raise
+        finally:
+            self._current = None
+
+    def stop(self) -> None:
+        """End what `perform` waits for, without another word. Any thread may do that."""
+        forked = self._current
+        if forked is not None:
+            forked.stop()
 
 
 class Forked:

@@ -6,6 +6,7 @@ there is nothing left to say.
 """
 
 import logging
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,6 +62,14 @@ def failed(facts: JobFacts, name: str, message: str, data: bytes = b"") -> Comma
     return Fail(facts.worker, facts, group_of(facts.queue, name), cut(message), data)
 
 
+def is_interruption(error: BaseException) -> bool:
+    """Whether what a job raised says that somebody broke it off, and nothing of the job itself."""
+    greenlet: Any = sys.modules.get("greenlet")
+    return isinstance(error, KeyboardInterrupt) or (
+        greenlet is not None and isinstance(error, greenlet.GreenletExit)
+    )
+
+
 def given_back(facts: JobFacts) -> Command[Any]:
     """Nothing is recorded of the run but that its lease was lost: the job is handed out again, one retry poorer."""
     return Expire([Lease(facts.jid, facts.token, facts.worker)])
@@ -75,8 +84,11 @@ def raised(
 ) -> Command[Any]:
     """What to do about an exception: a function job with retries left is tried again, all else fails.
 
-    `told` is how a failure formatter tells it, group and message.
+    An interruption is no failure: nothing is recorded of it, and the job goes back. `told` is how a failure formatter tells it, group and message.
     """
+    if is_interruption(error):
+        log.warning("job %s goes back: it was interrupted", facts.jid)
+        return given_back(facts)
     group, message = told or (group_of(facts.queue, type(error).__name__), describe(error))
     if function is None or function.retries is None or facts.remaining <= 0:
         return Fail(facts.worker, facts, group, message, data)

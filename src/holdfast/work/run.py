@@ -1,6 +1,8 @@
 """Running a worker of any pool, from settings to its end."""
 
 import logging
+import threading
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +13,7 @@ from holdfast.work.child import Body
 from holdfast.work.forked import Forking
 from holdfast.work.greenlets import prepare_parent
 from holdfast.work.http import HttpThread
+from holdfast.work.limits import BREAK_OFF, break_off, wake_main
 from holdfast.work.making import make_performer
 from holdfast.work.observe.board import deafen, listen
 from holdfast.work.pools import aio, fork, process, thread
@@ -68,7 +71,8 @@ def _body_of(pool: Pool) -> tuple[Body, bool]:
 def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None = None) -> None:
     """Perform jobs one by one in this thread; a second one keeps the leases.
 
-    Signals are handled in the main thread only; anywhere else, `stop.request()` ends it.
+    Signals are handled in the main thread only; there also a job that loses its lease is broken off, by a KeyboardInterrupt.
+    Anywhere else `stop.request()` ends the worker.
     """
     stop = stop or Stop()
     settings = with_what_it_held(settings, store)
@@ -77,15 +81,17 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     client = store.client(name)
     beats = store.beating_client(name)
     presence = Presence(beats, settings)
-    holder = SerialHolder(beats, name, presence)
+    forking = Forking(store, settings, around)
+    is_main = threading.current_thread() is threading.main_thread()
+    holder = SerialHolder(beats, name, presence, partial(_break_off, forking, is_main))
     performer = make_performer(store, settings, name, client, holder.release, holder.lost, around)
     handlers = serial_handlers(stop, settings.debugger, settings.sighup_handler)
+    handlers[BREAK_OFF] = break_off
     with _web_of(settings, stop, presence, holder), Handlers(handlers, stop.wake_fd):
         listen()
         holder.start()
         try:
             route = make_route(settings, store, name, client.shard)
-            forking = Forking(store, settings, around)
             SerialLoop(client, settings, name, performer, stop, holder, route, around.title, forking).run()
         except Terminated:
             log.info("stopped at once")
@@ -95,6 +101,13 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
             client.close()
             around.close()
             deafen()
+
+
+def _break_off(forking: Forking, is_main: bool) -> None:
+    """End the job whose lease was lost, in a process of its own or in the main thread; another thread is not reached."""
+    forking.stop()
+    if is_main:
+        wake_main()
 
 
 def _web_of(settings: WorkerSettings, stop: Stop, presence: Presence, holder: SerialHolder) -> HttpThread:

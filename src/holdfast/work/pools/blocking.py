@@ -69,8 +69,9 @@ class BlockingLoop(Seats[BlockingSeat]):
         self._listening = False
         self._due = inf
         self._poll = select.poll()
-        self._poll.register(stop.fileno(), select.POLLIN)
-        self._poll.register(place.pipe.fileno(), select.POLLIN)
+        for descriptor in (stop.fileno(), place.pipe.fileno()):
+            self._poll.register(descriptor, select.POLLIN)
+        self._own = (stop.fileno(), stop.wake_fd, place.pipe.fileno())
 
     def look(self) -> None:
         """A lease may have been marked as lost. Any thread may say so."""

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 from holdfast.client.sync import Client
@@ -13,6 +13,7 @@ from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.work.guard import SWEEP
 from holdfast.work.keeper import Held, run_end
+from holdfast.work.making import nothing
 from holdfast.work.news import Said
 from holdfast.work.observe.asking import Asking
 from holdfast.work.observe.board import open_board
@@ -24,18 +25,24 @@ log = logging.getLogger("holdfast")
 
 
 class SerialHolder:
-    """Holds one lease, and says that the worker lives. Its thread works with `client`, which is nobody else's."""
+    """Holds one lease, and says that the worker lives. Its thread works with `client`, which is nobody else's.
 
-    def __init__(self, client: Client, worker: str, presence: Presence) -> None:
+    In that thread `on_lost` is called when the lease is lost, and again as long as it is held.
+    """
+
+    def __init__(
+        self, client: Client, worker: str, presence: Presence, on_lost: Callable[[], None] = nothing
+    ) -> None:
         self._client = client
         self._worker = worker
         self._held: Held | None = None
         self._presence = presence
         self._asking = Asking(client, open_board())
+        self._on_lost = on_lost
         self._quiet = False
         self._changed = Stop()
         self._sweep_at = monotonic() + SWEEP
-        self._beating = BeatingThread(client, worker, self._all_held, presence.hurry, self)
+        self._beating = BeatingThread(client, worker, self._all_held, self._hear, self)
 
     def start(self) -> None:
         """Begin."""
@@ -102,6 +109,11 @@ class SerialHolder:
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP
             self._client.run(Sweep())
+
+    def _hear(self) -> None:
+        self._presence.hurry()
+        if self.lost():
+            self._on_lost()
 
     def _all_held(self) -> list[Held]:
         held = self._held

@@ -16,6 +16,7 @@ from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line, Shard
 from holdfast.work.forked import Forked
 from holdfast.work.keeper import Held, run_end
+from holdfast.work.mending import Wear
 from holdfast.work.outcome import Ending
 from holdfast.work.route import Route
 from holdfast.work.seat import ANY_QUEUE, Turns
@@ -83,6 +84,8 @@ class Seats(Generic[S]):
         self._outage = Outage(shard.away)
         self._stopping = False
         self._left = settings.max_jobs or 1 << 60
+        self._own: tuple[int, ...] = ()
+        self._wear: Wear | None = None
 
     # What differs from loop to loop.
 
@@ -114,7 +117,7 @@ class Seats(Generic[S]):
 
     @property
     def is_used_up(self) -> bool:
-        """Whether `max_jobs` were taken."""
+        """Whether `max_jobs` were taken, or the process is worn in another way."""
         return self._left <= 0
 
     # Turns.
@@ -124,6 +127,12 @@ class Seats(Generic[S]):
 
     def _limit(self) -> int:
         """How many jobs may be taken just now."""
+        if self._wear is None:
+            self._wear = Wear(self._settings, *self._own)
+        elif self._settling:
+            self._wear.look()
+            if self._wear.is_used_up:
+                self._left = 0
         if self._stopping or self.is_used_up or self._slate.paused:
             return 0
         return min(self._settings.concurrency - len(self.running), self._left)

@@ -11,12 +11,15 @@ from typing import Any, Protocol
 
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Popped
+from holdfast.commands.outcomes import Expire
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line
 from holdfast.work.forked import DANGEROUS, Forking
 from holdfast.work.keeper import run_end
+from holdfast.work.mending import Wear
+from holdfast.work.outcome import Ending
 from holdfast.work.perform import Performer
 from holdfast.work.route import Route
 from holdfast.work.seat import ANY_QUEUE, Turns, longer
@@ -102,6 +105,7 @@ class SerialLoop:
         self._outage = Outage(client.shard.away)
         self._coroutines: asyncio.Runner | None = None
         self._since = 0.0
+        self._wear = Wear(settings, stop.fileno(), stop.wake_fd, holder.fileno())
         self.performed = 0
 
     def run(self) -> None:
@@ -140,8 +144,8 @@ class SerialLoop:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether `max_jobs` were performed."""
-        return 0 < self._settings.max_jobs <= self.performed
+        """Whether `max_jobs` were performed, or the process is worn in another way."""
+        return self._wear.is_used_up or 0 < self._settings.max_jobs <= self.performed
 
     def _ask(self, limit: int, rung: str | None) -> Popped | None:
         """Have a turn; None, after a pause, when the store could not be reached."""
@@ -168,21 +172,37 @@ class SerialLoop:
         if self._forking is not None and facts.losses >= self._forked_from:
             ending = self._forking.perform(facts, run_end(facts, self._since), self._holder.release)
         else:
-            ending = self._performer.perform(facts, self._run_coroutine)
+            ending = self._perform_here(facts)
         self.performed += 1
+        self._wear.look()
         lost = self._holder.lost()
         if lost:
             log.warning("job %s: %s; what it did is dropped", facts.jid, lost)
         else:
             self._turns.end(ending)
-        if ending is None or lost:
+        if ending is None or lost or isinstance(ending, Expire):
+            # Before it is given back: whoever keeps it must not take its end for a loss.
             self._holder.release()
+
+    def _perform_here(self, facts: JobFacts) -> Ending:
+        try:
+            return self._performer.perform(facts, self._run_coroutine)
+        except KeyboardInterrupt:
+            if not self._holder.lost():
+                raise
+            return None  # it was to be broken off, and had just ended
 
     def _run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         if self._coroutines is None:
             self._coroutines = asyncio.Runner()
         # The copy carries the current job into the coroutine.
-        return self._coroutines.run(coroutine, context=copy_context())
+        try:
+            return self._coroutines.run(coroutine, context=copy_context())
+        except KeyboardInterrupt:
+            # The coroutine was left where it was: it is cancelled with its loop, and unwinds.
+            self._coroutines.close()
+            self._coroutines = None
+            raise
 
     def _wait(self, due: float | None) -> str | None:
         """Wait for the bell, for what is due next, or for being stopped. Answers what rang."""

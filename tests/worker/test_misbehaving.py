@@ -1,0 +1,258 @@
+"""Jobs that do things to their process, each with its stated end (workers.md 3 and 13; the issue's list)."""
+
+import os
+import signal
+
+import pytest
+from worker_kit import process_lives, until
+
+from holdfast import JobFailed
+
+ROGUES = """
+import asyncio, os, signal, socket, sys, threading
+import chores
+from chores import HERE, app, note
+
+
+@app.job(queue="q")
+def deafen() -> None:
+    for number in (signal.SIGTERM, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+
+
+@app.job(queue="q")
+def hurry_sockets() -> None:
+    socket.setdefaulttimeout(0.000001)
+
+
+@app.job(queue="q")
+def start_thread() -> None:
+    threading.Thread(target=threading.Event().wait).start()
+
+
+@app.job(queue="q")
+def recurse_deeply() -> None:
+    def deeper():
+        deeper()
+
+    deeper()
+
+
+@app.job(queue="q")
+def want_memory() -> None:
+    bytearray(1 << 60)
+
+
+@app.job(queue="q")
+def close_output() -> None:
+    note(f"closes {os.getpid()}")
+    sys.stdout.close()
+    os.closerange(0, 3)
+
+
+@app.job(queue="q")
+def close_all() -> None:
+    note(f"closes {os.getpid()}")
+    os.closerange(3, 256)
+
+
+@app.job(queue="q")
+def leave() -> None:
+    note(f"leaves {os.getpid()}")
+    os._exit(0)
+
+
+@app.job(queue="q")
+def interrupted() -> str:
+    note("interrupted")
+    if len((HERE / "notes").read_text().splitlines()) == 1:
+        raise KeyboardInterrupt
+    return "done"
+
+
+@app.job(queue="q")
+async def ainterrupted() -> str:
+    return interrupted()
+
+
+@app.job(queue="q")
+def stubborn() -> str:
+    try:
+        chores.wait_for("gate")
+    except KeyboardInterrupt:
+        note("told")
+    return "late"
+
+
+@app.job(queue="q")
+def grow() -> int:
+    global leak
+    leak = bytearray(os.urandom(1)) * (128 << 20)
+    note(f"grows {os.getpid()}")
+    return len(leak)
+
+
+@app.job(queue="q")
+def start_program(gate: str = "gate") -> None:
+    import subprocess
+    program = subprocess.Popen(["sleep", "600"])
+    note(f"begin {os.getpid()} {program.pid}")
+    chores.wait_for(gate)
+
+
+@app.job(queue="q")
+def look_around() -> list[str]:
+    os.fstat(1), os.fstat(2)
+    print("still there")
+    return [str(socket.getdefaulttimeout()), str(signal.getsignal(signal.SIGTERM) == signal.SIG_IGN)]
+"""
+
+
+@pytest.fixture
+def rogues(shop):
+    (shop.here / "rogues.py").write_text(ROGUES)
+    import rogues
+
+    yield rogues
+    import sys
+
+    del sys.modules["rogues"]
+
+
+def pid_of(shop, word):
+    until(lambda: shop.notes(word), f"a job {word}")
+    return int(shop.notes(word)[-1].split()[1])
+
+
+def test_what_a_job_leaves_in_its_process_disturbs_nobody(shop, pool, rogues):
+    worker = shop.start(pool)
+    for rogue, name in ((rogues.recurse_deeply, "RecursionError"), (rogues.want_memory, "MemoryError")):
+        with pytest.raises(JobFailed) as caught:
+            rogue.put().result(10)
+        assert caught.value.group == f"q-{name}"
+    rogues.start_thread.put().result(10)
+    rogues.hurry_sockets.put().result(10)
+    if pool in ("thread", "asyncio"):
+        with pytest.raises(JobFailed, match="main thread"):  # Python itself refuses it there
+            rogues.deafen.put().result(10)
+    else:
+        rogues.deafen.put().result(10)
+    until(lambda: rogues.look_around.put().result(10) == ["None", "False"], "all was put right")
+    assert "goes back" not in worker.said()
+    worker.signal(signal.SIGQUIT)
+    assert worker.wait() == 0
+
+
+def test_a_job_that_closes_output_is_done_and_its_process_replaced(shop, pool, rogues):
+    worker = shop.start(pool)
+    handle = rogues.close_output.put()
+    handle.result(10)
+    pid = pid_of(shop, "closes")
+    until(lambda: not process_lives(pid), "its process has ended")
+    if pool == "serial":
+        assert worker.wait() == 0  # something else must start it again
+        return
+    assert rogues.look_around.put().result(10) == ["None", "False"]
+    assert shop.job(handle.jid).attempts == 1
+    assert worker.process.poll() is None
+
+
+@pytest.mark.parametrize("pool", ["process", "fork", "asyncio"])
+def test_a_job_that_closes_all_that_is_open_is_done_all_the_same(shop, pool, rogues):
+    shop.client.config["grace-period"] = 0
+    worker = shop.start(pool)
+    handle = rogues.close_all.put()
+    handle.result(20)
+    pid = pid_of(shop, "closes")
+    until(lambda: not process_lives(pid), "its process has ended")
+    # An event loop cannot live without its descriptors: the job that killed two of them was performed alone.
+    assert shop.job(handle.jid).attempts == (3 if pool == "asyncio" else 1)
+    assert shop.chores.add.put(1).result(10) == 2
+    assert worker.process.poll() is None
+
+
+@pytest.mark.parametrize("pool", ["process", "fork", "asyncio", "thread"])
+def test_a_job_that_leaves_by_os_exit_goes_back_until_its_retries_are_used_up(shop, pool, rogues):
+    worker = shop.start(pool)
+    bad = shop.client.queues["q"].put("rogues.leave", {"args": []}, retries=1)
+    until(lambda: shop.state(bad) == "failed", "it failed")
+    assert shop.job(bad).failure["group"] == "failed-retries-q"
+    assert len(shop.notes("leaves")) == 2
+    assert shop.chores.add.put(1).result(10) == 2
+    assert "ended with status 0" in worker.said()
+
+
+def test_99_good_jobs_and_one_that_ends_its_process_in_one_event_loop(shop, rogues):
+    bad = rogues.leave.put()
+    good = [shop.chores.aadd.put(number) for number in range(99)]
+    shop.start("asyncio", workers=1)
+    assert [handle.result(20) for handle in good] == [number + 1 for number in range(99)]
+    with pytest.raises(JobFailed) as caught:
+        bad.result(20)
+    assert caught.value.group == "failed-retries-q"
+    assert all(shop.job(handle.jid).state == "complete" for handle in good)
+
+
+@pytest.mark.parametrize("job", ["interrupted", "ainterrupted"])
+def test_an_interruption_is_not_recorded_as_a_failure(shop, pool, rogues, job):
+    shop.client.config["grace-period"] = 0
+    worker = shop.start(pool)
+    handle = getattr(rogues, job).put()
+    assert handle.result(10) == "done"
+    found = shop.job(handle.jid)
+    assert (found.attempts, found.losses) == (2, 1)
+    assert not any(entry["what"] == "failed" for entry in found.history)
+    assert "it was interrupted" in worker.said()
+    assert worker.process.poll() is None
+
+
+def test_a_process_that_has_grown_too_large_is_replaced_after_its_job(shop, pool, rogues):
+    worker = shop.start(pool, "--max-memory", "120M")
+    handle = rogues.grow.put()
+    assert handle.result(10) == 128 << 20
+    pid = pid_of(shop, "grows")
+    until(lambda: not process_lives(pid), "its process has ended")
+    if pool == "serial":
+        assert worker.wait() == 0  # something else must start it again
+        return
+    assert shop.chores.add.put(1).result(10) == 2
+    assert shop.job(handle.jid).attempts == 1
+    if pool != "fork":
+        assert "it ends after its jobs" in worker.said()
+
+
+def test_a_job_of_a_serial_worker_is_interrupted_at_its_limit_and_what_it_answers_then_is_dropped(
+    shop, rogues
+):
+    shop.client.config["grace-period"] = 0
+    worker = shop.start("serial")
+    jid = shop.q.put("rogues.stubborn", {"args": []}, timeout=0.3, retries=0)
+    until(lambda: shop.state(jid) == "failed", "it failed")
+    assert shop.job(jid).failure["group"] == "failed-retries-q"
+    assert shop.notes() == ["told"]
+    assert "took all the time that it may; what it did is dropped" in worker.said()
+    assert shop.chores.add.put(1).result(10) == 2
+
+
+def test_a_job_that_takes_too_long_is_killed_with_what_it_started(shop, rogues):
+    shop.client.config["grace-period"] = 0
+    worker = shop.start("fork")
+    jid = shop.q.put("rogues.start_program", {"args": []}, timeout=0.5, retries=0)
+    until(lambda: shop.state(jid) == "failed", "it failed")
+    until(lambda: "took all the time that it may" in worker.said(), "the worker says so")
+    _, job, program = shop.notes("begin")[0].split()
+    until(lambda: not process_lives(int(job)) and not process_lives(int(program)), "both were killed")
+    assert len(worker.children()) == 1  # who forked it lives on
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_process_of_a_job_does_not_outlive_who_forked_it(shop, number):
+    worker = shop.start("fork")
+    shop.chores.hog.put("a")
+    until(lambda: shop.notes("begin"), "it began")
+    pid = int(shop.notes("begin")[0].split()[2])
+    os.kill(worker.children()[0], number)
+    until(lambda: not process_lives(pid), "its process was killed")
+    shop.open()
