@@ -19,15 +19,16 @@ class Crew:
 
     def __init__(self, here: Path, url: str, namespace: str, env: Mapping[str, str] | None = None) -> None:
         self._here = here
-        self._flags = ("--url", url, "--namespace", namespace, "--path", str(KIT))
+        self._url = url
+        self._flags = ("--namespace", namespace, "--path", str(KIT))
         path = os.pathsep.join([str(KIT), *filter(None, [os.environ.get("PYTHONPATH")])])
         self._env = {**os.environ, "PYTHONPATH": path, "HOLDFAST_URL": url, **(env or {})}
         self.workers: list[Worker] = []
 
-    def start(self, *flags: str) -> "Worker":
-        """One more `holdfast worker`."""
+    def start(self, *flags: str, url: str = "") -> "Worker":
+        """One more `holdfast worker`, on the store of the crew or another way to it."""
         log = self._here / f"worker{len(self.workers)}.log"
-        worker = Worker([*flags, *self._flags], log, self._env)
+        worker = Worker([*flags, "--url", url or self._url, *self._flags], log, self._env)
         self.workers.append(worker)
         return worker
 

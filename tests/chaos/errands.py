@@ -13,6 +13,7 @@ import holdfast
 from holdfast.work.outcome import Failed
 
 HERE = Path(os.environ.get("ERRANDS_HERE") or tempfile.gettempdir())
+LITTERS = bool(os.environ.get("ERRANDS_LITTER"))
 app = holdfast.Client(os.environ.get("HOLDFAST_URL"))
 
 
@@ -70,6 +71,8 @@ async def atoil(number: int, seconds: float) -> object:
 def begin() -> Any:
     job = holdfast.current_job()
     diary.note("begin", jid=job.jid, token=job.token, worker=job.worker_name)
+    if LITTERS:
+        Path(str(job.sandbox), job.jid).touch()
     return job
 
 
