@@ -1,6 +1,7 @@
 """Sandboxes (workers.md 4): directories that jobs find empty, and leave empty."""
 
 import os
+import signal
 from contextlib import suppress
 from pathlib import Path
 
@@ -121,6 +122,22 @@ def test_a_worker_that_is_killed_with_its_jobs_leaves_no_sandbox_behind_once_the
     until(lambda: left_in(shop.here) == [], "the sandboxes are empty")
     second.process.terminate()
     second.wait()
+
+
+def test_a_worker_whose_children_must_be_killed_at_its_end_leaves_their_sandboxes_empty(shop, messy):
+    other = shop.start("process", "-m", "messy")
+    messy.hang.put("other")
+    until(lambda: shop.notes("begin other"), "the other one is busy")
+    worker = shop.start("process", "-m", "messy", "--term-timeout", "0")
+    messy.hang.put("a")
+    until(lambda: shop.notes("begin a"), "it is under way")
+    os.kill(worker.children()[0], signal.SIGSTOP)
+    assert len(left_in(shop.here)) == 2
+    worker.process.terminate()
+    assert worker.wait() == 0
+    # What the other worker's job has there stays.
+    assert left_in(shop.here) == [f"{shop.here}/holdfast-workers/sandbox-0/half"]
+    assert other.process.poll() is None
 
 
 def test_two_workers_in_one_directory_do_not_empty_each_others_sandboxes(shop, messy):

@@ -100,8 +100,11 @@ class Sandbox:
         """Make it the working directory of this process, also after a job went elsewhere. Raises OSError."""
         os.chdir(self.path)
 
-    def claim(self) -> bool:
-        """Keep other workers out until this process ends. Answers whether it was free."""
+    def claim(self, *, surely: bool = False) -> bool:
+        """Keep other workers out until this process ends. Answers whether it was free.
+
+        Where directories cannot be locked nobody knows: then it is taken for free, unless that must be sure.
+        """
         _make(self.path)
         self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
@@ -111,6 +114,7 @@ class Sandbox:
             return False
         except OSError as error:
             log.debug("sandbox %s cannot be locked here: %s", self.path, error)
+            return not surely
         return True
 
     def leave(self) -> None:
@@ -131,6 +135,24 @@ def claimed(path: str | Path, kind: type[Sandbox] = Sandbox) -> Sandbox:
     except OSError as error:
         raise _unusable(path, error) from error
     raise UsageError(f"workdir: there are {_MOST_WORKERS} workers in {Path(path).parent}")
+
+
+def tidy_unclaimed(workdir: str | Path) -> None:
+    """Empty the directories below `workdir` that no process has any more: children that were killed left them as they were."""
+    base = Path(workdir) / FOLDER
+    try:
+        found = [path for path in base.iterdir() if _SANDBOX.fullmatch(path.name)]
+    except OSError as error:
+        log.debug("the sandboxes in %s cannot be listed: %s", base, error)
+        return
+    for sandbox in map(Sandbox, found):
+        try:
+            if sandbox.claim(surely=True):
+                sandbox.tidy()
+        except OSError as error:
+            log.warning("the sandbox %s cannot be emptied: %s", sandbox.path, error)
+        finally:
+            sandbox.leave()
 
 
 def check_base(workdir: str | Path) -> None:

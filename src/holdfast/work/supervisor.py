@@ -6,6 +6,7 @@ One thread and one selector, over the children's pipes, the store's news, probes
 import logging
 import selectors
 import signal
+from pathlib import Path
 from time import monotonic
 from typing import Literal
 
@@ -16,6 +17,7 @@ from holdfast.work.guard import Guard
 from holdfast.work.http import Http
 from holdfast.work.news import News
 from holdfast.work.probes import hindrances, serve_probes
+from holdfast.work.sandboxes import tidy_unclaimed
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Handlers, Stop, at_hup, stack_of
 from holdfast.work.slots import Slot
@@ -97,6 +99,7 @@ class Supervisor:
         """Leave no child behind, however the supervisor ends, and give their leases back."""
         self._family.end()
         self._guard.finish()
+        tidy_unclaimed(Path.cwd())
         self._family.close()
         if self._news.is_open:
             self._selector.unregister(self._news)
