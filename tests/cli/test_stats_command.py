@@ -137,10 +137,13 @@ def test_the_table_shows_queues_and_today(
     busy: Client, url: str, namespace: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["stats", "--url", url, "--namespace", namespace]) == 0
-    head, *rows, last = capsys.readouterr().out.splitlines()
-    table = {row.split("\t")[0]: dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows}
-    assert (table["mail"]["waiting"], table["mail"]["completed"], table["mail"]["paused"]) == ("1", "1", "1")
-    assert table["mail"]["wait"].endswith(" s")
+    *lines, last = capsys.readouterr().out.splitlines()
+    now, mail, _, today, mail_today, _ = [line.split("\t") for line in lines]
+    assert now == ["queue", "waiting", "running", "scheduled", "paused"]  # nothing is stalled, throttled, …
+    assert mail == ["mail", "1", "1", "0", "1"]
+    assert today == ["today", "popped", "completed", "failures", "retries", "failed", "run", "wait"]
+    assert mail_today[:-2] == ["mail", "3", "1", "1", "0", "1"]
+    assert mail_today[-1].endswith("s")
     assert last == "1 failed jobs, 1 workers"
     assert run(["stats", "--url", url, "--namespace", namespace, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

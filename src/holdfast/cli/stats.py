@@ -1,20 +1,18 @@
 """`holdfast stats`: how the queues are and how today went, as a table, as JSON, or to a statsd."""
 
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from holdfast.cli.figures import Figures, figures_of
+from holdfast.cli.figures import SAMPLES, STATES, Figures, figures_of
 from holdfast.cli.output import duration, json_option, say_json, say_table
 from holdfast.cli.place import store_options
 from holdfast.cli.statsd import Statsd, emit
 from holdfast.client.sync import Client
 from holdfast.errors import UsageError
 
-_COLUMNS: Final = (
-    "queue", "waiting", "running", "scheduled", "depends", "throttled", "stalled", "recurring", "paused",
-    "popped", "completed", "failures", "retries", "failed", "wait", "run",
-)  # fmt: skip
+_ALWAYS: Final = ("waiting", "running")
+_TODAY: Final = ("popped", "completed", "failures", "retries", "failed")
 
 
 @click.group(invoke_without_command=True)
@@ -24,7 +22,7 @@ _COLUMNS: Final = (
 def stats(context: click.Context, url: str | None, namespace: str, as_json: bool) -> None:
     """Show what is in each queue, and what happened there since midnight UTC.
 
-    Popped to run are of today: how many, and how long on average jobs waited and ran. Failed are the jobs that failed
+    The second table is of today: how many, and how long on average jobs ran and waited. Failed are the jobs that failed
     today and still are.
     """
     if context.invoked_subcommand is not None:
@@ -78,11 +76,19 @@ def statsd(
 
 
 def _say_text(found: Figures) -> None:
-    rows = [_row(name, facts) for name, facts in found.queues.items()]
-    say_table(_COLUMNS, rows)
+    """Two tables: what is there now, without states that no queue has jobs in, and what happened today."""
+    now = [
+        state
+        for state in (*STATES, "paused")
+        if state in _ALWAYS or any(facts[state] for facts in found.queues.values())
+    ]
+    rows = [[name, *(facts[state] for state in now)] for name, facts in found.queues.items()]
+    say_table(("queue", *now), rows)
+    times = [[_time(facts[what]["avg"]) for what in SAMPLES] for facts in found.queues.values()]
+    counts = [[name, *(facts[column] for column in _TODAY)] for name, facts in found.queues.items()]
+    say_table(("today", *_TODAY, *SAMPLES), [row + more for row, more in zip(counts, times, strict=True)])
     click.echo(f"{found.failed} failed jobs, {found.workers} workers")
 
 
-def _row(name: str, facts: dict[str, Any]) -> list[object]:
-    times = [duration(facts[what]["avg"]) for what in ("wait", "run")]
-    return [name, *(facts[column] for column in _COLUMNS[1:-2]), *times]
+def _time(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else duration(seconds)

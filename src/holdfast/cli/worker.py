@@ -127,7 +127,10 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
 )
 @click.option("--metrics-port", default=0, show_default=True, help="Tell Prometheus here; 0: nowhere.")
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Say more [default: starts, ends and warnings; VVERBOSE]."
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Say everything [default: starts, ends and warnings; of each job too with VERBOSE; all with VVERBOSE].",
 )
 @click.option("-l", "--logger", "log_file", default="", help="Also log to this file [default: none].")
 @click.option(
