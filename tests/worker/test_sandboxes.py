@@ -117,8 +117,7 @@ def test_a_worker_that_is_killed_with_its_jobs_leaves_no_sandbox_behind_once_the
     until(lambda: len(shop.notes("begin")) == 2, "both are under way")
     worker.kill_whole()
     assert len(left_in(shop.here)) == 2
-    shop.open()
-    second = shop.start("process", "-m", "messy", "--drain", "-n", "next", workers=2)
+    second = shop.start("process", "-m", "messy", "--drain")
     until(lambda: left_in(shop.here) == [], "the sandboxes are empty")
     second.process.terminate()
     second.wait()
@@ -138,6 +137,24 @@ def test_a_worker_whose_children_must_be_killed_at_its_end_leaves_their_sandboxe
     # What the other worker's job has there stays.
     assert left_in(shop.here) == [f"{shop.here}/holdfast-workers/sandbox-0/half"]
     assert other.process.poll() is None
+
+
+def test_what_a_job_forked_does_not_keep_the_sandbox_from_others(tmp_path):
+    sandbox = claimed(tmp_path / "sandbox-0")
+    ours, theirs = os.pipe()
+    begun, begins = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(theirs)
+        os.write(begins, b"!")
+        os.read(ours, 1)  # for as long as its parent lives
+        os._exit(0)
+    os.read(begun, 1)
+    sandbox.leave()
+    assert claimed(tmp_path / "sandbox-0").path == sandbox.path
+    for descriptor in (ours, theirs, begun, begins):
+        os.close(descriptor)
+    os.waitpid(pid, 0)
 
 
 def test_two_workers_in_one_directory_do_not_empty_each_others_sandboxes(shop, messy):

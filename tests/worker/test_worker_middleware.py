@@ -77,6 +77,16 @@ class Guarding:
         return value
 
 
+class Telling(Guarding):
+    def around_perform_in_parent(self, job, call_next):
+        name = job.klass_name.split(".")[-1]
+        if name == "refused":
+            raise PermissionError("not here")
+        chores.note(f"parent {os.getpid()}: {name} begins")
+        chores.note(f"parent {os.getpid()}: {name} {call_next(job)}")
+
+
+telling = Telling()
 first, second, guarding, retrying = Plain("first"), Plain("second"), Guarding(), RetryExceptions(ConnectionError)
 
 
@@ -112,6 +122,11 @@ class Worn(Around, SupportsMiddleware):
 @chores.app.job(queue="q")
 def before() -> None:
     chores.note("before: job")
+
+
+@chores.app.job(queue="q")
+def refused() -> None:
+    chores.note("refused: job")
 
 
 @chores.app.job(queue="q")
@@ -212,6 +227,28 @@ def test_an_exception_in_middleware_fails_the_job_and_what_ships_goes_around_fun
     jid = around.shaky.put().jid
     until(lambda: shop.state(jid) == "complete", "it is retried until it works")
     assert shop.notes() == ["after: job", "shaky: 1", "shaky: 2", "shaky: 3"]
+
+
+def test_middleware_goes_around_the_fork_in_the_parent_and_learns_how_the_job_ended(shop, around):
+    worker = shop.start("fork", "-m", "around", *flags("telling", "first"))
+    assert around.plain.put(5).result(10) == 5
+    with pytest.raises(JobFailed, match="not this one"):
+        around.before.put().result(10)
+    with pytest.raises(JobFailed, match="not here") as caught:
+        around.refused.put().result(10)
+    assert caught.value.group == "q-PermissionError"
+    [child] = worker.children()
+    assert shop.notes("parent") == [
+        f"parent {child}: plain begins",
+        f"parent {child}: plain complete",
+        f"parent {child}: before begins",
+        f"parent {child}: before failed",
+    ]
+    assert shop.notes("refused") == []
+    forked = [int(line.split()[-1]) for line in shop.notes("forked first")]
+    assert len(forked) == 3
+    assert forked[0] == child
+    assert child not in forked[1:]
 
 
 def test_a_command_is_told_which_middleware_cannot_be(shop, around):

@@ -7,15 +7,8 @@ from typing import Any, Final, Self
 
 from holdfast.work.companions import Companions
 from holdfast.work.logs import OnlyJob, mark_records
-from holdfast.work.sandboxes import (
-    Base,
-    BesideSandbox,
-    InSandbox,
-    LentSandboxes,
-    Sandbox,
-    Sandboxes,
-    claimed,
-)
+from holdfast.work.sandboxed import BesideSandbox, InSandbox, LentSandboxes
+from holdfast.work.sandboxes import Base, Sandbox, Sandboxes, claimed
 from holdfast.work.settings import FOLDER, ONE_SEAT, WorkerSettings
 from holdfast.work.titles import CountingTitle, OneTitle, Title
 

@@ -104,3 +104,12 @@ def _delay(facts: JobFacts, function: Registered, error: BaseException) -> int:
         # It is the user's code; that it is wrong must not cost the job.
         log.exception("the backoff of %s cannot be used; taking the default", function.name)
         return check_milliseconds("backoff", exponential()(attempt, error))
+
+
+def word_of(ending: Ending) -> str:
+    """How a job ended, in a word: complete, failed or retried; "" where it settled itself, or goes back unsettled."""
+    if isinstance(ending, (Done, CompleteX, Advance)):
+        return "complete"
+    if isinstance(ending, Fail):
+        return "failed"
+    return "retried" if isinstance(ending, RetryCommand) else ""

@@ -22,7 +22,7 @@ from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.presence import Presence
 from holdfast.work.probes import hindrances, serve_probes
 from holdfast.work.routing import make_route, with_what_it_held
-from holdfast.work.sandboxes import check_base
+from holdfast.work.sandboxes import check_base, tidy_unclaimed
 from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.signals import Handlers, Stop, Terminated, serial_handlers
 from holdfast.work.store_choice import StoreChoice
@@ -54,6 +54,7 @@ def run_worker(
         run_serial(settings, store)
     else:
         body, beats = _body_of(settings.pool)
+        tidy_unclaimed(Path.cwd())
         supervisor(with_what_it_held(settings, store), store, body, beats).run()
 
 

@@ -15,11 +15,10 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
+from weakref import WeakSet
 
-from holdfast.code.current import Running
 from holdfast.errors import UsageError
-from holdfast.work.outcome import Ending
 from holdfast.work.settings import FOLDER
 
 log = logging.getLogger("holdfast")
@@ -80,6 +79,7 @@ class Sandbox:
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
         self._lock = -1
+        self._locked: os.stat_result | None = None
 
     def tidy(self) -> None:
         """Make sure that the directory is there and empty; it is looked into only if it changed. Raises OSError."""
@@ -107,6 +107,8 @@ class Sandbox:
         """
         _make(self.path)
         self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        self._locked = os.fstat(self._lock)
+        _CLAIMED.add(self)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -118,10 +120,30 @@ class Sandbox:
         return True
 
     def leave(self) -> None:
-        """Let others have it. Whoever shares it by a fork keeps it."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        """Let others have it. In a process that was forked since, this leaves it to the one that claimed it."""
+        lock, self._lock = self._lock, -1
+        if lock >= 0 and _is_same(lock, self._locked):
+            os.close(lock)
+
+
+_CLAIMED: Final[WeakSet[Sandbox]] = WeakSet()
+
+
+def _let_go() -> None:
+    for sandbox in _CLAIMED:
+        sandbox.leave()
+
+
+# What a job forks may outlive the worker; it would keep the sandbox from whoever comes after that.
+os.register_at_fork(after_in_child=_let_go)
+
+
+def _is_same(descriptor: int, opened: os.stat_result | None) -> bool:
+    """Whether a descriptor is still what was opened: a job may have closed it, and opened something else."""
+    try:
+        return opened is not None and os.path.samestat(os.fstat(descriptor), opened)
+    except OSError:
+        return False
 
 
 def claimed(path: str | Path, kind: type[Sandbox] = Sandbox) -> Sandbox:
@@ -214,75 +236,3 @@ class Lent(Sandbox):
             self.tidy()
         finally:
             self.give_back()
-
-
-class InSandbox:
-    """A companion for jobs that are performed one at a time, inside the sandbox, wherever the last one went."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-
-    def begin(self, current: Running) -> None:
-        self._sandbox.tidy()
-        self._sandbox.enter()
-        current.sandbox = self._where
-
-    def end(self, current: Running, ending: Ending) -> None:
-        self._sandbox.tidy()
-
-    def _where(self) -> str:
-        return self._sandbox.path
-
-
-class BesideSandbox(InSandbox):
-    """The same in a process that stays in a directory of its own, to which each job gives it back."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        super().__init__(sandbox)
-        self._home = ""
-
-    def begin(self, current: Running) -> None:
-        self._home = str(Path.cwd())
-        self._sandbox.tidy()
-        current.sandbox = self._where
-
-    def end(self, current: Running, ending: Ending) -> None:
-        os.chdir(self._home)
-        self._sandbox.tidy()
-
-
-class LentSandboxes:
-    """A companion for jobs that are performed side by side: each has a directory from the moment it asks for one.
-
-    What such a job does to the working directory, it does to its neighbours; it is put right when there are none.
-    """
-
-    def __init__(self, around: Sandbox, sandboxes: Sandboxes) -> None:
-        self._around = around
-        self._sandboxes = sandboxes
-        self._count = 0
-
-    def begin(self, current: Running) -> None:
-        current.sandbox = _OnDemand(self._sandboxes)
-        if not self._count:
-            self._around.enter()
-        self._count += 1
-
-    def end(self, current: Running, ending: Ending) -> None:
-        self._count -= 1
-        lent = cast("_OnDemand", current.sandbox).lent
-        if lent is not None:
-            lent.end()
-
-
-class _OnDemand:
-    __slots__ = ("_sandboxes", "lent")
-
-    def __init__(self, sandboxes: Sandboxes) -> None:
-        self._sandboxes = sandboxes
-        self.lent: Lent | None = None
-
-    def __call__(self) -> str:
-        if self.lent is None:
-            self.lent = self._sandboxes.take()
-        return self.lent.path

@@ -5,7 +5,7 @@ from typing import Final
 
 from holdfast.work.around import Around
 from holdfast.work.child import Place
-from holdfast.work.forked import Forking
+from holdfast.work.in_parent import SurroundedForking
 from holdfast.work.pools.process import SlateHolder, work
 from holdfast.work.signals import Stop
 
@@ -18,5 +18,5 @@ def body(place: Place, around: Around) -> bool:
     stop = Stop()
     # What stands now stays as it is: the processes of jobs share its pages, which their collectors leave alone.
     gc.freeze()
-    forking = Forking(place.store, place.settings, around)
+    forking = SurroundedForking(place.store, place.settings, around)
     return work(place, around, stop, SlateHolder(place, stop, PATIENCE), forking)
