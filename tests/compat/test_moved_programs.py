@@ -301,10 +301,10 @@ def test_an_option_of_a_worker_that_there_is_not_is_refused(client):
 
 
 def test_a_worker_goes_to_the_store_of_its_client_with_all_it_was_given(client, monkeypatch):
-    from holdfast.compat.reqless import workers
+    from holdfast.work.classes import forking
 
     told = []
-    monkeypatch.setattr(workers, "run_worker", lambda settings, store: told.append((settings, store)))
+    monkeypatch.setattr(forking, "run_worker", lambda *given: told.append(given[:2]))
     given = reqless.Client(
         "redis://ann:secret@far:7000/2", hostname="box", namespace="n", socket_keepalive=False
     )

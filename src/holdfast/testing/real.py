@@ -18,10 +18,12 @@ import msgspec
 
 from holdfast.client.opening.options import ClientOptions
 from holdfast.client.sync import Client
+from holdfast.errors import UsageError
 from holdfast.settings import check_list, check_seconds, check_whole
 from holdfast.testing.stand_in import StandIn
 from holdfast.work.child import USED_UP
 from holdfast.work.importing import import_modules, make_importable
+from holdfast.work.own import own_of
 from holdfast.work.run import run_serial, run_worker
 from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.signals import Stop
@@ -158,6 +160,12 @@ class _Process:
     """A worker of any other pool in a process of its own."""
 
     def __init__(self, settings: WorkerSettings, store: StoreChoice) -> None:
+        own = own_of(settings)
+        if settings.middleware or any((own.resolver, own.reserver, own.ask)):
+            raise UsageError(
+                "a worker with objects of this program runs in another process only by its own run()"
+            )
+        settings = msgspec.structs.replace(settings, own=None)
         told = msgspec.json.encode((settings, store.url, store.options)).decode()
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
         program = f"import sys; from {__name__} import become_worker; become_worker(sys.argv[1])"

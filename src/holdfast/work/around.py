@@ -7,6 +7,7 @@ from typing import Any, Final, Self
 
 from holdfast.work.companions import Companions
 from holdfast.work.logs import OnlyJob, mark_records
+from holdfast.work.own import own_of
 from holdfast.work.sandboxed import BesideSandbox, InSandbox, LentSandboxes
 from holdfast.work.sandboxes import Base, Sandbox, Sandboxes, claimed
 from holdfast.work.settings import FOLDER, ONE_SEAT, WorkerSettings
@@ -52,9 +53,13 @@ class Around:
     def of_serial(cls, settings: WorkerSettings) -> Self:
         """For a worker without children, which stays in its directory. Raises UsageError."""
         title = _begun(settings)
-        sandbox = claimed(Path.cwd() / FOLDER, Base)
+        sandbox = claimed(Path(own_of(settings).sandbox or FOLDER).absolute(), Base)
         mark_records()
-        companions = (OneTitle(title, "Single processing"), BesideSandbox(sandbox))
+        if settings.pool in ONE_SEAT:
+            companions: Companions = (OneTitle(title, "Single processing"), BesideSandbox(sandbox))
+        else:
+            lent = Sandboxes(sandbox.path, WORDS.get(settings.pool, "task"))
+            companions = (CountingTitle(title), LentSandboxes(None, lent))
         return cls(settings, title, sandbox, companions)
 
     def alone(self) -> Self:

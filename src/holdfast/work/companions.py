@@ -9,6 +9,7 @@ from holdfast.logs import jobs_log
 from holdfast.work.logs import JobLines
 from holdfast.work.observe.spans import Spans
 from holdfast.work.outcome import Ending
+from holdfast.work.own import own_of
 from holdfast.work.settings import WorkerSettings
 
 
@@ -31,4 +32,4 @@ def companions_of(settings: WorkerSettings, name: str, around: Companions = ()) 
     """The companions that the jobs of the process `name` are given, outermost first; `around` are those of its process."""
     traces: Companions = (Spans(),) if find_spec("opentelemetry") else ()
     lines: Companions = (JobLines(),) if jobs_log.isEnabledFor(logging.INFO) else ()
-    return (*traces, *around, *lines)
+    return (*traces, *around, *lines, *own_of(settings).companions)

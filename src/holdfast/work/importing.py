@@ -6,6 +6,7 @@ import sys
 
 from holdfast.code.allowed import AllowList
 from holdfast.code.resolver import Resolver
+from holdfast.work.own import own_of
 from holdfast.work.patterns import is_plain
 from holdfast.work.settings import WorkerSettings
 
@@ -32,5 +33,6 @@ def import_modules(settings: WorkerSettings) -> None:
 def make_resolver(settings: WorkerSettings) -> Resolver:
     """The resolver of a worker: what its allow-list says, queues by plain name."""
     allow = AllowList(settings.imports, settings.allow, (*settings.paths, settings.root))
-    plain = tuple(queue for queue in settings.queues if is_plain(queue))
+    named = own_of(settings).plain
+    plain = filter(is_plain, settings.queues if named is None else named)
     return Resolver(allow, plain, settings.auto_complete)

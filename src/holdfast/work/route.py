@@ -170,7 +170,7 @@ class Route:
         if limit and self._taken:
             jobs.append(self._taken.popleft())
             jobs.due = 0.0
-        elif (jobs and asked < limit) or (self._rest and asked):
+        elif (jobs and asked < limit) or (self._rest and asked) or self.is_over:
             jobs.due = 0.0
         elif self._blocked and (jobs.due is None or jobs.due > self._again):
             jobs.due = self._again

@@ -7,6 +7,7 @@ import msgspec
 from holdfast.client.sync import Client
 from holdfast.errors import TransportError
 from holdfast.wire.shards import Shard
+from holdfast.work.own import Taking, own_of
 from holdfast.work.patterns import is_plain
 from holdfast.work.reserving import KINDS
 from holdfast.work.resolving import (
@@ -26,19 +27,35 @@ def make_route(settings: WorkerSettings, store: StoreChoice, name: str, shard: S
     """The route of the process `name`; called in that process, before it takes its first job."""
     # A client of its own, which gives up soon: a pass that cannot look is not worth waiting for.
     client = store.beating_client(name)
-    resolver = resolver_of(settings, client)
-    reserver: Reserver | None = None
-    if settings.reserver != "ordered":
-        reserver = KINDS[settings.reserver](settings.queues)
+    own = own_of(settings)
+    reserver = _reserver_of(settings)
+    if reserver is not None:
         reserver.prep_for_work()
-    again = 0.0 if settings.drain else AGAIN
-    first = Resuming(client, name, settings.held) if settings.held else None
-    seats = settings.concurrency or 1
-    return Route(shard, settings.queues, resolver, reserver, first=first, seats=seats, again=again)
+    return Route(
+        shard,
+        settings.queues,
+        resolver_of(settings, client),
+        reserver,
+        source=None if own.ask is None else Taking(client, name, own.ask()),
+        first=Resuming(client, name, settings.held) if settings.held else None,
+        seats=settings.concurrency or 1,
+        again=0.0 if settings.drain else AGAIN,
+    )
+
+
+def _reserver_of(settings: WorkerSettings) -> Reserver | None:
+    """Whatever says which queue goes first, None for the order they have."""
+    own: Reserver | None = own_of(settings).reserver
+    if own is not None or settings.reserver == "ordered":
+        return own
+    return KINDS[settings.reserver](settings.queues)
 
 
 def resolver_of(settings: WorkerSettings, client: Client) -> Resolves | None:
     """What says which queues a worker serves, None for the plain names that it was told."""
+    own: Resolves | None = own_of(settings).resolver
+    if own is not None:
+        return own
     if all(map(is_plain, settings.queues)):
         return None
     return by_patterns(client, settings.queues)

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from holdfast.work.http import HttpThread
 from holdfast.work.limits import BREAK_OFF, break_off, wake_main
 from holdfast.work.making import make_performer
 from holdfast.work.observe.board import deafen, listen
+from holdfast.work.own import own_of
 from holdfast.work.pools import aio, fork, process, thread
 from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.pools.serial import SerialLoop
@@ -40,11 +42,15 @@ BODIES: Final[dict[str, tuple[Body, bool]]] = {
 
 
 def run_worker(
-    settings: WorkerSettings, store: StoreChoice, supervisor: type[Supervisor] = Supervisor
+    settings: WorkerSettings,
+    store: StoreChoice,
+    supervisor: Callable[..., Supervisor] = Supervisor,
+    body: Body | None = None,
 ) -> None:
     """Run a worker until it is told to stop. Call it from the main thread of a process without other threads.
 
-    A store that is away is waited for; `supervisor` keeps the children, where there are any. Raises UsageError,
+    A store that is away is waited for; `supervisor` keeps the children, where there are any, which do `body` instead of
+    what those of the pool do. Raises UsageError,
     StoreUnsupported, CoreMismatch.
     """
     settings = settings.checked()
@@ -53,12 +59,12 @@ def run_worker(
     if settings.pool == "serial":
         run_serial(settings, store)
     else:
-        body, beats = _body_of(settings.pool)
+        usual, beats = body_of(settings.pool)
         tidy_unclaimed(Path.cwd())
-        supervisor(with_what_it_held(settings, store), store, body, beats).run()
+        supervisor(with_what_it_held(settings, store), store, body or usual, beats).run()
 
 
-def _body_of(pool: Pool) -> tuple[Body, bool]:
+def body_of(pool: Pool) -> tuple[Body, bool]:
     """What the children of a pool do, and whether their parent keeps their leases. Raises UsageError."""
     if pool == "gevent":
         prepare_parent()
@@ -84,7 +90,8 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     presence = Presence(beats, settings)
     forking = Forking(store, settings, around)
     is_main = threading.current_thread() is threading.main_thread()
-    holder = SerialHolder(beats, name, presence, partial(_break_off, forking, is_main))
+    breaks_off = partial(_break_off, forking, is_main)
+    holder = SerialHolder(beats, name, presence, breaks_off, own_of(settings).hear_of_loss)
     performer = make_performer(store, settings, name, client, holder.release, holder.lost, around)
     handlers = serial_handlers(stop, settings.debugger, settings.sighup_handler)
     handlers[BREAK_OFF] = break_off

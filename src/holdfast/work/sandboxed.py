@@ -48,16 +48,17 @@ class LentSandboxes:
     """A companion for jobs that are performed side by side: each has a directory from the moment it asks for one.
 
     What such a job does to the working directory, it does to its neighbours; it is put right when there are none.
+    `around` is the directory that they work in, None for wherever their process is.
     """
 
-    def __init__(self, around: Sandbox, sandboxes: Sandboxes) -> None:
+    def __init__(self, around: Sandbox | None, sandboxes: Sandboxes) -> None:
         self._around = around
         self._sandboxes = sandboxes
         self._count = 0
 
     def begin(self, current: Running) -> None:
         current.sandbox = _OnDemand(self._sandboxes)
-        if not self._count:
+        if not self._count and self._around is not None:
             self._around.enter()
         self._count += 1
 

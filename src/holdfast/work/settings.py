@@ -46,7 +46,7 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     so many jobs, or when it has grown so large, 0 for never; `drain` ends the worker when the queues are empty.
     `middleware` are objects with `around_perform`, outermost first. Each process that is started first waits a random
     time of up to `max_startup_interval`. With `resume` a worker goes on with what one of its name held; `held` are the
-    leases, which it finds by itself. `sighup_handler` is called at HUP, in place of logging the stack. `health_port` and `metrics_port` are 0 for none.
+    leases, which it finds by itself. `own` is what a program gives to a worker that it runs itself. `sighup_handler` is called at HUP, in place of logging the stack. `health_port` and `metrics_port` are 0 for none.
     """
 
     queues: tuple[str, ...]
@@ -74,6 +74,7 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     metrics_port: int = 0
     sighup_handler: Any = None
     held: tuple[Lease, ...] = ()
+    own: Any = None
 
     def checked(self) -> "WorkerSettings":
         """Return these settings, with the numbers filled in. Raises UsageError."""

@@ -110,6 +110,10 @@ class Supervisor:
 
     # Saying how it is.
 
+    def children(self) -> dict[int, int]:
+        """The numbers of its living children, by their processes."""
+        return {slot.pid: slot.number for slot in self._family.living()}
+
     def _say_title(self) -> None:
         doing = "Stopping" if self._going else "Paused -- with" if self._paused else "Working with"
         children = len(self._family.living())

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import threading
 
 from holdfast.work.around import Around
 from holdfast.work.child import Place
@@ -61,11 +62,12 @@ async def _work(place: Place, around: Around) -> bool:
 def _listen_to_others(place: Place, jobs: AsyncLoop) -> None:
     """Stop when signalled, or when the parent is gone; look again when it says so."""
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, jobs.abort)
-    loop.add_signal_handler(signal.SIGINT, jobs.abort)
-    loop.add_signal_handler(signal.SIGQUIT, jobs.stop)
-    signal.signal(signal.SIGUSR1, log_stack)
-    signal.signal(signal.SIGUSR2, at_usr2(place.settings.debugger))
+    if threading.current_thread() is threading.main_thread():
+        loop.add_signal_handler(signal.SIGTERM, jobs.abort)
+        loop.add_signal_handler(signal.SIGINT, jobs.abort)
+        loop.add_signal_handler(signal.SIGQUIT, jobs.stop)
+        signal.signal(signal.SIGUSR1, log_stack)
+        signal.signal(signal.SIGUSR2, at_usr2(place.settings.debugger))
 
     def hear() -> None:
         if place.hears_of_end():

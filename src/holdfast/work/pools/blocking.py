@@ -172,8 +172,7 @@ class BlockingLoop(Seats[BlockingSeat]):
 
     def _drop(self, seat: BlockingSeat) -> None:
         """Free a seat whose lease was lost, unless its job has settled itself."""
-        if seat.settled_itself():
-            seat.lost = ""
+        if self._goes_on(seat):
             return
         if not seat.stop_process():
             self._crew.stop(seat)

@@ -27,11 +27,16 @@ log = logging.getLogger("holdfast")
 class SerialHolder:
     """Holds one lease, and says that the worker lives. Its thread works with `client`, which is nobody else's.
 
-    In that thread `on_lost` is called when the lease is lost, and again as long as it is held.
+    In that thread `on_lost` is called when the lease is lost, and again as long as it is held; `told` once, with the jid.
     """
 
     def __init__(
-        self, client: Client, worker: str, presence: Presence, on_lost: Callable[[], None] = nothing
+        self,
+        client: Client,
+        worker: str,
+        presence: Presence,
+        on_lost: Callable[[], None] = nothing,
+        told: Callable[[str], object] = lambda jid: None,
     ) -> None:
         self._client = client
         self._worker = worker
@@ -39,6 +44,8 @@ class SerialHolder:
         self._presence = presence
         self._asking = Asking(client, open_board())
         self._on_lost = on_lost
+        self._told = told
+        self._told_of: Held | None = None
         self._quiet = False
         self._changed = Stop()
         self._sweep_at = monotonic() + SWEEP
@@ -74,7 +81,7 @@ class SerialHolder:
     def give_back(self) -> None:
         """The job under way was broken off: let somebody else have it at once."""
         held, self._held = self._held, None
-        if held is None:
+        if held is None or held.lost:
             return
         # The thread must have ended: it would hear that the lease ended, and renew it.
         self._beating.close()
@@ -110,14 +117,18 @@ class SerialHolder:
             self._sweep_at = now + SWEEP
             self._client.run(Sweep())
 
-    def _hear(self) -> None:
-        self._presence.hurry()
-        if self.lost():
-            self._on_lost()
-
     def _all_held(self) -> list[Held]:
         held = self._held
         return [held] if held is not None else []
+
+    def _hear(self) -> None:
+        self._presence.hurry()
+        held = self._held
+        if held is not None and held.lost and held is not self._told_of:
+            self._told_of = held
+            self._told(held.jid)
+        if held is not None and held.lost:
+            self._on_lost()
 
     def _say(self) -> None:
         sign = Sign(self._worker, os.getpid(), int(self._held is not None))

@@ -150,8 +150,7 @@ class AsyncLoop(Seats[TaskSeat]):
 
     def drop(self, seat: TaskSeat) -> None:
         """Stop the job of a seat whose lease was lost, unless the job has settled itself."""
-        if seat.settled_itself():
-            seat.lost = ""
+        if self._goes_on(seat):
             return
         coroutine = seat.task.get_coro()
         seat.task.cancel()

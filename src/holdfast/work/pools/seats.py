@@ -18,6 +18,7 @@ from holdfast.work.forked import Forked
 from holdfast.work.keeper import Held, run_end
 from holdfast.work.mending import Wear
 from holdfast.work.outcome import Ending
+from holdfast.work.own import own_of
 from holdfast.work.route import Route
 from holdfast.work.seat import ANY_QUEUE, Turns
 from holdfast.work.settings import WorkerSettings
@@ -122,8 +123,12 @@ class Seats(Generic[S]):
 
     # Turns.
 
+    @property
+    def _is_closing(self) -> bool:
+        return self._stopping or self.is_used_up or self._route.is_over
+
     def _has_ended(self) -> bool:
-        return (self._stopping or self.is_used_up) and not self.running and not self._turns.has_news
+        return self._is_closing and not self.running and not self._turns.has_news
 
     def _limit(self) -> int:
         """How many jobs may be taken just now."""
@@ -133,7 +138,7 @@ class Seats(Generic[S]):
             self._wear.look()
             if self._wear.is_used_up:
                 self._left = 0
-        if self._stopping or self.is_used_up or self._slate.paused:
+        if self._is_closing or self._slate.paused:
             return 0
         return min(self._settings.concurrency - len(self.running), self._left)
 
@@ -190,6 +195,14 @@ class Seats(Generic[S]):
         else:
             self._turns.end(ending)
             self._settling.append(number)
+
+    def _goes_on(self, seat: S) -> bool:
+        """Whether a job whose lease was lost may go on, because it has settled itself; if not, its worker is told."""
+        if seat.settled_itself():
+            seat.lost = ""
+            return True
+        own_of(self._settings).hear_of_loss(seat.jid)
+        return False
 
     def _vacate(self, number: int) -> None:
         self._slate.clear(number)

@@ -122,7 +122,7 @@ class SerialLoop:
         rung: str | None = None
         while True:
             paused = self._stop.paused or not self._holder.may_take()
-            stopping = self._stop.requested or self.is_used_up
+            stopping = self._stop.requested or self.is_used_up or self._route.is_over
             if stopping and not self._turns.has_news:
                 break
             jobs = self._ask(0 if stopping or paused else 1, rung)

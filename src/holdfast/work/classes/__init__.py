@@ -1,0 +1,1 @@
+"""Workers as classes: what a program makes, subclasses and runs itself, in place of `holdfast worker`."""

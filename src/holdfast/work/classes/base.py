@@ -1,0 +1,287 @@
+"""What all worker classes share: where they look for jobs, what they are told, and what a subclass may put in place."""
+
+import logging
+from collections.abc import Generator, Iterable
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+from holdfast.client.handles import Job, Queue
+from holdfast.client.sync import Client
+from holdfast.commands.leases import Lease
+from holdfast.errors import LeaseLost, TransportError, UsageError
+from holdfast.settings import check_list, default_worker_name
+from holdfast.work.around import Around
+from holdfast.work.chain import Mixable, own_middleware
+from holdfast.work.child import Place
+from holdfast.work.classes.logs import level_of, logging_as_told
+from holdfast.work.classes.options import as_settings, check_options
+from holdfast.work.importing import import_modules, make_importable
+from holdfast.work.own import Own
+from holdfast.work.patterns import is_plain
+from holdfast.work.reserving import check_reserver, name_of, names_of, reserves_itself
+from holdfast.work.resolving import TransformingQueueResolver
+from holdfast.work.resuming import resumable
+from holdfast.work.routing import by_patterns
+from holdfast.work.settings import Pool, WorkerSettings
+from holdfast.work.store_choice import StoreChoice
+
+log = logging.getLogger("holdfast")
+
+ANY: Final = "*"
+"""What a worker is said to serve whose resolver does not tell beforehand."""
+
+
+class NamesOf:
+    """A resolver: the queues of a reserver, as they are just now."""
+
+    def __init__(self, reserver: Any) -> None:
+        self._reserver = reserver
+
+    def resolve(self) -> list[str]:
+        """The names of the queues, first to last."""
+        return list(names_of(self._reserver))
+
+
+class BaseWorker(Mixable):
+    """What the workers share. `queues` are names, patterns or queues, a resolver (`resolve()`), or a reserver.
+
+    `client` may be left out with a reserver whose queues know theirs. `interval` is the longest time in seconds without a look;
+    the store wakes a worker sooner. `resume` goes on with the jobs of a dead worker of the same name: True for all that can be
+    found, or a list of jobs. More is told by name: `workers` (processes), `concurrency` (jobs at once in each), `name`,
+    `paths`, `imports` and `allow` (what code may run), `workdir`, `auto_complete`, `drain`, `middleware`, `logger` or
+    `output` with `log_level` and `log_formatter`, and whatever `holdfast worker --help` lists, with _ for -. Raises UsageError.
+    """
+
+    pool: ClassVar[Pool] = "serial"
+    usual_interval: ClassVar[float] = 5.0
+
+    def __init__(
+        self,
+        queues: Any,
+        client: Client | None = None,
+        interval: float | None = None,
+        resume: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        check_options(type(self).__name__, kwargs)
+        level_of(kwargs)
+        self._given = queues = kwargs.pop("queue_resolver", None) or queues
+        self.reserver: Any = None
+        if hasattr(queues, "prep_for_work"):
+            self.reserver = check_reserver(queues)
+        self.client: Client = client or _client_of(self.reserver)
+        self.queue_resolver: Any = self._resolver_of(queues)
+        self.interval = self.usual_interval if interval is None else interval
+        self.kwargs: dict[str, Any] = {**kwargs, "interval": interval, "resume": resume}
+        self.middleware: list[Any] = list(check_list("middleware", kwargs.get("middleware") or ()))
+        self._resume = resume
+        self._shutdown = False
+        self._within: tuple[Place, Around] | None = None
+        self._used_up = False
+
+    def _resolver_of(self, queues: Any) -> Any:
+        if self.reserver is not None:
+            return NamesOf(queues)
+        if hasattr(queues, "resolve"):
+            return queues
+        names = [name_of(queue) for queue in check_list("queues", queues)]
+        return (
+            TransformingQueueResolver(names)
+            if all(map(is_plain, names))
+            else by_patterns(self.client, tuple(names))
+        )
+
+    # What it is made of.
+
+    @property
+    def queues(self) -> list[Queue]:
+        """The queues of this worker, looked up anew each time."""
+        return [self.client.queues[name] for name in self.queue_resolver.resolve()]
+
+    @property
+    def name(self) -> str:
+        """Its name: what it was told, or its client was; "" for one made of machine and process."""
+        named: str = self.kwargs.get("name") or self.client.worker_name
+        return "" if named == default_worker_name() and not self.kwargs.get("name") else named
+
+    @property
+    def log_level(self) -> int:
+        """The level its log has."""
+        return level_of(self.kwargs)
+
+    def use(self, middleware: Any) -> None:
+        """Put an object with `around_perform(job, call_next)` inside of the middleware there is."""
+        self.middleware.append(middleware)
+
+    @property
+    def shutdown(self) -> bool:
+        """Whether it takes no more jobs. Setting it, from any thread, lets `run` return after those under way."""
+        return self._shutdown
+
+    @shutdown.setter
+    def shutdown(self, shutdown: bool) -> None:
+        self._shutdown = shutdown
+        if shutdown:
+            self._leave()
+
+    def stop(self) -> None:
+        """Take no more jobs, and end after those under way; from any thread or signal handler."""
+        self.shutdown = True
+
+    def _leave(self) -> None:
+        """The worker may be running: let it know that it should end."""
+
+    # What a subclass may put in place.
+
+    def jobs(self) -> Generator[Job | None, None, None]:
+        """The jobs to perform: those to resume, then one of each queue in turn; None where no queue had any.
+
+        A subclass that overrides this decides what is performed, and `run` returns when it has no more.
+        """
+        for job in self.resume:
+            try:
+                job.heartbeat()
+            except LeaseLost:
+                log.warning("cannot resume job %s: its lease was lost", job.jid)
+            else:
+                yield job
+        while True:
+            seen = False
+            for queue in self.queues:
+                popped = queue.pop()
+                if popped is not None:
+                    seen = True
+                    yield popped
+            if not seen:
+                yield None
+
+    def before_run(self) -> None:
+        """Called first by `run`."""
+
+    def run(self) -> None:
+        """Work until told to stop."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how to run")
+
+    def halt_job_processing(self, jid: str) -> None:
+        """Called, perhaps in another thread, when a job under way is not this worker's any more."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how to halt a job")
+
+    # Jobs to go on with.
+
+    @cached_property
+    def resume(self) -> list[Job]:
+        """The jobs to go on with."""
+        return self.resumable() if self._resume is True else list(self._resume or ())
+
+    def resumable(self) -> list[Job]:
+        """The jobs that stand under this worker's name, and its numbers, in queues that it serves. Raises HoldfastError."""
+        served = set(self.queue_resolver.resolve())
+        found = resumable(self.client, self.name or self.client.worker_name, served.__contains__)
+        return self.client.jobs.get(*[lease.jid for lease in found]) if found else []
+
+    # What it is told, as the machinery wants it.
+
+    @property
+    def store(self) -> StoreChoice:
+        """Which store this worker is for."""
+        return StoreChoice.of(self.client)
+
+    @property
+    def settings(self) -> WorkerSettings:
+        """What this worker is told, as it is just now, also for the helpers of `holdfast.testing`. Raises UsageError."""
+        generates = self._generates
+        held = [] if generates or self._resume is True else self.resume
+        return WorkerSettings(
+            self._said_queues(),
+            self._pool(),
+            interval=self.interval,
+            name=self.name,
+            resume=self._resume is True and not generates,
+            held=tuple(Lease(job.jid, job.facts.token, job.worker_name) for job in held),
+            middleware=(*own_middleware(self), *self.middleware),
+            own=self._own(),
+            **as_settings(self.kwargs, self.reserver is not None),
+        ).checked()
+
+    def run_in(self, place: Place, around: Around) -> bool:
+        """Run in a child of a forking worker. Answers whether its process is used up."""
+        self._within = place, around
+        self.run()
+        return self._used_up
+
+    def _pool(self) -> Pool:
+        return self.pool
+
+    @property
+    def _generates(self) -> bool:
+        """Whether a subclass says which jobs there are."""
+        return type(self).jobs is not BaseWorker.jobs
+
+    def _said_queues(self) -> tuple[str, ...]:
+        named = self._named()
+        if named is None:
+            named = getattr(self._given, "queue_identifiers", None) or self._resolved()
+        return tuple(dict.fromkeys(map(name_of, named))) or (ANY,)
+
+    def _resolved(self) -> list[str]:
+        try:
+            return list(self.queue_resolver.resolve())
+        except TransportError:
+            return []
+
+    def _named(self) -> Iterable[Any] | None:
+        """The queues that the program named, None where an object of its own will say which they are."""
+        if self.reserver is not None:
+            return None if getattr(self.reserver, "is_dynamic", True) else names_of(self.reserver)
+        return None if self.queue_resolver is self._given else self.queue_resolver.queue_identifiers
+
+    def _own(self) -> Own:
+        named, own_resolver = self._named(), None
+        if named is None:
+            own_resolver = self.queue_resolver
+            named = getattr(self._given, "queue_identifiers", ())
+        return Own(
+            plain=tuple(map(name_of, named)),
+            resolver=own_resolver,
+            reserver=self.reserver if self.reserver is None or not reserves_itself(self.reserver) else None,
+            ask=self._asking(),
+            companions=self._companions(),
+            on_lost=self.halt_job_processing,
+            sandbox=str(self.kwargs.get("sandbox") or self.kwargs.get("sandbox_path") or ""),
+        )
+
+    def _asking(self) -> Any:
+        if self._generates:
+            return lambda: iter(self.jobs()).__next__
+        if self.reserver is not None and reserves_itself(self.reserver):
+            return self._prepared_reserver
+        return None
+
+    def _prepared_reserver(self) -> Any:
+        self.reserver.prep_for_work()
+        return self.reserver.reserve
+
+    def _companions(self) -> tuple[Any, ...]:
+        return ()
+
+    def _prepared(self) -> tuple[WorkerSettings, StoreChoice]:
+        """What it is told, once its code can be imported."""
+        settings = self.settings
+        make_importable(settings)
+        import_modules(settings)
+        return settings, self.store
+
+    def _logging(self) -> Any:
+        return logging_as_told(self.kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name or 'unnamed'} of {self._given!r:.80}>"
+
+
+def _client_of(reserver: Any) -> Client:
+    """The client of a reserver's queues. Raises UsageError where there is none."""
+    for queue in () if reserver is None else reserver.queues:
+        client = getattr(queue, "_client", None)
+        if isinstance(client, Client):
+            return client
+    raise UsageError("a worker needs a client: give it as the second argument")

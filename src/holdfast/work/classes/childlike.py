@@ -1,0 +1,41 @@
+"""Workers that run by themselves, or as a child of one that forks."""
+
+import msgspec
+
+from holdfast.work.around import Around
+from holdfast.work.chain import own_middleware
+from holdfast.work.child import Place
+from holdfast.work.classes.base import BaseWorker
+from holdfast.work.run import body_of
+
+
+class Childlike(BaseWorker):
+    """What `run` is for a worker that can be either."""
+
+    def run(self) -> None:
+        """Work until `stop`, or a signal where this is the main thread. Raises UsageError, StoreUnsupported."""
+        if self._within is not None:
+            self.before_run()
+            self._used_up = self._work_within(*self._within)
+        else:
+            with self._logging():
+                self.before_run()
+                self._work()
+
+    def _work_within(self, place: Place, around: Around) -> bool:
+        settings = place.settings
+        mixed = own_middleware(self)
+        for middleware in mixed:
+            # Those of the parent were told before: only these are the child's own.
+            getattr(middleware, "after_fork", lambda: None)()
+        settings = msgspec.structs.replace(
+            settings,
+            own=self._own(),
+            held=() if self._generates else settings.held,
+            middleware=(*mixed, *settings.middleware),
+        )
+        return body_of(settings.pool)[0](place._replace(settings=settings), around)
+
+    def _work(self) -> None:
+        """Work in the process that called `run`."""
+        raise NotImplementedError

@@ -1,0 +1,143 @@
+"""Workers that fork: a parent with children that are workers of another class."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from holdfast.code.importing import import_class
+from holdfast.errors import UsageError
+from holdfast.work.around import Around
+from holdfast.work.child import Place
+from holdfast.work.classes.base import BaseWorker
+from holdfast.work.classes.many import AsyncioWorker, GeventWorker, ThreadWorker
+from holdfast.work.classes.serial import SerialWorker
+from holdfast.work.run import run_worker
+from holdfast.work.settings import FOLDER, Pool
+from holdfast.work.supervisor import Supervisor
+
+POOLS: Final[dict[str, tuple[Pool, type[BaseWorker]]]] = {
+    "process": ("process", SerialWorker),
+    "serial": ("process", SerialWorker),
+    "fork": ("fork", SerialWorker),
+    "asyncio": ("asyncio", AsyncioWorker),
+    "thread": ("thread", ThreadWorker),
+    "gevent": ("gevent", GeventWorker),
+}
+"""What `klass` may be called, and the pool of a class by its own: a serial worker in a child is one of `process`."""
+
+PARENTS: Final = (
+    "klass",
+    "workers",
+    "num_workers",
+    "max_startup_interval",
+    "sighup_handler",
+    "run_as_single_process",
+)
+"""Options that are not passed on to children."""
+
+
+class ForkingWorker(BaseWorker):
+    """Performs jobs in child processes, one a core unless `workers` says how many; call `run` in the main thread.
+
+    `klass` is what each child is: a worker class, the dotted name of one, or the name of a pool, such as "asyncio" or "fork".
+    """
+
+    usual_klass: ClassVar[Any] = SerialWorker
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._pool_of_children: Pool
+        self.klass: type[BaseWorker]
+        self._pool_of_children, self.klass = _klass_of(self.kwargs.get("klass") or self.usual_klass)
+        self._supervisor: Supervisor | None = None
+        self._single: BaseWorker | None = None
+
+    @property
+    def count(self) -> int:
+        """How many children it has."""
+        return self.settings.workers
+
+    @property
+    def sandboxes(self) -> dict[int, str]:
+        """The directories of its living children, by their process numbers; empty while it does not run."""
+        children = self._supervisor.children() if self._supervisor is not None else {}
+        return {pid: str(Path.cwd() / FOLDER / f"sandbox-{number}") for pid, number in children.items()}
+
+    def run(self) -> None:
+        """Supervise children until told to stop. Raises UsageError, StoreUnsupported, CoreMismatch."""
+        with self._logging():
+            self.before_run()
+            settings, store = self._prepared()
+            # Made here too, so that what it is told wrongly is found before anything is forked.
+            self._single = self.spawn()
+            if settings.pool == "serial":
+                self._single.shutdown = self.shutdown
+                self._single.run()
+                return
+            try:
+                run_worker(settings, store, self._supervise, self._be_child)
+            finally:
+                self._supervisor = None
+
+    def spawn(self, **kwargs: Any) -> BaseWorker:
+        """An unstarted worker for a child: told what this one is, and `kwargs` in place of that."""
+        told: dict[str, Any] = {**self.kwargs, "resume": None, "middleware": (), **kwargs}
+        for name in PARENTS:
+            told.pop(name, None)
+        return self.klass(self._given, self.client, **told)
+
+    def stop(self, sig: int = signal.SIGQUIT) -> None:
+        """Tell the worker, which runs in this process, to stop: after the jobs under way, or now with SIGTERM."""
+        self._shutdown = True
+        if self._supervisor is not None:
+            os.kill(os.getpid(), sig)
+        elif self._single is not None:
+            self._single.stop()
+
+    def halt_job_processing(self, jid: str) -> None:
+        """A child that works on a job which is not its any more is killed, and replaced."""
+
+    def _leave(self) -> None:
+        self.stop()
+
+    def _pool(self) -> Pool:
+        if self.kwargs.get("run_as_single_process"):
+            return "serial"
+        return self._pool_of_children
+
+    def _supervise(self, *told: Any) -> Supervisor:
+        self._supervisor = Supervisor(*told)
+        if self.shutdown:
+            self.stop()
+        return self._supervisor
+
+    def _be_child(self, place: Place, around: Around) -> bool:
+        """Be the worker of a child: everything it does may be overridden."""
+        held = [lease.jid for lease in place.settings.held]
+        resume = self.client.jobs.get(*held) if held else None
+        child = self.spawn(sandbox=str(Path.cwd()), resume=resume)
+        child.client.worker_name = place.name
+        return child.run_in(place, around)
+
+
+class ForkPerJobWorker(ForkingWorker):
+    """Forks for each job, so that nothing of one is left for the next."""
+
+    usual_klass = "fork"
+
+
+def _klass_of(klass: Any) -> tuple[Pool, type[BaseWorker]]:
+    """The pool, and the class of children. Raises UsageError."""
+    if isinstance(klass, str):
+        if klass in POOLS:
+            return POOLS[klass]
+        try:
+            klass = import_class(klass)
+        except (ImportError, AttributeError) as error:
+            raise UsageError(
+                f"klass {klass!r} is no worker class, and no pool ({', '.join(POOLS)}): {error}"
+            ) from error
+    if not (isinstance(klass, type) and issubclass(klass, BaseWorker)) or issubclass(klass, ForkingWorker):
+        raise UsageError(f"klass is the class of a worker that does not fork, not {klass!r:.80}")
+    return POOLS[klass.pool][0], klass
