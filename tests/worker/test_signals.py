@@ -29,7 +29,9 @@ def test_a_child_says_where_it_is_and_works_on(shop, forking_pool, number):
     [child] = worker.children()
     os.kill(child, number)
     until(lambda: f"at {number.name} process {child} is here" in worker.said(), "its stack is in the log")
-    if forking_pool == "process":
+    if forking_pool != "fork":
+        # Not where the process waits: where its job is.
+        until(lambda: f"job {handle.jid} is here" in worker.said(), "the stack of the job is in the log")
         assert "in wait_for" in worker.said()
     shop.open()
     assert handle.result(10) == "a"

@@ -13,8 +13,10 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from math import inf
 from random import uniform
 from time import monotonic
+from typing import Final
 
 from holdfast.work import signals
 from holdfast.work.child import Body, Place, become
@@ -25,6 +27,8 @@ from holdfast.work.slots import Rolling, Slot
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
+
+LATE: Final = 1.0  # seconds
 
 
 class Family:
@@ -62,9 +66,13 @@ class Family:
         """The places for which a child is to be forked, now or later."""
         return [slot for slot in self.slots if slot.awaits_child]
 
-    def due(self) -> float:
-        """When to call `fill` next, on the monotonic clock."""
-        return min([self._rolling.due(), *(slot.fork_at for slot in self.missing())])
+    def due(self, *, fills: bool) -> float:
+        """When to call `bury` next, or if `fills` also `fill`, on the monotonic clock."""
+        # One that has let go of its pipe ends, but nobody tells when, where no signal is heard.
+        ends = monotonic() + LATE if any(slot.pipe is None for slot in self.living()) else inf
+        if not fills:
+            return ends
+        return min([ends, self._rolling.due(), *(slot.fork_at for slot in self.missing())])
 
     def fill(self) -> None:
         """Fork where a child is missing, and ask the next one to go in a rolling restart."""

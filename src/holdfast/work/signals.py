@@ -12,6 +12,8 @@ from time import monotonic
 from types import FrameType
 from typing import Any, Final
 
+from holdfast.work.observe.stacks import stacks_of_jobs
+
 log = logging.getLogger("holdfast")
 
 Handler = Callable[[int, FrameType | None], Any]
@@ -144,8 +146,10 @@ def terminator() -> Handler:
 
 
 def log_stack(number: int, frame: FrameType | None) -> None:
-    """Write to the log where this process is."""
+    """Write to the log where this process is: its main thread, and each of the jobs that it performs elsewhere."""
     log.warning("at %s process %d is here:\n%s", signal.Signals(number).name, os.getpid(), stack_of(frame))
+    for jid, stack in stacks_of_jobs().items():
+        log.warning("job %s is here:\n%s", jid, stack)
 
 
 def at_hup(handler: Callable[[], object] | None) -> Handler:

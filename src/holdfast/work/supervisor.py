@@ -82,13 +82,12 @@ class Supervisor:
                 self._kill_at = monotonic() + 1.0
 
     def _due(self) -> float:
-        times = [self._guard.due(), self._http.due(), self._title.due()]
+        family = self._family.due(fills=not self._going)
+        times = [self._guard.due(), self._http.due(), self._title.due(), family]
         if not self._news.is_open:
             times.append(self._news.at)
         if self._going == "now":
             times.append(self._kill_at)
-        elif not self._going:
-            times.append(self._family.due())
         return min(times)
 
     def _is_last(self, slot: Slot, code: int) -> bool:

@@ -29,13 +29,20 @@ Place = tuple[FrameType, int]
 
 def stack_of_job(jid: str) -> str | None:
     """The stack of a job that this process performs, innermost last, as text; None if it does not."""
-    best: list[Place] = []
+    return stacks_of_jobs(jid).get(jid)
+
+
+def stacks_of_jobs(only: str = "") -> dict[str, str]:
+    """The stack of each job that this process performs, or of that one, innermost last, as text, by jid."""
+    best: dict[str, list[Place]] = {}
     for stack in _stacks():
-        at = next((n for n, (frame, _) in enumerate(stack) if _performs(frame, jid)), None)
+        at, jid = next(
+            ((n, jid) for n, (frame, _) in enumerate(stack) if (jid := _performed(frame))), (0, "")
+        )
         # A plain function under an event loop has two: that of its thread, and that of the task which waits for it.
-        if at is not None and (not best or not _is_coroutine(stack[-1][0])):
-            best = _until_asked(stack[at:])
-    return None if not best else written(_of_the_job(_awaited_in(best) or best))
+        if jid and only in ("", jid) and not (jid in best and _is_coroutine(stack[-1][0])):
+            best[jid] = _until_asked(stack[at:])
+    return {jid: written(_of_the_job(_awaited_in(stack) or stack)) for jid, stack in best.items()}
 
 
 def written(places: Iterable[Place]) -> str:
@@ -44,11 +51,12 @@ def written(places: Iterable[Place]) -> str:
     return "".join(summary.format()).rstrip("\n")
 
 
-def _performs(frame: FrameType, jid: str) -> bool:
+def _performed(frame: FrameType) -> str:
+    """The jid of the job that is performed in this frame, "" for most."""
     if frame.f_code.co_filename != _PERFORM:
-        return False
+        return ""
     current = frame.f_locals.get("current")
-    return isinstance(current, Running) and current.facts.jid == jid
+    return current.facts.jid if isinstance(current, Running) else ""
 
 
 def _until_asked(stack: list[Place]) -> list[Place]:
