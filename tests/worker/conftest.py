@@ -7,12 +7,18 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from worker_kit import CHORES, Worker
 
 import holdfast
 from holdfast.work.settings import POOLS
+
+HERE = Path(__file__).parent
+TWINS = ("thread", "gevent")
+OF_THEIR_OWN = ("test_many_seats", "test_greenlets")
+"""Files whose stories are about these two."""
 
 LOGS = """
 import logging
@@ -73,6 +79,22 @@ class Shop:
 
     def state(self, jid: str) -> str:
         return self.job(jid).state
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Threads and greenlets have one loop: the fast suite tells each story in one of these pools, by turns."""
+    for item in items:
+        if (
+            not isinstance(item, pytest.Function)
+            or item.path.parent != HERE
+            or item.path.stem in OF_THEIR_OWN
+        ):
+            continue
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        pool = params.get("pool") or params.get("forking_pool")
+        if pool in TWINS and pool != TWINS[crc32(item.originalname.encode()) % 2]:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=POOLS)

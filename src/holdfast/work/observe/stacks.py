@@ -21,6 +21,7 @@ _BENEATH: Final = (str(Path(__file__).parents[2]), str(Path(asyncio.__file__).pa
 """Where the code lies that calls the code of jobs."""
 _ASKED: Final = str(Path(__file__).with_name("board.py"))
 _RUN: Final = asyncio.Runner.run.__code__
+_DRIVING: Final = str(Path(__file__).parents[1] / "pools" / "driving.py")
 _PERFORM: Final = str(Path(__file__).parents[1] / "perform.py")
 
 Place = tuple[FrameType, int]
@@ -68,12 +69,19 @@ def _until_asked(stack: list[Place]) -> list[Place]:
 def _awaited_in(stack: list[Place]) -> list[Place]:
     """Where a coroutine is that a plain frame runs to its end; nothing if there is none."""
     for frame, _ in stack:
-        task = frame.f_locals.get("task") if frame.f_code is _RUN else None
-        coroutine: Any = cast("Any", task).get_coro() if isinstance(task, asyncio.Task) else None
+        coroutine = _driven_by(frame)
         if coroutine is not None:
             at = next((n for n, (inner, _) in enumerate(stack) if inner is coroutine.cr_frame), None)
             return _inwards(coroutine) if at is None else stack[at:]
     return []
+
+
+def _driven_by(frame: FrameType) -> Any:
+    """The coroutine that a plain frame runs to its end, here or in another thread; None if it is no such frame."""
+    if frame.f_code.co_filename == _DRIVING:
+        return frame.f_locals.get("coroutine")
+    task = frame.f_locals.get("task") if frame.f_code is _RUN else None
+    return cast("Any", task).get_coro() if isinstance(task, asyncio.Task) else None
 
 
 def _of_the_job(stack: list[Place]) -> list[Place]:
