@@ -170,7 +170,7 @@ def test_what_is_put_on_completion_is_there_when_the_result_is(shop, pool):
     assert [shop.client.result_of(jid, 10) for jid in jids] == [b"6", b"7"]
 
 
-@pytest.mark.parametrize("pool", ["asyncio", "thread", "gevent"])
+@pytest.mark.parametrize("pool", ["asyncio", "thread"])
 def test_code_that_cannot_be_stopped_sees_that_its_job_was_cancelled(shop, pool):
     shop.q.heartbeat = 1
     shop.start(pool)
