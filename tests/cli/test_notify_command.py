@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from holdfast.cli.delivery import Delivery
 from holdfast.cli.notices import Notice, notice_of
 from holdfast.cli.sinks import Chat, Lines, Sink, Undelivered, Webhook
 from holdfast.errors import UsageError
+from holdfast.testing.store import ScratchStore
 from waiting import until
 
 
@@ -75,14 +77,20 @@ def telling(url: str, namespace: str, tmp_path: Path) -> Iterator[Callable[..., 
             env={**os.environ, "PATH": f"{desktop.parent}:{os.environ['PATH']}"},
         )
         running.append(told)
-        assert told.stderr is not None
-        assert "listening to the tracked jobs of" in told.stderr.readline()
+        assert "listening to the tracked jobs of" in line_of(told.stderr)
         return told
 
     yield start
     for told in running:
         told.kill()
         told.communicate()
+
+
+def line_of(pipe: IO[str] | None) -> str:
+    """The next line that a program prints."""
+    assert pipe is not None
+    assert select.select([pipe], [], [], 20)[0], "it prints nothing"
+    return pipe.readline()
 
 
 def ended(told: "subprocess.Popen[str]", code: int = 0) -> tuple[list[str], str]:
@@ -168,13 +176,13 @@ def test_chosen_events_come_as_json_and_nobody_reading_ends_it(
     client: Client, telling: Callable[..., "subprocess.Popen[str]"]
 ) -> None:
     told = telling("--json", "--event", "track", "--web", "")
-    assert told.stdout is not None
     jid = client.queues["q"].put("k.K")
     client.track(jid)
     client.untrack(jid)
-    first = json.loads(told.stdout.readline())
+    first = json.loads(line_of(told.stdout))
     assert (first["event"], first["jid"], first["link"]) == ("track", jid, "")
     assert first["text"] == f"{jid[-8:]} is being tracked"
+    assert told.stdout is not None
     told.stdout.close()
     client.track(jid)
     assert told.wait(20) == 1
@@ -275,3 +283,19 @@ def test_a_desktop_without_the_program_is_said(monkeypatch: pytest.MonkeyPatch, 
 
     monkeypatch.setenv("PATH", str(tmp_path))
     assert run(["notify", "--desktop"]) == 2
+
+
+def test_a_connection_that_is_lost_comes_back(
+    telling: Callable[..., "subprocess.Popen[str]"], namespace: str
+) -> None:
+    with ScratchStore() as store, Client(store.url, namespace=namespace) as client:
+        told = telling("--url", store.url, "--web", "")
+        jid = client.queues["q"].put("k.K", jid="a")
+        channel = client.shard.event_channel("track")
+        assert client.database.client_kill_filter(_type="pubsub") == 1
+        until(lambda: client.database.pubsub_numsub(channel)[0][1], "it listens again")
+        client.track(jid)
+        assert line_of(told.stdout) == "a is being tracked\n"
+        lines, err = ended(told)
+        assert lines == []
+        assert "Traceback" not in err
