@@ -235,6 +235,27 @@ def test_directories_are_lent_to_one_at_a_time(tmp_path):
     assert (again.path, os.listdir(again.path)) == (one.path, [])
 
 
+def test_a_claimed_sandbox_stays_so_when_a_job_replaces_it_or_closes_what_it_did_not_open(tmp_path):
+    sandbox = claimed(tmp_path / "sandbox-0")
+    there = Path(sandbox.path)
+    there.rmdir()
+    sandbox.tidy()
+    assert there.is_dir()
+    there.rmdir()
+    there.mkdir()
+    (there / "new").touch()
+    sandbox.tidy()
+    assert list(there.iterdir()) == []
+    assert claimed(there).path == f"{there}.1"
+    os.close(sandbox._lock)
+    with (tmp_path / "file").open("w") as file:
+        assert file.fileno() == sandbox._lock
+        sandbox.tidy()
+        assert not file.closed
+        file.write("still open")
+    assert claimed(there).path != sandbox.path
+
+
 def test_a_claimed_sandbox_is_claimed_by_nobody_else_until_it_is_left(tmp_path):
     one = claimed(tmp_path / "sandbox-0")
     two = claimed(tmp_path / "sandbox-0")

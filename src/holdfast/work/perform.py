@@ -18,7 +18,7 @@ from holdfast.code.resolver import Resolver, Target
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.work.chain import Chain, beside_the_loop
-from holdfast.work.companions import Companion, Companions
+from holdfast.work.companions import Companions
 from holdfast.work.conclusion import after_error, after_return, told
 from holdfast.work.hearing import heard
 from holdfast.work.outcome import Ending, failed, raised
@@ -116,18 +116,18 @@ class Performer:
             self._end(begun, current, ending)
         return ending
 
-    def _begin(self, current: Running) -> list[Companion]:
-        begun: list[Companion] = []
+    def _begin(self, current: Running) -> Companions:
+        begun = self._companions
         for companion in self._companions:
             try:
                 companion.begin(current)
-                begun.append(companion)
             except Exception:
                 log.exception("job %s goes on without %s", current.facts.jid, type(companion).__name__)
+                begun = tuple(each for each in begun if each is not companion)
         return begun
 
-    def _end(self, begun: list[Companion], current: Running, ending: Ending) -> None:
-        for companion in reversed(begun):
+    def _end(self, begun: Companions, current: Running, ending: Ending) -> None:
+        for companion in begun[::-1]:
             try:
                 companion.end(current, ending)
             except Exception:

@@ -83,22 +83,31 @@ class Sandbox:
 
     def tidy(self) -> None:
         """Make sure that the directory is there and empty; it is looked into only if it changed. Raises OSError."""
-        try:
-            if os.lstat(self.path).st_mtime_ns == _CLEAN:
-                return
-        except FileNotFoundError:
-            pass
+        if self._is_clean():
+            return
         _make(self.path)
+        if self._lock >= 0 and not _is_same(self._lock, os.lstat(self.path)):
+            # A job closed it, or put another directory in its place.
+            self.leave()
+            self.claim()
         self._clean()
         os.utime(self.path, ns=(_CLEAN, _CLEAN))
         log.debug("sandbox %s is clean", self.path)
+
+    def _is_clean(self) -> bool:
+        try:
+            # Asked by its descriptor it answers sooner. One that was removed has no links; a job may have closed it.
+            found = os.fstat(self._lock) if self._lock >= 0 else os.lstat(self.path)
+        except OSError:
+            return False
+        return found.st_mtime_ns == _CLEAN and found.st_nlink > 0
 
     def _clean(self) -> None:
         clean(self.path)
 
     def enter(self) -> None:
         """Make it the working directory of this process, also after a job went elsewhere. Raises OSError."""
-        os.chdir(self.path)
+        os.chdir(self._lock if self._lock >= 0 else self.path)
 
     def claim(self, *, surely: bool = False) -> bool:
         """Keep other workers out until this process ends. Answers whether it was free.

@@ -70,7 +70,7 @@ class Title:
             self.catch_up()
         elif self._follows and not self._is_followed and wanted != self._shown:
             self._is_followed = True
-            self._later = Timer(max(0.0, self.due() - monotonic()), self._follow)
+            self._later = Timer(max(0.0, self._next - monotonic()), self._follow)
             self._later.daemon = True
             self._later.start()
 
@@ -97,6 +97,7 @@ class Title:
             self._shown = wanted
 
     def _follow(self) -> None:
+        # First: what is said from now on has a thread of its own.
         self._is_followed = False
         self.catch_up()
 
