@@ -6,6 +6,7 @@ import pytest
 from worker_kit import until
 
 from holdfast import current_job
+from holdfast.work.settings import ONE_SEAT
 
 WORN = """
 import chores
@@ -148,7 +149,23 @@ def test_a_job_that_hangs_fails_with_where_it_was_and_its_process_is_replaced(wo
     if pool == "serial":
         assert worker.wait() == 73
         return
-    until(lambda: "ended with status 73" in worker.said(), "the parent says so")
+    ended = "ended with status 73" if pool in ONE_SEAT else "it is replaced"
+    until(lambda: ended in worker.said(), "the parent says so")
+    assert worn.chores.add.put(1).result(10) == 2
+
+
+@pytest.mark.parametrize("pool", ["asyncio", "thread", "gevent"])
+def test_a_job_that_hangs_takes_no_neighbour_along(worn, pool):
+    worker = worn.start(pool)
+    neighbour = worn.chores.hog.put("a")
+    until(lambda: worn.notes("begin"), "the neighbour began")
+    failed = failure(worn, worn.q.put("worn.Hanging", {"limit": 0.2}))
+    assert failed["group"] == "q-PerformTimeout"
+    until(lambda: "its process ends after its other jobs" in worker.said(), "it says so")
+    worn.open()
+    assert neighbour.result(10) == "a"
+    assert worn.job(neighbour.jid).attempts == 1
+    until(lambda: "it is replaced" in worker.said(), "the parent says so")
     assert worn.chores.add.put(1).result(10) == 2
 
 

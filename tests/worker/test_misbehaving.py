@@ -12,6 +12,7 @@ ROGUES = """
 import asyncio, os, signal, socket, sys, threading
 import chores
 from chores import HERE, app, note
+from holdfast.middleware import JobTimedOutError
 
 
 @app.job(queue="q")
@@ -84,6 +85,30 @@ def stubborn() -> str:
     except KeyboardInterrupt:
         note("told")
     return "late"
+
+
+@app.job(queue="q", soft_timeout=0.2)
+def slow() -> str:
+    try:
+        chores.wait_for("gate")
+    except JobTimedOutError:
+        return "half of it"
+
+
+@app.job(queue="q", soft_timeout=0.2, timeout=60)
+async def aslow() -> str:
+    try:
+        await chores.await_for("gate")
+    except JobTimedOutError:
+        return "half of it"
+
+
+class Slow:
+    soft_timeout = 0.2
+
+    @staticmethod
+    def perform(job):
+        chores.wait_for("gate")
 
 
 @app.job(queue="q")
@@ -221,6 +246,17 @@ def test_a_process_that_has_grown_too_large_is_replaced_after_its_job(shop, pool
     assert shop.job(handle.jid).attempts == 1
     if pool != "fork":
         assert "it ends after its jobs" in worker.said()
+
+
+def test_a_job_is_told_at_its_soft_limit_and_may_end_in_its_own_way(shop, pool, rogues):
+    worker = shop.start(pool)
+    assert [handle.result(10) for handle in (rogues.slow.put(), rogues.aslow.put())] == ["half of it"] * 2
+    jid = shop.q.put("rogues.Slow", {})
+    until(lambda: shop.state(jid) == "failed", "it failed")
+    assert shop.job(jid).failure["group"] == "q-PerformTimeout"
+    assert "soft limit of 0.2 seconds" in shop.job(jid).failure["message"]
+    assert "in wait_for" in shop.job(jid).failure["message"]
+    assert worker.process.poll() is None
 
 
 def test_a_job_of_a_serial_worker_is_interrupted_at_its_limit_and_what_it_answers_then_is_dropped(

@@ -17,10 +17,11 @@ class Running:
     """A job under way; its `Job` object is made when somebody asks for it.
 
     `lost` says why its lease is known to be lost, "" while it is not; `sandbox`, where one is kept, which directory it has;
-    `lines` are the last that it logged; `begun` is on the monotonic clock, where somebody measures.
+    `lines` are the last that it logged; `begun` is on the monotonic clock, where somebody measures; `seat` is the one of
+    many it is performed at.
     """
 
-    __slots__ = ("_make", "begun", "facts", "lines", "lost", "made", "sandbox")
+    __slots__ = ("_make", "begun", "facts", "lines", "lost", "made", "sandbox", "seat")
 
     def __init__(
         self, facts: JobFacts, make: Callable[[JobFacts], Any], lost: Callable[[], str] = not_lost
@@ -32,6 +33,7 @@ class Running:
         self.sandbox: Callable[[], str] | None = None
         self.lines: deque[str] | None = None
         self.begun = 0.0
+        self.seat: Any = None
 
     def make_by(self, make: Callable[[JobFacts], Any]) -> None:
         """From now on `make` makes the object, if nobody has asked for it."""

@@ -14,9 +14,10 @@ _TRAVEL: Final = ("priority", "delay", "tags", "throttles", "expires", "timeout"
 class JobOptions(TypedDict, total=False):
     """Options of a function job. `queue` (`default`); `name`, its stored name; `retries` and `backoff` for when it
     raises (None: it fails at once); `priority`; `tags` and `throttles`, lists of names. In seconds: `delay`,
-    `expires` (not started later than so long after the put), `timeout` (the longest run), `result_keep` (3600).
+    `expires` (not started later than so long after the put), `timeout` (the longest run), `result_keep` (3600), and
+    `soft_timeout`, after which PerformTimeout is raised in the function, which may catch it and end in its own way.
 
-    All but a `backoff` that is a function travel with the job, from the put on.
+    All but `soft_timeout` and a `backoff` that is a function travel with the job, from the put on.
     """
 
     queue: str
@@ -29,6 +30,7 @@ class JobOptions(TypedDict, total=False):
     throttles: Sequence[str]
     expires: float | None
     timeout: float | None
+    soft_timeout: float | None
     result_keep: float
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.code import soft_limit
 from holdfast.code.backoff import Backoff, make_backoff
 from holdfast.code.job_options import RESULT_KEEP, JobOptions, travelling
 from holdfast.code.naming import klass_name
@@ -31,7 +32,8 @@ class Registered:
     """A function that is a job.
 
     `retries` is None when the job was not given any: then it fails at its first exception. `keep_ms` says for how
-    many milliseconds the result is kept, where the job does not say so itself. `travelling`: the options of each put.
+    many milliseconds the result is kept, where the job does not say so itself. `travelling`: the options of each put;
+    `soft_timeout`: seconds until PerformTimeout is raised in the function, None for never.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Registered:
     backoff: Backoff
     keep_ms: int
     travelling: Mapping[str, Any]
+    soft_timeout: float | None = None
     arguments: Arguments = field(init=False)
     is_async: bool = field(init=False)
 
@@ -89,6 +92,7 @@ def make_entry(function: Callable[..., Any], options: JobOptions) -> Registered:
         backoff=make_backoff(backoff),
         keep_ms=check_milliseconds("result_keep", options.get("result_keep", RESULT_KEEP), 0, MAX_DELAY),
         travelling=travelling(options),
+        soft_timeout=soft_limit.checked(options.get("soft_timeout"), options.get("timeout")),
     )
     register(entry)
     return entry

@@ -13,6 +13,7 @@ from holdfast.code.calling import PERFORM, find_code, find_method, walk
 from holdfast.code.importing import Watch, refresh, watch
 from holdfast.code.middleware import surround
 from holdfast.code.registry import Registered
+from holdfast.code.soft_limit import checked, limited
 from holdfast.errors import NotAllowed
 
 
@@ -83,11 +84,12 @@ class Resolver:
         if isinstance(entry, Registered):
             return self._function(entry)
         name, call = find_method(thing, klass, queue, queue in self.plain_queues, self.allow)
-        call = surround(thing, call)
+        call = limited(surround(thing, call), checked(getattr(thing, "soft_timeout", None)))
         return Target(call, None, self.auto_complete or name == PERFORM, self._watched(module))
 
     def _function(self, entry: Registered) -> Target:
-        return Target(entry.function, entry, True, self._watched(sys.modules.get(entry.function.__module__)))
+        call = limited(entry.function, entry.soft_timeout)
+        return Target(call, entry, True, self._watched(sys.modules.get(entry.function.__module__)))
 
     def _load(self, name: str) -> ModuleType:
         self._refresh(sys.modules.get(name))

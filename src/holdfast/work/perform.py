@@ -87,7 +87,7 @@ class Performer:
         """
         current = Running(facts, self._make_job, self._lost if seat is None else lambda: seat.lost)
         if seat is not None:
-            seat.current = current
+            seat.current, current.seat = current, seat
         running.set(current)
         # Whoever performs this inside a job of its own does not get its puts.
         collecting.set(None)
@@ -157,7 +157,7 @@ class Performer:
         if not isinstance(prepared, tuple):
             return prepared
         target, args, kwargs = prepared
-        seat.current = current
+        seat.current, current.seat = current, seat
         if self._chain:
             target = self._chain.around(target, current, partial(self._lifted, threads))
         try:

@@ -55,10 +55,11 @@ def _watched(max_memory: int, job: Any) -> Generator[None]:
             log.warning(
                 "after job %s this process uses %d KB, more than %d: it ends", job.jid, used, max_memory
             )
-            _end_gracefully()
+            end_gracefully()
 
 
-def _end_gracefully() -> None:
+def end_gracefully() -> None:
+    """Have the worker of this process end after its jobs; a program that is no worker goes on."""
     # What a worker does at QUIT. Whoever has not said what to do then would be killed by it.
     if signal.getsignal(signal.SIGQUIT) not in (signal.SIG_DFL, signal.SIG_IGN, None):
         os.kill(os.getpid(), signal.SIGQUIT)

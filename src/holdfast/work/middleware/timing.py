@@ -12,11 +12,13 @@ from types import FrameType, TracebackType
 from typing import Any, Final
 
 from holdfast.client.colours import AsyncHandle
+from holdfast.code.current import running
 from holdfast.code.failure import failure_of
 from holdfast.code.middleware import Either, Perform, Wearable, behind, is_open
 from holdfast.code.steps import Steps, await_steps, run_steps
 from holdfast.errors import InvalidTimeout, MiddlewareMisconfigured, PerformTimeout
 from holdfast.work.greenlets import place_of_this
+from holdfast.work.middleware.memory import end_gracefully
 
 log = logging.getLogger("holdfast")
 
@@ -34,8 +36,9 @@ class Timeout(Wearable):
 
     `Timeout(limit)` takes seconds, or a function from the job to seconds or None (no limit), such as `lambda job: job.ttl`.
     A class that is a mixin of a job overrides `time_limit`. An `async def` is cancelled at its end. Other code cannot be
-    stopped, so its process ends with status 73, to be replaced by its parent, whatever else it is doing: jobs of the
-    same process go back. In a program of your own (`job.process()`), that process is your program.
+    stopped, so its process ends with status 73, to be replaced by its parent; where other jobs are performed beside it,
+    it ends when they have. Only plain code that blocks an event loop takes them along: they go back. In a program of your
+    own (`job.process()`), that process is your program.
     """
 
     _limit: tuple[Limit] | None = None
@@ -118,6 +121,8 @@ class _Watch:
         self._worn = worn
         self._job = job
         self._is_awaited = isinstance(job, AsyncHandle)
+        current = running.get()
+        self._seat: Any = None if current is None or self._is_awaited else current.seat
         self._limit = limit
         self._caller = caller
         self._here = place_of_this()
@@ -144,7 +149,16 @@ class _Watch:
             try:
                 self._tell()
             finally:
-                os._exit(OUT_OF_TIME)
+                if self._seat is None:
+                    os._exit(OUT_OF_TIME)
+                last.cancel()
+                self._leave_astray()
+
+    def _leave_astray(self) -> None:
+        """Keep the job where it is until its process has ended, which waits for its neighbours alone."""
+        self._seat.is_astray = True
+        end_gracefully()
+        threading.Event().wait()
 
     def _tell(self) -> None:
         job: Any = self._job
@@ -158,7 +172,8 @@ class _Watch:
                 job.fail(*failure_of(error, job.queue_name, lambda: job))
         except Exception:
             log.exception("job %s ran out of time, and could not be failed", job.jid)
-        log.error("job %s: %s; its process ends", job.jid, error)
+        after = "" if self._seat is None else " after its other jobs"
+        log.error("job %s: %s; its process ends%s", job.jid, error, after)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
 

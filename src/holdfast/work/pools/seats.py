@@ -28,15 +28,19 @@ log = logging.getLogger("holdfast")
 
 
 class Seat(Held):
-    """A lease, and what works on it: the run, once its code was found, or the process of a job that is performed alone."""
+    """A lease, and what works on it: the run, once its code was found, or the process of a job that is performed alone.
 
-    __slots__ = ("current", "forked")
+    `is_astray`: its job has ended as far as anybody is concerned, but cannot be stopped; nobody waits for it.
+    """
+
+    __slots__ = ("current", "forked", "is_astray")
 
     def __init__(self, facts: JobFacts, worker: str, since: float, number: int) -> None:
         lease, ends = facts.lease_ms / 1000, run_end(facts, since)
         super().__init__(facts.jid, facts.token, worker, lease, since, number, ends)
         self.current: Running | None = None
         self.forked: Forked | None = None
+        self.is_astray = False
 
     def stop_process(self) -> bool:
         """Kill the process of a job that is performed alone. Answers whether there is one."""
@@ -128,7 +132,9 @@ class Seats(Generic[S]):
         return self._stopping or self.is_used_up or self._route.is_over
 
     def _has_ended(self) -> bool:
-        return self._is_closing and not self.running and not self._turns.has_news
+        if not self._is_closing or self._turns.has_news:
+            return False
+        return all(seat.is_astray for seat in self.running.values())
 
     def _limit(self) -> int:
         """How many jobs may be taken just now."""

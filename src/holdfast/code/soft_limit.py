@@ -1,0 +1,189 @@
+"""A soft limit on how long one run of a job may take: an exception raised in the job, where it is, which it may catch.
+
+In the main thread it comes by a signal, in another thread between two of its steps, in a greenlet and in a coroutine
+where they wait. Code that waits inside a library written in C is reached when that returns; the hard limit, `timeout`,
+needs nobody's consent.
+"""
+
+import asyncio
+import ctypes
+import functools
+import inspect
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import AbstractContextManager
+from time import monotonic
+from typing import Any, Final
+
+from holdfast.errors import PerformTimeout
+from holdfast.settings import check_seconds
+
+SHORTEST: Final = 0.001
+
+
+def checked(soft: object, hard: float | None = None) -> float | None:
+    """Return a soft limit in seconds, None for none. Raises UsageError for one that is not shorter than the hard one."""
+    if soft is None:
+        return None
+    return check_seconds("soft_timeout", soft, SHORTEST, threading.TIMEOUT_MAX if hard is None else hard)
+
+
+def limited(call: Callable[..., Any], seconds: float | None) -> Callable[..., Any]:
+    """Return `call` with PerformTimeout raised in it after `seconds`, None: as it is."""
+    if seconds is None:
+        return call
+    if inspect.iscoroutinefunction(call):
+
+        @functools.wraps(call)
+        async def limited_coroutine(*args: Any, **kwargs: Any) -> Any:
+            return await _Driven(call(*args, **kwargs), seconds)
+
+        return limited_coroutine
+
+    @functools.wraps(call)
+    def limited_call(*args: Any, **kwargs: Any) -> Any:
+        with _watch(seconds):
+            return call(*args, **kwargs)
+
+    return limited_call
+
+
+def _error(seconds: float) -> PerformTimeout:
+    return PerformTimeout(f"the job runs longer than its soft limit of {seconds:g} seconds")
+
+
+def _watch(seconds: float) -> AbstractContextManager[Any]:
+    gevent: Any = sys.modules.get("gevent")
+    if gevent is not None and isinstance(gevent.getcurrent(), gevent.Greenlet):
+        timeout: AbstractContextManager[Any] = gevent.Timeout(seconds, _error(seconds))
+        return timeout
+    return _Alarm(seconds) if threading.current_thread() is threading.main_thread() else _Prod(seconds)
+
+
+class _Alarm:
+    """The watch of the main thread, by its alarm clock. One that was running goes on afterwards."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._is_open = False
+
+    def __enter__(self) -> None:
+        self._began = monotonic()
+        self._handler = signal.signal(signal.SIGALRM, self._ring)
+        self._is_open = True
+        self._before = signal.setitimer(signal.ITIMER_REAL, self._seconds)
+
+    def __exit__(self, *_: object) -> None:
+        self._is_open = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self._handler or signal.SIG_DFL)
+        left, interval = self._before
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, max(SHORTEST, left - (monotonic() - self._began)), interval)
+
+    def _ring(self, number: int, frame: object) -> None:
+        if self._is_open:
+            self._is_open = False
+            raise _error(self._seconds)
+
+
+class _Prod:
+    """The watch of any other thread, by a timer that raises there what the interpreter lets one raise."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._thread = threading.get_ident()
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._timer = threading.Timer(seconds, self._ring)
+        self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        while not self._is_over:
+            try:
+                self._timer.cancel()
+                with self._lock:
+                    self._is_over = True
+                    _raise_in(self._thread, None)  # what has not been delivered comes no more
+            except PerformTimeout:
+                pass  # it came just now, when the job had ended
+
+    def _ring(self) -> None:
+        with self._lock:
+            if not self._is_over:
+                _raise_in(self._thread, _kind_of(self._seconds))
+
+
+def _kind_of(seconds: float) -> type[PerformTimeout]:
+    """A PerformTimeout that says what it is about when it is made of nothing, as a thread does that is to raise a class."""
+    text = str(_error(seconds))
+
+    class Told(PerformTimeout):
+        def __str__(self) -> str:
+            return text
+
+    Told.__name__ = Told.__qualname__ = PerformTimeout.__name__  # by which failures are grouped
+    Told.__module__ = PerformTimeout.__module__
+    return Told
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Have a thread raise an exception of a class; None takes back what it has not raised yet."""
+    what = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
+
+
+class _Expired(PerformTimeout, asyncio.CancelledError):
+    """Raised in a coroutine: its own code may catch it as a PerformTimeout, libraries clean up as when cancelled."""
+
+
+class _Driven:
+    """Awaits a coroutine for so many seconds, and then raises in it where it waits."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], seconds: float) -> None:
+        self._coroutine = coroutine
+        self._seconds = seconds
+        self._is_due = False
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        task: Any = asyncio.current_task()
+        timer = asyncio.get_running_loop().call_later(self._seconds, self._ring, task)
+        try:
+            return (yield from self._drive(task))
+        except _Expired as expired:
+            raise _error(self._seconds).with_traceback(expired.__traceback__) from None
+        finally:
+            timer.cancel()
+
+    def _ring(self, task: Any) -> None:
+        self._is_due = True
+        task.cancel()
+
+    def _drive(self, task: Any) -> Generator[Any, Any, Any]:
+        step: Callable[[Any], Any] = self._coroutine.send
+        value: Any = None
+        while True:
+            try:
+                waits_for = step(value)
+            except StopIteration as end:
+                return end.value
+            try:
+                step, value = self._coroutine.send, (yield waits_for)
+            except GeneratorExit:
+                self._coroutine.close()
+                raise
+            except BaseException as error:
+                step, value = self._coroutine.throw, self._meant(error, task)
+
+    def _meant(self, error: BaseException, task: Any) -> BaseException:
+        """What is to be raised in the coroutine: our own cancelling means that its time is over."""
+        if self._is_due and isinstance(error, asyncio.CancelledError):
+            self._is_due = False
+            if not task.uncancel():
+                return _Expired(str(_error(self._seconds)))
+        return error
