@@ -105,7 +105,9 @@ class BlockingLoop(Seats[BlockingSeat]):
                 if len(jobs) < limit:
                     self._wait_for_more(jobs.due)
             else:
-                if not self.running:
+                if self.running:
+                    self._crew.give_way()
+                else:
                     self._title.rest(self._route.description, self._slate.paused)
                 self._wait(inf)
 

@@ -25,6 +25,10 @@ class Crew(Protocol):
         """Have somebody do `work`, which raises nothing, for a seat."""
         ...
 
+    def give_way(self) -> None:
+        """Let them work a little before the loop sleeps, which costs more where all share one thread."""
+        ...
+
     def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Drive the coroutine of the job that is performed here to its end."""
         ...

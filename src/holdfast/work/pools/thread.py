@@ -100,6 +100,9 @@ class Threads:
             threading.Thread(target=self._perform, name=f"holdfast-job-{self._count}", daemon=True).start()
         self._work.put((seat, work))
 
+    def give_way(self) -> None:
+        """Threads go on by themselves."""
+
     def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Drive a coroutine on the event loop of this thread."""
         return self._here.hand.run_coroutine(coroutine)
