@@ -295,6 +295,19 @@ def test_queues_may_come_from_a_resolver_of_ones_own(client, notes):
     assert [queue.name for queue in SerialWorker(Mine(), client).queues] == ["notes", "others"]
 
 
+def test_a_worker_looks_once_a_minute_unless_told_as_before(client):
+    from holdfast.compat.reqless.workers import BaseWorker, gevent_worker
+
+    for kind in (SerialWorker, MainWorker, ForkingWorker, gevent_worker.GeventWorker):
+        worker = kind(["q"], client)
+        assert worker.interval == 60.0
+        assert isinstance(worker, BaseWorker)
+    assert ForkingWorker(["q"], client).klass is SerialWorker
+    assert (
+        ForkingWorker(["q"], client, klass="holdfast.compat.reqless.workers.MainWorker").klass is MainWorker
+    )
+
+
 def test_an_option_of_a_worker_that_there_is_not_is_refused(client):
     with pytest.raises(UsageError, match="did you mean 'workers'"):
         ForkingWorker(["q"], client, worker=2)

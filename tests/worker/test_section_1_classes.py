@@ -196,6 +196,61 @@ def test_a_reserver_with_a_way_of_its_own_is_used_as_it_is(shop, kind):
     assert reserver.prepared == 1
 
 
+MENU = """
+import chores
+
+class Menu:
+    @staticmethod
+    def soup(job):
+        chores.note("soup")
+        job.complete()
+
+    @staticmethod
+    def process(job):
+        chores.note("process")
+        job.complete()
+"""
+
+
+def test_a_resolver_is_asked_on_every_pass_and_names_queues_only_if_it_says_so(shop):
+    class Growing:
+        names = ("q",)
+
+        def resolve(self):
+            return list(self.names)
+
+    (shop.here / "menu.py").write_text(MENU)
+    resolver = Growing()
+    with running(SerialWorker(resolver, shop.client, interval=0.1)):
+        assert shop.chores.add.put(1, 2).result(10) == 3
+        shop.client.queues["soup"].put("menu.Menu", {})
+        resolver.names = ("q", "soup")
+        until(lambda: shop.notes() == ["process"], "the new queue is served")
+    resolver.queue_identifiers = ["soup"]
+    shop.client.queues["soup"].put("menu.Menu", {})
+    with running(SerialWorker(resolver, shop.client, interval=0.1)):
+        until(lambda: shop.notes() == ["process", "soup"], "the program has named it")
+
+
+def test_greenlet_workers_are_children_too(shop):
+    worker = shop.run_code(
+        """
+        from gevent import monkey; monkey.patch_all()
+        import chores
+        from holdfast.compat.reqless.workers import ForkingWorker
+        from holdfast.compat.reqless.workers.gevent_worker import GeventWorker
+        ForkingWorker(["q"], chores.app, interval=0.2, klass=GeventWorker, workers=1, greenlets=2).run()
+        """
+    )
+    for name in "ab":
+        shop.chores.hog.put(name)
+    until(lambda: len(shop.notes("begin")) == 2, "two at once, in one child")
+    shop.open()
+    until(lambda: len(shop.notes("end")) == 2, "both ended")
+    worker.signal(signal.SIGQUIT)
+    assert worker.wait() == 0
+
+
 def test_a_worker_is_told_of_a_job_that_is_not_its_any_more(shop):
     class Told(SerialWorker):
         halted: list = []

@@ -182,6 +182,7 @@ class _Facts:
         self.queue = queue
 
 
+@pytest.mark.parametrize("pool", ["process", "asyncio", "thread"])
 def test_an_idle_worker_with_turns_is_woken_by_each_of_its_queues(shop, pool):
     queues = [word for name in "CBA" for word in ("-q", name)]
     shop.start(pool, *queues, "--reserver", "round-robin", "--interval", "60")

@@ -55,6 +55,7 @@ def test_a_method_named_like_the_queue_is_called_for_a_plain_name_beside_pattern
     until(lambda: kitchen.notes() == ["soup soup"], "the method of that name was called")
 
 
+@pytest.mark.parametrize("pool", ["serial", "asyncio", "thread"])
 def test_a_worker_whose_patterns_match_nothing_waits_until_something_does(kitchen, pool):
     worker = kitchen.start(pool, "-q", "nothing*", "-q", "!q", "--interval", "0.2")
     until(lambda: "nothing*" in worker.said(), "it works")
