@@ -308,6 +308,20 @@ def test_a_worker_looks_once_a_minute_unless_told_as_before(client):
     )
 
 
+def test_what_workers_are_made_of_is_where_it_was(tmp_path):
+    from holdfast.compat.reqless.workers.util import clean, create_sandbox, divide, get_title, set_title
+
+    assert divide([1, 2, 3], 2) == [[1, 3], [2]]
+    with create_sandbox(str(tmp_path / "s")):
+        (tmp_path / "s" / "file").touch()
+    assert list((tmp_path / "s").iterdir()) == []
+    (tmp_path / "s" / "file").touch()
+    clean(str(tmp_path / "s"))
+    assert list((tmp_path / "s").iterdir()) == []
+    assert callable(get_title)
+    assert callable(set_title)
+
+
 def test_an_option_of_a_worker_that_there_is_not_is_refused(client):
     with pytest.raises(UsageError, match="did you mean 'workers'"):
         ForkingWorker(["q"], client, worker=2)
