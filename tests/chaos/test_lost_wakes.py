@@ -172,6 +172,7 @@ def hunt(layout: Layout, flavour: str, jobs: int, store: ScratchStore, namespace
     [
         (Layout("process", 1, 3), "pauses"),
         (Layout("asyncio", 2, 1, 2), "limits"),
+        (Layout("thread", 2, 1, 2), "limits"),
         (Layout("process", 1, 2, max_jobs=5), "plain"),
     ],
 )
@@ -190,6 +191,9 @@ LAYOUTS = [
     Layout("asyncio", 2, 2, 3),
     Layout("asyncio", 3, 5, 3),
     Layout("asyncio", 2, 2, 1, max_jobs=7),
+    Layout("thread", 2, 2, 3),
+    Layout("thread", 2, 2, 2, max_jobs=7),
+    Layout("gevent", 2, 2, 3),
 ]
 
 
@@ -204,7 +208,7 @@ def test_no_wake_up_is_lost(
     hunt(layout, flavour, 1500, engine_store, namespace, tmp_path)
 
 
-@pytest.mark.parametrize("pool", ["process", "asyncio"])
+@pytest.mark.parametrize("pool", ["process", "asyncio", "gevent"])
 def test_a_timer_is_handed_on_by_the_worker_that_is_busy_now(
     pool: str, store: ScratchStore, namespace: str, tmp_path: Path
 ) -> None:

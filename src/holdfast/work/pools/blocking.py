@@ -12,7 +12,6 @@ from collections.abc import Callable
 from math import inf
 from random import uniform
 from time import monotonic
-from typing import Final
 
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Popped
@@ -23,15 +22,13 @@ from holdfast.work.forked import DANGEROUS, Forking
 from holdfast.work.outcome import Ending, raised
 from holdfast.work.perform import Performer
 from holdfast.work.pools.crew import BlockingSeat, Crew
-from holdfast.work.pools.seats import Seats
+from holdfast.work.pools.seats import FAREWELL, Seats
 from holdfast.work.route import Route
 from holdfast.work.seat import ANY_QUEUE, longer
 from holdfast.work.signals import Stop, Terminated
 from holdfast.work.titles import Title
 
 log = logging.getLogger("holdfast")
-
-FAREWELL: Final = 1.0  # seconds a process that must end now gives its jobs to unwind, and its last call
 
 
 class BlockingLoop(Seats[BlockingSeat]):

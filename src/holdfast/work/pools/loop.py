@@ -8,7 +8,6 @@ from inspect import CORO_CREATED, getcoroutinestate
 from random import uniform
 from time import monotonic
 from types import CoroutineType
-from typing import Final
 
 from holdfast.client.aio import AsyncClient
 from holdfast.commands.leases import Popped
@@ -17,7 +16,7 @@ from holdfast.models import JobFacts
 from holdfast.work.forked import DANGEROUS, Forking
 from holdfast.work.outcome import Ending, raised
 from holdfast.work.perform import Performer
-from holdfast.work.pools.seats import Seat, Seats
+from holdfast.work.pools.seats import FAREWELL, Seat, Seats
 from holdfast.work.route import Route
 from holdfast.work.seat import ANY_QUEUE, longer
 from holdfast.work.settings import WorkerSettings
@@ -25,8 +24,6 @@ from holdfast.work.slate import Slate
 from holdfast.work.titles import Title
 
 log = logging.getLogger("holdfast")
-
-FAREWELL: Final = 1.0  # seconds a process that must end now gives its jobs to unwind, and its last call
 
 
 class TaskSeat(Seat):

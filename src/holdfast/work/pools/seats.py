@@ -6,7 +6,7 @@ started and stopped, and how a loop waits, is the loop's own.
 
 import logging
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from holdfast.code.current import Running
 from holdfast.commands.leases import Popped
@@ -25,6 +25,8 @@ from holdfast.work.settings import WorkerSettings
 from holdfast.work.slate import Slate
 
 log = logging.getLogger("holdfast")
+
+FAREWELL: Final = 1.0  # seconds a process that must end now gives its jobs to unwind, and its last call
 
 
 class Seat(Held):
