@@ -192,7 +192,7 @@ LAYOUTS = [
     Layout("asyncio", 3, 5, 3),
     Layout("asyncio", 2, 2, 1, max_jobs=7),
     Layout("thread", 2, 2, 3),
-    Layout("thread", 2, 2, 2, max_jobs=7),
+    Layout("thread", 2, 2, 1, max_jobs=7),
     Layout("gevent", 2, 2, 3),
 ]
 
