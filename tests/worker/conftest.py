@@ -27,6 +27,18 @@ logging.basicConfig(level=logging.INFO, format=FORMAT)
 """
 
 
+SUPERVISOR = """
+import os, signal
+from holdfast.work.pools import process
+from holdfast.work.settings import WorkerSettings
+from holdfast.work.store_choice import StoreChoice
+from holdfast.work.supervisor import Supervisor
+import chores
+settings = WorkerSettings(("q",), workers=2, imports=("chores",)).checked()
+store = StoreChoice.of(chores.app)
+"""
+
+
 class Shop:
     """Everything a worker test needs: `chores` (the module of jobs), `client`, and `start` for workers."""
 
@@ -62,6 +74,10 @@ class Shop:
         worker = Worker(self.here, len(self.workers), words=[sys.executable, str(program)])
         self.workers.append(worker)
         return worker
+
+    def start_supervisor(self, code: str) -> Worker:
+        """A worker of two children, where `code` makes the supervisor and runs it."""
+        return self.run_code(SUPERVISOR + textwrap.dedent(code))
 
     def notes(self, word: str = "") -> list[str]:
         """The lines that jobs wrote, those that begin with `word`."""

@@ -96,20 +96,13 @@ def test_a_handler_for_hup_is_called_in_place_of_the_stack_and_may_fail(shop):
 
 def test_children_with_new_code_that_cannot_start_leave_the_others_at_work(shop):
     (shop.here / "hooks.py").write_text("import os, pathlib\n")
-    worker = shop.run_code(
+    worker = shop.start_supervisor(
         """
-        import os
-        from holdfast.work.pools import process
-        from holdfast.work.settings import WorkerSettings
-        from holdfast.work.store_choice import StoreChoice
-        from holdfast.work.supervisor import Supervisor
-        import chores
         def body(*given):
             if (chores.HERE / "bad").exists():
                 os._exit(9)
             return process.body(*given)
-        settings = WorkerSettings(("q",), workers=2, imports=("chores",), name="bee").checked()
-        Supervisor(settings, StoreChoice.of(chores.app), body, beats=True).run()
+        Supervisor(settings, store, body, beats=True).run()
         """
     )
     assert shop.chores.add.put(1).result(10) == 2

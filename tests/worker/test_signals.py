@@ -10,6 +10,8 @@ import signal
 import pytest
 from worker_kit import process_lives, until
 
+from holdfast.wire.plans import Step
+
 
 def began(shop, name):
     until(lambda: shop.notes(f"begin {name}"), f"{name} began")
@@ -19,6 +21,25 @@ def began(shop, name):
 def title(pid):
     with open(f"/proc/{pid}/cmdline") as file:
         return file.read()
+
+
+def test_a_message_that_is_none_is_logged_and_ignored(shop):
+    workers = [shop.start(pool, "--name", pool) for pool in ("process", "serial")]
+    assert shop.chores.add.put(1).result(10) == 2
+    channels = [shop.client.shard.worker_channel(f"{pool}-0") for pool in ("process", "serial")]
+    nonsense = [b"", b"nonsense \xff", b"[]", b'{"event": 7}', b'{"jid": "x"}']
+
+    def publish(message):
+        return [shop.client.link.send(Step([("PUBLISH", channel, message)]))[0] for channel in channels]
+
+    until(lambda: publish(b"first") == [1, 1], "both listen")
+    for message in nonsense:
+        publish(message)
+    publish(b'{"event": "lock_lost", "jid": "nobody\'s", "worker": "w", "more": [1]}')
+    for worker in workers:
+        until(lambda worker=worker: worker.said().count("Pubsub error") > len(nonsense), "each is logged")
+    assert shop.chores.add.put(2).result(10) == 3
+    assert all(worker.process.poll() is None for worker in workers)
 
 
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
@@ -136,25 +157,34 @@ def test_a_worker_without_children_pauses_after_its_job_until_cont(shop):
     assert worker.wait(3) == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
+def test_signals_to_a_worker_that_has_not_begun_yet_stop_it_in_order_or_are_not_for_it(shop, number):
+    with (shop.here / "chores.py").open("a") as file:
+        file.write("\n\ndef setup():\n    note('setting up')\n    wait_for('gate')\n")
+    worker = shop.start("process", "--setup", "chores:setup")
+    until(lambda: shop.notes("setting up"), "it begins")
+    for ignored in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        worker.signal(ignored)
+    worker.signal(number)
+    assert worker.wait() == 0
+    assert "stopped without being at work" in worker.said()
+    assert "Traceback" not in worker.said()
+
+
 def test_signals_to_a_child_that_is_not_at_work_yet_end_it_in_order_or_show_where_it_is(shop):
-    worker = shop.run_code(
+    worker = shop.start_supervisor(
         """
-        import os, signal
-        from holdfast.work.settings import WorkerSettings
-        from holdfast.work.store_choice import StoreChoice
-        from holdfast.work.supervisor import Supervisor
-        import chores
         def body(*given):
             for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGQUIT):
                 chores.note(f"before {number.name}")
                 os.kill(os.getpid(), number)
             chores.note("never")
-        settings = WorkerSettings(("q",), workers=1).checked()
-        Supervisor(settings, StoreChoice.of(chores.app), body, beats=True).run()
+        Supervisor(settings, store, body, beats=True).run()
         """
     )
-    until(lambda: worker.said().count("ended with status 0; it is replaced") == 2, "two have ended")
+    until(lambda: worker.said().count("ended with status 0; it is replaced") >= 4, "they have ended")
     assert shop.notes("never") == []
-    assert shop.notes("before")[:4] == [f"before SIG{name}" for name in ("USR1", "USR2", "HUP", "QUIT")]
+    for name in ("SIGUSR1", "SIGUSR2", "SIGHUP", "SIGQUIT"):
+        assert len(shop.notes(f"before {name}")) >= 4
     for name in ("SIGUSR1", "SIGUSR2"):
         assert f"at {name} process" in worker.said()

@@ -12,17 +12,6 @@ from holdfast.work.family import Family
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.slots import Slot
 
-MADE_BY_HAND = """
-import os
-from holdfast.work.pools import process
-from holdfast.work.settings import WorkerSettings
-from holdfast.work.store_choice import StoreChoice
-from holdfast.work.supervisor import Supervisor
-import chores
-settings = WorkerSettings(("q",), workers=2, imports=("chores",)).checked()
-store = StoreChoice.of(chores.app)
-"""
-
 
 def pauses(worker):
     return [float(found) for found in re.findall(r"it is replaced in ([\d.]+) s", worker.said())]
@@ -44,9 +33,8 @@ def test_a_parent_outlives_all_its_children_again_and_again(shop, forking_pool):
 
 
 def test_children_that_die_young_are_replaced_later_and_later(shop):
-    worker = shop.run_code(
-        MADE_BY_HAND
-        + """
+    worker = shop.start_supervisor(
+        """
 def body(*given):
     if not (chores.HERE / "gate").exists():
         os._exit(7)
@@ -62,9 +50,8 @@ Supervisor(settings, store, body, beats=True).run()
 
 
 def test_a_parent_that_cannot_fork_tries_again_and_one_that_fails_leaves_no_child_behind(shop):
-    worker = shop.run_code(
-        MADE_BY_HAND
-        + """
+    worker = shop.start_supervisor(
+        """
 import errno, signal
 fork, refused = os.fork, []
 def no_fork():

@@ -175,8 +175,10 @@ def worker(reloads: bool, **told: Any) -> int:
     if told["pool"] == "gevent":
         patch()
     from holdfast.cli.worker_start import start
+    from holdfast.work.signals import before_and_after_work
 
-    start(told)
+    with before_and_after_work():
+        start(told)
     return 0
 
 

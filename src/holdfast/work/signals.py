@@ -7,7 +7,8 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from time import monotonic
 from types import FrameType
 from typing import Any, Final
@@ -114,6 +115,24 @@ class Handlers:
                 signal.signal(number, handler)
             signal.set_wakeup_fd(self._fd_before)
             self._before = []
+
+
+@contextmanager
+def before_and_after_work() -> Generator[None]:
+    """A block in which a worker begins and ends: what tells it to stop ends the block, and nothing else is for it yet."""
+    orders: dict[signal.Signals, Handler] = {
+        **dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT), terminator()),
+        **dict.fromkeys((signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2), _ignore),
+    }
+    with Handlers(orders):
+        try:
+            yield
+        except Terminated:
+            log.info("stopped without being at work")
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """A function, because a program that is started here would inherit what is merely ignored."""
 
 
 def reset(numbers: Iterable[signal.Signals] = ALL) -> None:
