@@ -129,6 +129,8 @@ def test_a_place_counts_deaths_in_youth_until_one_grows_old():
     assert found == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
     slot.born = 0.0
     assert slot.replace(1, stopped=False) == ("ended with status 1", False, 0.0)
+    # One that was told to end, and not by its parent: perhaps the whole group was.
+    assert slot.replace(0, stopped=False) == ("ended with status 0", False, 0.1)
     slot.born = 1e12
     assert slot.replace(-11, stopped=False) == ("was killed by SIGSEGV", False, 0.2)
     assert slot.replace(-40, stopped=False)[0] == "was killed by signal 40"

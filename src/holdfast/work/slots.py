@@ -109,8 +109,10 @@ class Slot:
             how = how_ended(code)
         if not meant and monotonic() - self.born < SHORT_LIFE:
             return how, meant, self.put_off()
-        self.crashes, self.fork_at = 0, monotonic()
-        return how, meant, 0.0
+        # Who signals a whole group, as a terminal does, may reach the children first: the order to stop is on its way.
+        pause = FIRST_PAUSE if code == 0 and not meant else 0.0
+        self.crashes, self.fork_at = 0, monotonic() + pause
+        return how, meant, pause
 
 
 class Rolling:
