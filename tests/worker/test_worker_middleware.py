@@ -26,7 +26,7 @@ AROUND = """
 import asyncio, inspect, os
 import chores
 from holdfast import current_job
-from holdfast.middleware import SupportsMiddleware, RetryExceptions
+from holdfast.middleware import JobMetrics, SupportsMiddleware, RetryExceptions
 
 
 class Plain:
@@ -87,6 +87,7 @@ class Telling(Guarding):
 
 
 telling = Telling()
+counting = JobMetrics(counter=lambda klass: chores.note(f"counted {klass}"))
 first, second, guarding, retrying = Plain("first"), Plain("second"), Guarding(), RetryExceptions(ConnectionError)
 
 
@@ -249,6 +250,13 @@ def test_middleware_goes_around_the_fork_in_the_parent_and_learns_how_the_job_en
     assert len(forked) == 3
     assert forked[0] == child
     assert child not in forked[1:]
+
+
+def test_middleware_is_told_of_each_function_job_that_was_completed(shop, pool, around):
+    shop.start(pool, "-m", "around", *flags("counting", "Awaiting"))
+    assert [around.plain.put(5).result(10), around.awaited.put(6).result(10)] == [5, 6]
+    until(lambda: len(shop.notes("counted")) == 2, "both are counted")
+    assert sorted(shop.notes("counted")) == ["counted around.awaited", "counted around.plain"]
 
 
 def test_a_command_is_told_which_middleware_cannot_be(shop, around):

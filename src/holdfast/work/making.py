@@ -6,9 +6,11 @@ from typing import Any, Self
 from holdfast.client.aio import AsyncClient
 from holdfast.client.async_handles import AsyncJob
 from holdfast.client.handles import Job
+from holdfast.client.jobs.callbacks import settling
 from holdfast.client.jobs.verbs import JobVerbs
 from holdfast.client.sync import Client
 from holdfast.code.current import not_lost
+from holdfast.commands.base import Command
 from holdfast.models import JobFacts
 from holdfast.work.around import Around
 from holdfast.work.chain import Chain
@@ -30,6 +32,11 @@ class Held(JobVerbs):
         job = cls.of(facts, client)
         job._on_settled = on_settled
         return job
+
+    @settling("complete")
+    def complete_by(self, command: Command[Any]) -> Command[Any]:
+        """Complete it by a command of its worker's, which has its result; its callbacks hear of that."""
+        return self._ended(command)
 
     def _mark(self, answer: Any) -> Any:
         answer = super()._mark(answer)

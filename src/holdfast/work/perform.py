@@ -17,10 +17,10 @@ from holdfast.code.middleware import Perform
 from holdfast.code.resolver import Resolver, Target
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
-from holdfast.work.chain import Chain, beside_the_loop
+from holdfast.work.chain import Chain, Lift, beside_the_loop
 from holdfast.work.companions import Companions
 from holdfast.work.conclusion import after_error, after_return, told
-from holdfast.work.hearing import heard
+from holdfast.work.hearing import heard, heard_function
 from holdfast.work.outcome import Ending, failed, raised
 from holdfast.work.signals import Terminated
 
@@ -138,10 +138,9 @@ class Performer:
         if not isinstance(prepared, tuple):
             return prepared
         target, args, kwargs = prepared
-        if self._chain:
-            target = self._chain.around(target, current, beside_the_loop)
+        target, call = self._surrounded(target, current, beside_the_loop)
         try:
-            value = heard(target)(*args, **kwargs)
+            value = call(*args, **kwargs)
             if target.is_async:
                 value = run(value)
         except Terminated:
@@ -158,13 +157,12 @@ class Performer:
             return prepared
         target, args, kwargs = prepared
         seat.current, current.seat = current, seat
-        if self._chain:
-            target = self._chain.around(target, current, partial(self._lifted, threads))
+        target, call = self._surrounded(target, current, partial(self._lifted, threads))
         try:
             if target.is_async:
-                value = await heard(target)(*args, **kwargs)
+                value = await call(*args, **kwargs)
             else:
-                value, error = await self._in_thread(threads, heard(target), args, kwargs)
+                value, error = await self._in_thread(threads, call, args, kwargs)
                 if error is not None:
                     raise error
         except asyncio.CancelledError:
@@ -174,6 +172,13 @@ class Performer:
             return after_error(current, target, error)
         self._leave_if_forked(None)
         return after_return(current, target, value)
+
+    def _surrounded(self, target: Target, current: Running, lift: Lift) -> tuple[Target, Callable[..., Any]]:
+        """The target with the middleware around it, and what is called in its place."""
+        if not self._chain:
+            return target, heard(target)
+        target = self._chain.around(target, current, lift)
+        return target, heard(target) if target.function is None else heard_function(target, current, lift)
 
     def _lifted(self, threads: ThreadPoolExecutor, method: Perform) -> Callable[[Any], Awaitable[Any]]:
         async def perform(job: Any) -> Any:

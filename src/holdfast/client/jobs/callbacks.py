@@ -45,7 +45,8 @@ class Callbacks:
 
     Those before run in the order in which they were added, and what they raise keeps the call from being made. Those
     after run in reverse order, if the store did as it was told. On an async handle they may be `async def`. They hear of
-    calls on this object; a worker settles a class job that has any through it too, but never a function job.
+    calls on this object; a worker settles a class job that has any through it too, and completes a function job so to which
+    its middleware added some.
     """
 
     _callbacks: dict[str, list[Callback]]
