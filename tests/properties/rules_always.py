@@ -8,6 +8,7 @@ from hypothesis.stateful import invariant, precondition, rule
 from machine import JIDS, QUEUES, pick, steps_of_time
 from rules import UsualRules
 from rules_people import DependencyRules, FailureRules, FollowRules, LabelRules
+from rules_rare import RareRules
 from rules_recurring import TEMPLATES, RecurringRules
 from rules_throttles import ALL, ThrottleRules
 from rules_wishes import WishRules
@@ -17,6 +18,7 @@ MOST_SPAWNED = 20
 
 
 class CoreAndModel(
+    RareRules,
     ThrottleRules,
     LabelRules,
     FollowRules,
