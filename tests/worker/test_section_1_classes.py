@@ -176,6 +176,26 @@ def test_a_worker_whose_jobs_end_ends_and_performs_no_more_than_those(shop, kind
     assert shop.q.counts["running"] == 0
 
 
+def test_jobs_that_raise_are_begun_anew(shop, caplog):
+    class Shaky(SerialWorker):
+        tries = 0
+
+        def jobs(self):
+            self.tries += 1
+            if self.tries == 1:
+                raise OSError("not yet")
+            yield from islice(filter(None, super().jobs()), 1)
+
+    handle = shop.chores.add.put(1, 2)
+    worker = Shaky(["q"], shop.client, interval=0.1)
+    with running(worker) as thread:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert handle.result(0) == 3
+    assert worker.tries == 2
+    assert "where to look for jobs" in caplog.text
+
+
 @pytest.mark.parametrize("kind", HERE)
 def test_a_reserver_with_a_way_of_its_own_is_used_as_it_is(shop, kind):
     class Evens:

@@ -23,6 +23,12 @@ class Say:
     @staticmethod
     def perform(job):
         chores.note(f"say {job.queue_name}")
+
+class Hold:
+    @staticmethod
+    async def perform(job):
+        chores.note(f"hold {job.queue_name}")
+        await chores.await_for("gate")
 """
 
 
@@ -190,3 +196,16 @@ def test_an_idle_worker_with_turns_is_woken_by_each_of_its_queues(shop, pool):
     for number, name in enumerate("ABC", 11):
         shop.client.queues[name].put("says.Say", {})
         until(lambda number=number: len(said(shop)) == number, f"{name} rang")
+
+
+@pytest.mark.parametrize("pool", ["asyncio", "thread"])
+def test_seats_of_one_process_are_shared_by_queues_that_take_turns(shop, pool):
+    names = ["D", "E", "F"]
+    for name in names:
+        shop.client.queues[name].put_many([("says.Hold", {})] * 9)
+    queues = [word for name in names for word in ("-q", name)]
+    shop.start(pool, *queues, "--reserver", "round-robin", "--concurrency", "9")
+    until(lambda: len(shop.notes("hold")) == 9, "all seats are taken")
+    assert Counter(shop.notes("hold")) == {f"hold {name}": 3 for name in names}
+    shop.open()
+    until(lambda: len(shop.notes("hold")) == 27, "all are done")

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Final
 from holdfast.client.handles import Job, Queue
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease
-from holdfast.errors import LeaseLost, TransportError, UsageError
+from holdfast.errors import LeaseLost, TransportError
 from holdfast.settings import check_list, default_worker_name
 from holdfast.work.around import Around
 from holdfast.work.chain import Mixable, own_middleware
 from holdfast.work.child import Place
+from holdfast.work.classes.asking import Going, NamesOf, client_of
 from holdfast.work.classes.logs import level_of, logging_as_told
 from holdfast.work.classes.options import as_settings, check_options
 from holdfast.work.importing import import_modules, make_importable
@@ -29,17 +30,6 @@ log = logging.getLogger("holdfast")
 
 ANY: Final = "*"
 """What a worker is said to serve whose resolver does not tell beforehand."""
-
-
-class NamesOf:
-    """A resolver: the queues of a reserver, as they are just now."""
-
-    def __init__(self, reserver: Any) -> None:
-        self._reserver = reserver
-
-    def resolve(self) -> list[str]:
-        """The names of the queues, first to last."""
-        return list(names_of(self._reserver))
 
 
 class BaseWorker(Mixable):
@@ -69,7 +59,7 @@ class BaseWorker(Mixable):
         self.reserver: Any = None
         if hasattr(queues, "prep_for_work"):
             self.reserver = check_reserver(queues)
-        self.client: Client = client or _client_of(self.reserver)
+        self.client: Client = client or client_of(self.reserver)
         self.queue_resolver: Any = self._resolver_of(queues)
         self.interval = self.usual_interval if interval is None else interval
         self.kwargs: dict[str, Any] = {**kwargs, "interval": interval, "resume": resume}
@@ -147,13 +137,27 @@ class BaseWorker(Mixable):
                 yield job
         while True:
             seen = False
-            for queue in self.queues:
-                popped = queue.pop()
+            for queue in self._queues_now():
+                popped = self._popped(queue)
                 if popped is not None:
                     seen = True
                     yield popped
             if not seen:
                 yield None
+
+    def _queues_now(self) -> list[Queue]:
+        try:
+            return self.queues
+        except TransportError as error:
+            log.error("the queues cannot be looked up, trying again: %s", error)
+            return []
+
+    def _popped(self, queue: Queue) -> Job | None:
+        try:
+            return queue.pop()
+        except TransportError as error:
+            log.error("queue %s cannot be asked for jobs, trying again: %s", queue.name, error)
+            return None
 
     def before_run(self) -> None:
         """Called first by `run`."""
@@ -252,7 +256,7 @@ class BaseWorker(Mixable):
 
     def _asking(self) -> Any:
         if self._generates:
-            return lambda: iter(self.jobs()).__next__
+            return lambda: Going(self.jobs).next
         if self.reserver is not None and reserves_itself(self.reserver):
             return self._prepared_reserver
         return None
@@ -276,12 +280,3 @@ class BaseWorker(Mixable):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name or 'unnamed'} of {self._given!r:.80}>"
-
-
-def _client_of(reserver: Any) -> Client:
-    """The client of a reserver's queues. Raises UsageError where there is none."""
-    for queue in () if reserver is None else reserver.queues:
-        client = getattr(queue, "_client", None)
-        if isinstance(client, Client):
-            return client
-    raise UsageError("a worker needs a client: give it as the second argument")
