@@ -3,6 +3,7 @@
 import json
 import signal
 
+import pytest
 from worker_kit import until
 
 from holdfast import Client
@@ -37,6 +38,7 @@ def test_each_child_is_a_worker_of_its_own(shop):
     assert {int(found.facts["pid"]) for found in listed(shop).values()} == set(worker.children())
 
 
+@pytest.mark.parametrize("pool", ["process", "thread", "serial"])
 def test_a_quiet_worker_takes_no_jobs_until_it_is_told_to_go_on(shop, pool):
     worker = shop.start(pool, "--name", "bee")
     until(lambda: listed(shop), "it is listed")

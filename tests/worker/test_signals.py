@@ -42,17 +42,17 @@ def test_a_message_that_is_none_is_logged_and_ignored(shop):
     assert all(worker.process.poll() is None for worker in workers)
 
 
-@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
-def test_a_child_says_where_it_is_and_works_on(shop, forking_pool, number):
+def test_a_child_says_where_it_is_and_works_on(shop, forking_pool):
     worker = shop.start(forking_pool)
     handle = shop.chores.hog.put("a")
     began(shop, "a")
     [child] = worker.children()
-    os.kill(child, number)
-    until(lambda: f"at {number.name} process {child} is here" in worker.said(), "its stack is in the log")
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        os.kill(child, number)
+        until(lambda: f"at {number.name} process {child} is here" in worker.said(), "its stack is logged")  # noqa: B023
     if forking_pool != "fork":
         # Not where the process waits: where its job is.
-        until(lambda: f"job {handle.jid} is here" in worker.said(), "the stack of the job is in the log")
+        until(lambda: worker.said().count(f"job {handle.jid} is here") == 2, "the stack of the job is logged")
         assert "in wait_for" in worker.said()
     shop.open()
     assert handle.result(10) == "a"

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 from time import monotonic
 
+import pytest
 from worker_kit import process_lives, until
 
 from holdfast.work.family import Family
@@ -17,8 +18,9 @@ def pauses(worker):
     return [float(found) for found in re.findall(r"it is replaced in ([\d.]+) s", worker.said())]
 
 
-def test_a_parent_outlives_all_its_children_again_and_again(shop, forking_pool):
-    worker = shop.start(forking_pool, workers=3)
+@pytest.mark.parametrize("pool", ["process", "fork"])
+def test_a_parent_outlives_all_its_children_again_and_again(shop, pool):
+    worker = shop.start(pool, workers=3)
     killed = set()
     for _ in range(3):
         until(lambda: len({*worker.children()} - killed) == 3, "all are there", 20)

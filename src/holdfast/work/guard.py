@@ -25,6 +25,7 @@ log = logging.getLogger("holdfast")
 
 SWEEP: Final = 60.0
 PARTING: Final = 2.0  # seconds that a parent about to end tries to give leases back
+HALT: Final = 0.05  # seconds that a signal may take to halt a child
 _Key = tuple[int, int, str, int]
 
 
@@ -165,7 +166,7 @@ def _stop_if_still(child: Charge, lease: Held) -> bool:
     if not _holds(child, lease):
         return False
     # It is halted first: it cannot go on to its next job between our look and the end.
-    os.kill(child.pid, signal.SIGSTOP)
+    _halt(child.pid)
     if _holds(child, lease):
         log.warning(
             "job %s: %s; its process %d is stopped and its work dropped", lease.jid, lease.lost, child.pid
@@ -174,6 +175,15 @@ def _stop_if_still(child: Charge, lease: Held) -> bool:
         return True
     os.kill(child.pid, signal.SIGCONT)
     return False
+
+
+def _halt(pid: int) -> None:
+    """Halt a child of ours; when this returns it stands still, or is in the kernel for so long that it changes nothing."""
+    os.kill(pid, signal.SIGSTOP)
+    end = monotonic() + HALT
+    what = os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG
+    while os.waitid(os.P_PID, pid, what) is None and monotonic() < end:
+        hold(HALT / 100)
 
 
 def _holds(child: Charge, lease: Held) -> bool:
