@@ -76,9 +76,9 @@ def names_of(stack: str) -> list[str]:
 
 
 CASES = {
-    "sites.plain": ["plain", "inner_wait", "wait_for", "wait"],
+    "sites.plain": ["plain", "inner_wait", "wait_for"],
     "sites.awaiting": ["awaiting", "inner_await", "await_for"],
-    "sites.Klass": ["process", "inner_wait", "wait_for", "wait"],
+    "sites.Klass": ["process", "inner_wait", "wait_for"],
 }
 
 

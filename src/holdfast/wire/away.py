@@ -8,6 +8,7 @@ No lock guards this: two threads that knock at the same moment do no harm, and a
 """
 
 import random
+from collections.abc import Callable
 from time import monotonic
 from typing import Final
 from weakref import WeakValueDictionary
@@ -16,6 +17,21 @@ FIRST: Final = 0.05
 LONGEST: Final = 1.05
 GLANCE: Final = 0.25
 """Seconds after which who may not knock looks again: by then another one may have found the store."""
+
+
+def _nobody() -> None:
+    """Nobody counts."""
+
+
+class Notice:
+    """Something that happens, and who in this process is told of it."""
+
+    def __init__(self) -> None:
+        self.told: Callable[[], None] = _nobody
+
+
+OUTAGES: Final = Notice()
+"""A store was found to be away."""
 
 
 class Away:
@@ -60,6 +76,7 @@ class Away:
         if self.is_said:
             return False
         self.is_said, self._since = True, monotonic()
+        OUTAGES.told()
         return True
 
     def ends(self) -> float:

@@ -84,6 +84,9 @@ def become(place: Place, body: Body, inherited: Iterable[int]) -> NoReturn:
         try:
             code = USED_UP if body(place, around) else 0
         finally:
+            # It ends already: one more order would only cut off what is still to be done.
+            for number in _UNTIL_AT_WORK:
+                signal.signal(number, signal.SIG_IGN)
             around.close()
             send_rest()
     except Terminated:

@@ -7,6 +7,8 @@ from typing import Protocol
 from holdfast.code.current import Running
 from holdfast.logs import jobs_log
 from holdfast.work.logs import JobLines
+from holdfast.work.observe.counting import Counting
+from holdfast.work.observe.ledger import ledger_of
 from holdfast.work.observe.spans import Spans
 from holdfast.work.outcome import Ending
 from holdfast.work.own import own_of
@@ -30,6 +32,8 @@ Companions = tuple[Companion, ...]
 
 def companions_of(settings: WorkerSettings, name: str, around: Companions = ()) -> Companions:
     """The companions that the jobs of the process `name` are given, outermost first; `around` are those of its process."""
+    ledger = ledger_of(name)
+    counting: Companions = () if ledger is None else (Counting(ledger),)
     traces: Companions = (Spans(),) if find_spec("opentelemetry") else ()
     lines: Companions = (JobLines(),) if jobs_log.isEnabledFor(logging.INFO) else ()
-    return (*traces, *around, *lines, *own_of(settings).companions)
+    return (*counting, *traces, *around, *lines, *own_of(settings).companions)

@@ -19,6 +19,7 @@ from holdfast.work import signals
 from holdfast.work.around import Around
 from holdfast.work.lineage import lead_group, prepare, stop_group
 from holdfast.work.making import nothing
+from holdfast.work.observe.ledger import note_lost
 from holdfast.work.outcome import Ending, given_back
 from holdfast.work.settings import ONE_SEAT, WorkerSettings
 from holdfast.work.solitary import BY_ITSELF, SETTLED, SIZE, Errand, become
@@ -201,6 +202,7 @@ class Forked:
             return None
         else:
             log.warning("job %s goes back: its process %d %s", jid, self.pid, signals.how_ended(code))
+        note_lost(self.facts)
         return given_back(self.facts)
 
 

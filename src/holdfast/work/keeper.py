@@ -11,6 +11,7 @@ from typing import Final
 from holdfast.commands.leases import HeartbeatMany, Lease
 from holdfast.models import JobFacts
 from holdfast.settings import DEFAULT_HEARTBEAT, MAX_BATCH
+from holdfast.wire.away import Notice
 
 log = logging.getLogger("holdfast")
 
@@ -43,6 +44,10 @@ class Held:
         self.seat = seat
         self.ends = ends
         self.lost = ""
+
+
+GAPS: Final = Notice()
+"""Leases were not looked after for too long."""
 
 
 class Keeper:
@@ -100,6 +105,7 @@ class Keeper:
         self._ends = min((lease.ends for lease in alive), default=inf)
         # Even if nothing is held now: what was held meanwhile may be lost. A period that is new was not promised before.
         if gap > self.period * 1.5 and not self._is_new:
+            GAPS.told()
             log.warning(
                 "leases were not looked after for %.1f s: something hogs this process or machine", gap
             )

@@ -17,6 +17,8 @@ from holdfast.work.http import HttpThread
 from holdfast.work.limits import BREAK_OFF, break_off, wake_main
 from holdfast.work.making import make_performer
 from holdfast.work.observe.board import deafen, listen
+from holdfast.work.observe.ledger import close_ledgers
+from holdfast.work.observe.metrics import State, serve_metrics
 from holdfast.work.own import own_of
 from holdfast.work.pools import aio, fork, process, thread
 from holdfast.work.pools.holding import SerialHolder
@@ -92,10 +94,11 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     is_main = threading.current_thread() is threading.main_thread()
     breaks_off = partial(_break_off, forking, is_main)
     holder = SerialHolder(beats, name, presence, breaks_off, own_of(settings).hear_of_loss)
+    web = _web_of(settings, stop, presence, holder)
     performer = make_performer(store, settings, name, client, holder.release, holder.lost, around)
     handlers = serial_handlers(stop, settings.debugger, settings.sighup_handler)
     handlers[BREAK_OFF] = break_off
-    with _web_of(settings, stop, presence, holder), Handlers(handlers, stop.wake_fd):
+    with web, Handlers(handlers, stop.wake_fd):
         listen()
         holder.start()
         try:
@@ -109,6 +112,8 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
             client.close()
             around.close()
             deafen()
+            if settings.metrics_port:
+                close_ledgers()
 
 
 def _break_off(forking: Forking, is_main: bool) -> None:
@@ -127,6 +132,7 @@ def _web_of(settings: WorkerSettings, stop: Stop, presence: Presence, holder: Se
 
     web = HttpThread()
     serve_probes(web.http, settings.health_port, why_not_ready)
+    serve_metrics(web.http, settings, lambda: [State(True, holder.count())])
     return web
 
 

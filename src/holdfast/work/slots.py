@@ -11,6 +11,8 @@ from typing import Final
 import msgspec
 
 from holdfast.work.child import USED_UP
+from holdfast.work.observe.ledger import ledger_of
+from holdfast.work.observe.metrics import State
 from holdfast.work.resuming import divide
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import how_ended
@@ -33,6 +35,8 @@ class Slot:
         self.pipe: socket.socket | None = None
         self.born = 0.0
         self.crashes = 0
+        self.started = 0
+        self.failed = 0
         self.fork_at = fork_at
         self.is_finished = False
         self.is_retiring = False
@@ -59,6 +63,7 @@ class Slot:
     def settle(self, pid: int, pipe: socket.socket) -> None:
         """A child lives here now."""
         self.pid, self.pipe, self.born = pid, pipe, monotonic()
+        self.started += 1
         self.is_retiring = self.was_killed = False
 
     def poke(self) -> None:
@@ -85,6 +90,14 @@ class Slot:
         if self.pipe is not None:
             self.pipe.close()
         self.pid, self.pipe = 0, None
+        ledger = ledger_of(self.name)
+        if ledger is not None:
+            ledger.bury()
+
+    @property
+    def state(self) -> State:
+        """What is told of it to those who measure."""
+        return State(bool(self.pid), len(self.slate.read_all()), self.started, self.failed)
 
     def put_off(self) -> float:
         """Nothing came of a child here: try again later, and later each time. Answers in how many seconds."""
@@ -107,6 +120,7 @@ class Slot:
             how = "has made room"
         else:
             how = how_ended(code)
+        self.failed += not meant
         if not meant and monotonic() - self.born < SHORT_LIFE:
             return how, meant, self.put_off()
         # Who signals a whole group, as a terminal does, may reach the children first: the order to stop is on its way.

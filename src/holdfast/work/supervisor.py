@@ -16,6 +16,8 @@ from holdfast.work.family import Family
 from holdfast.work.guard import Guard
 from holdfast.work.http import Http
 from holdfast.work.news import News
+from holdfast.work.observe.ledger import close_ledgers
+from holdfast.work.observe.metrics import serve_metrics
 from holdfast.work.probes import hindrances, serve_probes
 from holdfast.work.sandboxes import tidy_unclaimed
 from holdfast.work.settings import WorkerSettings
@@ -41,6 +43,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._http = Http(self._selector)
         serve_probes(self._http, settings.health_port, self._why_not_ready)
+        serve_metrics(self._http, settings, lambda: [slot.state for slot in self._family.slots])
         self._wake = Stop()
         client = store.beating_client(settings.worker_name(0))
         self._guard = Guard(client, settings, beats)
@@ -104,6 +107,7 @@ class Supervisor:
             self._selector.unregister(self._news)
         self._news.close()
         self._http.close()
+        close_ledgers()
         self._selector.close()
         self._title.close()
 

@@ -19,11 +19,12 @@ from holdfast.work.observe.stacks import Dumped
 
 log = logging.getLogger("holdfast")
 
-PATIENCE: Final = 0.7
+PATIENCE: Final = 1.0
 """Seconds that a process has to say where its job is, before what the fault handler wrote must do."""
+LONGEST_WAIT: Final = 3.0  # seconds that it has if that does not say it
 GLANCE: Final = 0.02  # seconds between two looks at whether it did
 MOST_WAITING: Final = 16
-LONGEST: Final = 200  # bytes of a name
+LONGEST_NAME: Final = 200  # bytes of a name
 
 STUCK: Final = (
     "the process is inside code that cannot be interrupted; this is where its threads were that perform jobs"
@@ -50,7 +51,9 @@ class Asking:
 
     def _take(self, question: Said) -> None:
         names = (question.question, question.jid)
-        if len(self._waiting) < MOST_WAITING and all(0 < len(name.encode()) <= LONGEST for name in names):
+        if len(self._waiting) < MOST_WAITING and all(
+            0 < len(name.encode()) <= LONGEST_NAME for name in names
+        ):
             self._waiting.append(question)
             self._look_at = min(self._look_at, monotonic())
 
@@ -89,6 +92,8 @@ class Asking:
         stacks = [] if reply is not None else Dumped(self._board.dump()).of_jobs()
         if stacks:
             return Answer(asked.worker, self._pid, "\n\n".join(stacks)[-MOST_TEXT:], STUCK)
+        if reply is None and now < self._until + LONGEST_WAIT - PATIENCE:
+            return None
         return Answer(asked.worker, self._pid, problem=f"process {self._pid} does not perform it just now")
 
     def _tell(self, asked: Said, answer: Answer) -> None:

@@ -75,6 +75,10 @@ class SerialHolder:
     def release(self) -> None:
         self._held = None
 
+    def count(self) -> int:
+        """How many jobs are held: one or none."""
+        return len(self._all_held())
+
     def lost(self) -> str:
         return self._held.lost if self._held is not None else ""
 

@@ -1,0 +1,203 @@
+"""What was counted in a worker's processes, on pages that each child shares with its parent: nobody has to tell anybody.
+
+A child adds, its parent reads when it is asked. The counts of a child that died stay, and whoever comes after it goes on with them.
+"""
+
+import fcntl
+import mmap
+import os
+import tempfile
+import threading
+from bisect import bisect_left
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from holdfast.models import JobFacts
+from holdfast.work.observe.results import OUTCOMES
+
+BOUNDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0)
+"""Upper bounds of what jobs are sorted by, in seconds; one more bucket is for what takes longer."""
+MOST_ROWS: Final = 256
+"""Pairs of queue and klass that are told apart; what comes later is counted together."""
+OTHER: Final = "(other)"
+
+_LOST: Final = OUTCOMES.index("lost")
+_WORD: Final = 8
+_NAME: Final = 26  # words: a length, and up to 200 bytes
+_BEGUN: Final = 2 * _NAME
+_OUTCOMES: Final = _BEGUN + 1
+_SUM: Final = _OUTCOMES + len(OUTCOMES)
+_BUCKETS: Final = _SUM + 1
+_ROW: Final = _BUCKETS + len(BOUNDS) + 1
+_USED, _OUTAGES, _GAPS, _HEAD = 0, 1, 2, 4
+
+
+class Row(NamedTuple):
+    """The jobs of one queue and klass: how many ended how, and how many took up to each of BOUNDS seconds, or longer."""
+
+    queue: str
+    klass: str
+    outcomes: dict[str, int]
+    seconds: float
+    buckets: list[int]
+
+
+class Ledger:
+    """The page of one process, and of those forked from it for a job. Made before the fork."""
+
+    def __init__(self) -> None:
+        size = (_HEAD + (MOST_ROWS + 1) * _ROW) * _WORD
+        with tempfile.TemporaryFile() as file:
+            self._file = os.dup(file.fileno())
+        os.ftruncate(self._file, size)
+        self._page = mmap.mmap(self._file, size)
+        self._bytes = memoryview(self._page)
+        self._counts = self._bytes.cast("Q")
+        self._seconds = self._bytes.cast("d")
+        self._known: dict[tuple[str, str], int] = {}
+        self._mutex = threading.Lock()
+
+    def close(self) -> None:
+        """Give the page back."""
+        for view in (self._counts, self._seconds, self._bytes):
+            view.release()
+        self._page.close()
+        os.close(self._file)
+
+    def begin(self, queue: str, klass: str) -> None:
+        """A job is begun."""
+        with self._alone():
+            self._counts[self._row(queue, klass) + _BEGUN] += 1
+
+    def end(self, queue: str, klass: str, outcome: str, seconds: float) -> None:
+        """It has ended, after so many seconds."""
+        with self._alone():
+            row = self._row(queue, klass)
+            self._counts[row + _OUTCOMES + OUTCOMES.index(outcome)] += 1
+            self._counts[row + _BUCKETS + bisect_left(BOUNDS, seconds)] += 1
+            self._seconds[row + _SUM] += seconds
+
+    def lose(self, queue: str, klass: str) -> None:
+        """It was lost, nobody knows after how long."""
+        with self._alone():
+            self._counts[self._row(queue, klass) + _OUTCOMES + _LOST] += 1
+
+    def note_outage(self) -> None:
+        """The store is away for this process."""
+        with self._alone():
+            self._counts[_OUTAGES] += 1
+
+    def note_gap(self) -> None:
+        """Leases were not looked after for too long in this process."""
+        with self._alone():
+            self._counts[_GAPS] += 1
+
+    def bury(self) -> None:
+        """The process is dead: what it began and did not end was lost."""
+        for row in self._rows():
+            ended = sum(self._counts[row + _OUTCOMES : row + _SUM])
+            self._counts[row + _OUTCOMES + _LOST] += max(0, self._counts[row + _BEGUN] - ended)
+
+    def rows(self) -> list[Row]:
+        """What is counted."""
+        return [
+            Row(
+                self._text(row),
+                self._text(row + _NAME),
+                dict(zip(OUTCOMES, self._counts[row + _OUTCOMES : row + _SUM], strict=True)),
+                self._seconds[row + _SUM],
+                list(self._counts[row + _BUCKETS : row + _ROW]),
+            )
+            for row in self._rows()
+        ]
+
+    @property
+    def outages(self) -> int:
+        """How often the store was away."""
+        return self._counts[_OUTAGES]
+
+    @property
+    def gaps(self) -> int:
+        """How often leases were not looked after for too long."""
+        return self._counts[_GAPS]
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """Nobody else writes meanwhile: no thread, and no process forked for a job."""
+        with self._mutex:
+            try:
+                fcntl.lockf(self._file, fcntl.LOCK_EX)
+            except OSError:
+                pass  # a job closed what it did not open: better a wrong count than a failed job
+            try:
+                yield
+            finally:
+                try:
+                    fcntl.lockf(self._file, fcntl.LOCK_UN)
+                except OSError:
+                    pass
+
+    def _rows(self) -> Iterator[int]:
+        return iter(range(_HEAD, _HEAD + self._counts[_USED] * _ROW, _ROW))
+
+    def _row(self, queue: str, klass: str) -> int:
+        """Where a row begins; it is made if there is none."""
+        row = self._known.get((queue, klass))
+        if row is None:
+            row = self._found(queue, klass)
+            if self._text(row) == queue:
+                self._known[queue, klass] = row
+        return row
+
+    def _found(self, queue: str, klass: str) -> int:
+        for row in self._rows():
+            if (self._text(row), self._text(row + _NAME)) == (queue, klass):
+                return row
+        used = self._counts[_USED]
+        if used > MOST_ROWS:
+            return _HEAD + MOST_ROWS * _ROW
+        row = _HEAD + used * _ROW
+        if used == MOST_ROWS:
+            queue = klass = OTHER
+        self._write(row, queue)
+        self._write(row + _NAME, klass)
+        self._counts[_USED] = used + 1
+        return row
+
+    def _write(self, at: int, name: str) -> None:
+        text = name.encode()[: (_NAME - 1) * _WORD]
+        self._counts[at] = len(text)
+        self._bytes[(at + 1) * _WORD : (at + 1) * _WORD + len(text)] = text
+
+    def _text(self, at: int) -> str:
+        first = (at + 1) * _WORD
+        return bytes(self._bytes[first : first + self._counts[at]]).decode(errors="replace")
+
+
+_ledgers: Final[dict[str, Ledger]] = {}
+
+
+def open_ledger(name: str) -> Ledger:
+    """The ledger of the process `name`: made before it is forked."""
+    if name not in _ledgers:
+        _ledgers[name] = Ledger()
+    return _ledgers[name]
+
+
+def ledger_of(name: str) -> Ledger | None:
+    """The ledger of that process, None if nobody asked for one."""
+    return _ledgers.get(name)
+
+
+def note_lost(facts: JobFacts) -> None:
+    """The process that was forked for a job has ended without its end."""
+    ledger = _ledgers.get(facts.worker)
+    if ledger is not None:
+        ledger.lose(facts.queue, facts.klass)
+
+
+def close_ledgers() -> None:
+    """Give all of them back."""
+    while _ledgers:
+        _ledgers.popitem()[1].close()

@@ -1,0 +1,148 @@
+"""A worker's metrics for Prometheus (extra `metrics`): its parent reads them off its children's ledgers when it is asked."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
+
+from holdfast.core.library import VERSION
+from holdfast.errors import UsageError
+from holdfast.work.http import Answer, Http
+from holdfast.work.observe.counting import watch_troubles
+from holdfast.work.observe.ledger import BOUNDS, Ledger, Row, open_ledger
+from holdfast.work.observe.results import OUTCOMES
+from holdfast.work.settings import WorkerSettings
+
+PATH: Final = "/metrics"
+PARENT: Final = "(parent)"
+"""The name of the parent's own ledger: no worker has it."""
+
+
+class State(NamedTuple):
+    """A child just now: whether it lives, how many jobs it performs, how often one was started here, and ended as it should not."""
+
+    alive: bool
+    busy: int
+    started: int = 1
+    failed: int = 0
+
+
+def serve_metrics(http: Http, settings: WorkerSettings, states: Callable[[], Sequence[State]]) -> None:
+    """Answer `/metrics` on the port of the settings; 0 is none. Call it before the first fork.
+
+    Raises UsageError when the port cannot be had, or the package is not there.
+    """
+    if not settings.metrics_port:
+        return
+    try:
+        from prometheus_client import CollectorRegistry, exposition
+    except ImportError:
+        raise UsageError(
+            "metrics need the package prometheus-client: pip install 'holdfast[metrics]'"
+        ) from None
+    registry = CollectorRegistry()
+    registry.register(_Collector(settings, states))
+
+    def page() -> Answer:
+        return Answer(200, exposition.generate_latest(registry), exposition.CONTENT_TYPE_LATEST)
+
+    http.serve(settings.metrics_port, PATH, page)
+
+
+class _Collector:
+    """What the package asks for metrics. All processes of a worker are counted together."""
+
+    def __init__(self, settings: WorkerSettings, states: Callable[[], Sequence[State]]) -> None:
+        self._settings = settings
+        self._states = states
+        names = [settings.worker_name(number) for number in range(settings.workers)]
+        own = open_ledger(names[0] if settings.pool == "serial" else PARENT)
+        watch_troubles(own)
+        self._ledgers = [own] if settings.pool == "serial" else [own, *map(open_ledger, names)]
+
+    def describe(self) -> Iterable[Any]:
+        """Nothing: the package would collect once for it, and there are no children yet."""
+        return ()
+
+    def collect(self) -> Iterator[Any]:
+        """All metrics, as they are just now."""
+        from prometheus_client.core import InfoMetricFamily
+
+        yield InfoMetricFamily(
+            "holdfast_worker",
+            "What this worker is.",
+            {"version": VERSION, "pool": self._settings.pool, "name": self._settings.name},
+        )
+        yield from _of_jobs(_together(self._ledgers))
+        yield from _of_processes(self._states(), self._settings.concurrency)
+        yield _counter(
+            "holdfast_store_outages",
+            "How often a process found the store away.",
+            sum(one.outages for one in self._ledgers),
+        )
+        yield _counter(
+            "holdfast_heartbeat_gaps",
+            "How often leases were not looked after for half as long again as they should be.",
+            sum(one.gaps for one in self._ledgers),
+        )
+
+
+def _together(ledgers: Sequence[Ledger]) -> list[Row]:
+    """The rows of all, added up."""
+    outcomes: dict[tuple[str, str], Counter[str]] = {}
+    seconds: Counter[tuple[str, str]] = Counter()
+    buckets: dict[tuple[str, str], list[int]] = {}
+    for row in (row for ledger in ledgers for row in ledger.rows()):
+        name = row.queue, row.klass
+        outcomes.setdefault(name, Counter()).update(row.outcomes)
+        seconds[name] += row.seconds  # type: ignore[assignment]
+        before = buckets.get(name, [0] * len(row.buckets))
+        buckets[name] = [a + b for a, b in zip(before, row.buckets, strict=True)]
+    return [Row(*name, dict(outcomes[name]), seconds[name], buckets[name]) for name in outcomes]
+
+
+def _of_jobs(rows: Sequence[Row]) -> Iterator[Any]:
+    from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+
+    ended = CounterMetricFamily(
+        "holdfast_jobs", "Jobs by how their run ended.", labels=["queue", "klass", "outcome"]
+    )
+    took = HistogramMetricFamily(
+        "holdfast_job_seconds", "How long jobs were performed.", labels=["queue", "klass"]
+    )
+    bounds = [*map(str, BOUNDS), "+Inf"]
+    for row in rows:
+        for outcome in OUTCOMES:
+            if row.outcomes[outcome]:
+                ended.add_metric([row.queue, row.klass, outcome], row.outcomes[outcome])
+        counts = list(zip(bounds, accumulate(row.buckets), strict=True))
+        took.add_metric([row.queue, row.klass], counts, row.seconds)
+    yield ended
+    yield took
+
+
+def _of_processes(states: Sequence[State], seats: int) -> Iterator[Any]:
+    from prometheus_client.core import GaugeMetricFamily
+
+    alive, busy = sum(state.alive for state in states), sum(state.busy for state in states)
+    places = GaugeMetricFamily("holdfast_worker_seats", "Seats for jobs.", labels=["state"])
+    places.add_metric(["busy"], busy)
+    places.add_metric(["free"], max(0, alive * seats - busy))
+    yield places
+    yield GaugeMetricFamily("holdfast_worker_processes", "Processes that perform jobs.", value=alive)
+    yield _counter(
+        "holdfast_worker_restarts",
+        "How often a process was replaced.",
+        sum(max(0, state.started - 1) for state in states),
+    )
+    yield _counter(
+        "holdfast_worker_crashes",
+        "How often a process ended as it should not.",
+        sum(state.failed for state in states),
+    )
+
+
+def _counter(name: str, what: str, value: int) -> Any:
+    from prometheus_client.core import CounterMetricFamily
+
+    return CounterMetricFamily(name, what, value=value)
