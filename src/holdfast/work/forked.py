@@ -7,6 +7,7 @@ a job does to its process outlasts it, and a job that takes too long is killed w
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from math import inf
@@ -14,9 +15,12 @@ from select import POLLIN, poll
 from time import monotonic, time
 from typing import Final
 
+from holdfast.code.failure import brief
+from holdfast.errors import WorkError
 from holdfast.models import JobFacts
 from holdfast.work import signals
 from holdfast.work.around import Around
+from holdfast.work.importing import make_resolver
 from holdfast.work.lineage import lead_group, prepare, stop_group
 from holdfast.work.making import nothing
 from holdfast.work.observe.ledger import note_lost
@@ -45,21 +49,23 @@ class Forking:
         self._settings = settings
         self._around = around
         self._current: Forked | None = None
+        self._resolver = make_resolver(settings)
         prepare()
 
     def start(self, facts: JobFacts, ends: float = inf, on_settled: Callable[[], None] = nothing) -> "Forked":
         """Begin to perform a job, which may take until `ends`, on the monotonic clock; else as `perform`."""
         if facts.losses >= DANGEROUS:
             log.warning("job %s lost its lease %d times; it is performed alone", facts.jid, facts.losses)
+        self._look_for(facts)
         ours, theirs = os.pipe()
-        parent = os.getpid()
+        errand = Errand(facts, theirs, os.getpid(), self._store, self._settings, self._around, self._resolver)
         # A signal between the fork and the handlers of the new process would be taken for one to this one.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ALL)
         try:
             pid = os.fork()
             if pid == 0:
                 os.close(ours)
-                become(Errand(facts, theirs, parent, self._store, self._settings, self._around))
+                become(errand)
         except BaseException:
             os.close(ours)
             raise
@@ -83,6 +89,14 @@ class Forking:
             raise
         finally:
             self._current = None
+
+    def _look_for(self, facts: JobFacts) -> None:
+        """Find the code of a job if its module is here already, so that its process need not; nothing is imported here."""
+        if facts.klass.rpartition(".")[0] in sys.modules:
+            try:
+                self._resolver.resolve(facts.klass, facts.queue)
+            except Exception as error:
+                log.debug("the process of job %s will say what is wrong: %s", facts.jid, brief(error))
 
     def stop(self) -> None:
         """End what `perform` waits for, without another word. Any thread may do that."""
@@ -192,7 +206,10 @@ class Forked:
                 "job %s: %s; its process %d is stopped and its work dropped", jid, self._stopped, self.pid
             )
         elif self._is_told():
-            return read_ending(self._told[SIZE.size :], self.facts)
+            try:
+                return read_ending(self._told[SIZE.size :], self.facts)
+            except WorkError as error:
+                log.error("job %s goes back: %s", jid, error)
         elif code == SETTLED:
             return None
         elif self.has_settled:

@@ -10,6 +10,7 @@ from holdfast.client.jobs.callbacks import settling
 from holdfast.client.jobs.verbs import JobVerbs
 from holdfast.client.sync import Client
 from holdfast.code.current import not_lost
+from holdfast.code.resolver import Resolver
 from holdfast.commands.base import Command
 from holdfast.models import JobFacts
 from holdfast.work.around import Around
@@ -72,11 +73,12 @@ def make_performer(
     on_settled: Callable[[], None] = nothing,
     lost: Callable[[], str] = not_lost,
     around: Around | None = None,
+    resolver: Resolver | None = None,
 ) -> Performer:
     """The performer of one process; a client that was not given is made when the first job needs it.
 
     `lost` says why the lease of the job under way is known to be lost, where one job is performed at a time; `around`
-    is what the process keeps around its jobs.
+    is what the process keeps around its jobs; `resolver` finds their code, one of its own unless given.
     """
 
     async_client: AsyncClient | None = None
@@ -93,4 +95,5 @@ def make_performer(
 
     companions = companions_of(settings, name, around.companions if around else ())
     chain = Chain(settings.middleware)
-    return Performer(make_resolver(settings), make, make_async, lost, companions, chain)
+    resolver = resolver or make_resolver(settings)
+    return Performer(resolver, make, make_async, lost, companions, chain)

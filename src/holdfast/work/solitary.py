@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from contextvars import copy_context
 from typing import Any, Final, NamedTuple, NoReturn
 
+from holdfast.code.resolver import Resolver
 from holdfast.models import JobFacts
 from holdfast.work import signals
 from holdfast.work.around import Around
@@ -46,6 +47,7 @@ class Errand(NamedTuple):
     store: StoreChoice
     settings: WorkerSettings
     around: Around
+    resolver: Resolver
 
 
 def become(errand: Errand) -> NoReturn:
@@ -62,6 +64,7 @@ def become(errand: Errand) -> NoReturn:
             facts.worker,
             on_settled=mouth.say_settled,
             around=errand.around.alone(),
+            resolver=errand.resolver,
         )
         ending = performer.perform(facts, _run)
         _flush()
