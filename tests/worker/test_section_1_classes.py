@@ -442,6 +442,12 @@ def test_a_worker_of_ones_own_goes_on_with_jobs_it_is_given(shop):
     with running(SerialWorker(["other"], shop.client, resume=[job])):
         until(lambda: shop.state(jid) == "complete", "it was performed")
     assert shop.job(jid).attempts == 1
-    shop.chores.add.put(1, 2)
+    other = shop.chores.add.put(1, 2)
     held = shop.q.pop()
     assert [found.jid for found in SerialWorker(["q"], shop.client).resumable()] == [held.jid]
+    with holdfast.Client(shop.url, namespace=shop.namespace, hostname="crew") as crew:
+        held.timeout()
+        until(lambda: (job := crew.queues["q"].pop()) and job.jid == other.jid, "the client took it")
+        with running(SerialWorker(["q"], crew, resume=True, interval=60)):
+            assert other.result(10) == 3
+    assert shop.job(other.jid).attempts == 2

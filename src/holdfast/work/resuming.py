@@ -106,9 +106,10 @@ def _is_of(name: str) -> Callable[[str], object]:
 
 
 def _named(client: Client, name: str) -> list[WorkerFacts]:
-    """Workers that say of themselves that they are processes under that name."""
+    """Workers that say of themselves that they are processes under that name; a client that has it is none."""
     mine = _is_of(name)
-    return [worker for worker in client.workers.all() if mine(worker.name) and "pid" in worker.facts]
+    found = [worker for worker in client.workers.all() if mine(worker.name) and worker.name != name]
+    return [worker for worker in found if "pid" in worker.facts]
 
 
 def _is_dead(worker: WorkerFacts) -> bool:
