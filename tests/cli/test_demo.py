@@ -26,16 +26,17 @@ def sources(tmp_path: Path) -> Path:
     return tmp_path / "sources"
 
 
-def run(*words: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def run(*words: object, timeout: float = 60, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [*PROGRAM, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, cwd=cwd)
 
 
 def test_every_job_is_done_although_a_worker_was_killed_and_it_works_a_second_time(
     sources: Path, tmp_path: Path
 ) -> None:
+    (tmp_path / "here").mkdir()
     for _ in range(2):
-        ended = run(sources, "--dir", tmp_path / "store", "--json")
+        ended = run("../sources", "--dir", "../store", "--json", cwd=tmp_path / "here")
         assert ended.returncode == 0, ended.stderr
         result = json.loads(ended.stdout)
         assert (result["put"], result["done"], result["failed"]) == (300, 300, 0)
@@ -44,6 +45,7 @@ def test_every_job_is_done_although_a_worker_was_killed_and_it_works_a_second_ti
         assert result["report"]["files"] == 300
         assert result["report"]["longest"][0]["longest"] == 299
     assert embedded.status(tmp_path / "store").state == "stopped"
+    assert list((tmp_path / "here").iterdir()) == []
 
 
 def test_a_directory_that_cannot_be_used_is_named_and_the_exit_code_is_2(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ class Worker:
         self.log = directory / f"{name}.log"
         words = [sys.executable, "-m", "holdfast.cli.main", "worker", "--workers", "2", "--name", name]
         words += ["--url", url, "--namespace", namespace, "--import", demo_jobs.__name__]
+        # The sandboxes of its jobs lie beside its log, and not where somebody looks at a demonstration.
+        words += ["--workdir", str(directory)]
         for queue in reversed(QUEUES):  # what is nearly done goes first
             words += ["--queue", queue]
         with self.log.open("wb") as log:

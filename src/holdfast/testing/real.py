@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -193,9 +194,11 @@ def become_worker(told: str) -> None:
     """Be the worker that a test asked for: the main program of its process."""
     settings, url, options = msgspec.json.decode(told, type=tuple[WorkerSettings, str, dict[str, Any]])
     store = StoreChoice(url, ClientOptions(**options))  # type: ignore[typeddict-item]
-    with StandIn(url, options["namespace"]):
+    with StandIn(url, options["namespace"]), TemporaryDirectory(prefix="holdfast-") as workdir:
         make_importable(settings)
         import_modules(settings)
+        # Sandboxes are made below the working directory, and a test leaves nothing in that of its project.
+        os.chdir(workdir)
         run_worker(settings, store, _OnceOnly if settings.max_jobs else Supervisor)
 
 
