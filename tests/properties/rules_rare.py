@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from compare import same_job
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
-from machine import Machine, jids, lines, pick, queues, workers
+from machine import JIDS, Machine, jids, lines, pick, queues, workers
 from rules_recurring import TEMPLATES
 from rules_wishes import tags
 
@@ -92,3 +93,23 @@ class RareRules(Machine):
             else:
                 self.do("retry", job.worker, 0, "", "", held)
         self.do("unfail", queue, "h", 3)
+
+    @rule(queue=queues, family=st.permutations(JIDS))
+    def one_of_two_that_a_job_waits_for_is_done(self, queue: str, family: Any) -> None:
+        child, *parents = family[:3]
+        self.do("put", "move", queue, FIRST, 1, 0, tuple((jid, "k", b"{}") for jid in parents))
+        wishes = tuple(("depends", jid) for jid in parents)
+        self.do("put_x", "move", queue, 0, 1, 0, ((child, "k", b"{}", wishes),))
+        job = self.taken(queue, parents[0])
+        if job is not None:
+            self.do("complete", job.worker, ((job.jid, job.token, b"", 0, b""),))
+            same_job(self.model, child, self.door.look("job_get", child)[0])
+
+    @rule(queue=queues, jid=jids)
+    def a_job_that_has_no_retry_is_lost(self, queue: str, jid: str) -> None:
+        self.do("put", "move", queue, FIRST, 0, 0, ((jid, "k", b"{}"),))
+        for _ in range(3):
+            job = self.taken(queue, jid)
+            if job is None:
+                return
+            self.apply(("clock", (max(job.end, self.model.now),)))
