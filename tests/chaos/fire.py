@@ -137,7 +137,7 @@ class Fire:
 
     def start(self) -> Worker:
         flags = ["-q", "q", "--pool", self._pool, "-w", "2", "--interval", "0.5", "--term-timeout", "3"]
-        if self._pool == "asyncio":
+        if self._pool in ("asyncio", "thread", "gevent"):
             flags += ["--concurrency", "10"]
         return self._crew.start(*flags, "-m", "errands", "--name", f"w{len(self._crew.workers)}")
 

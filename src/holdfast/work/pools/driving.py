@@ -8,7 +8,7 @@ import asyncio
 import importlib
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from threading import Event
+from threading import Event, Lock
 from typing import Any
 
 gevent: Any = importlib.import_module("gevent")
@@ -20,28 +20,19 @@ class Driver:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Any = None
+        self._beginning = Lock()
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Drive a coroutine to its end; other greenlets go on. When this greenlet is killed, the coroutine is cancelled."""
-        ended = Event()
-
-        async def whole() -> tuple[Any, BaseException | None]:
-            try:
-                return await coroutine, None
-            except BaseException as error:
-                # Some would end the loop as well.
-                return None, error
-            finally:
-                ended.set()
-
+        loop, ride = self._begun(), _Ride(coroutine)
         # The context of this greenlet, with the current job in it, goes along.
-        ride = asyncio.run_coroutine_threadsafe(whole(), self._begun())
+        told = asyncio.run_coroutine_threadsafe(ride.go(), loop)
         try:
-            value, error = ride.result()
+            value, error = told.result()
         except BaseException:
-            ride.cancel()
+            loop.call_soon_threadsafe(ride.cancel)
             # The job is over when its code is, whatever it does about that.
-            ended.wait()
+            ride.ended.wait()
             raise
         if error is not None:
             raise error
@@ -54,11 +45,41 @@ class Driver:
             self._thread.wait(1.0)
 
     def _begun(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            begins: Future[asyncio.AbstractEventLoop] = Future()
-            self._thread = gevent.get_hub().threadpool.spawn(_drive, begins)
-            self._loop = begins.result()
+        with self._beginning:
+            if self._loop is None:
+                begins: Future[asyncio.AbstractEventLoop] = Future()
+                self._thread = gevent.get_hub().threadpool.spawn(_drive, begins)
+                self._loop = begins.result()
         return self._loop
+
+
+class _Ride:
+    """One coroutine on the loop; all but `ended` belongs to the loop's thread."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self.ended = Event()
+        self._coroutine = coroutine
+        self._task: asyncio.Task[Any] | None = None
+        self._is_cancelled = False
+
+    async def go(self) -> tuple[Any, BaseException | None]:
+        """What it returned, or raised; some of that, raised here, would end the loop as well."""
+        self._task = asyncio.current_task()
+        try:
+            if self._is_cancelled:
+                self._coroutine.close()
+                raise asyncio.CancelledError
+            return await self._coroutine, None
+        except BaseException as error:
+            return None, error
+        finally:
+            self.ended.set()
+
+    def cancel(self) -> None:
+        """Cancel it, whether it has begun or not."""
+        self._is_cancelled = True
+        if self._task is not None:
+            self._task.cancel()
 
 
 def _drive(begins: Future[asyncio.AbstractEventLoop]) -> None:
