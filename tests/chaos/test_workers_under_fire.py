@@ -52,7 +52,7 @@ def test_no_job_is_lost_or_ends_twice_in_a_short_fire(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pool", (*POOLS, "thread", "gevent"))
+@pytest.mark.parametrize("pool", [*POOLS, "thread", "gevent"])
 def test_no_job_is_lost_or_ends_twice_in_a_long_fire(
     pool: str, kept_store: ScratchStore, namespace: str, tmp_path: Path
 ) -> None:
