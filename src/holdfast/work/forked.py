@@ -50,6 +50,7 @@ class Forking:
         self._around = around
         self._current: Forked | None = None
         self._resolver = make_resolver(settings)
+        self._has_advised = False
         prepare()
 
     def start(self, facts: JobFacts, ends: float = inf, on_settled: Callable[[], None] = nothing) -> "Forked":
@@ -92,11 +93,19 @@ class Forking:
 
     def _look_for(self, facts: JobFacts) -> None:
         """Find the code of a job if its module is here already, so that its process need not; nothing is imported here."""
-        if facts.klass.rpartition(".")[0] in sys.modules:
+        module = facts.klass.rpartition(".")[0]
+        if module in sys.modules:
             try:
                 self._resolver.resolve(facts.klass, facts.queue)
             except Exception as error:
                 log.debug("the process of job %s will say what is wrong: %s", facts.jid, brief(error))
+        elif self._settings.pool == "fork" and not self._has_advised:
+            self._has_advised = True
+            log.info(
+                "the process of each job imports %s anew; --import %s would have that done once",
+                facts.klass,
+                module or facts.klass,
+            )
 
     def stop(self) -> None:
         """End what `perform` waits for, without another word. Any thread may do that."""
