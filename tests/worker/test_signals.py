@@ -188,3 +188,30 @@ def test_signals_to_a_child_that_is_not_at_work_yet_end_it_in_order_or_show_wher
         assert len(shop.notes(f"before {name}")) >= 4
     for name in ("SIGUSR1", "SIGUSR2"):
         assert f"at {name} process" in worker.said()
+
+
+DESTRUCTOR = """
+
+class Bomb:
+    def __del__(self):
+        os.kill(os.getpid(), 15)
+        for _ in range(1000):
+            pass
+
+
+@app.job(queue="q")
+def drop() -> str:
+    bomb = Bomb()
+    del bomb
+    return "done"
+"""
+
+
+def test_an_order_to_end_that_is_heard_where_no_exception_gets_through_ends_the_worker_after_its_job(shop):
+    with (shop.here / "chores.py").open("a") as file:
+        file.write(DESTRUCTOR)
+    worker = shop.start("serial", "--interval", "60")
+    jid = shop.q.put("chores.drop", {"args": []})
+    assert worker.wait() == 0
+    assert "Exception ignored in" in worker.said()
+    assert shop.client.result_of(jid, 10) == b'"done"'

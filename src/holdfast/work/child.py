@@ -14,7 +14,7 @@ from holdfast.work.around import Around
 from holdfast.work.observe.board import listen
 from holdfast.work.observe.parting import send_rest
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import Handler, Terminated, log_stack, terminator
+from holdfast.work.signals import Handler, Terminated, end_process, log_stack
 from holdfast.work.slate import Slate
 from holdfast.work.store_choice import StoreChoice
 
@@ -57,7 +57,7 @@ Body = Callable[[Place, Around], bool]
 """Works until told to stop, with what the process keeps around its jobs. Answers whether the process is used up, and another one should go on in its place."""
 
 _UNTIL_AT_WORK: Final[dict[signal.Signals, Handler | signal.Handlers]] = {
-    **dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT), terminator()),
+    **dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT), end_process),
     **dict.fromkeys((signal.SIGUSR1, signal.SIGUSR2), log_stack),
     signal.SIGHUP: signal.SIG_IGN,
 }

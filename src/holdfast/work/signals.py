@@ -7,8 +7,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from types import FrameType
 from typing import Any, Final
@@ -117,18 +116,24 @@ class Handlers:
             self._before = []
 
 
-@contextmanager
-def before_and_after_work() -> Generator[None]:
-    """A block in which a worker begins and ends: what tells it to stop ends the block, and nothing else is for it yet."""
-    orders: dict[signal.Signals, Handler] = {
-        **dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT), terminator()),
-        **dict.fromkeys((signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2), _ignore),
-    }
-    with Handlers(orders):
-        try:
-            yield
-        except Terminated:
-            log.info("stopped without being at work")
+def before_and_after_work() -> Handlers:
+    """What signals do to a worker that begins or ends: what tells it to stop ends it, and nothing else is for it yet."""
+    return Handlers(
+        {
+            **dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT), _end_command),
+            **dict.fromkeys((signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2), _ignore),
+        }
+    )
+
+
+def _end_command(number: int, frame: FrameType | None) -> None:
+    log.info("stopped without being at work")
+    end_process(number, frame)
+
+
+def end_process(number: int, frame: FrameType | None) -> None:
+    """End this process in which nothing is under way. An exception might be raised where nobody lets it through."""
+    os._exit(0)
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
@@ -226,9 +231,15 @@ def _open_console(frame: FrameType) -> None:
 def worker_handlers(stop: Stop, debugger: bool = False) -> dict[signal.Signals, Handler]:
     """What a process that performs jobs in its main thread does at a signal."""
     terminate = terminator()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        # Where the exception is lost, in a destructor for example, the worker ends after its job.
+        stop.request()
+        terminate(number, frame)
+
     return {
-        signal.SIGTERM: terminate,
-        signal.SIGINT: terminate,
+        signal.SIGTERM: end,
+        signal.SIGINT: end,
         signal.SIGQUIT: lambda number, frame: stop.request(),
         signal.SIGUSR1: log_stack,
         signal.SIGUSR2: at_usr2(debugger),
