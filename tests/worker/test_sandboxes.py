@@ -82,6 +82,7 @@ def test_a_job_finds_its_sandbox_empty_and_none_of_its_things_stay(shop, pool, m
     there, where, *found = second
     task = {"thread": "thread-0", "gevent": "greenlet-0"}.get(pool, "task-0")
     assert found == []
+    until(lambda: left_in(shop.here) == [], "the sandbox is empty")
     if pool == "serial":
         assert (there, where) == (str(base), str(shop.here))
     elif pool in ("process", "fork"):
@@ -90,7 +91,6 @@ def test_a_job_finds_its_sandbox_empty_and_none_of_its_things_stay(shop, pool, m
         assert there == f"{base}/sandbox-0/{task}"
         assert where == f"{base}/sandbox-0"
         messy.litter.put("c", where=".").result(10)
-    until(lambda: left_in(base / "sandbox-0" / task) == [], "the sandbox is empty")
     worker.process.terminate()
     assert worker.wait() == 0
     assert left_in(shop.here) == []
