@@ -162,7 +162,7 @@ def test_without_its_package_a_worker_says_what_to_install_before_it_starts(shop
 
 @pytest.fixture
 def ledger() -> Any:
-    made = Ledger()
+    made = Ledger(shared=True)
     yield made
     made.close()
 

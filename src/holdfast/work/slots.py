@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from holdfast.work.child import USED_UP
-from holdfast.work.observe.ledger import ledger_of
+from holdfast.work.observe.ledger import bury
 from holdfast.work.observe.metrics import State
 from holdfast.work.resuming import divide
 from holdfast.work.settings import WorkerSettings
@@ -90,9 +90,7 @@ class Slot:
         if self.pipe is not None:
             self.pipe.close()
         self.pid, self.pipe = 0, None
-        ledger = ledger_of(self.name)
-        if ledger is not None:
-            ledger.bury()
+        bury(self.name)
 
     @property
     def state(self) -> State:

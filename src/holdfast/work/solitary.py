@@ -18,6 +18,7 @@ from holdfast.work.lineage import die_with, lead_group
 from holdfast.work.making import make_performer
 from holdfast.work.mending import keep_standard
 from holdfast.work.observe.board import note_forked
+from holdfast.work.observe.ledger import count_as_forked
 from holdfast.work.observe.parting import send_rest
 from holdfast.work.outcome import Ending
 from holdfast.work.route import Route
@@ -58,6 +59,7 @@ def become(errand: Errand) -> NoReturn:
         mouth = _Mouth(errand.pipe)
         facts = errand.facts
         note_forked(facts.jid)
+        count_as_forked()
         performer = make_performer(
             errand.store,
             errand.settings,

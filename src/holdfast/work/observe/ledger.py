@@ -9,9 +9,9 @@ import os
 import tempfile
 import threading
 from bisect import bisect_left
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, suppress
+from typing import Any, ClassVar, Final, NamedTuple
 
 from holdfast.models import JobFacts
 from holdfast.work.observe.results import OUTCOMES
@@ -43,10 +43,32 @@ class Row(NamedTuple):
     buckets: list[int]
 
 
-class Ledger:
-    """The page of one process, and of those forked from it for a job. Made before the fork."""
+class _FileLock:
+    """Keeps threads and other processes away; one that dies gives it up."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._mutex = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._mutex.acquire()
+        # A job may close what it did not open: better a wrong count than a failed job.
+        with suppress(OSError):
+            fcntl.lockf(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):
+            fcntl.lockf(self._file, fcntl.LOCK_UN)
+        self._mutex.release()
+
+
+class Ledger:
+    """The page of one process, or (`shared`, which costs system calls) of those forked from it for a job.
+
+    Made before the fork.
+    """
+
+    def __init__(self, shared: bool = False) -> None:
         size = (_HEAD + (MOST_ROWS + 1) * _ROW) * _WORD
         with tempfile.TemporaryFile() as file:
             self._file = os.dup(file.fileno())
@@ -56,7 +78,7 @@ class Ledger:
         self._counts = self._bytes.cast("Q")
         self._seconds = self._bytes.cast("d")
         self._known: dict[tuple[str, str], int] = {}
-        self._mutex = threading.Lock()
+        self._alone: AbstractContextManager[Any] = _FileLock(self._file) if shared else threading.Lock()
 
     def close(self) -> None:
         """Give the page back."""
@@ -67,12 +89,12 @@ class Ledger:
 
     def begin(self, queue: str, klass: str) -> None:
         """A job is begun."""
-        with self._alone():
+        with self._alone:
             self._counts[self._row(queue, klass) + _BEGUN] += 1
 
     def end(self, queue: str, klass: str, outcome: str, seconds: float) -> None:
         """It has ended, after so many seconds."""
-        with self._alone():
+        with self._alone:
             row = self._row(queue, klass)
             self._counts[row + _OUTCOMES + OUTCOMES.index(outcome)] += 1
             self._counts[row + _BUCKETS + bisect_left(BOUNDS, seconds)] += 1
@@ -80,17 +102,17 @@ class Ledger:
 
     def lose(self, queue: str, klass: str) -> None:
         """It was lost, nobody knows after how long."""
-        with self._alone():
+        with self._alone:
             self._counts[self._row(queue, klass) + _OUTCOMES + _LOST] += 1
 
     def note_outage(self) -> None:
         """The store is away for this process."""
-        with self._alone():
+        with self._alone:
             self._counts[_OUTAGES] += 1
 
     def note_gap(self) -> None:
         """Leases were not looked after for too long in this process."""
-        with self._alone():
+        with self._alone:
             self._counts[_GAPS] += 1
 
     def bury(self) -> None:
@@ -121,22 +143,6 @@ class Ledger:
     def gaps(self) -> int:
         """How often leases were not looked after for too long."""
         return self._counts[_GAPS]
-
-    @contextmanager
-    def _alone(self) -> Generator[None]:
-        """Nobody else writes meanwhile: no thread, and no process forked for a job."""
-        with self._mutex:
-            try:
-                fcntl.lockf(self._file, fcntl.LOCK_EX)
-            except OSError:
-                pass  # a job closed what it did not open: better a wrong count than a failed job
-            try:
-                yield
-            finally:
-                try:
-                    fcntl.lockf(self._file, fcntl.LOCK_UN)
-                except OSError:
-                    pass
 
     def _rows(self) -> Iterator[int]:
         return iter(range(_HEAD, _HEAD + self._counts[_USED] * _ROW, _ROW))
@@ -175,29 +181,55 @@ class Ledger:
         return bytes(self._bytes[first : first + self._counts[at]]).decode(errors="replace")
 
 
-_ledgers: Final[dict[str, Ledger]] = {}
+class Pair(NamedTuple):
+    """The ledgers of one child: its own, and that of the processes forked from it for a job."""
+
+    own: Ledger
+    forked: Ledger
 
 
-def open_ledger(name: str) -> Ledger:
-    """The ledger of the process `name`: made before it is forked."""
-    if name not in _ledgers:
-        _ledgers[name] = Ledger()
-    return _ledgers[name]
+class _Open:
+    """The ledgers by the names of their workers, and whether this process was forked for a job."""
+
+    pairs: ClassVar[dict[str, Pair]] = {}
+    is_forked: ClassVar[bool] = False
+
+
+def open_ledgers(name: str) -> Pair:
+    """The ledgers of the process `name`: made before it is forked."""
+    if name not in _Open.pairs:
+        _Open.pairs[name] = Pair(Ledger(), Ledger(shared=True))
+    return _Open.pairs[name]
 
 
 def ledger_of(name: str) -> Ledger | None:
-    """The ledger of that process, None if nobody asked for one."""
-    return _ledgers.get(name)
+    """The ledger in which this process counts for a worker, None if nobody asked for one."""
+    pair = _Open.pairs.get(name)
+    if pair is None:
+        return None
+    return pair.forked if _Open.is_forked else pair.own
+
+
+def count_as_forked() -> None:
+    """This process was forked for a job."""
+    _Open.is_forked = True
 
 
 def note_lost(facts: JobFacts) -> None:
     """The process that was forked for a job has ended without its end."""
-    ledger = _ledgers.get(facts.worker)
-    if ledger is not None:
-        ledger.lose(facts.queue, facts.klass)
+    pair = _Open.pairs.get(facts.worker)
+    if pair is not None:
+        pair.forked.lose(facts.queue, facts.klass)
+
+
+def bury(name: str) -> None:
+    """The process of that worker is dead."""
+    for ledger in _Open.pairs.get(name, ()):
+        ledger.bury()
 
 
 def close_ledgers() -> None:
     """Give all of them back."""
-    while _ledgers:
-        _ledgers.popitem()[1].close()
+    while _Open.pairs:
+        for ledger in _Open.pairs.popitem()[1]:
+            ledger.close()

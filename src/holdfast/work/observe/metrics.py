@@ -9,7 +9,7 @@ from holdfast.core.library import VERSION
 from holdfast.errors import UsageError
 from holdfast.work.http import Answer, Http
 from holdfast.work.observe.counting import watch_troubles
-from holdfast.work.observe.ledger import BOUNDS, Ledger, Row, open_ledger
+from holdfast.work.observe.ledger import BOUNDS, Ledger, Row, open_ledgers
 from holdfast.work.observe.results import OUTCOMES
 from holdfast.work.settings import WorkerSettings
 
@@ -56,9 +56,10 @@ class _Collector:
         self._settings = settings
         self._states = states
         names = [settings.worker_name(number) for number in range(settings.workers)]
-        own = open_ledger(names[0] if settings.pool == "serial" else PARENT)
-        watch_troubles(own)
-        self._ledgers = [own] if settings.pool == "serial" else [own, *map(open_ledger, names)]
+        if settings.pool != "serial":
+            names.append(PARENT)
+        watch_troubles(open_ledgers(names[-1]).own)
+        self._ledgers = [ledger for name in names for ledger in open_ledgers(name)]
 
     def describe(self) -> Iterable[Any]:
         """Nothing: the package would collect once for it, and there are no children yet."""
