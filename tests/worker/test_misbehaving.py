@@ -184,7 +184,8 @@ def test_a_job_that_closes_output_is_done_and_its_process_replaced(shop, pool, r
     assert worker.process.poll() is None
 
 
-@pytest.mark.parametrize("pool", ["process", "fork", "asyncio"])
+# A loop whose descriptors are gone notices at its next timer, which takes seconds.
+@pytest.mark.parametrize("pool", ["process", "fork", pytest.param("asyncio", marks=pytest.mark.slow)])
 def test_a_job_that_closes_all_that_is_open_is_done_all_the_same(shop, pool, rogues):
     shop.client.config["grace-period"] = 0
     worker = shop.start(pool)
@@ -198,7 +199,7 @@ def test_a_job_that_closes_all_that_is_open_is_done_all_the_same(shop, pool, rog
     assert worker.process.poll() is None
 
 
-@pytest.mark.parametrize("pool", ["process", "fork", "asyncio", "thread"])
+@pytest.mark.parametrize("pool", ["process", "fork", "asyncio", "thread", "gevent"])
 def test_a_job_that_leaves_by_os_exit_goes_back_until_its_retries_are_used_up(shop, pool, rogues):
     worker = shop.start(pool)
     bad = shop.client.queues["q"].put("rogues.leave", {"args": []}, retries=1)
@@ -209,11 +210,12 @@ def test_a_job_that_leaves_by_os_exit_goes_back_until_its_retries_are_used_up(sh
     assert "ended with status 0" in worker.said()
 
 
-def test_99_good_jobs_and_one_that_ends_its_process_in_one_event_loop(shop, rogues):
+@pytest.mark.parametrize(("pool", "many"), [("asyncio", 99), ("thread", 19), ("gevent", 19)])
+def test_good_jobs_and_one_that_ends_the_process_they_share(shop, rogues, pool, many):
     bad = rogues.leave.put()
-    good = [shop.chores.aadd.put(number) for number in range(99)]
-    shop.start("asyncio", workers=1)
-    assert [handle.result(20) for handle in good] == [number + 1 for number in range(99)]
+    good = [shop.chores.aadd.put(number) for number in range(many)]
+    shop.start(pool, workers=1)
+    assert [handle.result(20) for handle in good] == [number + 1 for number in range(many)]
     with pytest.raises(JobFailed) as caught:
         bad.result(20)
     assert caught.value.group == "failed-retries-q"
