@@ -120,6 +120,9 @@ class BlockingLoop(Seats[BlockingSeat]):
             self._hold_on(self._after_failed_turn(settling, error))
             return None
         self._after_turn(settling, jobs, since)
+        if jobs:
+            # The short ones have ended then, and share the next call; else half of them would miss it, each time.
+            self._crew.give_way()
         return jobs
 
     def _make_seat(self, facts: JobFacts, since: float, number: int) -> BlockingSeat:
