@@ -113,3 +113,20 @@ class RareRules(Machine):
             if job is None:
                 return
             self.apply(("clock", (max(job.end, self.model.now),)))
+
+    @rule(queue=queues, family=st.permutations(JIDS), again=st.sampled_from(["put", "move"]))
+    def a_job_that_waits_for_another_is_not_to_be_late_any_more(
+        self, queue: str, family: Any, again: str
+    ) -> None:
+        child, parent = family[:2]
+        waiting = ((child, "k", b"{}", (("depends", parent),)),)
+        self.do("put", "move", queue, FIRST, 1, 0, ((parent, "k", b"{}"),))
+        self.do("put_x", "move", queue, 0, 1, 60_000, waiting)
+        if again == "put":
+            self.do("put_x", "move", queue, 0, 1, 0, waiting)
+        else:
+            self.do("move", queue, 0, child, b"", None)
+        job = self.taken(queue, parent)
+        if job is not None:
+            self.do("complete", job.worker, ((parent, job.token, b"", 0, b""),))
+            same_job(self.model, child, self.door.look("job_get", child)[0])
