@@ -10,7 +10,7 @@ from holdfast.queue_resolvers import (
     QueueResolver,
     TransformingQueueResolver,
 )
-from holdfast.work import resolving
+from holdfast.work.queues import resolving
 
 resolve = DynamicMappingQueueIdentifiersTransformer.resolve_queue_names
 prioritize = DynamicPriorityQueueIdentifiersTransformer.prioritize_queues

@@ -11,7 +11,7 @@ from colour import Async
 import holdfast
 from holdfast import AsyncJob, Job, JobNotFound, UsageError
 from holdfast.models import JobFacts
-from holdfast.work.making import HeldAsyncJob, HeldJob
+from holdfast.work.performing.making import HeldAsyncJob, HeldJob
 
 
 class Greeter:

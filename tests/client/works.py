@@ -10,8 +10,8 @@ from typing import Any
 
 from holdfast import AsyncClient
 from holdfast.commands.leases import Pop
-from holdfast.work.making import make_performer
-from holdfast.work.route import Route
+from holdfast.work.performing.making import make_performer
+from holdfast.work.queues.route import Route
 from holdfast.work.run import run_serial
 from holdfast.work.seat import Turns
 from holdfast.work.settings import WorkerSettings

@@ -4,8 +4,8 @@ import pytest
 
 from holdfast import Client, UsageError
 from holdfast.commands.outcomes import OWN_BACKOFF, Retry
-from holdfast.work.outcome import Retry as RetryWish
-from holdfast.work.outcome import granted, raised
+from holdfast.work.performing.outcome import Retry as RetryWish
+from holdfast.work.performing.outcome import granted, raised
 
 
 def row(client: Client, jid: str):

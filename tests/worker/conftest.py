@@ -32,7 +32,7 @@ import os, signal
 from holdfast.work.pools import process
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.store_choice import StoreChoice
-from holdfast.work.supervisor import Supervisor
+from holdfast.work.parent.supervisor import Supervisor
 import chores
 settings = WorkerSettings(("q",), workers=2, imports=("chores",)).checked()
 store = StoreChoice.of(chores.app)

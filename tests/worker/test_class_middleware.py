@@ -11,7 +11,7 @@ from holdfast.work.settings import ONE_SEAT
 WORN = """
 import chores
 from holdfast.middleware import *
-from holdfast.work.outcome import Moved
+from holdfast.work.performing.outcome import Moved
 
 
 class Noting:

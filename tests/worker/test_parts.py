@@ -15,10 +15,10 @@ from holdfast.errors import ConnectionLost, UsageError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import LONGEST, Outage
 from holdfast.work.keeper import Held, Keeper, run_end
-from holdfast.work.outcome import Failed, Moved, Retry, failed, granted, raised
-from holdfast.work.route import Route
+from holdfast.work.parent.slate import Holding, Slate
+from holdfast.work.performing.outcome import Failed, Moved, Retry, failed, granted, raised
+from holdfast.work.queues.route import Route
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.slate import Holding, Slate
 
 FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w", retries=3, remaining=2)
 

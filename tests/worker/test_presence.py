@@ -8,9 +8,9 @@ from worker_kit import until
 
 from holdfast import Client
 from holdfast.commands.workers import WorkerQuiet
-from holdfast.work import presence
+from holdfast.work.parent import presence
+from holdfast.work.parent.presence import Presence, Sign
 from holdfast.work.pools.holding import SerialHolder
-from holdfast.work.presence import Presence, Sign
 from holdfast.work.settings import WorkerSettings
 
 

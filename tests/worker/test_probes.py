@@ -10,7 +10,7 @@ from worker_kit import until
 
 from holdfast import Client
 from holdfast.testing.store import ScratchStore
-from holdfast.work.http import MOST_CLIENTS, MOST_HEAD, Answer, HttpThread, answer_to
+from holdfast.work.parent.http import MOST_CLIENTS, MOST_HEAD, Answer, HttpThread, answer_to
 
 
 def free_port():
@@ -132,7 +132,7 @@ def test_an_answer_says_how_long_it_is_and_is_kept_by_nobody():
 
 
 def test_clients_that_take_too_long_are_dropped(monkeypatch):
-    monkeypatch.setattr("holdfast.work.http.PATIENCE", 0.05)
+    monkeypatch.setattr("holdfast.work.parent.http.PATIENCE", 0.05)
     web, port = HttpThread(), free_port()
     web.http.serve(port, "/", lambda: Answer(200, b""))
     with web, socket.create_connection(("127.0.0.1", port), 5) as client:

@@ -9,7 +9,7 @@ import pytest
 from worker_kit import until
 
 from holdfast.errors import UsageError
-from holdfast.work.sandboxes import Sandbox, Sandboxes, check_base, claimed, clean, create_sandbox
+from holdfast.work.performing.sandboxes import Sandbox, Sandboxes, check_base, claimed, clean, create_sandbox
 
 MESSY = """
 import os, pathlib
@@ -212,7 +212,9 @@ def test_a_sandbox_as_a_block_is_made_emptied_before_and_after_and_stays(tmp_pat
 
 def test_a_clean_sandbox_is_not_looked_into_again_until_something_changes_it(tmp_path, monkeypatch):
     looks = []
-    monkeypatch.setattr("holdfast.work.sandboxes.clean", lambda path: looks.append(path) or clean(path))
+    monkeypatch.setattr(
+        "holdfast.work.performing.sandboxes.clean", lambda path: looks.append(path) or clean(path)
+    )
     sandbox = Sandbox(tmp_path / "s")
     sandbox.tidy()
     sandbox.tidy()

@@ -10,8 +10,8 @@ from holdfast import UsageError
 from holdfast.commands.leases import Popped
 from holdfast.queue_resolvers import QueuePriorityPattern
 from holdfast.wire.shards import Shard
-from holdfast.work import routing
-from holdfast.work.route import Route
+from holdfast.work.queues import routing
+from holdfast.work.queues.route import Route
 from holdfast.work.settings import WorkerSettings
 
 MENU = """

@@ -9,9 +9,9 @@ from time import monotonic
 import pytest
 from worker_kit import process_lives, until
 
-from holdfast.work.family import Family
+from holdfast.work.parent.family import Family
+from holdfast.work.parent.slots import Slot
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.slots import Slot
 
 
 def pauses(worker):

@@ -9,8 +9,8 @@ import pytest
 from worker_kit import process_lives, until
 
 import waiting
-from holdfast.work import titles
-from holdfast.work.titles import PAUSE, Title, get_title, set_title
+from holdfast.work.performing import titles
+from holdfast.work.performing.titles import PAUSE, Title, get_title, set_title
 
 
 def shown(pid: int) -> str:

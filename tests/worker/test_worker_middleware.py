@@ -12,7 +12,7 @@ from holdfast.code.resolver import Target
 from holdfast.errors import MiddlewareMisconfigured, UsageError
 from holdfast.middleware import JobMetrics, Sentry
 from holdfast.models import JobFacts
-from holdfast.work.chain import (
+from holdfast.work.performing.chain import (
     Chain,
     Mixable,
     around_fork,

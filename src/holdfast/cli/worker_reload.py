@@ -14,7 +14,7 @@ from typing import Final
 
 from holdfast.cli.worker_watch import Watch, mistake_in
 from holdfast.work import signals
-from holdfast.work.lineage import die_with, prepare
+from holdfast.work.forking.lineage import die_with, prepare
 from holdfast.work.signals import Handlers, Stop
 
 log = logging.getLogger("holdfast")

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from holdfast.code.current import Running
 from holdfast.models import JobFacts
-from holdfast.work.outcome import Ending
-from holdfast.work.perform import Performer
+from holdfast.work.performing.outcome import Ending
+from holdfast.work.performing.perform import Performer
 
 
 async def perform_in_task(performer: Performer, facts: JobFacts, threads: ThreadPoolExecutor) -> Ending:

@@ -22,15 +22,15 @@ from holdfast.client.sync import Client
 from holdfast.errors import UsageError
 from holdfast.settings import check_list, check_seconds, check_whole
 from holdfast.testing.stand_in import StandIn
-from holdfast.work.child import USED_UP
 from holdfast.work.importing import import_modules, make_importable
 from holdfast.work.own import own_of
+from holdfast.work.parent.child import USED_UP
+from holdfast.work.parent.slots import Slot
+from holdfast.work.parent.supervisor import Supervisor
 from holdfast.work.run import run_serial, run_worker
 from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.signals import Stop
-from holdfast.work.slots import Slot
 from holdfast.work.store_choice import StoreChoice
-from holdfast.work.supervisor import Supervisor
 
 R = TypeVar("R")
 

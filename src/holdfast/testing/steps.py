@@ -30,8 +30,8 @@ from holdfast.testing.clock import StoppedClock
 from holdfast.wire.exchange import exchange
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
-from holdfast.work.outcome import Ending
-from holdfast.work.route import Route
+from holdfast.work.performing.outcome import Ending
+from holdfast.work.queues.route import Route
 from holdfast.work.seat import Turns
 
 T = TypeVar("T")

@@ -23,9 +23,9 @@ from holdfast.testing.driving import perform_in_task
 from holdfast.testing.inline import Inline
 from holdfast.testing.steps import DEEPEST, Flow, Steps, T
 from holdfast.testing.verbs import Awaiting, Blocking, WorkerVerbs
-from holdfast.work.making import HeldAsyncJob, HeldJob, nothing
-from holdfast.work.outcome import Ending
-from holdfast.work.perform import Performer
+from holdfast.work.performing.making import HeldAsyncJob, HeldJob, nothing
+from holdfast.work.performing.outcome import Ending
+from holdfast.work.performing.perform import Performer
 
 WORKER: Final = "test-worker"
 

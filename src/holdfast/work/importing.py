@@ -7,7 +7,7 @@ import sys
 from holdfast.code.allowed import AllowList
 from holdfast.code.resolver import Resolver
 from holdfast.work.own import own_of
-from holdfast.work.patterns import is_plain
+from holdfast.work.queues.patterns import is_plain
 from holdfast.work.settings import WorkerSettings
 
 log = logging.getLogger("holdfast")

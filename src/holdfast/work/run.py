@@ -9,28 +9,28 @@ from typing import Final
 
 from holdfast.commands.admin import Info
 from holdfast.errors import TransportError
-from holdfast.work.around import Around
-from holdfast.work.child import Body
-from holdfast.work.forked import Forking
+from holdfast.work.forking.forked import Forking
 from holdfast.work.greenlets import prepare_parent
-from holdfast.work.http import HttpThread
-from holdfast.work.limits import BREAK_OFF, break_off, wake_main
-from holdfast.work.making import make_performer
 from holdfast.work.observe.board import deafen, listen
 from holdfast.work.observe.ledger import close_ledgers
 from holdfast.work.observe.metrics import State, serve_metrics
 from holdfast.work.own import own_of
+from holdfast.work.parent.child import Body
+from holdfast.work.parent.http import HttpThread
+from holdfast.work.parent.presence import Presence
+from holdfast.work.parent.probes import hindrances, serve_probes
+from holdfast.work.parent.supervisor import Supervisor
+from holdfast.work.performing.around import Around
+from holdfast.work.performing.limits import BREAK_OFF, break_off, wake_main
+from holdfast.work.performing.making import make_performer
+from holdfast.work.performing.sandboxes import check_base, tidy_unclaimed
 from holdfast.work.pools import aio, fork, process, thread
 from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.pools.serial import SerialLoop
-from holdfast.work.presence import Presence
-from holdfast.work.probes import hindrances, serve_probes
-from holdfast.work.routing import make_route, with_what_it_held
-from holdfast.work.sandboxes import check_base, tidy_unclaimed
+from holdfast.work.queues.routing import make_route, with_what_it_held
 from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.signals import Handlers, Stop, Terminated, serial_handlers
 from holdfast.work.store_choice import StoreChoice
-from holdfast.work.supervisor import Supervisor
 
 log = logging.getLogger("holdfast")
 

@@ -27,8 +27,8 @@ from holdfast.models import JobFacts
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
-from holdfast.work.outcome import Ending, failed
-from holdfast.work.route import Route
+from holdfast.work.performing.outcome import Ending, failed
+from holdfast.work.queues.route import Route
 
 log = logging.getLogger("holdfast")
 

@@ -82,7 +82,7 @@ class WorkerSettings(msgspec.Struct, frozen=True):
         self._check_choices()
         self._check_numbers()
         # Only here: what settings import is imported before greenlets change the standard library.
-        from holdfast.work.chain import checked_middleware
+        from holdfast.work.performing.chain import checked_middleware
 
         if self.name:
             check_name("name", self.name + "-1000")

@@ -11,7 +11,7 @@ from packages import HERE, environment
 from reference import PACKAGE
 
 from holdfast.queue_resolvers import QueuePriorityPattern
-from holdfast.work.patterns import prioritize_queues, resolve_queue_names
+from holdfast.work.queues.patterns import prioritize_queues, resolve_queue_names
 
 NAMES = ["a", "b", "ab", "abc", "ba", "c", "x-a", "x-b"]
 STARS = ["*", "a*", "*b", "x-*", "*a*", "a*c"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from holdfast.client.sync import Client
 from holdfast.errors import UsageError
-from holdfast.work.reserving import names_of
+from holdfast.work.queues.reserving import names_of
 
 
 class NamesOf:

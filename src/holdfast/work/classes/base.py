@@ -10,19 +10,19 @@ from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease
 from holdfast.errors import LeaseLost, TransportError
 from holdfast.settings import check_list, default_worker_name
-from holdfast.work.around import Around
-from holdfast.work.chain import Mixable, own_middleware
-from holdfast.work.child import Place
 from holdfast.work.classes.asking import Going, NamesOf, client_of
 from holdfast.work.classes.logs import level_of, logging_as_told
 from holdfast.work.classes.options import as_settings, check_options
 from holdfast.work.importing import import_modules, make_importable
 from holdfast.work.own import Own
-from holdfast.work.patterns import is_plain
-from holdfast.work.reserving import check_reserver, name_of, names_of, reserves_itself
-from holdfast.work.resolving import TransformingQueueResolver
-from holdfast.work.resuming import resumable
-from holdfast.work.routing import by_patterns
+from holdfast.work.parent.child import Place
+from holdfast.work.parent.resuming import resumable
+from holdfast.work.performing.around import Around
+from holdfast.work.performing.chain import Mixable, own_middleware
+from holdfast.work.queues.patterns import is_plain
+from holdfast.work.queues.reserving import check_reserver, name_of, names_of, reserves_itself
+from holdfast.work.queues.resolving import TransformingQueueResolver
+from holdfast.work.queues.routing import by_patterns
 from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.store_choice import StoreChoice
 

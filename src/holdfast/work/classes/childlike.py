@@ -2,10 +2,10 @@
 
 import msgspec
 
-from holdfast.work.around import Around
-from holdfast.work.chain import own_middleware
-from holdfast.work.child import Place
 from holdfast.work.classes.base import BaseWorker
+from holdfast.work.parent.child import Place
+from holdfast.work.performing.around import Around
+from holdfast.work.performing.chain import own_middleware
 from holdfast.work.run import body_of
 
 

@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Final
 
 from holdfast.code.importing import import_class
 from holdfast.errors import UsageError
-from holdfast.work.around import Around
-from holdfast.work.child import Place
 from holdfast.work.classes.base import BaseWorker
 from holdfast.work.classes.many import AsyncioWorker, GeventWorker, ThreadWorker
 from holdfast.work.classes.serial import SerialWorker
+from holdfast.work.parent.child import Place
+from holdfast.work.parent.supervisor import Supervisor
+from holdfast.work.performing.around import Around
 from holdfast.work.run import run_worker
 from holdfast.work.settings import FOLDER, Pool
-from holdfast.work.supervisor import Supervisor
 
 POOLS: Final[dict[str, tuple[Pool, type[BaseWorker]]]] = {
     "process": ("process", SerialWorker),

@@ -10,15 +10,15 @@ from time import monotonic
 from typing import Any, ClassVar, Final
 
 from holdfast.code.current import Running
-from holdfast.work.around import Around
-from holdfast.work.child import Place
 from holdfast.work.classes.childlike import Childlike
-from holdfast.work.presence import Presence, Sign
-from holdfast.work.routing import with_what_it_held
+from holdfast.work.parent.child import Place
+from holdfast.work.parent.presence import Presence, Sign
+from holdfast.work.parent.slate import Slate
+from holdfast.work.performing.around import Around
+from holdfast.work.queues.routing import with_what_it_held
 from holdfast.work.run import body_of
 from holdfast.work.settings import Pool
 from holdfast.work.signals import Handlers, log_stack
-from holdfast.work.slate import Slate
 
 log = logging.getLogger("holdfast")
 

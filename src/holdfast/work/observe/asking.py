@@ -13,9 +13,9 @@ from holdfast.client.stacks import Answer
 from holdfast.client.sync import Client
 from holdfast.commands.workers import WorkerAnswer
 from holdfast.errors import HoldfastError
-from holdfast.work.news import Said
 from holdfast.work.observe.board import MOST_TEXT, Board
 from holdfast.work.observe.stacks import Dumped
+from holdfast.work.parent.news import Said
 
 log = logging.getLogger("holdfast")
 

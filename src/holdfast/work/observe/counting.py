@@ -7,7 +7,7 @@ from holdfast.wire.away import OUTAGES
 from holdfast.work.keeper import GAPS
 from holdfast.work.observe.ledger import Ledger
 from holdfast.work.observe.results import result_of
-from holdfast.work.outcome import Ending
+from holdfast.work.performing.outcome import Ending
 
 
 class Counting:

@@ -7,7 +7,7 @@ from holdfast.code.current import Running
 from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.leases import Done
 from holdfast.commands.outcomes import Advance, Expire, Fail, Retry
-from holdfast.work.outcome import Ending
+from holdfast.work.performing.outcome import Ending
 
 OUTCOMES: Final = ("completed", "moved", "retried", "failed", "cancelled", "dropped", "lost", "interrupted")
 """`dropped`: it returned without settling; `lost`: its lease was lost; `interrupted`: its process was told to end."""

@@ -6,7 +6,7 @@ from typing import Any
 from holdfast.code.current import Running
 from holdfast.code.tracing import attributes_of, is_traced, start_span
 from holdfast.work.observe.results import GOOD, result_of
-from holdfast.work.outcome import Ending
+from holdfast.work.performing.outcome import Ending
 
 
 class Spans:

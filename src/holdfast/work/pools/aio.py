@@ -4,14 +4,14 @@ import asyncio
 import signal
 import threading
 
-from holdfast.work.around import Around
-from holdfast.work.child import Place
-from holdfast.work.forked import Forking
-from holdfast.work.making import make_performer
-from holdfast.work.news import listen
+from holdfast.work.forking.forked import Forking
+from holdfast.work.parent.child import Place
+from holdfast.work.parent.news import listen
+from holdfast.work.performing.around import Around
+from holdfast.work.performing.making import make_performer
 from holdfast.work.pools.beating import BeatingTask
 from holdfast.work.pools.loop import AsyncLoop
-from holdfast.work.routing import make_route
+from holdfast.work.queues.routing import make_route
 from holdfast.work.signals import at_usr2, log_stack
 
 

@@ -16,7 +16,7 @@ from holdfast.wire.exchange import exchange
 from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import hold
 from holdfast.work.keeper import SHORT_LEASE, Held, Keeper
-from holdfast.work.news import News, Said
+from holdfast.work.parent.news import News, Said
 from holdfast.work.pools.loop import AsyncLoop
 from holdfast.work.signals import Stop
 

@@ -17,16 +17,16 @@ from holdfast.client.sync import Client
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, HoldfastError, Refused, TransportError
 from holdfast.models import JobFacts
-from holdfast.work.child import Place
-from holdfast.work.forked import DANGEROUS, Forking
-from holdfast.work.outcome import Ending, raised
-from holdfast.work.perform import Performer
+from holdfast.work.forking.forked import DANGEROUS, Forking
+from holdfast.work.parent.child import Place
+from holdfast.work.performing.outcome import Ending, raised
+from holdfast.work.performing.perform import Performer
+from holdfast.work.performing.titles import Title
 from holdfast.work.pools.crew import BlockingSeat, Crew
 from holdfast.work.pools.seats import FAREWELL, Seats
-from holdfast.work.route import Route
+from holdfast.work.queues.route import Route
 from holdfast.work.seat import ANY_QUEUE, longer
 from holdfast.work.signals import Stop, Terminated
-from holdfast.work.titles import Title
 
 log = logging.getLogger("holdfast")
 

@@ -3,9 +3,9 @@
 import gc
 from typing import Final
 
-from holdfast.work.around import Around
-from holdfast.work.child import Place
-from holdfast.work.in_parent import SurroundedForking
+from holdfast.work.forking.in_parent import SurroundedForking
+from holdfast.work.parent.child import Place
+from holdfast.work.performing.around import Around
 from holdfast.work.pools.process import SlateHolder, work
 from holdfast.work.signals import Stop
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Coroutine
 from types import FrameType
 from typing import Any
 
-from holdfast.work.around import Around
-from holdfast.work.child import Place
 from holdfast.work.greenlets import prepare_child
+from holdfast.work.parent.child import Place
+from holdfast.work.performing.around import Around
 from holdfast.work.pools.crew import BlockingSeat
 from holdfast.work.pools.driving import Driver
 from holdfast.work.pools.working import work_blocking

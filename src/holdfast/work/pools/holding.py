@@ -11,14 +11,14 @@ from holdfast.commands.leases import Lease
 from holdfast.commands.outcomes import Expire
 from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
-from holdfast.work.guard import SWEEP
 from holdfast.work.keeper import Held, run_end
-from holdfast.work.making import nothing
-from holdfast.work.news import Said
 from holdfast.work.observe.asking import Asking
 from holdfast.work.observe.board import open_board
+from holdfast.work.parent.guard import SWEEP
+from holdfast.work.parent.news import Said
+from holdfast.work.parent.presence import Presence, Sign
+from holdfast.work.performing.making import nothing
 from holdfast.work.pools.beating import BeatingThread
-from holdfast.work.presence import Presence, Sign
 from holdfast.work.signals import Stop
 
 log = logging.getLogger("holdfast")

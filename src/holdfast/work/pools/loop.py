@@ -13,15 +13,15 @@ from holdfast.client.aio import AsyncClient
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
-from holdfast.work.forked import DANGEROUS, Forking
-from holdfast.work.outcome import Ending, raised
-from holdfast.work.perform import Performer
+from holdfast.work.forking.forked import DANGEROUS, Forking
+from holdfast.work.parent.slate import Slate
+from holdfast.work.performing.outcome import Ending, raised
+from holdfast.work.performing.perform import Performer
+from holdfast.work.performing.titles import Title
 from holdfast.work.pools.seats import FAREWELL, Seat, Seats
-from holdfast.work.route import Route
+from holdfast.work.queues.route import Route
 from holdfast.work.seat import ANY_QUEUE, longer
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.slate import Slate
-from holdfast.work.titles import Title
 
 log = logging.getLogger("holdfast")
 

@@ -4,13 +4,13 @@ from time import monotonic
 from typing import Final
 
 from holdfast.models import JobFacts
-from holdfast.work.around import Around
-from holdfast.work.child import Place
-from holdfast.work.forked import Forking
+from holdfast.work.forking.forked import Forking
 from holdfast.work.keeper import run_end
-from holdfast.work.making import make_performer
+from holdfast.work.parent.child import Place
+from holdfast.work.performing.around import Around
+from holdfast.work.performing.making import make_performer
 from holdfast.work.pools.serial import SerialLoop
-from holdfast.work.routing import make_route
+from holdfast.work.queues.routing import make_route
 from holdfast.work.signals import Handlers, Stop, worker_handlers
 
 LOOK: Final = 0.2  # seconds between two looks at whether the parent lives, while there is work

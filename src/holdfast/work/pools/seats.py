@@ -14,15 +14,15 @@ from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line, Shard
-from holdfast.work.forked import Forked
+from holdfast.work.forking.forked import Forked
 from holdfast.work.keeper import Held, run_end
-from holdfast.work.mending import Wear
-from holdfast.work.outcome import Ending
 from holdfast.work.own import own_of
-from holdfast.work.route import Route
+from holdfast.work.parent.slate import Slate
+from holdfast.work.performing.mending import Wear
+from holdfast.work.performing.outcome import Ending
+from holdfast.work.queues.route import Route
 from holdfast.work.seat import ANY_QUEUE, Turns
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.slate import Slate
 
 log = logging.getLogger("holdfast")
 

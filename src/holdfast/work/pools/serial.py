@@ -16,16 +16,16 @@ from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line
-from holdfast.work.forked import DANGEROUS, Forking
+from holdfast.work.forking.forked import DANGEROUS, Forking
 from holdfast.work.keeper import run_end
-from holdfast.work.mending import Wear
-from holdfast.work.outcome import Ending
-from holdfast.work.perform import Performer
-from holdfast.work.route import Route
+from holdfast.work.performing.mending import Wear
+from holdfast.work.performing.outcome import Ending
+from holdfast.work.performing.perform import Performer
+from holdfast.work.performing.titles import Title
+from holdfast.work.queues.route import Route
 from holdfast.work.seat import ANY_QUEUE, Turns, longer
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Stop
-from holdfast.work.titles import Title
 
 log = logging.getLogger("holdfast")
 

@@ -12,8 +12,8 @@ from contextvars import Context, copy_context
 from queue import SimpleQueue
 from typing import Any
 
-from holdfast.work.around import Around
-from holdfast.work.child import Place
+from holdfast.work.parent.child import Place
+from holdfast.work.performing.around import Around
 from holdfast.work.pools.crew import BlockingSeat
 from holdfast.work.pools.working import work_blocking
 from holdfast.work.signals import Handlers, Stop, Terminated, worker_handlers

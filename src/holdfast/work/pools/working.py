@@ -1,13 +1,13 @@
 """What the children of all pools of seats that block do: their clients, their keeper, their loop, and a crew."""
 
-from holdfast.work.around import Around
-from holdfast.work.child import Place
-from holdfast.work.forked import Forking
-from holdfast.work.making import make_performer
+from holdfast.work.forking.forked import Forking
+from holdfast.work.parent.child import Place
+from holdfast.work.performing.around import Around
+from holdfast.work.performing.making import make_performer
 from holdfast.work.pools.beating import BeatingThread
 from holdfast.work.pools.blocking import BlockingLoop
 from holdfast.work.pools.crew import Crew
-from holdfast.work.routing import make_route
+from holdfast.work.queues.routing import make_route
 from holdfast.work.signals import Stop
 
 

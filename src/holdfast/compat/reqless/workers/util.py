@@ -1,7 +1,7 @@
 """What workers are made of, for programs that use it: sandboxes, titles, and dividing jobs among children."""
 
-from holdfast.work.resuming import divide
-from holdfast.work.sandboxes import clean, create_sandbox
-from holdfast.work.titles import get_title, set_title
+from holdfast.work.parent.resuming import divide
+from holdfast.work.performing.sandboxes import clean, create_sandbox
+from holdfast.work.performing.titles import get_title, set_title
 
 __all__ = ["clean", "create_sandbox", "divide", "get_title", "set_title"]

@@ -5,13 +5,13 @@ import os
 from pathlib import Path
 from typing import Any, Final, Self
 
-from holdfast.work.companions import Companions
-from holdfast.work.logs import OnlyJob, mark_records
 from holdfast.work.own import own_of
-from holdfast.work.sandboxed import BesideSandbox, InSandbox, LentSandboxes
-from holdfast.work.sandboxes import Base, Sandbox, Sandboxes, claimed
+from holdfast.work.performing.companions import Companions
+from holdfast.work.performing.logs import OnlyJob, mark_records
+from holdfast.work.performing.sandboxed import BesideSandbox, InSandbox, LentSandboxes
+from holdfast.work.performing.sandboxes import Base, Sandbox, Sandboxes, claimed
+from holdfast.work.performing.titles import CountingTitle, OneTitle, Title
 from holdfast.work.settings import FOLDER, ONE_SEAT, WorkerSettings
-from holdfast.work.titles import CountingTitle, OneTitle, Title
 
 log = logging.getLogger("holdfast")
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, NoReturn
 
 from holdfast.work import signals
-from holdfast.work.around import Around
 from holdfast.work.observe.board import listen
 from holdfast.work.observe.parting import send_rest
+from holdfast.work.parent.slate import Slate
+from holdfast.work.performing.around import Around
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Handler, Terminated, end_process, log_stack
-from holdfast.work.slate import Slate
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")

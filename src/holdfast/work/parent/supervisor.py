@@ -11,20 +11,20 @@ from time import monotonic
 from typing import Literal
 
 from holdfast.work import signals
-from holdfast.work.child import Body
-from holdfast.work.family import Family
-from holdfast.work.guard import Guard
-from holdfast.work.http import Http
-from holdfast.work.news import News
 from holdfast.work.observe.ledger import close_ledgers
 from holdfast.work.observe.metrics import serve_metrics
-from holdfast.work.probes import hindrances, serve_probes
-from holdfast.work.sandboxes import tidy_unclaimed
+from holdfast.work.parent.child import Body
+from holdfast.work.parent.family import Family
+from holdfast.work.parent.guard import Guard
+from holdfast.work.parent.http import Http
+from holdfast.work.parent.news import News
+from holdfast.work.parent.probes import hindrances, serve_probes
+from holdfast.work.parent.slots import Slot
+from holdfast.work.performing.sandboxes import tidy_unclaimed
+from holdfast.work.performing.titles import Title
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Handlers, Stop, at_hup, stack_of
-from holdfast.work.slots import Slot
 from holdfast.work.store_choice import StoreChoice
-from holdfast.work.titles import Title
 
 log = logging.getLogger("holdfast")
 

@@ -16,7 +16,7 @@ from holdfast.commands.dependencies import FollowUp
 from holdfast.commands.outcomes import Fail, Retry
 from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.models import JobFacts
-from holdfast.work.outcome import Ending, done, failed, granted, raised
+from holdfast.work.performing.outcome import Ending, done, failed, granted, raised
 
 log = logging.getLogger("holdfast")
 

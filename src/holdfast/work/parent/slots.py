@@ -10,13 +10,13 @@ from typing import Final
 
 import msgspec
 
-from holdfast.work.child import USED_UP
 from holdfast.work.observe.ledger import bury
 from holdfast.work.observe.metrics import State
-from holdfast.work.resuming import divide
+from holdfast.work.parent.child import USED_UP
+from holdfast.work.parent.resuming import divide
+from holdfast.work.parent.slate import Slate
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import how_ended
-from holdfast.work.slate import Slate
 
 SHORT_LIFE: Final = 1.0
 FIRST_PAUSE: Final = 0.1

@@ -9,7 +9,7 @@ from holdfast.client.patterns import QueuePriorityPattern
 from holdfast.client.sync import Client
 from holdfast.errors import UsageError
 from holdfast.settings import MAX_WHOLE, check_callable, check_list, check_queue, check_whole
-from holdfast.work.patterns import REST, is_plain, prioritize_queues, resolve_queue_names
+from holdfast.work.queues.patterns import REST, is_plain, prioritize_queues, resolve_queue_names
 
 T = TypeVar("T")
 

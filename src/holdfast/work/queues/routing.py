@@ -8,15 +8,15 @@ from holdfast.client.sync import Client
 from holdfast.errors import TransportError
 from holdfast.wire.shards import Shard
 from holdfast.work.own import Taking, own_of
-from holdfast.work.patterns import is_plain
-from holdfast.work.reserving import KINDS
-from holdfast.work.resolving import (
+from holdfast.work.parent.resuming import Resuming, refuse_a_second, resumable
+from holdfast.work.queues.patterns import is_plain
+from holdfast.work.queues.reserving import KINDS
+from holdfast.work.queues.resolving import (
     DynamicPriorityQueueIdentifiersTransformer,
     MappingWithFallbacks,
     TransformingQueueResolver,
 )
-from holdfast.work.resuming import Resuming, refuse_a_second, resumable
-from holdfast.work.route import AGAIN, Reserver, Resolves, Route
+from holdfast.work.queues.route import AGAIN, Reserver, Resolves, Route
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.store_choice import StoreChoice
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 
-from holdfast.work.http import Answer, Http
+from holdfast.work.parent.http import Answer, Http
 
 WhyNot = Callable[[], list[str]]
 """Why a worker takes no jobs just now, in sentences; none if it does."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from holdfast.code.current import Running
 from holdfast.core.library import VERSION
-from holdfast.work.outcome import Ending
+from holdfast.work.performing.outcome import Ending
 
 PAUSE: Final = 0.1
 """Seconds between two titles."""

@@ -13,20 +13,20 @@ from typing import Any, Final, NamedTuple, NoReturn
 from holdfast.code.resolver import Resolver
 from holdfast.models import JobFacts
 from holdfast.work import signals
-from holdfast.work.around import Around
-from holdfast.work.lineage import die_with, lead_group
-from holdfast.work.making import make_performer
-from holdfast.work.mending import keep_standard
+from holdfast.work.forking.lineage import die_with, lead_group
+from holdfast.work.forking.telling import write_ending
 from holdfast.work.observe.board import note_forked
 from holdfast.work.observe.ledger import count_as_forked
 from holdfast.work.observe.parting import send_rest
-from holdfast.work.outcome import Ending
-from holdfast.work.route import Route
+from holdfast.work.performing.around import Around
+from holdfast.work.performing.making import make_performer
+from holdfast.work.performing.mending import keep_standard
+from holdfast.work.performing.outcome import Ending
+from holdfast.work.queues.route import Route
 from holdfast.work.seat import Turns
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import log_stack
 from holdfast.work.store_choice import StoreChoice
-from holdfast.work.telling import write_ending
 
 log = logging.getLogger("holdfast")
 

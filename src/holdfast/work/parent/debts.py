@@ -14,7 +14,7 @@ from holdfast.commands.outcomes import MOST_TOLD, Expire
 from holdfast.errors import HoldfastError, Refused
 from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line
-from holdfast.work.slate import Slate
+from holdfast.work.parent.slate import Slate
 
 log = logging.getLogger("holdfast")
 

@@ -17,11 +17,11 @@ from holdfast.code.middleware import Perform
 from holdfast.code.resolver import Resolver, Target
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
-from holdfast.work.chain import Chain, Lift, beside_the_loop
-from holdfast.work.companions import Companions
-from holdfast.work.conclusion import after_error, after_return, told
-from holdfast.work.hearing import heard, heard_function
-from holdfast.work.outcome import Ending, failed, raised
+from holdfast.work.performing.chain import Chain, Lift, beside_the_loop
+from holdfast.work.performing.companions import Companions
+from holdfast.work.performing.conclusion import after_error, after_return, told
+from holdfast.work.performing.hearing import heard, heard_function
+from holdfast.work.performing.outcome import Ending, failed, raised
 from holdfast.work.signals import Terminated
 
 log = logging.getLogger("holdfast")

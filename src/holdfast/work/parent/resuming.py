@@ -20,7 +20,7 @@ from holdfast.commands.workers import WorkerFacts
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.wire.waiting import hold
-from holdfast.work.presence import PERIOD
+from holdfast.work.parent.presence import PERIOD
 
 log = logging.getLogger("holdfast")
 

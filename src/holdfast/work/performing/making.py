@@ -13,11 +13,11 @@ from holdfast.code.current import not_lost
 from holdfast.code.resolver import Resolver
 from holdfast.commands.base import Command
 from holdfast.models import JobFacts
-from holdfast.work.around import Around
-from holdfast.work.chain import Chain
-from holdfast.work.companions import companions_of
 from holdfast.work.importing import make_resolver
-from holdfast.work.perform import Performer
+from holdfast.work.performing.around import Around
+from holdfast.work.performing.chain import Chain
+from holdfast.work.performing.companions import companions_of
+from holdfast.work.performing.perform import Performer
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.store_choice import StoreChoice
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from holdfast.client.patterns import QueuePriorityPattern
 from holdfast.settings import check_list
-from holdfast.work.patterns import prioritize_queues, resolve_queue_names
-from holdfast.work.reserving import name_of
+from holdfast.work.queues.patterns import prioritize_queues, resolve_queue_names
+from holdfast.work.queues.reserving import name_of
 
 
 class _Matching:

@@ -13,8 +13,8 @@ from holdfast.commands.base import Command
 from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.leases import Done
 from holdfast.errors import LeaseLost
-from holdfast.work.chain import Lift
-from holdfast.work.conclusion import after_return
+from holdfast.work.performing.chain import Lift
+from holdfast.work.performing.conclusion import after_return
 
 
 def heard(target: Target) -> Callable[..., Any]:

@@ -12,14 +12,14 @@ from holdfast.commands.admin import Sweep
 from holdfast.errors import HoldfastError
 from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import hold
-from holdfast.work.debts import Debts
 from holdfast.work.keeper import Held, Keeper
-from holdfast.work.news import Said
 from holdfast.work.observe.asking import Asking
 from holdfast.work.observe.board import open_board
-from holdfast.work.presence import Presence, Sign
+from holdfast.work.parent.debts import Debts
+from holdfast.work.parent.news import Said
+from holdfast.work.parent.presence import Presence, Sign
+from holdfast.work.parent.slate import Slate
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.slate import Slate
 
 log = logging.getLogger("holdfast")
 

@@ -19,11 +19,11 @@ from time import monotonic
 from typing import Final
 
 from holdfast.work import signals
-from holdfast.work.child import Body, Place, become
-from holdfast.work.guard import Guard
+from holdfast.work.parent.child import Body, Place, become
+from holdfast.work.parent.guard import Guard
+from holdfast.work.parent.slots import Rolling, Slot
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import how_ended
-from holdfast.work.slots import Rolling, Slot
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")

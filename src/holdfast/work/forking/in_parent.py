@@ -7,10 +7,10 @@ from typing import Any
 
 from holdfast.code.failure import brief, failure_of
 from holdfast.models import JobFacts
-from holdfast.work.chain import IN_PARENT, around_fork
-from holdfast.work.forked import Forking
-from holdfast.work.making import HeldJob, nothing
-from holdfast.work.outcome import Ending, raised, word_of
+from holdfast.work.forking.forked import Forking
+from holdfast.work.performing.chain import IN_PARENT, around_fork
+from holdfast.work.performing.making import HeldJob, nothing
+from holdfast.work.performing.outcome import Ending, raised, word_of
 
 log = logging.getLogger("holdfast")
 

@@ -19,16 +19,16 @@ from holdfast.code.failure import brief
 from holdfast.errors import WorkError
 from holdfast.models import JobFacts
 from holdfast.work import signals
-from holdfast.work.around import Around
+from holdfast.work.forking.lineage import lead_group, prepare, stop_group
+from holdfast.work.forking.solitary import BY_ITSELF, SETTLED, SIZE, Errand, become
+from holdfast.work.forking.telling import read_ending
 from holdfast.work.importing import make_resolver
-from holdfast.work.lineage import lead_group, prepare, stop_group
-from holdfast.work.making import nothing
 from holdfast.work.observe.ledger import note_lost
-from holdfast.work.outcome import Ending, given_back
+from holdfast.work.performing.around import Around
+from holdfast.work.performing.making import nothing
+from holdfast.work.performing.outcome import Ending, given_back
 from holdfast.work.settings import ONE_SEAT, WorkerSettings
-from holdfast.work.solitary import BY_ITSELF, SETTLED, SIZE, Errand, become
 from holdfast.work.store_choice import StoreChoice
-from holdfast.work.telling import read_ending
 
 log = logging.getLogger("holdfast")
 

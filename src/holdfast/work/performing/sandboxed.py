@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import cast
 
 from holdfast.code.current import Running
-from holdfast.work.outcome import Ending
-from holdfast.work.sandboxes import Lent, Sandbox, Sandboxes
+from holdfast.work.performing.outcome import Ending
+from holdfast.work.performing.sandboxes import Lent, Sandbox, Sandboxes
 
 
 class InSandbox:

@@ -6,12 +6,12 @@ from typing import Protocol
 
 from holdfast.code.current import Running
 from holdfast.logs import jobs_log
-from holdfast.work.logs import JobLines
 from holdfast.work.observe.counting import Counting
 from holdfast.work.observe.ledger import ledger_of
 from holdfast.work.observe.spans import Spans
-from holdfast.work.outcome import Ending
 from holdfast.work.own import own_of
+from holdfast.work.performing.logs import JobLines
+from holdfast.work.performing.outcome import Ending
 from holdfast.work.settings import WorkerSettings
 
 

@@ -16,7 +16,7 @@ from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.leases import Done
 from holdfast.commands.outcomes import Advance, Fail, Retry
 from holdfast.logs import JOB, jobs_log
-from holdfast.work.outcome import Ending
+from holdfast.work.performing.outcome import Ending
 
 log = logging.getLogger("holdfast")
 

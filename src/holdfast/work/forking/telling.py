@@ -9,7 +9,7 @@ from holdfast.commands.leases import Done
 from holdfast.commands.outcomes import Advance, Expire, Fail, Retry
 from holdfast.errors import WorkError
 from holdfast.models import JobFacts
-from holdfast.work.outcome import Ending, given_back
+from holdfast.work.performing.outcome import Ending, given_back
 
 _KINDS: Final[dict[str, type[Any]]] = {
     kind.__name__: kind for kind in (Done, CompleteX, Advance, Fail, Retry)

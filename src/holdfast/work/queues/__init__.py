@@ -1,0 +1,1 @@
+"""Which queues a worker looks into, and in which order."""
