@@ -11,6 +11,7 @@ from holdfast.commands.leases import Popped
 from holdfast.wire.shards import Shard
 from holdfast.work.queues.reserving import Delegating, Ordered, RoundRobin, ShuffledRoundRobin
 from holdfast.work.queues.route import Route
+from holdfast.workers import SerialWorker
 
 SIZES = {"A": 5, "B": 2, "C": 3}
 ORDERED = ["C", "C", "C", "B", "B", "A", "A", "A", "A", "A"]
@@ -52,6 +53,30 @@ def test_a_reserver_takes_the_jobs_of_the_page_in_the_order_of_the_page(client, 
     assert taken(reserver) == sequence
     assert reserver.reserve() is None
     assert [queue.name for queue in reserver.queues] == ["C", "B", "A"]
+
+
+def test_a_reserver_of_ones_own_may_put_another_reserve_or_another_order_in_place(shop, monkeypatch):
+    class Choosy(Ordered):
+        def reserve(self):
+            chosen.append(super().reserve())
+            return chosen[-1]
+
+    class Backwards(Ordered):
+        def reserve(self):
+            raise AssertionError("its order is newer")
+
+    class Upside(Backwards):
+        def order(self, known):
+            return tuple(known)[::-1]
+
+    chosen = []
+    monkeypatch.chdir(shop.here)
+    queues = [shop.client.queues[name] for name in ("r", "q")]
+    for reserver in (Choosy(queues), Delegating([Choosy(queues)]), Upside(queues)):
+        handle = shop.chores.add.put(1, 2)
+        SerialWorker(reserver, drain=True).run()
+        assert handle.result(1) == 3
+    assert [job and job.queue_name for job in chosen] == ["q", None, "q", None]
 
 
 def test_descriptions_name_the_queues_and_the_rule():

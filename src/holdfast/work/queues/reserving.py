@@ -190,8 +190,15 @@ KINDS: Final = {"ordered": Ordered, "round-robin": RoundRobin, "shuffled-round-r
 
 
 def reserves_itself(reserver: Any) -> bool:
-    """Whether a reserver has no order to tell, and takes jobs by its own `reserve`."""
-    return bool(getattr(reserver, "reserves_itself", not hasattr(reserver, "order")))
+    """Whether a reserver takes jobs by its own `reserve`: it has no order to tell, or `reserve` is the newer one of both."""
+    if hasattr(reserver, "reserves_itself"):
+        return bool(reserver.reserves_itself)
+    for part in type(reserver).__mro__:
+        if "order" in vars(part):
+            return False
+        if "reserve" in vars(part):
+            return True
+    return not hasattr(reserver, "order")
 
 
 def check_reserver(reserver: Any) -> Any:
