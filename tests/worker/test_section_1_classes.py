@@ -1,14 +1,16 @@
 """workers.md 1.1 and 1.2: worker classes of a program: made, subclassed, told, run and stopped."""
 
+import gc
 import io
 import logging
+import os
 import signal
 import threading
 from contextlib import contextmanager
 from itertools import islice
 
 import pytest
-from worker_kit import until
+from worker_kit import process_lives, until
 
 import holdfast.workers
 from holdfast import UsageError
@@ -132,6 +134,34 @@ def test_what_the_base_does_not_know_it_says(client):
         worker.run()
     with pytest.raises(NotImplementedError):
         worker.halt_job_processing("j")
+
+
+def test_a_worker_that_has_ended_leaves_no_descriptors_open(shop):
+    def run_twice():
+        for kind in HERE * 2:
+            kind(["q"], shop.client, drain=True).run()
+        gc.collect()
+        return len(os.listdir("/proc/self/fd"))
+
+    assert run_twice() == run_twice()
+
+
+def test_a_job_of_a_process_of_its_own_may_stop_the_worker_that_forked_it(shop):
+    worker = shop.run_code(
+        """
+        import chores
+        from holdfast.workers import ForkPerJobWorker
+        worker = ForkPerJobWorker(["q"], chores.app, workers=1)
+        chores.worker = worker
+        worker.run()
+        """
+    )
+    before = shop.chores.who.put()
+    before.result(10)
+    (first,) = worker.children()
+    assert shop.chores.stop_worker.put().result(10) is None
+    until(lambda: not process_lives(first), "its worker has ended after it")
+    assert shop.chores.add.put(1, 2).result(10) == 3
 
 
 @pytest.mark.parametrize("kind", HERE)
@@ -339,7 +369,10 @@ class Child({base}):
         chores.note(f"before {{os.getpid() == PARENT}}")
     def jobs(self):
         chores.note(f"jobs {{os.getcwd()}}")
-        return super().jobs()
+        for job in super().jobs():
+            if job is not None and job.klass_name == "chores.add":
+                self.shutdown = True
+            yield job
 
 PARENT = os.getpid()
 class Parent(ForkingWorker):
@@ -363,6 +396,11 @@ def test_children_of_a_class_of_ones_own_are_spawned_and_do_what_it_says(shop, b
     assert "before False" in shop.notes()
     assert shop.notes("spawn") == ["spawn []", "spawn ['resume', 'sandbox']"]
     assert shop.notes("jobs") == [f"jobs {shop.here}/holdfast-workers/sandbox-0"]
+    first, *_ = worker.children()
+    handle = shop.chores.add.put(1, 2)  # after it, the child has enough
+    until(lambda: process_lives(first) is False, "a child that was told to stop in itself has ended")
+    assert handle.result(10) == 3
+    assert shop.chores.who.put().result(10)[1] == "crew-0"
     worker.signal(signal.SIGQUIT)
     assert worker.wait() == 0
 
@@ -420,7 +458,7 @@ def test_sandboxes_are_those_of_living_children(shop):
     worker = shop.run_code(
         """
         import threading, chores
-        from holdfast.workers import ForkPerJobWorker
+        from holdfast.workers import ForkingWorker, ForkPerJobWorker
         worker = ForkPerJobWorker(["q"], chores.app, workers=2)
         def watch():
             while len(worker.sandboxes) < 2:
@@ -429,9 +467,12 @@ def test_sandboxes_are_those_of_living_children(shop):
             worker.shutdown = True
         threading.Thread(target=watch).start()
         worker.run()
+        told_before = ForkingWorker(["q"], chores.app, workers=1)
+        told_before.shutdown = True
+        told_before.run()
         """
     )
-    assert worker.wait() == 0
+    assert worker.wait() == 0  # and no signal has killed it
     base = f"{shop.here}/holdfast-workers/sandbox-"
     assert shop.notes("sandboxes") == [f"sandboxes {[base + '0', base + '1']}"]
 

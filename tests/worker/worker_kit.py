@@ -221,6 +221,11 @@ def fork(how: str) -> int:
     return status
 
 
+@app.job(queue="q")
+def stop_worker() -> None:
+    worker.stop()
+
+
 class Parcel:
     @staticmethod
     def q(job):

@@ -76,10 +76,14 @@ class Stop:
 
     def wake(self) -> None:
         """Make whoever waits look again."""
+        self.tell(0)
+
+    def tell(self, number: int) -> None:
+        """The same, as if this signal had come."""
         try:
-            os.write(self._write, b"\0")
-        except (BlockingIOError, OSError):
-            pass  # a full pipe wakes as well as an emptier one
+            os.write(self._write, bytes((number,)))
+        except OSError:
+            pass  # a full pipe wakes as well as an emptier one; behind a closed one there is nobody any more
 
     def heard(self) -> bytes:
         """Take what was written: zeros by `wake`, signal numbers by the interpreter."""
@@ -89,9 +93,10 @@ class Stop:
             return b""
 
     def close(self) -> None:
-        """Close the descriptors."""
-        os.close(self._read)
-        os.close(self._write)
+        """Close the descriptors; who wakes it later wakes nobody."""
+        read, write, self._read, self._write = self._read, self._write, -1, -1
+        os.close(read)
+        os.close(write)
 
 
 class Handlers:

@@ -1,6 +1,5 @@
 """Workers that fork: a parent with children that are workers of another class."""
 
-import os
 import signal
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -72,7 +71,8 @@ class ForkingWorker(BaseWorker):
             # Made here too, so that what it is told wrongly is found before anything is forked.
             self._single = self.spawn()
             if settings.pool == "serial":
-                self._single.shutdown = self.shutdown
+                if self.shutdown:
+                    self._single.stop()
                 self._single.run()
                 return
             try:
@@ -91,7 +91,7 @@ class ForkingWorker(BaseWorker):
         """Tell the worker, which runs in this process, to stop: after the jobs under way, or now with SIGTERM."""
         self._shutdown = True
         if self._supervisor is not None:
-            os.kill(os.getpid(), sig)
+            self._supervisor.tell(sig)
         elif self._single is not None:
             self._single.stop()
 
@@ -117,6 +117,8 @@ class ForkingWorker(BaseWorker):
         held = [lease.jid for lease in place.settings.held]
         resume = self.client.jobs.get(*held) if held else None
         child = self.spawn(sandbox=str(Path.cwd()), resume=resume)
+        # A job that stops the worker it knows means the one in its process.
+        self._supervisor, self._single = None, child
         child.client.worker_name = place.name
         return child.run_in(place, around)
 

@@ -69,15 +69,15 @@ class _Many(Childlike):
         try:
             with theirs, _Signs(presence, name, slate), Handlers(_AS_BEFORE):
                 if self.shutdown:
-                    self._leave()
+                    self._wake_up()
                 place = Place(name, 0, slate, theirs, os.getppid(), settings, store)
                 body_of(self.pool)[0](place, around)
         finally:
-            self._leave()
+            self._wake_up()
             around.close()
             slate.close()
 
-    def _leave(self) -> None:
+    def _wake_up(self) -> None:
         # To the body it is as if its parent had gone: it ends after the jobs under way.
         ours, self._ours = self._ours, None
         if ours is not None:

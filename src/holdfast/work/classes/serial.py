@@ -46,7 +46,7 @@ class SerialWorker(Childlike):
             self._stop = None
             stop.close()
 
-    def _leave(self) -> None:
+    def _wake_up(self) -> None:
         stop = self._stop
         if stop is not None:
             stop.request()

@@ -84,13 +84,15 @@ class Presence:
             return [error] * len(commands)
 
     def end(self) -> None:
-        """All of them are gone: the list of workers need not show them until they are too old."""
+        """All of them are gone: the list of workers need not show them until they are too old. Closes the client."""
         names = sorted(self._names)
         try:
             for at in range(0, len(names), MAX_BATCH):
                 self._client.run(WorkerForget(names[at : at + MAX_BATCH]))
         except HoldfastError as error:
             log.debug("the store still lists workers that have ended: %s", error)
+        finally:
+            self._client.close()
 
     def _of(self, sign: Sign) -> dict[str, str]:
         started = self._begun[sign.pid]

@@ -111,6 +111,10 @@ class Supervisor:
         self._selector.close()
         self._title.close()
 
+    def tell(self, number: int) -> None:
+        """Do what this signal would do, also before `run`. Any thread may say so."""
+        self._wake.tell(number)
+
     # Saying how it is.
 
     def children(self) -> dict[int, int]:

@@ -32,8 +32,11 @@ def body(place: Place, around: Around) -> bool:
     handlers = worker_handlers(stop)
     for number in (signal.SIGTERM, signal.SIGINT):
         handlers[number] = _thrown(handlers[number])
-    with Handlers(handlers, stop.wake_fd):
-        return work_blocking(place, around, Greenlets(), stop)
+    try:
+        with Handlers(handlers, stop.wake_fd):
+            return work_blocking(place, around, Greenlets(), stop)
+    finally:
+        stop.close()
 
 
 class Greenlets:

@@ -22,8 +22,11 @@ from holdfast.work.signals import Handlers, Stop, Terminated, worker_handlers
 def body(place: Place, around: Around) -> bool:
     """Work in a forked child until told to stop. Answers whether it is used up."""
     stop = Stop()
-    with Handlers(worker_handlers(stop, place.settings.debugger), stop.wake_fd):
-        return work_blocking(place, around, Threads(), stop)
+    try:
+        with Handlers(worker_handlers(stop, place.settings.debugger), stop.wake_fd):
+            return work_blocking(place, around, Threads(), stop)
+    finally:
+        stop.close()
 
 
 class Hand:
