@@ -22,7 +22,7 @@ _BENEATH: Final = (str(Path(__file__).parents[2]), str(Path(asyncio.__file__).pa
 _ASKED: Final = str(Path(__file__).with_name("board.py"))
 _RUN: Final = asyncio.Runner.run.__code__
 _DRIVING: Final = str(Path(__file__).parents[1] / "pools" / "driving.py")
-_PERFORM: Final = str(Path(__file__).parents[1] / "perform.py")
+_PERFORM: Final = str(Path(__file__).parents[1] / "performing" / "perform.py")
 
 Place = tuple[FrameType, int]
 """A frame, and the line in which it is."""
