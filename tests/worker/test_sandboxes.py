@@ -4,12 +4,15 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from worker_kit import until
 
 from holdfast.errors import UsageError
 from holdfast.work.performing.sandboxes import Sandbox, Sandboxes, check_base, claimed, clean, create_sandbox
+
+NOBODY = 65534
 
 MESSY = """
 import os, pathlib
@@ -187,6 +190,43 @@ def test_cleaning_removes_everything_in_a_directory_but_nothing_that_links_lead_
     clean(inside)
     assert list(inside.iterdir()) == []
     assert (outside / "kept").is_dir()
+
+
+def test_what_a_job_has_protected_is_removed_too():
+    with TemporaryDirectory() as directory:  # others cannot look into that of the test
+        base, inside = Path(directory), Path(directory, "inside")
+        base.chmod(0o755)
+        for protected in (0o500, 0):
+            (inside / "a" / "b" / "c").mkdir(parents=True)
+            (inside / "a" / "b" / "file").touch()
+            (inside / "a" / "link").symlink_to(base)
+            for name, mode in (("a/b/c", 0), ("a/b", 0o100), ("a", 0o500), (".", protected)):
+                (inside / name).chmod(mode)
+            tidy_as_nobody(inside)
+            assert list(inside.iterdir()) == []
+            inside.chmod(protected)  # that alone changes no mtime
+            tidy_as_nobody(inside)
+            assert inside.stat().st_mode & 0o700 == 0o700
+            assert base.stat().st_mode & 0o777 == 0o755
+
+
+def tidy_as_nobody(inside):
+    """Tidy what belongs to somebody who may not do everything, in a process of theirs."""
+    am_root = os.getuid() == 0
+    if am_root:
+        for path in (inside, *inside.rglob("*")):
+            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            if am_root:
+                os.setuid(NOBODY)
+            Sandbox(inside).tidy()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(pid, 0)[1] == 0
 
 
 def test_a_sandbox_as_a_block_is_made_emptied_before_and_after_and_stays(tmp_path):

@@ -30,24 +30,45 @@ _SANDBOX: Final = re.compile(r"sandbox-\d+(\.\d+)?")
 
 def clean(path: str | Path, keep: Callable[[str], object] | None = None) -> None:
     """Remove everything in the directory `path`, but not the directory, nor entries that `keep` says yes to. Raises OSError."""
+    try:
+        _remove_all(path, keep)
+    except PermissionError:
+        # Somebody protected a directory: it is ours all the same.
+        _unprotect(path, keep)
+        _remove_all(path, keep)
+
+
+def _remove_all(path: str | Path, keep: Callable[[str], object] | None) -> None:
     with os.scandir(path) as entries:
         for entry in list(entries):
             if keep is not None and keep(entry.name):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                _remove_tree(entry.path)
+                shutil.rmtree(entry.path)
             else:
                 Path(entry).unlink()
 
 
-def _remove_tree(path: str) -> None:
-    try:
-        shutil.rmtree(path)
-    except PermissionError:
-        # Somebody wrote-protected a directory: it is ours all the same.
-        for folder, _, _ in os.walk(path):
-            Path(folder).chmod(stat.S_IRWXU)
-        shutil.rmtree(path)
+def _unprotect(path: str | Path, keep: Callable[[str], object] | None) -> None:
+    """Let its owner do everything in a directory and those below it, each before it is looked into."""
+    _open(path)
+    for folder, names, _ in os.walk(path):
+        if keep is not None:
+            names[:] = [name for name in names if not keep(name)]
+            keep = None
+        for name in names:
+            _open(f"{folder}/{name}")
+
+
+def _open(path: str | Path) -> None:
+    mode = os.lstat(path).st_mode
+    if stat.S_ISDIR(mode) and not _is_open(mode):
+        Path(path).chmod(stat.S_IMODE(mode) | stat.S_IRWXU)
+
+
+def _is_open(mode: int) -> bool:
+    """Whether the owner of a directory may do everything there."""
+    return mode & stat.S_IRWXU == stat.S_IRWXU
 
 
 @contextmanager
@@ -71,6 +92,7 @@ def _make(path: str) -> None:
     if not stat.S_ISDIR(os.lstat(path).st_mode):
         # A link may lead anywhere, and what it leads to would be emptied.
         raise NotADirectoryError(f"{path} is in the way: it is a link")
+    _open(path)
 
 
 class Sandbox:
@@ -100,7 +122,7 @@ class Sandbox:
             found = os.fstat(self._lock) if self._lock >= 0 else os.lstat(self.path)
         except OSError:
             return False
-        return found.st_mtime_ns == _CLEAN and found.st_nlink > 0
+        return found.st_mtime_ns == _CLEAN and found.st_nlink > 0 and _is_open(found.st_mode)
 
     def _clean(self) -> None:
         clean(self.path)
