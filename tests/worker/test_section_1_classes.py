@@ -89,6 +89,7 @@ def test_what_is_not_given_is_as_the_page_says(client):
     assert worker.klass is SerialWorker
     assert (worker.settings.pool, worker.count, worker.sandboxes) == ("process", worker.settings.workers, {})
     assert ForkingWorker(["q"], client, workers=0).count == worker.count
+    assert ForkingWorker(["q"], client, num_workers=None, workers=3).count == 3
     assert ForkPerJobWorker(["q"], client).settings.pool == "fork"
     assert [kind(["q"], client).settings.concurrency for kind in HERE] == [1, 100, 10]
     assert GeventWorker(["q"], client, greenlets=3).settings.concurrency == 3

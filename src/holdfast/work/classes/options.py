@@ -34,7 +34,9 @@ def as_settings(options: Mapping[str, Any], has_reserver: bool) -> dict[str, Any
     for name in LISTS:
         told[name] = tuple(map(str, options.get(name) or ()))
     told["root"] = options.get("workdir") or "."
-    workers = options.get("num_workers", options.get("workers"))
+    workers = next(
+        (given for given in map(options.get, ("num_workers", "workers")) if given is not None), None
+    )
     told["workers"] = int(has_reserver) if workers is None else workers
     if options.get("greenlets") is not None:
         told["concurrency"] = options["greenlets"]
