@@ -99,6 +99,14 @@ def linger(gate: str) -> None:
 
 
 @app.job(queue="q")
+async def alinger(gate: str) -> None:
+    """The same on an event loop."""
+    diary.note("linger", gate=gate)
+    while not (HERE / gate).exists():
+        await asyncio.sleep(0.005)
+
+
+@app.job(queue="q")
 async def hog(gate: str) -> None:
     """The same, and lets nothing else happen on an event loop."""
     wait_for(gate)

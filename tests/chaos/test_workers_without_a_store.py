@@ -2,8 +2,10 @@
 
 import random
 import re
+import signal
 from collections import Counter
 from time import monotonic
+from typing import Final
 
 import pytest
 from crew import Worker
@@ -17,6 +19,8 @@ BACK: float = 2.0
 """Seconds within which a worker goes on when its store has returned."""
 SAID = re.compile(r"PID (\d+).*(trying again|again, after)")
 
+
+SEATED: Final = ["thread", "gevent"]
 
 two_pools = pytest.mark.parametrize("ward", ["process", "asyncio"], indirect=True)
 
@@ -61,6 +65,22 @@ def test_what_was_lost_while_the_store_was_away_is_dropped_with_a_warning(ward: 
     until(lambda: "dropped" in worker.said(), "it says that its work is dropped")
     assert (other.jid, ward.client.jobs[held].state) == (held, "running")
     other.complete()
+
+
+@pytest.mark.parametrize(
+    "ward", ["asyncio", *(pytest.param(pool, marks=pytest.mark.slow) for pool in SEATED)], indirect=True
+)
+def test_a_worker_that_must_end_without_its_store_unwinds_its_jobs_all_the_same(ward: Ward) -> None:
+    worker = ward.start()
+    for gate in ("first", "second"):
+        ward.hold(gate, "alinger")
+    ward.store.kill()
+    ward.open("first")  # what this one did cannot be said
+    until_noticed(worker)
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+    # Its parent did not need to kill it.
+    assert "SIGKILL" not in worker.said()
 
 
 def knocks(ward: Ward, seconds: float) -> int:

@@ -62,6 +62,8 @@ class Turns:
         self._patient = WILL_WAIT if will_wait else WILL_NOT_WAIT
         self._done: list[Done] = []
         self._others: list[Command[Any]] = []
+        # What a turn under way says: it may be cut off, and then the next one says that too.
+        self._saying: tuple[list[Done], list[Command[Any]]] = ([], [])
 
     def end(self, ending: Ending) -> None:
         """Note how a job ended; the next turn says it."""
@@ -77,14 +79,15 @@ class Turns:
     @property
     def has_news(self) -> bool:
         """Whether something ended that the store does not know yet."""
-        return bool(self._done or self._others)
+        return bool(self._done or self._others or any(self._saying))
 
     def turn(self, limit: int, rung: str | None = None) -> Plan[Popped]:
         """Say what ended and take up to `limit` jobs.
 
         `rung` is the queue whose bell rang, ANY_QUEUE when a wait ended by itself, None when nobody waited.
-        Raises TransportError, and then keeps what it had to say.
+        Raises TransportError, and then keeps what it had to say; so it does when its caller is interrupted.
         """
+        self._take_back()
         done, others = self._done[:MOST_DONE], self._others
         asked = self._route.share(limit)
         mode = self._mode(asked, rung)
@@ -98,15 +101,24 @@ class Turns:
             return self._route.after(Popped(), asked, limit)
         # What is more, and what ends meanwhile, belongs to the next turn.
         self._done, self._others = self._done[MOST_DONE:], []
+        self._saying = done, others
         try:
             if others:
                 answer = yield from self._say(others, take)
             else:
                 answer = yield from exchange(self._shard, take)
-        except TransportError:
-            self._done, self._others = done + self._done, others + self._others
+        except HoldfastError as error:
+            if not isinstance(error, TransportError):
+                self._saying = [], []
             raise
+        self._saying = [], []
         return self._route.after(_jobs_of(answer), asked, limit)
+
+    def _take_back(self) -> None:
+        """Have to say again what a turn could not say to its end."""
+        done, others = self._saying
+        self._done, self._others = done + self._done, others + self._others
+        self._saying = [], []
 
     def _say(self, others: list[Command[Any]], take: Command[Any]) -> Plan[Any]:
         answers = yield from exchange_all(self._shard, [*others, take])

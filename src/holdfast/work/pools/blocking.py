@@ -278,13 +278,13 @@ class BlockingLoop(Seats[BlockingSeat]):
         self._collect()
         if self._listening:
             self._bell.leave()
-        if (self._turns.has_news or self._listening) and self._say_last(
-            ANY_QUEUE if self._listening else None
-        ):
+        rung = ANY_QUEUE if self._listening else None
+        if (self._turns.has_news or rung is not None) and self._say_last(rung):
             self._clear_settled()
 
     def _say_last(self, rung: str | None = None) -> bool:
         """Have a turn that takes nothing. Answers whether the store has heard it within a second."""
+        self._before_last_turn()
         said = threading.Event()
 
         def say() -> None:

@@ -8,6 +8,7 @@ from inspect import CORO_CREATED, getcoroutinestate
 from random import uniform
 from time import monotonic
 from types import CoroutineType
+from typing import Final
 
 from holdfast.client.aio import AsyncClient
 from holdfast.commands.leases import Popped
@@ -24,6 +25,8 @@ from holdfast.work.seat import ANY_QUEUE, longer
 from holdfast.work.settings import WorkerSettings
 
 log = logging.getLogger("holdfast")
+
+AGAIN: Final = 0.05  # seconds
 
 
 class TaskSeat(Seat):
@@ -61,16 +64,28 @@ class AsyncLoop(Seats[TaskSeat]):
         self._ringing: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._aborting = False
+        self._turn: asyncio.Task[None] | None = None
 
     def abort(self) -> None:
-        """End now: what is under way is cancelled and not settled."""
+        """End now: what is under way is cancelled and not settled, a turn with a store that does not answer too."""
         self._aborting = True
         self.stop()
+        self._break_off_turn()
+
+    def _break_off_turn(self) -> None:
+        if self._turn is not None:
+            self._turn.cancel()
+            # `wait_for` of Python 3.11 may swallow it.
+            self._loop.call_later(AGAIN, self._break_off_turn)
 
     async def run(self) -> None:
         """Work until asked to stop, until the queues are empty (`drain`), or for `max_jobs` jobs."""
         try:
-            await self._work()
+            try:
+                await self._work()
+            except asyncio.CancelledError:
+                if not self._aborting:
+                    raise
             if self._aborting:
                 await self._leave()
         finally:
@@ -98,6 +113,7 @@ class AsyncLoop(Seats[TaskSeat]):
         """Have a turn and start what it took; None, after a pause, when the store could not be reached."""
         since = monotonic()
         settling = self._before_turn()
+        self._turn = asyncio.current_task()
         try:
             if limit and self._route.asks_store:
                 await self._loop.run_in_executor(None, self._route.refresh)
@@ -105,6 +121,8 @@ class AsyncLoop(Seats[TaskSeat]):
         except (TransportError, Refused) as error:
             await asyncio.sleep(self._after_failed_turn(settling, error))
             return None
+        finally:
+            self._turn = None
         self._after_turn(settling, jobs, since)
         return jobs
 
@@ -202,6 +220,7 @@ class AsyncLoop(Seats[TaskSeat]):
             self._clear_settled()
 
     async def _say_last(self, rung: str | None = None) -> bool:
+        self._before_last_turn()
         try:
             async with asyncio.timeout(FAREWELL):
                 await self._client.runner.run(self._turns.turn(0, rung))

@@ -80,8 +80,10 @@ class Seats(Generic[S]):
         self._turns = Turns(shard, name, route, will_wait=not settings.drain)
         self._free = list(range(settings.concurrency))
         self._settling: list[int] = []
+        self._in_turn: list[int] = []
         self.running: dict[int, S] = {}
         # A line of its own, so that whoever comes after a sudden death knows what was asked last.
+        self._shard = shard
         self._line = Line()
         shard.lines.give(self._line)
         slate.begin(self._line.name)
@@ -162,6 +164,7 @@ class Seats(Generic[S]):
     def _before_turn(self) -> list[int]:
         """Note that a turn begins. Answers the seats that it settles."""
         settling, self._settling = self._settling, []
+        self._in_turn = settling
         self._look = False
         self._slate.ask(self._line.number + 1)
         return settling
@@ -169,6 +172,7 @@ class Seats(Generic[S]):
     def _after_turn(self, settling: list[int], jobs: Popped, since: float) -> None:
         """The store has answered: those seats are free, and these jobs begin."""
         self._outage.over()
+        self._in_turn = []
         clear = self._slate.clear
         for number in settling:
             clear(number)
@@ -187,7 +191,7 @@ class Seats(Generic[S]):
 
     def _after_failed_turn(self, settling: list[int], error: HoldfastError) -> float:
         """The store did not answer. Answers how many seconds to wait."""
-        self._settling = settling + self._settling
+        self._in_turn, self._settling = [], settling + self._settling
         self._look = True
         return self._outage.pause(error)
 
@@ -231,7 +235,12 @@ class Seats(Generic[S]):
         self._early = 0.0
         self._rung = ANY_QUEUE if key is None else self._route.keys().get(key, ANY_QUEUE)
 
+    def _before_last_turn(self) -> None:
+        """Leave the line of a turn that was cut off as it is: the parent asks what that was granted."""
+        if self._slate.asked():
+            self._shard.lines.give(Line())
+
     def _clear_settled(self) -> None:
         """The last turn was answered: a parent need not give these back."""
-        for number in self._settling:
+        for number in (*self._in_turn, *self._settling):
             self._slate.clear(number)
