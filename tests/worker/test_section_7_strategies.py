@@ -1,13 +1,15 @@
 """workers.md 7: strategies, which yield queues to reservers: orders, sources, filters."""
 
 import os
+import threading
 
 import pytest
 
 from holdfast import UsageError
 from holdfast.queue_resolvers import QueuePriorityPattern
-from holdfast.reservers import Ordered, strategies
+from holdfast.reservers import Ordered, RoundRobin, strategies
 from holdfast.reservers import __all__ as public
+from holdfast.workers import ForkingWorker
 from waiting import until
 
 ordering, sources, filtering = strategies.ordering, strategies.sources, strategies.filtering
@@ -92,6 +94,20 @@ def test_a_source_in_the_background_is_loaded_at_once_and_again_and_survives_err
     background.stop()
     assert not thread.is_alive()
     assert len([record for record in caplog.records if "cannot be had" in record.message]) == 1
+
+
+def test_a_source_that_was_not_started_is_asked_without_a_thread_when_what_is_kept_is_old(client):
+    """D22: the parent of workers looks at the queues too, and must have no thread while it forks."""
+    source, before = Fickle(), threading.active_count()
+    background = sources.Background(source, 0.05)
+    assert list(background) == [1]
+    assert list(background) == [1]
+    until(lambda: list(background) == [2], "it is old enough")
+    background.stop()
+    assert source.times == 2
+    direct = ordering.shuffled(sources.Background(sources.direct(client), 1))
+    assert ForkingWorker(RoundRobin(direct), client).count == 1
+    assert threading.active_count() == before
 
 
 def test_a_source_in_the_background_goes_on_in_a_forked_process():

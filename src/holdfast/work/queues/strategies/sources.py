@@ -1,9 +1,11 @@
-"""Sources of queues: those that have work, asked each time or kept up to date by a thread."""
+"""Sources of queues: those that have work, asked each time, or kept for a while."""
 
 import logging
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from math import inf
+from time import monotonic
 from typing import Any, Final
 
 from holdfast.client.handles import Queue
@@ -32,9 +34,10 @@ def direct(client: Client) -> Iterable[Queue]:
 
 
 class Background:
-    """Keeps what a source yields, and asks it again every `delay` seconds in a thread; errors are logged and lived through.
+    """Keeps what a source yields, and asks it again every `delay` seconds; errors are logged and lived through.
 
-    The thread is started by `start`, or when it is first gone through, also in a process that was forked. Raises UsageError.
+    From `start` on a thread asks, also in a process that is forked later and goes through it. Without one it is asked by
+    whoever goes through it when what is kept is so old: the parent of workers must have no threads. Raises UsageError.
     """
 
     def __init__(self, source: Iterable[Any], delay: float) -> None:
@@ -45,6 +48,7 @@ class Background:
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
         self._pid = 0
+        self._due = 0.0
 
     def start(self) -> threading.Thread:
         """Load at once, and begin to look again and again. Answers the thread."""
@@ -57,15 +61,20 @@ class Background:
         return self._thread
 
     def stop(self) -> None:
-        """End the thread; what it found last stays."""
+        """End the thread, and ask no more; what it found last stays."""
+        self._due = inf
         thread, self._thread = self._thread, None
         if thread is not None and self._pid == os.getpid():
             self._stopped.set()
             thread.join()
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._pid or (self._thread is not None and self._pid != os.getpid()):
-            self.start()
+        if self._thread is not None:
+            if self._pid != os.getpid():
+                self.start()
+        elif monotonic() >= self._due:
+            self._due = monotonic() + self._delay
+            self._load()
         return iter(list(self._found))
 
     def _run(self, stopped: threading.Event) -> None:
