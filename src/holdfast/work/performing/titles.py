@@ -71,7 +71,7 @@ class Title:
         elif self._follows and not self._is_followed and wanted != self._shown:
             self._is_followed = True
             self._later = Timer(max(0.0, self._next - monotonic()), self._follow)
-            self._later.daemon = True
+            self._later.daemon, self._later.name = True, "holdfast-title"
             self._later.start()
 
     def rest(self, description: str, paused: bool = False) -> None:
