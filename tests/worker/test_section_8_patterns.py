@@ -131,6 +131,32 @@ def test_a_resolver_is_asked_on_every_pass_and_one_that_fails_leaves_what_was_kn
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
 
 
+def test_what_a_resolver_or_a_reserver_of_ones_own_says_wrongly_stops_no_work(client, caplog):
+    class Unsure:
+        queues, description = ("a", "b"), "unsure"
+        fails = True
+
+        def prep_for_work(self):
+            """Nothing to prepare."""
+
+        def order(self, known):
+            if self.fails:
+                raise LookupError("no order")
+            return known[::-1]
+
+    unsure = Unsure()
+    said = _Resolver([client.queues["a"], "b", "a"], ["a", "\n"], ["a", 5], [""], ["b", "a"])
+    route = Route(_Shard(), ("a",), said, unsure)
+    for _ in range(4):
+        route.refresh()
+        assert route.order() == ("a", "b")
+    route.refresh()
+    unsure.fails = False
+    assert route.order() == ("a", "b")
+    # Each of the two is named once.
+    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR", "WARNING"]
+
+
 def test_more_queues_than_one_call_takes_are_looked_into_by_several():
     names = [f"q{number}" for number in range(1200)]
     route = Route(_Shard(), ("*",), _Resolver(names, names[:3]))

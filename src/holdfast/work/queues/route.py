@@ -13,6 +13,7 @@ from holdfast.commands.leases import Popped
 from holdfast.models import JobFacts
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.shards import Shard
+from holdfast.work.queues.reserving import name_of
 
 log = logging.getLogger("holdfast")
 
@@ -91,6 +92,7 @@ class Route:
         self._rest: tuple[str, ...] = ()
         self._taken: deque[JobFacts] = deque()
         self._blocked = False
+        self._has_own_order = False
         self._keys: dict[str, str] = {}
         self._keys_of: tuple[str, ...] | None = None
         self._took: Callable[[str], None] | None = getattr(reserver, "took", None)
@@ -123,7 +125,7 @@ class Route:
             if self._source is not None:
                 self.is_over = not self._take(self._source)
             elif self._resolver is not None:
-                self._known = tuple(self._resolver.resolve())
+                self._known = tuple(dict.fromkeys(map(name_of, self._resolver.resolve())))
         except Exception as error:
             if not self._blocked:
                 log.exception("it cannot be said where to look for jobs, trying again: %s", error)
@@ -147,10 +149,22 @@ class Route:
         """The queues to look into in one call, first to last; where there are more, the next call looks further."""
         if self._rest:
             return self._rest[:MAX_BATCH]
-        known = self._known if self._reserver is None else tuple(self._reserver.order(self._known))
+        known = self._known if self._reserver is None else self._ordered_by(self._reserver)
         if len(known) > MAX_BATCH:
             self._rest = known
             return known[:MAX_BATCH]
+        return known
+
+    def _ordered_by(self, reserver: Reserver) -> tuple[str, ...]:
+        """The queues as a reserver orders them; one that cannot leaves them as they are."""
+        try:
+            known = tuple(reserver.order(self._known))
+        except Exception as error:
+            if not self._has_own_order:
+                log.exception("the reserver cannot say which queue goes first, trying again: %s", error)
+            self._has_own_order = True
+            return self._known
+        self._has_own_order = False
         return known
 
     def share(self, limit: int) -> int:
