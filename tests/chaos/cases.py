@@ -35,6 +35,7 @@ from holdfast.commands.leases import (
     HeartbeatMany,
     Lease,
     Pop,
+    Resume,
 )
 from holdfast.commands.listing import ListSet
 from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Expire, Fail, Retry, Timeout
@@ -367,6 +368,13 @@ def many_leases_some_lost(client: Client) -> Any:
     client.run(Cancel(("a2",)))
     client.run(Timeout(("a3",)))
     return HeartbeatMany([Lease(job.jid, job.token, "bee") for job in jobs])
+
+
+@case("resume")
+def leases_of_a_former_self_one_of_them_lost(client: Client) -> Any:
+    jobs = popped(client, "a1", "a2", "a3")
+    client.run(Timeout(("a3",)))
+    return Resume("bear", [Lease(job.jid, job.token, "bee") for job in jobs], 30)
 
 
 @case("retry")

@@ -170,6 +170,7 @@ LATE = {
     "recur": "Q q s y",
     "recur_cancel": "r",
     "recur_update": "Q q s y",
+    "resume": "j l q",
     "retry": "C F f fq k q s t w x z",
     "log": "C x",
     "report": "x",

@@ -57,7 +57,8 @@ def test_what_was_lost_while_the_store_was_away_is_dropped_with_a_warning(ward: 
     worker = ward.start()
     held = ward.hold("gate")
     ward.relay.refuse()
-    # Somebody who can reach the store takes the job over.
+    # Somebody who can reach the store takes the job over, and holds it for as long as this test needs.
+    ward.client.config["heartbeat"] = 60
     [other] = until(lambda: ward.client.queues["q"].pop(1), "the lease has ended")
     ward.open("gate")
     ward.relay.heal()
