@@ -16,7 +16,7 @@ import holdfast
 from holdfast.work.settings import POOLS
 
 HERE = Path(__file__).parent
-TWINS = ("thread", "gevent")
+BY_TURNS = ("fork", "serial", "thread", "gevent")
 OF_THEIR_OWN = ("test_many_seats", "test_greenlets")
 """Files whose stories are about these two."""
 
@@ -99,18 +99,23 @@ class Shop:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Threads and greenlets have one loop: the fast suite tells each story in one of these pools, by turns."""
+    """The fast suite tells each story in the two pools that are used most, and in one of the others, by turns."""
+    told: dict[tuple[Path, str], dict[str, list[pytest.Function]]] = {}
     for item in items:
         if (
-            not isinstance(item, pytest.Function)
-            or item.path.parent != HERE
-            or item.path.stem in OF_THEIR_OWN
+            isinstance(item, pytest.Function)
+            and item.path.parent == HERE
+            and item.path.stem not in OF_THEIR_OWN
         ):
-            continue
-        params = item.callspec.params if hasattr(item, "callspec") else {}
-        pool = params.get("pool") or params.get("forking_pool")
-        if pool in TWINS and pool != TWINS[crc32(item.originalname.encode()) % 2]:
-            item.add_marker(pytest.mark.slow)
+            params = item.callspec.params if hasattr(item, "callspec") else {}
+            pool = params.get("pool") or params.get("forking_pool")
+            if pool in BY_TURNS:
+                told.setdefault((item.path, item.originalname), {}).setdefault(pool, []).append(item)
+    for (_, name), pools in told.items():
+        chosen = sorted(pools)[crc32(name.encode()) % len(pools)]
+        for pool, stories in pools.items():
+            for story in stories if pool != chosen else ():
+                story.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=POOLS)
