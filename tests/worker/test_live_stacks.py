@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import importlib
 import json
+import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +22,7 @@ from holdfast.errors import WrongState
 from holdfast.work.observe.stacks import Dumped, stack_of_job
 
 SITES = """
+import os
 from chores import app, await_for, note, wait_for
 
 
@@ -31,6 +34,12 @@ def inner_wait(name):
 @app.job(queue="q")
 def plain(name: str) -> None:
     inner_wait(name)
+
+
+@app.job(queue="q")
+def tried(name: str) -> None:
+    note(f"begin {name} {os.getpid()}")
+    wait_for("gate")
 
 
 async def inner_await(name):
@@ -103,6 +112,15 @@ def test_the_stack_of_a_running_job_is_its_own_code_innermost_last(site: Any, po
             (site.here / "gate").unlink()
     site.open()
     until(lambda: not site.client.workers["w-0"]["jobs"], "all have ended")
+
+
+def test_the_stack_of_a_job_whose_earlier_tries_were_killed_is_that_of_its_living_process(site: Any) -> None:
+    site.start("fork", "-m", "sites", "-n", "w")
+    jid = put(site, "sites.tried", "it")
+    until(lambda: site.notes("begin it"), "it runs")
+    os.kill(int(site.notes("begin it")[0].split()[-1]), signal.SIGKILL)
+    until(lambda: len(site.notes("begin it")) == 2, "it runs again")
+    assert names_of(site.client.jobs.stack(jid).stack)[0] == "tried"
 
 
 @pytest.mark.parametrize("pool", ["process", "asyncio"])

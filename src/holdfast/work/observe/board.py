@@ -105,8 +105,8 @@ class Board:
         os.lseek(self._dump, 0, os.SEEK_SET)
         _JID.pack_into(self._page, _JID_AT, len(name), name)
         _NUMBER.pack_into(self._page, 0, self._number)
-        forked = self._forked_for(name)
-        if forked is None or not _signalled(forked):
+        # Of a job that is tried again, the processes of its earlier tries have left rows too.
+        if not sum(_signalled(forked) for forked in self._forked_for(name)):
             _signalled(pid)
 
     def reply(self) -> Reply | None:
@@ -121,12 +121,9 @@ class Board:
         """What the fault handler wrote."""
         return os.pread(self._dump, MOST_DUMP, 0).decode(errors="replace")
 
-    def _forked_for(self, name: bytes) -> int | None:
-        for row in range(_ROWS):
-            pid, size, jid = _ROW.unpack_from(self._page, _ROWS_AT + row * _ROW.size)
-            if pid and jid[:size] == name:
-                return int(pid)
-        return None
+    def _forked_for(self, name: bytes) -> list[int]:
+        rows = (_ROW.unpack_from(self._page, _ROWS_AT + row * _ROW.size) for row in range(_ROWS))
+        return [pid for pid, size, jid in rows if pid and jid[:size] == name]
 
 
 def _signalled(pid: int) -> bool:
