@@ -34,7 +34,11 @@ def told(worker: Worker) -> Counter[tuple[str, str]]:
     return Counter(SAID.findall(worker.said()))
 
 
-@pytest.mark.parametrize("ward", POOLS, indirect=True)
+@pytest.mark.parametrize(
+    "ward",
+    [pool if pool in ("process", "thread") else pytest.param(pool, marks=pytest.mark.slow) for pool in POOLS],
+    indirect=True,
+)
 def test_a_store_that_was_away_gets_what_was_done_meanwhile_and_is_worked_for_at_once(ward: Ward) -> None:
     worker = ward.start()
     held = ward.hold("gate")

@@ -16,7 +16,7 @@ import holdfast
 from holdfast.work.settings import POOLS
 
 HERE = Path(__file__).parent
-BY_TURNS = ("fork", "serial", "thread", "gevent")
+BY_TURNS = ("asyncio", "fork", "serial", "thread", "gevent")
 OF_THEIR_OWN = ("test_many_seats", "test_greenlets")
 """Files whose stories are about these two."""
 
@@ -99,7 +99,7 @@ class Shop:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The fast suite tells each story in the two pools that are used most, and in one of the others, by turns."""
+    """The fast suite tells each story in the pool that is used most, and in one of the others, by turns."""
     told: dict[tuple[Path, str], dict[str, list[pytest.Function]]] = {}
     for item in items:
         if (

@@ -35,6 +35,10 @@ class Outage:
             news = self._away.begins()
         if news:
             log.error("the store cannot be worked with, trying again: %s", error)
+        return self.cut_off()
+
+    def cut_off(self) -> float:
+        """Note a wait that was cut off: it may have ended with an outage that is over, so the next call tells. Answers as `pause`."""
         wait = min(LONGEST, FIRST * float(1 << min(self._tries, 10)))
         self._tries += 1
         return wait * random.uniform(0.5, 1.0)

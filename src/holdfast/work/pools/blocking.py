@@ -15,7 +15,7 @@ from time import monotonic
 
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Popped
-from holdfast.errors import ConnectionLost, HoldfastError, Refused, TransportError
+from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
 from holdfast.work.forking.forked import DANGEROUS, Forking
 from holdfast.work.parent.child import Place
@@ -238,8 +238,8 @@ class BlockingLoop(Seats[BlockingSeat]):
     def _listen(self) -> None:
         try:
             self._bell.send(list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1))
-        except ConnectionLost as error:
-            self._bell_lost(error)
+        except ConnectionLost:
+            self._bell_lost()
         else:
             self._listening = True
             self._poll.register(self._bell.fileno(), select.POLLIN)
@@ -249,12 +249,12 @@ class BlockingLoop(Seats[BlockingSeat]):
         self._poll.unregister(self._bell.fileno())
         try:
             self._heard_bell(self._bell.receive())
-        except ConnectionLost as error:
-            self._bell_lost(error)
+        except ConnectionLost:
+            self._bell_lost()
 
-    def _bell_lost(self, error: HoldfastError) -> None:
+    def _bell_lost(self) -> None:
         """Look everywhere, after a pause; whether the store is there at all will be seen then."""
-        self._due = min(self._due, monotonic() + self._outage.pause(error))
+        self._due = min(self._due, monotonic() + self._outage.cut_off())
 
     def _stop_listening(self) -> None:
         """Leave the bell; a token that was on its way is passed on."""

@@ -190,8 +190,8 @@ class AsyncLoop(Seats[TaskSeat]):
         try:
             key = await self._bell.wait(list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1))
             self._heard_bell(key)
-        except ConnectionLost as error:
-            await asyncio.sleep(self._outage.pause(error))
+        except ConnectionLost:
+            await asyncio.sleep(self._outage.cut_off())
             self._rung = ANY_QUEUE
         finally:
             self._ringing = None

@@ -216,9 +216,9 @@ class SerialLoop:
                 return None
             self._listening = False
             key = self._bell.receive()
-        except ConnectionLost as error:
+        except ConnectionLost:
             self._listening = False
-            self._hold_on(self._outage.pause(error))
+            self._hold_on(self._outage.cut_off())
             return ANY_QUEUE
         self._early = 0.0
         return ANY_QUEUE if key is None else self._route.keys().get(key, ANY_QUEUE)
