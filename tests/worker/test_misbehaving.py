@@ -269,7 +269,8 @@ def test_a_job_of_a_serial_worker_is_interrupted_at_its_limit_and_what_it_answer
     until(lambda: shop.state(jid) == "failed", "it failed")
     assert shop.job(jid).failure["group"] == "failed-retries-q"
     assert shop.notes() == ["told"]
-    assert "took all the time that it may; what it did is dropped" in worker.said()
+    # Whoever notices first says why: the clock of the run, or the store.
+    assert "what it did is dropped" in worker.said()
     assert shop.chores.add.put(1).result(10) == 2
 
 
