@@ -35,7 +35,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(READY) ## run jobs over real files and kill a worker halfway (DIR=… for other files)
-	@HOLDFAST_DIR=$(CURDIR)/.holdfast/demo $(BIN)/holdfast demo $(if $(DIR),"$(DIR)") $(ARGS)
+	@HOLDFAST_DIR="$(CURDIR)/.holdfast/demo" $(BIN)/holdfast demo $(if $(DIR),"$(DIR)") $(ARGS)
 
 test: $(READY) ## run the tests but the slow ones, TOGETHER=3 at a time, because many of them wait (ARGS=… for pytest)
 	$(BIN)/pytest -n $(TOGETHER) --dist worksteal -m "not slow" $(ARGS)
@@ -75,7 +75,7 @@ usual: $(READY) ## write down again which names the usual commands of the older 
 	@PYTHONPATH=tests/reqless $(BIN)/python tests/reqless/usual_names.py
 
 bench: $(READY) ## measure (ARGS=… for the benchmarks)
-	@HOLDFAST_DIR=$(CURDIR)/.holdfast/bench $(BIN)/python -m benchmarks $(ARGS)
+	@HOLDFAST_DIR="$(CURDIR)/.holdfast/bench" $(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(READY) ## write the reference pages
 	$(BIN)/python -m holdfast.cli.reference docs/reference

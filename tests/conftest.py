@@ -1,5 +1,7 @@
 """Fixtures every part shares: one scratch store per run and engine, one namespace per test."""
 
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
@@ -9,7 +11,19 @@ import pytest
 from holdfast.client.aio import AsyncClient
 from holdfast.client.sync import Client
 from holdfast.testing.clock import StoppedClock
-from holdfast.testing.store import ScratchStore, find_engine
+from holdfast.testing.store import Engine, ScratchStore, find_engine
+
+
+def pytest_configure() -> None:
+    """Let INT reach the programs that tests start: they would inherit its being ignored, as after `nohup … &`."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def skip_without(engine: Engine) -> None:
+    """Skip a test of an engine that is not installed."""
+    if find_engine(engine) is None:
+        pytest.skip(f"{engine}-server is not installed")
 
 
 @pytest.fixture(scope="session")
@@ -22,16 +36,22 @@ def store() -> Iterator[ScratchStore]:
 @pytest.fixture(scope="session")
 def redis_store() -> Iterator[ScratchStore]:
     """The Redis that this run's tests share."""
-    if find_engine("redis") is None:
-        pytest.skip("redis-server is not installed")
+    skip_without("redis")
     with ScratchStore("redis") as running:
         yield running
 
 
 @pytest.fixture(params=["valkey", "redis"])
-def engine_store(request: pytest.FixtureRequest) -> ScratchStore:
-    """Each engine in turn, for what must hold on both."""
-    name = "store" if request.param == "valkey" else "redis_store"
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Each engine in turn, for what must hold on both; one that is not installed is skipped."""
+    skip_without(request.param)
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def engine_store(request: pytest.FixtureRequest, engine: Engine) -> ScratchStore:
+    """The shared store of each engine in turn."""
+    name = "store" if engine == "valkey" else "redis_store"
     running: ScratchStore = request.getfixturevalue(name)
     return running
 

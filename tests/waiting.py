@@ -15,7 +15,7 @@ def pause(seconds: float) -> None:
     _never.wait(seconds)
 
 
-def until(condition: Callable[[], T], what: str, within: float = 10.0) -> T:
+def until(condition: Callable[[], T], what: str, within: float = 30.0) -> T:
     """Wait until `condition` answers something true, and answer that. Fails after `within` seconds."""
     deadline = monotonic() + within
     while not (found := condition()):

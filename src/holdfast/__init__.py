@@ -12,6 +12,7 @@ from holdfast.errors import (
     Fenced,
     HoldfastError,
     InvalidTimeout,
+    JobCancelled,
     JobExists,
     JobFailed,
     JobNotFound,
@@ -27,6 +28,7 @@ from holdfast.errors import (
     QueueNotEmptyError,
     Refused,
     ReqlessError,
+    StartFailed,
     StoreBusy,
     StoreFull,
     StoreTimeout,
@@ -62,7 +64,7 @@ if TYPE_CHECKING:
     from holdfast.code.retrying import retry
     from holdfast.code.together import as_completed, gather
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Loaded when first named: the driver alone takes longer to import than all of this.
 _LAZY = {
@@ -126,6 +128,7 @@ __all__ = [
     "HoldfastError",
     "InvalidTimeout",
     "Job",
+    "JobCancelled",
     "JobExists",
     "JobFailed",
     "JobNotFound",
@@ -147,6 +150,7 @@ __all__ = [
     "ReqlessError",
     "Retry",
     "Scheduler",
+    "StartFailed",
     "StoreBusy",
     "StoreFull",
     "StoreTimeout",

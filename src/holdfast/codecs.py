@@ -54,8 +54,8 @@ _decode = msgspec.json.Decoder().decode
 def encode_data(data: object, limit: int = MAX_DATA) -> bytes:
     """Write `data` as JSON bytes; text and bytes are taken as JSON already and sent untouched.
 
-    `limit` is in bytes. Raises UsageError for what JSON cannot say (NaN and infinities among it), for
-    nesting deeper than 100 and for more bytes than `limit`.
+    `limit` is in bytes. A set is written as a list. Raises CodecError for what JSON cannot say (NaN and infinities
+    among it) and for nesting deeper than 100, UsageError for more bytes than `limit`.
     """
     if isinstance(data, (str, bytes)):
         return _within(_checked_text(data), limit)
@@ -83,9 +83,9 @@ def _encoded(data: object) -> bytes:
     try:
         body = _encode(data)
     except RecursionError:
-        raise UsageError(f"data is nested deeper than {MAX_DEPTH}, or contains itself") from None
+        raise CodecError(f"data is nested deeper than {MAX_DEPTH}, or contains itself") from None
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
-        raise UsageError(f"data cannot be written as JSON: {error}") from error
+        raise CodecError(f"data cannot be written as JSON: {error}") from error
     if b"null" in body:
         # The encoder writes NaN and infinities as null, which would change data silently.
         _check_finite(msgspec.to_builtins(data, builtin_types=(bytes, bytearray), enc_hook=to_plain))
@@ -97,9 +97,9 @@ def _checked_text(text: str | bytes) -> bytes:
         body = text.encode() if isinstance(text, str) else text
         _decode(body)
     except RecursionError:
-        raise UsageError(f"data is nested deeper than {MAX_DEPTH}") from None
+        raise CodecError(f"data is nested deeper than {MAX_DEPTH}") from None
     except (UnicodeError, msgspec.MsgspecError) as error:
-        raise UsageError(
+        raise CodecError(
             f"data is text that is not JSON ({error}); pass the value itself, or json.dumps(text) to send a string"
         ) from error
     return body
@@ -117,7 +117,7 @@ def _check_finite(value: object) -> None:
     level: list[object] = [value]
     while level:
         if any(isinstance(item, float) and not isfinite(item) for item in level):
-            raise UsageError("data holds NaN or an infinity, which JSON cannot say; use None or a string")
+            raise CodecError("data holds NaN or an infinity, which JSON cannot say; use None or a string")
         level = [child for item in level for child in _children(item)]
 
 
@@ -127,12 +127,12 @@ def _check_depth(value: object) -> None:
         level = [child for item in level for child in _children(item) if isinstance(child, (dict, list))]
         if not level:
             return
-    raise UsageError(f"data is nested deeper than {MAX_DEPTH}")
+    raise CodecError(f"data is nested deeper than {MAX_DEPTH}")
 
 
 def decode(body: bytes | str) -> Any:
     """Read JSON. Raises CodecError."""
     try:
         return _decode(body)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         raise CodecError(f"data is not JSON: {error}") from error

@@ -4,6 +4,7 @@ The tree says what a caller may conclude. `UsageError`: nothing was sent. `Refus
 nothing changed. `TransportError`: it is not known whether it happened. The rest says who must act.
 """
 
+from datetime import UTC, datetime
 from typing import Final
 
 
@@ -73,7 +74,13 @@ class QueueFull(Refused):
 
 
 class StoreFull(Refused):
-    """The store has no memory left for more work; what it holds can still be worked off."""
+    """The store has no memory left for more work; what it holds can still be worked off.
+
+    `may_have_happened` is True when an earlier try of the same call was sent and its answer was lost; the sentence
+    says whether the call may be made again.
+    """
+
+    may_have_happened = False
 
 
 class TransportError(HoldfastError):
@@ -120,8 +127,8 @@ class StoreUnsupported(HoldfastError):
     """The store is too old, may throw data away, or bars what holdfast needs."""
 
 
-class CodecError(HoldfastError):
-    """Data could not be written or read."""
+class CodecError(UsageError, TypeError):
+    """Data could not be written as JSON or read; a TypeError, as the encoder of Python raises it."""
 
 
 class JobFailed(HoldfastError):
@@ -143,6 +150,28 @@ class JobFailed(HoldfastError):
     def __str__(self) -> str:
         told = _raised_line(self.message) if self.remote_traceback else self.message
         return f"{self.group}: {told}" if told else self.group
+
+
+class JobCancelled(HoldfastError):
+    """What waiting for the result of a cancelled job raises; `by` is who cancelled it, "" where that is not known.
+
+    `at` is when, in seconds since 1970; `jid` is the job's.
+    """
+
+    def __init__(self, by: str = "", at: float = 0.0, jid: str = "") -> None:
+        super().__init__(by, at, jid)
+        self.by = by
+        self.at = at
+        self.jid = jid
+
+    def __str__(self) -> str:
+        return f"job {self.jid} was {cancelled_text(self.by, self.at)}"
+
+
+def cancelled_text(by: str, at: float) -> str:
+    """When and by whom a job was cancelled: `cancelled at 2026-11-22 23:10:03 UTC by web-1`."""
+    when = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return f"cancelled at {when} by {by or 'somebody who gave no name'}"
 
 
 _TRACEBACKS: Final = (
@@ -170,6 +199,10 @@ class WorkError(HoldfastError):
     """Something is wrong on the worker's side."""
 
 
+class StartFailed(WorkError):
+    """Code that a worker loads before it takes jobs has raised: its setup hook, middleware, or an imported module."""
+
+
 class NotAllowed(WorkError):
     """The klass of this job lies outside what the worker may run."""
 
@@ -188,6 +221,10 @@ class InvalidTimeout(WorkError):
 
 class PerformTimeout(WorkError):
     """A job ran longer than it may."""
+
+
+class JobTimedOutError(PerformTimeout):
+    """A job of a class ran longer than its `Timeout` middleware lets it."""
 
 
 class WorkerCrashed(WorkError):
@@ -226,6 +263,5 @@ ReqlessError = HoldfastError
 LostLockError = LeaseLost
 QueueNotEmptyError = QueueNotEmpty
 UnsupportedRedisVersionError = StoreUnsupported
-JobTimedOutError = PerformTimeout
 InvalidTimeoutError = InvalidTimeout
 MiddlewareMisconfiguredError = MiddlewareMisconfigured

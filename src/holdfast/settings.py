@@ -19,7 +19,10 @@ MAX_BATCH: Final = 512
 MAX_PRIORITY: Final = 4095
 MAX_RETRIES: Final = 1000
 DEFAULT_RETRIES: Final = 5
-DEFAULT_HEARTBEAT: Final = 60
+MAX_LOSSES: Final = 254
+DEFAULT_LOSSES: Final = 3
+"""How many lost attempts a function job may have."""
+DEFAULT_HEARTBEAT: Final = 30
 MAX_WHOLE: Final = 2**53 - 1
 MAX_PAGE: Final = 10_000
 MAX_DELAY: Final = 100 * 366 * 86_400.0

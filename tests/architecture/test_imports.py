@@ -134,6 +134,6 @@ def test_a_warden_needs_nothing_but_the_standard_library() -> None:
         if name.partition(".")[0] not in sys.stdlib_module_names
         and name not in ours
         and not name.startswith(("holdfast.store", "_distutils_hack", "__editable__", "_virtualenv"))
-        and name != "__main__"
+        and name not in ("__main__", "sitecustomize", "usercustomize")
     }
     assert strangers == set()

@@ -6,9 +6,9 @@ from holdfast import middleware
 NAMES = {
     "AsyncClient", "AsyncEvents", "AsyncHandle", "AsyncJob", "AsyncQueue", "AsyncScheduler", "Client", "CodecError", "Config", "ConnectionLost",
     "CoreMismatch", "CrossShard", "DependencyRefused", "Events", "Failed", "Fenced", "Handle", "HoldfastError", "InvalidTimeout", "Job",
-    "JobExists", "JobFailed", "JobNotFound", "JobTimedOutError", "LeaseLost", "LostLockError", "LuaPlugin",
+    "JobExists", "JobCancelled", "JobFailed", "JobNotFound", "JobTimedOutError", "LeaseLost", "LostLockError", "LuaPlugin",
     "MiddlewareMisconfigured", "Moved", "NotAllowed", "NotDurable", "PerformTimeout", "Queue", "QueueFull",
-    "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "Retry", "Scheduler", "StoreBusy", "StoreFull",
+    "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "Retry", "Scheduler", "StartFailed", "StoreBusy", "StoreFull",
     "StoreTimeout", "StoreUnsupported", "StoreUnwell", "Throttle", "ThrottleNotFound", "TransportError",
     "UnknownEvent", "UnknownKlass", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WorkerCrashed", "WrongState",
     "as_completed", "current_job", "gather", "generate_jid", "logger", "retry",

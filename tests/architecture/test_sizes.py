@@ -7,8 +7,8 @@ from source_tree import LUA, ROOT, lua_files, modules
 MODULES = list(modules().values())
 
 
-def test_a_python_file_has_at_most_300_lines() -> None:
-    assert {module.name: module.lines for module in MODULES if module.lines > 300} == {}
+def test_a_python_file_has_at_most_400_lines() -> None:
+    assert {module.name: module.lines for module in MODULES if module.lines > 400} == {}
 
 
 def test_a_function_has_at_most_40_lines() -> None:
@@ -36,9 +36,9 @@ def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return lines
 
 
-def test_a_lua_file_has_at_most_150_lines() -> None:
+def test_a_lua_file_has_at_most_300_lines() -> None:
     lengths = {str(path.relative_to(LUA)): len(path.read_text().splitlines()) for path in lua_files()}
-    assert {name: length for name, length in lengths.items() if length > 150} == {}
+    assert {name: length for name, length in lengths.items() if length > 300} == {}
 
 
 def test_no_two_test_files_have_the_same_name() -> None:

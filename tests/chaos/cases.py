@@ -17,6 +17,7 @@ from holdfast.commands.failures import Failed, FailureGroups, Failures, Unfail
 from holdfast.commands.jobs import (
     Await,
     Cancel,
+    CancelBy,
     JobGet,
     JobsComplete,
     Move,
@@ -38,7 +39,16 @@ from holdfast.commands.leases import (
     Resume,
 )
 from holdfast.commands.listing import ListSet
-from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Expire, Fail, Retry, Timeout
+from holdfast.commands.outcomes import (
+    OWN_BACKOFF,
+    Advance,
+    Expire,
+    Fail,
+    HowReleased,
+    Release,
+    Retry,
+    Timeout,
+)
 from holdfast.commands.queues import (
     CountQueues,
     GetStats,
@@ -409,6 +419,41 @@ def leases_of_the_dead(client: Client) -> Any:
     return Expire([Lease(job.jid, job.token, "bee") for job in jobs])
 
 
+def released(jobs: list[JobFacts], how: HowReleased, cause: str, group: str = "") -> Any:
+    return Release([Lease(job.jid, job.token, "bee") for job in jobs], how, cause, group)
+
+
+@case("release")
+def preempted_jobs_of_a_throttle(client: Client) -> Any:
+    client.run(ThrottleSet("db", 2))
+    wish = Wish(throttles=["db"])
+    client.run(PutX("q", [Wished("K", b"{}", jid, wish) for jid in ("a1", "a2", "a3")]))
+    return released(client.run(Pop("bee", ("q",), 2)), "preempted", "TERM")
+
+
+@case("release")
+def crashed_jobs_one_of_which_has_no_retry(client: Client) -> Any:
+    jobs = [*popped(client, "a1"), *popped(client, "a2", retries=0)]
+    return released(jobs, "crashed", "SIGSEGV")
+
+
+@case("release")
+def jobs_that_took_too_long(client: Client) -> Any:
+    jobs = [*popped(client, "a1"), *popped(client, "a2", retries=0)]
+    return released(jobs, "timed-out", "2 s")
+
+
+@case("release")
+def jobs_that_nobody_knows(client: Client) -> Any:
+    return released(popped(client, "a1", "a2"), "unknown", "no module", "G")
+
+
+@case("release")
+def jobs_that_nobody_knew_for_too_long(client: Client) -> Any:
+    client.run(SettingSet("unknown-for", 0))
+    return released(popped(client, "a1"), "unknown", "no module", "G")
+
+
 @case("cancel")
 def in_all_states(client: Client) -> Any:
     job = popped(client, "a1", "a2")[0]
@@ -518,6 +563,13 @@ def a_job_that_was_lost(client: Client) -> Any:
     [job] = popped(client, "a1")
     client.run(Timeout(("a1",)))
     return CompleteX("bee", job, follow=[follow("c1")])
+
+
+@case("cancel_by")
+def a_job_under_way_and_one_that_waits(client: Client) -> Any:
+    popped(client, "a1")
+    put(client, "a2")
+    return CancelBy(("a1", "a2", "unknown"), who="ann")
 
 
 @case("cancel")

@@ -8,9 +8,10 @@ import pytest
 from crew import Crew
 from proxy import Proxy
 from speakers import Awaited, Blocking, Speaker
+from trouble import WRITTEN_AT_ONCE
 from ward import EACH_POOL, Ward
 
-from holdfast.testing.store import ScratchStore, find_engine
+from holdfast.testing.store import Engine, ScratchStore
 
 MakeSpeaker = Callable[..., Speaker]
 
@@ -33,7 +34,7 @@ def speaker(request: pytest.FixtureRequest, namespace: str) -> Iterator[MakeSpea
 def ward(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ward]:
     """A ward of each pool in turn."""
     with (
-        ScratchStore("valkey", "process") as store,
+        ScratchStore("valkey", "process", settings=WRITTEN_AT_ONCE) as store,
         Proxy(store.url) as relay,
         Crew(tmp_path, relay.url, "ward", {"ERRANDS_HERE": str(tmp_path)}) as crew,
     ):
@@ -49,10 +50,8 @@ def proxy(store: ScratchStore) -> Iterator[Proxy]:
         yield relay
 
 
-@pytest.fixture(params=["valkey", pytest.param("redis", marks=pytest.mark.slow)])
-def own_store(request: pytest.FixtureRequest) -> Iterator[ScratchStore]:
-    """A store that the test may do anything to; of the other engine too, when there is time."""
-    if find_engine(request.param) is None:
-        pytest.skip("redis-server is not installed")
-    with ScratchStore(request.param) as running:
+@pytest.fixture
+def own_store(engine: Engine) -> Iterator[ScratchStore]:
+    """A store that the test may do anything to."""
+    with ScratchStore(engine) as running:
         yield running

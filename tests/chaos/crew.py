@@ -85,14 +85,14 @@ class Worker:
         if self.lives:
             self.process.send_signal(number)
 
-    def wait(self, within: float = 15.0) -> int:
+    def wait(self, within: float = 30.0) -> int:
         return self.process.wait(within)
 
     def end(self) -> None:
         """Kill whatever is left of it."""
         for pid in self.family():
             send(pid, signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(30)
         until(lambda: not self.children(), f"all processes of worker {self.pid} are gone")
 
 

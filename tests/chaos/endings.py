@@ -125,7 +125,7 @@ class Endings:
         for worker in (self.victim, self.other):
             until(lambda worker=worker: _is_at_work(worker), "a worker is at work", 30)
             worker.signal(signal.SIGTERM)
-            code = worker.wait(20)
+            code = worker.wait(30)
             wrong += [f"a worker told to end ended with {code}"] if code else []
         for worker in self._crew.workers:
             wrong += [f"process {pid} of worker {worker.pid} is an orphan" for pid in members(worker.pid)]
@@ -175,9 +175,9 @@ class Endings:
 
     def _is_over(self, code: int) -> None:
         """The worker ends with this status, all its processes with it, and another one comes."""
-        found = self.victim.wait(20)
+        found = self.victim.wait(30)
         assert found == code, f"it ended with {found}, not {code}"
-        until(lambda: not members(self.victim.pid), "its processes end with it", 20)
+        until(lambda: not members(self.victim.pid), "its processes end with it", 30)
         self.victim = self._start(self._relay.url)
 
 

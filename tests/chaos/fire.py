@@ -133,7 +133,7 @@ class Fire:
         self._producers = [Producer(self, self._dice.randrange(1 << 32)) for _ in range(2)]
         for producer in self._producers:
             producer.start()
-        until(lambda: any(e["what"] == "end" for e in entries(self._here)), "the workers work", 20)
+        until(lambda: any(e["what"] == "end" for e in entries(self._here)), "the workers work", 30)
 
     def start(self) -> Worker:
         flags = ["-q", "q", "--pool", self._pool, "-w", "2", "--interval", "0.5", "--term-timeout", "3"]
@@ -162,7 +162,7 @@ class Fire:
                 send(pid, signal.SIGCONT)
             return []
 
-        return until(caught, f"worker {worker.pid} is caught at work", 20)
+        return until(caught, f"worker {worker.pid} is caught at work", 30)
 
     # The harm.
 
@@ -179,7 +179,7 @@ class Fire:
         for pid in worker.children():
             send(pid, signal.SIGCONT)
         self.start()
-        until(lambda: not worker.children(), "children end when their parent is gone", 15)
+        until(lambda: not worker.children(), "children end when their parent is gone", 30)
 
     def kill_both(self) -> None:
         worker = self.one()
@@ -192,7 +192,7 @@ class Fire:
         worker = self.one()
         frozen = self.halted(worker, worker.family)
         held = under_way(self._here, frozen)
-        until(lambda: self.is_granted_again(held), "what the frozen one held is granted again", 15)
+        until(lambda: self.is_granted_again(held), "what the frozen one held is granted again", 30)
         for pid in frozen:
             send(pid, signal.SIGCONT)
 
@@ -207,7 +207,7 @@ class Fire:
         worker = self.one()
         self.start()
         worker.signal(self._dice.choice((signal.SIGTERM, signal.SIGQUIT)))
-        code = worker.wait(20)
+        code = worker.wait(30)
         assert code == 0, f"exit code {code}"
         assert not worker.children(), "a child outlives its parent"
 
@@ -233,7 +233,7 @@ class Fire:
         for worker in self._crew.workers:
             worker.signal(signal.SIGTERM)
         for worker in self._crew.workers:
-            worker.wait(20)
+            worker.wait(30)
             assert not worker.children(), "a child outlives its parent"
         outcome = Outcome(self)
         self.client.close()

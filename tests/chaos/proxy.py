@@ -101,7 +101,7 @@ class Proxy:
         self._aims.append(planned)
         return planned
 
-    def release(self, aim: Aim, within: float = 5.0) -> None:
+    def release(self, aim: Aim, within: float = 30.0) -> None:
         """Let a held request reach the store; returns when the store has answered it."""
         self._loop.call_soon_threadsafe(aim.released.set)
         assert aim.delivered.wait(within), "the held request was not answered"
@@ -150,12 +150,12 @@ class Proxy:
         self.refuse()
         self._do(self._end_tasks())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._thread.join(30)
         self._loop.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(5)
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
 
     async def _listen(self) -> None:
         if self._tcp:

@@ -36,7 +36,7 @@ def heard_in_a_task(url: str, namespace: str) -> Iterator[list[str]]:
 
     thread = threading.Thread(target=lambda: asyncio.run(follow()))
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(30)
     yield seen
     done.set()
     thread.join(40)
@@ -48,7 +48,7 @@ def heard(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
-def told_again(client: Client, seen: list[str], within: float = 10.0) -> None:
+def told_again(client: Client, seen: list[str], within: float = 30.0) -> None:
     """Something is told: track a job again and again, for what happens before the listener is back is not told."""
 
     def tracked() -> bool:
@@ -81,6 +81,6 @@ def test_a_connection_that_nothing_comes_through_any_more_is_noticed(
         told_again(client, seen)
         before = len(proxy.accepted)
         proxy.black_hole()
-        until(lambda: len(proxy.accepted) > before, "it tries another connection", 20.0)
+        until(lambda: len(proxy.accepted) > before, "it tries another connection", 30)
         proxy.heal()
         told_again(client, seen, 30.0)

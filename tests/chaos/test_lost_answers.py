@@ -143,7 +143,7 @@ def test_a_heartbeat_is_one_a_little_later(rig):
 
 def test_a_cancelled_job_was_there(rig):
     jid = rig.client.queues["mail"].put("K")
-    rig.cut("cancel")
+    rig.cut("cancel_by")
     assert rig.client.jobs.cancel(jid) == [True]
 
 

@@ -220,7 +220,7 @@ def test_a_timer_is_handed_on_by_the_worker_that_is_busy_now(
         # Whoever waits for the first of the two is busy when the second comes due.
         for delay in (60, 180):
             client.run(Put("r", f"errands.{rounds._prefix}meet", b'{"args":["two",2]}', delay_ms=delay))
-        until(rounds.is_done, "both have met", 5)
+        until(rounds.is_done, "both have met", 30)
 
 
 def leave(bell: Bell) -> None:
@@ -229,7 +229,7 @@ def leave(bell: Bell) -> None:
 
 
 async def leave_async(bell: AsyncBell) -> None:
-    waiting = asyncio.create_task(bell.wait(["bell"], 10))
+    waiting = asyncio.create_task(bell.wait(["bell"], 30))
     await asyncio.sleep(0.0005)
     waiting.cancel()
     with suppress(asyncio.CancelledError):

@@ -4,19 +4,16 @@ import random
 import re
 import signal
 from collections import Counter
-from time import monotonic
 from typing import Final
 
 import pytest
 from crew import Worker
-from trouble import is_busy, meanwhile, spin
+from trouble import busy
 from ward import Ward
 
 from holdfast.work.settings import POOLS
 from waiting import pause, until
 
-BACK: float = 2.0
-"""Seconds within which a worker goes on when its store has returned."""
 SAID = re.compile(r"PID (\d+).*(trying again|again, after)")
 
 
@@ -46,14 +43,14 @@ def test_a_store_that_was_away_gets_what_was_done_meanwhile_and_is_worked_for_at
     ward.open("gate")
     until_noticed(worker)
     ward.store.restart()
-    ward.done_within(BACK, monotonic(), held, ward.put())
+    ward.until_done(held, ward.put())
     assert ward.begun("gate") == 1
     assert set(told(worker).values()) == {1}, worker.said()
     # Idle, and away for a moment: it does not sleep on.
     for _ in range(2):
         ward.store.kill()
         ward.store.restart()
-        ward.done_within(BACK, monotonic(), ward.put())
+        ward.until_done(ward.put())
 
 
 def test_what_was_lost_while_the_store_was_away_is_dropped_with_a_warning(ward: Ward) -> None:
@@ -66,7 +63,7 @@ def test_what_was_lost_while_the_store_was_away_is_dropped_with_a_warning(ward: 
     [other] = until(lambda: ward.client.queues["q"].pop(1), "the lease has ended")
     ward.open("gate")
     ward.relay.heal()
-    ward.done_within(BACK, monotonic(), ward.put())
+    ward.until_done(ward.put())
     until(lambda: "dropped" in worker.said(), "it says that its work is dropped")
     assert (other.jid, ward.client.jobs[held].state) == (held, "running")
     other.complete()
@@ -98,7 +95,7 @@ def knocks(ward: Ward, seconds: float) -> int:
     count = len(ward.relay.accepted) - before
     ward.relay.heal()
     ward.open("gate")
-    ward.done_within(BACK, monotonic(), ward.put())
+    ward.until_done(ward.put())
     assert set(told(worker).values()) == {1}, worker.said()
     return count
 
@@ -116,15 +113,14 @@ def test_a_worker_knocks_about_once_a_second_for_each_process_through_half_a_min
 @two_pools
 def test_a_busy_store_is_waited_for_and_a_full_one_is_drained(ward: Ward) -> None:
     worker = ward.start()
-    ward.store.ask("CONFIG", "SET", "busy-reply-threshold", "5")
-    with meanwhile(lambda: spin(ward.store, 0.8)):
-        until(lambda: is_busy(ward.store), "the store is busy")
-    ward.done_within(BACK, monotonic(), *[ward.put() for _ in range(3)])
+    with busy(ward.store):
+        pause(0.8)
+    ward.until_done(*[ward.put() for _ in range(3)])
     held = ward.hold("gate")
     jids = [ward.put() for _ in range(20)] if ward.pool == "process" else []
     ward.store.ask("CONFIG", "SET", "maxmemory", "1mb")
     ward.open("gate")
-    ward.done_within(10, monotonic(), held, *jids)
+    ward.until_done(held, *jids)
     assert worker.lives
     assert max(told(worker).values(), default=1) == 1, worker.said()
 
@@ -138,5 +134,5 @@ def test_no_worker_sits_idle_while_jobs_wait_through_two_hundred_restarts_of_the
         ward.store.kill()
         pause(random.choice((0, 0, random.uniform(0, 0.4))))
         ward.store.restart()
-        ward.done_within(2 * BACK, monotonic(), *[ward.put(pool) for pool in POOLS])
+        ward.until_done(*[ward.put(pool) for pool in POOLS])
     assert all(worker.lives for worker in workers)

@@ -2,9 +2,14 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Final
 
 from holdfast.testing.store import ScratchStore
+from waiting import until
+
+WRITTEN_AT_ONCE: Final = {"appendfsync": "no"}
+"""Settings of a store that is killed: with `everysec` it holds writes back for seconds while its disk is slow."""
 
 
 @contextmanager
@@ -27,11 +32,27 @@ def meanwhile(work: Callable[[], object]) -> Iterator[None]:
     assert failed == []
 
 
-def spin(store: ScratchStore, seconds: float) -> None:
-    """Keep the store busy with somebody else's script, which only reads."""
-    # It counts, because the clock stands still inside a script.
-    script = "local n = 0 for i = 1, ARGV[1] * 1e8 do n = n + i % 7 end"
-    store.ask("EVAL", script, "0", str(seconds), timeout=60)
+@contextmanager
+def busy(store: ScratchStore) -> Iterator[Callable[[], object]]:
+    """Keep the store busy with somebody else's script, which only reads, until what is yielded is called."""
+    store.ask("CONFIG", "SET", "busy-reply-threshold", "5")
+
+    def spin() -> None:
+        with suppress(Exception):  # it is killed
+            store.ask("EVAL", "while true do end", "0", timeout=120)
+
+    with meanwhile(spin):
+        until(lambda: is_busy(store), "the store is busy")
+        ended: list[str] = []
+
+        def end() -> None:
+            if not ended:
+                ended.append(str(store.ask("SCRIPT", "KILL")))
+
+        try:
+            yield end
+        finally:
+            end()
 
 
 def is_busy(store: ScratchStore) -> bool:

@@ -20,7 +20,7 @@ def bench(*words: str, **environment: str) -> "subprocess.CompletedProcess[str]"
         capture_output=True,
         text=True,
         env=os.environ | environment,
-        timeout=120,
+        timeout=600,
     )
 
 

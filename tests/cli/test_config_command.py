@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import command_line
 from holdfast import Client
 from holdfast.cli.main import run
 
@@ -36,8 +37,8 @@ def config(url: str, namespace: str, capsys: pytest.CaptureFixture[str]) -> Said
 def test_dump_prints_all_settings_as_pretty_json(config: Said, client: Client) -> None:
     client.config["mine"] = "text"
     found = config.json("dump")
-    assert (found["heartbeat"], found["mine"], found["application"]) == (60, "text", "holdfast")
-    assert '\n  "heartbeat": 60' in config.out
+    assert (found["heartbeat"], found["mine"], found["application"]) == (30, "text", "holdfast")
+    assert '\n  "heartbeat": 30' in config.out
     assert config.json("dump", "--json") == found
     assert config.out.count("\n") == 1
 
@@ -83,7 +84,7 @@ def test_load_with_clear_returns_the_rest_to_its_defaults(
     }
     assert (client.config["heartbeat"], client.config["grace-period"], client.config["mine"]) == (
         30,
-        10,
+        5,
         None,
     )
 
@@ -110,7 +111,7 @@ def test_a_file_that_makes_no_sense_is_refused_whole(
     file.write_text(text)
     assert config("load", str(file), "--clear") == 2
     assert word in config.err
-    assert client.config["heartbeat"] == 60
+    assert client.config["heartbeat"] == 30
 
 
 def test_a_file_that_is_missing_or_no_text_is_said(config: Said, tmp_path: Path) -> None:
@@ -131,14 +132,20 @@ def test_one_setting_is_set_shown_and_unset(config: Said) -> None:
     assert config("unset", "mine") == 0
     assert config.out == "mine was not set\n"
     assert config("get", "heartbeat") == 0
-    assert config.out == "60\n"
+    assert config.out == "30\n"
 
 
 def test_older_programs_say_redis(url: str, namespace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "get", "heartbeat", "--redis", url, "--namespace", namespace]) == 0
-    assert capsys.readouterr().out == "60\n"
+    assert capsys.readouterr().out == "30\n"
 
 
 def test_a_store_that_is_away_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "get", "heartbeat", "--url", "redis://h/notanumber"]) == 2
     assert "database number" in capsys.readouterr().err
+
+
+def test_a_name_that_is_nearly_that_of_a_setting_is_kept_and_warned_of(url: str, namespace: str) -> None:
+    done = command_line.holdfast("config", "set", "heartbaet", "3", "--url", url, "--namespace", namespace)
+    assert (done.returncode, done.stdout) == (0, "heartbaet is 3\n")
+    assert "did you mean 'heartbeat'?" in done.stderr

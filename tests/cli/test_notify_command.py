@@ -89,14 +89,14 @@ def telling(url: str, namespace: str, tmp_path: Path) -> Iterator[Callable[..., 
 def line_of(pipe: IO[str] | None) -> str:
     """The next line that a program prints."""
     assert pipe is not None
-    assert select.select([pipe], [], [], 20)[0], "it prints nothing"
+    assert select.select([pipe], [], [], 60)[0], "it prints nothing"
     return pipe.readline()
 
 
 def ended(told: "subprocess.Popen[str]", code: int = 0) -> tuple[list[str], str]:
     """What it printed, once INT has ended it."""
     told.send_signal(signal.SIGINT)
-    out, err = told.communicate(timeout=20)
+    out, err = told.communicate(timeout=30)
     assert told.returncode == code, err
     return out.splitlines(), err
 
@@ -185,7 +185,7 @@ def test_chosen_events_come_as_json_and_nobody_reading_ends_it(
     assert told.stdout is not None
     told.stdout.close()
     client.track(jid)
-    assert told.wait(20) == 1
+    assert told.wait(30) == 1
     assert told.stderr is not None
     assert "Traceback" not in told.stderr.read()
 
@@ -248,7 +248,7 @@ def test_a_sink_that_is_stuck_holds_up_nobody(
         name = "stuck"
 
         def tell(self, notice: Notice) -> None:
-            gate.wait(10)
+            gate.wait(30)
 
     delivery = Delivery(Stuck())
     for number in range(10):

@@ -34,7 +34,7 @@ def run(code: str, project: Path, environment: dict[str, str]) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=40,
+        timeout=120,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
@@ -53,7 +53,7 @@ def test_the_first_program_gets_the_result_of_its_job(project: Path, environment
         assert run(WAITING, project, environment) == "welcomed 7 in de\n"
     finally:
         worker.send_signal(signal.SIGQUIT)
-        assert worker.wait(20) == 0
+        assert worker.wait(30) == 0
 
 
 def test_the_pipeline_is_put_looked_at_and_worked_empty(project: Path, environment: dict[str, str]) -> None:

@@ -45,6 +45,24 @@ def test_the_commands_of_the_examples_are_understood(words: list[str], tmp_path:
     assert (settings.queues, settings.imports) == (("mail",), ("jobs",))
 
 
+def test_jobs_have_less_time_to_finish_than_passes_before_the_kill() -> None:
+    seconds = {
+        name: settings_of(worker.make_context("worker", words[2:]).params, ".")
+        for name, words in zip(("container", "service"), worker_words(), strict=True)
+    }
+    assert seconds["service"].shutdown_timeout + 4 < float(service()["TimeoutStopSec"])
+    [docker] = re.findall(r"HOLDFAST_SHUTDOWN_TIMEOUT=(\d+)", (HERE / "Dockerfile").read_text())
+    assert float(docker) + seconds["container"].term_timeout < 10
+    compose, pods = (HERE / "compose.yaml").read_text(), (HERE / "kubernetes.yaml").read_text()
+    [given], [kill] = (
+        re.findall(r"TIMEOUT: (\d+)", compose),
+        re.findall(r"stop_grace_period: (\d+)s", compose),
+    )
+    assert int(given) + 4 < int(kill)
+    [given], [kill] = re.findall(r'TIMEOUT, value: "(\d+)"', pods), re.findall(r"PeriodSeconds: (\d+)", pods)
+    assert int(given) + 4 < int(kill)
+
+
 def test_what_the_container_asks_for_its_health_exists() -> None:
     assert "check" in workers.commands
 
@@ -81,15 +99,15 @@ def test_stopping_the_service_lets_the_job_under_way_finish(
     main = subprocess.Popen([*words, *place], cwd=tmp_path, stderr=subprocess.DEVNULL)
     try:
         until(lambda: (tmp_path / "begun").exists(), "the job is under way")
-        stop = shlex.split(service()["ExecStop"].replace("$MAINPID", str(main.pid)))
-        stopping = subprocess.Popen(stop)
+        # What systemd does by itself: TERM to the main process, KILL to all after TimeoutStopSec.
+        assert "ExecStop" not in service()
+        main.send_signal(signal.SIGTERM)
         (tmp_path / "gate").touch()
-        assert main.wait(20) == 0
-        assert stopping.wait(20) == 0
+        assert main.wait(30) == 0
         job = client.jobs[jid]
         assert job is not None
         assert job.state == "complete"
     finally:
         if main.poll() is None:
             main.send_signal(signal.SIGTERM)
-            main.wait(20)
+            main.wait(30)

@@ -121,7 +121,7 @@ def test_emissions_repeat_until_int_and_a_statsd_that_nobody_knows_is_said_once(
     for _ in range(3):
         heard(ear, "workers")
     telling.send_signal(signal.SIGINT)
-    assert telling.wait(10) == 0
+    assert telling.wait(30) == 0
     said = subprocess.run(
         [*words, "--namespace", namespace, "--host", "nobody.invalid", "--count", "3"],
         capture_output=True,

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import Client
 from holdfast import store as embedded
 from holdfast.cli.main import COMMANDS, holdfast
 from holdfast.cli.output import duration, size
+from holdfast.core.library import library
 from holdfast.store import processes
 
 Answer = subprocess.CompletedProcess[str]
@@ -43,6 +45,22 @@ def run(home: Path) -> Run:
     return program
 
 
+def test_the_status_shows_the_core_and_whether_it_is_of_another_build(run: Run, home: Path) -> None:
+    run("store", "start")
+    ours = library()
+    with Client(f"unix://{home}/socket") as client:
+        client.queues["q"].put("K")
+        assert f"{ours.version}, digest {ours.digest[:12]}\n" in run("store", "status").stdout
+        other = ours.text.replace(f'digest = "{ours.digest}"', 'digest = "edited-here"')
+        client.database.execute_command("FUNCTION", "LOAD", "REPLACE", other)
+    said = run("store", "status").stdout
+    assert (
+        f"{ours.version}, digest edited-here; this program brings {ours.version}, digest {ours.digest[:12]}"
+        in said
+    )
+    assert json.loads(run("store", "status", "--json").stdout)["core_digest"] == "edited-here"
+
+
 def test_a_store_is_started_asked_after_and_stopped(run: Run, home: Path) -> None:
     started = run("store", "start")
     assert (started.returncode, started.stderr) == (0, "")
@@ -51,6 +69,7 @@ def test_a_store_is_started_asked_after_and_stopped(run: Run, home: Path) -> Non
     assert status.returncode == 0
     assert "running" in status.stdout
     assert "stays until it is stopped" in status.stdout
+    assert "none yet" in status.stdout
     assert run("store", "start").stdout.startswith("valkey")
     assert "runs already" in run("store", "start").stdout
     stopped = run("store", "stop")
@@ -137,7 +156,7 @@ def test_bad_usage_is_exit_code_2(run: Run, home: Path, words: tuple[str, ...]) 
 
 
 def test_the_program_says_its_version_and_its_commands(run: Run) -> None:
-    assert run("--version").stdout == "holdfast 0.1.0\n"
+    assert run("--version").stdout == "holdfast 0.2.0\n"
     help_text = run("--help").stdout
     assert all(f"  {name} " in help_text for name in COMMANDS)
 

@@ -125,7 +125,7 @@ def test_many_wait_for_their_ends_on_one_connection(aclient, store):
             queue = aclient.queues["q"]
             jids = await queue.put_many([("K", n) for n in range(20)])
             before = store.ask("CLIENT", "LIST").count("\n")
-            waiting = [asyncio.ensure_future(aclient.wait_for(jid, 10)) for jid in jids]
+            waiting = [asyncio.ensure_future(aclient.wait_for(jid, 30)) for jid in jids]
             jobs = await queue.pop(20)
             for job in jobs:
                 await job.complete()
@@ -149,7 +149,7 @@ def test_an_end_is_not_missed_when_the_listening_connection_is_lost(aclient, sto
         async with aclient:
             queue = aclient.queues["q"]
             jid = await queue.put("K")
-            waiting = asyncio.ensure_future(aclient.wait_for(jid, 10))
+            waiting = asyncio.ensure_future(aclient.wait_for(jid, 30))
             await until_heard(store, aclient, jid)
             store.ask("CLIENT", "KILL", "TYPE", "pubsub")
             job = await queue.pop()
@@ -165,7 +165,7 @@ def test_the_end_comes_by_message_and_not_by_asking_again_and_again(aclient, sto
             queue = aclient.queues["q"]
             jid = await queue.put("K")
             job = await queue.pop()
-            waiting = asyncio.ensure_future(aclient.wait_for(jid, 10))
+            waiting = asyncio.ensure_future(aclient.wait_for(jid, 30))
             await until_heard(store, aclient, jid)
             await aclient.queues.names
             carried = steps_of(aclient)
@@ -199,7 +199,7 @@ def test_ends_are_heard_again_and_again_and_on_another_loop(url, namespace):
         queue = client.queues["q"]
         for _ in range(20):
             jid = await queue.put("K")
-            waiting = asyncio.ensure_future(client.wait_for(jid, 10))
+            waiting = asyncio.ensure_future(client.wait_for(jid, 30))
             job = await queue.pop()
             await asyncio.sleep(0)
             await job.complete()

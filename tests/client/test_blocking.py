@@ -41,7 +41,7 @@ def test_a_queue_equals_its_name_and_its_twin(client):
 
 def test_config_is_a_mapping(client):
     config = client.config
-    assert config["heartbeat"] == 60
+    assert config["heartbeat"] == 30
     config["heartbeat"] = 30
     config["mine"] = "some text"
     assert (config["heartbeat"], config["mine"], config["nothing"]) == (30, "some text", None)
@@ -52,7 +52,7 @@ def test_config_is_a_mapping(client):
     config.update({"a": 1}, b=2)
     assert config.all["a"] == "1"
     del config["heartbeat"]
-    assert config["heartbeat"] == 60
+    assert config["heartbeat"] == 30
     assert len(config) == len(config.all) == len(list(config))
     config.clear()
     assert "a" not in config

@@ -26,8 +26,18 @@ from holdfast.commands import COMMANDS
 
 BLOCKING_ONLY = {"run", "batch"}
 """`run` of an async client is made for each; a batch is what its loop turn is anyway."""
-INNER = {"clock", "complete_pop", "describe", "expire", "put_x", "resume", "worker_answer"}
-"""Verbs of tests and of workers, and one that is worn as PutWished."""
+INNER = {
+    "cancel",
+    "clock",
+    "complete_pop",
+    "describe",
+    "expire",
+    "put_x",
+    "release",
+    "resume",
+    "worker_answer",
+}
+"""Verbs of tests, of workers and of release 0.1.0, and one that is worn as PutWished."""
 
 
 def handles_of(colour: type) -> dict[str, type]:

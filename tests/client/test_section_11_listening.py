@@ -22,7 +22,7 @@ class Hearing:
         self.listener = listener
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
-        listener.wait_until_listening(timeout=10)
+        listener.wait_until_listening(timeout=30)
 
     def run(self) -> None:
         for message in self.listener.listen():
@@ -30,7 +30,7 @@ class Hearing:
 
     def end(self) -> None:
         self.listener.unlisten()
-        self.thread.join(10)
+        self.thread.join(30)
         assert not self.thread.is_alive()
 
 
@@ -76,7 +76,7 @@ def test_it_ends_at_once_whatever_it_waits_for(client, channel, tmp_path, caplog
         trying.start()
         until(lambda: caplog.records, "it says that the store is not heard")
     away.unlisten()
-    trying.join(10)
+    trying.join(30)
     assert not trying.is_alive()
 
 
@@ -88,7 +88,7 @@ def test_a_signal_handler_may_end_it_while_its_own_thread_holds_the_lock_of_a_wa
     listener.on_active = handler
     listening = threading.Thread(target=lambda: list(listener.listen()), daemon=True)
     listening.start()
-    listening.join(10)
+    listening.join(30)
     assert not listening.is_alive()
 
 
@@ -104,7 +104,7 @@ def test_a_store_that_refuses_the_client_is_an_error_at_once(url, channel):
 
     listening = threading.Thread(target=listen, daemon=True)
     listening.start()
-    listening.join(10)
+    listening.join(30)
     assert len(found) == 1
 
 
@@ -119,13 +119,13 @@ def test_it_can_listen_again_after_it_ended(store, listener, channel):
 
 def test_a_loop_that_is_left_leaves_no_subscription(store, listener, channel):
     teller = threading.Thread(
-        target=lambda: (listener.wait_until_listening(10), store.ask("PUBLISH", channel, "one"))
+        target=lambda: (listener.wait_until_listening(30), store.ask("PUBLISH", channel, "one"))
     )
     teller.start()
     for message in listener.listen():
         assert message["data"] == "one"
         break
-    teller.join(10)
+    teller.join(30)
     until(lambda: subscribers(store, channel) == 0, "nobody is subscribed")
 
 
@@ -135,7 +135,7 @@ def test_an_async_listener_does_the_same(store, aclient, channel):
         listener = AsyncListener(aclient, [channel])
 
         async def tell() -> None:
-            await listener.wait_until_listening(timeout=10)
+            await listener.wait_until_listening(timeout=30)
             for word in ("one", "two"):
                 await asyncio.to_thread(store.ask, "PUBLISH", channel, word)
 
@@ -174,7 +174,7 @@ def test_a_silent_store_is_asked_by_an_async_listener_too(aclient, channel, stor
         listener = AsyncListener(aclient, [channel])
 
         async def tell() -> None:
-            await listener.wait_until_listening(timeout=10)
+            await listener.wait_until_listening(timeout=30)
             first = await asyncio.to_thread(subscriptions, store)
             while await asyncio.to_thread(subscriptions, store) < first + 3:
                 pass
@@ -265,7 +265,7 @@ def test_a_callback_may_stop_its_own_subscriber(store, client, channel):
     stopped = threading.Event()
     subscriber = Subscriber(client, channel, lambda message: (subscriber.stop(), stopped.set())).start()
     store.ask("PUBLISH", channel, "{}")
-    assert stopped.wait(10)
+    assert stopped.wait(30)
     until(lambda: subscribers(store, channel) == 0, "nobody is subscribed")
 
 
@@ -299,7 +299,7 @@ def test_an_async_subscriber_does_the_same_in_a_task(store, aclient, channel, ca
                 assert await asyncio.to_thread(subscribers, store, channel) == 1
                 for text in ("1", "no json", "2"):
                     await asyncio.to_thread(store.ask, "PUBLISH", channel, text)
-                await asyncio.wait_for(done.wait(), 10)
+                await asyncio.wait_for(done.wait(), 30)
             while await asyncio.to_thread(subscribers, store, channel):
                 pass
         return seen

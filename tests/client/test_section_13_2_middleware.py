@@ -587,7 +587,7 @@ def processed(aclient, klass, data=None):
 @pytest.mark.parametrize("klass", [Slow, Overriding])
 def test_async_code_that_takes_too_long_is_cancelled_and_fails(aclient, klass):
     failure = processed(aclient, klass, {"limit": 0.01}).failure
-    assert failure["group"] == "q-PerformTimeout"
+    assert failure["group"] == "q-JobTimedOutError"
     assert "ran longer than 0.01 seconds" in failure["message"]
     assert SEEN == ["unwound"]
 
@@ -595,7 +595,7 @@ def test_async_code_that_takes_too_long_is_cancelled_and_fails(aclient, klass):
 def test_a_job_that_took_too_long_is_requeued_if_its_class_says_so(aclient):
     job = processed(aclient, SlowAndRequeued)
     assert job.state == "waiting"
-    assert job["requeues_by_exception"] == {"PerformTimeout": 1}
+    assert job["requeues_by_exception"] == {"JobTimedOutError": 1}
 
 
 def test_a_timeout_error_of_the_jobs_own_is_not_taken_for_ours(aclient):

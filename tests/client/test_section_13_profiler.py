@@ -10,10 +10,10 @@ from holdfast.profile import Profiler, Timing
 from holdfast.testing import ScratchStore
 
 
-@pytest.fixture(params=["valkey", "redis"])
-def own_store(request):
+@pytest.fixture
+def own_store(engine):
     with ScratchStore(
-        request.param, settings={"slowlog-log-slower-than": "12345", "slowlog-max-len": "77"}
+        engine, settings={"slowlog-log-slower-than": "12345", "slowlog-max-len": "77"}
     ) as store:
         yield store
 

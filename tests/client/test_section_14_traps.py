@@ -105,7 +105,7 @@ def test_15_leases_and_delays_go_by_the_clock_of_the_store(do, monkeypatch):
     assert do(queue.pop) is None
     put(do, "now")
     job = do(queue.pop)
-    assert job.expires_at == pytest.approx(real + 60, abs=30)
+    assert job.expires_at == pytest.approx(real + 30, abs=30)
 
 
 @pytest.mark.parametrize("name", ["put", "requeue"])

@@ -415,7 +415,7 @@ def test_results_are_pushed_over_a_connection_beside_the_given_one(url: str, nam
         assert job is not None
         assert client.wait_for(jid, 0.01).status == "open"
         job.complete()
-        assert client.wait_for(jid, 5).status == "done"
+        assert client.wait_for(jid, 30).status == "done"
 
 
 def test_the_second_connection_of_an_existing_one_has_its_settings(
@@ -700,13 +700,13 @@ def tls_relay(store: ScratchStore, certificate: Path) -> Iterator[int]:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
 
-    server = asyncio.run_coroutine_threadsafe(start(), loop).result(5)
+    server = asyncio.run_coroutine_threadsafe(start(), loop).result(30)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
-        asyncio.run_coroutine_threadsafe(stop(), loop).result(5)
+        asyncio.run_coroutine_threadsafe(stop(), loop).result(30)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(5)
+        thread.join(30)
         loop.close()
 
 

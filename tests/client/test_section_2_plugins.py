@@ -17,7 +17,7 @@ def made(do, source: str, name: str = "mine") -> holdfast.LuaPlugin:
 def test_the_example_of_the_page_works_as_written(url: str, namespace: str) -> None:
     client = Client(url, namespace=namespace)
     plugin = holdfast.LuaPlugin("double-beat", client, "return Holdfast.config.get(ARGV[1]) * ARGV[2]")
-    assert plugin.call("heartbeat", 2) == 120
+    assert plugin.call("heartbeat", 2) == 60
     assert repr(plugin) == f"<LuaPlugin double-beat of {client!r}>"
 
 

@@ -114,7 +114,7 @@ def test_fail_saves_the_data_warns_and_keeps_the_job(do, caplog):
     assert (failed.state, failed["n"]) == ("failed", 9)
     assert (failed.failure["group"], failed.failure["message"]) == ("mail-Error", "it broke")
     assert failed.failure["worker"] == do.client.worker_name
-    assert failed.failure["when"] == pytest.approx(time.time(), abs=60)
+    assert failed.failure["when"] == pytest.approx(time.time(), abs=25)
     put(do, "j")
     assert fetched(do).state == "waiting"
 
@@ -150,7 +150,7 @@ def test_heartbeat_saves_the_data_and_tells_the_new_end(do):
     job.expires_at = 0.0
     job["n"] = 5
     end = do(job.heartbeat)
-    assert end == job.expires_at == pytest.approx(time.time() + 60, abs=5)
+    assert end == job.expires_at == pytest.approx(time.time() + 30, abs=30)
     assert isinstance(end, float)
     assert fetched(do)["n"] == 5
 
@@ -334,7 +334,7 @@ def test_a_logged_line_shows_its_data_in_the_history(do):
     tell(do, lambda job: job.log("seen", {"by": "Ann", "count": 2}))
     entry = fetched(do).history[-1]
     assert (entry["what"], entry["by"], entry["count"]) == ("seen", "Ann", 2)
-    assert entry["when"] == pytest.approx(time.time(), abs=60)
+    assert entry["when"] == pytest.approx(time.time(), abs=25)
 
 
 ACTS = {

@@ -10,6 +10,7 @@ import pytest
 import holdfast
 from holdfast import LeaseLost, UsageError, current_job
 from holdfast.code.failure import ByKlass, use_failure_formatter
+from holdfast.commands.jobs import Put
 
 SEEN: list[Any] = []
 
@@ -243,6 +244,15 @@ def test_arguments_that_do_not_fit_fail_the_job(do):
     job = put_and_pop(do, f"{__name__}.add", data={"args": [], "kwargs": {"c": 5}})
     do(lambda: job.process())
     assert again(do, job).failure["group"] == "q-ArgumentError"
+
+
+@pytest.mark.parametrize("data", [b"\xff", b'{"args":[1', b'{"args":[%s1%s]}' % (b"[" * 1000, b"]" * 1000)])
+def test_data_that_cannot_be_read_fail_the_job(do, data):
+    holdfast.Client("redis://nowhere").job(name=f"{__name__}.add")(add)
+    do(lambda: do.client.run(Put("q", f"{__name__}.add", data)))
+    job = do(lambda: do.client.queues["q"].pop())
+    do(lambda: job.process())
+    assert again(do, job).failure["group"] == "q-InvalidData"
 
 
 def test_a_job_that_was_built_by_hand_is_performed_without_asking_a_store():

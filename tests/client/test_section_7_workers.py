@@ -50,9 +50,9 @@ def test_a_sign_of_life_is_said_once_a_minute_not_with_every_pop(do):
 
 def test_a_lease_that_ran_out_counts_as_stalled(stopped, do):
     first = pop_as(do, "w")
-    stopped.advance(seconds=30)
+    stopped.advance(seconds=15)
     second = pop_as(do, "w")
-    stopped.advance(seconds=30)
+    stopped.advance(seconds=15)
     assert do(lambda: do.client.workers.counts) == [{"name": "w", "jobs": 1, "stalled": 1}]
     assert do(lambda: do.client.workers["w"]) == {"jobs": [second], "stalled": [first]}
 

@@ -5,7 +5,7 @@ import pytest
 from holdfast import Config, UsageError
 
 DEFAULTS = {
-    "application": "holdfast", "grace-period": "10", "heartbeat": "60", "jobs-history": "604800",
+    "application": "holdfast", "grace-period": "5", "heartbeat": "30", "jobs-history": "604800",
     "jobs-history-count": "50000", "max-job-history": "100", "max-pop-retry": "1", "max-worker-age": "86400",
 }  # fmt: skip
 
@@ -27,7 +27,7 @@ def test_a_value_is_decoded_and_text_that_is_no_json_is_text(do):
     found = [
         do(lambda key=key: config.get(key)) for key in ("heartbeat", "application", "mine", "half", "list")
     ]
-    assert found == [60, "holdfast", "some words", 0.5, [1]]
+    assert found == [30, "holdfast", "some words", 0.5, [1]]
     assert do(lambda: config.all)["half"] == "0.5"
 
 
@@ -35,7 +35,7 @@ def test_what_is_not_set_is_none_or_the_given_default(do):
     config = do.client.config
     assert do(lambda: config.get("nothing")) is None
     assert do(lambda: config.get("nothing", 0)) == 0
-    assert do(lambda: config.get("heartbeat", 7)) == 60
+    assert do(lambda: config.get("heartbeat", 7)) == 30
 
 
 def test_a_setting_that_is_taken_away_is_back_at_its_default(do):
@@ -51,7 +51,7 @@ def test_popping_a_setting_answers_it_and_takes_it_away(do):
     config = do.client.config
     do(lambda: config.set("heartbeat", 30))
     assert do(lambda: config.pop("heartbeat")) == 30
-    assert do(lambda: config.pop("heartbeat")) == 60
+    assert do(lambda: config.pop("heartbeat")) == 30
     assert do(lambda: config.pop("nothing")) is None
     assert do(lambda: config.pop("nothing", 7)) == 7
     assert do(lambda: config.all) == DEFAULTS
@@ -89,7 +89,7 @@ def test_nothing_is_written_when_one_of_the_values_cannot_be(do, value):
 def test_a_queue_may_have_a_heartbeat_of_its_own(do):
     do(lambda: do.client.config.set("mail-heartbeat", 7))
     assert do(lambda: do.client.queues["mail"].heartbeat) == 7
-    assert do(lambda: do.client.queues["other"].heartbeat) == 60
+    assert do(lambda: do.client.queues["other"].heartbeat) == 30
 
 
 def test_a_blocking_client_s_settings_are_a_mapping(config):
@@ -107,7 +107,7 @@ def test_a_blocking_client_s_settings_are_a_mapping(config):
 
 def test_a_default_is_written_where_there_is_none(do):
     config = do.client.config
-    assert do(lambda: config.setdefault("heartbeat", 7)) == 60
+    assert do(lambda: config.setdefault("heartbeat", 7)) == 30
     assert do(lambda: config.setdefault("mine")) is None
     assert do(lambda: config.setdefault("mine", 7)) == 7
     assert do(lambda: config.all) == {**DEFAULTS, "mine": "7"}

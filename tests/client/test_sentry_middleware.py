@@ -11,6 +11,7 @@ import sentry_sdk
 from sentry_sdk.transport import Transport
 
 from holdfast import AsyncClient, ConnectionLost, JobNotFound
+from holdfast.commands.jobs import Put
 from holdfast.middleware import MiddlewareMisconfigured, RetryExceptions, Sentry, SupportsMiddleware
 
 
@@ -134,3 +135,12 @@ def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentry_sdk", None)
     with pytest.raises(MiddlewareMisconfigured, match=r"holdfast\[sentry\]"):
         Sentry().around_perform(SimpleNamespace(), lambda job: None)
+
+
+def test_a_job_whose_data_cannot_be_read_is_reported_too(do, klass, mailbox):
+    do(lambda: do.client.run(Put("q", f"{klass.__module__}.{klass.__qualname__}", b"\xff")))
+    job = do(lambda: do.client.queues["q"].pop())
+    with pytest.raises(ValueError, match="no stamp"):
+        do(lambda: job.perform())
+    [event] = mailbox.events
+    assert "not JSON" in event["contexts"]["job"]["data"]

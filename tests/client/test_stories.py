@@ -30,7 +30,7 @@ def test_a_job_is_put_popped_and_completed(do):
     job = do(queue.pop)
     assert (job.jid, job.klass_name, job.data, job["id"]) == (jid, "app.Welcome", '{"id":7}', 7)
     assert (job.state, job.worker_name, job.retries_left) == ("running", do.client.worker_name, 5)
-    assert 50 < job.ttl <= 61
+    assert 20 < job.ttl <= 31
     assert do(job.complete) == "complete"
     assert job.state_changed
     assert do(queue.pop) is None
@@ -116,7 +116,7 @@ def test_a_heartbeat_moves_the_end_and_saves_the_data(do):
     job = do(queue.pop)
     job.data = {"n": 2}
     end = do(job.heartbeat)
-    assert end == job.expires_at >= time.time() + 50
+    assert end == job.expires_at >= time.time() + 20
     assert do(lambda: do.client.jobs[jid]).data == '{"n":2}'
 
 
@@ -237,10 +237,10 @@ def test_statistics_count_what_waited_and_what_ran(do):
 
 def test_a_queue_has_a_heartbeat_of_its_own_or_the_common_one(do):
     queue = do.client.queues["mail"]
-    assert do(lambda: queue.heartbeat) == 60
+    assert do(lambda: queue.heartbeat) == 30
     do(lambda: queue.set_heartbeat(30))
     assert do(lambda: queue.heartbeat) == 30
-    assert do(lambda: do.client.queues["other"].heartbeat) == 60
+    assert do(lambda: do.client.queues["other"].heartbeat) == 30
     do(lambda: queue.put("K"))
     assert 25 < do(queue.pop).ttl <= 31
     with pytest.raises(UsageError):
@@ -261,10 +261,10 @@ def test_the_end_of_a_job_is_pushed_to_who_waits(do):
     assert do(lambda: do.client.wait_for(jid, 0.05)).status == "open"
     job = do(queue.pop)
     do(job.complete)
-    assert do(lambda: do.client.wait_for(jid, 5)).status == "done"
-    assert do(lambda: do.client.result_of(jid, 5)) is None
+    assert do(lambda: do.client.wait_for(jid, 30)).status == "done"
+    assert do(lambda: do.client.result_of(jid, 30)) is None
     with pytest.raises(JobNotFound):
-        do(lambda: do.client.result_of("unknown", 5))
+        do(lambda: do.client.result_of("unknown", 30))
 
 
 def test_waiting_for_a_failed_job_raises_its_failure(do):
@@ -273,7 +273,7 @@ def test_waiting_for_a_failed_job_raises_its_failure(do):
     job = do(queue.pop)
     do(lambda: job.fail("broken", "because"))
     with pytest.raises(JobFailed, match="because") as caught:
-        do(lambda: do.client.result_of(jid, 5))
+        do(lambda: do.client.result_of(jid, 30))
     assert caught.value.group == "broken"
 
 

@@ -268,7 +268,7 @@ def test_unsubscribing_waits_for_the_running_handler(do, sched):
 
     def blocking(item):
         begun.set()
-        go_on.wait(10)
+        go_on.wait(30)
         events.append("handled")
 
     async def awaited(item):
@@ -293,7 +293,7 @@ def test_an_idle_subscription_ends_at_once(do, sched):
     idle(do, sched, "t")
     start = monotonic()
     do(lambda: sched.unsubscribe("t"))
-    assert monotonic() - start < 5
+    assert monotonic() - start < 30
     assert not [thread for thread in threading.enumerate() if "holdfast-topic" in thread.name]
 
 
@@ -348,7 +348,7 @@ def test_one_that_is_busy_passes_the_bell_on_to_another(do, url, namespace):
 
     def blocking(item):
         got.append(item.id)
-        release.wait(10)
+        release.wait(30)
 
     async def awaited(item):
         got.append(item.id)
@@ -378,10 +378,10 @@ def test_one_that_ends_passes_on_a_token_that_was_on_its_way(client):
     assert isinstance(waits, Listen)
     client.topics["t"].put("a", "x")
     bell = client.link.bell()
-    assert bell.wait([ending.bell_key], 5) == ending.bell_key  # the token goes to the one that ends
+    assert bell.wait([ending.bell_key], 30) == ending.bell_key  # the token goes to the one that ends
     ending.stopping = True
     client.runner.run(loop.send(None))
-    assert bell.wait([ending.bell_key], 5) == ending.bell_key
+    assert bell.wait([ending.bell_key], 30) == ending.bell_key
     assert next(loop, "over") == "over"
     bell.close()
     ending._end_one()
@@ -570,7 +570,7 @@ def test_a_message_that_cannot_become_a_job_is_reported_and_the_others_do(do, sc
         )
     )
     eventually(do, lambda: do(sched["t"].length) == 2, "one is put")
-    assert sorted(told) == [("deep", "UsageError"), ("taken", "JobExists")]
+    assert sorted(told) == [("deep", "CodecError"), ("taken", "JobExists")]
     assert do(lambda: do.client.jobs["fine"]) is not None
 
 

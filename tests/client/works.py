@@ -70,7 +70,7 @@ class Works:
             yield
         finally:
             stop.request()
-            thread.join(20)
+            thread.join(30)
             assert not thread.is_alive()
 
     def run(self, coroutine: Any) -> Any:

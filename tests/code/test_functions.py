@@ -66,21 +66,21 @@ def test_a_put_sends_arguments_and_options():
             "mail",
             f"{__name__}.welcome",
             {"args": [7], "kwargs": {"lang": "de"}},
-            {"priority": 2, "delay": 1.5, "retries": 3},
+            {"priority": 2, "delay": 1.5, "retries": 3, "max_losses": 3},
         ),
         (
             "slow",
             f"{__name__}.welcome",
             {"args": [8], "kwargs": {}},
-            {"priority": 2, "delay": 60, "retries": 3, "jid": "mine"},
+            {"priority": 2, "delay": 60, "retries": 3, "max_losses": 3, "jid": "mine"},
         ),
     ]
 
 
-def test_lost_leases_keep_their_usual_retries_when_none_were_given():
+def test_failures_and_losses_have_budgets_of_their_own_when_none_were_given():
     told = Told()
     decorated(welcome, told).put(7)
-    assert told.puts[0][3] == {}
+    assert told.puts[0][3] == {"retries": 0, "max_losses": 3}
     assert told.puts[0][0] == "default"
 
 
@@ -98,6 +98,9 @@ def test_a_wrong_argument_is_refused_before_anything_is_sent():
         ({"queue": ""}, "queue"),
         ({"retries": -1}, "retries"),
         ({"retries": 10_000}, "retries"),
+        ({"max_losses": -1}, "max_losses"),
+        ({"max_losses": 255}, "max_losses"),
+        ({"max_losses": "3"}, "max_losses"),
         ({"priority": 1.5}, "priority"),
         ({"delay": -1}, "delay"),
         ({"delay": float("nan")}, "delay"),
@@ -156,7 +159,7 @@ def test_a_result_that_is_not_there_in_time_is_a_timeout(url, namespace):
         with pytest.raises(TimeoutError, match=handle.jid):
             handle.result(0.05)
         client.jobs.cancel(handle.jid)
-        with pytest.raises(holdfast.JobNotFound):
+        with pytest.raises(holdfast.JobCancelled):
             handle.result(0.05)
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from holdfast import Client, UsageError
 from holdfast.commands.outcomes import OWN_BACKOFF, Retry
+from holdfast.models.job import BUDGETED
 from holdfast.work.performing.outcome import Retry as RetryWish
 from holdfast.work.performing.outcome import granted, raised
 
@@ -19,7 +20,7 @@ def shout(word: str) -> str:
 def test_a_job_with_usual_options_is_put_plainly(client: Client):
     put = client.job(queue="q", retries=3, backoff=lambda attempt, error: 1.0)(shout).put("a")
     facts = row(client, put.jid)
-    assert (facts.flags, facts.options, facts.retries) == (0, {}, 3)
+    assert (facts.flags, facts.options, facts.retries, facts.max_losses) == (BUDGETED, {}, 3, 3)
 
 
 def test_what_was_said_at_the_function_travels_with_each_put(client: Client):

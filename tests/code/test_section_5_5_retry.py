@@ -116,7 +116,7 @@ def test_a_retried_job_is_back_in_its_queue(client):
 
 
 def test_a_function_job_may_wear_it(client, namespace):
-    @client.job(queue="q", name=f"{namespace}.fetch")
+    @client.job(queue="q", name=f"{namespace}.fetch", retries=1)
     @retry(ConnectionError)
     def fetch(number: int) -> None:
         raise ConnectionError(number)

@@ -36,7 +36,7 @@ def in_thread(call):
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(10)
+    thread.join(30)
     return found[0]
 
 

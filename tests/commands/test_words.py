@@ -21,7 +21,7 @@ from holdfast.commands.leases import (
     Lease,
     Pop,
 )
-from holdfast.commands.outcomes import Advance, Expire, Fail, Retry
+from holdfast.commands.outcomes import Advance, Expire, Fail, Release, Retry
 from holdfast.commands.queues import CountQueues, GetStats, Pause, QueueForget
 from holdfast.commands.upkeep import (
     Audit,
@@ -49,7 +49,7 @@ HELD = Lease("j1", 42)
 
 def test_every_command_knows_its_verb_and_can_be_found_by_it():
     assert all(kind.verb == verb for verb, kind in COMMANDS.items())
-    assert len(COMMANDS) == 86
+    assert len(COMMANDS) == 88
 
 
 def test_a_put_says_mode_queue_options_and_one_job():
@@ -153,6 +153,8 @@ def test_a_retry_answers_what_is_left_or_raises():
 
 def test_giving_back_names_worker_jid_and_token():
     assert list(Expire([Lease("j1", 7, "w")]).words()) == ["w", "j1", 7]
+    release = Release([Lease("j1", 7, "w")], "crashed", "SIGSEGV")
+    assert list(release.words()) == ["crashed", "SIGSEGV", "", "w", "j1", 7]
 
 
 def test_moving_keeps_what_is_not_said():

@@ -142,7 +142,7 @@ def test_a_listener_over_a_connection(client):
     thread.start()
     listener.wait_until_listening()
     client.database.publish("news", "hello")
-    thread.join(10)
+    thread.join(30)
     assert heard == [("news", "hello")]
 
 
@@ -255,7 +255,7 @@ def test_a_worker_performs_jobs_in_this_process_until_it_is_told_to_stop(client,
     thread.start()
     until(notes, "the job was performed")
     worker.stop()
-    thread.join(10)
+    thread.join(30)
     assert not thread.is_alive()
     assert notes() == [str(os.getpid())]
 
@@ -281,7 +281,7 @@ def test_a_forking_worker_performs_jobs_in_children_until_it_is_told_to_stop(url
         until(notes, "the job was performed")
         assert notes() != [str(process.pid)]
         process.send_signal(signal.SIGQUIT)
-        assert process.wait(10) == 0
+        assert process.wait(30) == 0
     finally:
         process.kill()
         process.wait()

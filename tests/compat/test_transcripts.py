@@ -23,6 +23,10 @@ DIFFERENT: dict[str, str] = {
     "a gone job is moved": "a cancelled job is not made again by moving it (trap 13)",
     "data that is no text": "any JSON value is taken (4.3)",
     "tags of a template": "a list, as of any other job, instead of JSON text (12)",
+    "default heartbeat": "a lease is 30 s, and the grace period 5 s, unless set",
+    "a popped job": "likewise",
+    "a setting": "likewise",
+    "their values": "likewise",
     "a setting that is text": "the text, instead of an error of decoding (8)",
 }
 """What differs, and why."""

@@ -29,6 +29,7 @@ def test_a_command_acts_on_the_jobs_that_native_calls_know(door: Door, clock: St
     assert clock.core(Call("queue.length", ("q",))) == 1
 
 
+@pytest.mark.usefixtures("long_leases")
 def test_the_time_is_the_stores_whatever_the_caller_thinks(door: Door, clock: StoppedClock):
     put(door, "j")
     [job] = json.loads(call(door, "queue.pop", "q", "w", 1))

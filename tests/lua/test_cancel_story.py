@@ -2,8 +2,10 @@
 
 import pytest
 
-from holdfast.commands.jobs import Cancel, JobGet
-from holdfast.commands.leases import Complete, Heartbeat
+from holdfast.commands.admin import SetClock, Sweep
+from holdfast.commands.jobs import Await, Cancel, CancelBy, JobGet
+from holdfast.commands.leases import Complete, Heartbeat, Lease, Pop
+from holdfast.commands.outcomes import Retry
 from holdfast.commands.throttles import ThrottleSet
 from holdfast.errors import DependencyRefused, LeaseLost, Refused
 from native_door import Door
@@ -125,3 +127,80 @@ def test_a_cancelled_job_may_be_put_again_and_waits_for_nobody(core, door: Door)
     door.put("q", "c")
     [facts] = core(JobGet(("c",)))
     assert (facts.state, facts.dependencies) == ("waiting", ())
+
+
+def life(door: Door, jid: str = "j") -> int:
+    """Put a job and take it; its token."""
+    door.put("q", jid)
+    [job] = door.pop("w", "q")
+    return job.token
+
+
+def test_a_job_put_again_at_once_gets_a_token_of_its_own_and_the_former_holder_is_refused(core, door: Door):
+    first = life(door)
+    core(Cancel(["j"]))
+    second = life(door)
+    core(Cancel(["j"]))
+    third = life(door)
+    assert first < second < third
+    for old in (first, second):
+        with pytest.raises(LeaseLost):
+            core(Complete("w", Lease("j", old, "w")))
+    assert core(Complete("w", Lease("j", third, "w"))) == "complete"
+
+
+def test_tokens_of_a_name_grow_also_where_one_millisecond_saw_many_attempts(core, door: Door):
+    tokens = [life(door)]
+    for _ in range(3):
+        core(Retry("w", Lease("j", tokens[-1], "w")))
+        tokens.append(door.pop("w", "q")[0].token)
+    core(Cancel(["j"]))
+    assert life(door) > max(tokens)
+
+
+def test_tokens_of_a_name_grow_also_if_the_clock_was_set_back(core, clock, door: Door):
+    clock.advance(seconds=60)
+    first = life(door)
+    core(Cancel(["j"]))
+    core(SetClock(clock.now_ms - 30_000))
+    assert life(door) > first
+
+
+def test_a_job_that_never_ran_leaves_no_trace_in_the_tokens_of_others(core, clock, door: Door):
+    door.put("q", "j")
+    core(Cancel(["j"]))
+    assert life(door, "other") == clock.now_ms
+
+
+def test_what_is_kept_of_cancelled_jobs_has_an_end_in_time_and_number(core, clock, door: Door):
+    def cancel_running(*jids: str) -> None:
+        door.put("q", *jids)
+        core(Pop("w", ["q"], limit=512))
+        core(CancelBy(jids, who="desk"))
+
+    cancel_running("first")
+    clock.advance(seconds=1800)
+    cancel_running("second")
+    assert [outcome.status for outcome in core(Await(["first", "second"]))] == ["cancelled", "cancelled"]
+    clock.advance(seconds=1801)
+    core(Sweep())
+    assert [outcome.status for outcome in core(Await(["first", "second"]))] == ["gone", "cancelled"]
+    for start in range(0, 10_240, 512):
+        cancel_running(*[f"j{n}" for n in range(start, start + 512)])
+    assert door.ask("ZCARD", door.key("E")) == 10_000
+    statuses = [outcome.status for outcome in core(Await(["second", "j0", "j10239"]))]
+    assert statuses == ["gone", "gone", "cancelled"]
+    clock.advance(seconds=3601)
+    while door.ask("ZCARD", door.key("E")):
+        core(Sweep())
+    assert not {name for name in door.names() if name.startswith("E")}
+
+
+def test_the_earlier_cancel_still_works_and_names_nobody(core, door: Door):
+    door.put("q", "j")
+    door.pop("w", "q")
+    assert door("cancel", "", 0, "j") == [1]
+    [outcome] = core(Await(["j"]))
+    assert outcome.error.by == ""
+    # An earlier client reads the first of the two only.
+    assert door("await", "j")[0] == b"gone"

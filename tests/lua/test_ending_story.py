@@ -227,7 +227,7 @@ def test_a_result_outlives_the_job_and_its_end_is_told(core, door: Door):
     assert failed.status == "failed"
     assert failed.error is not None
     assert (failed.error.group, failed.error.message) == ("G", "why")
-    assert gone.status == "gone"
+    assert gone.status == "cancelled"
     assert core(JobGet(["a"]))[0].result == b"42"
     door.ask("UNLINK", door.key("j:a"))
     assert core(Await(["a"]))[0].result == b"42"

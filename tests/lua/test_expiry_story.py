@@ -116,6 +116,7 @@ def test_a_failed_job_that_is_put_again_starts(core, clock, door: Door):
     assert core(Failures())[1] == {}
 
 
+@pytest.mark.usefixtures("long_leases")
 def test_a_long_row_of_late_jobs_is_cleared_by_several_calls_and_no_worker_sleeps_meanwhile(
     core, clock, door: Door
 ):

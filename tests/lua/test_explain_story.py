@@ -7,7 +7,7 @@ from holdfast.client.explaining.reasons import Check
 from holdfast.commands.admin import ConfigSet
 from holdfast.commands.attributes import Report
 from holdfast.commands.leases import Complete, Pop
-from holdfast.commands.outcomes import Fail, Retry
+from holdfast.commands.outcomes import Fail, Release, Retry
 from holdfast.commands.queues import Pause
 from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.commands.workers import WorkerSeen
@@ -181,6 +181,7 @@ def test_a_job_whose_throttle_has_slots(why, core, worker, door: Door):
     assert check(found, "throttles").verdict == "fine"
 
 
+@pytest.mark.usefixtures("long_leases")
 def test_a_job_that_runs(why, core, clock, worker, door: Door):
     door.put("q", "a")
     core(Pop("w", ["q"]))
@@ -192,6 +193,7 @@ def test_a_job_that_runs(why, core, clock, worker, door: Door):
     assert found.text == "w has had it for 19 s, and was last heard 4 s ago; its lease has 41 s left."
 
 
+@pytest.mark.usefixtures("long_leases")
 def test_a_job_whose_lease_ended_and_then_was_noticed(why, core, clock, door: Door):
     door.put("q", "a")
     core(Pop("w", ["q"]))
@@ -305,3 +307,42 @@ def test_a_worker_that_says_nonsense_of_itself_has_no_slots(why, core, door: Doo
     core(WorkerSeen("w", {"queues": '["q"]', "slots": "many", "busy": "-1"}))
     door.put("q", "a")
     assert "with 0 slots free" in check(why("a"), "workers").text
+
+
+def test_lost_attempts_are_told_with_their_cause_and_their_budget(why, core, door: Door):
+    door("put", "", 0, "new", "q", 0, "1/2", 0, "a", "k", "{}")
+    [job] = core(Pop("w", ["q"]))
+    core(Release([job], "crashed", "SIGSEGV"))
+    [job] = core(Pop("w", ["q"]))
+    core(Retry("w", job))
+    said = check(why("a"), "retries")
+    assert said.text.startswith("1 of 1 failures and 1 of 2 losses have been paid for; the last loss was ")
+    assert said.text.endswith(" ago, attempt 1 on w: its process died (SIGSEGV).")
+    assert (said.facts["losses"], said.facts["max_losses"]) == (1, 2)
+
+
+def test_preemptions_are_told_from_the_fifth_on(why, core, door: Door):
+    door.put("q", "a")
+    for count in range(1, 6):
+        [job] = core(Pop("w", ["q"]))
+        core(Release([job], "preempted", "TERM"))
+        found = [one for one in why("a").checks if one.check == "preempted"]
+        assert bool(found) == (count == 5)
+    assert found[0].text.startswith("It was preempted 5 times, which cost it nothing; the last time ")
+    assert found[0].text.endswith("on w (TERM).")
+
+
+def test_a_job_whose_code_nobody_knows_says_who_looked_and_what_they_met(why, core, clock, door: Door):
+    door.put("q", "a")
+    [job] = core(Pop("w-7", ["q"]))
+    core(Release([job], "unknown", "ModuleNotFoundError: No module named 'x'", "q-ModuleNotFoundError"))
+    clock.advance(seconds=0.5)
+    found = why("a")
+    assert blocks(found)[0] == "unknown"
+    assert found.text == (
+        "Worker w-7 looked at it 500 ms ago and does not know its code: ModuleNotFoundError: No module named 'x'. "
+        "It waits for a worker that does, and fails in 10 min if there is none."
+    )
+    clock.advance(seconds=1)
+    core(Pop("w-8", ["q"]))
+    assert "unknown" not in [one.check for one in why("a").checks]

@@ -6,16 +6,14 @@ import pytest
 
 from holdfast.client.sync import Client
 from holdfast.testing.clock import StoppedClock
-from holdfast.testing.store import ScratchStore
+from holdfast.testing.store import Engine, ScratchStore
 from native_door import Door, Said, rows
 
 
-@pytest.fixture(params=["valkey", "redis"])
-def full(request: pytest.FixtureRequest, namespace: str) -> Iterator[Door]:
+@pytest.fixture
+def full(engine: Engine, namespace: str) -> Iterator[Door]:
     """Nine jobs in `q`, three of them running, and no memory left."""
-    if request.param == "redis":
-        request.getfixturevalue("redis_store")
-    with ScratchStore(request.param) as store, Client(store.url, namespace=namespace) as client:
+    with ScratchStore(engine) as store, Client(store.url, namespace=namespace) as client:
         StoppedClock(client).advance(seconds=0)
         door = Door(client)
         door.put("q", *[f"j{n}" for n in range(9)])

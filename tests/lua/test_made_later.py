@@ -14,9 +14,9 @@ WITHIN += (
 )
 
 
-@pytest.fixture(params=["valkey", "redis"])
-def store(request):
-    with ScratchStore(request.param) as made:
+@pytest.fixture
+def store(engine):
+    with ScratchStore(engine) as made:
         made.ask("FUNCTION", "LOAD", library().text + WITHIN)
         yield made
 

@@ -58,10 +58,20 @@ def test_what_is_no_pattern_is_refused_before_anything_changes(words, core, door
 
 
 def test_settings_of_ours_are_no_configuration_keys(core):
-    assert core(SettingsGet()) == {"keep-data": 0, "max-history-bytes": 262144, "stats-days": 400}
+    assert core(SettingsGet()) == {
+        "keep-data": 0,
+        "max-history-bytes": 262144,
+        "stats-days": 400,
+        "unknown-for": 600,
+    }
     core(SettingSet("stats-days", 30))
     core(SettingSet("keep-data", 1))
-    assert core(SettingsGet()) == {"keep-data": 1, "max-history-bytes": 262144, "stats-days": 30}
+    assert core(SettingsGet()) == {
+        "keep-data": 1,
+        "max-history-bytes": 262144,
+        "stats-days": 30,
+        "unknown-for": 600,
+    }
     assert len(core(ConfigGet())) == 8
     core(SettingSet("stats-days", None))
     assert core(SettingsGet())["stats-days"] == 400

@@ -64,7 +64,10 @@ BAD = [
     ("retry", "w", 0, LONG, "m", "run", "T", ""), ("retry", "w", 0, "", "", "run", "T"),
     ("fail", "w", "", "m", "run", "T", ""), ("fail", "w", "G\n", "m", "run", "T", ""), ("fail", "w", "G", "m", "run", "T"),
     ("resume", "", 0, "w", "run", "T"), ("resume", "v", -1, "w", "run", "T"), ("resume", "v", 0, "w", "run"),
+    ("release", "", 0, "gone", "", "", "w", "run", "T"), ("release", "", 0, "unknown", "", "", "w", "run", "T"),
+    ("release", "", 0, "lost", "", "", "w", "run"), ("release", "", 0, "lost", LONG * 99, "", "w", "run", "T"),
     ("expire", "w", "run"), ("cancel", "", 0, ""), ("cancel", "", 0, *MANY), ("cancel", "", "x", "run"),
+    ("cancel_by", "", 0, "w", ""), ("cancel_by", "", 0, "w", *MANY), ("cancel_by", "", "x", "w", "run"), ("cancel_by", "", 0, "a\nb", "run"),
     ("move", "", 0, "", 0, "run", "", ""), ("move", "", 0, "q", "x", "run", "", ""), ("move", "", 0, "q", 0, "", "", ""),
     ("move", "", 0, "q", 0, "run", "", 5000), ("move", "", 0, "q", 0, "run", "", "x"), ("move", "", 0, "q", 0, "nobody", "", ""),
     *[("move", "", 0, "q", 0, "run", "", "", *rest) for rest in (
@@ -280,6 +283,7 @@ def test_refusals_of_single_jobs_leave_no_trace(busy: Door):
     assert busy("retry", "w", 0, "", "", "run", "x", "")[0].startswith(b"HF_LEASE_LOST")
     assert busy("heartbeat", 0, "w", "run", 1, "x", "w", "wait", 0, "") == [0, 0]
     assert busy("expire", "w", "run", 1, "w", "wait", 0) == 0
+    assert busy("release", "", 0, "preempted", "", "", "w", "run", 1, "w", "wait", 0) == 0
     assert busy("cancel", "", 0, "nobody") == [0]
     assert busy("priority", 5, "nobody") == [0]
     assert busy("await", "nobody") == [b"gone", None]

@@ -14,6 +14,7 @@ def held(jobs, worker="old-0"):
     return [Lease(job.jid, job.token, worker) for job in jobs]
 
 
+@pytest.mark.usefixtures("long_leases")
 def test_a_lease_goes_over_with_its_attempt_and_is_whole_again(core, clock, door: Door):
     door.put("q", "a", "b")
     jobs = core(Pop("old-0", ["q"], limit=2))
@@ -40,6 +41,7 @@ def test_a_call_that_is_sent_again_answers_the_same(core, door: Door):
     assert core(Resume("new-0", held(jobs))) == core(Resume("new-0", held(jobs)))
 
 
+@pytest.mark.usefixtures("long_leases")
 def test_what_was_lost_is_not_taken_over(core, clock, door: Door):
     door.put("q", "lost", "gone", "noticed", "other")
     _, _, noticed, other = jobs = core(Pop("old-0", ["q"], limit=4))

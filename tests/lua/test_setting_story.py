@@ -5,12 +5,12 @@ import pytest
 from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, Describe, Info, SetClock, Sweep
 from holdfast.commands.jobs import JobGet, JobsComplete
 from holdfast.commands.leases import Complete, CompleteMany, Done, Pop
-from holdfast.commands.queues import CountQueues, Pause
+from holdfast.commands.queues import CountQueues, Pause, QueueNames
 from holdfast.commands.throttles import ThrottleGet, ThrottleSet
 from native_door import Door, Said
 
 DEFAULTS = {
-    "application": "holdfast", "grace-period": "10", "heartbeat": "60", "jobs-history": "604800",
+    "application": "holdfast", "grace-period": "5", "heartbeat": "30", "jobs-history": "604800",
     "jobs-history-count": "50000", "max-job-history": "100", "max-pop-retry": "1", "max-worker-age": "86400",
 }  # fmt: skip
 
@@ -112,34 +112,61 @@ def test_a_job_handed_out_again_under_a_limit_hands_its_slot_on_when_it_ends(cor
     assert (counts.waiting, counts.throttled) == (1, 0)
 
 
-def test_settings_have_the_protocol_s_defaults_and_can_be_set_and_unset(core):
+def test_settings_have_defaults_and_can_be_set_and_unset(core):
     assert core(ConfigGet()) == DEFAULTS
-    core(ConfigSet("heartbeat", "30"))
+    core(ConfigSet("heartbeat", "20"))
     core(ConfigSet("colour", "red"))
-    assert core(ConfigGet()) == {**DEFAULTS, "heartbeat": "30", "colour": "red"}
+    assert core(ConfigGet()) == {**DEFAULTS, "heartbeat": "20", "colour": "red"}
     assert core(ConfigGet(["colour", "heartbeat", "unknown"])) == {
-        "colour": "red", "heartbeat": "30", "unknown": None,
+        "colour": "red", "heartbeat": "20", "unknown": None,
     }  # fmt: skip
     assert core(ConfigUnset("heartbeat")) is True
     assert core(ConfigUnset("heartbeat")) is False
-    assert core(ConfigGet(["heartbeat"])) == {"heartbeat": "60"}
-    assert core(Info()).heartbeat == 60_000.0
+    assert core(ConfigGet(["heartbeat"])) == {"heartbeat": "30"}
+    assert core(Info()).heartbeat == 30_000.0
 
 
 def test_a_setting_that_is_no_number_counts_as_not_set(core, door: Door):
     door.put("q", "a", "b")
     core(ConfigSet("heartbeat", "soon"))
     core(ConfigSet("q-heartbeat", "later"))
-    assert core(Pop("w", ["q"]))[0].lease_ms == 60_000
+    assert core(Pop("w", ["q"]))[0].lease_ms == 30_000
     core(ConfigSet("q-heartbeat", "5"))
     core(ConfigUnset("q-heartbeat"))
-    assert core(Pop("w", ["q"]))[0].lease_ms == 60_000
+    assert core(Pop("w", ["q"]))[0].lease_ms == 30_000
 
 
 def complete_some(core, door: Door, count: int, first: int = 0) -> None:
     door.put("q", *[f"j{n}" for n in range(first, first + count)])
     jobs = core(Pop("w", ["q"], limit=count))
     core(CompleteMany("w", [Done(job.jid, job.token) for job in jobs]))
+
+
+def test_a_short_list_of_completed_jobs_is_exact_after_each_completion(core, clock, door: Door):
+    core(ConfigSet("jobs-history-count", "2"))
+    complete_some(core, door, 10)
+    assert core(JobsComplete(0, 100)) == ["j9", "j8"]
+    for n in range(10, 15):
+        complete_some(core, door, 1, n)
+        assert core(JobsComplete(0, 100)) == [f"j{n}", f"j{n - 1}"]
+    core(ConfigSet("jobs-history-count", "1000"))
+    core(ConfigSet("jobs-history", "1"))
+    clock.advance(seconds=2)
+    complete_some(core, door, 1, 20)
+    assert core(JobsComplete(0, 100)) == ["j20"]
+    clock.advance(seconds=0.5)
+    complete_some(core, door, 1, 21)
+    clock.advance(seconds=0.6)
+    complete_some(core, door, 1, 22)
+    assert core(JobsComplete(0, 100)) == ["j22", "j21"]
+
+
+def test_queues_first_used_in_one_millisecond_are_listed_in_order_of_first_use(core, door: Door):
+    names = ["late", "early", "middle", "a", "z", "b"]
+    for name in names:
+        door.put(name, f"in-{name}")
+    assert [count.name for count in core(CountQueues())] == names
+    assert core(QueueNames()) == names
 
 
 def test_completed_jobs_are_kept_up_to_a_number_a_little_late(core, door: Door):

@@ -23,14 +23,14 @@ class Ear:
         self._sub = self._client.pubsub()
         self._root = root
         self._sub.psubscribe(root.replace("{", "[{]") + "e:*")
-        assert self._sub.get_message(timeout=5)
+        assert self._sub.get_message(timeout=30)
 
     def heard(self) -> list[tuple[str, str]]:
         """What came since the last time, in order: channel without root, and message."""
         self._client.publish(self._root + "e:end", "")
         found: list[tuple[str, str]] = []
         while True:
-            message = self._sub.get_message(timeout=5)
+            message = self._sub.get_message(timeout=30)
             assert message
             channel = message["channel"].decode().removeprefix(self._root + "e:")
             if channel == "end":

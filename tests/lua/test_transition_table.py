@@ -170,6 +170,7 @@ RUNNING = {"state": "running", "worker": "w", "expires": 60_000}
 POPPED = {"wait": 1, "lines": [("popped", "q")], "events": ["popped"]}
 
 
+@pytest.mark.usefixtures("long_leases")
 @pytest.mark.parametrize("ready", ["waiting", "stalled", "throttled"])
 def test_row_9_a_ready_job_is_popped_and_takes_its_slots(table: Table, ready: str):
     if ready == "stalled":
@@ -208,6 +209,7 @@ def test_row_11_a_slot_that_comes_back_lets_a_job_go_and_is_taken_at_the_pop(tab
     assert table.door.look("list", "waiting", "q", "", "", 9, "")[0] == b"j"
 
 
+@pytest.mark.usefixtures("long_leases")
 def test_row_12_a_heartbeat_makes_the_lease_longer_and_nothing_else(table: Table):
     job = table.runs()
     table.clock.advance(seconds=20)
@@ -271,6 +273,7 @@ def test_row_17_a_retry_without_one_left_fails_the_job(table: Table):
     assert table.changed() == {**FAILED, "remaining": -1, "lines": lines}
 
 
+@pytest.mark.usefixtures("long_leases")
 def test_rows_18_and_19_a_lost_lease_is_noticed_and_then_handed_on_with_its_slots(table: Table):
     table.runs()
     table.clock.advance(seconds=60)
@@ -283,9 +286,13 @@ def test_rows_18_and_19_a_lost_lease_is_noticed_and_then_handed_on_with_its_slot
     table.clock.advance(seconds=10)
     table.settle()
     assert len(table.pop("v")) == 1
-    assert table.changed() == {**POPPED, "worker": "v", "expires": 60_000, "remaining": 4, "wait": 2}
+    lines = [("lost", "retries"), ("popped", "q")]
+    assert table.changed() == {
+        **POPPED, "lines": lines, "worker": "v", "expires": 60_000, "remaining": 4, "wait": 2,
+    }  # fmt: skip
 
 
+@pytest.mark.usefixtures("long_leases")
 def test_row_20_a_lost_lease_without_a_retry_left_fails_the_job(table: Table):
     table.runs(retries=0)
     table.clock.advance(seconds=60)
@@ -293,7 +300,7 @@ def test_row_20_a_lost_lease_without_a_retry_left_fails_the_job(table: Table):
     table.clock.advance(seconds=10)
     table.settle()
     assert table.pop("v") == []
-    gone = {**FAILED, "remaining": -1, "lines": [("failed", "failed-retries-q")]}
+    gone = {**FAILED, "remaining": -1, "lines": [("lost", "retries"), ("failed", "failed-retries-q")]}
     gone.pop("expires")
     assert table.changed() == gone
 
@@ -304,7 +311,7 @@ def test_rows_18_and_19_are_one_without_grace(table: Table):
     table.clock.advance(seconds=60)
     table.settle()
     assert len(table.pop("v")) == 1
-    assert table.changed()["lines"] == [("timed-out", ""), ("popped", "q")]
+    assert table.changed()["lines"] == [("timed-out", ""), ("lost", "retries"), ("popped", "q")]
 
 
 def test_row_21_a_timeout_takes_the_lease_and_no_retry(table: Table):

@@ -156,6 +156,9 @@ class Core:
     def expire(self, held: Any) -> Any:
         return self.door("expire", *flat(held))
 
+    def release(self, how: str, cause: str, held: Any) -> Any:
+        return self.door("release", "", 0, how, cause, "", *flat(held))
+
     def timeout(self, jids: tuple[str, ...], line: str = "", number: int = 0) -> Any:
         return self.door("timeout", line, number, *jids)
 

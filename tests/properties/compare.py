@@ -129,9 +129,27 @@ def nothing_leaks(model: NumberedModel, core: Core) -> None:
     """Every key belongs to somebody (L17): a job, what it holds or waits for, or a queue that was used."""
     owned = owned_keys(model)
     always = (
-        *("s:", "q:", "aw:", "ar:", "z:", "k:", "m:", "o:", "n:", "i:", "a:", "e:", "v:", "j:", "x:", "b:"),
+        *(
+            "s:",
+            "q:",
+            "aw:",
+            "ar:",
+            "z:",
+            "k:",
+            "m:",
+            "o:",
+            "n:",
+            "i:",
+            "a:",
+            "e:",
+            "v:",
+            "j:",
+            "x:",
+            "b:",
+            "E:",
+        ),
     )
-    single = {"", "c", "C", "Q", "W", "A", "K", "qi", "qp", "H", "F"}
+    single = {"", "c", "C", "E", "Q", "W", "A", "K", "qi", "qp", "H", "F"}
     keys = {key for key in core.door.names() if key not in single and not key.startswith(always)}
     assert keys == owned
 

@@ -44,6 +44,7 @@ settings_of_root = st.sampled_from(
 lines = st.sampled_from(LINES)
 modes = st.sampled_from(["new", "move", "only", "old"])
 retries = st.integers(0, 2)
+paid = st.one_of(retries, st.sampled_from(["0/0", "1/1", "0/3"]))  # also with budgets of a job's own
 pick = st.data()
 steps_of_time = st.sampled_from([1, 1_000, 2_000, 3_000, 5_000, 10_000, 60_000, 70_000, 86_400_000])
 

@@ -79,33 +79,48 @@ class Model(Putting):
             if not job.noticed and self.grace > 0:
                 self.notice(job)
                 job.end = self.now + self.grace
-            elif len(again) < want or job.remaining <= 0:
+            elif len(again) < want or self.is_spent(job):
                 if not job.noticed:
                     self.notice(job)
-                job.remaining, job.losses = job.remaining - 1, job.losses + 1
-                if job.remaining >= 0:
+                if self.pay(job, "lost"):
                     again.append(job)
-                else:
-                    self.exhaust(job)
         return again
+
+    def is_spent(self, job: Job) -> bool:
+        return job.remaining <= 0 if job.max_losses is None else job.losses >= job.max_losses
+
+    def pay(self, job: Job, what: str, cause: str = "") -> bool:
+        """An attempt was lost: its budget pays, or the job fails."""
+        by = f"(worker {job.worker}, attempt {job.attempts})"
+        told = "lease ended without a word" if what == "lost" else f"process died by {cause}"
+        job.losses += 1
+        if job.max_losses is None:
+            job.remaining -= 1
+            job.history.append((what, self.now, "retries"))
+            group, message = f"failed-retries-{job.queue}", f'Job exhausted retries in queue "{job.queue}"'
+            message += "" if what == "lost" else f": {told} {by}"
+            spent = job.remaining < 0
+        else:
+            job.history.append((what, self.now, "losses"))
+            group = f"{job.queue}-{'Lost' if what == 'lost' else 'Crashed'}"
+            message = f"{told} {by}; {job.losses} losses, max_losses {job.max_losses}"
+            spent = job.losses > job.max_losses
+        if spent:
+            self.end_lease(job)
+            self.fail_job(job, "failed", group, message, "")
+        return not spent
 
     def notice(self, job: Job) -> None:
         job.noticed = True
         job.history.append(("timed-out", self.now, ""))
         self.day(job.queue, self.now).retries += 1
 
-    def exhaust(self, job: Job) -> None:
-        group = f"failed-retries-{job.queue}"
-        message = f'Job exhausted retries in queue "{job.queue}"'
-        self.end_lease(job)
-        self.fail_job(job, "failed", group, message, "")
-
     def grant(self, job: Job, worker: str, lease: int, line: Queue) -> None:
         length = lease or line.heartbeat or self.heartbeat_ms
         waited = self.now - max(job.queued, job.popped)
         self.day(job.queue, self.now).wait.samples.append(waited / 1000)
         job.state, job.ready, job.noticed, job.worker = "running", False, False, worker
-        job.token = max(job.token + 1, self.now)
+        job.token = max(job.token + 1, self.granted + 1, self.now)
         job.attempts, job.popped, job.started = job.attempts + 1, self.now, True
         job.end = min(self.now + length, job.last_end)
         job.slot = line.limit > 0 or job.slot or bool(job.throttles)
@@ -137,6 +152,25 @@ class Model(Putting):
                     self.notice(job)
                 job.end = self.now
                 count += 1
+        return count
+
+    def release(self, how: str, cause: str, held: tuple[tuple[str, str, int], ...]) -> int:
+        count = 0
+        for worker, jid, token in held:
+            job = self.jobs.get(jid)
+            if job is None or not job.held_by(worker, token):
+                continue
+            count += 1
+            if how == "preempted":
+                self.end_lease(job)
+                job.history.append((how, self.now, ""))
+                job.state, job.ready, job.rank = "waiting", True, (1, -job.priority, 0, job.rank[-1])
+                continue
+            if not job.noticed:
+                self.notice(job)
+            if self.pay(job, how, cause):
+                self.end_lease(job)
+                job.state, job.ready, job.rank = "waiting", True, (0, self.next_number())
         return count
 
     def timeout(self, jids: tuple[str, ...]) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from model_parts import DAY, Day, Ending, Job, Queue
 
-DEFAULTS = {"grace-period": "10", "heartbeat": "60", "jobs-history": "604800", "jobs-history-count": "50000"}
+DEFAULTS = {"grace-period": "5", "heartbeat": "30", "jobs-history": "604800", "jobs-history-count": "50000"}
 
 
 class Looks:
@@ -19,6 +19,7 @@ class Looks:
     def __init__(self, now: int) -> None:
         self.now = now
         self.number = 0
+        self.granted = 0  # the highest token of a job that was granted and is deleted
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {}
         self.first_used: dict[str, int] = {}
@@ -65,8 +66,8 @@ class Looks:
 
     @property
     def known(self) -> list[str]:
-        """In order of first use; of one moment, by name."""
-        return sorted(self.first_used, key=lambda name: (self.first_used[name], name))
+        """In order of first use."""
+        return sorted(self.first_used, key=lambda name: self.first_used[name])
 
     def day(self, queue: str, when: int) -> Day:
         return self.days.setdefault((queue, when // DAY), Day())

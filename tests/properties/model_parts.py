@@ -31,6 +31,7 @@ class Job:
     state: str = "waiting"
     attempts: int = 0
     losses: int = 0
+    max_losses: int | None = None
     popped: int = 0
     ended: int = 0
     token: int = 0

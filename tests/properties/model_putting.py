@@ -16,6 +16,12 @@ class No(Exception):
     """The core refuses the whole call: its code word."""
 
 
+def budgets(paid: int | str) -> tuple[int, int | None]:
+    """Retries, and how many losses a job may have that does not pay for them with retries."""
+    retries, own, losses = str(paid).partition("/")
+    return int(retries), int(losses) if own else None
+
+
 class Putting(Throttling):
     """Verbs that put, move and delete jobs."""
 
@@ -72,13 +78,15 @@ class Putting(Throttling):
         wish: Wish,
     ) -> None:
         """A job that is new, or begins a new life."""
-        (priority, retries, delay), (jid, klass, data) = wanted, what
+        (priority, paid, delay), (jid, klass, data) = wanted, what
+        retries, max_losses = budgets(paid)
         if job is None:
             job = Job(jid, klass, data, queue, priority, retries, retries, self.now, self.now)
             self.jobs[jid] = job
         else:
             self.withdraw(job)
         job.klass, job.data, job.priority, job.retries = klass, data, priority, retries
+        job.max_losses = max_losses
         self.begin_life(job, queue)
         self.dress(job, wish)
         self.settle_in(job, delay)
@@ -89,6 +97,8 @@ class Putting(Throttling):
         self.wait_for(job, wish)
         kept = {key: job.options[key] for key in ("backoff", "limit", "keep") if key in job.options}
         job.options, job.started = kept | wish.options, False
+        if job.max_losses not in (None, 3):
+            job.options["losses"] = job.max_losses
         job.progress, job.tail = None, []
         job.throttles = list(wish.throttles)
         if "expires" in wish.options:
@@ -213,6 +223,8 @@ class Putting(Throttling):
             gone = job is not None and job.state != "complete"
             if job is not None and gone:
                 was_running = job.state == "running"
+                if job.attempts:
+                    self.granted = max(self.granted, job.token)
                 self.withdraw(job)
                 if not was_running:
                     self.give_back(job)

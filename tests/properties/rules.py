@@ -16,10 +16,10 @@ from machine import (
     lines,
     modes,
     new_data,
+    paid,
     pick,
     priorities,
     queues,
-    retries,
     settings_of_root,
     several,
     some_queues,
@@ -28,11 +28,11 @@ from machine import (
 
 
 class UsualRules(Machine):
-    @rule(mode=modes, queue=queues, priority=priorities, retries=retries, delay=delays, jobs=jobs)
+    @rule(mode=modes, queue=queues, priority=priorities, retries=paid, delay=delays, jobs=jobs)
     def put(self, mode: str, queue: str, priority: int, retries: int, delay: int, jobs: Any) -> None:
         self.do("put", mode, queue, priority, retries, delay, jobs)
 
-    @rule(line=lines, queue=queues, priority=priorities, retries=retries, delay=delays, jobs=jobs)
+    @rule(line=lines, queue=queues, priority=priorities, retries=paid, delay=delays, jobs=jobs)
     def put_numbered(self, line: str, queue: str, priority: int, retries: int, delay: int, jobs: Any) -> None:
         self.do("once", line, self.next_number(line), "put", "move", queue, priority, retries, delay, jobs)
 
@@ -105,6 +105,10 @@ class UsualRules(Machine):
     @rule(pick=pick)
     def expire(self, pick: Any) -> None:
         self.do("expire", (self.held(pick), self.held(pick)))
+
+    @rule(pick=pick, how=st.sampled_from([("preempted", "TERM"), ("crashed", "SIGSEGV"), ("lost", "")]))
+    def release(self, pick: Any, how: tuple[str, str]) -> None:
+        self.do("release", *how, (self.held(pick), self.held(pick)))
 
     @rule(
         pick=pick,

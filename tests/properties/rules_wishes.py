@@ -5,7 +5,7 @@ from typing import Any
 from compare import same_job
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
-from machine import JIDS, Machine, data, delays, jids, lines, modes, pick, priorities, queues, retries
+from machine import JIDS, Machine, data, delays, jids, lines, modes, paid, pick, priorities, queues, retries
 
 TAGS = ["red", "blue", "7"]
 
@@ -38,11 +38,11 @@ wished = st.lists(st.tuples(jids, st.sampled_from(["k", "other"]), data, wishes)
 
 
 class WishRules(Machine):
-    @rule(mode=modes, queue=queues, priority=priorities, retries=retries, delay=delays, jobs=wished)
+    @rule(mode=modes, queue=queues, priority=priorities, retries=paid, delay=delays, jobs=wished)
     def put_x(self, mode: str, queue: str, priority: int, retries: int, delay: int, jobs: Any) -> None:
         self.do("put_x", mode, queue, priority, retries, delay, jobs)
 
-    @rule(line=lines, queue=queues, priority=priorities, retries=retries, delay=delays, jobs=wished)
+    @rule(line=lines, queue=queues, priority=priorities, retries=paid, delay=delays, jobs=wished)
     def put_x_numbered(
         self, line: str, queue: str, priority: int, retries: int, delay: int, jobs: Any
     ) -> None:

@@ -67,6 +67,11 @@ class Ledger:
             if self.open.get(jid, ("", 0))[:2] == (worker, token):
                 self.open[jid] = worker, token, now
 
+    def on_release(self, args: Any, answer: Any, now: int) -> None:
+        for worker, jid, token in args[2]:
+            if self.open.get(jid, ("", 0))[:2] == (worker, token):
+                del self.open[jid]
+
     # --- leases end --------------------------------------------------------------------------------------------
 
     def accept(self, worker: str, jid: str, token: int) -> None:

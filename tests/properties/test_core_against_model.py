@@ -10,7 +10,7 @@ from rules_always import CoreAndModel
 
 from holdfast.client.sync import Client
 from holdfast.core.library import library
-from holdfast.testing.store import ScratchStore
+from holdfast.testing.store import Engine, ScratchStore
 from native_door import Door
 
 COMMON: dict[str, Any] = {
@@ -25,10 +25,10 @@ QUICK = settings(max_examples=90, stateful_step_count=50, derandomize=True, **CO
 DEEP = settings(max_examples=1000, stateful_step_count=150, **COMMON)
 
 
-@pytest.fixture(params=["valkey", "redis"])
-def machine(request: pytest.FixtureRequest) -> Iterator[type[CoreAndModel]]:
+@pytest.fixture
+def machine(engine: Engine) -> Iterator[type[CoreAndModel]]:
     """The machine on a store of its own, which every run empties."""
-    with ScratchStore(request.param) as store, Client(store.url, namespace="test-model") as client:
+    with ScratchStore(engine) as store, Client(store.url, namespace="test-model") as client:
         door = Door(client)
         door.ask("FUNCTION", "LOAD", library().text)
         yield type("Machine", (CoreAndModel,), {"door": door})

@@ -17,7 +17,7 @@ from holdfast.client.sync import Client
 from holdfast.core.library import library
 from holdfast.models import JobFacts
 from holdfast.testing.clock import START_MS
-from holdfast.testing.store import ScratchStore
+from holdfast.testing.store import Engine, ScratchStore
 from native_door import Door
 
 QUEUES = ["q", "r"]
@@ -162,9 +162,9 @@ class Wakes(RuleBasedStateMachine):
         return bool(ready and waiting and not paused and (limit == 0 or running + stalled < limit))
 
 
-@pytest.fixture(params=["valkey", "redis"])
-def door(request: pytest.FixtureRequest) -> Iterator[Door]:
-    with ScratchStore(request.param) as store, Client(store.url, namespace="test-wakes") as client:
+@pytest.fixture
+def door(engine: Engine) -> Iterator[Door]:
+    with ScratchStore(engine) as store, Client(store.url, namespace="test-wakes") as client:
         made = Door(client)
         made.ask("FUNCTION", "LOAD", library().text)
         yield made

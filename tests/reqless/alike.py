@@ -58,8 +58,7 @@ def well_written(messages: list[tuple[str, str]]) -> bool:
 
 def same_refusal(theirs: Refused, ours: Refused) -> bool:
     return (
-        (theirs.text.endswith(": scheduled") and ours.text == theirs.text[:-9] + "waiting")  # W35: it is due
-        or ours.text.partition("(): ")[2] in theirs.text
+        ours.text.partition("(): ")[2] in theirs.text
         or ours.text in theirs.text
         or CHILD.sub("", ours.text) == CHILD.sub("", theirs.text)
         or bool(DECODER.match(theirs.text) or DECODER.match(ours.text))

@@ -9,6 +9,7 @@ import pytest
 from two_doors import RAW, Door, Refused
 
 import holdfast
+from holdfast.commands.admin import ConfigSet
 from holdfast.commands.call import LOOKS, Call
 from holdfast.errors import Refused as No
 from holdfast.testing.clock import StoppedClock
@@ -130,8 +131,15 @@ LIVES: dict[str, list[tuple[Any, ...]]] = {
 
 
 def said(command: str, reply: Any) -> Any:
-    """A reply as what it means. The two have applications of their own names."""
-    return json.loads(reply) if isinstance(reply, str) and command not in RAW else reply
+    """A reply as what it means. The two have applications of their own names, and the script lists queues of one moment by name."""
+    meant = json.loads(reply) if isinstance(reply, str) and command not in RAW else reply
+    if command == "queues.names":
+        return sorted(meant)
+    return sorted(meant, key=lambda queue: queue["name"]) if command == "queues.counts" else meant
+
+
+OLDER_SETTINGS = {"heartbeat": "60", "grace-period": "10"}
+"""What the script begins with; a native root has shorter ones."""
 
 
 def native(clock: StoppedClock, words: tuple[Any, ...]) -> Any:
@@ -143,6 +151,8 @@ def native(clock: StoppedClock, words: tuple[Any, ...]) -> Any:
 
 @pytest.mark.parametrize("life", LIVES)
 def test_a_call_answers_as_the_script_does(life: str, door: Door, clock: StoppedClock) -> None:
+    for name, seconds in OLDER_SETTINGS.items():
+        clock.core(ConfigSet(name, seconds))
     for step in LIVES[life]:
         if isinstance(step, (int, float)):
             clock.advance(seconds=step)

@@ -69,3 +69,9 @@ def test_what_cannot_be_failed_stays_as_it_is(running: Door, words: tuple[str, .
     assert sentence in refusal(running.call("job.fail", 12, *words))
     assert (running.call("job.getMulti", 12, "j", "idle"), running.messages()) == (before, [])
     assert running.call("failureGroups.counts", 12) == {}
+
+
+def test_a_job_whose_delay_is_over_and_that_nobody_moved_yet_is_called_scheduled(door: Door) -> None:
+    door.call("queue.put", 1, "me", "q", "j", "k", "{}", 5)
+    for command, *words in (("job.fail", "j", "w", "g", "m"), ("job.complete", "j", "w", "q", "{}")):
+        assert refusal(door.call(command, 10, *words)).endswith(": scheduled")

@@ -29,7 +29,7 @@ def home() -> Iterator[Path]:
 def eventually() -> Eventually:
     """Waits until something is true, and fails if it does not become so."""
 
-    def wait(condition: Callable[[], object], what: str, within: float = 10.0) -> None:
+    def wait(condition: Callable[[], object], what: str, within: float = 30.0) -> None:
         deadline, pause = time.monotonic() + within, threading.Event()
         while not condition():
             assert time.monotonic() < deadline, f"not within {within:g} s: {what}"
@@ -43,6 +43,6 @@ def say() -> Callable[..., str]:
     """Speaks to a store by its address."""
 
     def ask(address: embedded.StoreAddress, *words: str) -> str:
-        return talk.ask(address.url.removeprefix("unix://"), *words, timeout=5.0)
+        return talk.ask(address.url.removeprefix("unix://"), *words, timeout=30.0)
 
     return ask

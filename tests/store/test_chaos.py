@@ -29,7 +29,7 @@ class Writer(threading.Thread):
         while not self.stopping.is_set():
             try:
                 address = embedded.ensure(self.home, wait=20)
-                with talk.Line(address.url.removeprefix("unix://"), timeout=20) as line:
+                with talk.Line(address.url.removeprefix("unix://"), timeout=30) as line:
                     self.write(line)
             except OSError:
                 continue
@@ -80,4 +80,4 @@ def kill_one(home: Path, *, the_warden: bool) -> None:
 
 
 def say(address: embedded.StoreAddress, *words: str) -> str:
-    return talk.ask(address.url.removeprefix("unix://"), *words, timeout=20)
+    return talk.ask(address.url.removeprefix("unix://"), *words, timeout=30)

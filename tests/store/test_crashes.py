@@ -30,7 +30,7 @@ class Writer:
 
     def __init__(self, address: embedded.StoreAddress, room: int = 0) -> None:
         self.acknowledged = 0
-        self._line = talk.Line(socket_of(address), timeout=20)
+        self._line = talk.Line(socket_of(address), timeout=30)
         self._filling = "x" * room
         self._thread = threading.Thread(target=self._write, daemon=True)
         self._thread.start()
@@ -44,12 +44,12 @@ class Writer:
             self._line.close()
 
     def wait_for_the_end(self) -> None:
-        self._thread.join(20)
+        self._thread.join(30)
         assert not self._thread.is_alive()
 
 
 def numbers_kept(address: embedded.StoreAddress) -> int:
-    with talk.Line(socket_of(address), timeout=20) as line:
+    with talk.Line(socket_of(address), timeout=30) as line:
         kept = line.ask("LRANGE", "numbers", "0", "-1").split()
     assert [number.rstrip("x") for number in kept] == [str(index) for index in range(len(kept))]
     return len(kept)
@@ -180,7 +180,7 @@ def test_two_servers_never_write_one_log(home: Path, eventually: Eventually, say
     assert processes.started(before.pid)
     assert found == []
     os.kill(before.pid, signal.SIGCONT)
-    asking.join(10)
+    asking.join(30)
     assert not processes.started(before.pid)
     assert say(found[0], "GET", "kept") == "yes"
 

@@ -150,8 +150,9 @@ def test_a_store_ends_when_nobody_needed_it_for_a_while(home: Path, eventually: 
 
 
 def test_a_store_stays_while_somebody_is_connected(home: Path, eventually: Eventually) -> None:
-    busy, idle = embedded.ensure(home, linger=0.3), embedded.ensure(home.with_name("idle"), linger=0.6)
+    busy = embedded.ensure(home, linger=1.5)
     with talk.Line(busy.url.removeprefix("unix://")) as line:
+        idle = embedded.ensure(home.with_name("idle"), linger=1.5)
         eventually(lambda: not processes.started(idle.warden_pid), "the store without visitors is gone")
         assert line.ask("PING") == "PONG"
     eventually(
@@ -160,9 +161,10 @@ def test_a_store_stays_while_somebody_is_connected(home: Path, eventually: Event
 
 
 def test_the_longest_wish_for_staying_counts(home: Path, eventually: Eventually) -> None:
-    kept, idle = embedded.ensure(home, linger=0.3), embedded.ensure(home.with_name("idle"), linger=1.5)
+    kept = embedded.ensure(home, linger=1.5)
     embedded.ensure(home, linger=0)
-    embedded.ensure(home, linger=0.3)
+    embedded.ensure(home, linger=1.5)
+    idle = embedded.ensure(home.with_name("idle"), linger=1.5)
     eventually(lambda: not processes.started(idle.warden_pid), "a store that nobody asked to stay is gone")
     assert embedded.status(home).pid == kept.pid
     assert embedded.status(home).linger == 0

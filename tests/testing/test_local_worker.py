@@ -93,8 +93,8 @@ def test_plain_and_async_functions_answer_their_results(crew):
 
     one, two = crew(lambda: add.put(1)), crew(lambda: multiply.put(3, b=4))
     crew(lambda: crew.worker.drain())
-    assert crew(lambda: one.result(5)) == 2
-    assert crew(lambda: two.result(5)) == 12
+    assert crew(lambda: one.result(30)) == 2
+    assert crew(lambda: two.result(30)) == 12
 
 
 def test_a_class_of_a_test_module_is_performed(crew):

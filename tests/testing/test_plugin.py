@@ -102,7 +102,7 @@ ASYNC = """
             handle = await add.put(1, 2)
             assert_put(holdfast_async_client, add, 1, 2)
             await holdfast_async_worker.drain()
-            return await handle.result(5)
+            return await handle.result(30)
 
         assert asyncio.run(story()) == 3
 

@@ -39,7 +39,7 @@ def test_what_hangs_on_a_client_goes_with_it(app, url, namespace):
         worker = LocalWorker(there, queues=["sums"])
         worker.drain()
         worker.close()
-        assert handle.result(5) == 3
+        assert handle.result(30) == 3
 
 
 def test_callbacks_that_a_program_registered_are_called_for_the_jobs_of_the_test(app, url, namespace):
@@ -48,7 +48,7 @@ def test_callbacks_that_a_program_registered_are_called_for_the_jobs_of_the_test
     with StandIn(url, namespace), app.events.thread():
         app.queues["mail"].put("k", jid="j")
         app.track("j")
-        assert seen.wait(10)
+        assert seen.wait(30)
 
 
 def test_a_client_made_meanwhile_is_moved_too(url, namespace):
@@ -107,7 +107,7 @@ def test_parts_that_were_in_use_are_those_of_the_place(app, url, namespace):
     before = app.config, app.throttles
     with StandIn(url, namespace):
         assert app.config is not before[0]
-        assert app.config["heartbeat"] == 60
+        assert app.config["heartbeat"] == 30
         app.throttles["printer"].set_maximum(3)
         with Client(url, namespace=namespace) as there:
             assert there.throttles["printer"].maximum() == 3

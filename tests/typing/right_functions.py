@@ -14,7 +14,15 @@ aapp = holdfast.AsyncClient("redis://nowhere")
 
 
 @app.job(
-    queue="mail", retries=5, priority=2, tags=["a"], throttles=["t"], timeout=9, expires=60, result_keep=0
+    queue="mail",
+    retries=5,
+    priority=2,
+    tags=["a"],
+    throttles=["t"],
+    timeout=9,
+    expires=60,
+    result_keep=0,
+    max_losses=0,
 )
 def welcome(user_id: int, lang: str = "en") -> str:
     return f"{user_id} {lang}"

@@ -29,6 +29,10 @@ def misled() -> None: ...
 def confused() -> None: ...
 
 
+@app.job(max_losses="three")  # wrong: an option of another type
+def careless() -> None: ...
+
+
 def blocking() -> None:
     welcome.put("seven")  # wrong: an argument of another type
     welcome.put(7, language="de")  # wrong: an argument that does not exist

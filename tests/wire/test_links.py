@@ -1,6 +1,7 @@
 """The two links against real stores that end, freeze, fork and forget."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -60,7 +61,7 @@ def test_a_lost_idle_connection_of_a_loop_goes_unnoticed(aclient, store):
 
 def test_a_frozen_store_is_a_timeout_and_then_works_again():
     with ScratchStore() as store:
-        client = Client(store.url, timeout=0.2, deadline=0.6)
+        client = Client(store.url, timeout=1, deadline=1.5)
         queue = client.queues["q"]
         queue.put("K")
         os.kill(store.pid, signal.SIGSTOP)
@@ -68,7 +69,7 @@ def test_a_frozen_store_is_a_timeout_and_then_works_again():
             begun = time.monotonic()
             with pytest.raises(StoreTimeout, match="it may have happened"):
                 queue.put("K")
-            assert time.monotonic() - begun < 5
+            assert time.monotonic() - begun < 30
         finally:
             os.kill(store.pid, signal.SIGCONT)
         queue.put("K")
@@ -78,7 +79,7 @@ def test_a_frozen_store_is_a_timeout_and_then_works_again():
 
 def test_a_frozen_store_is_a_timeout_on_a_loop_too():
     async def story(store):
-        async with AsyncClient(store.url, timeout=0.2, deadline=0.6) as client:
+        async with AsyncClient(store.url, timeout=1, deadline=1.5) as client:
             queue = client.queues["q"]
             await queue.put("K")
             os.kill(store.pid, signal.SIGSTOP)
@@ -112,7 +113,7 @@ def test_a_call_waits_for_a_store_that_is_away():
         waiting = threading.Thread(target=lambda: jids.append(client.queues["q"].put("K")))
         waiting.start()
         store.restart()
-        waiting.join(20)
+        waiting.join(30)
         assert len(jids) == 1
         client.close()
 
@@ -142,6 +143,45 @@ def test_another_core_of_the_same_release_is_replaced_by_a_checkout_and_kept_whe
         assert late.shard.info.version == "99.0.0"
         client.close()
         late.close()
+
+
+def test_programs_of_two_builds_on_one_store_are_warned_once_with_both_versions(monkeypatch, caplog):
+    ours = library()
+    edited_text = ours.text.replace(f'digest = "{ours.digest}"', 'digest = "edited-here"')
+    edited = type(ours)(ours.name, ours.version, "edited-here", edited_text, ours.functions)
+    with ScratchStore() as store, caplog.at_level(logging.WARNING, "holdfast"):
+        for _ in range(3):
+            for build in (ours, edited):
+                # Each turn stands for a program of its own that was started anew.
+                monkeypatch.setattr("holdfast.wire.meeting._library", lambda build=build: build)
+                with Client(store.url) as client:
+                    client.queues["q"].put("K")
+        assert len(store.ask("FUNCTION", "LIST").splitlines()) > 0
+    lines = [record.message for record in caplog.records if "different builds" in record.message]
+    assert len(lines) == 2
+    for line, held, own in ((lines[0], ours, edited), (lines[1], edited, ours)):
+        assert f"the store held core {held.version} (digest {held.digest[:12]})" in line
+        assert f"replaced by core {own.version} (digest {own.digest[:12]})" in line
+
+
+def test_functions_that_are_flushed_ten_times_a_second_do_not_reach_producers():
+    with ScratchStore() as store:
+        done = threading.Event()
+
+        def flush():
+            while not done.wait(0.1):
+                store.ask("FUNCTION", "FLUSH")
+
+        storm = threading.Thread(target=flush)
+        with Client(store.url) as client:
+            client.queues["q"].put("K")
+            storm.start()
+            try:
+                jids = [client.queues["q"].put("K") for _ in range(300)]
+            finally:
+                done.set()
+                storm.join(30)
+            assert len(client.queues["q"]) == 1 + len(jids)
 
 
 def test_a_client_that_may_not_load_its_core_says_so():
@@ -253,9 +293,9 @@ def test_a_client_may_be_used_on_several_loops_at_once(url, namespace):
     async def work():
         async with asyncio.timeout(20):
             for _ in range(20):
-                waiting = [asyncio.ensure_future(client.wait_for(await client.queues["q"].put("K"), 15))]
+                waiting = [asyncio.ensure_future(client.wait_for(await client.queues["q"].put("K"), 30))]
                 job = await client.queues["q"].pop()
-                waiting.append(asyncio.ensure_future(client.wait_for(job.jid, 15)))
+                waiting.append(asyncio.ensure_future(client.wait_for(job.jid, 30)))
                 await job.complete()
                 done.extend(outcome.status for outcome in await asyncio.gather(*waiting))
             await client.close()

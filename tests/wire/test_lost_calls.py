@@ -15,6 +15,7 @@ from holdfast.errors import (
     CoreMismatch,
     HoldfastError,
     StoreBusy,
+    StoreFull,
     StoreTimeout,
     TransportError,
 )
@@ -89,7 +90,7 @@ def test_a_store_that_is_busy_now_may_have_done_what_an_earlier_try_said():
 
 
 def test_another_core_after_a_lost_answer_does_not_hide_that_something_was_sent():
-    other = [*INFO, core_info("0.1.0", "another")]
+    other = [*INFO, core_info("0.2.0", "another")]
     error = lost(Put("q", "K", jid="j1"), CUT, other, deadline=0.5, load_core=False)
     assert isinstance(error, CoreMismatch)
     assert "an earlier try of this put was sent and may have happened" in error.__notes__[0]
@@ -146,3 +147,38 @@ def test_a_script_is_loaded_where_it_is_missing_but_not_for_ever():
     with pytest.raises(HoldfastError, match="NOSCRIPT"):
         ask()
     assert len(link.sent) < 10
+
+
+FULL = ErrorReply("OOM command not allowed when used memory > 'maxmemory'.")
+
+
+@pytest.mark.parametrize(
+    "command", [Put("q", "K", jid="j1"), PutMany("q", ["j1", "K", b"1", "j2", "K", b"2"])]
+)
+def test_a_put_whose_answer_was_lost_is_found_in_a_store_that_is_full_by_now(command):
+    rows = [[b"row"]] * len(command.minted)
+    shard, link, runner = scripted(CUT, MET, [FULL], [rows])
+    assert runner.run(exchange(shard, command)) == ("j1" if isinstance(command, Put) else ["j1", "j2"])
+    assert link.sent[-1][0][:2] == ("FCALL", "hf1_job_get")
+
+
+@pytest.mark.parametrize(
+    ("command", "answers"),
+    [
+        (Put("q", "K", jid="j1"), [[[None]]]),
+        (Put("q", "K", jid="j1"), [CUT]),
+        (Put("q", "K", jid="j1", mode="move"), []),
+        (Track(True, "j1"), []),
+    ],
+)
+def test_a_full_store_after_a_lost_answer_does_not_promise_that_nothing_changed(command, answers):
+    error = lost(command, CUT, MET, [FULL], *answers)
+    assert isinstance(error, StoreFull)
+    assert error.may_have_happened
+    assert f"an earlier try of this {command.verb} was sent and may have happened; " in str(error)
+
+
+def test_a_full_store_at_the_first_try_promises_that_nothing_changed():
+    error = lost(Put("q", "K"), [FULL])
+    assert isinstance(error, StoreFull)
+    assert not error.may_have_happened

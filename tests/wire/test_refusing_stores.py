@@ -103,7 +103,7 @@ def test_a_user_who_may_not_listen_still_learns_of_ends():
     async def story(url):
         async with AsyncClient(url) as client:
             jid = await client.queues["q"].put("K")
-            waiting = asyncio.ensure_future(client.wait_for(jid, 10))
+            waiting = asyncio.ensure_future(client.wait_for(jid, 30))
             job = await client.queues["q"].pop()
             await job.complete()
             assert (await waiting).status == "done"
@@ -113,7 +113,7 @@ def test_a_user_who_may_not_listen_still_learns_of_ends():
         jid = client.queues["q"].put("K")
         assert client.wait_for(jid, 0.3).status == "open"
         client.queues["q"].pop().complete()
-        assert client.wait_for(jid, 5).status == "done"
+        assert client.wait_for(jid, 30).status == "done"
         asyncio.run(story(client.settings.url))
         client.close()
 
@@ -131,7 +131,7 @@ def test_a_call_waits_while_the_store_is_a_replica(caplog):
                 waiting.join(0.01)
                 assert waiting.is_alive()
         store.ask("REPLICAOF", "NO", "ONE")
-        waiting.join(20)
+        waiting.join(30)
         assert len(jids) == 1
         assert len(client.queues["q"]) == 2
         client.close()

@@ -198,12 +198,38 @@ def test_a_missing_root_is_made_and_the_call_repeated():
 
 
 def test_a_core_that_never_learns_a_function_is_a_mismatch_and_not_a_loop():
+    newer = [*INFO, core_info("99.0.0", "another")]
     shard, link, runner = scripted(
-        lambda calls: MET if calls[0][0] == "INFO" else [ErrorReply("ERR Function not found")] * len(calls)
+        lambda calls: newer if calls[0][0] == "INFO" else [ErrorReply("ERR Function not found")] * len(calls)
     )
     with pytest.raises(CoreMismatch):
         runner.run(exchange(shard, CountQueues()))
     assert len(link.sent) < 12
+
+
+def test_functions_that_are_flushed_again_and_again_are_loaded_until_the_deadline():
+    flushes = 12
+
+    def answer(calls):
+        nonlocal flushes
+        if calls[0][0] == "INFO":
+            return MET
+        flushes -= 1
+        return [[1]] if flushes < 0 else [ErrorReply("ERR Function not found")]
+
+    shard, _, runner = scripted(answer)
+    assert runner.run(exchange(shard, Put("mail", "K", jid="j1"))) == "j1"
+    flushes = 10_000
+    with pytest.raises(StoreBusy, match="nothing was applied"):
+        runner.run(exchange(shard, Put("mail", "K", jid="j2")))
+
+
+def test_a_store_whose_functions_vanish_while_it_is_met_is_met_until_the_deadline():
+    missing = ErrorReply("ERR Function not found")
+    shard, _, runner = scripted(
+        [*INFO, missing], *([[b"holdfast1"], [missing]] * 6), [b"holdfast1"], MET[3:], [[1]], met=False
+    )
+    assert runner.run(exchange(shard, Put("mail", "K", jid="j1"))) == "j1"
 
 
 def test_a_store_lost_after_its_core_was_loaded_still_has_a_deadline():

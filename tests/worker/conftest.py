@@ -10,15 +10,21 @@ from typing import Any
 from zlib import crc32
 
 import pytest
-from worker_kit import CHORES, Worker
+from worker_kit import CHORES, Worker, until
 
 import holdfast
+from holdfast.commands.leases import Pop
+from holdfast.commands.outcomes import Retry
 from holdfast.work.settings import POOLS
 
 HERE = Path(__file__).parent
 BY_TURNS = ("asyncio", "fork", "serial", "thread", "gevent")
 OF_THEIR_OWN = ("test_many_seats", "test_greenlets")
 """Files whose stories are about these two."""
+
+ARRIVALS = ("at once", "delayed", "retried", "recurring", "lost")
+"""How a job comes to an idle worker: all but the first are taken by its timer, not by a wake-up."""
+OTHER_ARRIVALS = tuple(arrival for arrival in ARRIVALS if arrival != "delayed")
 
 LOGS = """
 import logging
@@ -58,12 +64,13 @@ class Shop:
         workers: int = 1,
         url: str = "",
         stdin: int = subprocess.DEVNULL,
+        leads: bool = False,
     ) -> Worker:
         if pool == "fork":
             flags = ("--import", "chores", *flags)  # else each job would import it anew
         usual = ("-q", "q", "--pool", pool, "-w", str(workers), "--url", url or self.url)
         named = ("--namespace", self.namespace)
-        worker = Worker(self.here, len(self.workers), *usual, *named, *flags, stdin=stdin)
+        worker = Worker(self.here, len(self.workers), *usual, *named, *flags, stdin=stdin, leads=leads)
         self.workers.append(worker)
         return worker
 
@@ -78,6 +85,27 @@ class Shop:
     def start_supervisor(self, code: str) -> Worker:
         """A worker of two children, where `code` makes the supervisor and runs it."""
         return self.run_code(SUPERVISOR + textwrap.dedent(code))
+
+    def bring(self, arrival: str, worker: Worker, klass: str = "chores.block") -> str:
+        """Have an idle worker take a job that comes in this way. Returns its jid once the job runs, as `begin a`."""
+        assert self.chores.add.put(1).result(30) == 2
+        with worker.halted():
+            jid = self.put_to_come(arrival, klass, {"args": ["a"]})
+        until(lambda: self.notes("begin a"), f"the job that comes {arrival} runs", 30)
+        return jid
+
+    def put_to_come(self, arrival: str, klass: str, data: dict[str, Any]) -> str:
+        """Put a job that is due at once or in a second, while no worker takes it."""
+        if arrival == "recurring":
+            return self.q.recur(klass, data, interval=1000, offset=1) + "-1"
+        jid = self.q.put(klass, data, retries=2, delay=1 if arrival == "delayed" else 0)
+        if arrival == "lost":
+            self.client.config["grace-period"] = 0
+            self.client.run(Pop("somebody", ["q"], 1, 1))
+        elif arrival == "retried":
+            [lease] = self.client.run(Pop("somebody", ["q"]))
+            self.client.run(Retry("somebody", lease, 1000, "again", "on purpose"))
+        return jid
 
     def notes(self, word: str = "") -> list[str]:
         """The lines that jobs wrote, those that begin with `word`."""
@@ -99,23 +127,38 @@ class Shop:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The fast suite tells each story in the pool that is used most, and in one of the others, by turns."""
-    told: dict[tuple[Path, str], dict[str, list[pytest.Function]]] = {}
+    """The fast suite runs each story in the pool that is used most, and in one of the others, by turns.
+
+    A story about how a job comes runs there with a delayed one, and in the first pool with one of the other ways too.
+    """
+    stories: dict[tuple[Path, str], list[pytest.Function]] = {}
     for item in items:
         if (
             isinstance(item, pytest.Function)
             and item.path.parent == HERE
             and item.path.stem not in OF_THEIR_OWN
         ):
-            params = item.callspec.params if hasattr(item, "callspec") else {}
-            pool = params.get("pool") or params.get("forking_pool")
-            if pool in BY_TURNS:
-                told.setdefault((item.path, item.originalname), {}).setdefault(pool, []).append(item)
-    for (_, name), pools in told.items():
-        chosen = sorted(pools)[crc32(name.encode()) % len(pools)]
-        for pool, stories in pools.items():
-            for story in stories if pool != chosen else ():
+            stories.setdefault((item.path, item.originalname), []).append(item)
+    for (_, name), versions in stories.items():
+        pools = sorted({_pool_of(story) for story in versions} & set(BY_TURNS))
+        turn = crc32(name.encode())
+        arrivals = {"", "delayed", OTHER_ARRIVALS[turn % len(OTHER_ARRIVALS)]}
+        for story in versions:
+            pool, arrival = _pool_of(story), _params_of(story).get("arrival", "")
+            is_first = pool not in BY_TURNS
+            if not (is_first or pool == pools[turn % len(pools)]) or arrival not in (
+                arrivals if is_first else ("", "delayed")
+            ):
                 story.add_marker(pytest.mark.slow)
+
+
+def _params_of(story: pytest.Function) -> dict[str, Any]:
+    return dict(story.callspec.params) if hasattr(story, "callspec") else {}
+
+
+def _pool_of(story: pytest.Function) -> str:
+    params = _params_of(story)
+    return str(params.get("pool") or params.get("forking_pool") or "")
 
 
 @pytest.fixture(params=POOLS)
@@ -127,6 +170,12 @@ def pool(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=[pool for pool in POOLS if pool != "serial"])
 def forking_pool(request: pytest.FixtureRequest) -> str:
     """Each pool that has children, in turn."""
+    return str(request.param)
+
+
+@pytest.fixture(params=ARRIVALS)
+def arrival(request: pytest.FixtureRequest) -> str:
+    """Each way in which a job comes to a worker, in turn."""
     return str(request.param)
 
 

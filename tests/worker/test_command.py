@@ -16,14 +16,14 @@ from holdfast.work.settings import SEATS
 
 def run(*flags, env=None, cwd=None):
     words = [sys.executable, "-m", "holdfast.cli.main", "worker", *flags]
-    return subprocess.run(words, capture_output=True, text=True, timeout=30, env=env, cwd=cwd)
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, env=env, cwd=cwd)
 
 
 def test_help_lists_every_flag_with_its_default():
     said = " ".join(run("--help").stdout.split())
     flags = (
         "-q --queue --pool -w --workers --concurrency -g --greenlets -i --interval -n --name -p --path -m --import --allow "
-        "-d --workdir --setup --middleware --url --host --port --namespace --auto-complete --drain --term-timeout "
+        "-d --workdir --sandbox --setup --middleware --url --host --port --namespace --auto-complete --drain --term-timeout "
         "--max-jobs --max-memory -v --verbose -l --logger --log-format --debugger --json -r --resume --reserver "
         "--health-port --metrics-port --max-startup-interval --reload"
     )
@@ -50,15 +50,14 @@ def test_help_lists_every_flag_with_its_default():
         (("-q", "q", "--host", "redis://here", "--port", "7"), "--port"),
         (("-q", "q", "--host", "here:7", "--port", "7"), "--port"),
         (("-q", "q", "--host", "he re"), "machine"),
-        (("-q", "q", "--middleware", "json:nothing"), "module:object"),
         (("-q", "q", "--middleware", "json"), "module:object"),
         (("-q", "q", "--log-format", "xml"), "json"),
         (("-q", "q", "--concurrency", "7"), "--workers"),
         (("-q", "q\n"), "control"),
         (("-q", "q", "--url", "http://nowhere"), "redis://"),
         (("-q", "q", "--namespace", "a:b"), "namespace"),
-        (("-q", "q", "--setup", "no_such_module:main"), "no_such_module"),
-        (("-q", "q", "--setup", "json:nothing"), "module:callable"),
+        (("-q", "q", "--setup", "json"), "module:callable"),
+        (("-q", "q", "--setup", "json:__name__"), "module:callable"),
         (("-q", "q", "--workdir", "/no/such/place", "--url", "redis://127.0.0.1:1"), "/no/such/place"),
         (("-q", "q", "--logger", "/no/such/place/log"), "/no/such/place"),
         (("-q", "q", "--wrokers", "3"), "--workers"),
@@ -86,7 +85,7 @@ def test_the_environment_of_older_workers_is_read(shop, monkeypatch):
     handle = shop.chores.add.put(1)
     done = run("--namespace", shop.namespace, "--drain", cwd=shop.here)
     assert done.returncode == 0, done.stderr
-    assert handle.result(1) == 2
+    assert handle.result(30) == 2
     assert "working for q, other: pool serial" in done.stderr
     assert shop.notes() == ["set up"]
 
@@ -94,7 +93,7 @@ def test_the_environment_of_older_workers_is_read(shop, monkeypatch):
 def test_one_line_says_what_a_worker_works_on(shop):
     log = shop.here / "its.log"
     worker = shop.start("process", "--logger", str(log))
-    assert shop.chores.add.put(1).result(10) == 2
+    assert shop.chores.add.put(1).result(30) == 2
     [line] = [line for line in worker.said().splitlines() if "working for" in line]
     for part in ("q", "pool process", "1 × 1", shop.namespace, shop.url):
         assert part in line
@@ -115,12 +114,6 @@ def test_code_is_found_on_path_and_by_import_and_by_prefix_only(shop):
     assert shop.state(jid) == "complete"
 
 
-def test_a_failing_import_is_logged_and_not_fatal(shop):
-    worker = shop.start("process", "--import", "no_such_module")
-    assert shop.chores.add.put(1).result(10) == 2
-    assert "cannot import no_such_module" in worker.said()
-
-
 def test_a_worker_waits_for_a_store_that_is_not_there_yet(shop, tmp_path):
     worker = shop.start("process", url=f"unix://{tmp_path}/nothing")
     until(lambda: "cannot be reached yet" in worker.said(), "it says so")
@@ -130,7 +123,7 @@ def test_a_worker_waits_for_a_store_that_is_not_there_yet(shop, tmp_path):
 
 
 def calls(client, seconds):
-    """How many functions were called while nothing happened for that long."""
+    """How many functions were called a second, while nothing happened for that long."""
     from time import monotonic
 
     from holdfast.wire.plans import Step
@@ -140,9 +133,9 @@ def calls(client, seconds):
         lines = [line for line in text.decode().splitlines() if line.startswith("cmdstat_fcall")]
         return sum(int(line.partition("calls=")[2].partition(",")[0]) for line in lines)
 
-    before, end = count(), monotonic() + seconds
-    until(lambda: monotonic() >= end, "time passed", seconds + 1)
-    return count() - before
+    before, begun = count(), monotonic()
+    until(lambda: monotonic() >= begun + seconds, "time passed")
+    return (count() - before) / (monotonic() - begun)
 
 
 def test_an_idle_worker_makes_at_most_one_call_a_second(shop, pool, namespace):
@@ -153,6 +146,6 @@ def test_an_idle_worker_makes_at_most_one_call_a_second(shop, pool, namespace):
         jid = client.queues["q"].put("chores.add", {"args": [1]})
         # One that is due far away must not make anybody restless either.
         client.queues["q"].put("chores.add", {"args": [1]}, delay=3600)
-        assert client.result_of(jid, 10) == b"2"
-        assert calls(client, 1.5) <= 2
+        assert client.result_of(jid, 30) == b"2"
+        assert calls(client, 1.5) <= 2 / 1.5
         assert worker.process.poll() is None

@@ -1,5 +1,7 @@
 """The pool of greenlets: a patched library, kills, imports, forks, and async code (workers.md 1, 5.1 `-g`, 11.3, 13)."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -7,8 +9,9 @@ from pathlib import Path
 import pytest
 from worker_kit import until
 
-from holdfast import UsageError
-from holdfast.work.greenlets import patch, prepare_parent
+from holdfast import Client, UsageError
+from holdfast.testing.store import ScratchStore
+from holdfast.work.greenlets import check_patched, patch
 
 GREEN = '''
 import socket, subprocess, threading, time
@@ -24,7 +27,7 @@ def library() -> list[bool]:
     from holdfast.wire import sync, waiting
     patched = gevent.monkey.is_module_patched
     return [*(patched(name) for name in ("socket", "threading", "time", "os", "signal", "subprocess")),
-            type(waiting._never).__module__.startswith("gevent")]
+            waiting.time.sleep.__module__.startswith("gevent")]
 
 
 @app.job(queue="q")
@@ -76,7 +79,7 @@ def green(shop):
 def answer(shop, jid):
     import json
 
-    return json.loads(shop.client.result_of(jid, 10))
+    return json.loads(shop.client.result_of(jid, 30))
 
 
 def test_one_child_of_greenlets_does_all_that_plain_code_may(shop, green):
@@ -103,8 +106,8 @@ def test_the_greenlet_of_a_lost_job_is_killed_and_no_other(shop, green):
     until(lambda: shop.notes("killed a"), "its greenlet was killed")
     assert f"job {lost}: it was cancelled" in worker.said()
     shop.open()
-    assert other.result(10) == "b"
-    assert shop.chores.add.put(1).result(10) == 2
+    assert other.result(30) == "b"
+    assert shop.chores.add.put(1).result(30) == 2
 
 
 def test_a_slow_or_failing_import_keeps_nobody_waiting_and_ends_nothing(shop, green):
@@ -116,26 +119,58 @@ def test_a_slow_or_failing_import_keeps_nobody_waiting_and_ends_nothing(shop, gr
     worker = shop.start("gevent")
     slow = [shop.q.put("slow.Job", {}) for _ in range(3)]
     until(lambda: shop.notes("imports"), "the module is being imported")
-    assert shop.chores.add.put(1).result(10) == 2
+    assert shop.chores.add.put(1).result(30) == 2
     bad = shop.q.put("bad.Job", {})
     shop.open()
     until(lambda: [shop.state(jid) for jid in slow] == ["complete"] * 3, "all have found their code")
     assert shop.notes("imports") == ["imports"]
     until(lambda: shop.state(bad) == "failed", "that one failed")
     assert shop.job(bad).failure["group"] == "q-ImportError"
-    assert shop.chores.add.put(2).result(10) == 3
+    assert shop.chores.add.put(2).result(30) == 3
     assert "ended" not in worker.said()
 
 
 def test_short_for_greenlets_is_the_pool_with_so_many_seats(shop):
     worker = shop.start("gevent", "-g", "7")
-    assert shop.chores.add.put(1).result(10) == 2
+    assert shop.chores.add.put(1).result(30) == 2
     assert "pool gevent, 1 × 7" in worker.said()
+
+
+def fork_during_outages(shop, times, pool="gevent"):
+    """Have a child started while the store is away, again and again; each must work when the store is back."""
+    with ScratchStore("valkey", "process") as store:
+        client = Client(store.url, namespace=shop.namespace)
+        worker = shop.start(pool, "--interval", "0.3", url=store.url)
+        put = client.queues["q"].put
+        for number in range(times):
+            assert client.result_of(put("chores.add", {"args": [number]}), 30) == str(number + 1).encode()
+            before = worker.children()
+            store.kill()
+            for _ in range(2):
+                [child] = worker.children()
+                os.kill(child, signal.SIGKILL)
+                until(lambda last=child: worker.children() not in ([], [last]), "it was replaced")
+            assert not {*before} & {*worker.children()}
+            store.restart()
+        assert client.result_of(put("chores.add", {"args": [1]}), 30) == b"2"
+        worker.signal(signal.SIGQUIT)
+        assert worker.wait() == 0
+        assert "Traceback" not in worker.said()
+        client.close()
+
+
+def test_a_child_that_was_started_while_the_store_was_away_works_when_it_is_back(shop):
+    fork_during_outages(shop, 2)
+
+
+@pytest.mark.slow
+def test_twenty_children_that_were_started_while_the_store_was_away_work_when_it_is_back(shop):
+    fork_during_outages(shop, 20)
 
 
 def test_a_program_that_did_not_patch_its_library_is_told_how(monkeypatch):
     with pytest.raises(UsageError, match=r"monkey\.patch_all\(\)"):
-        prepare_parent()
+        check_patched()
     monkeypatch.setitem(sys.modules, "gevent.monkey", None)
     with pytest.raises(UsageError, match=r"pip install 'holdfast\[gevent\]'"):
         patch()
@@ -154,7 +189,12 @@ def test_a_program_that_patched_all_of_its_library_may_be_the_parent(shop):
     for number in range(5):
         shop.chores.count.put(number)
     done = subprocess.run(
-        [sys.executable, "program.py"], cwd=shop.here, timeout=30, capture_output=True, text=True, check=False
+        [sys.executable, "program.py"],
+        cwd=shop.here,
+        timeout=120,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(shop.notes("count")) == [f"count {number}" for number in range(5)]

@@ -30,7 +30,7 @@ def free_port() -> int:
 
 def scrape(port: int) -> Samples:
     """Each sample by its name and the values of its labels, in the order of their names."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=120) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain")
         text = answer.read().decode()
     return {
@@ -69,8 +69,8 @@ def test_a_worker_counts_its_jobs_by_how_they_ended_and_says_how_busy_it_is(shop
     chores = shop.chores
     shop.start(pool, "--metrics-port", str(port), "-q", "r", "-n", "w", workers=children)
     for handle in [chores.add.put(n) for n in range(5)]:
-        handle.result(10)
-    chores.aadd.put(1).result(10)
+        handle.result(30)
+    chores.aadd.put(1).result(30)
     chores.hopeless.put()
     chores.unlucky.put()
     shop.q.put(chores.Parcel, {"to": "me"})
@@ -98,7 +98,7 @@ def test_a_worker_counts_its_jobs_by_how_they_ended_and_says_how_busy_it_is(shop
     found = wait_for(port, {("holdfast_worker_seats", "busy"): 1})
     assert found["holdfast_worker_seats", "free"] >= children - 1
     shop.open()
-    assert blocked.result(10) == "it"
+    assert blocked.result(30) == "it"
     wait_for(port, {jobs("hog", "completed"): 1, ("holdfast_worker_seats", "busy"): 0})
 
 
@@ -114,8 +114,8 @@ def test_a_job_that_takes_its_process_along_is_counted_as_lost_and_the_counts_ou
 ) -> None:
     port = free_port()
     shop.start(pool, "--metrics-port", str(port))
-    shop.chores.add.put(1).result(10)
-    assert shop.chores.once.put("x").result(10) == "x"
+    shop.chores.add.put(1).result(30)
+    assert shop.chores.once.put("x").result(30) == "x"
     replaced = 0 if pool == "fork" else 1
     found = wait_for(
         port,
@@ -155,7 +155,9 @@ def test_without_its_package_a_worker_says_what_to_install_before_it_starts(shop
     (blocker / "prometheus_client.py").write_text("raise ImportError('not here')")
     program = f"import sys; sys.path.insert(0, {str(blocker)!r}); from holdfast.cli.main import main; main()"
     words = ["worker", "-q", "q", "--url", shop.url, "--metrics-port", str(free_port())]
-    said = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=30)
+    said = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=120
+    )
     assert said.returncode == 2
     assert said.stderr.splitlines()[-1].endswith("pip install 'holdfast[metrics]'")
 

@@ -54,33 +54,48 @@ def test_an_entry_that_is_just_being_written_is_not_read():
     assert slate.read(0) is None
 
 
-def test_a_slate_says_when_a_lease_is_the_shortest_so_far():
+def test_a_slate_says_when_a_lease_is_shorter_than_its_parent_looks_after():
     slate = Slate()
     assert slate.hold(0, "a", 1, 60_000, 0.0)
+    slate.set_pace(60.0)
     assert not slate.hold(0, "b", 1, 60_000, 0.0)
     assert slate.hold(0, "c", 1, 1_000, 0.0)
+    slate.set_pace(1.0)
+    assert not slate.hold(0, "d", 1, 1_000, 0.0)
 
 
-def held(jid="a", lease=30.0, renewed=0.0):
-    return Held(jid, 1, "w", lease, renewed)
+def held(jid="a", lease=30.0):
+    return Held(jid, 1, "w", lease)
 
 
-def test_a_keeper_looks_every_third_of_the_shortest_lease():
+def test_a_keeper_looks_every_third_of_the_shortest_lease_that_is_held():
     keeper = Keeper()
     keeper.begin(100.0)
-    assert keeper.due() == 120.0
-    assert keeper.learn(30.0)
-    assert not keeper.learn(60.0)
-    assert keeper.due() == 110.0
-    keeper.look([], 110.0)
-    assert keeper.due() == 120.0
-    keeper.again(121.0, 0.5)
-    assert keeper.due() == 120.0
-    keeper.look([], 121.0)
-    keeper.again(121.0, 0.5)
-    assert keeper.due() == 121.5
+    long = keeper.period
+    assert keeper.due() == 100.0 + long
+    assert keeper.learn(3.0)
+    assert not keeper.learn(6.0)
+    assert keeper.due() == 101.0
+    keeper.look([held(lease=3.0), held("b")], 101.0)
+    assert keeper.due() == 102.0
+    keeper.again(103.0, 0.5)
+    assert keeper.due() == 102.0
+    keeper.look([held(lease=3.0)], 103.0)
+    keeper.again(103.0, 0.5)
+    assert keeper.due() == 103.5
     keeper.hurry()
     assert keeper.due() <= 0
+
+
+def test_a_keeper_looks_less_often_again_when_the_short_lease_has_ended():
+    keeper = Keeper()
+    keeper.begin(0.0)
+    long = keeper.period
+    keeper.learn(1.0)
+    keeper.look([held(lease=1.0)], 0.3)
+    assert keeper.period == 1.0 / 3
+    keeper.look([held(lease=600.0)], 0.6)
+    assert keeper.period == long
 
 
 def test_all_leases_are_renewed_in_calls_of_at_most_512():
@@ -95,30 +110,32 @@ def test_a_keeper_learns_what_was_lost_and_asks_for_it_no_more():
     keeper = Keeper()
     fine, lost, gone = held("fine"), held("lost"), held("gone")
     [(_, batch)] = keeper.look([fine, lost, gone], 10.0)
-    keeper.answer(batch, [1_700_000_000_000, 0, -1], 10.0)
-    assert (fine.lost, fine.renewed) == ("", 10.0)
+    keeper.answer(batch, [1_700_000_000_000, 0, -1])
+    assert fine.lost == ""
     assert "lost" in lost.lost
     assert "cancelled" in gone.lost
     [(command, _)] = keeper.look([fine, lost, gone], 20.0)
     assert [lease.jid for lease in command.leases] == ["fine"]
 
 
-def test_a_lease_that_could_not_be_renewed_for_its_length_is_lost_without_asking():
+def test_a_lease_that_could_not_be_renewed_is_not_lost_before_the_store_says_so():
     keeper = Keeper()
-    lease = held(lease=30.0, renewed=5.0)
-    assert keeper.look([lease], 35.0)
-    assert keeper.look([lease], 35.1) == []
-    assert "no heartbeat" in lease.lost
+    lease = held(lease=30.0)
+    for now in (10.0, 70.0, 700.0):
+        [(command, _)] = keeper.look([lease], now)
+        keeper.again(now, 1.0)
+        assert [one.jid for one in command.leases] == ["a"]
+    assert lease.lost == ""
 
 
 def test_a_gap_in_the_keepers_attention_is_logged(caplog):
     keeper = Keeper()
     keeper.begin(0.0)
-    keeper.learn(30.0)
-    # Until now it had promised to look every twenty seconds.
-    keeper.look([], 16.0)
+    keeper.learn(12.0)
+    # Until now it had promised to look less often.
+    keeper.look([held(lease=12.0)], 16.0)
     assert caplog.text == ""
-    keeper.look([held(renewed=26.0)], 32.0)
+    keeper.look([held(lease=12.0)], 32.0)
     assert "16.0 s" in caplog.text
 
 
@@ -241,16 +258,16 @@ def test_a_turn_says_what_ended_and_takes_what_can_start():
 def test_a_run_that_took_all_its_time_is_lost_without_asking():
     keeper = Keeper()
     keeper.begin(0.0)
-    limited, free = Held("limited", 1, "w", 30.0, 0.0, ends=25.0), held("free")
+    limited, free = Held("limited", 1, "w", 30.0, ends=12.0), held("free")
     [(command, batch)] = keeper.look([limited, free], 10.0)
     assert [lease.jid for lease in command.leases] == ["limited", "free"]
-    keeper.answer(batch, [1, 1], 10.0)
+    keeper.answer(batch, [1, 1])
     keeper.learn(90.0)
-    assert keeper.due() == 25.0  # before the next heartbeat
-    [(command, _)] = keeper.look([limited, free], 25.0)
+    assert keeper.due() == 12.0  # before the next heartbeat
+    [(command, _)] = keeper.look([limited, free], 12.0)
     assert [lease.jid for lease in command.leases] == ["free"]
     assert "all the time" in limited.lost
-    assert keeper.due() > 25.0
+    assert keeper.due() > 12.0
 
 
 def test_a_run_ends_by_the_limit_that_came_with_the_job():

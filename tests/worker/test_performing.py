@@ -9,7 +9,7 @@ from holdfast import JobFailed
 def test_function_jobs_answer_their_results(shop, pool):
     shop.start(pool)
     handles = [shop.chores.add.put(n, b=10) for n in range(5)] + [shop.chores.aadd.put(100)]
-    assert [handle.result(10) for handle in handles] == [10, 11, 12, 13, 14, 101]
+    assert [handle.result(30) for handle in handles] == [10, 11, 12, 13, 14, 101]
     assert all(shop.state(handle.jid) == "complete" for handle in handles)
 
 
@@ -41,7 +41,7 @@ def test_an_exception_fails_the_job_with_its_own_traceback(shop, pool):
 def test_a_function_without_retries_fails_at_once(shop, pool):
     shop.start(pool)
     with pytest.raises(JobFailed, match="no hope") as caught:
-        shop.chores.hopeless.put().result(10)
+        shop.chores.hopeless.put().result(30)
     assert caught.value.group == "q-LookupError"
     assert shop.notes() == ["hopeless"]
 
@@ -50,7 +50,7 @@ def test_a_function_with_retries_is_tried_again_and_then_fails_in_the_errors_gro
     shop.start(pool)
     handle = shop.chores.unlucky.put()
     with pytest.raises(JobFailed, match="out of luck") as caught:
-        handle.result(10)
+        handle.result(30)
     assert caught.value.group == "q-ValueError"
     assert shop.notes() == ["unlucky"] * 3
 
@@ -58,9 +58,9 @@ def test_a_function_with_retries_is_tried_again_and_then_fails_in_the_errors_gro
 def test_leaving_by_sys_exit_is_a_failure_of_the_job_alone(shop, pool):
     worker = shop.start(pool)
     with pytest.raises(JobFailed) as caught:
-        shop.chores.leave.put().result(10)
+        shop.chores.leave.put().result(30)
     assert caught.value.group == "q-SystemExit"
-    assert shop.chores.add.put(1).result(10) == 2
+    assert shop.chores.add.put(1).result(30) == 2
     assert worker.process.poll() is None
 
 
@@ -77,12 +77,12 @@ def test_leaving_by_sys_exit_is_a_failure_of_the_job_alone(shop, pool):
 def test_whatever_a_job_raises_is_a_failure_of_the_job_alone(shop, pool, how, name):
     worker = shop.start(pool, "--workers", "1")
     with pytest.raises(JobFailed) as caught:
-        shop.chores.end_oddly.put(how).result(10)
+        shop.chores.end_oddly.put(how).result(30)
     assert caught.value.group == f"q-{name}"
     with pytest.raises(JobFailed) as caught:
-        shop.chores.aend_oddly.put(how).result(10)
+        shop.chores.aend_oddly.put(how).result(30)
     assert caught.value.group == ("q-RuntimeError" if how == "iterator" else f"q-{name}")
-    assert shop.chores.add.put(1).result(10) == 2
+    assert shop.chores.add.put(1).result(30) == 2
     assert "goes back" not in worker.said()
     assert "Logging error" not in worker.said()
 
@@ -93,7 +93,7 @@ def test_whatever_a_module_raises_when_it_is_imported_is_a_failure_of_the_job_al
     jid = shop.q.put("stormy.Job", {})
     until(lambda: shop.state(jid) == "failed", "the job failed")
     assert shop.job(jid).failure["group"] == "q-KeyboardInterrupt"
-    assert shop.chores.add.put(1).result(10) == 2
+    assert shop.chores.add.put(1).result(30) == 2
     assert "goes back" not in worker.said()
 
 
@@ -105,7 +105,7 @@ def test_a_module_that_forks_when_it_is_imported_does_not_make_a_second_worker(s
     shop.start(pool)
     jid = shop.q.put("forking.Job", {})
     until(lambda: shop.state(jid) == "complete" and shop.notes("forked"), "the job is complete")
-    assert shop.chores.add.put(1).result(10) == 2
+    assert shop.chores.add.put(1).result(30) == 2
     assert shop.notes("performed") == ["performed"]
 
 
@@ -113,7 +113,7 @@ def test_a_module_that_forks_when_it_is_imported_does_not_make_a_second_worker(s
 def test_a_wish_that_cannot_be_granted_is_a_failure_of_the_job(shop, pool, how):
     worker = shop.start(pool, "--workers", "1")
     with pytest.raises(JobFailed) as caught:
-        shop.chores.wish_oddly.put(how).result(10)
+        shop.chores.wish_oddly.put(how).result(30)
     assert caught.value.group == "q-UsageError"
     assert "goes back" not in worker.said()
 
@@ -152,7 +152,7 @@ def test_what_is_not_allowed_or_does_not_fit_fails_with_a_group_of_its_own(shop,
 def test_a_result_that_cannot_be_written_fails_the_job_and_the_work_is_not_repeated(shop, pool):
     worker = shop.start(pool)
     with pytest.raises(JobFailed, match=r"chores\.odd cannot be kept") as caught:
-        shop.chores.odd.put().result(10)
+        shop.chores.odd.put().result(30)
     assert caught.value.group == "q-UnserializableResult"
     until(lambda: "chores.odd cannot be kept" in worker.said(), "the worker says so")
     assert shop.notes("odd") == ["odd"]
@@ -161,13 +161,13 @@ def test_a_result_that_cannot_be_written_fails_the_job_and_the_work_is_not_repea
 def test_the_running_job_is_known_to_its_code(shop, pool):
     shop.start(pool, "--name", "box")
     handle = shop.chores.who.put()
-    assert handle.result(10) == [handle.jid, "box-0", "chores.who"]
+    assert handle.result(30) == [handle.jid, "box-0", "chores.who"]
 
 
 def test_what_is_put_on_completion_is_there_when_the_result_is(shop, pool):
     shop.start(pool)
-    jids = shop.chores.order.put(5).result(10)
-    assert [shop.client.result_of(jid, 10) for jid in jids] == [b"6", b"7"]
+    jids = shop.chores.order.put(5).result(30)
+    assert [shop.client.result_of(jid, 30) for jid in jids] == [b"6", b"7"]
 
 
 @pytest.mark.parametrize("pool", ["asyncio", "thread"])
@@ -183,9 +183,9 @@ def test_code_that_cannot_be_stopped_sees_that_its_job_was_cancelled(shop, pool)
 def test_wishes_are_granted(shop, pool):
     shop.start(pool)
     wish = shop.chores.wish
-    assert wish.put("retry").result(10) == "retry"
+    assert wish.put("retry").result(30) == "retry"
     with pytest.raises(JobFailed, match="as wished") as caught:
-        wish.put("fail").result(10)
+        wish.put("fail").result(30)
     assert caught.value.group == "chosen"
     moved = wish.put("move")
     until(lambda: shop.job(moved.jid).queue_name == "elsewhere", "it moved on")
@@ -193,9 +193,9 @@ def test_wishes_are_granted(shop, pool):
 
 def test_a_delayed_job_wakes_an_idle_worker_when_it_is_due(shop, pool):
     worker = shop.start(pool, "--interval", "60")
-    assert shop.chores.add.put(1).result(10) == 2
-    assert shop.chores.add.options(delay=0.2).put(2).result(10) == 3
-    assert shop.chores.add.put(3).result(10) == 4
+    assert shop.chores.add.put(1).result(30) == 2
+    assert shop.chores.add.options(delay=0.2).put(2).result(30) == 3
+    assert shop.chores.add.put(3).result(30) == 4
     assert worker.process.poll() is None
 
 
@@ -223,7 +223,7 @@ def test_a_process_ends_after_max_jobs(shop):
 def test_a_job_may_fork_and_there_is_still_one_worker(shop, pool):
     shop.start(pool)
     handles = {how: shop.chores.fork.put(how) for how in ("return", "raise", "exit", "_exit")}
-    assert {how: handle.result(10) for how, handle in handles.items()} == {
+    assert {how: handle.result(30) for how, handle in handles.items()} == {
         "return": 0,
         "raise": 1,
         "exit": 7,
@@ -231,7 +231,7 @@ def test_a_job_may_fork_and_there_is_still_one_worker(shop, pool):
     }
     assert sorted(shop.notes()) == ["forked _exit", "forked exit", "forked raise", "forked return"]
     assert all(shop.job(handle.jid).attempts == 1 for handle in handles.values())
-    assert shop.chores.add.put(1).result(10) == 2
+    assert shop.chores.add.put(1).result(30) == 2
 
 
 @pytest.mark.parametrize("pool", ["process", "asyncio", "thread", "gevent"])

@@ -48,16 +48,16 @@ def test_a_quiet_worker_takes_no_jobs_until_it_is_told_to_go_on(shop, pool):
     assert shop.client.workers.quiet("bee") is True
     until(lambda: "be quiet" in worker.said(), "it has heard")
     shop.open()
-    assert first.result(10) == "a"
+    assert first.result(30) == "a"
     second = shop.chores.add.put(1)
     other = shop.start("serial", "--name", "fly", "--max-jobs", "1")
     # Somebody else takes it, although the quiet one was there first.
-    assert second.result(10) == 2
+    assert second.result(30) == 2
     assert shop.job(second.jid).history[1]["worker"] == "fly-0"
     other.end()
     third = shop.chores.add.put(2)
     assert shop.client.workers.resume("bee") is True
-    assert third.result(10) == 3
+    assert third.result(30) == 3
 
 
 def test_a_serial_worker_is_quiet_after_its_next_sign_of_life(client: Client, monkeypatch):

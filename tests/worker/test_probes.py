@@ -50,12 +50,12 @@ def test_a_worker_says_whether_it_lives_and_takes_jobs(shop, pool):
     until(lambda: shop.notes("begin a"), "it works")
     assert ask(port, b"GET /live?verbose HTTP/1.0\r\n\r\n") == (200, b'{"live": true}\n')
     shop.client.workers.quiet("bee-0")
-    until(lambda: any("quiet" in reason for reason in why_not(port)), "it takes no jobs", 15)
+    until(lambda: any("quiet" in reason for reason in why_not(port)), "it takes no jobs", 30)
     assert ask(port, b"GET /live HTTP/1.1\r\n\r\n")[0] == 200
     worker.signal(signal.SIGQUIT)
     until(lambda: "it is stopping" in why_not(port), "it is stopping")
     shop.open()
-    assert handle.result(10) == "a"
+    assert handle.result(30) == "a"
     assert worker.wait() == 0
     assert ask(port) == (0, b"")
 
@@ -66,7 +66,7 @@ def test_a_worker_without_its_store_lives_and_takes_no_jobs(shop, namespace):
         shop.start("process", "--health-port", str(port), url=store.url)
         until(lambda: ready(port), "it is ready")
         store.kill()
-        until(lambda: "the store does not answer" in why_not(port), "it has noticed", 15)
+        until(lambda: "the store does not answer" in why_not(port), "it has noticed", 30)
         assert ask(port, b"GET /live HTTP/1.1\r\n\r\n")[0] == 200
         store.restart()
         until(lambda: ready(port), "it is ready again")

@@ -69,7 +69,7 @@ def test_resuming_beside_a_living_worker_of_that_name_or_without_a_name_is_refus
         ((), "resume needs a name"),
     ):
         second = shop.start("process", *flags, "--resume")
-        assert second.wait(20) == 2
+        assert second.wait(30) == 2
         assert re.search(said, second.said())
     assert first.process.poll() is None
 

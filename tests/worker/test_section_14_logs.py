@@ -96,7 +96,7 @@ def test_a_failure_keeps_the_last_lines_that_its_job_logged(shop, pool, talking)
     worker = shop.start(pool, "-m", "talking")
     handle = talking.stumble.put("me")
     with pytest.raises(JobFailed, match="stumbled"):
-        handle.result(10)
+        handle.result(30)
     lines = shop.job(handle.jid).log_lines
     assert len(lines) == MOST_LINES
     assert re.fullmatch(r"\d{4}-\S+ INFO talking: step 29 of me  \[31m", lines[-1])
@@ -108,7 +108,7 @@ def test_a_failure_keeps_the_last_lines_that_its_job_logged(shop, pool, talking)
     assert "step 29 of me" in told.text
     twice = talking.twice.put()
     with pytest.raises(JobFailed, match="twice"):
-        twice.result(10)
+        twice.result(30)
     assert [line.partition("talking: ")[2] for line in shop.job(twice.jid).log_lines] == [
         "attempt 1",
         "attempt 2",

@@ -51,7 +51,7 @@ def running(worker):
         yield thread
     finally:
         worker.stop()
-        thread.join(20)
+        thread.join(30)
     assert not thread.is_alive()
     assert failed == []
 
@@ -138,13 +138,13 @@ def test_what_the_base_does_not_know_it_says(client):
 
 
 def test_a_worker_that_has_ended_leaves_no_descriptors_open(shop):
-    def run_twice():
-        for kind in HERE * 2:
+    def run_each():
+        for kind in HERE:
             kind(["q"], shop.client, drain=True).run()
         gc.collect()
         return len(os.listdir("/proc/self/fd"))
 
-    assert run_twice() == run_twice()
+    assert run_each() == run_each()
 
 
 def test_a_job_of_a_process_of_its_own_may_stop_the_worker_that_forked_it(shop):
@@ -158,25 +158,27 @@ def test_a_job_of_a_process_of_its_own_may_stop_the_worker_that_forked_it(shop):
         """
     )
     before = shop.chores.who.put()
-    before.result(10)
+    before.result(30)
     (first,) = worker.children()
-    assert shop.chores.stop_worker.put().result(10) is None
+    assert shop.chores.stop_worker.put().result(30) is None
     until(lambda: not process_lives(first), "its worker has ended after it")
-    assert shop.chores.add.put(1, 2).result(10) == 3
+    assert shop.chores.add.put(1, 2).result(30) == 3
 
 
 @pytest.mark.parametrize("kind", HERE)
 def test_a_worker_performs_jobs_in_this_process_until_it_is_told_to_stop(shop, kind):
     worker = kind(["q"], shop.client, name="here")
     with running(worker) as thread:
-        assert shop.chores.add.put(1, 2).result(10) == 3
-        assert shop.chores.aadd.put(1, 2).result(10) == 3
+        assert shop.chores.add.put(1, 2).result(30) == 3
+        assert shop.chores.aadd.put(1, 2).result(30) == 3
         until(lambda: "here-0" in shop.client.workers, "it is listed")
         worker.shutdown = True
-        thread.join(10)
+        thread.join(30)
         assert not thread.is_alive()  # also in the middle of an idle wait
     assert "here-0" not in shop.client.workers
-    assert [other.name for other in threading.enumerate() if other.name.startswith("holdfast")] == []
+    # A store of the run may have a thread of its own in this process.
+    names = {other.name for other in threading.enumerate()} - {"holdfast-server-parent"}
+    assert not [name for name in names if name.startswith("holdfast")]
 
 
 def test_a_serial_worker_knows_the_job_under_way(shop):
@@ -185,7 +187,7 @@ def test_a_serial_worker_knows_the_job_under_way(shop):
         handle = shop.chores.hog.put("a")
         until(lambda: worker.jid == handle.jid, "it is current")
         shop.open()
-        handle.result(10)
+        handle.result(30)
         until(lambda: worker.jid is None, "nothing is current")
 
 
@@ -200,7 +202,7 @@ def test_a_worker_whose_jobs_end_ends_and_performs_no_more_than_those(shop, kind
     worker = Three(["q"], shop.client, interval=0.1)
     thread = threading.Thread(target=worker.run)
     thread.start()
-    thread.join(20)
+    thread.join(30)
     assert not thread.is_alive()
     assert sorted(shop.notes("count")) == ["count 0", "count 1", "count 2"]
     until(lambda: shop.q.counts["waiting"] == 2, "two are left")
@@ -220,11 +222,11 @@ def test_jobs_that_raise_are_begun_anew(shop, caplog):
     handle = shop.chores.add.put(1, 2)
     worker = Shaky(["q"], shop.client, interval=0.1)
     with running(worker) as thread:
-        thread.join(10)
+        thread.join(30)
         assert not thread.is_alive()
     assert handle.result(0) == 3
     assert worker.tries == 2
-    assert "where to look for jobs" in caplog.text
+    assert "finding the queues of this worker failed" in caplog.text
 
 
 @pytest.mark.parametrize("kind", HERE)
@@ -242,8 +244,8 @@ def test_a_reserver_with_a_way_of_its_own_is_used_as_it_is(shop, kind):
 
     reserver = Evens()
     with running(kind(reserver, interval=0.1)):
-        assert shop.chores.add.put(1, 2).result(10) == 3
-        assert shop.chores.add.put(3, 2).result(10) == 5
+        assert shop.chores.add.put(1, 2).result(30) == 3
+        assert shop.chores.add.put(3, 2).result(30) == 5
     assert reserver.prepared == 1
 
 
@@ -273,7 +275,7 @@ def test_a_resolver_is_asked_on_every_pass_and_names_queues_only_if_it_says_so(s
     (shop.here / "menu.py").write_text(MENU)
     resolver = Growing()
     with running(SerialWorker(resolver, shop.client, interval=0.1)):
-        assert shop.chores.add.put(1, 2).result(10) == 3
+        assert shop.chores.add.put(1, 2).result(30) == 3
         shop.client.queues["soup"].put("menu.Menu", {})
         resolver.names = ("q", "soup")
         until(lambda: shop.notes() == ["process"], "the new queue is served")
@@ -340,7 +342,7 @@ def test_middleware_is_given_used_or_mixed_in(shop):
     worker = Mixed(["q"], shop.client, middleware=[Given("first")])
     worker.use(Given("second"))
     with running(worker):
-        shop.chores.add.put(1, 2).result(10)
+        shop.chores.add.put(1, 2).result(30)
     assert order == ["mixed", "first", "second"]
 
 
@@ -393,15 +395,15 @@ worker.run()
 def test_children_of_a_class_of_ones_own_are_spawned_and_do_what_it_says(shop, base, klass):
     worker = shop.run_code(PROGRAM.format(base=base, klass=klass))
     handle = shop.chores.who.put()
-    assert handle.result(10)[:2] == [handle.jid, "crew-0"]
+    assert handle.result(30)[:2] == [handle.jid, "crew-0"]
     assert "before False" in shop.notes()
     assert shop.notes("spawn") == ["spawn []", "spawn ['resume', 'sandbox']"]
-    assert shop.notes("jobs") == [f"jobs {shop.here}/holdfast-workers/sandbox-0"]
+    assert shop.notes("jobs") == [f"jobs {shop.here}"]
     first, *_ = worker.children()
     handle = shop.chores.add.put(1, 2)  # after it, the child has enough
     until(lambda: process_lives(first) is False, "a child that was told to stop in itself has ended")
-    assert handle.result(10) == 3
-    assert shop.chores.who.put().result(10)[1] == "crew-0"
+    assert handle.result(30) == 3
+    assert shop.chores.who.put().result(30)[1] == "crew-0"
     worker.signal(signal.SIGQUIT)
     assert worker.wait() == 0
 
@@ -455,7 +457,8 @@ def test_the_main_worker_is_interrupted_when_it_loses_its_job(shop):
     assert shop.notes("interrupted") == ["interrupted"]
 
 
-def test_sandboxes_are_those_of_living_children(shop):
+def test_sandboxes_are_those_of_living_children(shop, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(shop.here))
     worker = shop.run_code(
         """
         import threading, chores
@@ -474,7 +477,7 @@ def test_sandboxes_are_those_of_living_children(shop):
         """
     )
     assert worker.wait() == 0  # and no signal has killed it
-    base = f"{shop.here}/holdfast-workers/sandbox-"
+    base = f"{shop.here}/holdfast-workers-{os.geteuid()}/sandbox-"
     assert shop.notes("sandboxes") == [f"sandboxes {[base + '0', base + '1']}"]
 
 
@@ -491,5 +494,5 @@ def test_a_worker_of_ones_own_goes_on_with_jobs_it_is_given(shop):
         held.timeout()
         until(lambda: (job := crew.queues["q"].pop()) and job.jid == other.jid, "the client took it")
         with running(SerialWorker(["q"], crew, resume=True, interval=60)):
-            assert other.result(10) == 3
+            assert other.result(30) == 3
     assert shop.job(other.jid).attempts == 2

@@ -161,6 +161,8 @@ def test_the_setup_hook_lies_on_the_path_and_may_set_the_variables(shop):
         f"    os.environ.update(QUEUES='q', HOLDFAST_URL={shop.url!r}, REDIS_URL='redis://nowhere.invalid',\n"
         "                      JOB_RESERVER='RoundRobin', RUN_AS_SINGLE_PROCESS='1')\n"
     )
+    elsewhere = shop.here / "elsewhere"
+    elsewhere.mkdir()
     handle = shop.chores.add.put(1)
     words = [
         "worker",
@@ -175,11 +177,11 @@ def test_the_setup_hook_lies_on_the_path_and_may_set_the_variables(shop):
     ]
     clean = {name: text for name, text in os.environ.items() if name not in ("HOLDFAST_URL", "REDIS_URL")}
     done = subprocess.run(
-        [sys.executable, "-m", "holdfast.cli.main", *words, "--workdir", "/"],
-        cwd=shop.here, env=clean, capture_output=True, text=True, timeout=30, check=False,
+        [sys.executable, "-m", "holdfast.cli.main", *words, "--workdir", str(elsewhere)],
+        cwd=shop.here, env=clean, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert handle.result(1) == 2
+    assert handle.result(30) == 2
     working, ended = map(json.loads, done.stdout.splitlines())
     assert working["event"] == "working"
     assert (working["queues"], working["pool"], working["reserver"]) == (["q"], "serial", "round-robin")

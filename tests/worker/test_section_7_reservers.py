@@ -75,7 +75,7 @@ def test_a_reserver_of_ones_own_may_put_another_reserve_or_another_order_in_plac
     for reserver in (Choosy(queues), Delegating([Choosy(queues)]), Upside(queues)):
         handle = shop.chores.add.put(1, 2)
         SerialWorker(reserver, drain=True).run()
-        assert handle.result(1) == 3
+        assert handle.result(30) == 3
     assert [job and job.queue_name for job in chosen] == ["q", None, "q", None]
 
 
@@ -180,14 +180,14 @@ def said(shop):
 def test_a_worker_with_one_seat_takes_jobs_in_the_order_of_the_page(shop, kind, sequence):
     queues = [word for name in "CBA" for word in ("-q", name)]
     worker = shop.start("serial", *queues, "--reserver", kind, "--drain")
-    assert worker.wait(20) == 0
+    assert worker.wait(30) == 0
     assert said(shop) == sequence
 
 
 def test_a_worker_of_every_pool_serves_its_queues_in_turns(shop, pool):
     queues = [word for name in "CBA" for word in ("-q", name)]
     worker = shop.start(pool, *queues, "--reserver", "shuffled-round-robin", "--drain")
-    assert worker.wait(20) == 0
+    assert worker.wait(30) == 0
     assert Counter(said(shop)) == SIZES
 
 

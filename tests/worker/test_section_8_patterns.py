@@ -70,7 +70,7 @@ def test_priorities_that_the_store_keeps_order_what_patterns_found(kitchen):
     for name in ("apple", "milk", "zest", "q"):
         kitchen.put(name)
     worker = kitchen.start("serial", "-q", "*", "--drain")
-    assert worker.wait(20) == 0
+    assert worker.wait(30) == 0
     assert [line.split()[1] for line in kitchen.notes()] == ["zest", "q", "milk", "apple"]
 
 

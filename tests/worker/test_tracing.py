@@ -148,7 +148,7 @@ def test_each_job_is_a_span_below_its_put_and_what_its_code_does_is_below_that(
     module.wrong.put()
     traced.q.put(module.Gone)
     worker = traced.start(pool, "-m", "traced", "--drain")
-    assert worker.wait(20) == 0, worker.said()
+    assert worker.wait(30) == 0, worker.said()
     spans = told(traced)
     outer, inside = spans["perform traced.outer"], spans["inside"]
     put = next(
@@ -179,8 +179,8 @@ def test_what_an_exporter_keeps_back_is_sent_before_a_child_ends(
 ) -> None:
     monkeypatch.setenv("CHORES_LATE", "1")
     worker = traced.start(pool, "-m", "traced")
-    traced.traced.begin_tracing.put().result(10)
-    traced.chores.add.put(1).result(10)
+    traced.traced.begin_tracing.put().result(30)
+    traced.chores.add.put(1).result(30)
     (traced.here / "spans").write_text("")
     worker.signal(signal.SIGQUIT)
     assert worker.wait() == 0, worker.said()

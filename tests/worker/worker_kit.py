@@ -6,11 +6,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 CHORES = '''
-import asyncio, os, pathlib, sys, threading
+import asyncio, os, pathlib, signal, subprocess, sys, threading
 import holdfast
 from holdfast import Failed, Moved, Retry
 
@@ -84,6 +85,16 @@ async def careful(name: str, gate: str = "gate") -> str:
 
 
 @app.job(queue="q")
+def hog_carefully(name: str, gate: str = "gate") -> str:
+    note(f"begin {name} {os.getpid()}")
+    try:
+        wait_for(gate)
+    finally:
+        note(f"unwound {name}")
+    return name
+
+
+@app.job(queue="q")
 def once(name: str) -> str:
     """Kills its process the first time, works the second."""
     first = not (HERE / name).exists()
@@ -92,6 +103,42 @@ def once(name: str) -> str:
         (HERE / name).touch()
         os.kill(os.getpid(), 9)
     return name
+
+
+@app.job(queue="q")
+def die_once(how: str) -> str:
+    """Ends its process the first time, with an exit status or by a signal; works the second."""
+    if not (HERE / how).exists():
+        (HERE / how).touch()
+        if how.isdigit():
+            os._exit(int(how))
+        os.kill(os.getpid(), getattr(signal, how))
+    return how
+
+
+lock = threading.Lock()
+
+
+@app.job(queue="q")
+def keep_lock(name: str) -> str:
+    with lock:
+        note(f"begin {name} {os.getpid()}")
+        wait_for("gate")
+        return name
+
+
+@app.job(queue="q")
+def take_lock(name: str) -> str:
+    with lock:
+        note(f"begin {name} {os.getpid()}")
+    return name
+
+
+@app.job(queue="q")
+def start_program(name: str) -> None:
+    program = subprocess.Popen(["sleep", "1000"])
+    note(f"begin {name} {os.getpid()} {program.pid}")
+    wait_for("gate")
 
 
 @app.job(queue="q")
@@ -189,7 +236,7 @@ def odd() -> object:
     return object()
 
 
-@app.job(queue="q", result_keep=60)
+@app.job(queue="q", result_keep=60, retries=1)
 def wish(what: str) -> object:
     if what == "retry" and not (HERE / "wished").exists():
         (HERE / "wished").touch()
@@ -277,7 +324,7 @@ class Lingering:
 '''
 
 
-def until(condition: Callable[[], object], what: str, within: float = 10.0) -> None:
+def until(condition: Callable[[], object], what: str, within: float = 30.0) -> None:
     """Wait until something is true; fail if it does not become so."""
     deadline, pause = time.monotonic() + within, threading.Event()
     while not condition():
@@ -292,8 +339,20 @@ def process_lives(pid: int) -> bool:
         return False
 
 
+LEADER = """
+import fcntl, os, sys, termios
+os.setsid()
+if os.isatty(0):
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
 class Worker:
-    """One `holdfast worker`, or the program that `words` start; its log is a file."""
+    """One `holdfast worker`, or the program that `words` start; its log is a file.
+
+    `leads`: it leads a session of its own, of which `stdin` is the terminal if it is one.
+    """
 
     def __init__(
         self,
@@ -302,9 +361,12 @@ class Worker:
         *flags: str,
         words: Sequence[str] = (),
         stdin: int = subprocess.DEVNULL,
+        leads: bool = False,
     ) -> None:
         self.log = here / f"worker-{number}.log"
         words = words or [sys.executable, "-m", "holdfast.cli.main", "worker", *flags]
+        if leads:
+            words = [sys.executable, "-c", LEADER, *words]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(words, cwd=here, stdin=stdin, stderr=log, stdout=log)
         self.pid = self.process.pid
@@ -319,8 +381,18 @@ class Worker:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
-    def wait(self, within: float = 10.0) -> int:
+    def wait(self, within: float = 30.0) -> int:
         return self.process.wait(within)
+
+    @contextmanager
+    def halted(self) -> Iterator[None]:
+        """Stop parent and children for the time of the block."""
+        pids = [self.pid, *self.children()]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
     def kill_whole(self) -> None:
         """Kill parent and children at one moment, as the loss of a machine does."""
@@ -329,13 +401,13 @@ class Worker:
             os.kill(pid, signal.SIGSTOP)
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(30)
 
     def end(self) -> None:
         if self.process.poll() is None:
             children = self.children()
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(30)
             for pid in children:
                 if process_lives(pid):
                     os.kill(pid, signal.SIGKILL)

@@ -1,6 +1,9 @@
 """`holdfast config`: the settings that are kept in the store."""
 
 import json
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import IO, Any, Final, cast
 
 import click
@@ -9,6 +12,7 @@ from holdfast.cli.output import json_option, say_json
 from holdfast.cli.place import store_options
 from holdfast.client.sync import Client
 from holdfast.errors import UsageError
+from holdfast.logs import logger
 from holdfast.settings import check_name
 
 _LONGEST: Final = 1 << 20
@@ -17,6 +21,18 @@ _LONGEST: Final = 1 << 20
 @click.group()
 def config() -> None:
     """Read and write the settings of a namespace."""
+    click.get_current_context().with_resource(_warnings())
+
+
+@contextmanager
+def _warnings() -> Generator[None]:
+    """Show what is warned of, such as a name that is nearly that of a setting."""
+    before = logger.level
+    logger.setLevel(before or logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @config.command()

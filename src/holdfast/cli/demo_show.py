@@ -86,7 +86,9 @@ def say_report(result: Mapping[str, Any]) -> None:
     console = Console() if sys.stdout.isatty() else Console(width=120)
     table = Table(title="The longest lines")
     for column, side in (("longest", "right"), ("lines", "right"), ("bytes", "right"), ("sha256", "left"), ("file", "left")):  # fmt: skip
-        table.add_column(column, justify="right" if side == "right" else "left", no_wrap=column != "file")
+        table.add_column(
+            column, justify="right" if side == "right" else "left", no_wrap=column != "file", overflow="fold"
+        )
     for row in report["longest"]:
         path = escape(row["path"])
         table.add_row(*(f"{row[name]:,}" for name in ("longest", "lines", "bytes")), row["sha256"][:12], path)

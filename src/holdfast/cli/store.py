@@ -7,6 +7,7 @@ import click
 
 from holdfast import store as embedded
 from holdfast.cli.output import duration, json_option, say_facts, say_json, size
+from holdfast.core.library import library
 from holdfast.store.agreed import LEVELS
 
 directory_option = click.option(
@@ -109,12 +110,22 @@ def _facts(found: embedded.StoreStatus) -> dict[str, Any]:
             "durability": found.durability,
             "clients": found.clients,
             "memory": size(found.memory),
+            "core": _core(found),
         }
     if found.crashes:
         facts["crashes"] = found.crashes
     if found.why:
         facts["why"] = found.why
     return facts
+
+
+def _core(found: embedded.StoreStatus) -> str:
+    if not found.core:
+        return "none yet"
+    ours, held = library(), f"{found.core}, digest {found.core_digest[:12]}"
+    if found.core_digest == ours.digest:
+        return held
+    return f"{held}; this program brings {ours.version}, digest {ours.digest[:12]}: programs of different builds share the store"
 
 
 def _leaves(linger: float) -> str:

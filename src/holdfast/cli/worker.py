@@ -6,6 +6,7 @@ Nothing above the flags imports what talks to a store: the pool of greenlets mus
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -15,6 +16,7 @@ from holdfast.cli.worker_log import open_log, set_level
 from holdfast.errors import UsageError
 from holdfast.work.greenlets import patch
 from holdfast.work.settings import LOG_FORMATS, POOLS, RESERVERS, SEATS, WorkerSettings
+from holdfast.work.startup import StartupCode
 
 _SEATS_HELP: Final = ", ".join(f"{seats} for {pool}" for pool, seats in SEATS.items())
 _DEFAULTS: Final = WorkerSettings(("q",))
@@ -78,7 +80,16 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
 )
 @click.option("--allow", multiple=True, help="Prefix of klass names that may run; repeat it [default: none].")
 @click.option(
-    "-d", "--workdir", default=".", show_default=True, help="Directory to work in, entered after imports."
+    "-d",
+    "--workdir",
+    default="",
+    help="Directory to enter after imports; each child works in a sandbox below it [default: stay here].",
+)
+@click.option(
+    "--sandbox",
+    is_flag=True,
+    help="Each child works in its sandbox, below --workdir or the directory for temporary files [default: class jobs "
+    "of the pools process and fork do].",
 )
 @click.option(
     "--setup",
@@ -109,11 +120,25 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
     help="Replace a child that has grown beyond it, such as 512M or 1G; 0: never.",
 )
 @click.option(
+    "--shutdown-timeout",
+    type=float,
+    envvar="HOLDFAST_SHUTDOWN_TIMEOUT",
+    help="Seconds that jobs have to finish at TERM or INT, before they are broken off "
+    f"[default: HOLDFAST_SHUTDOWN_TIMEOUT, or {_DEFAULTS.shutdown_timeout}].",
+)
+@click.option(
     "--term-timeout",
     type=float,
     default=_DEFAULTS.term_timeout,
     show_default=True,
-    help="Seconds that children have to end after TERM, before they are killed.",
+    help="Seconds that jobs have to unwind once they are broken off, before their processes are killed.",
+)
+@click.option(
+    "--stuck-timeout",
+    type=float,
+    envvar="HOLDFAST_STUCK_TIMEOUT",
+    help="Seconds after which a process that a job keeps from doing anything else is killed; 0: never "
+    f"[default: HOLDFAST_STUCK_TIMEOUT, or {_DEFAULTS.stuck_timeout:g}].",
 )
 @click.option(
     "--max-startup-interval",
@@ -155,9 +180,10 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
 def worker(reloads: bool, **told: Any) -> int:
     """Perform jobs of the named queues until told to stop.
 
-    TERM and INT stop at once: jobs under way go back. QUIT stops after them. USR1 kills and replaces the children,
-    USR2 pauses, CONT goes on, HUP replaces the children one after the other. With --pool serial, USR1 and HUP log
-    where it is.
+    Send signals to this command, not to its children. TERM and INT stop it: jobs have --shutdown-timeout seconds to
+    finish, the rest is requeued. QUIT stops it after the jobs under way, however long they take. USR1 kills and replaces
+    the children, USR2 pauses, CONT goes on, HUP replaces the children one after the other. With --pool serial, USR1 and HUP
+    log where it is.
 
     Only marked functions (@client.job), modules named by --import, modules below --path or the working
     directory, and names under --allow are run.
@@ -169,7 +195,16 @@ def worker(reloads: bool, **told: Any) -> int:
     if reloads:
         from holdfast.cli.worker_reload import reloading
 
-        code = reloading(map(os.path.abspath, (".", *told["paths"])))
+        code = reloading(
+            StartupCode(
+                str(Path.cwd()),
+                tuple(map(os.path.abspath, told["paths"])),
+                told["setup"],
+                told["middleware"],
+                told["imports"],
+                told["pool"] or "",
+            )
+        )
         if code is not None:
             return code
     if told["pool"] == "gevent":
@@ -178,8 +213,7 @@ def worker(reloads: bool, **told: Any) -> int:
     from holdfast.work.signals import before_and_after_work
 
     with before_and_after_work():
-        start(told)
-    return 0
+        return start(told)
 
 
 def _greenlets(told: Mapping[str, Any]) -> dict[str, Any]:

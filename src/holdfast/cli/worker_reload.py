@@ -8,7 +8,6 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Iterable
 from time import monotonic
 from typing import Final
 
@@ -16,6 +15,8 @@ from holdfast.cli.worker_watch import Watch, mistake_in
 from holdfast.work import signals
 from holdfast.work.forking.lineage import die_with, prepare
 from holdfast.work.signals import Handlers, Stop
+from holdfast.work.startup import StartupCode
+from holdfast.work.startup_check import StartupCheck
 
 log = logging.getLogger("holdfast")
 
@@ -25,28 +26,31 @@ _WRONGLY_ASKED: Final = 2
 _ENDS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
-def reloading(directories: Iterable[str]) -> int | None:
-    """Keep a worker at work that is started anew whenever Python files below `directories` change.
+def reloading(code: StartupCode) -> int | None:
+    """Keep a worker at work that is started anew whenever Python files change below its root and paths.
+
+    A worker at work is replaced once a process of its own could load `code` as it is by then.
 
     Answers None in each child, which goes on as the worker, and in the parent the exit code of the last one.
     Signals to the parent are handed on; TERM, INT and QUIT end both, and no worker outlives the parent. Call it from a
     process of one thread.
     """
     prepare()
-    parent = _Parent(Watch(directories))
+    parent = _Parent(Watch((code.root, *code.paths)), code)
     with Handlers(dict.fromkeys(signals.ALL, _heard), parent.stop.wake_fd):
-        code = parent.run()
+        status = parent.run()
     parent.stop.close()
-    if code is None:
+    if status is None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)  # blocked since before the fork
-    return code
+    return status
 
 
 class _Parent:
     """Watches the files, and the one child."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Watch, code: StartupCode) -> None:
         self.stop = Stop()
+        self._check = StartupCheck(code, "the worker stays as it is")
         self._watch = watch
         self._pid = 0
         self._code = 0
@@ -66,7 +70,10 @@ class _Parent:
             if self._pid:
                 self._reap()
             if not self._pid and (self._is_ending or self._is_over()):
+                self._check.end()
                 return max(self._code, 0)
+            if self._check.result():
+                self._replace()
             changed = self._watch.changed()
             if changed:
                 self._on_change(changed)
@@ -110,7 +117,12 @@ class _Parent:
             return
         shown = ", ".join(os.path.relpath(path) for path in changed[:3])
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-        log.info("code changed (%s%s): the worker starts anew after the jobs under way", shown, more)
+        log.info("code changed (%s%s)", shown, more)
+        if not (self._pid and self._check.start()):
+            self._replace()
+
+    def _replace(self) -> None:
+        log.info("the worker starts anew after the jobs under way")
         self._wants_new = True
         self._hurry_at = monotonic() + PATIENCE
         self._tell(signal.SIGQUIT)

@@ -1,14 +1,12 @@
 """From what a worker command was told to a worker at work: the setup hook, the settings, the imports, the log."""
 
-import importlib
 import logging
 import os
 import sys
 import threading
 from collections.abc import Mapping
-from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -19,38 +17,50 @@ from holdfast.cli.worker_environment import RAN_OUT_OF_NAMES, told_by
 from holdfast.cli.worker_log import set_level
 from holdfast.client.opening.options import ClientOptions
 from holdfast.errors import UsageError
-from holdfast.work.importing import import_modules, make_importable
+from holdfast.work.importing import make_importable
+from holdfast.work.performing.unknown import met_unknown
 from holdfast.work.run import run_worker
 from holdfast.work.settings import WorkerSettings
+from holdfast.work.startup import call_setup, import_modules, load_middleware, search_first
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
 
 
-def start(told: Mapping[str, Any]) -> None:
-    """Run the worker that the flags and the environment describe, until it ends. Raises UsageError.
+UNKNOWN_CODE: Final = 3
+"""The exit status of a worker that has drained its queues and met jobs whose code it does not know."""
+
+
+def start(told: Mapping[str, Any]) -> int:
+    """Run the worker that the flags and the environment describe, and return its exit status. Raises UsageError, StartFailed.
 
     `told` has the flags by name; those that were not given are None where the environment may say it.
     """
     root = str(Path.cwd())
-    sys.path[:0] = [*(str(Path(path).resolve()) for path in told["paths"]), root]
+    search_first((*(str(Path(path).resolve()) for path in told["paths"]), root))
     if told["setup"]:
-        _named("--setup", told["setup"])()
+        call_setup(told["setup"])
         set_level(told["verbose"])
     settings = settings_of(told, root)
     url = url_of(told["url"], told["port"])
-    store = StoreChoice(url, ClientOptions(namespace=told["namespace"])).found()
     make_importable(settings)
-    import_modules(settings)
-    _enter(told["workdir"])
+    # Before anything is started or asked that could give jobs to a worker without code.
+    import_modules(settings.imports)
+    store = StoreChoice(url, ClientOptions(namespace=told["namespace"])).found()
+    if told["workdir"]:
+        _enter(told["workdir"])
     _say_hello(settings, store, told["as_json"])
     run_worker(settings, store)
+    status = UNKNOWN_CODE if settings.drain and met_unknown() else 0
+    if status:
+        log.error("jobs of code that is not known here have failed; the command ends with %d", status)
     if told["as_json"]:
         say_json({"event": "ended", "pid": os.getpid()})
-    _leave_threads()
+    _leave_threads(status)
+    return status
 
 
-def _leave_threads() -> None:
+def _leave_threads(status: int) -> None:
     """End although threads of jobs go on, which Python would wait for: who is told to stop must stop."""
     main = threading.main_thread()
     left = [thread.name for thread in threading.enumerate() if thread is not main and not thread.daemon]
@@ -58,11 +68,11 @@ def _leave_threads() -> None:
         log.warning("jobs left threads behind that go on: %s; the worker ends all the same", ", ".join(left))
         logging.shutdown()
         sys.stdout.flush()
-        os._exit(0)
+        os._exit(status)
 
 
 def settings_of(told: Mapping[str, Any], root: str) -> WorkerSettings:
-    """The settings: flags win over the environment, which wins over the defaults. Raises UsageError."""
+    """The settings: flags win over the environment, which wins over the defaults. Raises UsageError, StartFailed."""
     names = [field.name for field in msgspec.structs.fields(WorkerSettings)]
     flags: dict[str, Any] = {name: told[name] for name in names if told.get(name) not in (None, ())}
     found = {**told_by(os.environ), **flags}
@@ -70,18 +80,9 @@ def settings_of(told: Mapping[str, Any], root: str) -> WorkerSettings:
         raise click.UsageError(RAN_OUT_OF_NAMES)
     if found.get("interval") == 0 and told["drain"]:
         del found["interval"]  # it ends where others begin to wait
-    found["middleware"] = tuple(_named("--middleware", text) for text in told["middleware"])
+    found["middleware"] = tuple(map(load_middleware, told["middleware"]))
+    found["middleware_names"] = told["middleware"]
     return WorkerSettings(**found, root=root).checked()
-
-
-def _named(flag: str, text: str) -> Any:
-    """What `module:object` names. Raises UsageError."""
-    module, _, path = text.partition(":")
-    try:
-        return attrgetter(path)(importlib.import_module(module))
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        what = "callable" if flag == "--setup" else "object"
-        raise UsageError(f"{flag} {text}: {error}; it is module:{what}") from error
 
 
 def _enter(workdir: str) -> None:

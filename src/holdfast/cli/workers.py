@@ -15,7 +15,7 @@ from holdfast.commands.workers import WorkerFacts
 
 ALIVE: Final = 30.0  # seconds; a worker gives a sign of life every ten
 
-_COLUMNS: Final = ("worker", "host", "pid", "pool", "queues", "busy", "seats", "up", "seen", "quiet")
+_COLUMNS: Final = ("worker", "host", "pid", "pool", "queues", "busy", "seats", "up", "seen", "quiet", "stuck")
 
 
 @click.group()
@@ -141,6 +141,7 @@ def _shown(worker: WorkerFacts, now: float) -> dict[str, Any]:
         "up": None if started is None else max(0.0, round(now - started / 1000, 3)),
         "silent": max(0.0, round(now - worker.seen_ms / 1000, 3)),
         "quiet": worker.quiet,
+        "stuck": _whole(facts.get("stuck")) or 0,
     }
 
 
@@ -159,6 +160,7 @@ def _cells(row: dict[str, Any]) -> Sequence[object]:
         up,
         seen,
         quiet,
+        duration(row["stuck"]) if row["stuck"] else "",
     )
 
 

@@ -47,7 +47,7 @@ class ChoresVerbs:
         """
         names = [check_name("jids", jid) for jid in check_list("jids", jids)]
         if names:
-            yield from cancel_jobs(self._client.shard, ask, names, dependents=False)
+            yield from cancel_jobs(self._client.shard, ask, names, self._client.worker_name, dependents=False)
         return names
 
     @Planned

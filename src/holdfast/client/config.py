@@ -1,6 +1,8 @@
 """The settings kept in the store, as a mapping; said once for both colours."""
 
+import logging
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
+from difflib import get_close_matches
 from math import isfinite
 from typing import Any, Final, cast
 
@@ -9,11 +11,35 @@ from holdfast.codecs import decode
 from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset
 from holdfast.commands.base import then
+from holdfast.commands.upkeep import SettingSet, SettingsGet
 from holdfast.errors import CodecError, UsageError
 from holdfast.settings import check_name, check_text
 from holdfast.wire.plans import Ask, Plan
 
 Settings = Mapping[str, object] | Iterable[tuple[str, object]]
+KNOWN: Final[Mapping[str, tuple[int, bool]]] = {
+    "heartbeat": (0, False),
+    "grace-period": (0, False),
+    "jobs-history": (0, False),
+    "jobs-history-count": (0, True),
+    "max-job-history": (0, True),
+    "max-pop-retry": (0, True),
+    "max-worker-age": (0, False),
+}
+"""Settings that are numbers: the least, and whether it is a whole number."""
+OF_THE_ROOT: Final[Mapping[str, tuple[int, int]]] = {
+    "unknown-for": (0, 2_592_000),
+    "stats-days": (1, 3660),
+    "keep-data": (0, 1),
+    "max-history-bytes": (1024, 16_777_216),
+}
+"""Settings that `all` does not list, because older programs do not know them: least and most. See `client.upkeep`."""
+POSITIVE: Final = frozenset({"heartbeat", "max-worker-age"})
+OF_A_QUEUE: Final = ("heartbeat", "max-pop-retry")
+"""Settings that a queue may have of its own: `mail-heartbeat`."""
+
+log = logging.getLogger("holdfast")
+
 _NONE: Final[tuple[tuple[str, object], ...]] = ()
 
 
@@ -36,11 +62,15 @@ class ConfigVerbs:
         default of its own. Core: verbs/configure.lua.
         """
         check_name("key", key)
+        if key in OF_THE_ROOT:
+            return then(SettingsGet(), lambda found: found.get(key, default))
         return then(ConfigGet((key,)), lambda found: _value_of(found.get(key), default))
 
     @Verb
     def set(self, key: str, value: object) -> Command[bool]:
-        """Write one setting, as text. Raises UsageError for what is neither text nor number.
+        """Write one setting, as text. A name that is not known is kept; one that is nearly known is warned of.
+
+        Raises UsageError for what is neither text nor number, and for a value that a known setting cannot have.
 
         Core: verbs/configure.lua.
         """
@@ -122,10 +152,48 @@ class AsyncConfig(ConfigVerbs, AsyncHandle):
 
 
 def _set(key: str, value: object) -> Command[bool]:
-    return ConfigSet(check_name("key", key), _text_of(value))
+    text = _text_of(value)
+    _check(check_name("key", key), text)
+    if key in OF_THE_ROOT:
+        return then(SettingSet(key, int(float(text))), bool)
+    return ConfigSet(key, text)
+
+
+def _check(key: str, text: str) -> None:
+    """Refuse a value that a known setting cannot have; warn of a name that is nearly that of a known one."""
+    if key in OF_THE_ROOT:
+        least, most = OF_THE_ROOT[key]
+        number = _number_of(text)
+        if number is None or number % 1 or not least <= number <= most:
+            raise UsageError(
+                f"setting {key}: expected a whole number from {least} to {most}, got {text!r:.80}"
+            )
+        return
+    name = next((name for name in OF_A_QUEUE if key.endswith("-" + name)), key)
+    if name in KNOWN:
+        least, whole = KNOWN[name]
+        number = _number_of(text)
+        if number is None or number < least or (number == 0 and name in POSITIVE) or (whole and number % 1):
+            kind = "a whole number" if whole else "a number"
+            above = "greater than 0" if name in POSITIVE else f"of at least {least}"
+            raise UsageError(f"setting {key}: expected {kind} {above}, got {text!r:.80}")
+    elif key != "application" and (
+        near := get_close_matches(key, [*KNOWN, *OF_THE_ROOT, "application"], 1, 0.8)
+    ):
+        log.warning("setting %r is not known and is kept as it is; did you mean %r?", key, near[0])
+
+
+def _number_of(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if isfinite(number) else None
 
 
 def _unset(key: str) -> Command[bool]:
+    if key in OF_THE_ROOT:
+        return then(SettingSet(key, None), bool)
     return ConfigUnset(check_name("key", key))
 
 

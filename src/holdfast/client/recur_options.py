@@ -3,7 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypedDict
 
-from holdfast.client.putting.options import NOTHING, check_priority, name_of, with_class_defaults
+from holdfast.client.putting.options import (
+    NOTHING,
+    check_losses,
+    check_priority,
+    check_retries,
+    name_of,
+    with_class_defaults,
+)
 from holdfast.client.putting.wishes import make_wish
 from holdfast.code.backoff import BackoffData
 from holdfast.codecs import encode_data
@@ -12,7 +19,6 @@ from holdfast.commands.wishes import MAX_THROTTLES, Wish
 from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
 from holdfast.settings import (
-    DEFAULT_RETRIES,
     MAX_DELAY,
     MAX_RETRIES,
     Settings,
@@ -34,6 +40,7 @@ class RecurMore(TypedDict, total=False):
     `keeps_time`, a template that is there already keeps when its next job is due, a new interval counted from the last."""
 
     keeps_time: bool
+    max_losses: int | None
     backoff: BackoffData | None
     expires: float | None
     timeout: float | None
@@ -54,7 +61,17 @@ class Changes(TypedDict, total=False):
 
 
 _WISHES: Final = ("tags", "throttles", "backoff", "expires", "timeout", "result_keep")
-_OPTIONS: Final = ("interval", "offset", "priority", "retries", "backlog", "jid", "keeps_time", *_WISHES)
+_OPTIONS: Final = (
+    "interval",
+    "offset",
+    "priority",
+    "retries",
+    "max_losses",
+    "backlog",
+    "jid",
+    "keeps_time",
+    *_WISHES,
+)
 _OF_PUTS: Final = ("delay", "depends")
 _CHANGES: Final = tuple(Changes.__annotations__)
 
@@ -72,7 +89,6 @@ def make_recur(
     interval = check_milliseconds("interval", options["interval"], SHORTEST)
     jid = _jid(options.get("jid"))
     wish = make_wish({name: options[name] for name in _WISHES if options.get(name)}, jid, 0)
-    retries = options.get("retries")
     return Recur(
         queue,
         name_of(klass),
@@ -81,10 +97,11 @@ def make_recur(
         jid,
         check_milliseconds("offset", options.get("offset") or 0, -MAX_DELAY),
         check_priority(options.get("priority") or 0),
-        DEFAULT_RETRIES if retries is None else _retries(retries),
+        check_retries(options),
         _backlog(options.get("backlog") or 0),
         wish or Wish(),
         bool(options.get("keeps_time")),
+        check_losses(options),
     )
 
 

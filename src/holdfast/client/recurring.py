@@ -15,6 +15,7 @@ from holdfast.commands.base import then
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.recurring import RecurCancel, RecurGet, RecurringFacts, RecurTag, RecurUpdate
 from holdfast.errors import UsageError
+from holdfast.models import text
 from holdfast.settings import MAX_BATCH, check_each, check_name
 from holdfast.wire.plans import Ask, Plan
 
@@ -81,7 +82,7 @@ class RecurringVerbs:
 
     def _read_data(self) -> str:
         """The data of its jobs, as JSON text. Assigning it tells the store at once. Core: verbs/recur.lua."""
-        return self.facts.data.decode()
+        return text(self.facts.data)
 
     def _tell_data(self, data: object) -> Command[bool]:
         """Change `data` in the store and here: JSON text or any JSON value. Core: verbs/recur.lua."""

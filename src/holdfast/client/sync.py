@@ -176,7 +176,7 @@ class Client(Decorating, Whole[Redis]):
     def result_of(self, jid: str, timeout: float | None = None) -> bytes | None:
         """Wait for the result of a job: JSON bytes, None if it left none.
 
-        Raises JobFailed, JobNotFound when neither job nor result is kept, TimeoutError.
+        Raises JobFailed, JobCancelled, JobNotFound when neither job nor result is kept, TimeoutError.
         """
         return self.wait_for(jid, timeout).result_of(jid)
 

@@ -20,6 +20,10 @@ _PACKAGES: Final = ("site-packages", "dist-packages")
 ADVICE: Final = "name its module with --import, or its prefix with --allow"
 
 
+class NotKnown(NotAllowed):
+    """The name leads to nothing that may run here, and names no module either that must not be imported."""
+
+
 class Located(NamedTuple):
     """A klass found without importing it: the longest module in front, and the attributes behind."""
 
@@ -41,13 +45,14 @@ class AllowList:
         """Find `klass` without running any of its code. Raises NotAllowed, or UnknownKlass if there is no such thing."""
         parts = klass.split(".")
         if not all(part.isidentifier() for part in parts):
-            raise NotAllowed(f"{klass} is not allowed here: it is not a dotted name")
+            raise NotKnown(f"{klass} is not allowed here: it is not a dotted name")
         specs = _specs(parts)
         if not specs:
             raise UnknownKlass(f"there is no module {parts[0]!r} on the module search path")
         module = specs[-1].name
         if not (self._is_named(klass, module) or all(self._lies_well(spec) for spec in specs)):
-            raise NotAllowed(f"{klass} is not allowed here: {ADVICE}")
+            kind = NotAllowed if _names_module(parts, specs) else NotKnown
+            raise kind(f"{klass} is not allowed here: {ADVICE}")
         return Located(module, tuple(parts[len(specs) :]))
 
     def allows(self, module: str) -> bool:
@@ -105,6 +110,13 @@ def _specs(parts: Sequence[str]) -> list[ModuleSpec]:
             break
         where = list(spec.submodule_search_locations)
     return specs
+
+
+def _names_module(parts: Sequence[str], specs: Sequence[ModuleSpec]) -> bool:
+    """Whether all of the module that a function `<module>.<function>` would lie in exists."""
+    if len(specs) == len(parts):
+        return False  # the name of a module is none of a function in one
+    return len(specs) == len(parts) - 1 or specs[-1].submodule_search_locations is None
 
 
 def _find(name: str, where: Sequence[str] | None) -> ModuleSpec | None:

@@ -1,13 +1,16 @@
 """Which callable of a class or module a job runs, whether it may, and what is said when none can be."""
 
 import inspect
-import traceback
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
-from holdfast.code.allowed import ADVICE, AllowList, Located
-from holdfast.errors import MiddlewareMisconfigured, NotAllowed, WorkError
+from holdfast.code.allowed import ADVICE, AllowList, Located, NotKnown
+from holdfast.code.description import name_of, text_of
+from holdfast.code.endings import Terminated
+from holdfast.code.failure import describe
+from holdfast.code.registry import Registered
+from holdfast.errors import CodecError, MiddlewareMisconfigured, NotAllowed, UsageError, WorkError
 
 T = TypeVar("T")
 
@@ -19,12 +22,18 @@ class MethodMissing(WorkError):
 
 
 class CannotRun(WorkError):
-    """This job cannot be performed here: it fails in `<queue>-<reason>` with `message`."""
+    """This job cannot be performed here: it fails in `<queue>-<reason>` with `message`.
 
-    def __init__(self, reason: str, message: str) -> None:
+    `is_unknown`: its code does not exist here, or cannot be imported, and may be known to another worker; `cause` says so in
+    one line.
+    """
+
+    def __init__(self, reason: str, message: str, cause: str = "", is_unknown: bool = False) -> None:
         super().__init__(f"{reason}: {message}")
         self.reason = reason
         self.message = message
+        self.cause = cause or f"{reason}: {message}"
+        self.is_unknown = is_unknown
 
 
 def find_code(klass: str, find: Callable[[], T]) -> T:
@@ -32,19 +41,40 @@ def find_code(klass: str, find: Callable[[], T]) -> T:
     try:
         return find()
     except NotAllowed as error:
-        raise CannotRun("NotAllowed", str(error)) from None
+        raise CannotRun("NotAllowed", str(error), is_unknown=isinstance(error, NotKnown)) from None
     except MethodMissing as error:
-        raise CannotRun("method-missing", str(error)) from None
+        raise CannotRun("method-missing", str(error), is_unknown=True) from None
     except MiddlewareMisconfigured as error:
         raise CannotRun("MiddlewareMisconfigured", str(error)) from None
     except (Exception, SystemExit) as error:
-        raise CannotRun(*_import_failure(klass, error)) from error
+        raise CannotRun(*_import_failure(klass, error), is_unknown=True) from error
 
 
-def _import_failure(klass: str, error: BaseException) -> tuple[str, str]:
-    name = "ModuleNotFoundError" if isinstance(error, WorkError) else type(error).__name__
-    detail = str(error) if isinstance(error, WorkError) else "".join(traceback.format_exception(error))
-    return name, f"Failed to import {klass}\n\n{detail}"
+def _import_failure(klass: str, error: BaseException) -> tuple[str, str, str]:
+    name = "ModuleNotFoundError" if isinstance(error, WorkError) else name_of(error)
+    detail = text_of(error) if isinstance(error, WorkError) else describe(error)
+    first, *_ = text_of(error).splitlines() or [""]
+    return name, f"Failed to import {klass}\n\n{detail}", f"{name}: {first}" if first else name
+
+
+def read_arguments(function: Registered, data: bytes) -> tuple[list[Any], dict[str, Any]]:
+    """Read the arguments of a function job from its data.
+
+    Raises CannotRun: "ArgumentError" where they do not fit, "InvalidData" where they cannot be read at all, whatever reading
+    them raises: data come from anywhere, and the classes that validate them are the user's.
+    """
+    try:
+        return function.arguments.read(data)
+    except Terminated:
+        raise
+    except CodecError as error:
+        raise CannotRun("InvalidData", text_of(error)) from None
+    except UsageError as error:
+        raise CannotRun("ArgumentError", text_of(error)) from None
+    except BaseException as error:
+        raise CannotRun(
+            "InvalidData", f"{function.name} cannot read its data\n\n{describe(error)}"
+        ) from error
 
 
 def walk(module: ModuleType, located: Located, klass: str) -> Any:
@@ -77,9 +107,7 @@ def find_method(
     that is there may run. Raises NotAllowed or MethodMissing.
     """
     if allow is not None and not (inspect.isclass(thing) or inspect.ismodule(thing)):
-        raise NotAllowed(
-            f"{klass} is not allowed here: it is neither a function job nor a class nor a module"
-        )
+        raise NotKnown(f"{klass} is not allowed here: it is neither a function job nor a class nor a module")
     names = [queue] if queue_method and queue.isidentifier() and not queue.startswith("_") else []
     refused = False
     for name in [*names, "process", PERFORM]:

@@ -16,12 +16,13 @@ def not_lost() -> str:
 class Running:
     """A job under way; its `Job` object is made when somebody asks for it.
 
-    `lost` says why its lease is known to be lost, "" while it is not; `sandbox`, where one is kept, which directory it has;
+    `lost` says why its lease is known to be lost, "" while it is not; `sandbox`, where one is kept, which directory it has, and
+    `enter_sandbox` makes it the working directory, where that is usual for jobs of classes;
     `lines` are the last that it logged; `begun` is on the monotonic clock, where somebody measures; `seat` is the one of
     many it is performed at.
     """
 
-    __slots__ = ("_make", "begun", "facts", "lines", "lost", "made", "sandbox", "seat")
+    __slots__ = ("_make", "begun", "enter_sandbox", "facts", "lines", "lost", "made", "sandbox", "seat")
 
     def __init__(
         self, facts: JobFacts, make: Callable[[JobFacts], Any], lost: Callable[[], str] = not_lost
@@ -31,6 +32,7 @@ class Running:
         self.lost = lost
         self.made: Any = None
         self.sandbox: Callable[[], str] | None = None
+        self.enter_sandbox: Callable[[], None] | None = None
         self.lines: deque[str] | None = None
         self.begun = 0.0
         self.seat: Any = None

@@ -6,6 +6,10 @@ from typing import Any, Final
 import msgspec
 
 
+class Terminated(BaseException):
+    """Raised in the code of a job whose process must end now, so that blocks unwind. Nothing is recorded of the job."""
+
+
 class Retry(msgspec.Struct, frozen=True):
     """The wish to be tried again; it costs a retry. Without retries left the job fails.
 

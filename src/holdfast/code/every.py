@@ -14,7 +14,6 @@ from msgspec import Raw
 from holdfast.code.calls import moment_of, seconds_of
 from holdfast.codecs import to_plain
 from holdfast.errors import UsageError
-from holdfast.settings import DEFAULT_RETRIES
 
 P = ParamSpec("P")
 
@@ -90,7 +89,6 @@ class _Every(Generic[P]):
                 raise UsageError(f"a recurring job takes no {name}: {_NOT_RECURRING[name]}")
         options["offset"] = options.pop("delay", 0.0)
         options |= self._timing.options()
-        options.setdefault("retries", DEFAULT_RETRIES)
         jid, starting = self._timing.jid, self._timing.starting
         if jid is None:
             jid = _name_of(job.stored_name, *job.registered.arguments.by_name(args, kwargs))

@@ -8,22 +8,22 @@ import asyncio
 import logging
 import re
 import sys
-import traceback
 from collections.abc import Callable, Iterable
 from concurrent import futures
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from holdfast.code.description import LONGEST, name_of, shortened, text_of, traceback_of, whole_text_of
+from holdfast.code.endings import Terminated
 from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_text
 
 log = logging.getLogger("holdfast")
 
-MESSAGE_LIMIT: Final = 16_000
+MESSAGE_LIMIT: Final = LONGEST
 BRIEF: Final = 400
 TEXT_LIMIT: Final = 10_000
 """So much of an exception's own text is kept by the older way to tell it."""
-_HEAD: Final = 4_000
 _GROUP_LIMIT: Final = 200
 _NOT_IN_NAMES: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FRAME: Final = "  File "
@@ -50,7 +50,7 @@ class ByQueue:
 
     def format(self, job: Any, error: BaseException, lines_to_remove: Iterable[str] = ()) -> tuple[str, str]:
         """Return the group and the traceback without the worker's own frames, cut to 16,000 characters."""
-        return group_of(job.queue_name, type(error).__name__), describe(error, lines_to_remove)
+        return group_of(job.queue_name, name_of(error)), describe(error, lines_to_remove)
 
 
 class ByKlass:
@@ -61,13 +61,11 @@ class ByKlass:
 
         In the traceback the working directory is `.`, and the environment Python runs in `<PREFIX>`.
         """
-        text = _text_of(error)
+        text = whole_text_of(error)
         if len(text) > TEXT_LIMIT:
             text = f"{text[:TEXT_LIMIT]}\n... (truncated due to length)"
         frames = [entry for entry in _trace(error, lines_to_remove) if entry.startswith(_FRAME)]
-        return clip(f"{job.klass_name}:{type(error).__name__}"), cut(
-            f"{text}\n\n{_shortened(''.join(frames))}"
-        )
+        return clip(f"{job.klass_name}:{name_of(error)}"), cut(f"{text}\n\n{_shortened(''.join(frames))}")
 
 
 _default: Final = ByQueue()
@@ -99,10 +97,16 @@ def failure_of(error: BaseException, queue: str, job: Callable[[], Any]) -> tupl
         try:
             group, message = _chosen.format(job(), error, ())
             return clip(check_name("group", clip(group))), cut(message)
-        except Exception:
+        except Terminated:
+            raise
+        except BaseException as problem:
             # It is the user's code; that it is wrong must not hide why the job failed.
-            log.exception("the failure formatter %r cannot be used; taking the default", _chosen)
-    return group_of(queue, type(error).__name__), describe(error)
+            log.error(
+                "the failure formatter %s cannot be used; taking the default\n%s",
+                text_of(_chosen),
+                describe(problem),
+            )
+    return group_of(queue, name_of(error)), describe(error)
 
 
 def describe(error: BaseException, lines_to_remove: Iterable[str] = ()) -> str:
@@ -111,10 +115,7 @@ def describe(error: BaseException, lines_to_remove: Iterable[str] = ()) -> str:
 
 
 def _trace(error: BaseException, lines_to_remove: Iterable[str]) -> list[str]:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
-        trace = trace.tb_next
-    entries = traceback.format_exception(type(error), error, trace or error.__traceback__)
+    entries = traceback_of(error, _OURS)
     # The code below a frame may be marked in one and not in the other: where it stands tells which it is.
     unwanted = {line.partition("\n")[0] for line in lines_to_remove}
     return [
@@ -131,24 +132,16 @@ def _shortened(text: str) -> str:
     return text
 
 
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return "(its text cannot be made)"
-
-
 def brief(error: BaseException) -> str:
     """One line about `error` for the log, whatever its text holds or does."""
-    return f"{type(error).__name__}: {' '.join(_text_of(error).split())[:BRIEF]}"
+    text = " ".join(text_of(error)[: 8 * BRIEF].split())
+    return check_text("error", f"{name_of(error)[:BRIEF]}: {text[:BRIEF]}")
 
 
 def cut(message: str) -> str:
     """A failure message as the store keeps it, shortened: its beginning and its end say most. Raises UsageError."""
-    message = check_text("message", message)
-    if len(message) <= MESSAGE_LIMIT:
-        return message
-    return f"{message[:_HEAD]}\n… cut …\n{message[_HEAD - MESSAGE_LIMIT :]}"
+    message = check_text("message", shortened(message) if type(message) is str else message)
+    return shortened(message)
 
 
 def group_of(queue: str, name: str) -> str:

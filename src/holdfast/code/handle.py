@@ -63,12 +63,12 @@ class AnyHandle(Generic[R_co]):
 
     def learn(self, outcome: Any) -> Any:
         """Take note of how the job ended, which does not change any more; answers it."""
-        if outcome.status in ("done", "failed"):
+        if outcome.status in ("done", "failed", "cancelled"):
             self.ended = outcome
         return outcome
 
     def read(self, outcome: Any) -> R_co:
-        """The return value. Raises JobFailed, JobNotFound, TimeoutError for other ends, CodecError."""
+        """The return value. Raises JobFailed, JobCancelled, JobNotFound, TimeoutError for other ends, CodecError."""
         result = outcome.result_of(self.jid)
         if result is None and self.keeps:
             # A job that returned None left `null`.
@@ -89,8 +89,8 @@ class Handle(AnyHandle[R_co]):
         """Wait for the return value, for at most `timeout` seconds; None: for ever.
 
         It is pushed by the store, not polled. Raises JobFailed with the failure's group, message and remote traceback,
-        JobNotFound when the job or its result is not kept any more, TimeoutError. With `result_keep=0`, the answer is
-        None. Core: verbs/await.lua.
+        JobCancelled with who cancelled it and when, JobNotFound when the job or its result is not kept any more,
+        TimeoutError. With `result_keep=0`, the answer is None. Core: verbs/await.lua.
         """
         return self.read(self._wait(timeout))
 
@@ -128,7 +128,7 @@ def _decoded(entry: Registered, result: bytes | None) -> Any:
         return None
     try:
         return _result_type(entry)(result)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise CodecError(f"the result of {entry.name} is not what it says it returns: {error}") from error
 
 

@@ -4,7 +4,16 @@ from collections.abc import Sequence
 from typing import Any, Final, TypedDict
 
 from holdfast.code.backoff import Backoff, BackoffData, backoff_words
-from holdfast.settings import MAX_PRIORITY, check_each, check_list, check_seconds, check_whole, unknown_option
+from holdfast.settings import (
+    DEFAULT_LOSSES,
+    MAX_LOSSES,
+    MAX_PRIORITY,
+    check_each,
+    check_list,
+    check_seconds,
+    check_whole,
+    unknown_option,
+)
 
 RESULT_KEEP: Final = 3600.0
 _SHORTEST: Final = 0.001
@@ -13,7 +22,8 @@ _TRAVEL: Final = ("priority", "delay", "tags", "throttles", "expires", "timeout"
 
 class JobOptions(TypedDict, total=False):
     """Options of a function job. `queue` (`default`); `name`, its stored name; `retries` and `backoff` for when it
-    raises (None: it fails at once); `priority`; `tags` and `throttles`, lists of names. In seconds: `delay`,
+    fails, that is, raises or exceeds its `timeout` (None: it fails at once); `max_losses` (3), how often it may be lost,
+    because its process died or its lease ended without a word (0: it runs at most once); `priority`; `tags` and `throttles`, lists of names. In seconds: `delay`,
     `expires` (not started later than so long after the put), `timeout` (the longest run), `result_keep` (3600), and
     `soft_timeout`, after which PerformTimeout is raised in the function, which may catch it and end in its own way.
 
@@ -23,6 +33,7 @@ class JobOptions(TypedDict, total=False):
     queue: str
     name: str | None
     retries: int | None
+    max_losses: int | None
     backoff: Backoff | BackoffData | None
     priority: int
     delay: float
@@ -43,6 +54,7 @@ class PutChanges(TypedDict, total=False):
     delay: float
     jid: str
     only_new: bool
+    max_losses: int
     tags: Sequence[str]
     throttles: Sequence[str]
     depends: Sequence[str]
@@ -60,7 +72,7 @@ def check_known(options: JobOptions) -> None:
 
 
 def travelling(options: JobOptions) -> dict[str, Any]:
-    """The options that each put takes along, less those that say what holds anyway."""
+    """The options that each put takes along, less those that say what holds anyway; the budgets always."""
     given: dict[str, Any] = {
         name: value for name, value in options.items() if name in _TRAVEL and value is not None
     }
@@ -74,9 +86,11 @@ def travelling(options: JobOptions) -> dict[str, Any]:
             given[name] = check_each(name, check_list(name, given[name]))
     # Nothing need be sent of what holds anyway.
     given = {name: value for name, value in given.items() if value}
-    retries = options.get("retries")
-    if retries is not None:
-        given["retries"] = retries
+    given["retries"] = options.get("retries") or 0
+    losses = options.get("max_losses")
+    given["max_losses"] = (
+        DEFAULT_LOSSES if losses is None else check_whole("max_losses", losses, 0, MAX_LOSSES)
+    )
     backoff = options.get("backoff")
     if backoff is not None and not callable(backoff):
         backoff_words(backoff)

@@ -14,7 +14,7 @@ from holdfast.code.importing import Watch, refresh, watch
 from holdfast.code.middleware import surround
 from holdfast.code.registry import Registered
 from holdfast.code.soft_limit import checked, limited
-from holdfast.errors import NotAllowed
+from holdfast.errors import JobTimedOutError, NotAllowed
 
 
 class Target:
@@ -84,7 +84,8 @@ class Resolver:
         if isinstance(entry, Registered):
             return self._function(entry)
         name, call = find_method(thing, klass, queue, queue in self.plain_queues, self.allow)
-        call = limited(surround(thing, call), checked(getattr(thing, "soft_timeout", None)))
+        soft = checked(getattr(thing, "soft_timeout", None))
+        call = limited(surround(thing, call), soft, JobTimedOutError)
         return Target(call, None, self.auto_complete or name == PERFORM, self._watched(module))
 
     def _function(self, entry: Registered) -> Target:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import msgspec
 
 from holdfast.codecs import MAX_DATA, decode, encode_value, from_plain, to_plain
-from holdfast.errors import UsageError
+from holdfast.errors import CodecError, UsageError
 from holdfast.settings import unknown_option
 
 T = TypeVar("T")
@@ -24,6 +24,8 @@ _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KE
 _SAME: Final = frozenset((int, str, bool))
 """Types whose values JSON gives back exactly as they were."""
 _encode_same: Final = msgspec.json.Encoder().encode
+_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""What reading raises for data that are not JSON, not UTF-8, or nested too deep."""
 _PLAIN: Final = _SAME | {float, list, tuple, dict, type(None)}
 
 
@@ -72,13 +74,18 @@ class Arguments:
         return msgspec.Raw(b'{"args":[%s],"kwargs":{%s}}' % (b",".join(values), b",".join(pairs)))
 
     def read(self, data: bytes) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments in the data of a job, as the annotations want them. Raises UsageError naming the one that does not fit."""
+        """The arguments in the data of a job, as the annotations want them.
+
+        Raises UsageError naming the one that does not fit; CodecError for data that are not JSON, and whatever the code of an annotation raises.
+        """
         try:
             envelope = _decode_envelope(data)
-        except msgspec.MsgspecError as error:
+        except msgspec.ValidationError as error:
             raise UsageError(
                 f'{self._title} takes {{"args": […], "kwargs": {{…}}}} as its data: {error}'
             ) from None
+        except _UNREADABLE as error:
+            raise CodecError(f"the data of {self._title} are not JSON: {error}") from None
         values, named = self._bind(envelope.args, envelope.kwargs, self._read_back)
         return values, {parameter.name: value for parameter, value in named}
 
@@ -144,14 +151,17 @@ class Arguments:
         except msgspec.ValidationError as error:
             raise self._misfit(parameter, error) from None
         except UsageError as error:
-            raise UsageError(f"{self._title}: argument {parameter.name!r}: {error}") from error
+            kind = CodecError if isinstance(error, CodecError) else UsageError
+            raise kind(f"{self._title}: argument {parameter.name!r}: {error}") from error
         return body
 
     def _read_back(self, parameter: _Parameter, body: bytes) -> Any:
         try:
             return parameter.decode(body)
-        except msgspec.MsgspecError as error:
+        except msgspec.ValidationError as error:
             raise self._misfit(parameter, error) from None
+        except (CodecError, *_UNREADABLE) as error:
+            raise CodecError(f"{self._title}: argument {parameter.name!r} cannot be read: {error}") from None
 
     def _misfit(self, parameter: _Parameter, error: Exception) -> UsageError:
         return UsageError(f"{self._title}: argument {parameter.name!r} does not fit: {error}")

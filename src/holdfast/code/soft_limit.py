@@ -15,9 +15,9 @@ import threading
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractContextManager
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from holdfast.errors import PerformTimeout
+from holdfast.errors import JobTimedOutError, PerformTimeout
 from holdfast.settings import check_seconds
 
 SHORTEST: Final = 0.001
@@ -30,50 +30,57 @@ def checked(soft: object, hard: float | None = None) -> float | None:
     return check_seconds("soft_timeout", soft, SHORTEST, threading.TIMEOUT_MAX if hard is None else hard)
 
 
-def limited(call: Callable[..., Any], seconds: float | None) -> Callable[..., Any]:
-    """Return `call` with PerformTimeout raised in it after `seconds`, None: as it is."""
+class _Limit(NamedTuple):
+    seconds: float
+    kind: type[PerformTimeout]
+
+    def error(self) -> PerformTimeout:
+        return self.kind(f"the job runs longer than its soft limit of {self.seconds:g} seconds")
+
+
+def limited(
+    call: Callable[..., Any], seconds: float | None, kind: type[PerformTimeout] = PerformTimeout
+) -> Callable[..., Any]:
+    """Return `call` with an exception of `kind` raised in it after `seconds`, None: as it is."""
     if seconds is None:
         return call
+    limit = _Limit(seconds, kind)
     if inspect.iscoroutinefunction(call):
 
         @functools.wraps(call)
         async def limited_coroutine(*args: Any, **kwargs: Any) -> Any:
-            return await _Driven(call(*args, **kwargs), seconds)
+            return await _Driven(call(*args, **kwargs), limit)
 
         return limited_coroutine
 
     @functools.wraps(call)
     def limited_call(*args: Any, **kwargs: Any) -> Any:
-        with _watch(seconds):
+        with _watch(limit):
             return call(*args, **kwargs)
 
     return limited_call
 
 
-def _error(seconds: float) -> PerformTimeout:
-    return PerformTimeout(f"the job runs longer than its soft limit of {seconds:g} seconds")
-
-
-def _watch(seconds: float) -> AbstractContextManager[Any]:
+def _watch(limit: _Limit) -> AbstractContextManager[Any]:
     gevent: Any = sys.modules.get("gevent")
     if gevent is not None and isinstance(gevent.getcurrent(), gevent.Greenlet):
-        timeout: AbstractContextManager[Any] = gevent.Timeout(seconds, _error(seconds))
+        timeout: AbstractContextManager[Any] = gevent.Timeout(limit.seconds, limit.error())
         return timeout
-    return _Alarm(seconds) if threading.current_thread() is threading.main_thread() else _Prod(seconds)
+    return _Alarm(limit) if threading.current_thread() is threading.main_thread() else _Prod(limit)
 
 
 class _Alarm:
     """The watch of the main thread, by its alarm clock. One that was running goes on afterwards."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, limit: _Limit) -> None:
+        self._limit = limit
         self._is_open = False
 
     def __enter__(self) -> None:
         self._began = monotonic()
         self._handler = signal.signal(signal.SIGALRM, self._ring)
         self._is_open = True
-        self._before = signal.setitimer(signal.ITIMER_REAL, self._seconds)
+        self._before = signal.setitimer(signal.ITIMER_REAL, self._limit.seconds)
 
     def __exit__(self, *_: object) -> None:
         self._is_open = False
@@ -86,18 +93,18 @@ class _Alarm:
     def _ring(self, number: int, frame: object) -> None:
         if self._is_open:
             self._is_open = False
-            raise _error(self._seconds)
+            raise self._limit.error()
 
 
 class _Prod:
     """The watch of any other thread, by a timer that raises there what the interpreter lets one raise."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, limit: _Limit) -> None:
+        self._limit = limit
         self._thread = threading.get_ident()
         self._lock = threading.Lock()
         self._is_over = False
-        self._timer = threading.Timer(seconds, self._ring)
+        self._timer = threading.Timer(limit.seconds, self._ring)
         self._timer.daemon = True
 
     def __enter__(self) -> None:
@@ -116,19 +123,19 @@ class _Prod:
     def _ring(self) -> None:
         with self._lock:
             if not self._is_over:
-                _raise_in(self._thread, _kind_of(self._seconds))
+                _raise_in(self._thread, _kind_of(self._limit))
 
 
-def _kind_of(seconds: float) -> type[PerformTimeout]:
-    """A PerformTimeout that says what it is about when it is made of nothing, as a thread does that is to raise a class."""
-    text = str(_error(seconds))
+def _kind_of(limit: _Limit) -> type[PerformTimeout]:
+    """A class of the limit's kind that says what it is about when it is made of nothing, as a thread does that is to raise a class."""
+    text = str(limit.error())
 
-    class Told(PerformTimeout):
+    class Told(limit.kind):  # type: ignore[name-defined,misc]
         def __str__(self) -> str:
             return text
 
-    Told.__name__ = Told.__qualname__ = PerformTimeout.__name__  # by which failures are grouped
-    Told.__module__ = PerformTimeout.__module__
+    Told.__name__ = Told.__qualname__ = limit.kind.__name__  # by which failures are grouped
+    Told.__module__ = limit.kind.__module__
     return Told
 
 
@@ -142,21 +149,25 @@ class _Expired(PerformTimeout, asyncio.CancelledError):
     """Raised in a coroutine: its own code may catch it as a PerformTimeout, libraries clean up as when cancelled."""
 
 
+class _JobExpired(_Expired, JobTimedOutError):
+    """The same in the coroutine of a class job."""
+
+
 class _Driven:
     """Awaits a coroutine for so many seconds, and then raises in it where it waits."""
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], seconds: float) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], limit: _Limit) -> None:
         self._coroutine = coroutine
-        self._seconds = seconds
+        self._limit = limit
         self._is_due = False
 
     def __await__(self) -> Generator[Any, Any, Any]:
         task: Any = asyncio.current_task()
-        timer = asyncio.get_running_loop().call_later(self._seconds, self._ring, task)
+        timer = asyncio.get_running_loop().call_later(self._limit.seconds, self._ring, task)
         try:
             return (yield from self._drive(task))
         except _Expired as expired:
-            raise _error(self._seconds).with_traceback(expired.__traceback__) from None
+            raise self._limit.error().with_traceback(expired.__traceback__) from None
         finally:
             timer.cancel()
 
@@ -185,5 +196,6 @@ class _Driven:
         if self._is_due and isinstance(error, asyncio.CancelledError):
             self._is_due = False
             if not task.uncancel():
-                return _Expired(str(_error(self._seconds)))
+                expired = _JobExpired if self._limit.kind is JobTimedOutError else _Expired
+                return expired(str(self._limit.error()))
         return error

@@ -6,6 +6,7 @@ from typing import ClassVar, Final, Literal
 import msgspec
 
 from holdfast.commands.base import Reply, Spoken, Word, refuse
+from holdfast.commands.jobs import budgets
 from holdfast.commands.leases import Held
 from holdfast.commands.wishes import Wished
 from holdfast.models import text
@@ -63,10 +64,12 @@ class FollowUp(msgspec.Struct, frozen=True, gc=False):
     priority: int = 0
     retries: int = 5
     delay_ms: int = 0
+    max_losses: int | None = None
 
     def words(self) -> list[Word]:
         """Where it goes, then the job."""
-        return [self.queue, self.priority, self.retries, self.delay_ms, *self.job.words()]
+        paid = budgets(self.retries, self.max_losses)
+        return [self.queue, self.priority, paid, self.delay_ms, *self.job.words()]
 
 
 class CompleteX(Spoken, frozen=True, gc=False):

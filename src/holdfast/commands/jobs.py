@@ -6,11 +6,16 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from holdfast.commands.base import Reply, Spoken, Word, named, refuse
-from holdfast.errors import JobFailed, JobNotFound, Refused
+from holdfast.errors import JobCancelled, JobFailed, JobNotFound, Refused
 from holdfast.ids import mint_jid
 from holdfast.models import JobFacts, text
 
 Mode = Literal["new", "move", "only", "old"]
+
+
+def budgets(retries: int, max_losses: int | None) -> Word:
+    """The word of a put for what its jobs may cost: retries alone, which pay for losses too, or both apart."""
+    return retries if max_losses is None else f"{retries}/{max_losses}"
 
 
 class SpokenPut(Spoken, frozen=True, gc=False):
@@ -22,6 +27,11 @@ class SpokenPut(Spoken, frozen=True, gc=False):
     @property
     def numbered(self) -> bool:
         return getattr(self, "mode", "new") in ("move", "old")
+
+    @property
+    def minted(self) -> Sequence[str]:
+        """The jids, where nobody but this call can have put jobs of these names; else none."""
+        return []
 
     @property
     def again(self) -> str:
@@ -36,7 +46,8 @@ class Put(SpokenPut, frozen=True, gc=False):
 
     `data` is JSON bytes, `delay_ms` how long it stays scheduled. `mode`: `new` for a minted jid, `move` for
     a caller's own (an existing job is moved here), `only` for a job that must not exist with other content, `old` as
-    `move` for a job that must exist. Raises JobExists, JobNotFound, QueueFull. Core: verbs/put.lua.
+    `move` for a job that must exist. With `max_losses` the job has budgets of its own: lost attempts are paid from that
+    number, no longer with retries. Raises JobExists, JobNotFound, QueueFull. Core: verbs/put.lua.
     """
 
     verb: ClassVar[str] = "put"
@@ -49,13 +60,18 @@ class Put(SpokenPut, frozen=True, gc=False):
     retries: int = 5
     delay_ms: int = 0
     mode: Mode = "new"
+    max_losses: int | None = None
+
+    @property
+    def minted(self) -> Sequence[str]:
+        return [self.jid] if self.mode == "new" else []
 
     def words(self) -> Sequence[Word]:
         return (
             self.mode,
             self.queue,
             self.priority,
-            self.retries,
+            budgets(self.retries, self.max_losses),
             self.delay_ms,
             self.jid,
             self.klass,
@@ -76,15 +92,21 @@ class PutMany(SpokenPut, frozen=True, gc=False):
 
     verb: ClassVar[str] = "put"
 
+    @property
+    def minted(self) -> Sequence[str]:
+        return [str(jid) for jid in self.jobs[::3]] if self.mode == "new" else []
+
     queue: str
     jobs: Sequence[str | bytes]
     priority: int = 0
     retries: int = 5
     delay_ms: int = 0
     mode: Mode = "new"
+    max_losses: int | None = None
 
     def words(self) -> Sequence[Word]:
-        return (self.mode, self.queue, self.priority, self.retries, self.delay_ms, *self.jobs)
+        paid = budgets(self.retries, self.max_losses)
+        return (self.mode, self.queue, self.priority, paid, self.delay_ms, *self.jobs)
 
     def read(self, reply: Reply) -> Sequence[str | Refused]:
         jids: list[Any] = list(self.jobs[::3])
@@ -111,6 +133,17 @@ class Cancel(Spoken, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> list[bool]:
         return [bool(answer) for answer in reply]
+
+
+class CancelBy(Cancel, frozen=True, gc=False):
+    """The same, and who cancels: kept for a while for a job that ran or is awaited. Core: verbs/cancel.lua."""
+
+    verb: ClassVar[str] = "cancel_by"
+
+    who: str = ""
+
+    def words(self) -> Sequence[Word]:
+        return (self.who, *self.jids)
 
 
 def list_pairs(
@@ -212,19 +245,24 @@ class JobsComplete(Spoken, frozen=True, gc=False):
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """How far a job has come: `open`, `done` with its result, `failed` with its failure, or `gone`."""
+    """How far a job has come: `open`, `done` with its result, `failed` or `cancelled` with its error, or `gone`."""
 
     status: str
     result: bytes | None = None
-    error: JobFailed | None = None
+    error: JobFailed | JobCancelled | None = None
 
     def result_of(self, jid: str) -> bytes | None:
-        """The result of a job that is done. Raises JobFailed, JobNotFound, TimeoutError for the other ends."""
+        """The result of a job that is done.
+
+        Raises JobFailed, JobCancelled, JobNotFound, TimeoutError for the other ends.
+        """
         if self.status == "done":
             return self.result
-        if self.error is not None:
-            # An exception of its own each time: raising one adds to it.
+        # An exception of its own each time: raising one adds to it.
+        if isinstance(self.error, JobFailed):
             raise JobFailed(self.error.group, self.error.message, jid)
+        if self.error is not None:
+            raise JobCancelled(self.error.by, self.error.at, jid)
         if self.status == "open":
             raise TimeoutError(f"job {jid} has not ended in time; `holdfast jobs why {jid}` says why")
         raise JobNotFound(f"neither job {jid} nor a result of it is kept", "HF_JOB_NOT_FOUND")
@@ -257,9 +295,12 @@ def _outcome(jid: str, status: str, payload: Any) -> Outcome:
     if status == "failed":
         group, message = msgspec.msgpack.decode(payload) if payload else ("", "")
         return Outcome(status, None, JobFailed(text(group), text(message), jid))
+    if status == "gone" and payload:
+        who, when, *_ = msgspec.msgpack.decode(payload)
+        return Outcome("cancelled", None, JobCancelled(text(who), when / 1000, jid))
     return Outcome(status)
 
 
 VERBS: Mapping[str, type[Spoken]] = {
-    kind.verb: kind for kind in (Put, Cancel, Move, SetPriority, JobGet, JobsComplete, Await)
+    kind.verb: kind for kind in (Put, Cancel, CancelBy, Move, SetPriority, JobGet, JobsComplete, Await)
 }

@@ -1,11 +1,14 @@
 """Commands that end a lease otherwise than by completing the job for good."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 from holdfast.commands.base import Reply, Spoken, Word, refuse
 from holdfast.commands.leases import Held, Lease
 from holdfast.errors import refusal
+
+HowReleased = Literal["preempted", "crashed", "lost", "timed-out", "unknown"]
+"""How leases come to be given back."""
 
 OWN_BACKOFF: Final = -1
 """As delay of a retry: by the backoff that the job was put with."""
@@ -108,6 +111,33 @@ class Expire(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
+class Release(Spoken, frozen=True, gc=False):
+    """Give back leases of jobs that have not ended, and how that came about. Answers how many were still held.
+
+    `preempted`: the worker had to stop (`cause`: "TERM"); it costs nothing, and the jobs are the next of their priority.
+    `crashed`: their process died (`cause`: "SIGSEGV", "exit status 3"); `lost`: nobody knows why. Both are paid from
+    `max_losses`, by class jobs with a retry, and the jobs are handed out again at once. `timed-out`: they took longer than
+    they may (`cause`: "2 s"), which is paid from `retries`. `unknown`: the worker does not know their code (`cause`: the
+    error); they wait for another one, and fail in `group` after the setting `unknown-for`. At most MOST_TOLD leases;
+    those that are not held are left alone. Core: verbs/release.lua.
+    """
+
+    verb: ClassVar[str] = "release"
+    line_at: ClassVar[int] = 0
+
+    leases: Sequence[Lease]
+    how: HowReleased
+    cause: str = ""
+    group: str = ""
+
+    def words(self) -> Sequence[Word]:
+        leases = [word for lease in self.leases for word in (lease.worker, lease.jid, lease.token)]
+        return (self.how, self.cause, self.group, *leases)
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
 class Timeout(Spoken, frozen=True, gc=False):
     """Take the leases of running jobs away at once; they are offered again first. Answers how many.
 
@@ -126,4 +156,6 @@ class Timeout(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-VERBS: Mapping[str, type[Spoken]] = {kind.verb: kind for kind in (Advance, Retry, Fail, Expire, Timeout)}
+VERBS: Mapping[str, type[Spoken]] = {
+    kind.verb: kind for kind in (Advance, Retry, Fail, Expire, Release, Timeout)
+}

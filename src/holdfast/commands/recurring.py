@@ -7,6 +7,7 @@ import msgspec
 
 from holdfast.commands.attributes import Tag
 from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.commands.jobs import budgets
 from holdfast.commands.wishes import Wish
 from holdfast.ids import mint_jid
 from holdfast.models import text, texts
@@ -96,6 +97,7 @@ class Recur(Spoken, frozen=True, gc=False):
     backlog: int = 0
     wish: Wish = Wish()
     keeps_time: bool = False
+    max_losses: int | None = None
 
     def words(self) -> Sequence[Word]:
         return (
@@ -107,7 +109,7 @@ class Recur(Spoken, frozen=True, gc=False):
             self.interval_ms,
             self.offset_ms,
             self.priority,
-            self.retries,
+            budgets(self.retries, self.max_losses),
             self.backlog,
             *self.wish.words(),
         )

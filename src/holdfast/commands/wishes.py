@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from holdfast.commands.base import Reply, Spoken, Word, named, refuse
-from holdfast.commands.jobs import Mode, SpokenPut, list_pairs
+from holdfast.commands.jobs import Mode, SpokenPut, budgets, list_pairs
 from holdfast.errors import Refused
 from holdfast.ids import mint_jid
 
@@ -83,6 +83,7 @@ class PutWished(SpokenPut, frozen=True, gc=False):
     retries: int = 5
     delay_ms: int = 0
     mode: Mode = "new"
+    max_losses: int | None = None
 
     @property
     def jid(self) -> str:
@@ -95,7 +96,8 @@ class PutWished(SpokenPut, frozen=True, gc=False):
         return self.job.data
 
     def words(self) -> Sequence[Word]:
-        return PutX(self.queue, (self.job,), self.priority, self.retries, self.delay_ms, self.mode).words()
+        priority, retries, delay = self.priority, self.retries, self.delay_ms
+        return PutX(self.queue, (self.job,), priority, retries, delay, self.mode, self.max_losses).words()
 
     def read(self, reply: Reply) -> str:
         if len(reply) > 1:
@@ -117,9 +119,15 @@ class PutX(SpokenPut, frozen=True, gc=False):
     retries: int = 5
     delay_ms: int = 0
     mode: Mode = "new"
+    max_losses: int | None = None
+
+    @property
+    def minted(self) -> Sequence[str]:
+        return [job.jid for job in self.jobs] if self.mode == "new" else []
 
     def words(self) -> Sequence[Word]:
-        words: list[Word] = [self.mode, self.queue, self.priority, self.retries, self.delay_ms]
+        paid = budgets(self.retries, self.max_losses)
+        words: list[Word] = [self.mode, self.queue, self.priority, paid, self.delay_ms]
         for job in self.jobs:
             words += job.words()
         return words

@@ -10,7 +10,7 @@ from holdfast.core.rows import rows_of
 NAME = "holdfast1"
 """The library's name; the number is the protocol between client and core."""
 PREFIX = "hf1_"
-VERSION = "0.1.0.dev"
+VERSION = "0.2.0.dev"
 """The core's version. A checkout calls itself `<release>.dev` and may replace any core of that release."""
 
 

@@ -18,6 +18,9 @@ TRACKED: Final = 1
 EXTRA: Final = 2
 DEPENDENTS: Final = 4
 TOLD: Final = 128
+BUDGETED: Final = 8192
+
+_USUAL_LOSSES: Final = 3
 
 State = Literal["waiting", "running", "stalled", "scheduled", "depends", "throttled", "complete", "failed"]
 
@@ -37,10 +40,12 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
 
 
 _NAMES_A_GROUP: Final = frozenset(("failed", "failed-retries", "retried"))
+_PAID: Final = frozenset(("crashed", "lost"))
+"""Lines of attempts that were lost: their name is the budget that paid, `losses` or `retries`."""
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
-    """One line of a job's history; `name` is the queue, or the group of a failure.
+    """One line of a job's history; `name` is the queue, the group of a failure, or the budget that paid for a loss.
 
     A line that somebody logged has a `what` of their own, and `data`.
     """
@@ -59,13 +64,15 @@ class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
         """Read [what, when, attempt, token, worker, name, reason], and the JSON object of a logged line."""
         what, when, attempt, token, worker, name, reason = row[:7]
         numbers = int(when), int(attempt or 0), int(token or 0)
-        data = msgspec.json.decode(row[7]) if len(row) > 7 and row[7] else _NO_EXTRAS
+        data = _logged(row[7]) if len(row) > 7 and row[7] else _NO_EXTRAS
         return cls(text(what), *numbers, text(worker), text(name), text(reason), data)
 
     def as_dict(self) -> dict[str, Any]:
         """The mapping that `job.history` shows: `what`, `when` in seconds, and what is known beside them."""
         entry: dict[str, Any] = {**self.data, "what": self.what, "when": self.when_ms / 1000}
-        if self.name:
+        if self.name and self.what in _PAID:
+            entry["paid"] = self.name
+        elif self.name:
             entry["group" if self.what in _NAMES_A_GROUP else "queue"] = self.name
         for key in ("attempt", "token", "worker", "reason"):
             value = getattr(self, key)
@@ -154,7 +161,13 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
             int(lease),
             flags,
         )
-        return _with_extras(facts_of_row, extras) if extras else facts_of_row
+        if not extras:
+            return facts_of_row
+        try:
+            return _with_extras(facts_of_row, extras)
+        except (msgspec.MsgspecError, ValueError, TypeError, KeyError, IndexError):
+            # Somebody wrote past the core. The job itself is there, and must not be lost because of that.
+            return facts_of_row
 
     @classmethod
     def from_job_row(cls, row: Sequence[Any]) -> "JobFacts":
@@ -197,6 +210,13 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
             earlier=tuple([(int(row[31][at]), bytes(row[31][at + 1])) for at in range(0, len(row[31]), 2)]),
         )
 
+    @property
+    def max_losses(self) -> int | None:
+        """How many losses the job may have; None if it has no budget of its own for them and pays with retries."""
+        if not self.flags & BUDGETED:
+            return None
+        return int(self.options.get("losses", _USUAL_LOSSES))
+
     def all_history(self) -> tuple[HistoryEntry, ...]:
         """What happened, oldest first. A popped job comes without it: in an ordinary life it follows from the row."""
         if self.history or not self.lease_ms:
@@ -206,6 +226,14 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 _NO_EXTRAS: Final[Mapping[str, Any]] = {}
+
+
+def _logged(data: bytes) -> Mapping[str, Any]:
+    """Return the JSON object of a logged line. Anything else, which another client may have left, is shown as text."""
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return {"data": text(data)}
 
 
 def _with_extras(facts: JobFacts, packed: bytes) -> JobFacts:

@@ -1,6 +1,7 @@
 """Ask after a directory's embedded store, and stop it."""
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -11,12 +12,14 @@ from holdfast.store import files, paths, processes, talk
 from holdfast.store.files import Record
 from holdfast.store.leftover import is_leftover
 
+_CORE = re.compile(r'HOLDFAST_CORE = { version = "([^"]*)", digest = "([^"]*)" }')
+
 
 class StoreStatus(NamedTuple):
     """What can be said of a directory's store.
 
     `state` is ``running``, ``starting``, ``stopped`` or ``unwell`` (it crashed too often; `why` has the reason).
-    `linger` and `uptime` are in seconds, `memory` and `disk` in bytes; `clients` does not count the one who asks.
+    `linger` and `uptime` are in seconds, `memory` and `disk` in bytes; `clients` does not count the one who asks. `core` is the version of the core that the store holds, "" for none.
     """
 
     state: str
@@ -34,6 +37,8 @@ class StoreStatus(NamedTuple):
     disk: int = 0
     crashes: int = 0
     why: str = ""
+    core: str = ""
+    core_digest: str = ""
 
 
 def status(directory: Path | None = None) -> StoreStatus:
@@ -49,6 +54,7 @@ def status(directory: Path | None = None) -> StoreStatus:
     except (OSError, talk.Refusal):
         alive = processes.is_alive(record.warden_pid, record.warden_started)
         return StoreStatus("starting" if alive else "stopped", directory, disk=_disk(directory))
+    core, digest = _core(record.socket)
     return StoreStatus(
         state="running" if facts.get("loading") == "0" else "starting",
         directory=directory,
@@ -64,7 +70,19 @@ def status(directory: Path | None = None) -> StoreStatus:
         memory=int(facts.get("used_memory", 0)),
         disk=_disk(directory),
         crashes=record.crashes,
+        core=core,
+        core_digest=digest,
     )
+
+
+def _core(socket: str) -> tuple[str, str]:
+    """Version and digest of the core in the store, "" and "" where it has none."""
+    try:
+        found = talk.ask(socket, "FUNCTION", "LIST", "LIBRARYNAME", "holdfast1", "WITHCODE")
+    except (OSError, talk.Refusal):
+        return "", ""
+    core = _CORE.search(found)
+    return (core[1], core[2]) if core else ("", "")
 
 
 def stop(directory: Path | None = None, *, wait: float = 15.0) -> bool:

@@ -12,10 +12,11 @@ from holdfast.client.handles import Job
 from holdfast.client.sync import Client
 from holdfast.code.naming import klass_name
 from holdfast.code.registry import Registered, find
-from holdfast.codecs import encode_data
+from holdfast.codecs import decode, encode_data
 from holdfast.commands.listing import OF_QUEUES, ListSet, Page
 from holdfast.commands.queues import QueueNames
-from holdfast.errors import UsageError
+from holdfast.errors import CodecError, UsageError
+from holdfast.models import text
 from holdfast.testing.clock import check_client
 from holdfast.wire.exchange import exchange
 from holdfast.wire.plans import Plan, found_jobs
@@ -105,10 +106,13 @@ class _Wanted:
         if self.entry is not None:
             try:
                 return bool(_call(self.entry, job.facts.data) == self._call)
-            except UsageError:
-                # Whoever put it knew another signature.
+            except (UsageError, CodecError):
+                # Whoever put it knew another signature, or no JSON.
                 return False
-        data = msgspec.json.decode(job.facts.data)
+        try:
+            data = decode(job.facts.data)
+        except CodecError:
+            return False
         if self.args and data != msgspec.json.decode(encode_data(self.args[0])):
             return False
         named = msgspec.json.decode(encode_data(self.kwargs))
@@ -130,6 +134,6 @@ def _call(entry: Registered, data: bytes) -> dict[str, Any]:
 def _shown(jobs: Sequence[Job]) -> str:
     if not jobs:
         return "Nothing was put."
-    lines = [f"  {job.klass_name} {job.facts.data.decode()} ({job.state})" for job in jobs[:SHOWN]]
+    lines = [f"  {job.klass_name} {text(job.facts.data)} ({job.state})" for job in jobs[:SHOWN]]
     more = [f"  … and {len(jobs) - SHOWN} more"] if len(jobs) > SHOWN else []
     return "\n".join(["These jobs were put:", *lines, *more])

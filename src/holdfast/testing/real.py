@@ -22,7 +22,7 @@ from holdfast.client.sync import Client
 from holdfast.errors import UsageError
 from holdfast.settings import check_list, check_seconds, check_whole
 from holdfast.testing.stand_in import StandIn
-from holdfast.work.importing import import_modules, make_importable
+from holdfast.work.importing import make_importable
 from holdfast.work.own import own_of
 from holdfast.work.parent.child import USED_UP
 from holdfast.work.parent.slots import Slot
@@ -30,6 +30,7 @@ from holdfast.work.parent.supervisor import Supervisor
 from holdfast.work.run import run_serial, run_worker
 from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.signals import Stop
+from holdfast.work.startup import import_modules
 from holdfast.work.store_choice import StoreChoice
 
 R = TypeVar("R")
@@ -119,6 +120,7 @@ class _Running(Protocol):
 
 
 def _start(settings: WorkerSettings, store: StoreChoice) -> _Running:
+    settings = msgspec.structs.replace(settings, waits_for_code=False)
     return _Thread(settings, store) if settings.pool == "serial" else _Process(settings, store)
 
 
@@ -131,7 +133,7 @@ class _Thread:
         self._error: BaseException | None = None
         self._added = [path for path in (*settings.paths, settings.root) if path not in sys.path]
         sys.path[:0] = self._added
-        import_modules(settings)
+        import_modules(settings.imports)
         self._thread = threading.Thread(target=self._work, name="holdfast-worker", daemon=True)
         self._thread.start()
 
@@ -196,7 +198,7 @@ def become_worker(told: str) -> None:
     store = StoreChoice(url, ClientOptions(**options))  # type: ignore[typeddict-item]
     with StandIn(url, options["namespace"]), TemporaryDirectory(prefix="holdfast-") as workdir:
         make_importable(settings)
-        import_modules(settings)
+        import_modules(settings.imports)
         # Sandboxes are made below the working directory, and a test leaves nothing in that of its project.
         os.chdir(workdir)
         run_worker(settings, store, _OnceOnly if settings.max_jobs else Supervisor)

@@ -24,7 +24,7 @@ from holdfast.commands.jobs import JobGet
 from holdfast.commands.leases import Popped
 from holdfast.commands.queues import QueueNames
 from holdfast.errors import JobFailed, UsageError, WorkError
-from holdfast.models import JobFacts
+from holdfast.models import JobFacts, text
 from holdfast.settings import check_list, check_name, check_whole, unknown_option
 from holdfast.testing.clock import StoppedClock
 from holdfast.wire.exchange import exchange
@@ -183,7 +183,7 @@ class Steps:
         group, message = ("", "") if failure is None else (failure.group, failure.message)
         if raises and state == "failed":
             raise JobFailed(group, message) from error
-        data = facts.data.decode()
+        data = text(facts.data)
         return Performed(facts.jid, facts.klass, facts.queue, data, state, error, group, message)
 
 

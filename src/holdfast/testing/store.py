@@ -106,7 +106,7 @@ class ScratchStore:
         """Forget all data; loaded function libraries stay."""
         self.ask("FLUSHALL", "SYNC")
 
-    def ask(self, *words: str, timeout: float = 5.0) -> str:
+    def ask(self, *words: str, timeout: float = 30.0) -> str:
         """One plain command, for settings and INFO; lists come back as lines."""
         return talk.ask(str(self.socket_path), *words, timeout=timeout)
 
@@ -132,7 +132,7 @@ class ScratchStore:
                 death_signal=signal.SIGKILL,
             )
             try:
-                facts = self._server.wait_until_ready(10)
+                facts = self._server.wait_until_ready(30)
             except StoreUnwell as error:
                 self._server.kill()
                 # Somebody else may take a free port between our asking and the server's binding.

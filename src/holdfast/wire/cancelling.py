@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from holdfast.commands.dependencies import Dependents
-from holdfast.commands.jobs import Cancel
+from holdfast.commands.jobs import CancelBy
 from holdfast.errors import DependencyRefused, HoldfastError, Refused
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.exchange import exchange_all
@@ -15,8 +15,10 @@ TRIES: Final = 5
 """How often a family is read anew, because a job came into it while it was cancelled."""
 
 
-def cancel_jobs(shard: Shard, ask: Ask, jids: Sequence[str], *, dependents: bool) -> Plan[list[bool]]:
-    """Cancel jobs; answers True for each of `jids` that was cancelled.
+def cancel_jobs(
+    shard: Shard, ask: Ask, jids: Sequence[str], who: str, *, dependents: bool
+) -> Plan[list[bool]]:
+    """Cancel jobs as `who`; answers True for each of `jids` that was cancelled.
 
     Up to 512 jobs go in one atomic call. A larger set, or one of more ties than a call may look at, goes leaves first
     in several, each of which leaves nobody waiting for ever. With `dependents`, all that wait for them go too.
@@ -24,7 +26,7 @@ def cancel_jobs(shard: Shard, ask: Ask, jids: Sequence[str], *, dependents: bool
     """
     if len(jids) <= MAX_BATCH and not dependents:
         try:
-            return (yield from ask(Cancel(jids)))
+            return (yield from ask(CancelBy(jids, who)))
         except Refused as refused:
             if refused.code != TOO_MANY:
                 raise
@@ -34,7 +36,7 @@ def cancel_jobs(shard: Shard, ask: Ask, jids: Sequence[str], *, dependents: bool
         if not dependents:
             _check_closed(children)
         try:
-            yield from _cancel_in_order(ask, leaves_first(jids, children), gone)
+            yield from _cancel_in_order(ask, leaves_first(jids, children), who, gone)
         except DependencyRefused as refused:
             if not dependents or not left:
                 refused.add_note(f"{sum(gone.values())} jobs were cancelled before that")
@@ -44,11 +46,11 @@ def cancel_jobs(shard: Shard, ask: Ask, jids: Sequence[str], *, dependents: bool
     return [gone.get(jid, False) for jid in jids]
 
 
-def _cancel_in_order(ask: Ask, order: Sequence[str], gone: dict[str, bool]) -> Plan[None]:
+def _cancel_in_order(ask: Ask, order: Sequence[str], who: str, gone: dict[str, bool]) -> Plan[None]:
     """Cancel slices of an order in which each job stands behind all that wait for it."""
     answers: list[bool] = []
     try:
-        yield from in_slices(ask, Cancel, order, answers)
+        yield from in_slices(ask, lambda some: CancelBy(some, who), order, answers)
     finally:
         for jid, answer in zip(order, answers, strict=False):
             gone[jid] = gone.get(jid, False) or answer

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from holdfast.commands import Command
+from holdfast.commands.jobs import JobGet
 from holdfast.errors import CoreMismatch, HoldfastError, StoreSaid, StoreUnsupported, TransportError, refusal
-from holdfast.wire.meeting import meet
+from holdfast.wire.meeting import is_ours, meet
 from holdfast.wire.outage import answers_again
 from holdfast.wire.plans import Call, ErrorReply, LinkError, Plan, Replies, Step
-from holdfast.wire.repeat import Patience, is_not_now, not_now_error, told, wait
+from holdfast.wire.repeat import Patience, full_after_resend, is_not_now, not_now_error, told, wait
 from holdfast.wire.shards import Line, Shard
 
 R = TypeVar("R")
@@ -92,6 +93,7 @@ class Repeating:
         self.patience = _patience(shard)
         self.meetings = 0
         self.resent: set[int] = set()
+        self.unsure: list[int] = []
 
     def plan(self) -> Plan[Replies]:
         """Send again what may be sent again, until every call has an answer."""
@@ -100,11 +102,12 @@ class Repeating:
                 yield from self.once_more(pending, self.pause(self.answers[pending[0]]))
             except HoldfastError as error:
                 self.end(pending, error)
+        yield from self.look_up()
         return self.answers
 
     def pause(self, reason: ErrorReply | LinkError) -> float:
         """Seconds to wait before the next try. Raises what `reason` means when there is no time for one."""
-        if self.meetings == 1 and type(reason) is ErrorReply and _lacks_core(reason):
+        if self.meetings == 1 and type(reason) is ErrorReply and lacks_core(reason):
             return 0.0
         return wait(reason, self.patience)
 
@@ -133,6 +136,8 @@ class Repeating:
                 if self.may_repeat(self.commands[index], answer):
                     pending.append(index)
                 else:
+                    if index in self.resent and answer.code == "OOM":
+                        self.unsure.append(index)
                     self.answers[index] = final_error(answer)
         return pending
 
@@ -140,11 +145,22 @@ class Repeating:
         """Whether a refused call may succeed soon, or once the core is loaded and the root is made."""
         if is_not_now(answer):
             return not (command.adds and answer.code == "OOM")
-        if _lacks_core(answer):
+        if lacks_core(answer):
             self.shard.met = False
             self.meetings += 1
-            return self.meetings <= 3
+            # Our own core has the function: it was flushed again. Another one will not learn it.
+            return self.meetings <= 3 or (self.shard.info is not None and is_ours(self.shard.info.digest))
         return False
+
+    def look_up(self) -> Plan[None]:
+        """Puts that a full store refused when they were sent again: the first try may have put the jobs."""
+        for index in self.unsure:
+            command, answer = self.commands[index], self.answers[index]
+            jids: Sequence[str] = [] if command.numbered else getattr(command, "minted", [])
+            if jids and (yield from _are_there(self.shard, jids)):
+                self.answers[index] = [len(jids)]
+            else:
+                self.answers[index] = full_after_resend(answer, command.verb, command.again)
 
     def end(self, pending: list[int], error: HoldfastError) -> None:
         """Give every pending call the same last answer, as it concerns this call."""
@@ -153,7 +169,17 @@ class Repeating:
             self.answers[index] = told(error, command.verb, command.again, sent=index in self.resent)
 
 
-def _lacks_core(reply: ErrorReply) -> bool:
+def _are_there(shard: Shard, jids: Sequence[str]) -> Plan[bool]:
+    """Whether all these jobs exist. False also where the store cannot say it now."""
+    try:
+        replies: Replies = yield Step([_call(shard, JobGet(jids), None)])
+    except LinkError:
+        return False
+    return _is_list(replies[0]) and all(replies[0])
+
+
+def lacks_core(reply: ErrorReply) -> bool:
+    """Whether a call was refused because the core, or the root, is missing."""
     return reply.code == "HF_NO_ROOT" or "Function not found" in reply.text
 
 

@@ -42,7 +42,9 @@ class _Parcel:
         if len(self.places) == 1:
             return head
         kind = PutMany if type(head) is Put else PutX
-        return kind(head.queue, self.jobs, head.priority, head.retries, head.delay_ms, head.mode)
+        return kind(
+            head.queue, self.jobs, head.priority, head.retries, head.delay_ms, head.mode, head.max_losses
+        )
 
 
 class _Packing:
@@ -68,7 +70,7 @@ class _Packing:
             self.places.append([index])
 
     def _put(self, put: Put, index: int) -> None:
-        key = (put.queue, put.priority, put.retries, put.delay_ms, put.mode)
+        key = (put.queue, put.priority, put.retries, put.delay_ms, put.mode, put.max_losses)
         parcel = self._parcels.get(key)
         size = len(put.data)
         if parcel is None or parcel.room == 0 or parcel.size + size > MAX_BYTES:
@@ -81,7 +83,7 @@ class _Packing:
             self._left_by[put.jid] = parcel.number
 
     def _put_wished(self, put: PutWished, index: int) -> None:
-        key = (PutWished, put.queue, put.priority, put.retries, put.delay_ms, put.mode)
+        key = (PutWished, put.queue, put.priority, put.retries, put.delay_ms, put.mode, put.max_losses)
         parcel = self._parcels.get(key)
         weight, size = put.job.weight, len(put.data)
         if (

@@ -6,6 +6,7 @@ the same version, another digest     CoreMismatch; but a core from a checkout (`
                                      core of that release, and is older than the release itself
 """
 
+import logging
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,7 @@ from holdfast.errors import CoreMismatch, HoldfastError, StoreUnsupported, refus
 from holdfast.models import CoreInfo
 from holdfast.wire import durability
 from holdfast.wire.plans import Call, ErrorReply, Plan
-from holdfast.wire.repeat import Patience, patient
+from holdfast.wire.repeat import Patience, patient, wait
 from holdfast.wire.shards import Shard
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ def _library() -> "Library":
 
     return library()
 
+
+log = logging.getLogger("holdfast")
+
+_replaced: set[str] = set()
+"""Digests of cores of our release that this process replaced."""
 
 _RIGHTS: Final = ("NOPERM", "NOAUTH", "WRONGPASS")
 
@@ -69,14 +75,19 @@ def _make(shard: Shard) -> Call:
 
 def _with_core(shard: Shard, patience: Patience, reply: Any) -> Plan[CoreInfo]:
     """From the first answer of `info` to one that came from a core we can use and a root that exists."""
-    for _ in range(4):
+    replaced, missing = 0, 0
+    while replaced < 4:
         if not isinstance(reply, ErrorReply):
             info = CoreInfo.from_row(reply)
             if not must_load(info.version, info.digest):
                 return info
+            _say_replaced(info.version, info.digest)
             yield from _load(shard, patience)
+            replaced += 1
         elif "Function not found" in reply.text:
-            yield from _load(shard, patience)
+            # Functions may be flushed again and again: that ends with the deadline.
+            yield from _load(shard, patience, wait(reply, patience) if missing else 0.0)
+            missing += 1
         elif reply.code != "HF_NO_ROOT":
             raise _refused(reply)
         [reply] = yield from patient([_make(shard)], patience)
@@ -85,10 +96,26 @@ def _with_core(shard: Shard, patience: Patience, reply: Any) -> Plan[CoreInfo]:
     )
 
 
-def _load(shard: Shard, patience: Patience) -> Plan[None]:
+def _say_replaced(version: str, digest: str) -> None:
+    """Warn, once for each core, of programs of other builds on this store, which replace our core in turn."""
+    ours = _library()
+    if release_of(version) != release_of(ours.version) or digest in _replaced:
+        return
+    _replaced.add(digest)
+    log.warning(
+        "the store held core %s (digest %s), which is replaced by core %s (digest %s): programs of different builds "
+        "share this store, and each replaces the core of the other; use one build",
+        version,
+        digest[:12],
+        ours.version,
+        ours.digest[:12],
+    )
+
+
+def _load(shard: Shard, patience: Patience, pause: float = 0.0) -> Plan[None]:
     if not shard.settings.load_core:
         raise CoreMismatch("the store lacks our core and load_core is off: load it with `holdfast lua load`")
-    [reply] = yield from patient([("FUNCTION", "LOAD", "REPLACE", _library().text)], patience)
+    [reply] = yield from patient([("FUNCTION", "LOAD", "REPLACE", _library().text)], patience, pause)
     if isinstance(reply, ErrorReply):
         raise _refused(reply)
     if shard.on_load is not None:
@@ -109,6 +136,11 @@ def must_load(version: str, digest: str) -> bool:
         f"the store holds another core of version {version} (digest {digest[:12]}, ours {ours.digest[:12]}): "
         "use clients of one build, or give them another store"
     )
+
+
+def is_ours(digest: str) -> bool:
+    """Whether a core with this digest is the one that this client brings."""
+    return digest == _library().digest
 
 
 def release_of(version: str) -> tuple[int, ...]:

@@ -138,6 +138,13 @@ def told(error: HoldfastError, verb: str, again: str, *, sent: bool) -> Holdfast
     return error
 
 
+def full_after_resend(error: HoldfastError, verb: str, again: str) -> StoreFull:
+    """The error for a call whose first answer was lost and whose repeat met a full store."""
+    full = StoreFull(f"{error}; an earlier try of this {verb} was sent and may have happened; {again}", "OOM")
+    full.may_have_happened = True
+    return full
+
+
 def not_now_error(reply: ErrorReply) -> HoldfastError:
     """The error for a `not now` that did not end in time."""
     if reply.code == "OOM":

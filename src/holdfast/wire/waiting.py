@@ -7,17 +7,16 @@ Hence the half-close: the store ends its side when it has forgotten the wait.
 import asyncio
 import select
 import socket
+import time
 from contextlib import suppress
-from threading import Event
 from typing import Any, Final
 
 PATIENCE: Final = 1.0  # seconds for a store to notice
-_never = Event()
 
 
 def hold(seconds: float) -> None:
     """Block this thread; under gevent, this greenlet."""
-    _never.wait(seconds)
+    time.sleep(max(0.0, seconds))
 
 
 def break_off(connection: socket.socket | None) -> None:

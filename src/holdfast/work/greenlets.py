@@ -1,24 +1,31 @@
 """What the pool of greenlets does to its processes: the standard library made to wait for greenlets, and forks made safe.
 
     the command   patches first of all, before anything is imported that talks to a store
-    the parent    forks and waits for children as ever: these two parts of the library stay as they are there
-    a child       gets the rest, and an event loop of its own, on which nothing of its parent's is ever resumed
+    the parent    forks and waits as ever: there the library that talks and waits is put back, and no event loop runs
+    a child       has it patched again, and an event loop of its own, on which nothing of its parent's is ever resumed
 
-A fork copies all greenlets. Were its loop kept, a process that a job forks would go on with the other jobs as well.
+A fork copies all greenlets. Were its loop kept, a process that a job forks would go on with the other jobs as well; and a
+loop that runs while its process forks leaves timers to the child that hang it.
 """
 
 import importlib
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from holdfast.errors import UsageError
 
 _PARTS: Final = ("os", "signal")
-"""What a supervising parent needs as it was: how to fork, and how to hear of a child's end."""
+"""How to fork, and how to hear of a child's end: patched in children alone."""
+
+_WAITING: Final = ("socket", "select", "selectors", "ssl", "time")
+"""What runs the event loop of greenlets where it is patched."""
+
+_ABSENT: Final = object()
 
 
 def patch() -> None:
@@ -26,22 +33,61 @@ def patch() -> None:
     _module("gevent.monkey").patch_all(**dict.fromkeys(_PARTS, False))
 
 
-def prepare_parent() -> None:
-    """Have this process fork greenlet workers. Raises UsageError if the standard library was not patched."""
-    monkey = _module("gevent.monkey")
+def check_patched() -> None:
+    """Raise UsageError if the standard library does not wait for greenlets."""
+    _module("gevent.monkey")
     if not _is_patched():
         raise UsageError(
             "the pool of greenlets needs a patched standard library: begin the program with "
             "`from gevent import monkey; monkey.patch_all()`, or run `holdfast worker --pool gevent`"
         )
-    for part in _PARTS:
-        # A program that patched all of it: its own children are none that greenlets could wait for.
-        module = importlib.import_module(part)
-        for name, original in monkey.saved.get(part, {}).items():
-            setattr(module, name, original)
-    if not _Hook.is_set:
-        _Hook.is_set = True
+
+
+@contextmanager
+def forking_greenlets() -> Generator[None]:
+    """Let this process fork greenlet workers for the length of a block, and run no event loop meanwhile.
+
+    What it forks has its library patched. Raises UsageError if that of this process is not.
+    """
+    check_patched()
+    # A program that patched all of it: its own children are none that greenlets could wait for.
+    _put_back(_PARTS)
+    patched = _Parent.patched = _put_back(_WAITING)
+    hub = _module("gevent._hub_local").get_hub_if_exists()
+    if hub is not None:
+        hub.destroy(destroy_loop=True)
+    if not _Parent.is_hooked:
+        _Parent.is_hooked = True
         os.register_at_fork(after_in_child=_renew_loop)
+    try:
+        yield
+    finally:
+        _set(patched)
+        _Parent.patched = {}
+
+
+_Values = dict[tuple[str, str], Any]
+"""What modules have under their names."""
+
+
+def _put_back(parts: Iterable[str]) -> _Values:
+    """Give modules the functions and classes that they had before they were patched. Answers what they have now."""
+    before: _Values = {}
+    for part in parts:
+        module = importlib.import_module(part)
+        for name, original in _module("gevent.monkey").saved.get(part, {}).items():
+            before[part, name] = getattr(module, name, _ABSENT)
+            setattr(module, name, original)
+    return before
+
+
+def _set(values: _Values) -> None:
+    for (part, name), value in values.items():
+        module = importlib.import_module(part)
+        if value is _ABSENT:
+            delattr(module, name)
+        else:
+            setattr(module, name, value)
 
 
 def place_of_this() -> Callable[[], FrameType | None]:
@@ -56,18 +102,36 @@ def place_of_this() -> Callable[[], FrameType | None]:
 def prepare_child() -> None:
     """Have jobs fork, and wait for processes, as greenlets do."""
     monkey = _module("gevent.monkey")
-    monkey.patch_os()
-    monkey.patch_signal()
+    if not monkey.is_module_patched("os") or os.fork is monkey.get_original("os", "fork"):
+        monkey.patch_os()
+        monkey.patch_signal()
 
 
-class _Hook:
-    """Whether forks are made safe in this process."""
+def thrown(handler: Callable[[int, FrameType | None], Any]) -> Callable[[int, FrameType | None], Any]:
+    """The same handler of a signal, with what it raises raised in this greenlet: a signal finds any of them at work."""
+    gevent = _module("gevent")
+    main = gevent.getcurrent()
 
-    is_set = False
+    def handle(number: int, frame: FrameType | None) -> None:
+        try:
+            handler(number, frame)
+        except BaseException as error:
+            gevent.get_hub().loop.run_callback(main.throw, error)
+
+    return handle
+
+
+class _Parent:
+    """Whether forks are made safe in this process, and what was patched in it that its children need."""
+
+    is_hooked = False
+    patched: ClassVar[_Values] = {}
 
 
 def _renew_loop() -> None:
     """In a process that was just forked: what waits on the inherited loop is never resumed."""
+    _set(_Parent.patched)
+    _Parent.patched = {}
     local, hub = _module("gevent._hub_local"), _module("gevent.hub")
     inherited = local.get_hub_if_exists()
     if inherited is not None:

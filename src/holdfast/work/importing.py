@@ -1,33 +1,16 @@
-"""What code a worker finds, and what it imports before it forks."""
-
-import importlib
-import logging
-import sys
+"""What code a worker finds."""
 
 from holdfast.code.allowed import AllowList
 from holdfast.code.resolver import Resolver
 from holdfast.work.own import own_of
 from holdfast.work.queues.patterns import is_plain
 from holdfast.work.settings import WorkerSettings
-
-log = logging.getLogger("holdfast")
+from holdfast.work.startup import search_first
 
 
 def make_importable(settings: WorkerSettings) -> None:
     """Put the given paths, then the working directory, in front of the module search path."""
-    for path in (settings.root, *reversed(settings.paths)):
-        if path in sys.path:
-            sys.path.remove(path)
-        sys.path.insert(0, path)
-
-
-def import_modules(settings: WorkerSettings) -> None:
-    """Import what was asked for, so that forked processes share it. A failure is logged, not fatal."""
-    for name in settings.imports:
-        try:
-            importlib.import_module(name)
-        except (Exception, SystemExit):
-            log.exception("cannot import %s", name)
+    search_first((*settings.paths, settings.root))
 
 
 def make_resolver(settings: WorkerSettings) -> Resolver:

@@ -16,31 +16,28 @@ from holdfast.wire.away import Notice
 log = logging.getLogger("holdfast")
 
 SHORT_LEASE: Final = 10.0
+LONGEST_PERIOD: Final = DEFAULT_HEARTBEAT / 3  # seconds between two heartbeats, however long leases are
+
+LOST: Final = "its lease was lost"
+GONE: Final = "it was cancelled, or is gone"
+OVER: Final = "its run took all the time that it may"
 
 
 class Held:
-    """One lease under the keeper: `lease` in seconds, `renewed` when it was last known good (monotonic).
+    """One lease under the keeper: `lease` in seconds; `lost` says why it is known to be lost.
 
-    `ends` is when the run has taken all the time that it may, on the same clock.
+    `ends` is when the run has taken all the time that it may, on the monotonic clock.
     """
 
-    __slots__ = ("ends", "jid", "lease", "lost", "renewed", "seat", "token", "worker")
+    __slots__ = ("ends", "jid", "lease", "lost", "seat", "token", "worker")
 
     def __init__(
-        self,
-        jid: str,
-        token: int,
-        worker: str,
-        lease: float,
-        renewed: float,
-        seat: int = 0,
-        ends: float = inf,
+        self, jid: str, token: int, worker: str, lease: float, seat: int = 0, ends: float = inf
     ) -> None:
         self.jid = jid
         self.token = token
         self.worker = worker
         self.lease = lease
-        self.renewed = renewed
         self.seat = seat
         self.ends = ends
         self.lost = ""
@@ -51,10 +48,10 @@ GAPS: Final = Notice()
 
 
 class Keeper:
-    """Decides when to heartbeat: every third of the shortest lease, all leases in one call."""
+    """Decides when to heartbeat: every third of the shortest lease that is held, all leases in calls of 512."""
 
     def __init__(self) -> None:
-        self.period = DEFAULT_HEARTBEAT / 3
+        self.period = LONGEST_PERIOD
         self._looked = self._last = 0.0
         self._is_new = True
         self._ends = inf
@@ -64,7 +61,7 @@ class Keeper:
         self._looked = self._last = now
 
     def learn(self, lease: float) -> bool:
-        """Take note of a lease of that many seconds. Answers whether the keeper must look sooner for it."""
+        """Take note of a new lease of that many seconds. Returns whether the keeper must look sooner for it."""
         period = lease / 3
         if 0 < period < self.period:
             self.period, self._is_new = period, True
@@ -86,22 +83,18 @@ class Keeper:
     def look(self, held: Iterable[Held], now: float) -> list[tuple[HeartbeatMany, list[Held]]]:
         """Return the calls that renew `held`, each with its leases, in batches of at most 512.
 
-        A lease that nobody could renew for its full length is marked lost without asking, and so is one whose run
-        has taken all the time that it may: the store lets nobody renew it.
+        A lease whose run has taken all the time that it may is marked lost without asking. Nothing else is: while the
+        store cannot be reached, nobody else can take a job either.
         """
         gap = now - self._last
         self._looked = self._last = now
         alive: list[Held] = []
         for lease in held:
-            if lease.lost:
-                continue
-            if now >= lease.ends:
-                lease.lost = "its run took all the time that it may"
-            elif now - lease.renewed > lease.lease:
-                lease.lost = "no heartbeat got through for as long as the lease lasts"
-            else:
+            if not lease.lost and now >= lease.ends:
+                lease.lost = OVER
+            if not lease.lost:
                 alive.append(lease)
-        # No lease is longer than its run, so a look always comes before an end that is not known yet.
+        # Whoever takes a job with a shorter run has the keeper learn of it, so no end comes before it is known.
         self._ends = min((lease.ends for lease in alive), default=inf)
         # Even if nothing is held now: what was held meanwhile may be lost. A period that is new was not promised before.
         if gap > self.period * 1.5 and not self._is_new:
@@ -109,17 +102,17 @@ class Keeper:
             log.warning(
                 "leases were not looked after for %.1f s: something hogs this process or machine", gap
             )
-        self._is_new = False
+        before = self.period
+        self.period = min([LONGEST_PERIOD, *(lease.lease / 3 for lease in alive if lease.lease > 0)])
+        self._is_new = self.period < before
         batches = [alive[at : at + MAX_BATCH] for at in range(0, len(alive), MAX_BATCH)]
         return [(_command(batch), batch) for batch in batches]
 
-    def answer(self, batch: Sequence[Held], ends: Sequence[int], sent: float) -> None:
-        """Read what a heartbeat sent at `sent` was answered: a lost lease is marked with the reason."""
+    def answer(self, batch: Sequence[Held], ends: Sequence[int]) -> None:
+        """Read what a heartbeat was answered: a lost lease is marked with the reason."""
         for lease, end in zip(batch, ends, strict=True):
-            if end > 0:
-                lease.renewed = sent
-            else:
-                lease.lost = "its lease was lost" if end == 0 else "it was cancelled, or is gone"
+            if end <= 0:
+                lease.lost = LOST if end == 0 else GONE
 
 
 def run_end(facts: JobFacts, since: float) -> float:

@@ -3,14 +3,15 @@
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
+from types import FrameType
 from typing import Final
 
 from holdfast.commands.admin import Info
 from holdfast.errors import TransportError
 from holdfast.work.forking.forked import Forking
-from holdfast.work.greenlets import prepare_parent
+from holdfast.work.greenlets import check_patched, forking_greenlets
 from holdfast.work.observe.board import deafen, listen
 from holdfast.work.observe.ledger import close_ledgers
 from holdfast.work.observe.metrics import State, serve_metrics
@@ -29,18 +30,20 @@ from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.queues.routing import make_route, with_what_it_held
 from holdfast.work.settings import Pool, WorkerSettings
-from holdfast.work.signals import Handlers, Stop, Terminated, serial_handlers
+from holdfast.work.signals import UNWIND, Handler, Handlers, Stop, Terminated
+from holdfast.work.startup_check import obstacle
+from holdfast.work.stop_order import StopOrder, serial_handlers
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
 
-BODIES: Final[dict[str, tuple[Body, bool]]] = {
-    "process": (process.body, True),
-    "fork": (fork.body, True),
-    "asyncio": (aio.body, False),
-    "thread": (thread.body, False),
+BODIES: Final[dict[str, Body]] = {
+    "process": process.body,
+    "fork": fork.body,
+    "asyncio": aio.body,
+    "thread": thread.body,
 }
-"""What the children of each pool do, and whether their parent keeps their leases."""
+"""What the children of each pool do."""
 
 
 def run_worker(
@@ -56,24 +59,34 @@ def run_worker(
     StoreUnsupported, CoreMismatch.
     """
     settings = settings.checked()
-    check_base(Path.cwd())
+    check_base(settings.sandbox_base(), settings.workers)
+    with forking_greenlets() if settings.pool == "gevent" else nullcontext():
+        _run_worker(settings, store, supervisor, body)
+
+
+def _run_worker(
+    settings: WorkerSettings,
+    store: StoreChoice,
+    supervisor: Callable[..., Supervisor],
+    body: Body | None,
+) -> None:
     _meet(store, settings.worker_name(0))
     if settings.pool == "serial":
         run_serial(settings, store)
     else:
-        usual, beats = body_of(settings.pool)
-        tidy_unclaimed(Path.cwd())
-        supervisor(with_what_it_held(settings, store), store, body or usual, beats).run()
+        usual = body_of(settings.pool)
+        tidy_unclaimed(settings.sandbox_base())
+        supervisor(with_what_it_held(settings, store), store, body or usual).run()
 
 
-def body_of(pool: Pool) -> tuple[Body, bool]:
-    """What the children of a pool do, and whether their parent keeps their leases. Raises UsageError."""
+def body_of(pool: Pool) -> Body:
+    """What the children of a pool do. Raises UsageError."""
     if pool == "gevent":
-        prepare_parent()
+        check_patched()
         # It cannot be imported where gevent is not installed.
         from holdfast.work.pools import greenlet
 
-        return greenlet.body, False
+        return greenlet.body
     return BODIES[pool]
 
 
@@ -96,17 +109,17 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     holder = SerialHolder(beats, name, presence, breaks_off, own_of(settings).hear_of_loss)
     web = _web_of(settings, stop, presence, holder)
     performer = make_performer(store, settings, name, client, holder.release, holder.lost, around)
-    handlers = serial_handlers(stop, settings.debugger, settings.sighup_handler)
-    handlers[BREAK_OFF] = break_off
-    with web, Handlers(handlers, stop.wake_fd):
+    order = StopOrder(settings.shutdown_timeout, settings.term_timeout, lambda: holder.give_back(order.cause))
+    handlers = serial_handlers(stop, order, settings.debugger, settings.sighup_handler)
+    handlers[BREAK_OFF] = _unwind_or_break_off(order, handlers[UNWIND])
+    with web, order, Handlers(handlers, stop.wake_fd):
         listen()
         holder.start()
         try:
             route = make_route(settings, store, name, client.shard)
             SerialLoop(client, settings, name, performer, stop, holder, route, around.title, forking).run()
         except Terminated:
-            log.info("stopped at once")
-            holder.give_back()
+            holder.give_back(order.cause)
         finally:
             holder.close()
             client.close()
@@ -114,6 +127,15 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
             deafen()
             if settings.metrics_port:
                 close_ledgers()
+
+
+def _unwind_or_break_off(order: StopOrder, unwind: Handler) -> Handler:
+    """What wakes the main thread: the time to stop has come, or its job has lost its lease."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        (unwind if order.unwinds else break_off)(number, frame)
+
+    return handle
 
 
 def _break_off(forking: Forking, is_main: bool) -> None:
@@ -128,7 +150,8 @@ def _web_of(settings: WorkerSettings, stop: Stop, presence: Presence, holder: Se
 
     def why_not_ready() -> list[str]:
         paused = stop.paused or not holder.may_take()
-        return hindrances(stopping=stop.requested, heard=presence.is_heard, paused=paused)
+        why = hindrances(stopping=stop.requested, heard=presence.is_heard, paused=paused)
+        return [*why, obstacle()] if obstacle() else why
 
     web = HttpThread()
     serve_probes(web.http, settings.health_port, why_not_ready)

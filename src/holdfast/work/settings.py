@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -10,6 +11,7 @@ import msgspec
 from holdfast.commands.leases import Lease
 from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_seconds, check_whole
+from holdfast.work.startup import StartupCode
 
 Pool = Literal["process", "fork", "asyncio", "thread", "gevent", "serial"]
 POOLS: Final[tuple[Pool, ...]] = get_args(Pool)
@@ -29,7 +31,7 @@ MOST_SEATS: Final = 512
 MOST_PORT: Final = 65535
 
 FOLDER: Final = "holdfast-workers"
-"""What the directory of the sandboxes is called, below the one that a worker works in."""
+"""What the directory of the sandboxes is called."""
 
 ReserverKind = Literal["ordered", "round-robin", "shuffled-round-robin"]
 RESERVERS: Final[tuple[ReserverKind, ...]] = get_args(ReserverKind)
@@ -44,9 +46,14 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     a core; `concurrency` the jobs each performs at once, 0 for the pool's own number. `paths`, `imports` and `allow`
     say what code may run (with the working directory `root`). `max_jobs` and `max_memory` have a process replaced after
     so many jobs, or when it has grown so large, 0 for never; `drain` ends the worker when the queues are empty.
+    At TERM and INT jobs have `shutdown_timeout` to finish, then `term_timeout` to unwind before their processes are killed.
+    A process of many jobs that one of them keeps from doing anything else is killed after `stuck_timeout`, 0 for never.
     `middleware` are objects with `around_perform`, outermost first. Each process that is started first waits a random
     time of up to `max_startup_interval`. With `resume` a worker goes on with what one of its name held; `held` are the
     leases, which it finds by itself. `own` is what a program gives to a worker that it runs itself. `sighup_handler` is called at HUP, in place of logging the stack. `health_port` and `metrics_port` are 0 for none.
+    `setup` and `middleware_names` are what `module:object` the command line has loaded the hook and `middleware` from. `waits_for_code`: jobs of functions that are not known here go back, for a worker that
+    knows them; else, and with `drain`, they fail at once. With `workdir`, below which the
+    sandboxes lie then, or `sandbox` each child works in its own.
     """
 
     queues: tuple[str, ...]
@@ -63,7 +70,9 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     drain: bool = False
     max_jobs: int = 0
     max_memory: int = 0
-    term_timeout: float = 4.0
+    term_timeout: float = 2.0
+    shutdown_timeout: float = 0.0
+    stuck_timeout: float = 60.0
     reserver: ReserverKind = "ordered"
     resume: bool = False
     middleware: tuple[Any, ...] = ()
@@ -75,6 +84,11 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     sighup_handler: Any = None
     held: tuple[Lease, ...] = ()
     own: Any = None
+    setup: str = ""
+    middleware_names: tuple[str, ...] = ()
+    waits_for_code: bool = True
+    workdir: str = ""
+    sandbox: bool = False
 
     def checked(self) -> "WorkerSettings":
         """Return these settings, with the numbers filled in. Raises UsageError."""
@@ -98,6 +112,7 @@ class WorkerSettings(msgspec.Struct, frozen=True):
             workers=1 if self.pool == "serial" else self.workers or os.cpu_count() or 1,
             concurrency=self.concurrency or SEATS[self.pool],
             root=str(Path(self.root).resolve()),
+            workdir=self.workdir and str(Path(self.workdir).resolve()),
             paths=tuple(str(Path(path).resolve()) for path in self.paths),
             middleware=checked_middleware(self.middleware),
         )
@@ -128,11 +143,37 @@ class WorkerSettings(msgspec.Struct, frozen=True):
             raise UsageError(f"a process of the pool {self.pool!r} performs one job at a time; use --workers")
         check_seconds("interval", self.interval, 0.05, 3600.0)
         check_seconds("term_timeout", self.term_timeout, 0.0, 3600.0)
+        check_seconds("shutdown_timeout", self.shutdown_timeout, 0.0, 86400.0)
+        check_seconds("stuck_timeout", self.stuck_timeout, 0.0, 86400.0)
         check_seconds("max_startup_interval", self.max_startup_interval, 0.0, 3600.0)
         check_whole("max_jobs", self.max_jobs, 0, 1 << 53)
         check_whole("max_memory", self.max_memory, 0, 1 << 53)
         check_whole("health_port", self.health_port, 0, MOST_PORT)
         check_whole("metrics_port", self.metrics_port, 0, MOST_PORT)
+
+    @property
+    def works_in_sandboxes(self) -> bool:
+        """Whether each child works in its sandbox, whatever it performs."""
+        return self.sandbox or bool(self.workdir)
+
+    def sandbox_base(self) -> str:
+        """The directory of the sandboxes: in `workdir`, else one of this user's in the directory for temporary files."""
+        if self.workdir:
+            return f"{self.workdir}/{FOLDER}"
+        return f"{tempfile.gettempdir()}/{FOLDER}-{os.geteuid()}"
+
+    def sandbox_of(self, slot: int) -> str:
+        """The sandbox of the child in `slot`."""
+        return f"{self.sandbox_base()}/sandbox-{slot}"
+
+    @property
+    def unwind_timeout(self) -> float:
+        """How long a process waits for its jobs to unwind: what is left until it is killed is for its last call."""
+        return self.term_timeout - min(0.5, self.term_timeout / 4)
+
+    def startup_code(self) -> StartupCode:
+        """What such a worker loads before it takes jobs."""
+        return StartupCode(self.root, self.paths, self.setup, self.middleware_names, self.imports, self.pool)
 
     def worker_name(self, slot: int) -> str:
         """The name of the process in `slot`: `host-pid-slot`, or `<name>-<slot>`."""

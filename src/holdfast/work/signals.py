@@ -12,6 +12,7 @@ from time import monotonic
 from types import FrameType
 from typing import Any, Final
 
+from holdfast.code.endings import Terminated as Terminated
 from holdfast.work.observe.stacks import stacks_of_jobs
 
 log = logging.getLogger("holdfast")
@@ -27,10 +28,32 @@ ALL: Final = (
     signal.SIGCONT,
     signal.SIGHUP,
     signal.SIGCHLD,
+    signal.SIGVTALRM,
 )
 
+UNWIND: Final = signal.SIGVTALRM
+"""By which a parent orders a child, or a child the process of a job, to end now; hardly anybody else uses it.
 
-TOGETHER: Final = 1.0  # seconds
+TERM and INT may reach a whole process group, and it is the parent that decides how long jobs may take.
+"""
+
+TOGETHER: Final = 1.0
+"""Seconds within which several orders to stop count as one."""
+
+
+def name_of(number: int) -> str:
+    """Return a signal's name as people write it to `kill`: "TERM"."""
+    return signal.Signals(number).name.removeprefix("SIG")
+
+
+def cause_of(status: int) -> str:
+    """Return why a process ended, for the history of its jobs: "SIGSEGV", or "exit status 3"; `status` as in `how_ended`."""
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"
 
 
 def how_ended(status: int) -> str:
@@ -41,10 +64,6 @@ def how_ended(status: int) -> str:
         return f"was killed by {signal.Signals(-status).name}"
     except ValueError:
         return f"was killed by signal {-status}"  # most real-time signals have no name
-
-
-class Terminated(BaseException):
-    """Raised in the main thread of a worker that must end now, so that blocks unwind. Nothing is recorded."""
 
 
 class Stop:
@@ -99,6 +118,19 @@ class Stop:
         os.close(write)
 
 
+def start_without_signals(thread: threading.Thread) -> None:
+    """Start a thread to which the system delivers no signal that a worker handles.
+
+    Python runs handlers in the main thread, but a signal that another thread received does not wake the main thread
+    from a system call: the job that it sleeps in would not be broken off.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Handlers:
     """Signal handlers for the time of a `with` block, in the main thread; elsewhere it does nothing."""
 
@@ -126,7 +158,7 @@ def before_and_after_work() -> Handlers:
     return Handlers(
         {
             **dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT), _end_command),
-            **dict.fromkeys((signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2), _ignore),
+            **dict.fromkeys((signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2), ignore),
         }
     )
 
@@ -141,13 +173,14 @@ def end_process(number: int, frame: FrameType | None) -> None:
     os._exit(0)
 
 
-def _ignore(number: int, frame: FrameType | None) -> None:
+def ignore(number: int, frame: FrameType | None) -> None:
     """A function, because a program that is started here would inherit what is merely ignored."""
 
 
 def reset(numbers: Iterable[signal.Signals] = ALL) -> None:
     """Forget every handler that a forked child inherited."""
     signal.set_wakeup_fd(-1)
+    DeferredTermination.is_active = DeferredTermination.is_due = False
     for number in numbers:
         signal.signal(number, signal.SIG_DFL)
 
@@ -169,9 +202,31 @@ def terminator() -> Handler:
         now = monotonic()
         if now - heard_at >= TOGETHER:
             heard_at = now
-            raise Terminated
+            if DeferredTermination.is_active:
+                DeferredTermination.is_due = True
+            else:
+                raise Terminated
 
     return terminate
+
+
+class DeferredTermination:
+    """Raise Terminated at the end of a `with` block instead of within it. Blocks are not nested.
+
+    For a fork: the hooks that run around it only print what a signal handler raises there, and the worker would miss its order.
+    """
+
+    is_active = False
+    is_due = False
+
+    def __enter__(self) -> None:
+        DeferredTermination.is_active = True
+
+    def __exit__(self, *_: object) -> None:
+        DeferredTermination.is_active = False
+        if DeferredTermination.is_due:
+            DeferredTermination.is_due = False
+            raise Terminated
 
 
 def log_stack(number: int, frame: FrameType | None) -> None:
@@ -234,7 +289,7 @@ def _open_console(frame: FrameType) -> None:
 
 
 def worker_handlers(stop: Stop, debugger: bool = False) -> dict[signal.Signals, Handler]:
-    """What a process that performs jobs in its main thread does at a signal."""
+    """What a child that performs jobs does at a signal: only its parent orders it to break off what is under way."""
     terminate = terminator()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -242,32 +297,14 @@ def worker_handlers(stop: Stop, debugger: bool = False) -> dict[signal.Signals, 
         stop.request()
         terminate(number, frame)
 
+    def finish(number: int, frame: FrameType | None) -> None:
+        stop.request()
+
     return {
-        signal.SIGTERM: end,
-        signal.SIGINT: end,
-        signal.SIGQUIT: lambda number, frame: stop.request(),
+        signal.SIGTERM: finish,
+        signal.SIGINT: ignore,
+        signal.SIGQUIT: finish,
+        UNWIND: end,
         signal.SIGUSR1: log_stack,
         signal.SIGUSR2: at_usr2(debugger),
-    }
-
-
-def serial_handlers(
-    stop: Stop, debugger: bool, at_its_hup: Callable[[], object] | None
-) -> dict[signal.Signals, Handler]:
-    """The same for a worker without a parent: it pauses by itself, and opens a console only if `debugger` asks for it."""
-    look = at_usr2(True) if debugger else log_stack
-
-    def pause(number: int, frame: FrameType | None) -> None:
-        stop.paused = True
-        log.warning("pausing after the job under way, until CONT")
-        look(number, frame)
-
-    def go_on(number: int, frame: FrameType | None) -> None:
-        stop.paused = False
-
-    return {
-        **worker_handlers(stop),
-        signal.SIGUSR2: pause,
-        signal.SIGCONT: go_on,
-        signal.SIGHUP: at_hup(at_its_hup),
     }

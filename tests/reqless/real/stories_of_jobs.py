@@ -15,7 +15,7 @@ def story_put_peek_pop_complete(world: World) -> None:
     assert (job.data, job.priority, job.tags, job.original_retries, job.retries_left) == (
         '{"numbers": [1, 2]}', 3, ["a", "b"], 2, 2)  # fmt: skip
     assert job.worker_name == "box"
-    assert 55 < job.ttl <= 60
+    assert 25 < job.ttl <= 60
     assert [line["what"] for line in job.history] == ["put", "popped"]
     assert queue.pop() is None
     job.data = '{"sum": 3}'

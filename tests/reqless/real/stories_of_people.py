@@ -66,7 +66,7 @@ def story_events(world: World) -> None:
         client.queues["mail"].put("K", "{}", jid="k")
         client.track("k")
         client.jobs["k"].cancel()
-        assert [heard.get(timeout=10) for _ in range(9)] == [
+        assert [heard.get(timeout=30) for _ in range(9)] == [
             ("track", "j"), ("popped", "j"), ("failed", "j"), ("put", "j"), ("popped", "j"), ("completed", "j"),
             ("untrack", "j"), ("track", "k"), ("canceled", "k")]  # fmt: skip
     assert heard.empty()
@@ -85,15 +85,15 @@ def story_a_worker_is_told_that_it_lost_a_job(world: World) -> None:
     ear = world.other("ear")
     listener = (getattr(ear, "database", None) or ear.redis).pubsub()
     listener.subscribe(world.channel("w:box"))
-    assert listener.get_message(timeout=10)["type"] == "subscribe"
+    assert listener.get_message(timeout=30)["type"] == "subscribe"
     client.queues["mail"].put("K", "{}", jid="j")
     job = client.queues["mail"].pop()
     client.jobs["j"].timeout()
-    told = json.loads(listener.get_message(timeout=10)["data"])
+    told = json.loads(listener.get_message(timeout=30)["data"])
     assert told == {"jid": "j", "event": "lock_lost", "worker": "box"}
     client.queues["mail"].pop()
     client.jobs["j"].cancel()
-    told = json.loads(listener.get_message(timeout=10)["data"])
+    told = json.loads(listener.get_message(timeout=30)["data"])
     assert (told["jid"], told["event"]) == ("j", "canceled")
     world.refused(job.complete)
     listener.close()

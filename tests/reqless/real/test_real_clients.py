@@ -73,7 +73,7 @@ def test_a_forking_worker_performs_jobs(
         heard = sorted(line.ask("BLPOP", "told", 30)[1] for _ in range(7))
     finally:
         worker.terminate()
-        worker.communicate(timeout=20)
+        worker.communicate(timeout=30)
     assert heard == [
         "falls started", "stumbles completed", "stumbles retried", "sum-0 completed", "sum-1 completed", "sum-2 completed", "sum-3 completed",
     ]  # fmt: skip

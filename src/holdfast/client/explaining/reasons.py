@@ -1,7 +1,7 @@
 """What is looked at to say why a job runs or does not: each look turns facts into a check, a plain sentence.
 
-The looks come in the order in which they matter: whether there is a job, its state, its failure, what it logged, its due time, whom it
-waits for, the queue, the throttles, the workers, its place, its lease.
+The looks come in the order in which they matter: whether there is a job, its state, its failure, what it logged, what its attempts
+cost, who did not know its code, its due time, whom it waits for, the queue, the throttles, the workers, its place, its lease.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,9 +11,13 @@ from typing import Any, Final, Literal
 import msgspec
 
 from holdfast.client.explaining.phrases import DOING, argument, last_line, span, times, whole
+from holdfast.errors import cancelled_text
 
 Facts = Mapping[str, Any]
 Verdict = Literal["fine", "blocks", "note"]
+
+
+_MANY_PREEMPTIONS: Final = 5
 
 
 class Check(msgspec.Struct, frozen=True, gc=False):
@@ -37,6 +41,11 @@ def _exists(facts: Facts) -> Check | None:
         return Check(
             "exists", "note", "The job is over and forgotten; its result is still kept.", {"result": True}
         )
+    if facts.get("cancelled"):
+        who, when, queue, _, state, worker, attempts = facts["cancelled"]
+        held = f" in worker {worker}" if worker else ""
+        sentence = f"The job was {cancelled_text(who, when / 1000)}; it was {state}{held}, in queue {queue}, tried {times(attempts)}."
+        return Check("exists", "blocks", sentence, {"by": who, "at": when})
     return Check(
         "exists", "blocks", "There is no such job: it never was, was cancelled, or is over and forgotten."
     )
@@ -95,11 +104,61 @@ def _retries(facts: Facts) -> Check | None:
         facts["losses"] or facts["remaining"] < facts["retries"]
     ):
         return None
-    shown = {name: facts[name] for name in ("retries", "remaining", "losses")}
-    left = max(facts["remaining"], 0)
-    said = f"{left} of {facts['retries']} retries are left"
-    lost = f"; its lease was lost {times(facts['losses'])}" if facts["losses"] else ""
-    return Check("retries", "note", said + lost + ".", shown)
+    names = ("retries", "remaining", "losses", "max_losses", "loss")
+    shown = {name: facts[name] for name in names if name in facts}
+    left, lost = max(facts["remaining"], 0), facts["losses"]
+    if "max_losses" in facts:
+        failures = facts["retries"] - left
+        said = f"{failures} of {facts['retries']} failures and {lost} of {facts['max_losses']} losses have been paid for"
+    else:
+        said = f"{left} of {facts['retries']} retries are left"
+        said += f"; its lease was lost {times(lost)}" if lost else ""
+    return Check("retries", "note", said + _last_loss(facts) + ".", shown)
+
+
+def _last_loss(facts: Facts) -> str:
+    if not facts.get("loss"):
+        return ""
+    what, when, attempt, worker, _, cause = facts["loss"]
+    died = "its process died" + (f" ({last_line(cause)})" if cause else "")
+    how = died if what == "crashed" else "its lease ended without a word"
+    ago = span(facts["now"] - when)
+    return f"; the last loss was {ago} ago, attempt {attempt} on {worker}: {how}"
+
+
+def _preempted(facts: Facts) -> Check | None:
+    count = facts.get("preempted", 0)
+    if count < _MANY_PREEMPTIONS or facts["state"] == "complete":
+        return None
+    said = f"It was preempted {times(count)}, which cost it nothing"
+    shown: dict[str, Any] = {"preempted": count}
+    if facts.get("preemption"):
+        _, when, _, worker, _, reason = facts["preemption"]
+        said += f"; the last time {span(facts['now'] - when)} ago on {worker}" + (
+            f" ({reason})" if reason else ""
+        )
+        shown |= {"when": when, "worker": worker, "reason": reason}
+    return Check("preempted", "note", said + ".", shown)
+
+
+def _unknown(facts: Facts) -> Check | None:
+    if not facts.get("unknown") or facts["state"] in ("complete", "failed"):
+        return None
+    first, count, _, when, worker, error, window = facts["unknown"]
+    now = facts["now"]
+    shown = {
+        "first": first,
+        "count": count,
+        "when": when,
+        "worker": worker,
+        "error": error,
+        "unknown_for": window,
+    }
+    said = (
+        f"Worker {worker} looked at it {span(now - when)} ago and does not know its code: {last_line(error)}."
+    )
+    said += f" It waits for a worker that does, and fails in {span(first + window - now)} if there is none."
+    return Check("unknown", "blocks", said, shown)
 
 
 def _due(facts: Facts) -> Check | None:
@@ -271,6 +330,8 @@ LOOKS: Final[tuple[Callable[[Facts], Check | None], ...]] = (
     _failure,
     _log,
     _retries,
+    _preempted,
+    _unknown,
     _due,
     _expires,
     _dependencies,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.code.calling import CannotRun, find_code, find_method
+from holdfast.code.calling import CannotRun, find_code, find_method, read_arguments
 from holdfast.code.current import Running, running
 from holdfast.code.failure import cut, failure_of, group_of
 from holdfast.code.middleware import Perform, surround
@@ -27,9 +27,6 @@ def ready(job: Any, can_await: bool) -> Steps[Code | None]:
     except CannotRun as error:
         yield job.fail(group_of(queue, error.reason), cut(error.message))
         return None
-    except UsageError as error:
-        yield job.fail(group_of(queue, "ArgumentError"), cut(str(error)))
-        return None
     if is_async and not can_await:
         raise UsageError(
             f"{job.klass_name} is async def: pop the job with an AsyncClient, or let a worker perform it"
@@ -49,10 +46,10 @@ def _find(job: Any) -> Registered | Perform:
 
 
 def _code(found: Registered | Perform, job: Any) -> tuple[Code, bool]:
-    """The code of the job with its arguments, and whether it is `async def`. Raises UsageError if they do not fit."""
+    """The code of the job with its arguments, and whether it is `async def`. Raises CannotRun if they do not fit."""
     if not isinstance(found, Registered):
         return lambda: found(job), inspect.iscoroutinefunction(found)
-    args, kwargs = found.arguments.read(job.data.encode())
+    args, kwargs = read_arguments(found, job.raw_data)
     return lambda: found.function(*args, **kwargs), found.is_async
 
 

@@ -119,8 +119,9 @@ class Block:
 
     def _take_many(self, client: Any, puts: PutMany) -> list[str]:
         flat: list[Any] = list(puts.jobs)
+        shared = puts.priority, puts.retries, puts.delay_ms, puts.max_losses
         jobs = [
-            FollowUp(puts.queue, Wished(klass, body, jid), puts.priority, puts.retries, puts.delay_ms)
+            FollowUp(puts.queue, Wished(klass, body, jid), *shared)
             for jid, klass, body in zip(flat[::3], flat[1::3], flat[2::3], strict=True)
         ]
         self._add(client, puts, jobs)
@@ -135,7 +136,7 @@ class Block:
 
 def _follow_up(put: OnePut) -> FollowUp:
     job = put.job if isinstance(put, PutWished) else Wished(put.klass, put.data, put.jid)
-    return FollowUp(put.queue, job, put.priority, put.retries, put.delay_ms)
+    return FollowUp(put.queue, job, put.priority, put.retries, put.delay_ms, put.max_losses)
 
 
 class OnCompletion:

@@ -143,6 +143,7 @@ class Cancelling:
             self._client.shard,
             ask,
             check_each("jid", jids),
+            self._client.worker_name,
             dependents=check_switch("dependents", dependents),
         )
 
@@ -165,7 +166,7 @@ def _follow_up(settings: Settings, given: object) -> FollowUp:
     if put.mode == "only":
         raise UsageError("a follow-up takes no only_new: one that is there already stays as it is")
     job = put.job if isinstance(put, PutWished) else Wished(put.klass, put.data, put.jid)
-    return FollowUp(put.queue, job, put.priority, put.retries, put.delay_ms)
+    return FollowUp(put.queue, job, put.priority, put.retries, put.delay_ms, put.max_losses)
 
 
 def _all_dependents(ask: Ask, jid: str) -> Generator[Any, Any, list[str]]:

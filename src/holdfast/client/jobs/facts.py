@@ -12,7 +12,7 @@ from holdfast.client.jobs.klass import imported, take
 from holdfast.client.jobs.local import Local
 from holdfast.codecs import MAX_DATA, decode, encode_data
 from holdfast.commands.jobs import JobGet
-from holdfast.errors import UsageError
+from holdfast.errors import CodecError, UsageError
 from holdfast.models import JobFacts
 from holdfast.models.job import DEPENDENTS, EXTRA, TOLD, TRACKED
 from holdfast.settings import OWN_THROTTLE, check_name
@@ -228,13 +228,21 @@ class JobView:
 
     @property
     def data(self) -> str:
-        """The job's data, as JSON text."""
-        return (self.facts.data if self._edited is None else self._edited).decode()
+        """The job's data, as JSON text. Raises CodecError for bytes that are not UTF-8, which only other programs can put."""
+        try:
+            return self.raw_data.decode()
+        except UnicodeDecodeError as error:
+            raise CodecError(f"the data of {self.jid} are not JSON: {error}") from None
 
     @data.setter
     def data(self, value: object) -> None:
         self._edited = encode_data(value, most_data(self._client))
         self._decoded = None
+
+    @property
+    def raw_data(self) -> bytes:
+        """The job's data as bytes, whatever they are."""
+        return self.facts.data if self._edited is None else self._edited
 
     def __getitem__(self, key: str) -> Any:
         return self._mapping()[key]
@@ -249,7 +257,7 @@ class JobView:
 
     def _mapping(self) -> Mapping[str, Any]:
         if self._decoded is None:
-            decoded = decode(self.data)
+            decoded = decode(self.raw_data)
             if not isinstance(decoded, Mapping):
                 raise UsageError(f"the data of {self.jid} are no mapping, so they have no items")
             self._decoded = cast("Mapping[str, Any]", decoded)

@@ -8,6 +8,7 @@ from holdfast.client.colours import PlanAsked
 from holdfast.codecs import encode_data
 from holdfast.commands.recurring import RecurGet
 from holdfast.errors import UsageError
+from holdfast.models import text
 from holdfast.settings import unknown_option
 from holdfast.wire.plans import Ask, Plan
 
@@ -63,12 +64,16 @@ class JobForms:
 
     def to_hash(self) -> dict[str, Any]:
         """All that is known of the job, by the names of its attributes."""
-        return {name: getattr(self, name) for name in _SHOWN}
+        job: Any = self
+        # Data that are not UTF-8 are shown too.
+        return {name: text(job.raw_data) if name == "data" else getattr(job, name) for name in _SHOWN}
 
     def enqueue_opts(self) -> dict[str, Any]:
-        """The options with which `put` makes such a job again: retries, priority, depends, tags, throttles, data."""
+        """The options with which `put` makes such a job again: retries, max_losses if it has such a budget, priority, depends, tags, throttles, data."""
         job: Any = self
+        losses = job.facts.max_losses
         return {
+            **({} if losses is None else {"max_losses": losses}),
             "retries": job.original_retries,
             "priority": job.priority,
             "depends": list(job.dependencies),

@@ -18,7 +18,7 @@ from holdfast.client.jobs.run_facts import RunFacts
 from holdfast.client.putting.options import check_priority
 from holdfast.commands import Command
 from holdfast.commands.base import then
-from holdfast.commands.jobs import Cancel, SetPriority
+from holdfast.commands.jobs import CancelBy, SetPriority
 from holdfast.commands.leases import Heartbeat
 from holdfast.commands.outcomes import OWN_BACKOFF, Fail, Retry, Timeout
 from holdfast.errors import JobNotFound
@@ -114,7 +114,7 @@ class JobVerbs(
     @settling("cancel")
     def cancel(self) -> Command[list[str]]:
         """Delete the job; answers the jids asked for. Core: verbs/cancel.lua."""
-        return self._ended(Cancel((self.jid,)), [self.jid])
+        return self._ended(CancelBy((self.jid,), self._client.worker_name), [self.jid])
 
     @Verb
     def timeout(self) -> Command[int]:

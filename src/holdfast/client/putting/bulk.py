@@ -38,7 +38,8 @@ def steps_of(
             body = encode_data(data, settings.max_data)
             if run is None:
                 run = []
-                step.append(PutMany(queue, run, like.priority, like.retries, like.delay_ms, like.mode))
+                paid, delay = like.retries, like.delay_ms
+                step.append(PutMany(queue, run, like.priority, paid, delay, like.mode, like.max_losses))
             run += (mint_jid(), klass, body)
             size += len(body)
         else:

@@ -16,6 +16,7 @@ from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
 from holdfast.settings import (
     DEFAULT_RETRIES,
+    MAX_LOSSES,
     MAX_PRIORITY,
     MAX_RETRIES,
     Settings,
@@ -32,9 +33,12 @@ class MoreOptions(TypedDict, total=False):
     `backoff`, how long to wait between tries: seconds, `"exponential"`, or a dict (`kind`, `first`, `longest`, `jitter`).
 
     In seconds: `expires` (not started later than so long after the put), `timeout` (the longest run), `result_keep`.
+    `max_losses` (0 to 254): how many attempts may be lost, because the process died or the lease ended without a word; it
+    gives the job budgets of its own, in which `retries` pay for failures only. Without it a lost attempt costs a retry.
     """
 
     only_new: bool
+    max_losses: int | None
     backoff: BackoffData | None
     expires: float | None
     timeout: float | None
@@ -57,10 +61,11 @@ class PutOptions(MoreOptions, total=False):
     depends: Iterable[str] | None
 
 
-_KNOWN: Final = ("priority", "delay", "retries", "jid", "only_new", *WISHES)
+_KNOWN: Final = ("priority", "delay", "retries", "max_losses", "jid", "only_new", *WISHES)
 _ITEM: Final = ("klass", "data", *_KNOWN)
 _EMPTY: Final = b"{}"
 _OF_RECURRING: Final = ("interval", "offset", "backlog")
+_BUDGETS: Final = frozenset(("retries", "max_losses"))
 
 
 class Nothing:
@@ -90,21 +95,23 @@ def make_put(
     if not options and not must_exist and not traced:
         return Put(queue, name, body)
     options = options or {}
+    if options.keys() == _BUDGETS and not must_exist and not traced:
+        return Put(queue, name, body, retries=check_retries(options), max_losses=check_losses(options))
     for option in options:
         if option not in _KNOWN:
             raise unknown_option("put", option, _KNOWN)
     jid, mode = _identity(options, must_exist)
-    priority, retries = options.get("priority"), options.get("retries")
+    priority = options.get("priority")
     priority = 0 if priority is None else check_priority(priority)
-    retries = DEFAULT_RETRIES if retries is None else check_whole("retries", retries, 0, MAX_RETRIES)
+    retries, losses = check_retries(options), check_losses(options)
     delay = check_milliseconds("delay", options.get("delay") or 0)
     wish = make_wish(options, jid, delay)
     trace = put_span(queue, name, jid) if traced else ""
     if trace:
         wish = replace(wish or Wish(), trace=trace)
     if wish is None:
-        return Put(queue, name, body, jid, priority, retries, delay, mode)
-    return PutWished(queue, Wished(name, body, jid, wish), priority, retries, delay, mode)
+        return Put(queue, name, body, jid, priority, retries, delay, mode, losses)
+    return PutWished(queue, Wished(name, body, jid, wish), priority, retries, delay, mode, losses)
 
 
 def name_of(klass: object) -> str:
@@ -115,6 +122,18 @@ def name_of(klass: object) -> str:
 def check_priority(priority: object) -> int:
     """Return `priority` if a job may have it. Raises UsageError."""
     return check_whole("priority", priority, -MAX_PRIORITY, MAX_PRIORITY)
+
+
+def check_retries(options: Mapping[str, Any]) -> int:
+    """The retries among the options of a put. Raises UsageError."""
+    retries = options.get("retries")
+    return DEFAULT_RETRIES if retries is None else check_whole("retries", retries, 0, MAX_RETRIES)
+
+
+def check_losses(options: Mapping[str, Any]) -> int | None:
+    """How many losses the options of a put allow, None if retries pay for them. Raises UsageError."""
+    losses = options.get("max_losses")
+    return None if losses is None else check_whole("max_losses", losses, 0, MAX_LOSSES)
 
 
 def _identity(options: Mapping[str, Any], must_exist: bool) -> tuple[str, Mode]:
@@ -133,8 +152,11 @@ def with_class_defaults(
     klass: object, data: object, options: Mapping[str, Any], others: Sequence[str]
 ) -> dict[str, Any]:
     """What was given, and for the rest what a class says in `default_job_options(data)`, less `others`, which are for
-    the other kind of put. Raises UsageError."""
+    the other kind of put; of a function job its budgets. Raises UsageError."""
     given = {name: value for name, value in options.items() if value is not None}
+    if getattr(klass, "is_function_job", False):
+        own = cast("Any", klass).registered.travelling
+        return {"retries": own["retries"], "max_losses": own["max_losses"], **given}
     defaults = None if isinstance(klass, str) else getattr(klass, "default_job_options", None)
     if not callable(defaults):
         return given

@@ -13,7 +13,7 @@ from holdfast.settings import check_list, default_worker_name
 from holdfast.work.classes.asking import Going, NamesOf, client_of
 from holdfast.work.classes.logs import level_of, logging_as_told
 from holdfast.work.classes.options import as_settings, check_options
-from holdfast.work.importing import import_modules, make_importable
+from holdfast.work.importing import make_importable
 from holdfast.work.own import Own
 from holdfast.work.parent.child import Place
 from holdfast.work.parent.resuming import resumable
@@ -24,6 +24,7 @@ from holdfast.work.queues.reserving import check_reserver, name_of, names_of, re
 from holdfast.work.queues.resolving import TransformingQueueResolver
 from holdfast.work.queues.routing import by_patterns
 from holdfast.work.settings import Pool, WorkerSettings
+from holdfast.work.startup import import_modules
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
@@ -44,6 +45,10 @@ class BaseWorker(Mixable):
 
     pool: ClassVar[Pool] = "serial"
     usual_interval: ClassVar[float] = 5.0
+    works_in_sandbox: ClassVar[bool] = False
+    """Whether children work in their sandboxes whatever they perform; with a `workdir` they always do."""
+    waits_for_code: ClassVar[bool] = True
+    """Whether jobs of functions that it does not know go back for other workers; else they fail at once."""
 
     def __init__(
         self,
@@ -204,6 +209,8 @@ class BaseWorker(Mixable):
             held=tuple(Lease(job.jid, job.facts.token, job.worker_name) for job in held),
             middleware=(*own_middleware(self), *self.middleware),
             own=self._own(),
+            waits_for_code=self.waits_for_code,
+            sandbox=self.works_in_sandbox,
             **as_settings(self.kwargs, self.reserver is not None),
         ).checked()
 
@@ -272,7 +279,7 @@ class BaseWorker(Mixable):
         """What it is told, once its code can be imported."""
         settings = self.settings
         make_importable(settings)
-        import_modules(settings)
+        import_modules(settings.imports)
         return settings, self.store
 
     def _logging(self) -> Any:

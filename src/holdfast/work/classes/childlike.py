@@ -41,7 +41,7 @@ class Childlike(BaseWorker):
             held=() if self._generates else settings.held,
             middleware=(*mixed, *settings.middleware),
         )
-        return body_of(settings.pool)[0](place._replace(settings=settings), around)
+        return body_of(settings.pool)(place._replace(settings=settings), around)
 
     def _leave(self) -> None:
         if self._within is None:

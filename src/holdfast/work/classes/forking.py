@@ -1,7 +1,6 @@
 """Workers that fork: a parent with children that are workers of another class."""
 
 import signal
-from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from holdfast.code.importing import import_class
@@ -13,7 +12,7 @@ from holdfast.work.parent.child import Place
 from holdfast.work.parent.supervisor import Supervisor
 from holdfast.work.performing.around import Around
 from holdfast.work.run import run_worker
-from holdfast.work.settings import FOLDER, Pool
+from holdfast.work.settings import Pool
 
 POOLS: Final[dict[str, tuple[Pool, type[BaseWorker]]]] = {
     "process": ("process", SerialWorker),
@@ -61,7 +60,8 @@ class ForkingWorker(BaseWorker):
     def sandboxes(self) -> dict[int, str]:
         """The directories of its living children, by their process numbers; empty while it does not run."""
         children = self._supervisor.children() if self._supervisor is not None else {}
-        return {pid: str(Path.cwd() / FOLDER / f"sandbox-{number}") for pid, number in children.items()}
+        settings = self.settings if children else None
+        return {pid: settings.sandbox_of(number) for pid, number in children.items()} if settings else {}
 
     def run(self) -> None:
         """Supervise children until told to stop. Raises UsageError, StoreUnsupported, CoreMismatch."""
@@ -116,7 +116,7 @@ class ForkingWorker(BaseWorker):
         """Be the worker of a child: everything it does may be overridden."""
         held = [lease.jid for lease in place.settings.held]
         resume = self.client.jobs.get(*held) if held else None
-        child = self.spawn(sandbox=str(Path.cwd()), resume=resume)
+        child = self.spawn(sandbox=place.settings.sandbox_of(place.number), resume=resume)
         # A job that stops the worker it knows means the one in its process.
         self._supervisor, self._single = None, child
         child.client.worker_name = place.name

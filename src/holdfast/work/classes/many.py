@@ -3,22 +3,30 @@
 import importlib
 import logging
 import os
+import select
 import signal
 import socket
 import threading
+from contextlib import suppress
 from time import monotonic
 from typing import Any, ClassVar, Final
 
+from holdfast.client.sync import Client
 from holdfast.code.current import Running
+from holdfast.wire.waiting import hold
 from holdfast.work.classes.childlike import Childlike
 from holdfast.work.parent.child import Place
-from holdfast.work.parent.presence import Presence, Sign
+from holdfast.work.parent.debts import Debts
+from holdfast.work.parent.guard import Guard
+from holdfast.work.parent.news import News
 from holdfast.work.parent.slate import Slate
 from holdfast.work.performing.around import Around
+from holdfast.work.pools.beating import TROUBLED
 from holdfast.work.queues.routing import with_what_it_held
 from holdfast.work.run import body_of
-from holdfast.work.settings import Pool
-from holdfast.work.signals import Handlers, log_stack
+from holdfast.work.settings import Pool, WorkerSettings
+from holdfast.work.signals import Handlers, Stop, Terminated, log_stack
+from holdfast.work.stop_order import StopOrder
 
 log = logging.getLogger("holdfast")
 
@@ -26,28 +34,70 @@ _AS_BEFORE: Final = {signal.SIGUSR1: log_stack, signal.SIGUSR2: log_stack, signa
 """Signals whose handlers are to be the program's own again when its worker has ended."""
 
 
-class _Signs:
-    """Says from a thread that a worker without a parent lives."""
+class _Keeper:
+    """Does from a thread what a parent does for its children: keeps the leases, and says that the worker lives."""
 
-    def __init__(self, presence: Presence, name: str, slate: Slate) -> None:
-        self._presence = presence
-        self._sign = (name, os.getpid())
-        self._slate = slate
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="holdfast-signs", daemon=True)
+    def __init__(self, client: Client, settings: WorkerSettings, slate: Slate, pipe: socket.socket) -> None:
+        self.name, self.pid, self.slate = settings.worker_name(0), os.getpid(), slate
+        self._guard = Guard(client, settings, can_kill=False)
+        self._news = News(client, [self.name])
+        self._pipe = pipe
+        self._ended = Stop()
+        self._thread = threading.Thread(target=self._run, name="holdfast-keeper", daemon=True)
+
+    def poke(self) -> None:
+        """Make the worker look at its slate."""
+        try:
+            self._pipe.send(b"\0")
+        except OSError:
+            pass  # it is ending
+
+    def kill(self) -> None:
+        """A process of a program is not killed."""
 
     def __enter__(self) -> None:
+        self._news.open()
         self._thread.start()
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
+        self._ended.request()
         self._thread.join()
-        self._presence.end()
+        self._news.close()
+        self._guard.finish()
+        self._ended.close()
 
     def _run(self) -> None:
-        while not self._ended.wait(max(0.0, self._presence.due() - monotonic())):
-            told = self._presence.say([Sign(*self._sign, len(self._slate.read_all()))])
-            self._slate.quiet = told.get(self._sign[0], self._slate.quiet)
+        while not self._ended.requested:
+            try:
+                self._attend()
+            except Exception:
+                # Whatever it was, a keeper that ends loses the leases unseen.
+                log.exception("the keeper could not do its work; it goes on")
+                hold(TROUBLED)
+
+    def _attend(self) -> None:
+        if not self._news.is_open and monotonic() >= self._news.at:
+            self._news.open()
+        poll = select.poll()
+        for descriptor in (
+            self._ended.fileno(),
+            self._pipe.fileno(),
+            self._news.fileno() if self._news.is_open else -1,
+        ):
+            if descriptor >= 0:
+                poll.register(descriptor, select.POLLIN)
+        due = self._guard.due() if self._news.is_open else min(self._guard.due(), self._news.at)
+        ready = [descriptor for descriptor, _ in poll.poll(max(0.0, due - monotonic()) * 1000)]
+        if self._pipe.fileno() in ready:
+            try:
+                if self._pipe.recv(4096):
+                    self._guard.learn(self)
+            except OSError:
+                return  # the worker was told to stop, and has closed it
+        if self._news.is_open and self._news.fileno() in ready:
+            self._guard.hear(self._news.hear())
+        if not self._ended.requested:
+            self._guard.attend([self])
 
 
 class _Many(Childlike):
@@ -62,17 +112,31 @@ class _Many(Childlike):
         settings, store = self._prepared()
         settings = with_what_it_held(settings, store)
         name, slate = settings.worker_name(0), Slate(settings.concurrency)
-        presence = Presence(store.beating_client(name), settings)
         around = Around.of_serial(settings)
+
+        def give_back() -> None:
+            releases = Debts(store.beating_client(name), settings.queues)
+            releases.add(name, slate, "preempted", order.cause)
+            releases.finish()
+
+        order = StopOrder(settings.shutdown_timeout, settings.term_timeout, give_back)
         self._ours, theirs = socket.socketpair()
         theirs.setblocking(False)
         try:
-            with theirs, _Signs(presence, name, slate), Handlers(_AS_BEFORE):
+            with (
+                theirs,
+                _Keeper(store.beating_client(name), settings, slate, self._ours),
+                Handlers(_AS_BEFORE),
+            ):
                 if self.shutdown:
                     self._wake_up()
-                place = Place(name, 0, slate, theirs, os.getppid(), settings, store)
-                body_of(self.pool)[0](place, around)
+                place = Place(name, 0, slate, theirs, os.getppid(), settings, store, order)
+                with order:
+                    body_of(self.pool)(place, around)
+        except Terminated:
+            pass  # as ordered
         finally:
+            give_back()
             self._wake_up()
             around.close()
             slate.close()
@@ -81,6 +145,9 @@ class _Many(Childlike):
         # To the body it is as if its parent had gone: it ends after the jobs under way.
         ours, self._ours = self._ours, None
         if ours is not None:
+            # The keeper's thread may wait on it, and an open wait would put off the end that the body must see.
+            with suppress(OSError):
+                ours.shutdown(socket.SHUT_RDWR)
             ours.close()
 
 

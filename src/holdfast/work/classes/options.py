@@ -8,8 +8,8 @@ from holdfast.settings import unknown_option
 from holdfast.work.classes.logs import LOG_OPTIONS
 
 AS_THEY_ARE: Final = (
-    "auto_complete", "drain", "max_jobs", "max_memory", "term_timeout", "max_startup_interval", "sighup_handler",
-    "debugger", "health_port", "metrics_port", "concurrency", "workers",
+    "auto_complete", "drain", "max_jobs", "max_memory", "term_timeout", "shutdown_timeout", "stuck_timeout", "max_startup_interval",
+    "sighup_handler", "debugger", "health_port", "metrics_port", "concurrency", "workers",
 )  # fmt: skip
 LISTS: Final = ("paths", "imports", "allow")
 OTHERS: Final = (
@@ -34,6 +34,7 @@ def as_settings(options: Mapping[str, Any], has_reserver: bool) -> dict[str, Any
     for name in LISTS:
         told[name] = tuple(map(str, options.get(name) or ()))
     told["root"] = options.get("workdir") or "."
+    told["workdir"] = options.get("workdir") or ""
     workers = next(
         (given for given in map(options.get, ("num_workers", "workers")) if given is not None), None
     )

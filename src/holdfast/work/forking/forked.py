@@ -4,20 +4,25 @@ The process performs the job and says how it ended; who forked it settles the jo
 a job does to its process outlasts it, and a job that takes too long is killed with all that it started.
 """
 
+import _socket
 import logging
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf
 from select import POLLIN, poll
 from time import monotonic, time
 from typing import Final
 
 from holdfast.code.failure import brief
+from holdfast.commands.leases import Lease
+from holdfast.commands.outcomes import HowReleased, Release
 from holdfast.errors import WorkError
 from holdfast.models import JobFacts
+from holdfast.wire.waiting import hold
 from holdfast.work import signals
 from holdfast.work.forking.lineage import lead_group, prepare, stop_group
 from holdfast.work.forking.solitary import BY_ITSELF, SETTLED, SIZE, Errand, become
@@ -26,8 +31,9 @@ from holdfast.work.importing import make_resolver
 from holdfast.work.observe.ledger import note_lost
 from holdfast.work.performing.around import Around
 from holdfast.work.performing.making import nothing
-from holdfast.work.performing.outcome import Ending, given_back
+from holdfast.work.performing.outcome import Ending, log_release
 from holdfast.work.settings import ONE_SEAT, WorkerSettings
+from holdfast.work.signals import DeferredTermination, Terminated
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
@@ -38,13 +44,28 @@ DANGEROUS: Final = 2
 PARTING: Final = 2.0  # seconds that a process gets to end by itself when it has told its outcome
 LOOK: Final = 0.05  # seconds between two looks at a process, where its end cannot be waited for
 
+CRASH_PAUSE: Final = 0.1
+"""Seconds after a crash before the next process is forked."""
+
 _CHUNK: Final = 1 << 16
 
 
 class Forking:
-    """Forks a process for one job after another; `store` and `settings` are the worker's, `around` is the process's."""
+    """Forks a process for one job after another; `store` and `settings` are the worker's, `around` is the process's.
 
-    def __init__(self, store: StoreChoice, settings: WorkerSettings, around: Around) -> None:
+    `on_process` is called with the process that `perform` waits for, and with 0 when it has ended; the processes close the
+    descriptors `inherited`.
+    """
+
+    def __init__(
+        self,
+        store: StoreChoice,
+        settings: WorkerSettings,
+        around: Around,
+        on_process: Callable[[int], None] = lambda pid: None,
+    ) -> None:
+        self._on_process = on_process
+        self.inherited: tuple[int, ...] = ()
         self._store = store
         self._settings = settings
         self._around = around
@@ -63,9 +84,10 @@ class Forking:
         # A signal between the fork and the handlers of the new process would be taken for one to this one.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ALL)
         try:
-            pid = os.fork()
+            pid = _fork()
             if pid == 0:
-                os.close(ours)
+                for descriptor in (ours, *self.inherited):
+                    os.close(descriptor)
                 become(errand)
         except BaseException:
             os.close(ours)
@@ -80,16 +102,24 @@ class Forking:
 
         `on_settled` is called when the job has settled itself; it may go on for long after that.
         """
-        forked = self._current = self.start(facts, ends, on_settled)
-        if self._settings.pool in ONE_SEAT:
-            self._around.title.say("Forked %d at %d", forked.pid, time())
+        forked: Forked | None = None
         try:
-            return forked.wait()
+            with DeferredTermination():
+                forked = self._current = self.start(facts, ends, on_settled)
+                self._on_process(forked.pid)
+            if self._settings.pool in ONE_SEAT:
+                self._around.title.say("Forked %d at %d", forked.pid, time())
+            ending = forked.wait()
+            if isinstance(ending, Release) and ending.how == "crashed":
+                hold(CRASH_PAUSE)  # one crash after the other should not be all that a machine does
+            return ending
         except BaseException:
-            forked.end()
+            if forked is not None:
+                forked.end(self._settings.unwind_timeout)
             raise
         finally:
             self._current = None
+            self._on_process(0)
 
     def _look_for(self, facts: JobFacts) -> None:
         """Find the code of a job if its module is here already, so that its process need not; nothing is imported here."""
@@ -131,18 +161,24 @@ class Forked:
         self._lock = threading.Lock()
         self._is_over = False
         self._stopped: str | None = None
+        self._unwinds = False
 
-    def wait(self) -> Ending:
-        """Wait until the process has ended, and answer what became of the job. It is killed when its time is over."""
+    def wait(self, owner: _socket.socket | None = None) -> Ending:
+        """Wait until the process has ended, and answer what became of the job. It is killed when its time is over.
+
+        A byte from `owner` has the job unwind, and its end the process killed. Raises Terminated when the job was unwound.
+        """
         process = _descriptor_of(self.pid)
         try:
-            if not self._listen(process):
+            if not self._listen(process, owner):
                 self.stop("its run took all the time that it may")
             status = self._reap(process)
         finally:
             os.close(self._pipe)
             if process >= 0:
                 os.close(process)
+        if self._unwinds and not self._is_told():
+            raise Terminated
         return self._ending(status)
 
     def stop(self, why: str = "") -> None:
@@ -152,20 +188,34 @@ class Forked:
                 self._stopped = why
                 stop_group(self.pid)
 
-    def end(self) -> None:
-        """Kill the process and see it ended, for who waited for it and was interrupted."""
+    def unwind(self) -> None:
+        """Have the process break off its job and end; then `wait` raises Terminated. Any thread may call it."""
+        with self._lock:
+            if not self._is_over:
+                self._unwinds = True
+                with suppress(ProcessLookupError):
+                    os.kill(self.pid, signals.UNWIND)
+
+    def end(self, unwind_timeout: float) -> None:
+        """Have the process unwind within a time and see it ended, for who waited for it and was interrupted."""
+        self.unwind()
+        until = monotonic() + unwind_timeout
+        while not _has_ended(self.pid) and monotonic() < until:
+            hold(LOOK / 10)
         self.stop()
         with self._lock:
             if not self._is_over:
                 self._is_over = True
                 _status_of(self.pid)
 
-    def _listen(self, process: int) -> bool:
+    def _listen(self, process: int, owner: _socket.socket | None) -> bool:
         """Read until the outcome is told, or nobody can tell it any more. Answers False if the time was over before."""
         watched = poll()
         watched.register(self._pipe, POLLIN)
         if process >= 0:
             watched.register(process, POLLIN)
+        if owner is not None:
+            watched.register(owner, POLLIN)
         while not self._is_told():
             left = self._ends - monotonic()
             if left <= 0:
@@ -176,6 +226,12 @@ class Forked:
                 self._hear(heard)
                 if not heard:
                     watched.unregister(self._pipe)  # the job closed it, and goes on
+            elif owner is not None and owner.fileno() in ready:
+                if owner.recv(1):
+                    self.unwind()
+                else:
+                    watched.unregister(owner)
+                    self.stop()
             elif ready or (process < 0 and _has_ended(self.pid)):
                 break  # what the job started and did not end may hold the pipe open
         return True
@@ -202,6 +258,8 @@ class Forked:
             if left <= 0:
                 stop_group(self.pid)
             watched.poll(_milliseconds(PARTING if process >= 0 else LOOK / 10))
+        if self._unwinds:
+            stop_group(self.pid)
         with self._lock:
             self._is_over = True
             return _status_of(self.pid)
@@ -211,25 +269,42 @@ class Forked:
         if self._stopped is not None:
             if not self._stopped:
                 return None
-            log.warning(
-                "job %s: %s; its process %d is stopped and its work dropped", jid, self._stopped, self.pid
-            )
-        elif self._is_told():
+            return self._given_back("timed-out", f"{int(self.facts.options.get('limit', 0)) / 1000:g} s")
+        if self._is_told():
             try:
                 return read_ending(self._told[SIZE.size :], self.facts)
             except WorkError as error:
                 log.error("job %s goes back: %s", jid, error)
-        elif code == SETTLED:
+                return self._given_back("lost", "")
+        if code == SETTLED:
             return None
-        elif self.has_settled:
+        if self.has_settled:
             log.warning(
                 "process %d of job %s, which settled itself, %s", self.pid, jid, signals.how_ended(code)
             )
             return None
-        else:
-            log.warning("job %s goes back: its process %d %s", jid, self.pid, signals.how_ended(code))
-        note_lost(self.facts)
-        return given_back(self.facts)
+        return self._given_back("crashed", signals.cause_of(code))
+
+    def _given_back(self, how: HowReleased, cause: str) -> Ending:
+        facts = self.facts
+        log_release(facts.jid, how, cause)
+        note_lost(facts)
+        return Release([Lease(facts.jid, facts.token, facts.worker)], how, cause)
+
+
+def _fork() -> int:
+    """Fork while no other thread writes to the log: its file would stay locked in the new process."""
+    handlers = [*logging.getLogger().handlers, *log.handlers]
+    for handler in handlers:
+        handler.acquire()
+    pid = -1
+    try:
+        pid = os.fork()
+    finally:
+        # In the new process `logging` has given them new locks by now.
+        for handler in handlers if pid else ():
+            handler.release()
+    return pid
 
 
 def _descriptor_of(pid: int) -> int:

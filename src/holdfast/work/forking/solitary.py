@@ -15,6 +15,7 @@ from holdfast.models import JobFacts
 from holdfast.work import signals
 from holdfast.work.forking.lineage import die_with, lead_group
 from holdfast.work.forking.telling import write_ending
+from holdfast.work.greenlets import prepare_child, thrown
 from holdfast.work.observe.board import note_forked
 from holdfast.work.observe.ledger import count_as_forked
 from holdfast.work.observe.parting import send_rest
@@ -25,7 +26,7 @@ from holdfast.work.performing.outcome import Ending
 from holdfast.work.queues.route import Route
 from holdfast.work.seat import Turns
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import log_stack
+from holdfast.work.signals import UNWIND, Terminated, ignore, log_stack, terminator
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
@@ -56,6 +57,9 @@ def become(errand: Errand) -> NoReturn:
     code = 1
     try:
         _settle_in(errand.parent)
+        if errand.settings.pool == "gevent":
+            prepare_child()
+            signal.signal(UNWIND, thrown(terminator()))
         mouth = _Mouth(errand.pipe)
         facts = errand.facts
         note_forked(facts.jid)
@@ -69,15 +73,19 @@ def become(errand: Errand) -> NoReturn:
             resolver=errand.resolver,
         )
         ending = performer.perform(facts, _run)
+        signal.signal(UNWIND, ignore)
         _flush()
         code = 0
         if not mouth.tell(write_ending(ending)):
             _settle(errand, ending)
             code = SETTLED
+    except Terminated:
+        log.info("job %s was broken off", errand.facts.jid)
     except BaseException:
         log.exception("job %s could not be performed", errand.facts.jid)
     finally:
         # Nothing of the parent's may run here, not even its exit handlers.
+        signal.signal(UNWIND, ignore)
         try:
             send_rest()
             _flush()
@@ -115,6 +123,10 @@ def _settle_in(parent: int) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, log_stack)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+        # Whoever forked us knows what they mean for the job.
+        signal.signal(number, ignore)
+    signal.signal(UNWIND, terminator())
     lead_group()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
     die_with(parent)

@@ -5,8 +5,8 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.commands.dependencies import CompleteX, FollowUp
-from holdfast.commands.leases import Done
-from holdfast.commands.outcomes import Advance, Expire, Fail, Retry
+from holdfast.commands.leases import Done, Lease
+from holdfast.commands.outcomes import Advance, Expire, Fail, Release, Retry
 from holdfast.errors import WorkError
 from holdfast.models import JobFacts
 from holdfast.work.performing.outcome import Ending, given_back
@@ -25,6 +25,7 @@ def write_ending(ending: Ending) -> bytes:
     thing: Any = ending
     fields = {} if isinstance(ending, Expire) else msgspec.structs.asdict(thing)
     fields.pop("job", None)
+    fields.pop("leases", None)
     return _encoder.encode((type(ending).__name__, fields))
 
 
@@ -36,6 +37,8 @@ def read_ending(told: bytes, facts: JobFacts) -> Ending:
             return given_back(facts)
         if not kind:
             return None
+        if kind == "Release":
+            return Release([Lease(facts.jid, facts.token, facts.worker)], **fields)
         if kind != "Done":
             fields["job"] = facts
         if "follow" in fields:

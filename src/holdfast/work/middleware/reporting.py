@@ -8,7 +8,7 @@ from holdfast.code.failure import brief
 from holdfast.code.middleware import Either, Perform, Wearable, behind, handled
 from holdfast.code.steps import Steps
 from holdfast.codecs import decode
-from holdfast.errors import MiddlewareMisconfigured, TransportError
+from holdfast.errors import CodecError, MiddlewareMisconfigured, TransportError
 
 log = logging.getLogger("holdfast")
 
@@ -77,9 +77,16 @@ def _context(job: Any, history: list[dict[str, Any]]) -> dict[str, Any]:
         "worker": job.worker_name,
         "priority": job.priority,
         "tags": list(job.tags),
-        "data": decode(job.data),
+        "data": _data_of(job),
         "history": history,
     }
+
+
+def _data_of(job: Any) -> Any:
+    try:
+        return decode(job.data)
+    except CodecError as error:
+        return str(error)  # the exception must be reported all the same
 
 
 def _shown(value: object) -> object:

@@ -9,7 +9,7 @@ from holdfast.code.failure import brief
 from holdfast.code.matching import Matcher, check_matchers, matches, means
 from holdfast.code.middleware import Either, Perform, Wearable, behind, handled, is_open
 from holdfast.code.steps import Steps
-from holdfast.errors import UsageError
+from holdfast.errors import CodecError, UsageError
 from holdfast.settings import MAX_WHOLE, check_seconds, check_whole
 
 log = logging.getLogger("holdfast")
@@ -108,7 +108,7 @@ def _counts(job: Any) -> Mapping[str, int] | None:
         counts = job[COUNTS]
     except KeyError:
         return {}
-    except UsageError as problem:
+    except (UsageError, CodecError) as problem:
         log.warning("job %s cannot be requeued: %s", job.jid, problem)
         return None
     if isinstance(counts, Mapping) and all(type(count) is int for count in cast("Any", counts).values()):

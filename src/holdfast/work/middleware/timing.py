@@ -16,7 +16,7 @@ from holdfast.code.current import running
 from holdfast.code.failure import failure_of
 from holdfast.code.middleware import Either, Perform, Wearable, behind, is_open
 from holdfast.code.steps import Steps, await_steps, run_steps
-from holdfast.errors import InvalidTimeout, MiddlewareMisconfigured, PerformTimeout
+from holdfast.errors import InvalidTimeout, JobTimedOutError, MiddlewareMisconfigured, PerformTimeout
 from holdfast.work.greenlets import place_of_this
 from holdfast.work.middleware.memory import end_gracefully
 
@@ -101,7 +101,7 @@ async def _limited(worn: Any, job: Any, limit: float, value: Awaitable[Any]) -> 
 
 
 def _too_long(limit: float) -> PerformTimeout:
-    return PerformTimeout(f"the job ran longer than {limit:g} seconds")
+    return JobTimedOutError(f"the job ran longer than {limit:g} seconds")
 
 
 def _requeued(worn: Any, job: Any, error: PerformTimeout) -> Steps[bool]:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from holdfast.code.current import Running
 from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.leases import Done
-from holdfast.commands.outcomes import Advance, Expire, Fail, Retry
+from holdfast.commands.outcomes import Advance, Expire, Fail, Release, Retry
 from holdfast.work.performing.outcome import Ending
 
 OUTCOMES: Final = ("completed", "moved", "retried", "failed", "cancelled", "dropped", "lost", "interrupted")
@@ -45,7 +45,7 @@ def result_of(current: Running, ending: Ending) -> Result:
         return Result("failed", ending.group, ending.message)
     if isinstance(ending, Retry):
         return Result("retried" if current.facts.remaining > 0 else "failed", ending.group, ending.message)
-    if isinstance(ending, Expire):
+    if isinstance(ending, Expire | Release):
         return Result("lost")
     return Result(_unsaid(current))
 

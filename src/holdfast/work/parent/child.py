@@ -15,14 +15,18 @@ from holdfast.work.observe.parting import send_rest
 from holdfast.work.parent.slate import Slate
 from holdfast.work.performing.around import Around
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import Handler, Terminated, end_process, log_stack
+from holdfast.work.signals import UNWIND, Handler, Terminated, end_process, ignore, log_stack
+from holdfast.work.stop_order import StopOrder
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
 
 
 class Place(NamedTuple):
-    """What a child is given: its name and number, its slate, its end of the pipe to the parent, and what to do."""
+    """What a child is given: its name and number, its slate, its end of the pipe to the parent, and what to do.
+
+    `order`: how TERM and INT are obeyed where there is no parent, which would order it.
+    """
 
     name: str
     number: int
@@ -31,6 +35,7 @@ class Place(NamedTuple):
     parent: int
     settings: WorkerSettings
     store: StoreChoice
+    order: StopOrder | None = None
 
     def is_orphan(self) -> bool:
         """Whether the parent is dead."""
@@ -57,7 +62,8 @@ Body = Callable[[Place, Around], bool]
 """Works until told to stop, with what the process keeps around its jobs. Answers whether the process is used up, and another one should go on in its place."""
 
 _UNTIL_AT_WORK: Final[dict[signal.Signals, Handler | signal.Handlers]] = {
-    **dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT), end_process),
+    **dict.fromkeys((signal.SIGTERM, signal.SIGQUIT, UNWIND), end_process),
+    signal.SIGINT: ignore,
     **dict.fromkeys((signal.SIGUSR1, signal.SIGUSR2), log_stack),
     signal.SIGHUP: signal.SIG_IGN,
 }

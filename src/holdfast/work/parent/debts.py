@@ -5,16 +5,19 @@ granted; the call is then asked again under its own number, which answers the sa
 """
 
 import logging
+from collections.abc import Mapping
 from time import monotonic
-from typing import Final
+from typing import Final, NamedTuple
 
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease, Pop
-from holdfast.commands.outcomes import MOST_TOLD, Expire
+from holdfast.commands.outcomes import MOST_TOLD, HowReleased, Release
 from holdfast.errors import HoldfastError, Refused
 from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line
+from holdfast.wire.waiting import hold
 from holdfast.work.parent.slate import Slate
+from holdfast.work.performing.outcome import log_release
 
 log = logging.getLogger("holdfast")
 
@@ -22,13 +25,36 @@ LATE: Final = 0.1
 """Seconds after which a call is asked for again: its bytes may have reached the store after our first question."""
 
 
+PARTING: Final = 2.0
+"""Seconds that a process about to end tries to give leases back."""
+
+
+class Verdict(NamedTuple):
+    """Why a child was killed by us: how the jobs go back that it was killed for, by jid and token, and their causes.
+
+    A child that was killed for a job that is not its any more has none. Its other jobs go back free.
+    """
+
+    jobs: Mapping[tuple[str, int], tuple[HowReleased, str]]
+
+    def on(self, jid: str, token: int) -> tuple[HowReleased, str]:
+        """How a job of that child goes back, and why."""
+        return self.jobs.get((jid, token), ("preempted", "stuck"))
+
+
 class _Debt:
     """What one dead process owes: leases, and perhaps the answer of one call."""
 
-    def __init__(self, worker: str, slate: Slate, now: float) -> None:
+    def __init__(
+        self, worker: str, slate: Slate, how: HowReleased, cause: str, verdict: Verdict | None, now: float
+    ) -> None:
         held = slate.read_all()
         self.worker = worker
-        self.leases = [Lease(holding.jid, holding.token, worker) for holding in held]
+        self.cause = cause
+        self.leases: dict[tuple[HowReleased, str], list[Lease]] = {}
+        for jid, token in ((holding.jid, holding.token) for holding in held):
+            like = verdict.on(jid, token) if verdict is not None else (how, cause)
+            self.leases.setdefault(like, []).append(Lease(jid, token, worker))
         self.asked = slate.asked()
         self.questions = 2 if self.asked else 0
         self.at = now
@@ -45,16 +71,17 @@ class Debts:
         self._debts: list[_Debt] = []
         self._outage = Outage(client.shard.away)
 
-    def add(self, worker: str, slate: Slate, pid: int, *, quiet: bool = False) -> None:
-        """Take over the slate of a process that died, and wipe it.
-
-        `quiet`: it was stopped because it had lost its job, which has been said, and nothing may come of this.
-        """
-        debt = _Debt(worker, slate, monotonic())
+    def add(
+        self, worker: str, slate: Slate, how: HowReleased, cause: str, verdict: Verdict | None = None
+    ) -> None:
+        """Take over the slate of a process that died, and wipe it; what it held goes back like that, or by the `verdict`."""
+        debt = _Debt(worker, slate, how, cause, verdict, monotonic())
         slate.wipe()
-        if not quiet:
-            for lease in debt.leases:
-                log.warning("job %s goes back: its process %d ended", lease.jid, pid)
+        # What had lost its job was killed for that, which has been logged, and nothing may come of this.
+        if verdict is None or verdict.jobs:
+            for like, leases in debt.leases.items():
+                for lease in leases:
+                    log_release(lease.jid, *like)
         if debt.leases or debt.asked:
             self._debts.append(debt)
 
@@ -79,20 +106,29 @@ class Debts:
             else:
                 self._debts.remove(debt)
 
+    def finish(self) -> None:
+        """Give back what is left, for as long as the store is away at most PARTING seconds."""
+        end = monotonic() + PARTING
+        while (due := self.due()) is not None and monotonic() < end:
+            hold(max(0.0, due - monotonic()))
+            self.pay()
+
     def _pay(self, debt: _Debt) -> None:
         if debt.leases:
             # First: whatever the question adds, these are known.
-            self._give_back(debt.leases)
-            debt.leases = []
+            for like in list(debt.leases):
+                self._give_back(debt.leases[like], *like)
+                del debt.leases[like]
         if debt.questions and debt.asked:
             granted = self._granted(debt.worker, *debt.asked)
             if granted:
-                self._give_back(granted)
+                # They never began, so that they cannot be what the process died of.
+                self._give_back(granted, "preempted", debt.cause)
             debt.questions = 0 if granted else debt.questions - 1
 
-    def _give_back(self, leases: list[Lease]) -> None:
+    def _give_back(self, leases: list[Lease], how: HowReleased, cause: str) -> None:
         for at in range(0, len(leases), MOST_TOLD):
-            self._client.run(Expire(leases[at : at + MOST_TOLD]))
+            self._client.run(Release(leases[at : at + MOST_TOLD], how, cause))
 
     def _granted(self, worker: str, name: str, number: int) -> list[Lease]:
         line = Line()
@@ -106,5 +142,5 @@ class Debts:
         finally:
             lines.take()
         for job in jobs:
-            log.warning("job %s goes back: it was granted to a process that ended before it knew", job.jid)
+            log.warning("job %s goes back: it was granted to a process that ended before it began", job.jid)
         return [Lease(job.jid, job.token, worker) for job in jobs]

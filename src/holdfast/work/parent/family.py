@@ -19,11 +19,12 @@ from time import monotonic
 from typing import Final
 
 from holdfast.work import signals
+from holdfast.work.forking.lineage import stop_group
 from holdfast.work.parent.child import Body, Place, become
 from holdfast.work.parent.guard import Guard
 from holdfast.work.parent.slots import Rolling, Slot
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import how_ended
+from holdfast.work.signals import UNWIND, how_ended
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
@@ -93,6 +94,18 @@ class Family:
         for slot in self.living():
             slot.signal(number)
 
+    def unwind(self, cause: str) -> None:
+        """Order every child to break off its jobs and end, because of the signal `cause`; the jobs go back free."""
+        for slot in self.living():
+            slot.preempt(cause)
+            slot.signal(UNWIND)
+
+    def kill(self, cause: str) -> None:
+        """Kill every child; what it held goes back free, because of `cause`."""
+        for slot in self.living():
+            slot.preempt(cause)
+            slot.kill()
+
     def pause(self, pause: bool) -> None:
         """Have no more jobs taken, or go on."""
         for slot in self.slots:
@@ -104,9 +117,9 @@ class Family:
         for slot in self.living():
             self._look_after(slot, replace)
 
-    def end(self) -> None:
-        """Leave no child behind."""
-        self.signal(signal.SIGKILL)
+    def end(self, cause: str) -> None:
+        """Leave no child behind; those there are are killed because of `cause`."""
+        self.kill(cause or "the end of its worker")
         for slot in self.living():
             with suppress(ChildProcessError):
                 os.waitpid(slot.pid, 0)
@@ -174,20 +187,25 @@ class Family:
             slot.pipe = None
 
     def _look_after(self, slot: Slot, replace: bool) -> None:
+        status: int | None
         try:
             pid, status = os.waitpid(slot.pid, os.WNOHANG | os.WUNTRACED)
         except ChildProcessError:
-            pid, status = slot.pid, 0  # somebody else has buried it
-        if pid and os.WIFSTOPPED(status):
+            pid, status = slot.pid, None  # somebody else has taken its status
+        if pid and status is not None and os.WIFSTOPPED(status):
             log.warning("worker %s (process %d) is halted by a signal until CONT", slot.name, pid)
         elif pid:
-            code, stopped = os.waitstatus_to_exitcode(status), self._bury(slot)
-            slot.is_finished = self._is_last(slot, code)
+            known = None if status is None else os.waitstatus_to_exitcode(status)
+            slot.had_jobs = bool(slot.slate.read_all())
+            stopped, code = self._bury(slot, known), known or 0
+            slot.is_finished = self._is_last(slot, code) and not slot.had_jobs
             _say_end(slot, pid, code, stopped, replace=replace and not slot.is_finished)
 
-    def _bury(self, slot: Slot) -> bool:
-        """The child of this place is dead: see to what it owes. Answers whether it was killed for its job."""
-        stopped = self._guard.owe(slot)
+    def _bury(self, slot: Slot, code: int | None = None) -> bool:
+        """The child of this place is dead: see to what it held. Answers whether it was killed for its job."""
+        for process in slot.slate.processes():
+            stop_group(process)
+        stopped = self._guard.owe(slot, *slot.release_of(code))
         if slot.pipe is not None:
             self._selector.unregister(slot.pipe)
         slot.leave()

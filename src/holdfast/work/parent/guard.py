@@ -1,59 +1,54 @@
 """The parent's care for its children's leases: heartbeats, giving back, and whom to stop for what."""
 
 import logging
-import os
-import signal
 from collections.abc import Iterable
+from math import inf
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
 
 from holdfast.client.sync import Client
 from holdfast.commands.admin import Sweep
+from holdfast.commands.outcomes import HowReleased
 from holdfast.errors import HoldfastError
 from holdfast.wire.outage import Outage
-from holdfast.wire.waiting import hold
-from holdfast.work.keeper import Held, Keeper
+from holdfast.work.keeper import OVER, Held, Keeper
 from holdfast.work.observe.asking import Asking
 from holdfast.work.observe.board import open_board
-from holdfast.work.parent.debts import Debts
+from holdfast.work.parent.debts import Debts, Verdict
+from holdfast.work.parent.losses import Charge, EarlyNews, LostLeases, OverdueJobs
 from holdfast.work.parent.news import Said
 from holdfast.work.parent.presence import Presence, Sign
-from holdfast.work.parent.slate import Slate
-from holdfast.work.settings import WorkerSettings
+from holdfast.work.parent.stuck import Stuck, StuckChildren
+from holdfast.work.settings import ONE_SEAT, WorkerSettings
 
 log = logging.getLogger("holdfast")
 
 SWEEP: Final = 60.0
-PARTING: Final = 2.0  # seconds that a parent about to end tries to give leases back
-HALT: Final = 0.05  # seconds that a signal may take to halt a child
 _Key = tuple[int, int, str, int]
 
 
-class Charge(Protocol):
-    """A child process, as its guard sees it."""
-
-    @property
-    def pid(self) -> int: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def slate(self) -> Slate: ...
-    def poke(self) -> None:
-        """Make it look at its slate."""
-
-
 class Guard:
-    """Keeps the leases on the slates of children alive (`beats`), and gives back those of the dead."""
+    """Keeps the leases on the slates of children alive, and gives back those of the dead.
 
-    def __init__(self, client: Client, settings: WorkerSettings, beats: bool) -> None:
+    `can_kill`: whether they are processes of their own, which are killed for jobs that they must not work on.
+    """
+
+    def __init__(self, client: Client, settings: WorkerSettings, can_kill: bool = True) -> None:
         self._client = client
         self._debts = Debts(client, settings.queues)
         self._presence = Presence(client, settings)
         self._asking = Asking(client, open_board())
-        self._beats = beats
         self._keeper = Keeper()
+        self._can_kill = can_kill
+        self._lost = LostLeases()
+        self._overdue = OverdueJobs()
+        self._has_one_slot = settings.pool in ONE_SEAT
+        self._stuck = StuckChildren(
+            open_board(), self._asking, 0 if settings.debugger else settings.stuck_timeout
+        )
+        self._early = EarlyNews()
         self._known: dict[_Key, Held] = {}
-        self._stopped: set[int] = set()
+        self._verdicts: dict[int, Verdict] = {}
         self._outage = Outage(client.shard.away)
         now = monotonic()
         self._keeper.begin(now)
@@ -61,40 +56,58 @@ class Guard:
 
     def due(self) -> float:
         """When to call `attend` next, on the monotonic clock."""
-        due = min(self._keeper.due(), self._presence.due(), self._asking.due(), self._sweep_at)
+        due = min(
+            self._keeper.due(),
+            self._presence.due(),
+            self._asking.due(),
+            self._lost.due(),
+            self._overdue.due(),
+            self._stuck.due() if self._watches else inf,
+            self._early.due(),
+            self._sweep_at,
+        )
         owed = self._debts.due()
         return due if owed is None else min(due, owed)
 
     def learn(self, child: Charge) -> None:
-        """A child said that it holds a shorter lease than before, or that it heard something."""
+        """A child said that it holds a shorter lease than we look after, or that it heard something."""
         self._keeper.learn(child.slate.shortest_lease())
         self._presence.hurry()
 
     def hear(self, said: Iterable[Said]) -> None:
         """This was said to children, or they are not heard any more, which is news too: look now."""
+        heard = list(said)
         self._keeper.hurry()
         self._presence.hurry()
-        self._asking.hear(said)
+        self._early.hear(heard)
+        self._asking.hear(heard)
 
     @property
     def is_heard(self) -> bool:
         """Whether the store has answered the last sign of life."""
         return self._presence.is_heard
 
-    def owe(self, child: Charge) -> bool:
-        """A child died: what it held is to be given back. Answers whether it was we who stopped it."""
-        stopped = child.pid in self._stopped
-        self._stopped.discard(child.pid)
-        self._debts.add(child.name, child.slate, child.pid, quiet=stopped)
-        return stopped
+    def owe(self, child: Charge, how: HowReleased, cause: str) -> bool:
+        """A child died: what it held is to be given back like that. Answers whether it was we who stopped it."""
+        verdict = self._verdicts.pop(child.pid, None)
+        self._debts.add(child.name, child.slate, how, cause, verdict)
+        return verdict is not None
 
     def attend(self, children: Iterable[Charge]) -> None:
         """Do what is due: give back, heartbeat, say who lives, sweep."""
         children, now = list(children), monotonic()
         self._debts.pay()
         self._asking.attend({child.name: child.pid for child in children})
+        if self._early.has_come({child.name: child for child in children}):
+            self._keeper.hurry()
         if now >= self._keeper.due():
             self._look(children, now)
+        for child, lease in self._lost.attend():
+            self._verdicts[child.pid] = _verdict_on(child, lease)
+        stuck = set(self.stuck(children))
+        self._end_the_blocked(children)
+        if set(self.stuck(children)) != stuck:
+            self._presence.hurry()
         if now >= self._presence.due():
             self._say(children)
         if now >= self._sweep_at:
@@ -105,34 +118,73 @@ class Guard:
 
     def finish(self) -> None:
         """Give back the last leases, of which nobody will take care any more, and say that all are gone."""
-        end = monotonic() + PARTING
-        while (due := self._debts.due()) is not None and monotonic() < end:
-            hold(max(0.0, due - monotonic()))
-            self._debts.pay()
+        self._debts.finish()
         self._presence.end()
 
     def _say(self, children: list[Charge]) -> None:
-        signs = [Sign(child.name, child.pid, len(child.slate.read_all())) for child in children]
+        stuck = self.stuck(children)
+        signs = [
+            Sign(child.name, child.pid, len(child.slate.read_all()), stuck.get(child.name, 0.0))
+            for child in children
+        ]
         quiet = self._presence.say(signs)
         for child in children:
             told = quiet.get(child.name, child.slate.quiet)
             if told != child.slate.quiet:
-                log.info("worker %s was told to %s", child.name, "be quiet" if told else "go on")
                 child.slate.quiet = told
                 child.poke()
+                log.info("worker %s was told to %s", child.name, "be quiet" if told else "go on")
+
+    @property
+    def _watches(self) -> bool:
+        """Whether children must answer while they perform jobs."""
+        return self._can_kill and not self._has_one_slot
+
+    def stuck(self, children: Iterable[Charge]) -> dict[str, float]:
+        """For how long children have not answered, in seconds, by their names; those that do are missing."""
+        found = {child.name: self._stuck.seconds(child) for child in children}
+        return {name: seconds for name, seconds in found.items() if seconds}
+
+    def _end_the_blocked(self, children: list[Charge]) -> None:
+        """Kill children that do not end a job whose time is over, or that have been stuck for too long."""
+        overdue = self._overdue.attend()
+        for child, lease in overdue if self._can_kill else ():
+            if child.pid not in self._verdicts:
+                log.warning(
+                    "job %s: %s, and it was not ended; its process %d is killed",
+                    lease.jid,
+                    lease.lost,
+                    child.pid,
+                )
+                self._verdicts[child.pid] = _verdict_on(child, lease)
+                child.kill()
+        for stuck in self._stuck.attend(children) if self._watches else ():
+            if stuck.child.pid not in self._verdicts:
+                log.error(
+                    "worker %s (process %d) has been stuck for %.0f s and is killed",
+                    stuck.child.name,
+                    stuck.child.pid,
+                    stuck.seconds,
+                )
+                self._verdicts[stuck.child.pid] = _verdict_on_stuck(stuck)
+                stuck.child.kill()
 
     def _look(self, children: list[Charge], now: float) -> None:
-        held = self._held(children) if self._beats else {}
+        held = self._held(children)
         for command, batch in self._keeper.look(held, now):
             try:
-                self._keeper.answer(batch, self._client.run(command), now)
+                self._keeper.answer(batch, self._client.run(command))
             except HoldfastError as error:
                 self._keeper.again(now, self._outage.pause(error))
             else:
                 self._outage.over()
         for lease, child in held.items():
-            if lease.lost and _stop_if_still(child, lease):
-                self._stopped.add(child.pid)
+            if lease.lost and self._has_one_slot:
+                self._lost.add(lease, child)
+            elif lease.lost:
+                self._overdue.add(lease, child)
+        for child in children:
+            child.slate.set_pace(self._keeper.period * 3)
 
     def _held(self, children: list[Charge]) -> dict[Held, Charge]:
         """All that stands on the slates; what stood there before keeps its last renewal."""
@@ -146,7 +198,6 @@ class Guard:
                     holding.token,
                     child.name,
                     holding.lease,
-                    holding.since,
                     holding.seat,
                     holding.ends,
                 )
@@ -161,31 +212,22 @@ class Guard:
             log.debug("sweeping failed: %s", error)
 
 
-def _stop_if_still(child: Charge, lease: Held) -> bool:
-    """Kill a child for a job it must not work on any more, and for no other job. Answers whether it did."""
-    if not _holds(child, lease):
-        return False
-    # It is halted first: it cannot go on to its next job between our look and the end.
-    _halt(child.pid)
-    if _holds(child, lease):
-        log.warning(
-            "job %s: %s; its process %d is stopped and its work dropped", lease.jid, lease.lost, child.pid
-        )
-        os.kill(child.pid, signal.SIGKILL)
-        return True
-    os.kill(child.pid, signal.SIGCONT)
-    return False
-
-
-def _halt(pid: int) -> None:
-    """Halt a child of ours; when this returns it stands still, or is in the kernel for so long that it changes nothing."""
-    os.kill(pid, signal.SIGSTOP)
-    end = monotonic() + HALT
-    what = os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG
-    while os.waitid(os.P_PID, pid, what) is None and monotonic() < end:
-        hold(HALT / 100)
-
-
-def _holds(child: Charge, lease: Held) -> bool:
+def _verdict_on(child: Charge, lease: Held) -> Verdict:
+    """What becomes of the jobs of a child that was killed for one of them."""
+    if lease.lost != OVER:
+        return Verdict({})
     holding = child.slate.read(lease.seat)
-    return holding is not None and (holding.jid, holding.token) == (lease.jid, lease.token)
+    limit = holding.ends - holding.since if holding is not None else 0.0
+    return Verdict({(lease.jid, lease.token): ("timed-out", f"{limit:g} s")})
+
+
+def _verdict_on_stuck(stuck: Stuck) -> Verdict:
+    """What becomes of the jobs of a child that was stuck: if nobody knows which of them it was, all are suspected."""
+    how: tuple[HowReleased, str] = ("crashed", f"stuck for {stuck.seconds:.0f} s")
+    held = stuck.child.slate.read_all()
+    suspects = [one for one in held if stuck.slot in (None, one.seat)] or held
+    now, found = monotonic(), dict[tuple[str, int], tuple[HowReleased, str]]()
+    for one in suspects:
+        is_over = now >= one.ends
+        found[one.jid, one.token] = ("timed-out", f"{one.ends - one.since:g} s") if is_over else how
+    return Verdict(found)

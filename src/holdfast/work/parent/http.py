@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Final, NamedTuple
 
 from holdfast.errors import UsageError
-from holdfast.work.signals import Stop
+from holdfast.work.signals import Stop, start_without_signals
 
 log = logging.getLogger("holdfast")
 
@@ -123,7 +123,7 @@ class HttpThread:
     def __enter__(self) -> None:
         if self.http.is_open:
             self._selector.register(self._stop, selectors.EVENT_READ, self._stop.heard)
-            self._thread.start()
+            start_without_signals(self._thread)
 
     def __exit__(self, *_: object) -> None:
         self._stop.request()

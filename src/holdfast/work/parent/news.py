@@ -4,16 +4,12 @@ The messages are hints and only make the keeper look sooner: what a heartbeat an
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import aclosing
-from math import inf
+from collections.abc import Sequence
 from time import monotonic
 from typing import Final
 
 import msgspec
 
-from holdfast.client.aio import AsyncClient
-from holdfast.client.events.listening import AsyncListener
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError
 
@@ -85,11 +81,3 @@ def _read(message: bytes) -> list[Said]:
     except msgspec.MsgspecError as error:
         log.warning("Pubsub error: %s in %.100r", error, message)
         return []
-
-
-async def listen(client: AsyncClient, worker: str, on_news: Callable[[], None]) -> None:
-    """Call `on_news` whenever something is said to `worker`, until cancelled."""
-    listener = AsyncListener(client, [client.shard.worker_channel(worker)], deadline=inf)
-    async with aclosing(listener.listen()) as messages:
-        async for _ in messages:
-            on_news()

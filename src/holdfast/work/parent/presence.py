@@ -27,11 +27,12 @@ MOST_QUEUES: Final = 4096  # bytes of JSON
 
 
 class Sign(NamedTuple):
-    """One worker as it is just now: its name, its process, and how many jobs it performs."""
+    """One worker as it is just now: its name, its process, how many jobs it performs, and for how long it is stuck."""
 
     name: str
     pid: int
     busy: int
+    stuck: float = 0.0
 
 
 class Presence:
@@ -96,7 +97,8 @@ class Presence:
 
     def _of(self, sign: Sign) -> dict[str, str]:
         started = self._begun[sign.pid]
-        return {**self._facts, "pid": str(sign.pid), "busy": str(sign.busy), "started": str(started)}
+        facts = {**self._facts, "pid": str(sign.pid), "busy": str(sign.busy), "started": str(started)}
+        return {**facts, "stuck": f"{sign.stuck:.0f}"} if sign.stuck else facts
 
 
 def _facts_of(settings: WorkerSettings) -> dict[str, str]:

@@ -6,15 +6,22 @@ from functools import partial
 
 from holdfast.work.parent.http import Answer, Http
 
+Stuck = Callable[[], list[str]]
+"""Which processes are stuck, in sentences; none if all answer."""
 WhyNot = Callable[[], list[str]]
 """Why a worker takes no jobs just now, in sentences; none if it does."""
 
 
-def serve_probes(http: Http, port: int, why_not: WhyNot) -> None:
+def nobody() -> list[str]:
+    """Nothing is stuck."""
+    return []
+
+
+def serve_probes(http: Http, port: int, why_not: WhyNot, stuck: Stuck = nobody) -> None:
     """Answer `/live` and `/ready` on a port; 0 is none. Raises UsageError when the port cannot be had."""
     if port:
-        http.serve(port, "/live", _live)
-        http.serve(port, "/ready", partial(_ready, why_not))
+        http.serve(port, "/live", partial(_live, stuck))
+        http.serve(port, "/ready", partial(_ready, why_not, stuck))
 
 
 def hindrances(*, stopping: bool, heard: bool, paused: bool) -> list[str]:
@@ -27,12 +34,16 @@ def hindrances(*, stopping: bool, heard: bool, paused: bool) -> list[str]:
     return [reason for reason, holds in found.items() if holds]
 
 
-def _live() -> Answer:
+def _live(stuck: Stuck) -> Answer:
     """That it is answered is the proof: whoever answers is who keeps the worker going."""
-    return Answer(200, b'{"live": true}\n')
+    return _answer(200, {"live": True}, stuck())
 
 
-def _ready(why_not: WhyNot) -> Answer:
+def _ready(why_not: WhyNot, stuck: Stuck) -> Answer:
     reasons = why_not()
-    said = {"ready": False, "why": reasons} if reasons else {"ready": True}
-    return Answer(503 if reasons else 200, json.dumps(said).encode() + b"\n")
+    body: dict[str, object] = {"ready": False, "why": reasons} if reasons else {"ready": True}
+    return _answer(503 if reasons else 200, body, stuck())
+
+
+def _answer(status: int, body: dict[str, object], stuck: list[str]) -> Answer:
+    return Answer(status, json.dumps({**body, "stuck": stuck} if stuck else body).encode() + b"\n")

@@ -9,8 +9,10 @@ import struct
 from math import inf
 from typing import Final, NamedTuple
 
+from holdfast.work.keeper import GONE, LOST, OVER
+
 _ENTRY: Final = struct.Struct("<IQIddH200sI")
-_SHORTEST: Final = struct.Struct("<I")
+_PACE: Final = struct.Struct("<I")
 _PAUSED_AT: Final = 4
 _QUIET_AT: Final = 5
 _NUMBER: Final = struct.Struct("<Q")
@@ -18,7 +20,17 @@ _NUMBER_AT: Final = 8
 _LINE: Final = struct.Struct("<H100s")
 _LINE_AT: Final = 16
 _SIZE: Final = 256
+_PROCESS: Final = struct.Struct("<I")
+_PROCESS_AT: Final = _SIZE - _PROCESS.size
+_MARKS: Final = struct.Struct("<I")
+_MARKS_AT: Final = 124
+_PING_AT: Final = 128
+_PONG_AT: Final = 136
+_MARK: Final = struct.Struct("<QB")
+_MARK_AT: Final = 240
+_REASONS: Final = (LOST, GONE, OVER)
 _FREE: Final = b"\0\0\0\0"
+_ALL: Final = (1 << 32) - 1
 
 
 class Holding(NamedTuple):
@@ -44,26 +56,32 @@ class Slate:
     def __init__(self, seats: int = 1) -> None:
         self.seats = seats
         self._page = mmap.mmap(-1, _SIZE * (seats + 1))
+        _PACE.pack_into(self._page, 0, _ALL)
         self._version = 0
-        self._shortest = 0
 
     def hold(self, seat: int, jid: str, token: int, lease_ms: int, since: float, ends: float = inf) -> bool:
-        """Note that `seat` holds a lease. Answers whether it is the shortest lease so far."""
+        """Note that `seat` holds a lease. Returns whether the parent does not look after leases as short as this one yet."""
         version = self._version = (self._version + 1) & 0x7FFFFFFF or 1
         name = jid.encode()
         _ENTRY.pack_into(
             self._page, _SIZE * (seat + 1), version, token, lease_ms, since, ends, len(name), name, version
         )
-        if lease_ms < self._shortest or not self._shortest:
-            self._shortest = lease_ms
-            _SHORTEST.pack_into(self._page, 0, lease_ms)
-            return True
-        return False
+        pace = int(_PACE.unpack_from(self._page, 0)[0])
+        return lease_ms < pace or (ends - since) * 1000 < pace
 
     def clear(self, seat: int) -> None:
         """Note that `seat` holds nothing any more."""
         at = _SIZE * (seat + 1)
         self._page[at : at + 4] = _FREE
+
+    def note_process(self, seat: int, pid: int) -> None:
+        """Note the process, leader of a group, that performs the job of `seat` by itself; 0: it has ended."""
+        _PROCESS.pack_into(self._page, _SIZE * (seat + 1) + _PROCESS_AT, pid)
+
+    def processes(self) -> list[int]:
+        """The processes that perform jobs by themselves."""
+        at = range(_SIZE + _PROCESS_AT, _SIZE * (self.seats + 1), _SIZE)
+        return [pid for [pid] in (_PROCESS.unpack_from(self._page, place) for place in at) if pid]
 
     def begin(self, line: str) -> None:
         """Note the name of the line on which the child takes its jobs."""
@@ -98,9 +116,45 @@ class Slate:
         held = [self.read(seat) for seat in range(self.seats)]
         return [entry for entry in held if entry is not None]
 
+    def set_pace(self, lease: float) -> None:
+        """Note that leases of that many seconds and more are renewed in time. The parent writes this."""
+        _PACE.pack_into(self._page, 0, round(lease * 1000))
+
+    def mark_lost(self, seat: int, token: int, reason: str) -> None:
+        """Note that the lease of `seat` under this token is lost. The parent writes this."""
+        _MARK.pack_into(self._page, _SIZE * (seat + 1) + _MARK_AT, token, _REASONS.index(reason) + 1)
+        _MARKS.pack_into(self._page, _MARKS_AT, (self.marks + 1) & 0xFFFFFFFF)
+
+    @property
+    def marks(self) -> int:
+        """How many leases were marked as lost so far."""
+        return int(_MARKS.unpack_from(self._page, _MARKS_AT)[0])
+
+    def reason_of_loss(self, seat: int, token: int) -> str:
+        """Why the lease of `seat` under this token is lost; "" if it is not."""
+        marked: int
+        reason: int
+        marked, reason = _MARK.unpack_from(self._page, _SIZE * (seat + 1) + _MARK_AT)
+        return _REASONS[reason - 1] if reason and marked == token else ""
+
+    def ping(self) -> None:
+        """Ask the child for an answer: whatever it does, it must look at the pipe for that. The parent writes this."""
+        [number] = _NUMBER.unpack_from(self._page, _PING_AT)
+        _NUMBER.pack_into(self._page, _PING_AT, number + 1)
+
+    def answer(self) -> None:
+        """Answer the parent."""
+        self._page[_PONG_AT : _PONG_AT + 8] = self._page[_PING_AT : _PING_AT + 8]
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the child has answered the last ping."""
+        return self._page[_PONG_AT : _PONG_AT + 8] == self._page[_PING_AT : _PING_AT + 8]
+
     def shortest_lease(self) -> float:
-        """The shortest lease the child ever wrote, in seconds; 0 if it has written none."""
-        return float(_SHORTEST.unpack_from(self._page, 0)[0]) / 1000
+        """The shortest lease or limited run of what is held, in seconds; 0 if there is nothing."""
+        held = self.read_all()
+        return min((min(holding.lease, holding.ends - holding.since) for holding in held), default=0.0)
 
     @property
     def paused(self) -> bool:
@@ -125,6 +179,7 @@ class Slate:
         self._page[_SIZE:] = bytes(_SIZE * self.seats)
         self.ask(0)
         self.begin("")
+        self.answer()
 
     def close(self) -> None:
         """Give the page back."""

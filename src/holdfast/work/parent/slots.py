@@ -10,13 +10,15 @@ from typing import Final
 
 import msgspec
 
+from holdfast.commands.outcomes import HowReleased
+from holdfast.work.forking.lineage import stop_group
 from holdfast.work.observe.ledger import bury
 from holdfast.work.observe.metrics import State
 from holdfast.work.parent.child import USED_UP
 from holdfast.work.parent.resuming import divide
 from holdfast.work.parent.slate import Slate
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import how_ended
+from holdfast.work.signals import cause_of, how_ended
 
 SHORT_LIFE: Final = 1.0
 FIRST_PAUSE: Final = 0.1
@@ -40,7 +42,8 @@ class Slot:
         self.fork_at = fork_at
         self.is_finished = False
         self.is_retiring = False
-        self.was_killed = False
+        self.had_jobs = False
+        self.preempted = ""
 
     @property
     def awaits_child(self) -> bool:
@@ -64,7 +67,8 @@ class Slot:
         """A child lives here now."""
         self.pid, self.pipe, self.born = pid, pipe, monotonic()
         self.started += 1
-        self.is_retiring = self.was_killed = False
+        self.is_retiring = self.had_jobs = False
+        self.preempted = ""
 
     def poke(self) -> None:
         """Make the child look at its slate."""
@@ -77,8 +81,23 @@ class Slot:
     def signal(self, number: signal.Signals) -> None:
         """Send its child a signal, if there is one."""
         if self.pid:
-            self.was_killed = self.was_killed or number == signal.SIGKILL
             os.kill(self.pid, number)
+
+    def preempt(self, cause: str) -> None:
+        """The child is about to be ended from outside, and not for a job: what it holds goes back free."""
+        self.preempted = self.preempted or cause
+
+    def kill(self) -> None:
+        """Kill the child, and what performs its jobs beside it."""
+        for process in self.slate.processes():
+            stop_group(process)
+        self.signal(signal.SIGKILL)
+
+    def release_of(self, code: int | None) -> tuple[HowReleased, str]:
+        """How what the dead child held goes back, and the cause; `code` is its exit code, None if nobody knows it."""
+        if self.preempted:
+            return "preempted", self.preempted
+        return ("lost", "") if code is None else ("crashed", cause_of(code))
 
     def retire(self) -> None:
         """Ask the child to make room for another after its jobs."""
@@ -109,7 +128,7 @@ class Slot:
 
         `stopped`: it was killed for its job. Answers how, whether that was as it should be, and the pause in seconds.
         """
-        meant = stopped or self.was_killed or code == USED_UP or (self.is_retiring and code == 0)
+        meant = stopped or bool(self.preempted) or code == USED_UP or (self.is_retiring and code == 0)
         if stopped:
             how = "was stopped with its job"
         elif code == USED_UP:
@@ -119,10 +138,10 @@ class Slot:
         else:
             how = how_ended(code)
         self.failed += not meant
-        if not meant and monotonic() - self.born < SHORT_LIFE:
+        if not meant and not self.had_jobs and monotonic() - self.born < SHORT_LIFE:
             return how, meant, self.put_off()
         # Who signals a whole group, as a terminal does, may reach the children first: the order to stop is on its way.
-        pause = FIRST_PAUSE if code == 0 and not meant else 0.0
+        pause = FIRST_PAUSE if code == 0 and not meant and not self.had_jobs else 0.0
         self.crashes, self.fork_at = 0, monotonic() + pause
         return how, meant, pause
 

@@ -6,7 +6,7 @@ One thread and one selector, over the children's pipes, the store's news, probes
 import logging
 import selectors
 import signal
-from pathlib import Path
+from math import inf
 from time import monotonic
 from typing import Literal
 
@@ -20,41 +20,48 @@ from holdfast.work.parent.http import Http
 from holdfast.work.parent.news import News
 from holdfast.work.parent.probes import hindrances, serve_probes
 from holdfast.work.parent.slots import Slot
+from holdfast.work.parent.stuck import sentences
 from holdfast.work.performing.sandboxes import tidy_unclaimed
 from holdfast.work.performing.titles import Title
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import Handlers, Stop, at_hup, stack_of
+from holdfast.work.signals import TOGETHER, Handlers, Stop, at_hup, name_of, stack_of
+from holdfast.work.startup_check import StartupCheck, obstacle
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
 
-Going = Literal["", "polite", "now"]
+Going = Literal["", "polite", "limited", "now"]
+"""Whether and how it stops: after the jobs under way, after those that end within `shutdown_timeout`, or now."""
 
 
 class Supervisor:
-    """Keeps `settings.workers` children at work; each runs `body`. `beats`: the parent keeps their leases.
+    """Keeps `settings.workers` children at work; each runs `body`.
 
     Raises UsageError when a port it shall answer on cannot be had.
     """
 
-    def __init__(self, settings: WorkerSettings, store: StoreChoice, body: Body, beats: bool) -> None:
+    def __init__(self, settings: WorkerSettings, store: StoreChoice, body: Body) -> None:
         self._settings = settings
         # What is registered comes with the function to call when it is ready.
         self._selector = selectors.DefaultSelector()
         self._http = Http(self._selector)
-        serve_probes(self._http, settings.health_port, self._why_not_ready)
+        serve_probes(self._http, settings.health_port, self._why_not_ready, self._stuck)
         serve_metrics(self._http, settings, lambda: [slot.state for slot in self._family.slots])
         self._wake = Stop()
         client = store.beating_client(settings.worker_name(0))
-        self._guard = Guard(client, settings, beats)
+        self._guard = Guard(client, settings)
         self._family = Family(
             settings, store, body, self._guard, self._selector, self._wake.wake_fd, self._is_last
         )
         self._news = News(client, [slot.name for slot in self._family.slots])
         self._going: Going = ""
+        self._cause = ""
+        self._told_at = -TOGETHER
+        self._unwind_at = inf
+        self._kill_at = inf
         self._paused = False
-        self._kill_at = 0.0
         self._title = Title(follows=False)
+        self._startup = StartupCheck(settings.startup_code(), "the old processes stay at work")
 
     def run(self) -> None:
         """Supervise until told to stop, or until every child has drained its queues."""
@@ -78,30 +85,29 @@ class Supervisor:
             for key, _ in self._selector.select(max(0.0, self._due() - monotonic())):
                 key.data()
             self._family.bury(replace=not self._going)
+            if self._startup.result():
+                self._begin_restart()
             self._http.attend(monotonic())
             self._guard.attend(self._family.living())
-            if self._going == "now" and monotonic() >= self._kill_at:
-                self._family.signal(signal.SIGKILL)
-                self._kill_at = monotonic() + 1.0
+            self._press()
 
     def _due(self) -> float:
         family = self._family.due(fills=not self._going)
-        times = [self._guard.due(), self._http.due(), self._title.due(), family]
+        times = [self._guard.due(), self._http.due(), self._title.due(), family, self._startup.due()]
         if not self._news.is_open:
             times.append(self._news.at)
-        if self._going == "now":
-            times.append(self._kill_at)
-        return min(times)
+        return min(*times, self._unwind_at, self._kill_at)
 
     def _is_last(self, slot: Slot, code: int) -> bool:
-        """Whether nobody comes after a child that ended with this code."""
+        """Whether nobody comes after a child that ended with this code, and not in the middle of a job."""
         return self._settings.drain and code == 0 and not slot.is_retiring
 
     def _end(self) -> None:
         """Leave no child behind, however the supervisor ends, and give their leases back."""
-        self._family.end()
+        self._startup.end()
+        self._family.end(self._cause)
         self._guard.finish()
-        tidy_unclaimed(Path.cwd())
+        tidy_unclaimed(self._settings.sandbox_base())
         self._family.close()
         if self._news.is_open:
             self._selector.unregister(self._news)
@@ -126,6 +132,9 @@ class Supervisor:
         children = len(self._family.living())
         self._title.say("%s %d children for %s", doing, children, ", ".join(self._settings.queues))
 
+    def _stuck(self) -> list[str]:
+        return sentences(self._guard.stuck(self._family.living()))
+
     def _why_not_ready(self) -> list[str]:
         wanted = [slot for slot in self._family.slots if not slot.is_finished]
         why = hindrances(
@@ -136,6 +145,8 @@ class Supervisor:
         at_work = sum(slot.is_at_work for slot in wanted)
         if at_work < max(1, len(wanted) - 1):
             why.append(f"{at_work} of {len(wanted)} processes are at work")
+        if obstacle():
+            why.append(obstacle())
         return why
 
     # Being told.
@@ -159,12 +170,12 @@ class Supervisor:
 
     def _on_signal(self, number: int) -> None:
         if number in (signal.SIGTERM, signal.SIGINT):
-            self._go("now")
+            self._stop(name_of(number))
         elif number == signal.SIGQUIT:
-            self._go("polite")
+            self._finish("polite")
         elif number == signal.SIGUSR1:
             log.warning("killing all workers; they are replaced")
-            self._family.signal(signal.SIGKILL)
+            self._family.kill("USR1")
         elif number == signal.SIGUSR2:
             self._pause(True)
             log.warning("pausing, until CONT; the parent is here:\n%s", stack_of(None))
@@ -173,16 +184,55 @@ class Supervisor:
         elif number == signal.SIGHUP:
             self._restart()
 
-    def _go(self, how: Going) -> None:
-        if self._going == "now" or self._going == how:
+    def _stop(self, cause: str) -> None:
+        """Stop within a bounded time. Signals that come together are one; a later one is obeyed at once."""
+        now, self._told_at, before = monotonic(), monotonic(), self._told_at
+        if self._cause and now - before < TOGETHER:
+            return
+        is_first = not self._cause and (not self._going or now - before < TOGETHER)
+        self._cause = self._cause or cause
+        if is_first and self._settings.shutdown_timeout:
+            self._unwind_at = now + self._settings.shutdown_timeout
+            self._finish("limited")
+        else:
+            self._unwind()
+
+    def _finish(self, how: Going) -> None:
+        """Stop after the jobs under way."""
+        if how == "polite":
+            self._told_at = monotonic()
+        if self._going in ("limited", "now", how):
             return
         self._going = how
-        self._family.signal(signal.SIGQUIT if how == "polite" else signal.SIGTERM)
+        self._family.signal(signal.SIGQUIT)
+        self._wake_children()
+        limit = f", within {self._settings.shutdown_timeout:g} s" if how == "limited" else ""
+        log.info("stopping after the jobs under way%s", limit)
+
+    def _unwind(self) -> None:
+        """Stop now: what is under way is broken off."""
+        self._unwind_at = inf
+        if self._going == "now":
+            return
+        self._going = "now"
+        self._family.unwind(self._cause)
+        self._wake_children()
+        self._kill_at = monotonic() + self._settings.term_timeout
+        log.info("stopping now")
+
+    def _wake_children(self) -> None:
         # A halted child hears nothing until it goes on.
         self._family.signal(signal.SIGCONT)
         self._pause(False)
-        self._kill_at = monotonic() + self._settings.term_timeout
-        log.info("stopping %s", "after the jobs under way" if how == "polite" else "now")
+
+    def _press(self) -> None:
+        """Do what is due while it stops."""
+        now = monotonic()
+        if now >= self._unwind_at:
+            self._unwind()
+        if now >= self._kill_at:
+            self._family.kill(self._cause)
+            self._kill_at = now + 1.0
 
     def _pause(self, pause: bool) -> None:
         self._paused = pause
@@ -190,6 +240,10 @@ class Supervisor:
 
     def _restart(self) -> None:
         at_hup(self._settings.sighup_handler)(signal.SIGHUP, None)
+        if not self._going and not self._startup.start():
+            self._begin_restart()
+
+    def _begin_restart(self) -> None:
         if not self._going:
             log.info("restarting all workers, one at a time, each after its jobs")
             self._family.restart()

@@ -1,17 +1,15 @@
 """What surrounds the jobs of one process: its title, its directories, and what its middleware does after a fork."""
 
 import logging
-import os
 from pathlib import Path
 from typing import Any, Final, Self
 
 from holdfast.work.own import own_of
 from holdfast.work.performing.companions import Companions
 from holdfast.work.performing.logs import OnlyJob, mark_records
-from holdfast.work.performing.sandboxed import BesideSandbox, InSandbox, LentSandboxes
-from holdfast.work.performing.sandboxes import Base, Sandbox, Sandboxes, claimed
+from holdfast.work.performing.sandboxed import Home, LentSandboxes, OneJob
 from holdfast.work.performing.titles import CountingTitle, OneTitle, Title
-from holdfast.work.settings import FOLDER, ONE_SEAT, WorkerSettings
+from holdfast.work.settings import ONE_SEAT, WorkerSettings
 
 log = logging.getLogger("holdfast")
 
@@ -25,27 +23,18 @@ class Around:
     `companions` go along with its jobs; `title` is its own.
     """
 
-    def __init__(
-        self, settings: WorkerSettings, title: Title, sandbox: Sandbox, companions: Companions
-    ) -> None:
+    def __init__(self, settings: WorkerSettings, title: Title, home: Home, companions: Companions) -> None:
         self.title = title
         self.companions = companions
         self._settings = settings
-        self._sandbox = sandbox
+        self._home = home
 
     @classmethod
     def of_child(cls, settings: WorkerSettings, slot: int) -> Self:
-        """For child number `slot` of a worker, whose sandbox becomes its working directory. Raises UsageError."""
+        """For child number `slot` of a worker. Raises UsageError."""
         title = _begun(settings)
-        sandbox = claimed(Path.cwd() / FOLDER / f"sandbox-{slot}")
-        sandbox.enter()
-        records = mark_records()
-        if settings.pool in ONE_SEAT:
-            companions: Companions = (OneTitle(title, "Processing"), OnlyJob(records), InSandbox(sandbox))
-        else:
-            lent = Sandboxes(sandbox.path, WORDS.get(settings.pool, "task"))
-            companions = (CountingTitle(title), LentSandboxes(sandbox, lent))
-        around = cls(settings, title, sandbox, companions)
+        home = Home(settings.sandbox_of(slot), settings.works_in_sandboxes)
+        around = cls(settings, title, home, _companions(settings, title, home, "Processing"))
         around.forked()
         return around
 
@@ -53,26 +42,23 @@ class Around:
     def of_serial(cls, settings: WorkerSettings) -> Self:
         """For a worker without children, which stays in its directory. Raises UsageError."""
         title = _begun(settings)
-        sandbox = claimed(Path(own_of(settings).sandbox or FOLDER).absolute(), Base)
-        mark_records()
-        if settings.pool in ONE_SEAT:
-            companions: Companions = (OneTitle(title, "Single processing"), BesideSandbox(sandbox))
-        else:
-            lent = Sandboxes(sandbox.path, WORDS.get(settings.pool, "task"))
-            companions = (CountingTitle(title), LentSandboxes(None, lent))
-        return cls(settings, title, sandbox, companions)
+        path = own_of(settings).sandbox
+        if path:
+            Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
+        home = Home(Path(path).absolute() if path else settings.sandbox_of(0), works_in_sandbox=False)
+        return cls(settings, title, home, _companions(settings, title, home, "Single processing"))
 
     def alone(self) -> Self:
         """In a process that was forked to perform one job: what is kept around that."""
-        companions = self.companions
+        home, companions = self._home, self.companions
         if self._settings.pool not in ONE_SEAT:
-            lent = Sandboxes(self._sandbox.path, f"alone-{os.getpid()}")
+            home = home.other()
             companions = (
                 OneTitle(self.title, "Processing"),
                 OnlyJob(mark_records()),
-                LentSandboxes(self._sandbox, lent),
+                OneJob(home, enters=False),
             )
-        around = type(self)(self._settings, self.title, self._sandbox, companions)
+        around = type(self)(self._settings, self.title, home, companions)
         around.forked()
         return around
 
@@ -89,11 +75,7 @@ class Around:
 
     def close(self) -> None:
         """Leave nothing behind."""
-        try:
-            self._sandbox.tidy()
-        except OSError as error:
-            log.warning("the sandbox %s cannot be emptied: %s", self._sandbox.path, error)
-        self._sandbox.leave()
+        self._home.close()
         self.title.close()
 
 
@@ -101,3 +83,12 @@ def _begun(settings: WorkerSettings) -> Title:
     title = Title()
     title.say("Starting %s", ", ".join(settings.queues))
     return title
+
+
+def _companions(settings: WorkerSettings, title: Title, home: Home, word: str) -> Companions:
+    records = mark_records()
+    if settings.pool in ONE_SEAT:
+        has_parent = settings.pool != "serial"
+        own: Companions = (OnlyJob(records),) if has_parent else ()
+        return OneTitle(title, word), *own, OneJob(home, enters=has_parent)
+    return CountingTitle(title), LentSandboxes(home, WORDS.get(settings.pool, "task"))

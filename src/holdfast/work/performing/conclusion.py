@@ -7,8 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.code.current import Running
-from holdfast.code.endings import WISHES
-from holdfast.code.failure import brief, failure_of
+from holdfast.code.description import text_of
+from holdfast.code.endings import WISHES, Terminated
+from holdfast.code.failure import brief, describe, failure_of
 from holdfast.code.registry import Registered
 from holdfast.code.resolver import Target
 from holdfast.codecs import encode_value
@@ -58,7 +59,7 @@ def _left_behind(current: Running) -> tuple[bytes, Sequence[FollowUp]]:
     """The data the job's code left, b"" if it changed nothing, and what it put on completion; from now on it puts no more."""
     if current.made is None:
         return b"", ()
-    data: bytes = current.made.data.encode()
+    data: bytes = current.made.raw_data
     return b"" if data == current.facts.data else data, current.made.end_collecting()
 
 
@@ -72,10 +73,15 @@ def _completed(
         return done(facts, data, keep, b"null", follow)
     try:
         result = encode_value(value)
-    except HoldfastError as error:
+    except Terminated:
+        raise
+    except BaseException as error:
         # The work is done: trying again would do it twice, and end no better.
-        log.warning("job %s failed: the result of %s cannot be kept: %s", facts.jid, function.name, error)
-        return failed(facts, UNSERIALIZABLE, f"the result of {function.name} cannot be kept: {error}", data)
+        log.warning(
+            "job %s failed: the result of %s cannot be kept: %s", facts.jid, function.name, brief(error)
+        )
+        why = text_of(error) if isinstance(error, HoldfastError) else describe(error)
+        return failed(facts, UNSERIALIZABLE, f"the result of {function.name} cannot be kept: {why}", data)
     return done(facts, data, keep, result, follow)
 
 

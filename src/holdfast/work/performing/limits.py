@@ -6,9 +6,10 @@ from types import FrameType
 from typing import Final
 
 from holdfast.code.current import running
+from holdfast.work.signals import UNWIND
 
-BREAK_OFF: Final = signal.SIGVTALRM
-"""What the main thread is woken by, whatever it waits for; hardly anybody else uses it."""
+BREAK_OFF: Final = UNWIND
+"""What the main thread is woken by, whatever it waits for."""
 
 
 def break_off(number: int, frame: FrameType | None) -> None:

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any, Final
 
 from holdfast.code.current import Running, running
+from holdfast.code.description import text_of
 from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.leases import Done
 from holdfast.commands.outcomes import Advance, Fail, Retry
@@ -57,7 +58,7 @@ def _keep(current: Running, record: logging.LogRecord) -> None:
     try:
         text = record.getMessage()
     except Exception:
-        text = str(record.msg)  # logging itself complains of what does not fit
+        text = text_of(record.msg)  # logging itself complains of what does not fit
     moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
     line = f"{moment} {record.levelname} {record.name}: {text}"
     if current.lines is None:

@@ -96,4 +96,5 @@ def make_performer(
     companions = companions_of(settings, name, around.companions if around else ())
     chain = Chain(settings.middleware)
     resolver = resolver or make_resolver(settings)
-    return Performer(resolver, make, make_async, lost, companions, chain)
+    waits = settings.waits_for_code and not settings.drain
+    return Performer(resolver, make, make_async, lost, companions, chain, waits)

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.code.backoff import exponential
-from holdfast.code.endings import Failed, Moved, Retry
+from holdfast.code.description import name_of
+from holdfast.code.endings import Failed, Moved, Retry, Terminated
 from holdfast.code.failure import cut, describe, group_of
 from holdfast.code.registry import Registered
 from holdfast.commands.base import Command
 from holdfast.commands.dependencies import CompleteX, FollowUp
 from holdfast.commands.leases import Done, Lease
-from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Expire, Fail
+from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Expire, Fail, HowReleased, Release
 from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.models import JobFacts
 from holdfast.settings import check_milliseconds, check_name
@@ -65,14 +66,35 @@ def failed(facts: JobFacts, name: str, message: str, data: bytes = b"") -> Comma
 def is_interruption(error: BaseException) -> bool:
     """Whether what a job raised says that somebody broke it off, and nothing of the job itself."""
     greenlet: Any = sys.modules.get("greenlet")
-    return isinstance(error, KeyboardInterrupt) or (
-        greenlet is not None and isinstance(error, greenlet.GreenletExit)
-    )
+    kinds = (KeyboardInterrupt,) if greenlet is None else (KeyboardInterrupt, greenlet.GreenletExit)
+    return issubclass(type(error), kinds)
 
 
 def given_back(facts: JobFacts) -> Command[Any]:
     """Nothing is recorded of the run but that its lease was lost: the job is handed out again, one retry poorer."""
     return Expire([Lease(facts.jid, facts.token, facts.worker)])
+
+
+def timed_out(lease: Lease, seconds: float) -> Command[Any]:
+    """The run took all the time that it may, so many seconds: it is a failure of the job."""
+    return Release([lease], "timed-out", f"{seconds:g} s")
+
+
+def gives_back(ending: Ending) -> bool:
+    """Whether an ending gives the lease back, with nothing recorded of the run."""
+    return isinstance(ending, Expire | Release)
+
+
+def log_release(jid: str, how: HowReleased, cause: str) -> None:
+    """Say that a job is given back, and why."""
+    if how == "preempted":
+        log.warning("job %s goes back: it was broken off by %s; this costs it nothing", jid, cause)
+    elif how == "timed-out":
+        log.warning("job %s goes back: its run took all the time that it may (%s)", jid, cause)
+    else:
+        log.warning(
+            "job %s goes back: its process ended with %s; this counts as a loss", jid, cause or "no word"
+        )
 
 
 def raised(
@@ -89,20 +111,29 @@ def raised(
     if is_interruption(error):
         log.warning("job %s goes back: it was interrupted", facts.jid)
         return given_back(facts)
-    group, message = told or (group_of(facts.queue, type(error).__name__), describe(error))
-    if function is None or function.retries is None or facts.remaining <= 0:
+    group, message = told or (group_of(facts.queue, name_of(error)), describe(error))
+    if function is None or facts.remaining <= 0 or not _pays_for_failures(facts, function):
         return Fail(facts.worker, facts, group, message, data)
     delay = OWN_BACKOFF if "backoff" in facts.options else _delay(facts, function, error)
     return RetryCommand(facts.worker, facts, delay, group, message, data)
+
+
+def _pays_for_failures(facts: JobFacts, function: Registered) -> bool:
+    """Whether a function job was put with retries for its exceptions: clients of 0.1.0 sent 5, for losses, where it declares none."""
+    return facts.max_losses is not None or function.retries is not None
 
 
 def _delay(facts: JobFacts, function: Registered, error: BaseException) -> int:
     attempt = max(1, facts.retries - facts.remaining + 1)
     try:
         return check_milliseconds("backoff", function.backoff(attempt, error))
-    except Exception:
+    except Terminated:
+        raise
+    except BaseException as problem:
         # It is the user's code; that it is wrong must not cost the job.
-        log.exception("the backoff of %s cannot be used; taking the default", function.name)
+        log.error(
+            "the backoff of %s cannot be used; taking the default\n%s", function.name, describe(problem)
+        )
         return check_milliseconds("backoff", exponential()(attempt, error))
 
 

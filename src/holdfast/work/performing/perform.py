@@ -10,19 +10,20 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, Protocol
 
-from holdfast.code.calling import CannotRun
+from holdfast.code.calling import CannotRun, read_arguments
 from holdfast.code.current import Running, collecting, not_lost, running
+from holdfast.code.description import name_of
+from holdfast.code.endings import Terminated
 from holdfast.code.failure import brief, describe, failure_of
 from holdfast.code.middleware import Perform
 from holdfast.code.resolver import Resolver, Target
-from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.work.performing.chain import Chain, Lift, beside_the_loop
 from holdfast.work.performing.companions import Companions
 from holdfast.work.performing.conclusion import after_error, after_return, told
 from holdfast.work.performing.hearing import heard, heard_function
 from holdfast.work.performing.outcome import Ending, failed, raised
-from holdfast.work.signals import Terminated
+from holdfast.work.performing.unknown import given_back_unknown, is_unknown, note_unknown
 
 log = logging.getLogger("holdfast")
 
@@ -71,6 +72,7 @@ class Performer:
         lost: Callable[[], str] = not_lost,
         companions: Companions = (),
         chain: Chain | None = None,
+        waits_for_code: bool = False,
     ) -> None:
         self.resolver = resolver
         self._make_job = make_job
@@ -78,6 +80,7 @@ class Performer:
         self._lost = lost
         self._companions = companions
         self._chain = chain or Chain()
+        self._waits_for_code = waits_for_code
         self._forks = _Forks.count
 
     def perform(self, facts: JobFacts, run: Drives, seat: Watching | None = None) -> Ending:
@@ -95,6 +98,10 @@ class Performer:
         begun = self._begin(current)
         try:
             ending = told(current, self._perform(current, run))
+        except Terminated:
+            raise
+        except BaseException as error:
+            ending = _unreadable(current, error)
         finally:
             self._end(begun, current, ending)
             running.set(None)
@@ -112,6 +119,10 @@ class Performer:
         begun = self._begin(current)
         try:
             ending = told(current, await self._perform_async(current, threads, seat))
+        except (Terminated, asyncio.CancelledError):
+            raise
+        except BaseException as error:
+            ending = _unreadable(current, error)
         finally:
             self._end(begun, current, ending)
         return ending
@@ -229,7 +240,7 @@ class Performer:
         log.warning("job %s (%s) was cancelled by its own code", facts.jid, facts.klass)
         try:
             function = self.resolver.resolve(facts.klass, facts.queue).function
-        except CannotRun:
+        except BaseException:
             function = None
         told = failure_of(error, facts.queue, lambda: self._make_job(facts))
         return raised(facts, function, error, told=told)
@@ -239,22 +250,37 @@ class Performer:
         try:
             target = self.resolver.resolve(facts.klass, facts.queue)
         except CannotRun as error:
+            if is_unknown(facts, error):
+                if self._waits_for_code:
+                    return given_back_unknown(facts, error)
+                note_unknown(facts, error)
             log.warning("job %s failed: %s", facts.jid, error)
             return failed(facts, error.reason, error.message)
         except Terminated:
             raise
         except BaseException as error:
             log.warning("job %s failed: its module raised %s", facts.jid, brief(error))
-            return failed(facts, type(error).__name__, describe(error))
+            return failed(facts, name_of(error), describe(error))
         finally:
             self._leave_if_forked(None)
         if target.is_async:
             current.make_by(self._make_async_job)
         if target.function is None:
+            if current.enter_sandbox is not None:
+                current.enter_sandbox()
             return target, [current.job()], _NOTHING
         try:
-            args, kwargs = target.function.arguments.read(facts.data)
-        except UsageError as error:
-            log.warning("job %s failed: its arguments do not fit: %s", facts.jid, error)
-            return failed(facts, "ArgumentError", str(error))
+            args, kwargs = read_arguments(target.function, facts.data)
+        except CannotRun as error:
+            log.warning("job %s (%s) failed: %s", facts.jid, facts.klass, brief(error))
+            return failed(facts, error.reason, error.message)
+        finally:
+            self._leave_if_forked(None)
         return target, args, kwargs
+
+
+def _unreadable(current: Running, error: BaseException) -> Ending:
+    """Return the ending of a job that was performed, but whose result or exception raised when it was read."""
+    facts = current.facts
+    log.error("job %s (%s) failed: its end cannot be read: %s", facts.jid, facts.klass, brief(error))
+    return failed(facts, name_of(error), describe(error))

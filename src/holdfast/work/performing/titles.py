@@ -13,6 +13,7 @@ from typing import Any, Final
 from holdfast.code.current import Running
 from holdfast.core.library import VERSION
 from holdfast.work.performing.outcome import Ending
+from holdfast.work.signals import start_without_signals
 
 PAUSE: Final = 0.1
 """Seconds between two titles."""
@@ -72,7 +73,7 @@ class Title:
             self._is_followed = True
             self._later = Timer(max(0.0, self._next - monotonic()), self._follow)
             self._later.daemon, self._later.name = True, "holdfast-title"
-            self._later.start()
+            start_without_signals(self._later)
 
     def rest(self, description: str, paused: bool = False) -> None:
         """Say that there is nothing to do for the queues of `description`, or that nothing may be done for now."""

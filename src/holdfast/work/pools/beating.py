@@ -1,6 +1,5 @@
-"""Heartbeats of processes that look after their own leases: by a thread or greenlet, or by a task (`asyncio`)."""
+"""Heartbeats of a process that has no parent, by a thread."""
 
-import asyncio
 import logging
 import select
 import threading
@@ -9,16 +8,13 @@ from math import inf
 from time import monotonic
 from typing import Final, Protocol
 
-from holdfast.client.aio import AsyncClient
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError
-from holdfast.wire.exchange import exchange
 from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import hold
 from holdfast.work.keeper import SHORT_LEASE, Held, Keeper
 from holdfast.work.parent.news import News, Said
-from holdfast.work.pools.loop import AsyncLoop
-from holdfast.work.signals import Stop
+from holdfast.work.signals import Stop, start_without_signals
 
 log = logging.getLogger("holdfast")
 
@@ -88,12 +84,13 @@ class BeatingThread:
         self._keeper = Keeper()
         self._wake = Stop()
         self._outage = Outage(client.shard.away)
+        self._heard = -inf
         self._thread = threading.Thread(target=self._run, name="holdfast-keeper", daemon=True)
 
     def start(self) -> None:
         """Begin, and listen already when this returns."""
         self._news.open()
-        self._thread.start()
+        start_without_signals(self._thread)
 
     def close(self) -> None:
         """End the thread and wait for it; once more is no harm."""
@@ -104,10 +101,16 @@ class BeatingThread:
         self._news.close()
         self._wake.close()
 
-    def learn(self, lease: float) -> None:
-        """Take note of a lease of that many seconds."""
-        if self._keeper.learn(lease):
+    def learn(self, lease: float, since: float = inf) -> None:
+        """Take note of a lease of that many seconds, taken by a call at `since`."""
+        is_short = self._keeper.learn(lease)
+        if is_short:
             warn_of_short_leases(lease)
+        # What was said while that call was under way may have been said of this lease.
+        is_early = self._heard >= since
+        if is_early:
+            self._keeper.hurry()
+        if is_short or is_early:
             self._wake.wake()
 
     def _run(self) -> None:
@@ -141,6 +144,7 @@ class BeatingThread:
             ready.remove(self._wake.fileno())
         heard = self._news.hear() if ready else []
         if heard:
+            self._heard = monotonic()
             self._keeper.hurry()
             self._on_news()
             self._chores.hear(heard)
@@ -149,57 +153,9 @@ class BeatingThread:
         held = self._held()
         for command, batch in self._keeper.look(held, now):
             try:
-                self._keeper.answer(batch, self._client.run(command), now)
+                self._keeper.answer(batch, self._client.run(command))
                 self._outage.over()
             except HoldfastError as error:
                 self._keeper.again(now, self._outage.pause(error))
         if any(lease.lost for lease in held):
             self._on_news()
-
-
-class BeatingTask:
-    """Keeps all leases of an event loop's worker, from a task with a client of its own."""
-
-    def __init__(self, client: AsyncClient) -> None:
-        self._client = client
-        self._keeper = Keeper()
-        self._changed = asyncio.Event()
-        self._outage = Outage(client.shard.away)
-
-    def learn(self, lease: float) -> None:
-        """Take note of a lease of that many seconds."""
-        if self._keeper.learn(lease):
-            warn_of_short_leases(lease)
-            self._changed.set()
-
-    def hurry(self) -> None:
-        """Something happened to a lease: look now."""
-        self._keeper.hurry()
-        self._changed.set()
-
-    async def run(self, jobs: AsyncLoop) -> None:
-        """Heartbeat what `jobs` holds, and drop what was lost, until cancelled."""
-        self._keeper.begin(monotonic())
-        while True:
-            try:
-                async with asyncio.timeout(max(0.0, self._keeper.due() - monotonic())):
-                    await self._changed.wait()
-            except TimeoutError:
-                pass
-            self._changed.clear()
-            if monotonic() >= self._keeper.due():
-                await self._beat(jobs)
-
-    async def _beat(self, jobs: AsyncLoop) -> None:
-        now = monotonic()
-        held = list(jobs.running.values())
-        for command, batch in self._keeper.look(held, now):
-            try:
-                ends = await self._client.runner.run(exchange(self._client.shard, command))
-                self._keeper.answer(batch, ends, now)
-                self._outage.over()
-            except HoldfastError as error:
-                self._keeper.again(now, self._outage.pause(error))
-        for seat in held:
-            if seat.lost and not seat.task.done():
-                jobs.drop(seat)

@@ -8,7 +8,7 @@ import logging
 import select
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from random import uniform
 from time import monotonic
@@ -17,7 +17,9 @@ from holdfast.client.sync import Client
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
-from holdfast.work.forking.forked import DANGEROUS, Forking
+from holdfast.work.forking.forked import DANGEROUS
+from holdfast.work.forking.server import ForkServer
+from holdfast.work.observe.slot_frames import for_slots
 from holdfast.work.parent.child import Place
 from holdfast.work.performing.outcome import Ending, raised
 from holdfast.work.performing.perform import Performer
@@ -46,11 +48,11 @@ class BlockingLoop(Seats[BlockingSeat]):
         crew: Crew,
         stop: Stop,
         route: Route,
-        forking: Forking,
-        on_lease: Callable[[float], None],
+        forking: ForkServer,
+        on_short_lease: Callable[[], None],
         title: Title,
     ) -> None:
-        super().__init__(client.shard, place.settings, place.name, place.slate, route, on_lease)
+        super().__init__(client.shard, place.settings, place.name, place.slate, route, on_short_lease)
         self._title = title
         self._place = place
         self._client = client
@@ -60,26 +62,27 @@ class BlockingLoop(Seats[BlockingSeat]):
         self._forking = forking
         self._ended: deque[tuple[BlockingSeat, Ending]] = deque()
         self._astray: list[BlockingSeat] = []
-        self._has_lost = False
         self._sleeps = False
         self._bell = client.link.bell()
         self._listening = False
         self._due = inf
         self._poll = select.poll()
-        for descriptor in (stop.fileno(), place.pipe.fileno()):
-            self._poll.register(descriptor, select.POLLIN)
+        self._poll.register(stop.fileno(), select.POLLIN)
+        # Each slot has a frame of its own, so that a dump shows whose job keeps the interpreter.
+        self._sits = for_slots(BlockingLoop._sit, place.settings.concurrency)
         self._own = (stop.fileno(), stop.wake_fd, place.pipe.fileno())
 
     def look(self) -> None:
-        """A lease may have been marked as lost. Any thread may say so."""
-        self._has_lost = True
-        self._poke()
+        """We were poked: a lease may have been marked as lost. Any thread may say so."""
+        if self.heed():
+            self._poke()
 
     def run(self) -> None:
         """Work until asked to stop, until the queues are empty (`drain`), or for `max_jobs` jobs. Raises Terminated."""
         try:
             self._work()
             self._stop_listening()
+            self._wait_for(self._astray, FAREWELL)
         except Terminated:
             self._leave()
             raise
@@ -129,7 +132,7 @@ class BlockingLoop(Seats[BlockingSeat]):
         return BlockingSeat(facts, self._name, since, number)
 
     def _start(self, seat: BlockingSeat, facts: JobFacts) -> None:
-        self._crew.start(seat, lambda: self._sit(seat, facts))
+        self._crew.start(seat, lambda: self._sits[seat.seat](self, seat, facts))
 
     def _sit(self, seat: BlockingSeat, facts: JobFacts) -> None:
         """Perform a job; in the thread or greenlet that does so."""
@@ -166,11 +169,8 @@ class BlockingLoop(Seats[BlockingSeat]):
             seat, ending = self._ended.popleft()
             if self.running.get(seat.seat) is seat:
                 self._end(seat, ending)
-        if self._has_lost:
-            self._has_lost = False
-            for seat in list(self.running.values()):
-                if seat.lost:
-                    self._drop(seat)
+        for seat in self._lost():
+            self._drop(seat)
 
     def _drop(self, seat: BlockingSeat) -> None:
         """Free a seat whose lease was lost, unless its job has settled itself."""
@@ -198,8 +198,6 @@ class BlockingLoop(Seats[BlockingSeat]):
         for descriptor, _ in ready:
             if descriptor == self._stop.fileno():
                 self._stop.heard()
-            elif descriptor == self._place.pipe.fileno():
-                self._hear_parent()
             else:
                 self._hear_bell()
         if self._stop.requested and not self._stopping:
@@ -214,13 +212,6 @@ class BlockingLoop(Seats[BlockingSeat]):
         while monotonic() < until:
             self._collect()
             self._wait(until)
-
-    def _hear_parent(self) -> None:
-        if self._place.hears_of_end():
-            self._poll.unregister(self._place.pipe.fileno())
-            self.stop()
-        else:
-            self._look = True
 
     # The bell.
 
@@ -269,18 +260,24 @@ class BlockingLoop(Seats[BlockingSeat]):
         """Let the jobs unwind, and say what had ended before."""
         seats = list(self.running.values())
         for seat in seats:
-            if not seat.stop_process():
+            if not seat.unwind_process():
                 self._crew.unwind(seat)
-        until = monotonic() + FAREWELL
-        while not all(seat.is_over for seat in seats) and monotonic() < until:
-            self._wait(until)
-            self._collect()
+        self._wait_for(seats, self._settings.unwind_timeout)
+        for seat in seats:
+            seat.stop_process()
         self._collect()
         if self._listening:
             self._bell.leave()
         rung = ANY_QUEUE if self._listening else None
         if (self._turns.has_news or rung is not None) and self._say_last(rung):
             self._clear_settled()
+
+    def _wait_for(self, seats: Sequence[BlockingSeat], seconds: float) -> None:
+        """Give the jobs of these seats a time to unwind."""
+        until = monotonic() + seconds
+        while not all(seat.is_over for seat in seats) and monotonic() < until:
+            self._wait(until)
+            self._collect()
 
     def _say_last(self, rung: str | None = None) -> bool:
         """Have a turn that takes nothing. Answers whether the store has heard it within a second."""

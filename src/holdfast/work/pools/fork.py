@@ -1,6 +1,7 @@
 """Children that fork a process for each job, the `fork` pool: whatever a job does to its process ends with it."""
 
 import gc
+from functools import partial
 from typing import Final
 
 from holdfast.work.forking.in_parent import SurroundedForking
@@ -18,5 +19,5 @@ def body(place: Place, around: Around) -> bool:
     stop = Stop()
     # What stands now stays as it is: the processes of jobs share its pages, which their collectors leave alone.
     gc.freeze()
-    forking = SurroundedForking(place.store, place.settings, around)
+    forking = SurroundedForking(place.store, place.settings, around, partial(place.slate.note_process, 0))
     return work(place, around, stop, SlateHolder(place, stop, PATIENCE), forking)

@@ -5,18 +5,18 @@ reached, as nothing else is then.
 """
 
 import importlib
-import signal
 from collections.abc import Callable, Coroutine
-from types import FrameType
 from typing import Any
 
-from holdfast.work.greenlets import prepare_child
+from holdfast.work.forking.forked import Forking
+from holdfast.work.forking.server import ForkServer
+from holdfast.work.greenlets import prepare_child, thrown
 from holdfast.work.parent.child import Place
 from holdfast.work.performing.around import Around
 from holdfast.work.pools.crew import BlockingSeat
 from holdfast.work.pools.driving import Driver
 from holdfast.work.pools.working import work_blocking
-from holdfast.work.signals import Handler, Handlers, Stop, Terminated, worker_handlers
+from holdfast.work.signals import UNWIND, Handlers, Stop, Terminated, worker_handlers
 
 gevent: Any = importlib.import_module("gevent")
 
@@ -27,14 +27,16 @@ class Killed(Terminated, gevent.GreenletExit):  # type: ignore[misc]
 
 def body(place: Place, around: Around) -> bool:
     """Work in a forked child until told to stop. Answers whether it is used up."""
+    forking = ForkServer(Forking(place.store, place.settings, around), around, [place.pipe.fileno()])
     prepare_child()
     stop = Stop()
     handlers = worker_handlers(stop)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        handlers[number] = _thrown(handlers[number])
+    handlers[UNWIND] = thrown(handlers[UNWIND])
+    if place.order is not None:
+        handlers |= place.order.handlers(stop.request)
     try:
         with Handlers(handlers, stop.wake_fd):
-            return work_blocking(place, around, Greenlets(), stop)
+            return work_blocking(place, around, Greenlets(), stop, forking)
     finally:
         stop.close()
 
@@ -79,16 +81,3 @@ class Greenlets:
     def close(self) -> None:
         """End what is beside the greenlets; those that go on are left where they are."""
         self._driver.close()
-
-
-def _thrown(terminate: Handler) -> Handler:
-    """The same handler, with its Terminated raised in this greenlet, the main one: a signal finds any of them at work."""
-    main = gevent.getcurrent()
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        try:
-            terminate(number, frame)
-        except Terminated as error:
-            gevent.get_hub().loop.run_callback(main.throw, error)
-
-    return handle

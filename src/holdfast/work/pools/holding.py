@@ -8,7 +8,7 @@ from time import monotonic
 from holdfast.client.sync import Client
 from holdfast.commands.admin import Sweep
 from holdfast.commands.leases import Lease
-from holdfast.commands.outcomes import Expire
+from holdfast.commands.outcomes import Release
 from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.work.keeper import Held, run_end
@@ -18,6 +18,7 @@ from holdfast.work.parent.guard import SWEEP
 from holdfast.work.parent.news import Said
 from holdfast.work.parent.presence import Presence, Sign
 from holdfast.work.performing.making import nothing
+from holdfast.work.performing.outcome import log_release
 from holdfast.work.pools.beating import BeatingThread
 from holdfast.work.signals import Stop
 
@@ -69,8 +70,8 @@ class SerialHolder:
 
     def hold(self, facts: JobFacts, since: float) -> None:
         lease = facts.lease_ms / 1000
-        self._held = Held(facts.jid, facts.token, self._worker, lease, since, 0, run_end(facts, since))
-        self._beating.learn(lease)
+        self._held = Held(facts.jid, facts.token, self._worker, lease, 0, run_end(facts, since))
+        self._beating.learn(min(lease, self._held.ends - since), since)
 
     def release(self) -> None:
         self._held = None
@@ -82,16 +83,16 @@ class SerialHolder:
     def lost(self) -> str:
         return self._held.lost if self._held is not None else ""
 
-    def give_back(self) -> None:
-        """The job under way was broken off: let somebody else have it at once."""
+    def give_back(self, cause: str) -> None:
+        """The job under way was broken off because of the signal `cause`: let somebody else have it at once."""
         held, self._held = self._held, None
         if held is None or held.lost:
             return
         # The thread must have ended: it would hear that the lease ended, and renew it.
         self._beating.close()
         try:
-            self._client.run(Expire([Lease(held.jid, held.token, held.worker)]))
-            log.warning("job %s goes back", held.jid)
+            self._client.run(Release([Lease(held.jid, held.token, held.worker)], "preempted", cause))
+            log_release(held.jid, "preempted", cause)
         except HoldfastError as error:
             log.warning("job %s goes back when its lease ends: %s", held.jid, error)
 
@@ -138,6 +139,6 @@ class SerialHolder:
         sign = Sign(self._worker, os.getpid(), int(self._held is not None))
         quiet = self._presence.say([sign]).get(self._worker, self._quiet)
         if quiet != self._quiet:
-            log.info("worker %s was told to %s", self._worker, "be quiet" if quiet else "go on")
             self._quiet = quiet
             self._changed.wake()
+            log.info("worker %s was told to %s", self._worker, "be quiet" if quiet else "go on")

@@ -14,7 +14,9 @@ from holdfast.client.aio import AsyncClient
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
-from holdfast.work.forking.forked import DANGEROUS, Forking
+from holdfast.work.forking.forked import DANGEROUS
+from holdfast.work.forking.server import ForkServer
+from holdfast.work.observe.slot_frames import for_slots
 from holdfast.work.parent.slate import Slate
 from holdfast.work.performing.outcome import Ending, raised
 from holdfast.work.performing.perform import Performer
@@ -48,11 +50,11 @@ class AsyncLoop(Seats[TaskSeat]):
         performer: Performer,
         slate: Slate,
         route: Route,
-        forking: Forking,
-        on_lease: Callable[[float], None],
+        forking: ForkServer,
+        on_short_lease: Callable[[], None],
         title: Title,
     ) -> None:
-        super().__init__(client.shard, settings, name, slate, route, on_lease)
+        super().__init__(client.shard, settings, name, slate, route, on_short_lease)
         self._title = title
         self._client = client
         self._performer = performer
@@ -65,6 +67,8 @@ class AsyncLoop(Seats[TaskSeat]):
         self._timer: asyncio.TimerHandle | None = None
         self._aborting = False
         self._turn: asyncio.Task[None] | None = None
+        # Each slot has a frame of its own, so that a dump shows whose job keeps the loop.
+        self._sits = for_slots(AsyncLoop._sit, settings.concurrency)
 
     def abort(self) -> None:
         """End now: what is under way is cancelled and not settled, a turn with a store that does not answer too."""
@@ -130,7 +134,7 @@ class AsyncLoop(Seats[TaskSeat]):
         return TaskSeat(facts, self._name, since, number)
 
     def _start(self, seat: TaskSeat, facts: JobFacts) -> None:
-        seat.task = self._loop.create_task(self._sit(seat, facts))
+        seat.task = self._loop.create_task(self._sits[seat.seat](self, seat, facts))
 
     async def _sit(self, seat: TaskSeat, facts: JobFacts) -> None:
         ending: Ending = None
@@ -156,12 +160,22 @@ class AsyncLoop(Seats[TaskSeat]):
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
+            if self._aborting:
+                forked.unwind()
+                await asyncio.wait([waiting], timeout=self._settings.unwind_timeout)
             forked.stop()
             raise
 
     def _end(self, seat: TaskSeat, ending: Ending) -> None:
         super()._end(seat, ending)
         self._poke()
+
+    def look(self) -> None:
+        """We were poked: drop what was lost."""
+        self.heed()
+        for seat in self._lost():
+            if not seat.task.done():
+                self.drop(seat)
 
     def drop(self, seat: TaskSeat) -> None:
         """Stop the job of a seat whose lease was lost, unless the job has settled itself."""
@@ -215,7 +229,7 @@ class AsyncLoop(Seats[TaskSeat]):
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=FAREWELL)
+            await asyncio.wait(tasks, timeout=self._settings.unwind_timeout)
         if self._turns.has_news and await self._say_last():
             self._clear_settled()
 

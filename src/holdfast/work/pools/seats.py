@@ -9,24 +9,25 @@ from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 from holdfast.code.current import Running
-from holdfast.commands.leases import Popped
+from holdfast.commands.leases import Lease, Popped
 from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line, Shard
 from holdfast.work.forking.forked import Forked
-from holdfast.work.keeper import Held, run_end
+from holdfast.work.forking.server import ServedJob
+from holdfast.work.keeper import OVER, Held, run_end
 from holdfast.work.own import own_of
 from holdfast.work.parent.slate import Slate
 from holdfast.work.performing.mending import Wear
-from holdfast.work.performing.outcome import Ending
+from holdfast.work.performing.outcome import Ending, timed_out
 from holdfast.work.queues.route import Route
 from holdfast.work.seat import ANY_QUEUE, Turns
 from holdfast.work.settings import WorkerSettings
 
 log = logging.getLogger("holdfast")
 
-FAREWELL: Final = 1.0  # seconds a process that must end now gives its jobs to unwind, and its last call
+FAREWELL: Final = 1.0  # seconds that a process about to end gives its last call
 
 
 class Seat(Held):
@@ -35,13 +36,14 @@ class Seat(Held):
     `is_astray`: its job has ended as far as anybody is concerned, but cannot be stopped; nobody waits for it.
     """
 
-    __slots__ = ("current", "forked", "is_astray")
+    __slots__ = ("current", "forked", "is_astray", "limit")
 
     def __init__(self, facts: JobFacts, worker: str, since: float, number: int) -> None:
         lease, ends = facts.lease_ms / 1000, run_end(facts, since)
-        super().__init__(facts.jid, facts.token, worker, lease, since, number, ends)
+        self.limit = ends - since
+        super().__init__(facts.jid, facts.token, worker, lease, number, ends)
         self.current: Running | None = None
-        self.forked: Forked | None = None
+        self.forked: ServedJob | Forked | None = None
         self.is_astray = False
 
     def stop_process(self) -> bool:
@@ -49,6 +51,16 @@ class Seat(Held):
         if self.forked is not None:
             self.forked.stop()
         return self.forked is not None
+
+    def unwind_process(self) -> bool:
+        """Have the process of a job that is performed alone unwind. Answers whether there is one."""
+        if self.forked is not None:
+            self.forked.unwind()
+        return self.forked is not None
+
+    def timed_out(self) -> Ending:
+        """The ending of a job whose run took all the time that it may."""
+        return timed_out(Lease(self.jid, self.token, self.worker), self.limit)
 
     def settled_itself(self) -> bool:
         """Whether the job has said its own end, so that a lease that is gone is no loss."""
@@ -61,7 +73,9 @@ S = TypeVar("S", bound=Seat)
 
 
 class Seats(Generic[S]):
-    """The seats of one process, and its turns with the store. `on_lease` is told of each lease that is shorter than all before."""
+    """The seats of one process, and its turns with the store. Whoever keeps the leases reads them on the slate, and is
+    poked by `on_short_lease` when there is one that is shorter than it looks after.
+    """
 
     def __init__(
         self,
@@ -70,13 +84,15 @@ class Seats(Generic[S]):
         name: str,
         slate: Slate,
         route: Route,
-        on_lease: Callable[[float], None],
+        on_short_lease: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._name = name
         self._slate = slate
         self._route = route
-        self._on_lease = on_lease
+        self._on_short_lease = on_short_lease
+        self._marks = slate.marks
+        self._was_paused = slate.paused
         self._turns = Turns(shard, name, route, will_wait=not settings.drain)
         self._free = list(range(settings.concurrency))
         self._settling: list[int] = []
@@ -128,6 +144,25 @@ class Seats(Generic[S]):
     def is_used_up(self) -> bool:
         """Whether `max_jobs` were taken, or the process is worn in another way."""
         return self._left <= 0
+
+    def heed(self) -> bool:
+        """We were poked: answer, and take note of a pause. Returns whether leases were lost. Any thread may call this."""
+        slate = self._slate
+        slate.answer()
+        if slate.paused != self._was_paused:
+            self._was_paused = slate.paused
+            self.wake()
+        return slate.marks != self._marks
+
+    def _lost(self) -> list[S]:
+        """The seats whose leases were lost since this was called last; for the loop alone."""
+        marks = self._slate.marks
+        if marks == self._marks:
+            return []
+        self._marks = marks
+        for seat in self.running.values():
+            seat.lost = seat.lost or self._slate.reason_of_loss(seat.seat, seat.token)
+        return [seat for seat in self.running.values() if seat.lost]
 
     # Turns.
 
@@ -184,7 +219,7 @@ class Seats(Generic[S]):
             number = self._free.pop()
             seat = self._make_seat(facts, since, number)
             if self._slate.hold(number, facts.jid, facts.token, facts.lease_ms, since, seat.ends):
-                self._on_lease(seat.lease)
+                self._on_short_lease()
             self.running[number] = seat
             self._start(seat, facts)
         self._slate.ask(0)
@@ -201,7 +236,7 @@ class Seats(Generic[S]):
         del self.running[number]
         if seat.lost:
             log.warning("job %s: %s; what it did is dropped", seat.jid, seat.lost)
-            ending = None
+            ending = seat.timed_out() if seat.lost == OVER else None
         if ending is None:
             self._vacate(number)
         else:

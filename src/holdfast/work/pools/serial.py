@@ -10,16 +10,15 @@ from time import monotonic
 from typing import Any, Protocol
 
 from holdfast.client.sync import Client
-from holdfast.commands.leases import Popped
-from holdfast.commands.outcomes import Expire
+from holdfast.commands.leases import Lease, Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line
 from holdfast.work.forking.forked import DANGEROUS, Forking
-from holdfast.work.keeper import run_end
+from holdfast.work.keeper import OVER, run_end
 from holdfast.work.performing.mending import Wear
-from holdfast.work.performing.outcome import Ending
+from holdfast.work.performing.outcome import Ending, gives_back, timed_out
 from holdfast.work.performing.perform import Performer
 from holdfast.work.performing.titles import Title
 from holdfast.work.queues.route import Route
@@ -151,7 +150,7 @@ class SerialLoop:
         """Have a turn; None, after a pause, when the store could not be reached."""
         if not limit and rung is None and not self._turns.has_news:
             return Popped()
-        since = self._since = monotonic()
+        since, settles = monotonic(), self._turns.has_news
         self._holder.ask(self._line.number + 1)
         try:
             if limit and self._route.asks_store:
@@ -162,8 +161,10 @@ class SerialLoop:
             return None
         self._outage.over()
         if jobs:
+            # The one place where a job comes into hand, whatever made this call look for it.
+            self._since = since
             self._holder.hold(jobs[0], since)
-        else:
+        elif settles:
             self._holder.release()
         self._holder.ask(0)
         return jobs
@@ -178,9 +179,10 @@ class SerialLoop:
         lost = self._holder.lost()
         if lost:
             log.warning("job %s: %s; what it did is dropped", facts.jid, lost)
-        else:
-            self._turns.end(ending)
-        if ending is None or lost or isinstance(ending, Expire):
+            lease = Lease(facts.jid, facts.token, facts.worker)
+            ending = timed_out(lease, run_end(facts, 0.0)) if lost == OVER else None
+        self._turns.end(ending)
+        if ending is None or lost or gives_back(ending):
             # Before it is given back: whoever keeps it must not take its end for a loss.
             self._holder.release()
 
@@ -208,6 +210,9 @@ class SerialLoop:
         """Wait for the bell, for what is due next, or for being stopped. Answers what rang."""
         try:
             self._title.rest(self._route.description)
+            log.debug(
+                "there are no jobs for %s; the worker sleeps until it is woken", self._route.description
+            )
             if not self._listening:
                 self._bell.send(list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1))
                 self._listening = True
@@ -236,7 +241,14 @@ class SerialLoop:
         if self._listening:
             self._listening = False
             self._bell.leave()
-            self._ask(0, ANY_QUEUE)
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Wake another worker for a token that we did not use. It takes nothing and changes nothing that is held."""
+        try:
+            self._client.runner.run(self._turns.turn(0, ANY_QUEUE))
+        except (TransportError, Refused) as error:
+            log.debug("a wake-up could not be passed on: %s", error)
 
     def _pause(self) -> str:
         self._stop_listening()

@@ -1,7 +1,7 @@
-"""Children with many seats, a thread each: the `thread` pool. A child keeps its leases by one more thread.
+"""Children with many slots, a thread each: the `thread` pool.
 
-A thread cannot be ended from outside. A job that lost its lease is told by `job.cancelled`, one that is a coroutine is
-cancelled; either way its seat is given to another thread at once.
+A thread cannot be ended from outside. A job that lost its lease sees that by `job.cancelled`, and has Terminated raised in it half a
+second later; one that is a coroutine is cancelled. Either way its slot is given to another thread at once.
 """
 
 import asyncio
@@ -10,23 +10,33 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Final
 
+from holdfast.work.forking.forked import Forking
+from holdfast.work.forking.server import ForkServer
 from holdfast.work.parent.child import Place
 from holdfast.work.performing.around import Around
 from holdfast.work.pools.crew import BlockingSeat
 from holdfast.work.pools.working import work_blocking
-from holdfast.work.signals import Handlers, Stop, Terminated, worker_handlers
+from holdfast.work.signals import Handlers, Stop, Terminated, start_without_signals, worker_handlers
 
 
 def body(place: Place, around: Around) -> bool:
     """Work in a forked child until told to stop. Answers whether it is used up."""
+    forking = ForkServer(Forking(place.store, place.settings, around), around, [place.pipe.fileno()])
     stop = Stop()
     try:
-        with Handlers(worker_handlers(stop, place.settings.debugger), stop.wake_fd):
-            return work_blocking(place, around, Threads(), stop)
+        handlers = worker_handlers(stop, place.settings.debugger)
+        if place.order is not None:
+            handlers |= place.order.handlers(stop.request)
+        with Handlers(handlers, stop.wake_fd):
+            return work_blocking(place, around, Threads(), stop, forking)
     finally:
         stop.close()
+
+
+HEED: Final = 0.5
+"""Seconds in which a job that lost its lease may see that by `job.cancelled`, before it is broken off."""
 
 
 class Hand:
@@ -34,9 +44,30 @@ class Hand:
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
+        self._seat: BlockingSeat | None = None
+        self._lock = threading.Lock()
         self._runner: asyncio.Runner | None = None
         self._task: asyncio.Task[Any] | None = None
         self._unwinds = False
+
+    def work(self, seat: BlockingSeat, work: Callable[[], None]) -> None:
+        """Do `work` for a seat, here. What was raised here for the seat does not reach what comes after it."""
+        self._seat = seat
+        try:
+            # Each job in a context of its own: what one sets there is none of the next one's business.
+            Context().run(work)
+        finally:
+            self._leave(seat)
+
+    def _leave(self, seat: BlockingSeat) -> None:
+        while self._seat is not None or not seat.is_over:
+            try:
+                with self._lock:
+                    self._seat = None
+                    _raise_in(self.thread, None)
+                    seat.is_over = True
+            except Terminated:
+                pass  # it came just now, when the job had ended
 
     def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Drive a coroutine to its end, here."""
@@ -72,10 +103,13 @@ class Hand:
         """Raise Terminated in what is performed here, from another thread."""
         self._unwinds = True
         if not self.cancel():
-            # It comes when the thread runs Python code again; code that waits in C is not reached.
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(self.thread), ctypes.py_object(Terminated)
-            )
+            self.terminate(self._seat)
+
+    def terminate(self, seat: BlockingSeat | None) -> None:
+        """Raise Terminated in what is performed for a seat, as soon as the thread runs Python code; code in C is not reached."""
+        with self._lock:
+            if seat is not None and self._seat is seat:
+                _raise_in(self.thread, Terminated)
 
     def close(self) -> None:
         """End the event loop; in the thread itself."""
@@ -111,9 +145,11 @@ class Threads:
         return self._here.hand.run_coroutine(coroutine)
 
     def stop(self, seat: BlockingSeat) -> None:
-        """Cancel a coroutine; other code is told by `job.cancelled`."""
-        if seat.hand is not None:
-            seat.hand.cancel()
+        """Cancel a coroutine. Other code has a moment to see `job.cancelled` and end by itself; then Terminated is raised in it."""
+        if seat.hand is not None and not seat.hand.cancel():
+            later = threading.Timer(HEED, seat.hand.terminate, [seat])
+            later.daemon, later.name = True, "holdfast-cancel"
+            start_without_signals(later)
 
     def unwind(self, seat: BlockingSeat) -> None:
         """Raise Terminated in the job of a seat, as soon as its thread runs Python code."""
@@ -131,11 +167,17 @@ class Threads:
             while (given := self._work.get()) is not None:
                 seat, work = given
                 seat.hand = hand
-                # Each job in a context of its own: what one sets there is none of the next one's business.
-                Context().run(work)
+                hand.work(seat, work)
                 with self._lock:
                     self._free += 1
         except Terminated:
             pass  # it came when the job had just ended
         finally:
             hand.close()
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Have a thread raise `error` at its next Python instruction; None takes back what it has not raised yet."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
+    )

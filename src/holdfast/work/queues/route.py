@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from holdfast.commands.leases import Popped
+from holdfast.errors import TransportError
 from holdfast.models import JobFacts
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.shards import Shard
@@ -126,13 +127,19 @@ class Route:
                 self.is_over = not self._take(self._source)
             elif self._resolver is not None:
                 self._known = tuple(dict.fromkeys(map(name_of, self._resolver.resolve())))
+        except TransportError as error:
+            if not self._blocked:
+                log.warning(
+                    "the store cannot be asked for the queues of this worker (%s); trying again", error
+                )
+            self._blocked = True
         except Exception as error:
             if not self._blocked:
-                log.exception("it cannot be said where to look for jobs, trying again: %s", error)
+                log.exception("finding the queues of this worker failed (%s); trying again", error)
             self._blocked = True
         else:
             if self._blocked:
-                log.warning("it can be said again where to look for jobs")
+                log.warning("the queues of this worker are found again")
             self._blocked = False
 
     def _take(self, source: Source) -> bool:

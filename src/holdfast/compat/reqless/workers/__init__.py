@@ -15,6 +15,8 @@ class BaseWorker(workers.BaseWorker):
     """What the workers share."""
 
     usual_interval: ClassVar[float] = INTERVAL
+    waits_for_code: ClassVar[bool] = False
+    works_in_sandbox: ClassVar[bool] = True
 
 
 class SerialWorker(BaseWorker, workers.SerialWorker):

@@ -17,7 +17,8 @@ local function native(root)
     tagged = root .. "g:", tag_counts = root .. "G", dependents = root .. "d:", releasing = root .. "u",
     template = root .. "r:", workers = root .. "W", worker_facts = root .. "v:", audit = root .. "A",
     messages = root .. "tb:", queued = root .. "tq:", reserved = root .. "tr:", topic_bell = root .. "tn:",
-    topic_idle = root .. "ti", marks = root .. "K", identifiers = root .. "qi", priorities = root .. "qp",
+    topic_idle = root .. "ti", marks = root .. "K",
+    ended = root .. "E", ended_mark = root .. "E:", identifiers = root .. "qi", priorities = root .. "qp",
     by_queue = {}, queue_count = 0,
   }
 end

@@ -51,6 +51,12 @@ function M.native.ahead(r, score, priority, jid)
   return sequence - priority * CLASS, jid
 end
 
+-- Ahead of its whole class, of several in the order in which they were there before (its worker gave it back).
+function M.native.first_again(r, jid)
+  if r.ended >= START then r.ended = r.ended - START end
+  return r.ended - r.priority * CLASS, jid
+end
+
 -- Ahead of every class (it was timed out).
 function M.native.urgent(r, sequence, jid)
   r.ended = 0

@@ -21,8 +21,11 @@ local WAITING, RUNNING, COMPLETE = SHORT + 1, SHORT + 2, SHORT + 3
 
 M.FLAG = {
   TRACKED = 1, EXTRA = 2, DEPENDENTS = 4, THROTTLED = 8, TAGGED = 16, SPILLED = 32, NOTICED = 64, TOLD = 128,
-  AWAITED = 256, NAMED = 512, OPTIONS = 1024, DEPENDING = 2048, EXPIRING = 4096,
+  AWAITED = 256, NAMED = 512, OPTIONS = 1024, DEPENDING = 2048, EXPIRING = 4096, BUDGETED = 8192,
 }
+-- The flag of a job with budgets of its own says nothing of further keys: such a job may be a plain one.
+local BUDGETED = M.FLAG.BUDGETED
+function M.is_plain(flags) return flags == 0 or flags == BUDGETED end
 -- A longer body lives in a key of its own: written once, read once, deleted with the job.
 M.SPILL = 512
 
@@ -113,11 +116,12 @@ function M.native.grant(bytes, score, now, worker, ends, length)
   if byte(bytes) ~= WAITING then return nil end
   local _, flags, priority, attempts, retries, remaining, losses, created, queue, klass, start =
     unpack_(SHORT_HEAD, bytes)
-  if flags ~= 0 or attempts ~= 0 then return nil end
+  if flags ~= 0 and flags ~= BUDGETED or attempts ~= 0 then return nil end
   local body, m, n = sub(bytes, start), #queue, #klass
-  return pack(SHORT_WHOLE, RUNNING, 0, priority, 1, retries, remaining, losses, created, m, queue, n, klass,
+  return pack(SHORT_WHOLE, RUNNING, flags, priority, 1, retries, remaining, losses, created, m, queue, n, klass,
     now, order.native.sequence(score, priority), #worker, worker, body),
-    pack(FACTS, ends, length, now, priority, 1, retries, remaining, losses, created, created, 0, m, queue, n, klass),
+    pack(FACTS, ends, length, now, priority, 1, retries, remaining, losses, created, created, flags, m, queue, n,
+      klass),
     body, created
 end
 
@@ -127,9 +131,9 @@ function M.native.complete(bytes, worker, token, now)
   if byte(bytes) ~= RUNNING then return nil end
   local _, flags, priority, attempts, retries, _, losses, created, queue, klass, start = unpack_(SHORT_HEAD, bytes)
   local popped, _, holder, body = unpack_(SHORT_TAIL, bytes, start)
-  if flags ~= 0 or popped ~= token or holder ~= worker then return nil end
-  return pack(SHORT_WHOLE, COMPLETE, 0, priority, attempts, retries, retries, losses, created, #queue, queue, #klass,
-    klass, popped, now, #worker, worker, sub(bytes, body)), queue, popped
+  if flags ~= 0 and flags ~= BUDGETED or popped ~= token or holder ~= worker then return nil end
+  return pack(SHORT_WHOLE, COMPLETE, flags, priority, attempts, retries, retries, losses, created, #queue, queue,
+    #klass, klass, popped, now, #worker, worker, sub(bytes, body)), queue, popped
 end
 
 return M

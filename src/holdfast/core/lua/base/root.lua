@@ -1,10 +1,12 @@
 -- root: the one declared key of every call, an existing hash.
 --
 -- Field `h` holds in one packed string what the hot path needs; a changing verb
--- reads it before anything else. Sequence, latest time and fence have their room
--- and are not used yet. Field `clock` exists in test roots only.
+-- reads it before anything else. The latest time has its room and is not used yet.
+-- Field `clock` exists in test roots only.
 local late = require("base.late")
+local keys = require("base.keys")
 local refuse = require("base.refuse")
+local text = require("base.text")
 local M = {}
 
 local FORM = "<BBHI6I6c8ddddddd"
@@ -14,6 +16,11 @@ local FORM = "<BBHI6I6c8ddddddd"
 -- throttle, now or when its limit ends.
 M.TEST, M.RELEASING, M.WATCHED, M.MARKED, M.KEEPING, M.TENDING = 1, 2, 4, 8, 16, 32
 M.SCHEMA = 1
+-- Which defaults the root has: 0 are those of release 0.1.
+local DEFAULTS_NOW = 1
+-- The length of a lease and the grace period where nobody configured them, in ms: ours, and
+-- those of the protocol that older programs speak.
+local OURS, OLDER = { heartbeat = 30000, grace = 5000 }, { heartbeat = 60000, grace = 10000 }
 M.MINUTE, M.DAY = 60000, 86400000
 
 local call, pack, unpack_, format, floor, byte
@@ -22,17 +29,21 @@ late.bind(function()
   format, byte, floor = string.format, string.byte, math.floor
 end)
 
+local function pack_root(root)
+  return (pack(FORM, root.flags, root.schema, root.defaults, root.granted, root.latest, root.epoch,
+    root.watched, root.heartbeat, root.grace, root.result_keep, root.history_age, root.history_count, 0))
+end
+
 local function write(key, root)
-  local packed = pack(FORM, root.flags, root.schema, root.fence, root.sequence, root.latest, root.epoch,
-    root.watched, root.heartbeat, root.grace, root.result_keep, root.history_age, root.history_count, 0)
+  local packed = pack_root(root)
   call("HSET", key, "h", packed)
   return packed
 end
 
 local function unpacked(packed)
   local root, _ = {}, nil
-  root.flags, root.schema, root.fence, root.sequence, root.latest, root.epoch, root.watched, root.heartbeat, root.grace,
-    root.result_keep, root.history_age, root.history_count, _ = unpack_(FORM, packed)
+  root.flags, root.schema, root.defaults, root.granted, root.latest, root.epoch, root.watched, root.heartbeat,
+    root.grace, root.result_keep, root.history_age, root.history_count, _ = unpack_(FORM, packed)
   return root
 end
 
@@ -42,6 +53,28 @@ function M.read(key)
 end
 
 M.unpacked = unpacked
+
+local function defaults_of(key) return key == keys.SHARED and OLDER or OURS end
+
+-- A root of release 0.1 gets the defaults of this one where nobody configured them. A call
+-- that may not write sees them, and a later one writes them. Returns it packed.
+local function renewed(key, packed)
+  local root, set = unpacked(packed), call("HMGET", keys.of_root(key).config, "heartbeat", "grace-period")
+  local defaults = defaults_of(key)
+  root.defaults = DEFAULTS_NOW
+  if not text.number(set[1]) then root.heartbeat = defaults.heartbeat end
+  if not text.number(set[2]) then root.grace = defaults.grace end
+  packed = pack_root(root)
+  redis.pcall("HSET", key, "h", packed)
+  return packed
+end
+
+-- The root as `unpacked` has it, with the defaults of this release; nil if there is none.
+function M.current(key)
+  local packed = call("HGET", key, "h")
+  if not packed then return nil end
+  return unpacked(byte(packed, 3) < DEFAULTS_NOW and renewed(key, packed) or packed)
+end
 
 local function store_time()
   local time = call("TIME")
@@ -61,8 +94,9 @@ end
 function M.open(at, key)
   local packed = call("HGET", key, "h")
   if not packed then refuse.call("NO_ROOT", key) end
-  local flags, schema = byte(packed, 1, 2)
+  local flags, schema, defaults = byte(packed, 1, 3)
   if schema ~= M.SCHEMA then refuse.call("SCHEMA", "this root has schema " .. schema) end
+  if defaults < DEFAULTS_NOW then packed = renewed(key, packed) end
   at.packed, at.settings, at.flags, at.watched, at.released = packed, false, flags, false, 0
   if flags == 0 then at.now = store_time() else open_flagged(at, key, flags) end
   return at
@@ -89,6 +123,19 @@ function M.is_marked(at) return byte(at.packed) % (2 * M.MARKED) >= M.MARKED end
 local HEARTBEAT_AT = 1 + 1 + 1 + 2 + 6 + 6 + 8 + 8
 function M.heartbeat(at) return (unpack_("<d", at.packed, HEARTBEAT_AT)) end
 
+-- The highest token of a job that was granted and whose record is deleted, or 0.
+local GRANTED_AT = 1 + 1 + 1 + 2
+function M.granted(at) return (unpack_("<I6", at.packed, GRANTED_AT)) end
+
+-- The record of a job that was granted under this token is deleted. A later job of its name
+-- gets a higher one, also within this millisecond and after a clock was set back.
+function M.note_granted(at, token)
+  if token <= M.granted(at) then return end
+  local root = M.read(at.keys.root)
+  root.granted = token
+  at.packed = write(at.keys.root, root)
+end
+
 -- A new epoch: eight bytes that differ from any other root's.
 local function new_epoch(key, now)
   local digest = redis.sha1hex(key .. format("%.0f", now) .. call("TIME")[2] .. tostring({}))
@@ -97,13 +144,14 @@ end
 
 -- Makes the root, a test root if it is given a clock. Returns it packed.
 function M.make(key, test_clock)
-  local now = test_clock or store_time()
+  local now, defaults = test_clock or store_time(), defaults_of(key)
   local root = {
-    sequence = 0, latest = now, epoch = new_epoch(key, now), schema = M.SCHEMA, fence = 0, watched = 0,
-    heartbeat = 60000, grace = 10000, result_keep = 3600000, history_age = 604800000, history_count = 50000,
-    flags = test_clock and M.TEST or 0,
+    granted = 0, latest = now, epoch = new_epoch(key, now), schema = M.SCHEMA, defaults = DEFAULTS_NOW, watched = 0,
+    heartbeat = defaults.heartbeat, grace = defaults.grace, result_keep = 3600000,
+    history_age = 604800000, history_count = 50000, flags = test_clock and M.TEST or 0,
   }
   if test_clock then call("HSET", key, "clock", format("%.17g", test_clock)) end
+  keys.of_root(key).oldest_end = nil
   return write(key, root)
 end
 

@@ -7,15 +7,15 @@ local text = require("base.text")
 local M = {}
 
 local MOST_KNOWN = 4000
-M.LONGEST_NAME, M.HIGHEST, M.MOST_RETRIES = 200, 4095, 1000
+M.LONGEST_NAME, M.HIGHEST, M.MOST_RETRIES, M.MOST_LOSSES = 200, 4095, 1000, 254
 local WHOLE = 9007199254740991 -- the largest whole number a double is sure of
 local LONGEST = 3162240000000 -- a hundred years in ms: what is later does not fit into a record
 local LONGEST_LEASE = 86400000
 local LONGEST_BODY = 67108864 -- bytes
 local MODES = { ["0"] = true, ["1"] = true, ["2"] = true }
 
-local find
-late.bind(function() find = string.find end)
+local find, match
+late.bind(function() find, match = string.find, string.match end)
 
 function M.bad(what) refuse.call("BAD_ARGUMENT", what) end
 
@@ -134,10 +134,29 @@ function M.done(args, first)
   return last
 end
 
--- Where a job goes, in args[i …]: queue, priority, retries, delay in ms.
+-- Retries; "R/L" are budgets of a job's own: R retries, which pay for failures, and L losses. Returns both,
+-- the second one nil where retries pay for everything.
+local budgets, budgets_known = {}, 0
+function M.retries(args, i)
+  local given = args[i]
+  local both = budgets[given]
+  if both then return both[1], both[2] end
+  if not given or whole[given] or not find(given, "/", 1, true) then
+    return M.number(args, i, "retries", 0, M.MOST_RETRIES), nil
+  end
+  both = { match(given, "^(%d*)/(.*)$") }
+  both[1] = M.number(both, 1, "retries", 0, M.MOST_RETRIES)
+  both[2] = M.number(both, 2, "losses", 0, M.MOST_LOSSES)
+  if budgets_known >= MOST_KNOWN then budgets, budgets_known = {}, 0 end
+  budgets[given], budgets_known = both, budgets_known + 1
+  return both[1], both[2]
+end
+
+-- Where a job goes, in args[i …]: queue, priority, retries, delay in ms, losses.
 function M.placing(args, i)
+  local retries, losses = M.retries(args, i + 2)
   return M.word(args, i, "queue"), M.number(args, i + 1, "priority", -M.HIGHEST, M.HIGHEST),
-    M.number(args, i + 2, "retries", 0, M.MOST_RETRIES), M.number(args, i + 3, "delay", 0, LONGEST)
+    retries, M.number(args, i + 3, "delay", 0, LONGEST), losses
 end
 
 -- Checks that args[first ...] are at most `most` (512) names. Returns the last index.

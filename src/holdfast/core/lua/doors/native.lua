@@ -16,7 +16,9 @@ local calling = require("doors.native_call")
 local dependencies = require("doors.native_dependencies")
 local people = require("doors.native_people")
 local recurring = require("doors.native_recurring")
+local budget = require("nouns.budget")
 local completed = require("nouns.completed")
+local ended = require("nouns.ended")
 local event = require("nouns.event")
 local put_right = require("nouns.put_right")
 local releasing = require("nouns.releasing")
@@ -39,7 +41,8 @@ local BOUNDS = {
 -- What verbs get as `at`: the native forms, in one table, of which every call fills in the rest anew.
 local AT = {
   order = order.native, record = record.native, bounds = BOUNDS, events = event, throttles = throttle, workers = false,
-  completed = completed, untold = {}, application = "holdfast", keys = false, packed = false, settings = false,
+  budgets = budget, completed = completed, ended = ended,
+  untold = {}, application = "holdfast", keys = false, packed = false, settings = false,
   now = 0, flags = 0, watched = false, released = 0,
 }
 local DRAINS, READS, ADDS = { "allow-oom" }, { "no-writes" }, {}

@@ -41,9 +41,10 @@ local function read(args)
     options = { backoff = wish.backoff, expires = wish.expires, limit = wish.limit, keep = wish.keep },
   }
   for i, field in pairs({ [4] = "queue", [6] = "klass", [7] = "data", [8] = "interval", [10] = "priority",
-    [11] = "retries", [12] = "backlog" }) do
+    [12] = "backlog" }) do
     t[field] = READERS[field](args, i)
   end
+  t.retries, t.options.losses = checks.retries(args, 11)
   return t
 end
 

@@ -13,6 +13,7 @@ local heartbeat = require("verbs.heartbeat")
 local move = require("verbs.move")
 local put = require("verbs.put")
 local put_x = require("verbs.put_x")
+local release = require("verbs.release")
 local reprioritise = require("verbs.reprioritise")
 local resume = require("verbs.resume")
 local retry = require("verbs.retry")
@@ -25,8 +26,8 @@ local MOVED = { tags = true, throttles = true, depends = true }
 local OWN = "-1" -- as delay of a retry: by the backoff of the job
 local ADDS, DRAINS = {}, { "allow-oom" }
 local bad, groups, name, names, number = checks.bad, checks.groups, checks.name, checks.names, checks.number
-local lease, optional, span, time, word = checks.lease, checks.optional, checks.span, checks.time, checks.word
-local with_bodies = checks.with_bodies
+local lease, optional, span, text, time = checks.lease, checks.optional, checks.span, checks.text, checks.time
+local with_bodies, word = checks.with_bodies, checks.word
 
 -- Who gets jobs, for how long, and where the rows go; the queue fills in the rest.
 -- All fields are named here, and `out` has room for one row: a table that grows is
@@ -35,11 +36,11 @@ local function to_give(args, out)
   return {
     worker = word(args, 1, "worker"), lease = lease(args, 5), out = out,
     ends = 0, least = 0, length = 0, limited = false, limit = 0, odd = false, spent = 0, patience = 0,
-    aside = 0, cut = false, chores = 0,
+    aside = 0, cut = false, chores = 0, granted = 0,
   }
 end
 
--- What the two puts begin with: line, number, mode, queue, priority, retries, delay.
+-- What the two puts begin with: line, number, mode, queue, priority, retries, delay, losses.
 local function to_put(args)
   if not MODES[args[3]] then bad("mode is new, move, only or old") end
   return optional(args, 1, "line"), time(args, 2, "number"), args[3], checks.placing(args, 4)
@@ -64,7 +65,7 @@ end
 
 return {
   { "put", ADDS, "line number mode queue priority retries delay (jid klass data)...", function(at, args)
-    local line, count, mode, queue, priority, retries, delay = to_put(args)
+    local line, count, mode, queue, priority, retries, delay, losses = to_put(args)
     local last = groups(args, 8, 3)
     if last < 8 then return { 0 } end
     for i = 8, last, 3 do
@@ -72,17 +73,17 @@ return {
       word(args, i + 1, "klass")
       checks.body(args, i + 2)
     end
-    if line == "" then return put.run(at, mode, queue, priority, retries, delay, args, 8, last) end
+    if line == "" then return put.run(at, mode, queue, priority, retries, delay, args, 8, last, losses) end
     return numbered.once(at, line, count, function()
-      return put.run(at, mode, queue, priority, retries, delay, args, 8, last)
+      return put.run(at, mode, queue, priority, retries, delay, args, 8, last, losses)
     end)
   end },
   { "put_x", ADDS, "line number mode queue priority retries delay (jid klass data options (option value)...)...",
     function(at, args)
-      local line, count, mode, queue, priority, retries, delay = to_put(args)
+      local line, count, mode, queue, priority, retries, delay, losses = to_put(args)
       local jobs = wishes.jobs(args, 8)
       return numbered.once(at, line, count, function()
-        return put_x.run(at, mode, queue, priority, retries, delay, jobs)
+        return put_x.run(at, mode, queue, priority, retries, delay, jobs, losses)
       end)
     end },
   { "pop", DRAINS, "worker line number n lease (queue mode)...", function(at, args)
@@ -125,8 +126,18 @@ return {
   { "expire", DRAINS, "(worker jid token)...", function(at, args)
     return expire.run(at, args, 1, groups(args, 1, 3, MOST_TOLD))
   end },
+  { "release", DRAINS, "line number how cause group (worker jid token)...", numbered.row(function(at, args)
+    local how, cause = args[3], text(args, 4, "cause", checks.SHORT)
+    if not release.HOW[how] then bad("how is preempted, crashed, lost, timed-out or unknown") end
+    local group = (how == "unknown" and name or optional)(args, 5, "group")
+    return release.run(at, how, cause, group, args, 6, groups(args, 6, release.WIDTH, MOST_TOLD))
+  end) },
   { "cancel", DRAINS, "line number jid...", numbered.row(function(at, args)
     return cancel.run(at, args, 3, names(args, 3, "jid"))
+  end) },
+  { "cancel_by", DRAINS, "line number who jid...", numbered.row(function(at, args)
+    local who = optional(args, 3, "who")
+    return cancel.run(at, args, 4, names(args, 4, "jid"), nil, who)
   end) },
   { "move", ADDS, "line number queue delay jid data priority klass retries options (option value)...",
     numbered.row(function(at, args)

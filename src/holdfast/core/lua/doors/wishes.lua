@@ -110,9 +110,9 @@ end
 function M.follow_ups(args, first, weight)
   local jobs, i = { weight = weight, depend = false }, first
   while i <= #args do
-    local name, priority, retries, delay = checks.placing(args, i)
+    local name, priority, retries, delay, losses = checks.placing(args, i)
     i = append(jobs, args, i + 4)
-    jobs[#jobs].to = { name = name, priority = priority, retries = retries, delay = delay }
+    jobs[#jobs].to = { name = name, priority = priority, retries = retries, delay = delay, losses = losses }
   end
   return jobs
 end

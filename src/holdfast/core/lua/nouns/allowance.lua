@@ -51,10 +51,19 @@ function M.refusal(to, jid, r)
   if to.room < 0 then return refuse.job("QUEUE_FULL", jid .. " finds no room in " .. to.queue.name) end
 end
 
--- Whether a job that lost its lease so often must not be handed out again.
-function M.is_lost_too_often(queue, losses)
-  local most = tonumber(call("HGET", queue.options, "max-losses") or nil)
-  return most ~= nil and losses > most
+-- How often a job of it may be lost, nil: no bound.
+function M.most_losses(queue) return tonumber(call("HGET", queue.options, "max-losses") or nil) end
+
+-- Pays for a lost lease with a retry. Returns nil if the job may be handed out again, else
+-- the message with which it fails.
+function M.pay(queue, r)
+  r.remaining, r.losses = r.remaining - 1, r.losses < 255 and r.losses + 1 or 255
+  local most = M.most_losses(queue)
+  local too_often = most and r.losses > most
+  if r.remaining >= 0 and not too_often then return nil end
+  r.remaining = -1
+  if too_often then return ('Job lost its lease %d times in queue "%s"'):format(r.losses, queue.name) end
+  return 'Job exhausted retries in queue "' .. queue.name .. '"'
 end
 
 return M

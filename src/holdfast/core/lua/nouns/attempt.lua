@@ -3,7 +3,8 @@
 -- `give` says whose: worker, ends and length (ms), limited (whether the queue has a
 -- limit), and out, the list that rows are appended to. `give.odd` becomes true if a
 -- token is not the time of the grant, which a replay has to know; `least` is the
--- earliest end of all leases, and `spent` counts jobs with more than their record.
+-- earliest end of all leases, and `spent` counts jobs with more than their record. Tokens
+-- are above `granted`, whatever jobs of their names had that are gone.
 local record = require("base.record")
 local extra = require("nouns.extra")
 local history = require("nouns.history")
@@ -42,6 +43,7 @@ end
 -- end of its lease.
 function M.begin(at, give, jid, r, sequence)
   local now, since, token = at.now, at.record.since(r), r.token + 1
+  if token <= give.granted then token = give.granted + 1 end
   if token < now then token = now end
   if token ~= now then give.odd = true end
   r.state, r.token, r.popped, r.ended, r.worker = state.RUNNING, token, now, sequence, give.worker

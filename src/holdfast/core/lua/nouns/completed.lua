@@ -40,6 +40,16 @@ local function is_older(at, entry, limit)
   return not r or r.ended <= limit
 end
 
+-- Whether one may be older than that, as far as is known without a look.
+function M.may_be_old(at, age) return (at.keys.oldest_end or -1 / 0) + age <= at.now end
+
+-- Notes when the oldest of them ended.
+function M.note_first(at)
+  local first = call("LINDEX", at.keys.completed, 0)
+  local r = first and job.read(at, (M.of_entry(at, first)))
+  at.keys.oldest_end = r and r.ended or at.now
+end
+
 -- How many of these were completed by `limit`.
 function M.old(at, limit, count)
   local first = call("LINDEX", at.keys.completed, 0)

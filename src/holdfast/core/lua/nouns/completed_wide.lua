@@ -28,6 +28,10 @@ function M.length(at) return call("ZCARD", at.keys.completed) end
 -- The oldest entries, at most `count`.
 function M.oldest(at, count) return call("ZRANGE", at.keys.completed, 0, count - 1) end
 
+-- Their age is looked at with each completion anyway.
+function M.may_be_old() return false end
+function M.note_first() end
+
 -- How many of these were completed by `limit`.
 function M.old(at, limit, count)
   local old = call("ZCOUNT", at.keys.completed, "-inf", limit)

@@ -3,7 +3,8 @@
 --
 -- Fields: t tags, k throttles, o options, s the template it came from, n how many
 -- dependencies are open and `>jid` each of them, w the due time kept while they are,
--- h history, e last failure, v data of earlier attempts, p progress, g log tail.
+-- h history, e last failure, v data of earlier attempts, p progress, g log tail, c how often it was
+-- preempted, u who did not know its code.
 local late = require("base.late")
 local record = require("base.record")
 local M = {}

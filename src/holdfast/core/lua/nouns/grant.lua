@@ -30,7 +30,7 @@ local names, sets, leases, waits = {}, {}, {}, {}
 -- nil if there is no such job, or if it had to be set aside, or is too late.
 local function grant(at, queue, give, jid, score, bytes)
   if not bytes then return nil end
-  if not give.limited then
+  if not give.limited and give.granted < at.now then
     local new, facts, body, since = at.record.grant(bytes, score, at.now, give.worker, give.ends, give.length)
     if new then
       local out = give.out

@@ -16,7 +16,7 @@ function M.check(at, records, count)
   for i = 1, count do
     local low, high = byte(records[i] or "\0\0\0", 2, 3)
     local flags = low + 256 * high
-    weight = weight + (flags == 0 and 1 or record.has(flags, record.FLAG.NAMED) and NAMED or FLAGGED)
+    weight = weight + (record.is_plain(flags) and 1 or record.has(flags, record.FLAG.NAMED) and NAMED or FLAGGED)
   end
   if weight <= most then return end
   refuse.call("TOO_MANY", "at most " .. most .. " a call: a job counts 1, with tags and the like 2, with throttles 5")

@@ -17,9 +17,13 @@ local PIECE = 4000 -- lines unpacked at once
 
 M.WHAT = {
   "put", "popped", "done", "failed", "failed-retries", "retried", "timed-out", "throttled", "advanced",
+  "preempted", "crashed", "lost", "unknown",
 }
 M.PUT, M.POPPED, M.DONE, M.FAILED, M.EXHAUSTED = 1, 2, 3, 4, 5
 M.RETRIED, M.TIMED_OUT, M.THROTTLED, M.ADVANCED = 6, 7, 8, 9
+-- How attempts end of which the older protocols know nothing. The name of these lines is the
+-- budget that paid, "" if it cost nothing.
+M.PREEMPTED, M.CRASHED, M.LOST, M.UNKNOWN = 10, 11, 12, 13
 
 local call, concat, mp_pack, mp_unpack, mp_some
 late.bind(function()

@@ -120,7 +120,7 @@ end
 function M.delete(at, jid, r)
   local k = at.keys
   if at.watched then event.changed_job(at, jid, r.queue) end
-  if r.flags == 0 then return call("UNLINK", k.job .. jid) end
+  if record.is_plain(r.flags) then return call("UNLINK", k.job .. jid) end
   return call("UNLINK", k.job .. jid, k.body .. jid, k.extra .. jid, k.dependents .. jid)
 end
 

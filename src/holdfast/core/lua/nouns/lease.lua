@@ -73,21 +73,34 @@ function M.notice(at, queue, jid, r)
   at.events.lock_lost(at, jid, r.worker)
 end
 
--- The grace period is over: one retry fewer. True if the job is to be handed out
--- again; otherwise its retries were used up and it failed.
-local function redeliver(at, queue, jid, r)
-  r.remaining, r.losses = r.remaining - 1, r.losses < 255 and r.losses + 1 or 255
-  local poison = allowance.is_lost_too_often(queue, r.losses)
-  if r.remaining >= 0 and not poison then return true end
-  local group, message = "failed-retries-" .. queue.name, 'Job exhausted retries in queue "' .. queue.name .. '"'
-  if poison then message = ('Job lost its lease %d times in queue "%s"'):format(r.losses, queue.name) end
+-- A job whose lease was lost fails, for nothing is left to pay with.
+function M.fail_lost(at, queue, jid, r, group, message)
   local holder = r.worker
   M.let_go(at, queue, jid, r)
   if at.events.tracked then at.events.tracked(at, "failed", jid, r) end
   if at.events.failed then at.events.failed(at, jid, group, message, holder) end
-  r.remaining, r.worker = -1, "" -- the history must not say that the former holder failed it
+  r.worker = "" -- the history must not say that the former holder failed it
   failure.add(at, queue, jid, r, history.FAILED, group, message, "")
+end
+
+-- The grace period is over, so the loss is paid for. True if the job is to be handed out
+-- again; otherwise it failed.
+local function redeliver(at, queue, jid, r)
+  local group, message
+  if at.budgets then
+    group, message = at.budgets.pay(at, queue, jid, r, history.LOST, "")
+  else
+    group, message = "failed-retries-" .. queue.name, allowance.pay(queue, r)
+  end
+  if not message then return true end
+  M.fail_lost(at, queue, jid, r, group, message)
   return false
+end
+
+-- Whether another loss is one too many.
+local function is_last(at, queue, jid, r)
+  if at.budgets then return at.budgets.is_spent(at, queue, jid, r) end
+  return r.remaining <= 0
 end
 
 -- Looks at leases that ended, at most `most` where that door has a bound. Returns the jobs
@@ -106,7 +119,7 @@ function M.collect_lost(at, queue, want, most)
       M.notice(at, queue, jid, r)
       job.write(at, jid, r)
       call("ZADD", queue.leases, at.now + grace, jid)
-    elseif #jids < want or r.remaining <= 0 then
+    elseif #jids < want or is_last(at, queue, jid, r) then
       -- Without grace, that protocol tells of a loss even if it told of it before.
       local untold = not record.has(r.flags, NOTICED) or at.bounds.retell and grace <= 0
       if untold then M.notice(at, queue, jid, r) end

@@ -12,7 +12,7 @@ local tag = require("nouns.tag")
 local ties = require("nouns.ties")
 local M = {}
 
-local NAMED, DEPENDING = record.FLAG.NAMED, record.FLAG.DEPENDING
+local NAMED, DEPENDING, BUDGETED = record.FLAG.NAMED, record.FLAG.DEPENDING, record.FLAG.BUDGETED
 local NOTHING = {}
 
 local insert
@@ -25,9 +25,10 @@ function M.outline(at, to, one, plan)
     state = state.WAITING, flags = at.events.flags(at, jid), attempts = 0, created = at.now, queue = to.queue.name,
     token = 0, worker = "", fields = {}, ids = false,
   }
+  if to.losses then r.flags = r.flags + BUDGETED end
+  if wish or to.losses then options.set(at, jid, r, wish or NOTHING, to.losses) end
   if not wish then return r end
   if wish.throttles then r.ids = at.throttles.assign(at, to.queue, jid, r, wish.throttles) end
-  options.set(at, jid, r, wish)
   if wish.tags then tag.give(at, jid, r, wish.tags, plan.tags) end
   if wish.depends then ties.plan(at, jid, r, wish.depends, plan.parents) end
   return r

@@ -2,7 +2,8 @@
 --
 -- Packed in extra field `o` (flag OPTIONS), each absent unless wished: backoff
 -- {kind, first, most, jitter}, expires (do not start after, ms), limit (of a run, ms),
--- keep (of the result, ms), trace (of the program that put it, as that wrote it).
+-- keep (of the result, ms), losses (how many a job with budgets of its own may have, if not
+-- the usual number), trace (of the program that put it, as that wrote it).
 local late = require("base.late")
 local record = require("base.record")
 local extra = require("nouns.extra")
@@ -13,8 +14,10 @@ local OPTIONS, EXPIRING = record.FLAG.OPTIONS, record.FLAG.EXPIRING
 local mp_pack, mp_unpack, format, unpack_
 late.bind(function() mp_pack, mp_unpack, format, unpack_ = cmsgpack.pack, cmsgpack.unpack, string.format, unpack end)
 
+M.LOSSES = 3 -- the usual number
 local NONE = {}
-local NUMBERS = { "expires", "limit", "keep" }
+local TO_SETTLE = 5000 -- ms in which a worker says that a run took too long, before its lease ends
+local NUMBERS = { "expires", "limit", "keep", "losses" }
 
 -- The options of a job, as a table.
 function M.of(at, jid, r)
@@ -39,19 +42,26 @@ function M.flat(at, jid, r) return M.pairs(M.of(at, jid, r)) end
 -- When the lease of a job with options ends that would end at `ends`.
 function M.lease_end(at, jid, r, ends)
   local limit = M.of(at, jid, r).limit
-  return limit and r.popped + limit < ends and r.popped + limit or ends
+  return limit and r.popped + limit + TO_SETTLE < ends and r.popped + limit + TO_SETTLE or ends
 end
 
 -- Takes over what is wished; what is not stays as it was, but for the moment a job
--- must not start after and the trace, which belong to one put. Write the record afterwards.
-function M.set(at, jid, r, wish)
-  if r.flags < OPTIONS and not (wish.backoff or wish.limit or wish.keep or wish.expires or wish.trace) then return end
+-- must not start after and the trace, which belong to one put. `losses` (nil: as before,
+-- false: none) goes with the retries of a put. Write the record afterwards.
+function M.set(at, jid, r, wish, losses)
+  local own = losses and losses ~= M.LOSSES
+  if not record.has(r.flags, OPTIONS) and not own
+    and not (wish.backoff or wish.limit or wish.keep or wish.expires or wish.trace) then
+    return
+  end
   local was = M.of(at, jid, r)
+  if losses == nil then losses, own = was.losses, was.losses end
   r.flags = record.without(r.flags, EXPIRING)
   if wish.expires then r.flags = r.flags + EXPIRING end
   local found = {
     backoff = wish.backoff or was.backoff, limit = wish.limit or was.limit, keep = wish.keep or was.keep,
     expires = wish.expires and at.now + wish.expires or nil, trace = wish.trace,
+    losses = own and losses or nil,
   }
   if next(found) then
     extra.set(at, jid, r, "o", mp_pack(found))

@@ -16,7 +16,8 @@ local call, pack, unpack_
 late.bind(function() call, pack, unpack_ = redis.call, struct.pack, struct.unpack end)
 
 local function register(at, queue)
-  call("ZADD", at.keys.queues, "NX", at.now, queue.name)
+  -- In order of first use, also within a millisecond.
+  call("ZADD", at.keys.queues, "NX", at.order.pending(at, at.keys.queues), queue.name)
   if at.watched then at.watched.queues = true end
   call("INCRBY", queue.sequence, KNOWN)
 end

@@ -16,7 +16,8 @@ local call, unpack_, mp_pack, mp_unpack
 late.bind(function() call, unpack_, mp_pack, mp_unpack = redis.call, unpack, cmsgpack.pack, cmsgpack.unpack end)
 
 -- The template of that name as a table, or nil. interval and since are in ms, backlog
--- 0 is no limit, options are what `nouns.options` keeps, expires relative to the put.
+-- 0 is no limit, options are what `nouns.options` keeps, expires relative to the put, losses
+-- also the usual number.
 function M.read(at, jid)
   local found = call("HMGET", at.keys.template .. jid, "queue", "klass", "data", "count", "interval", "backlog",
     "priority", "retries", "since", "tags", "throttles", "options")

@@ -45,9 +45,9 @@ function M.lines(at, jid, r, args, first)
   extra.set(at, jid, r, "g", mp_pack(tail(M.kept(at, jid, r) or {}, args, first)))
 end
 
--- A new life begins.
+-- A new life begins, which also was never given back.
 function M.clear(at, jid, r)
-  if record.has(r.flags, record.FLAG.EXTRA) then call("HDEL", at.keys.extra .. jid, "p", "g") end
+  if record.has(r.flags, record.FLAG.EXTRA) then call("HDEL", at.keys.extra .. jid, "p", "g", "c", "u") end
 end
 
 return M

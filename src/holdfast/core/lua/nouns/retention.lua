@@ -1,7 +1,7 @@
 -- retention: completed jobs are kept for a while.
 --
--- Their list is trimmed in steps, a little past its limit, so that a completion
--- pays for its share only.
+-- A list of up to EXACT jobs is exact after each completion; a longer one is trimmed in
+-- steps, a little past its limit, so that a completion pays for its share only.
 local late = require("base.late")
 local root = require("base.root")
 local job = require("nouns.job")
@@ -9,6 +9,7 @@ local tag = require("nouns.tag")
 local M = {}
 
 local STEP = 128 -- jobs dropped at once
+local EXACT = 1000
 
 local call, unpack_
 late.bind(function() call, unpack_ = redis.call, unpack end)
@@ -87,13 +88,26 @@ local function drop_one(at, jid)
   delete(at, { at.completed.entry(jid, true) }, function() at.completed.take_out(at, jid) end)
 end
 
+-- The age of a short list, where the bound does not ask for it anyway. The oldest end that
+-- was seen is kept with the keys: none before it is in the list, for ends only grow.
+local function short_by_age(at, age, steps)
+  if not at.completed.may_be_old(at, age) then return end
+  by_age(at, age, steps)
+  at.completed.note_first(at)
+end
+
 -- After `added` completions that made the list `length` long; `jid` is the one of them, if
--- it is known. Age is looked at once in so many of them.
+-- it is known. Age of a long list is looked at once in so many of them.
 function M.trim(at, length, added, jid)
   local age, most = root.history_kept(at)
   if jid and (age <= 0 or most <= 0) then drop_one(at, jid) end
-  local dropped = (length > most + at.bounds.slack or most <= 0) and by_count(at, length, most) or 0
-  if length % at.bounds.ages < added or age <= 0 then by_age(at, age, left_of(at, dropped)) end
+  local slack = most <= EXACT and 0 or at.bounds.slack
+  local dropped = (length > most + slack or most <= 0) and by_count(at, length, most) or 0
+  if length % at.bounds.ages < added or age <= 0 then
+    by_age(at, age, left_of(at, dropped))
+  elseif length <= EXACT then
+    short_by_age(at, age, left_of(at, dropped))
+  end
 end
 
 -- For a namespace gone quiet: returns how many it dropped.

@@ -5,11 +5,13 @@ local root = require("base.root")
 local M = {}
 
 M.STATS_DAYS, M.KEEP_DATA, M.HISTORY_BYTES = "stats-days", "keep-data", "max-history-bytes"
+M.UNKNOWN_FOR = "unknown-for"
 -- By name: default, least, most. Days that statistics are kept; whether the data of an
 -- earlier attempt are kept when they changed (the root's flag KEEPING says it again);
--- bytes of a job's history.
+-- bytes of a job's history; seconds that a job waits for a worker that knows its code.
 M.KNOWN = {
   [M.STATS_DAYS] = { 400, 1, 3660 }, [M.KEEP_DATA] = { 0, 0, 1 }, [M.HISTORY_BYTES] = { 262144, 1024, 16777216 },
+  [M.UNKNOWN_FOR] = { 600, 0, 2592000 },
 }
 
 local call

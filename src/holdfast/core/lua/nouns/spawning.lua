@@ -3,6 +3,7 @@
 -- A job is put at the moment of its occurrence, however late that is noticed, and
 -- waits from then on. Missed occurrences are made up one by one, oldest first.
 local late = require("base.late")
+local record = require("base.record")
 local extra = require("nouns.extra")
 local job = require("nouns.job")
 local options = require("nouns.options")
@@ -43,7 +44,8 @@ local function dress(at, queue, jid, r, t, when)
   local wish = t.options
   if not next(wish) then return end
   local expires = wish.expires and when + wish.expires - at.now
-  options.set(at, jid, r, { backoff = wish.backoff, limit = wish.limit, keep = wish.keep, expires = expires })
+  local own = { backoff = wish.backoff, limit = wish.limit, keep = wish.keep, expires = expires }
+  options.set(at, jid, r, own, wish.losses)
 end
 
 -- Puts one job for the occurrence at `when`; `sequence` is a number that was taken.
@@ -53,6 +55,7 @@ local function put(at, queue, template, jid, t, when, sequence)
     attempts = 0, retries = t.retries, remaining = t.retries, losses = 0, created = when, queued = when,
     queue = queue.name, klass = t.klass, token = 0, popped = 0, ended = 0, worker = "", body = "",
   }
+  if t.options.losses then r.flags = r.flags + record.FLAG.BUDGETED end
   at.record.begin(r, when)
   job.set_body(at, jid, r, t.data)
   extra.set(at, jid, r, "s", template)

@@ -17,7 +17,7 @@ local function outcome(at, jid, r)
   if not r then
     local kept = result.read(at, jid)
     if kept then return "done", kept end
-    return "gone", false
+    return "gone", at.ended and at.ended.read(at, jid) or false
   end
   if r.state == state.COMPLETE then return "done", result.read(at, jid) end
   if r.state == state.FAILED then
@@ -32,7 +32,7 @@ local function outcome(at, jid, r)
 end
 
 -- Returns (status, payload) per jid: open, done with the result's bytes, failed
--- with packed {group, message}, or gone.
+-- with packed {group, message}, or gone (with what `ended` keeps of a cancelled one).
 function M.run(at, args, first, last)
   local reply = {}
   for i = first, last do

@@ -39,7 +39,7 @@ end
 
 -- What deleting a job takes, its ties apart, in the time that a tie takes.
 local function weight_of(at, jid, r)
-  if r.flags == 0 then return PLAIN end
+  if record.is_plain(r.flags) then return PLAIN end
   local running = r.state == state.RUNNING and RUNNING or 0
   local named = record.has(r.flags, record.FLAG.NAMED) and NAMED or 0
   return PLAIN + running + named + TAG * #tag.of(at, jid, r)
@@ -67,8 +67,10 @@ local function check(at, args, first, last, records, given, behind)
   end
 end
 
-local function delete(at, jid, r, given)
+-- Returns whether a mark of its end is kept.
+local function delete(at, jid, r, given, who)
   local running = r.state == state.RUNNING
+  local marked = at.ended and at.ended.note(at, jid, r, who)
   at.events.canceled(at, jid, r.queue, running and r.worker or "")
   lease.evict(at, jid, r)
   if not running then at.throttles.release(at, keys.of_queue(at, r.queue), jid, r) end
@@ -78,22 +80,25 @@ local function delete(at, jid, r, given)
   dependency.leave(at, jid, r, given)
   job.delete(at, jid, r)
   tally.count(at, keys.of_queue(at, r.queue), "cancelled", 1)
+  return marked
 end
 
 -- Refused if a job that is not given waits for one that is; `behind(jid, child)` (nil: the
--- usual way) says so. Returns per jid 1 (cancelled) or 0 (unknown, or complete).
-function M.run(at, args, first, last, behind)
+-- usual way) says so. `who` (nil: not said) cancels. Returns per jid 1 (cancelled) or 0
+-- (unknown, or complete).
+function M.run(at, args, first, last, behind, who)
   local records, given = find(at, args, first, last)
   check(at, args, first, last, records, given, behind or refuse_child)
-  local reply = {}
+  local reply, marked = {}, false
   for i = first, last do
     local jid = args[i]
     local r = records[jid]
     -- A slot that came back may have made a job ready that was set aside.
     if r and r.state == state.THROTTLED then r = job.read(at, jid) end
-    if r then delete(at, jid, r, given) end
+    if r and delete(at, jid, r, given, who or "") then marked = true end
     reply[#reply + 1], records[jid] = r and 1 or 0, nil
   end
+  if marked then at.ended.sweep(at) end
   return reply
 end
 

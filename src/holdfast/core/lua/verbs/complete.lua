@@ -44,7 +44,7 @@ local function finish(at, jid, r, data)
   if record.has(r.flags, record.FLAG.DEPENDENTS) then releasing.released(at, jid, r) end
   if at.events.tracked then at.events.tracked(at, "completed", jid, r) end
   if at.events.completed then at.events.completed(at, jid, queue.name) end
-  return at.record.write(r), r.queue, popped, r.flags ~= 0
+  return at.record.write(r), r.queue, popped, not record.is_plain(r.flags)
 end
 
 -- One job of the batch, in memory where that is enough. Returns its new record,

@@ -34,6 +34,7 @@ end
 function M.sweep(at)
   watch.lower(at)
   workers.sweep(at)
+  if at.ended then at.ended.sweep(at) end
   return retention.sweep(at)
 end
 

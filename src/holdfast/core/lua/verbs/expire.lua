@@ -1,5 +1,6 @@
 -- expire: a holder is known to be dead, so its leases end now and without grace.
--- The next pop hands the jobs out again, before anything that waits.
+-- The next pop hands the jobs out again, before anything that waits. See `release`, which
+-- says more.
 local late = require("base.late")
 local keys = require("base.keys")
 local job = require("nouns.job")

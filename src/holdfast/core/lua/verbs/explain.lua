@@ -6,14 +6,18 @@ local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")
+local budget = require("nouns.budget")
 local dependency = require("nouns.dependency")
+local extra = require("nouns.extra")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local options = require("nouns.options")
 local report = require("nouns.report")
 local result = require("nouns.result")
+local settings = require("nouns.settings")
 local state = require("nouns.state")
+local unknown = require("nouns.unknown")
 local surroundings = require("verbs.surroundings")
 local M = {}
 
@@ -22,8 +26,8 @@ local FIELDS = {
   "klass", "queue", "priority", "retries", "remaining", "attempts", "losses", "created", "queued", "popped",
 }
 
-local call
-late.bind(function() call = redis.call end)
+local call, mp_unpack
+late.bind(function() call, mp_unpack = redis.call, cmsgpack.unpack end)
 
 local function add(reply, name, value)
   if value ~= nil then reply[#reply + 1], reply[#reply + 2] = name, value end
@@ -43,24 +47,53 @@ local function parents_of(at, jid, r)
   return failed
 end
 
--- The last lines of its history, oldest first: what, when, attempt, worker, name, reason.
-local function tries_of(at, jid, r)
-  local lines, tries = history.lines(at, jid, r), {}
-  for i = math.max(#lines - TRIES + 1, 1), #lines do
-    local line = lines[i]
-    tries[#tries + 1] = { history.WHAT[line[1]] or line[1], line[2], line[3], line[5], line[6], line[7] }
-  end
+-- A line of its history: what, when, attempt, worker, name, reason.
+local function told(line)
+  return { history.WHAT[line[1]] or line[1], line[2], line[3], line[5], line[6], line[7] }
+end
+
+-- The last of its lines, oldest first.
+local function tries_of(lines)
+  local tries = {}
+  for i = math.max(#lines - TRIES + 1, 1), #lines do tries[#tries + 1] = told(lines[i]) end
   return tries
 end
 
-local function about_itself(at, jid, r, reply)
+-- The last line of one of these kinds in this life, if there is one.
+local function last_of(lines, one, other)
+  for i = #lines, 1, -1 do
+    local what = lines[i][1]
+    if what == one or what == other then return told(lines[i]) end
+    if what == history.PUT then return nil end
+  end
+end
+
+-- What lost attempts, preemptions and workers that do not know its code did to it.
+local function about_its_attempts(at, queue, jid, r, lines, reply)
+  if record.has(r.flags, record.FLAG.BUDGETED) then add(reply, "max_losses", budget.most_losses(at, queue, jid, r)) end
+  if r.losses > 0 then add(reply, "loss", last_of(lines, history.CRASHED, history.LOST)) end
+  local preempted = tonumber(extra.get(at, jid, r, "c") or 0)
+  if preempted > 0 then
+    add(reply, "preempted", preempted)
+    add(reply, "preemption", last_of(lines, history.PREEMPTED))
+  end
+  local seen = unknown.read(at, jid, r)
+  if seen and seen[3] == r.attempts and r.state ~= state.RUNNING then
+    seen[7] = settings.number(at, settings.UNKNOWN_FOR) * 1000
+    add(reply, "unknown", seen)
+  end
+end
+
+local function about_itself(at, queue, jid, r, reply)
+  local lines = history.lines(at, jid, r)
   for _, name in ipairs(FIELDS) do add(reply, name, r[name]) end
   local wished, noted = options.of(at, jid, r), failure.read(at, jid, r)
   add(reply, "expires", record.has(r.flags, record.FLAG.EXPIRING) and wished.expires or nil)
   add(reply, "limit", wished.limit)
   add(reply, "failure", noted)
   add(reply, "log", report.kept(at, jid, r))
-  add(reply, "tries", tries_of(at, jid, r))
+  add(reply, "tries", tries_of(lines))
+  about_its_attempts(at, queue, jid, r, lines, reply)
 end
 
 -- What holds of the state it is in.
@@ -93,13 +126,15 @@ function M.run(at, jid)
   if not r then
     add(reply, "state", "gone")
     add(reply, "result", result.read(at, jid) and 1 or 0)
+    local mark = at.ended.read(at, jid)
+    add(reply, "cancelled", mark and mp_unpack(mark) or nil)
     return reply
   end
   local queue = keys.of_queue(at, r.queue)
   local name, due = placed(at, queue, jid, r)
   add(reply, "state", name)
   add(reply, "due", due)
-  about_itself(at, jid, r, reply)
+  about_itself(at, queue, jid, r, reply)
   about_its_state(at, queue, jid, r, reply)
   if name ~= "complete" and name ~= "failed" then
     local facts = surroundings.of(at, queue, jid, r)

@@ -49,7 +49,7 @@ end
 -- root, only in a namespace that begins with "test".
 function M.run(key, mode, clock, core)
   if mode ~= "" and mode ~= "make" and mode ~= "test" then refuse.call("BAD_ARGUMENT", "mode is '', make or test") end
-  local found = root.read(key)
+  local found = root.current(key)
   if not found then
     if mode == "" then refuse.call("NO_ROOT", key) end
     local test = mode == "test"

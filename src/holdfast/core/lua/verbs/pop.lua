@@ -128,7 +128,7 @@ end
 -- Returns how many were granted, and the ms until something is due (-1: never).
 function M.run(at, give, want, args, first, last)
   local got, next_due, short = 0, queues.NEVER, nil
-  give.spent, give.patience, give.chores = 0, at.bounds.odd, at.bounds.chores
+  give.spent, give.patience, give.chores, give.granted = 0, at.bounds.odd, at.bounds.chores, root.granted(at)
   for i = first, last, 2 do
     local queue, mode = keys.of_queue(at, args[i]), tonumber(args[i + 1])
     local granted, due = from_queue(at, queue, give, want - got, mode)

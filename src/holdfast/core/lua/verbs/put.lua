@@ -10,6 +10,7 @@ local record = require("base.record")
 local root = require("base.root")
 local burden = require("nouns.burden")
 local event = require("nouns.event")
+local options = require("nouns.options")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
 local tally = require("nouns.tally")
@@ -17,7 +18,7 @@ local put_new = require("verbs.put_new")
 local put_one = require("verbs.put_one")
 local M = {}
 
-local SPILL = record.SPILL
+local SPILL, BUDGETED = record.SPILL, record.FLAG.BUDGETED
 
 local call, try, unpack_
 late.bind(function() call, try, unpack_ = redis.call, redis.pcall, unpack end)
@@ -102,18 +103,19 @@ local function add_many(at, queue, head, priority, position, args, first, last)
   return add_first(at, queue, args, first, last)
 end
 
--- `args[first … last]` are (jid, klass, data). Returns how many were added or moved, then (index from 0, code).
-function M.run(at, mode, name, priority, retries, delay, args, first, last)
+-- `args[first … last]` are (jid, klass, data); `losses` is how many each may have (nil: their
+-- retries pay). Returns how many were added or moved, then (index from 0, code).
+function M.run(at, mode, name, priority, retries, delay, args, first, last, losses)
   local queue, limited = keys.of_queue(at, name), nil
   if mode ~= "only" and mode ~= "old" then -- those may be refused, so they look before they take a number
     local count = (last - first + 1) / 3
     local straight = delay <= 0 and (mode == "new" or count == 1 and at.flags < root.MARKED)
-      and (count > 1 or #args[first + 2] <= SPILL)
+      and (count > 1 or #args[first + 2] <= SPILL) and (not losses or losses == options.LOSSES)
     local position, idle, has_limit = queues.enter(at, queue, straight and count or 0)
     limited = has_limit
     if straight and not limited then
       local added
-      local head = at.record.fresh(state.WAITING, 0, priority, retries, at.now, name)
+      local head = at.record.fresh(state.WAITING, losses and BUDGETED or 0, priority, retries, at.now, name)
       if count > 1 then
         added = add_many(at, queue, head, priority, position, args, first, last)
       else
@@ -127,9 +129,9 @@ function M.run(at, mode, name, priority, retries, delay, args, first, last)
     end
     if straight then queues.give_back(queue, count) end -- each takes its own, or is refused
   end
-  local to = { queue = queue, priority = priority, retries = retries, delay = delay, limited = limited,
-    is_put = true, room = nil }
-  if mode ~= "old" and (limited or delay > 0) then
+  local to = { queue = queue, priority = priority, retries = retries, delay = delay, losses = losses,
+    limited = limited, is_put = true, room = nil }
+  if mode ~= "old" and (limited or delay > 0 or losses) then
     local added = put_new.run(at, to, jobs_of(args, first, last))
     if added then return added end
     to.limited, to.first = nil, nil

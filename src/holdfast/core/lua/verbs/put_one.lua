@@ -17,10 +17,17 @@ local ties = require("nouns.ties")
 local M = {}
 
 local NOTHING = {}
-local TAGGED = record.FLAG.TAGGED
+local TAGGED, BUDGETED = record.FLAG.TAGGED, record.FLAG.BUDGETED
 local RETRIES = 5 -- where nobody says otherwise
 M.MOVES = { move = true, old = true } -- modes in which a job that exists begins a new life
 local MOVES = M.MOVES
+
+-- How many losses a job may have that brings its own retries, false for those that pay with a
+-- retry; nil: as before.
+local function losses_of(to)
+  if to.losses or not to.retries then return to.losses end
+  return false
+end
 
 -- What was wished for the job. `wish` (nil: nothing) says tags (nil: none if this is a put; as
 -- before, but given anew, if `to.alone`), throttles (nil: none), depends (nil or empty: as before), and what
@@ -28,7 +35,9 @@ local MOVES = M.MOVES
 local function dress(at, to, jid, r, wish)
   if wish then r.fields = {} end
   if at.throttles.assign then at.throttles.assign(at, to.queue, jid, r, wish and wish.throttles) end
-  if wish or record.has(r.flags, record.FLAG.OPTIONS) then options.set(at, jid, r, wish or NOTHING) end
+  if wish or to.losses or record.has(r.flags, record.FLAG.OPTIONS) then
+    options.set(at, jid, r, wish or NOTHING, losses_of(to))
+  end
   local tags = wish and wish.tags
   if not tags and record.has(r.flags, TAGGED) then tags = to.alone and tag.of(at, jid, r) or to.is_put and NOTHING end
   if tags then tag.set(at, jid, r, tags) end
@@ -57,6 +66,7 @@ local function put_fresh(at, to, jid, klass, body, wish)
     remaining = retries, losses = 0, created = at.now, queued = at.now, queue = to.queue.name, klass = klass,
     token = 0, popped = 0, ended = 0, worker = "", body = "", since = 0, place = false,
   }
+  if to.losses then r.flags = r.flags + BUDGETED end
   at.record.begin(r, at.now)
   job.set_body(at, jid, r, body)
   dress(at, to, jid, r, wish)
@@ -69,6 +79,7 @@ local function put_again(at, to, jid, klass, body, r, wish)
   if r.state == state.RUNNING and r.worker ~= to.by then at.events.lock_lost(at, jid, r.worker) end
   lease.evict(at, jid, r)
   history.tell(at, jid, r, history.PUT, to.queue.name)
+  if at.budgets and to.retries then r.flags = (to.losses and record.with or record.without)(r.flags, BUDGETED) end
   dress(at, to, jid, r, wish)
   r.queue, r.klass, r.priority, r.retries = to.queue.name, klass, to.priority or r.priority, to.retries or r.retries
   r.remaining, r.queued, r.losses = r.retries, at.now, 0
@@ -86,7 +97,7 @@ local function enter(at, to, r, wish)
   if not now then to.first = nil end
 end
 
--- One job on its own; `to` says queue, delay, limited, priority and retries (nil: as
+-- One job on its own; `to` says queue, delay, limited, priority, retries and losses (nil: as
 -- before), first and idle (of a sequence number that is taken), alone (nobody comes with it), by,
 -- a worker that need not be told if it loses the job, `left` for circles, and what
 -- `allowance.refusal` asks for. Returns a code, or nil if it was added or moved.

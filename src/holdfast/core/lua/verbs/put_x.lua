@@ -34,10 +34,10 @@ local function put(at, to, mode, one, closes, refused)
 end
 
 -- `jobs` are tables of jid, klass, data, wish; `jobs.depend` says whether any waits for
--- others. Returns as `put` does.
-function M.run(at, mode, name, priority, retries, delay, jobs)
-  local to = { queue = keys.of_queue(at, name), priority = priority, retries = retries, delay = delay, limited = nil,
-    is_put = true, room = nil }
+-- others; `losses` as for `put`. Returns as `put` does.
+function M.run(at, mode, name, priority, retries, delay, jobs, losses)
+  local to = { queue = keys.of_queue(at, name), priority = priority, retries = retries, delay = delay, losses = losses,
+    limited = nil, is_put = true, room = nil }
   local added = mode ~= "old" and put_new.run(at, to, jobs)
   if added then return added end
   to.limited, to.first = nil, nil

@@ -1,5 +1,4 @@
 -- depending: what a job that waits for others waits for is changed.
-local job_text = require("doors.protocol.job_text")
 local words = require("doors.protocol.words")
 local dependency = require("nouns.dependency")
 local job = require("nouns.job")
@@ -12,7 +11,7 @@ local function waiting(at, args)
   local jid = words.text(args, 3, words.NO_JID)
   local r = job.read(at, jid)
   if r and r.state == state.DEPENDS then return jid, r end
-  local is = r and job_text.state(at, jid, r) or "false"
+  local is = r and state.NAME[r.state] or "false"
   words.refuse("Depends(): Job " .. jid .. " not in the depends state: " .. is)
 end
 

@@ -1,5 +1,4 @@
 -- held: the job that somebody says to run, and what such a call begins with.
-local job_text = require("doors.protocol.job_text")
 local words = require("doors.protocol.words")
 local job = require("nouns.job")
 local state = require("nouns.state")
@@ -12,7 +11,7 @@ function M.job(at, jid, worker, who, idle, taken)
   if not r then
     so = "does not exist"
   elseif r.state ~= state.RUNNING then
-    so = idle .. job_text.state(at, jid, r)
+    so = idle .. state.NAME[r.state]
   elseif r.worker ~= worker then
     so = taken .. " another worker: " .. r.worker
   end

@@ -73,11 +73,12 @@ local function own_line(line, when)
   return encode(told)
 end
 
--- A line as it is told. This protocol knows none for a retry, and two for a job that went on.
+-- A line as it is told. This protocol knows none for a retry and for what
+-- only a native worker reports, and two for a job that went on.
 local function line_text(at, line)
   local what, when = line[1], floor(line[2] / 1000)
   if not history.WHAT[what] then return own_line(line, when) end
-  if what == history.RETRIED then return nil end
+  if what == history.RETRIED or what > history.ADVANCED then return nil end
   local first, second = "", M.number(when)
   if what == history.ADVANCED then
     first, what = '{"what":"done","when":' .. second .. "},", history.PUT
@@ -124,7 +125,7 @@ end
 function M.of(at, jid, r, before, after)
   local queue, running = keys.of_queue(at, r.queue), r.state == state.RUNNING
   local held = running or at.accent.names_last_holder and r.state == state.STALLED
-  local plain = r.flags == 0 or r.flags == FLAG.THROTTLED -- most have nothing more
+  local plain = record.is_plain(r.flags) or r.flags == FLAG.THROTTLED -- most have nothing more
   return (before or "") .. '{"jid":' .. encode(jid) .. ',"klass":' .. encode(r.klass) ..
     ',"state":"' .. M.state(at, jid, r) ..
     '","queue":' .. encode(r.state == state.COMPLETE and "" or r.queue) ..

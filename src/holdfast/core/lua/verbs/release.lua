@@ -1,0 +1,93 @@
+-- release: leases are given back before their jobs have ended, by whoever looks after their
+-- holders, and it is said how that came about:
+--
+-- `preempted`: the worker had to stop. `crashed`: the process died, `lost`: nobody knows why
+-- it ended. `timed-out`: the job took longer than it may. `unknown`: the worker does not
+-- know its code.
+local late = require("base.late")
+local keys = require("base.keys")
+local record = require("base.record")
+local failure = require("nouns.failure")
+local history = require("nouns.history")
+local job = require("nouns.job")
+local lease = require("nouns.lease")
+local queues = require("nouns.queue")
+local state = require("nouns.state")
+local unknown = require("nouns.unknown")
+local retry = require("verbs.retry")
+local M = {}
+
+M.WIDTH = 3 -- (worker, jid, token)
+
+local call, format
+late.bind(function() call, format = redis.call, string.format end)
+
+-- It costs nothing: the job is the next one of its priority again, with all it had left.
+local function preempted(at, jid, r, cause)
+  local queue = lease.release(at, jid, r)
+  history.tell(at, jid, r, history.PREEMPTED, "", cause)
+  call("HINCRBY", at.keys.extra .. jid, "c", 1)
+  state.move(r, state.WAITING)
+  call("ZADD", queue.waiting, at.order.first_again(r, jid))
+  queues.signal_if_idle(queue)
+  job.write(at, jid, r)
+end
+
+-- It is paid for, and the job is handed out again before anything that waits.
+local function lose(at, what, jid, r, cause)
+  local queue = keys.of_queue(at, r.queue)
+  if not record.has(r.flags, record.FLAG.NOTICED) then lease.notice(at, queue, jid, r) end
+  local group, message = at.budgets.pay(at, queue, jid, r, what, cause)
+  if message then return lease.fail_lost(at, queue, jid, r, group, message) end
+  lease.release(at, jid, r)
+  state.move(r, state.WAITING)
+  local first, idle = queues.take_sequence(at, queue, 1)
+  call("ZADD", queue.waiting, at.order.urgent(r, first + 1, jid))
+  if idle then queues.signal(queue) end
+  job.write(at, jid, r)
+end
+
+local function timed_out(at, jid, r, cause)
+  local message = format("took longer than its timeout of %s (worker %s, attempt %d)", cause, r.worker, r.attempts)
+  retry.one(at, nil, r.queue .. "-TimedOut", message, jid, r, "")
+end
+
+-- It costs nothing, but a job that nobody knows for too long fails.
+local function not_known(at, jid, r, cause, group)
+  local queue = lease.release(at, jid, r)
+  local pause, waited = unknown.note(at, jid, r, cause)
+  if not pause then
+    if at.events.tracked then at.events.tracked(at, "failed", jid, r) end
+    local message = format("%s; no worker knew it for %.0f s", cause, waited / 1000)
+    return failure.add(at, queue, jid, r, history.FAILED, group, message, r.worker)
+  end
+  history.tell(at, jid, r, history.UNKNOWN, "", cause)
+  job.place(at, queue, jid, r, pause)
+  job.write(at, jid, r)
+end
+
+M.HOW = {
+  preempted = preempted,
+  crashed = function(at, jid, r, cause) lose(at, history.CRASHED, jid, r, cause) end,
+  lost = function(at, jid, r) lose(at, history.LOST, jid, r, "") end,
+  ["timed-out"] = timed_out,
+  unknown = not_known,
+}
+
+-- `args[first … last]` are (worker, jid, token); those that are not held are left alone. `cause`
+-- is what is known of it, `group` the one in which an unknown job fails. Returns how many leases
+-- were given back.
+function M.run(at, how, cause, group, args, first, last)
+  local give_back, count = M.HOW[how], 0
+  for i = first, last, M.WIDTH do
+    local jid = args[i + 1]
+    local r = lease.held(at, args[i], jid, tonumber(args[i + 2]))
+    if r then
+      give_back(at, jid, r, cause, group)
+      count = count + 1
+    end
+  end
+  return count
+end
+
+return M

@@ -1,0 +1,177 @@
+"""Leases of children that the store says are lost: who works on them still, and what is done about it."""
+
+import logging
+import os
+import signal
+from collections.abc import Iterable, Mapping
+from math import inf
+from time import monotonic
+from typing import Final, Protocol
+
+from holdfast.wire.waiting import hold
+from holdfast.work.keeper import OVER, Held
+from holdfast.work.parent.news import Said
+from holdfast.work.parent.slate import Slate
+
+log = logging.getLogger("holdfast")
+
+HALT: Final = 0.05  # seconds that a signal may take to halt a child
+GLANCE: Final = 0.02  # seconds between two looks at a child that may be about to let go of its job
+SETTLING: Final = 0.1  # seconds in which a job that has settled itself is taken off the slate
+PATIENCE: Final = 2.0  # seconds that a child has to end a job whose time is over
+MOST_EARLY: Final = 1000
+
+
+class Charge(Protocol):
+    """A child process, as its guard sees it."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def slate(self) -> Slate: ...
+    def poke(self) -> None:
+        """Make it look at its slate."""
+
+    def kill(self) -> None:
+        """Kill it, and what performs its jobs beside it."""
+
+
+class LostLeases:
+    """Lost leases of children that perform one job at a time: a child is killed if it works on one, and only then.
+
+    A child that has just ended its job hears itself that it may not: while it calls the store it works on nothing.
+    """
+
+    def __init__(self) -> None:
+        self._lost: dict[Held, tuple[Charge, float]] = {}
+        self._glance_at = inf
+
+    def add(self, lease: Held, child: Charge) -> None:
+        """The store says that this lease of a child is lost."""
+        if lease not in self._lost:
+            self._lost[lease] = child, monotonic()
+            self._glance_at = 0.0
+
+    def due(self) -> float:
+        """When to call `attend` next, on the monotonic clock."""
+        return self._glance_at
+
+    def attend(self) -> list[tuple[Charge, Held]]:
+        """Look at the children again. Returns those that were killed, each for which lease."""
+        now = monotonic()
+        if now < self._glance_at:
+            return []
+        killed: list[tuple[Charge, Held]] = []
+        for lease, (child, since) in list(self._lost.items()):
+            if not _holds(child, lease):
+                del self._lost[lease]
+            elif child.slate.asked() is not None:
+                self._lost[lease] = child, now
+            elif now - since >= SETTLING and _stop_if_still(child, lease):
+                del self._lost[lease]
+                killed.append((child, lease))
+        self._glance_at = now + GLANCE if self._lost else inf
+        return killed
+
+
+class OverdueJobs:
+    """Lost leases of children that perform many jobs at once: each child is told, and stops those jobs itself.
+
+    A child that has not let go of a job PATIENCE seconds after the end of its `timeout` is to be killed.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[Held, tuple[Charge, float]] = {}
+
+    def add(self, lease: Held, child: Charge) -> None:
+        """The lease of a child is lost."""
+        if lease not in self._told:
+            self._told[lease] = child, monotonic() + PATIENCE
+            child.slate.mark_lost(lease.seat, lease.token, lease.lost)
+            child.poke()
+
+    def due(self) -> float:
+        """When to call `attend` next, on the monotonic clock."""
+        return min((at for _, at in self._told.values()), default=inf)
+
+    def attend(self) -> list[tuple[Charge, Held]]:
+        """Look at the children again. Returns those to be killed, each for the lease of a job that it does not end."""
+        now, late = monotonic(), list[tuple[Charge, Held]]()
+        for lease, (child, at) in list(self._told.items()):
+            if now < at:
+                continue
+            is_settling = child.slate.is_answered and child.slate.asked() is not None
+            if is_settling and _holds(child, lease):
+                self._told[lease] = child, now + PATIENCE / 4
+                continue
+            del self._told[lease]
+            if lease.lost == OVER and _holds(child, lease):
+                late.append((child, lease))
+        return late
+
+
+class EarlyNews:
+    """What was said of jobs that stand on no slate yet: a cancel may overtake the reply that grants the job."""
+
+    def __init__(self) -> None:
+        self._early: dict[tuple[str, str], tuple[str, int] | None] = {}
+        self._glance_at = inf
+
+    def hear(self, said: Iterable[Said]) -> None:
+        """Remember the jobs among what was said."""
+        for one in said:
+            if one.jid and one.event != "stack" and len(self._early) < MOST_EARLY:
+                self._early[one.worker, one.jid] = None
+                self._glance_at = 0.0
+
+    def due(self) -> float:
+        """When to call `has_come` next, on the monotonic clock."""
+        return self._glance_at
+
+    def has_come(self, children: Mapping[str, Charge]) -> bool:
+        """Whether one of these jobs stands on a slate by now. Forgets what cannot come any more."""
+        now, came = monotonic(), False
+        if now < self._glance_at:
+            return False
+        for (worker, jid), call in list(self._early.items()):
+            child = children.get(worker)
+            # In this order: a child writes down what it was granted before it notes that the call was answered.
+            asked = child.slate.asked() if child is not None else None
+            is_here = child is not None and any(holding.jid == jid for holding in child.slate.read_all())
+            came = came or is_here
+            if is_here or asked is None or call not in (None, asked):
+                del self._early[worker, jid]
+            else:
+                self._early[worker, jid] = asked
+        self._glance_at = now + GLANCE if self._early else inf
+        return came
+
+
+def _stop_if_still(child: Charge, lease: Held) -> bool:
+    """Kill a child for a job it must not work on any more, and for no other job. Returns whether it did."""
+    # It is halted first: it cannot go on to its next job between our look and the end.
+    _halt(child.pid)
+    if _holds(child, lease) and child.slate.asked() is None:
+        log.warning(
+            "job %s: %s; its process %d is stopped and its work dropped", lease.jid, lease.lost, child.pid
+        )
+        os.kill(child.pid, signal.SIGKILL)
+        return True
+    os.kill(child.pid, signal.SIGCONT)
+    return False
+
+
+def _halt(pid: int) -> None:
+    """Halt a child of ours; when this returns it stands still, or is in the kernel for so long that it changes nothing."""
+    os.kill(pid, signal.SIGSTOP)
+    end = monotonic() + HALT
+    what = os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG
+    while os.waitid(os.P_PID, pid, what) is None and monotonic() < end:
+        hold(HALT / 100)
+
+
+def _holds(child: Charge, lease: Held) -> bool:
+    holding = child.slate.read(lease.seat)
+    return holding is not None and (holding.jid, holding.token) == (lease.jid, lease.token)

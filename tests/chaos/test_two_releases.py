@@ -1,0 +1,154 @@
+"""Release 0.1.0 and today's on one store: workers and producers of both, restarted in turn under load.
+
+Nothing is lost and nothing runs twice. `HOLDFAST_RELEASES_SECONDS=600` makes it last ten minutes.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+from collections import Counter
+from io import BytesIO
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from holdfast import Client
+from holdfast.core.library import library
+from holdfast.testing import ScratchStore
+from waiting import pause, until
+
+EARLIER = "f08dfbc"
+HERE = Path(__file__).parent
+NAMESPACE = "releases"
+SECONDS = float(os.environ.get("HOLDFAST_RELEASES_SECONDS", "60"))
+TURN = 3.0
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources of the earlier release, from this checkout's history."""
+    words = ["git", "-C", str(HERE.parents[1]), "archive", EARLIER, "src"]
+    try:
+        found = subprocess.run(words, capture_output=True, timeout=60)
+    except FileNotFoundError:
+        pytest.skip("LOUD SKIP: git is not installed, so no earlier release was run")
+    if found.returncode:
+        pytest.skip(f"LOUD SKIP: {EARLIER} is not in this checkout's history, so no earlier release was run")
+    there = tmp_path_factory.mktemp("earlier")
+    with tarfile.open(fileobj=BytesIO(found.stdout)) as archive:
+        archive.extractall(there, filter="data")
+    return there / "src"
+
+
+class Program:
+    """A worker or a producer of one release, which is ended and started again."""
+
+    def __init__(self, here: Path, url: str, name: str, source: Path, words: list[str]) -> None:
+        paths = [str(source), str(HERE)]
+        self._env = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(paths),
+            "RELEASES_HERE": str(here),
+            "HOLDFAST_URL": url,
+        }
+        self._log = here / f"{name}.log"
+        self.name, self._url, self._words = name, url, words
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, *self._words],
+                cwd=HERE,
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+
+    def end(self) -> None:
+        """End it as it ends by itself when all that it has in hand is done."""
+        assert self.process is not None
+        worker = self.name.startswith("worker")
+        self.process.send_signal(signal.SIGQUIT if worker else signal.SIGTERM)
+        code = self.process.wait(120)
+        assert code == 0, f"{self.name} ended with {code}:\n{self.said()[-3000:]}"
+
+    def kill(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(30)
+
+    def said(self) -> str:
+        return self._log.read_text(errors="replace")
+
+
+def programs(here: Path, url: str, earlier: Path) -> list[Program]:
+    """Producers first: the earlier one makes the namespace."""
+    made = []
+    for kind in ("producer", "worker"):
+        for release, source in (("0.1", earlier), ("today", HERE.parents[1] / "src")):
+            for number in (1, 2):
+                name = f"{kind}-{release}-{number}"
+                pool = ("process", "asyncio")[number - 1]
+                words = {
+                    "producer": ["-c", f"import releases_work; releases_work.produce({name!r})"],
+                    "worker": [
+                        *("-m", "holdfast.cli.main", "worker", "--url", url, "--namespace", NAMESPACE),
+                        *("--import", "releases_work", "-q", "work-*", "-q", "other"),
+                        *("--pool", pool, "-w", "1", "--name", name),
+                    ],
+                }[kind]
+                if kind == "worker" or number == 1:
+                    made.append(Program(here, url, name, source, words))
+    return made
+
+
+def lines(here: Path, kind: str) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for path in here.glob(f"{kind}-[0-9]*"):
+        found.update(path.read_text().split())
+    return found
+
+
+@pytest.mark.slow
+def test_two_releases_share_a_store_and_nothing_is_lost_or_doubled(earlier: Path, tmp_path: Path) -> None:
+    with ScratchStore("valkey", "process") as store:
+        ring = programs(tmp_path, store.url, earlier)
+        turns = 0
+        try:
+            for program in ring:
+                program.start()
+            until(lambda: len(lines(tmp_path, "ran")) > 50, "jobs run", 60)
+            end = monotonic() + SECONDS
+            while monotonic() < end:
+                program = ring[turns % len(ring)]
+                turns += 1
+                program.end()
+                program.start()
+                pause(TURN)
+            for program in ring:
+                if program.name.startswith("producer"):
+                    program.end()
+            put = lines(tmp_path, "put")
+            until(lambda: not put - lines(tmp_path, "ran"), "all jobs ran", 120)
+            for program in ring:
+                if program.name.startswith("worker"):
+                    program.end()
+        finally:
+            for program in ring:
+                program.kill()
+        ran = lines(tmp_path, "ran")
+        print(f"{len(put)} jobs put, {len(ran)} ran, {turns} restarts in {SECONDS:.0f} s")
+        assert set(put) - set(ran) == set(), "lost"
+        assert {jid: count for jid, count in ran.items() if count > 1} == {}, "doubled"
+        with Client(store.url, namespace=NAMESPACE) as client:
+            assert client.shard.info is None or client.shard.info.digest == library().digest
+            counts = client.queues.counts
+            assert sum(row["running"] + row["waiting"] + row["stalled"] for row in counts) == 0
+            assert client.jobs.failed() == {}
+        assert not [program.name for program in ring if "Traceback" in program.said()]

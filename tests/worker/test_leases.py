@@ -1,0 +1,173 @@
+"""Leases of running jobs, however a job came to its worker: renewed, given back, and known when they are lost."""
+
+import os
+import signal
+import socket
+from math import inf
+
+import pytest
+from worker_kit import process_lives, until
+
+from holdfast.wire.waiting import hold
+from holdfast.work.keeper import LOST, Held
+from holdfast.work.parent.losses import EarlyNews, LostLeases
+from holdfast.work.parent.news import Said
+from holdfast.work.parent.slots import Slot
+
+
+def short_leases(shop, seconds=1):
+    shop.q.heartbeat = seconds
+    shop.client.config["grace-period"] = 0
+
+
+def long_leases(shop):
+    """Leases that nothing in a test outlasts: what happens, happens because somebody told the store or the worker."""
+    shop.client.config["heartbeat"] = 600
+
+
+def given_back(shop, jid):
+    """Whether anybody may have the job now: its lease has ended before its time."""
+    return shop.state(jid) == "waiting" or shop.job(jid).ttl <= 0
+
+
+def test_a_running_job_keeps_its_lease_for_as_long_as_it_needs(shop, pool, arrival):
+    short_leases(shop)
+    worker = shop.start(pool)
+    jid = shop.bring(arrival, worker)
+    first = shop.job(jid)
+    # More than two leases later the end has moved on by as much, under the same token.
+    until(lambda: shop.job(jid).expires_at > first.expires_at + 2.2, "its lease was renewed", 30)
+    shop.open()
+    until(lambda: shop.state(jid) == "complete", "it ends", 30)
+    job = shop.job(jid)
+    assert (job.attempts, job.losses) == (first.attempts, first.losses)
+    assert len(shop.notes("begin a")) == 1
+    assert "dropped" not in worker.said()
+
+
+def test_a_running_job_goes_back_when_its_worker_is_stopped(shop, pool, arrival):
+    long_leases(shop)
+    worker = shop.start(pool)
+    jid = shop.bring(arrival, worker)
+    worker.signal(signal.SIGTERM)
+    assert worker.wait(30) == 0
+    assert given_back(shop, jid)
+
+
+def test_a_running_job_goes_back_when_its_child_is_killed(shop, forking_pool, arrival):
+    long_leases(shop)
+    worker = shop.start(forking_pool)
+    jid = shop.bring(arrival, worker)
+    attempts = shop.job(jid).attempts
+    os.kill(worker.children()[0], signal.SIGKILL)
+    until(lambda: len(shop.notes("begin a")) == 2, "it began again", 30)
+    assert shop.job(jid).attempts == attempts + 1
+
+
+def test_a_running_job_that_is_cancelled_is_stopped(shop, pool, arrival):
+    long_leases(shop)
+    worker = shop.start(pool)
+    jid = shop.bring(arrival, worker)
+    shop.client.jobs.cancel(jid)
+    until(lambda: f"job {jid}: it was cancelled" in worker.said(), "the worker has heard", 30)
+    assert shop.chores.add.put(1).result(30) == 2
+    assert shop.notes("end") == []
+
+
+@pytest.fixture
+def child():
+    """A child that waits, in its slot; nobody looks after it."""
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        signal.pause()
+        os._exit(0)
+    theirs.close()
+    slot = Slot("w", 0, 1)
+    slot.slate.begin("line")
+    slot.settle(pid, ours)
+    yield slot
+    slot.signal(signal.SIGKILL)
+    os.waitpid(pid, 0)
+    slot.leave()
+    slot.slate.close()
+
+
+def lost_lease(child):
+    child.slate.hold(0, "a", 7, 1_000, 0.0)
+    lease = Held("a", 7, "w", 1.0)
+    lease.lost = LOST
+    leases = LostLeases()
+    leases.add(lease, child)
+    return leases
+
+
+def test_a_child_that_is_settling_the_job_whose_lease_is_gone_is_left_alone(child):
+    leases = lost_lease(child)
+    child.slate.ask(4)
+    for _ in range(30):
+        assert leases.attend() == []
+        hold(0.01)
+    # The next job has come, under the same jid even.
+    child.slate.hold(0, "a", 8, 1_000, 0.0)
+    child.slate.ask(0)
+    until(lambda: leases.attend() or leases.due() == inf, "it has let go of the job")
+    assert process_lives(child.pid)
+
+
+def test_a_child_that_works_on_a_job_whose_lease_is_gone_is_killed(child):
+    leases = lost_lease(child)
+    killed = []
+    until(lambda: killed.extend(leases.attend()) or killed, "it is killed")
+    assert [(one.pid, lease.jid) for one, lease in killed] == [(child.pid, "a")]
+    until(lambda: not process_lives(child.pid), "it is dead")
+
+
+def test_a_cancel_that_overtakes_the_grant_is_heard_when_the_job_has_come(child):
+    early, children = EarlyNews(), {"w": child}
+    child.slate.ask(4)
+    early.hear([Said("canceled", "w", "a")])
+    assert not early.has_come(children)
+    child.slate.hold(0, "a", 7, 1_000, 0.0)
+    child.slate.ask(0)
+    until(lambda: early.has_come(children), "it stands on the slate")
+    # What was not granted by that call does not come any more.
+    child.slate.ask(5)
+    early.hear([Said("canceled", "w", "b")])
+    assert not early.has_come(children)
+    child.slate.ask(6)
+    until(lambda: not early.has_come(children) and early.due() == inf, "it is forgotten")
+
+
+def cancel_when_granted(shop, pool, rounds):
+    long_leases(shop)
+    worker = shop.start(pool)
+    for number in range(rounds):
+        assert shop.chores.add.put(1).result(30) == 2
+        jid = shop.chores.block.put(str(number)).jid
+        until(lambda jid=jid: shop.state(jid) == "running", "it is granted", 30)
+        shop.client.jobs.cancel(jid)
+        # Sooner than the next regular look of the keeper, ten seconds later, could tell of it.
+        until(lambda jid=jid: f"job {jid}: it was cancelled" in worker.said(), f"round {number} is heard", 5)
+    assert shop.notes("end") == []
+
+
+def test_a_cancel_in_the_moment_of_the_grant_stops_the_job(shop, pool):
+    cancel_when_granted(shop, pool, 12)
+
+
+@pytest.mark.slow
+def test_a_hundred_cancels_in_the_moment_of_the_grant_stop_their_jobs(shop, pool):
+    cancel_when_granted(shop, pool, 100)
+
+
+@pytest.mark.slow
+def test_many_short_jobs_at_a_short_lease_cost_no_child_its_life(shop, pool):
+    short_leases(shop)
+    number = 3_000 if pool == "fork" else 15_000
+    shop.q.put_many([("chores.add", {"args": [n]}) for n in range(number)])
+    worker = shop.start(pool, workers=2)
+    until(lambda: shop.q.length() == 0, "all are done", 300)
+    assert shop.client.jobs.failed() == {}
+    assert "is stopped" not in worker.said()
+    assert "goes back" not in worker.said()
