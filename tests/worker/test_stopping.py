@@ -49,6 +49,34 @@ def test_term_and_int_stop_at_once_and_give_the_job_back(shop, pool, number):
     assert (shop.job(handle.jid).losses, shop.job(handle.jid).attempts) == (0, 2)
 
 
+SLOW_END = """
+import chores
+from holdfast.work.performing.around import Around
+
+close = Around.close
+
+
+def close_slowly(around):
+    chores.note("closes")
+    chores.wait_for("gate")
+    close(around)
+
+
+Around.close = close_slowly
+"""
+
+
+def test_an_order_to_unwind_that_comes_after_the_last_job_cuts_nothing_off(shop):
+    (shop.here / "slow_end.py").write_text(SLOW_END)
+    worker = shop.start("serial", "-m", "slow_end", "--shutdown-timeout", "1")
+    assert shop.chores.add.put(1, 2).result(30) == 3
+    worker.signal(signal.SIGTERM)
+    until(lambda: shop.notes("closes") and "stopping now" in worker.said(), "both happened")
+    shop.open()
+    assert worker.wait() == 0
+    assert "Traceback" not in worker.said()
+
+
 @pytest.fixture(params=["terminal", "group"])
 def interrupt(request):
     """A way to stop a worker and all that belongs to it at one moment: Ctrl-C at its terminal, TERM to its group."""

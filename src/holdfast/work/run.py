@@ -112,13 +112,20 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     order = StopOrder(settings.shutdown_timeout, settings.term_timeout, lambda: holder.give_back(order.cause))
     handlers = serial_handlers(stop, order, settings.debugger, settings.sighup_handler)
     handlers[BREAK_OFF] = _unwind_or_break_off(order, handlers[UNWIND])
-    with web, order, Handlers(handlers, stop.wake_fd):
+    with web, Handlers(handlers, stop.wake_fd), order:
         listen()
         holder.start()
         try:
-            route = make_route(settings, store, name, client.shard)
-            SerialLoop(client, settings, name, performer, stop, holder, route, around.title, forking).run()
+            try:
+                route = make_route(settings, store, name, client.shard)
+                SerialLoop(
+                    client, settings, name, performer, stop, holder, route, around.title, forking
+                ).run()
+            finally:
+                # The order may come between the end of the last job and here, but no later.
+                order.over()
         except Terminated:
+            order.over()
             holder.give_back(order.cause)
         finally:
             holder.close()

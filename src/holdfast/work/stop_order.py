@@ -36,7 +36,7 @@ class StopOrder:
 
     def __init__(self, shutdown_timeout: float, term_timeout: float, give_back: Callable[[], object]) -> None:
         self.cause = ""
-        self.unwinds = False
+        self._unwinds = self._is_over = False
         self._shutdown_timeout = shutdown_timeout
         self._term_timeout = term_timeout
         self._give_back = give_back
@@ -55,6 +55,15 @@ class StopOrder:
         self._clock.request()
         self._thread.join()
         self._clock.close()
+
+    @property
+    def unwinds(self) -> bool:
+        """Whether the job under way is to be broken off."""
+        return self._unwinds and not self._is_over
+
+    def over(self) -> None:
+        """No job is under way any more, so nothing is broken off; only the process still ends in time."""
+        self._is_over = True
 
     def obey(self, number: int, finish: Callable[[], object]) -> None:
         """Stop at this signal; `finish` has no more jobs taken. Call it in a handler of the main thread."""
@@ -83,8 +92,8 @@ class StopOrder:
             poll.poll(None if wait == inf else max(0.0, wait) * 1000)
             self._clock.heard()
             now = monotonic()
-            if now >= self._unwind_at and not self.unwinds:
-                self.unwinds, self._kill_at, self._unwind_at = True, now + self._term_timeout, inf
+            if now >= self._unwind_at and not self._unwinds:
+                self._unwinds, self._kill_at, self._unwind_at = True, now + self._term_timeout, inf
                 log.info("stopping now")
                 os.kill(os.getpid(), UNWIND)
             elif self._unwind_at < inf and not self._is_told:
