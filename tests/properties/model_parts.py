@@ -5,6 +5,7 @@ from math import sqrt
 from typing import Any
 
 DAY = 86_400_000
+TO_SETTLE = 5_000
 Line = tuple[str, int, str]
 """A line of a history: what, when in ms, and the queue or group it names."""
 
@@ -61,8 +62,8 @@ class Job:
 
     @property
     def last_end(self) -> float:
-        """When its run has to be over at the latest."""
-        return self.popped + self.options["limit"] if "limit" in self.options else float("inf")
+        """When its lease ends at the latest: a run may take `limit`, and its worker then has a moment to say so."""
+        return self.popped + self.options["limit"] + TO_SETTLE if "limit" in self.options else float("inf")
 
     def held_by(self, worker: str, token: int) -> bool:
         return self.state == "running" and self.worker == worker and self.token == token

@@ -71,7 +71,7 @@ class Guard:
 
     def learn(self, child: Charge) -> None:
         """A child said that it holds a shorter lease than we look after, or that it heard something."""
-        self._keeper.learn(child.slate.shortest_lease())
+        self._promise(child)
         self._presence.hurry()
 
     def hear(self, said: Iterable[Said]) -> None:
@@ -184,6 +184,15 @@ class Guard:
             elif lease.lost:
                 self._overdue.add(lease, child)
         for child in children:
+            self._promise(child)
+
+    def _promise(self, child: Charge) -> None:
+        """Say on the slate which leases are renewed in time, so that the child need not tell us of each such job.
+
+        A job may have been noted just before, under a promise that was stricter: the slate is read after each promise.
+        """
+        child.slate.set_pace(self._keeper.period * 3)
+        if self._keeper.learn(child.slate.shortest_lease()):
             child.slate.set_pace(self._keeper.period * 3)
 
     def _held(self, children: list[Charge]) -> dict[Held, Charge]:
