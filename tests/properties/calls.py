@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from holdfast.models import JobFacts
 from native_door import Door, Said, rows
 
@@ -187,4 +189,6 @@ class Core:
             assert failure is not None
             assert failure.group.encode() in payload
             return "failed", (failure.group, failure.message)
+        if status == b"gone" and payload is not None:
+            return "gone", tuple(msgspec.msgpack.decode(payload))
         return status.decode(), payload

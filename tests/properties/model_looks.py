@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from model_parts import DAY, Day, Ending, Job, Queue
+from model_parts import DAY, HOUR, Day, Ending, Job, Queue
 
 DEFAULTS = {"grace-period": "5", "heartbeat": "30", "jobs-history": "604800", "jobs-history-count": "50000"}
 
@@ -28,6 +28,7 @@ class Looks:
         self.days: dict[tuple[str, int], Day] = {}
         self.settings: dict[str, str] = {}
         self.results: dict[str, bytes] = {}
+        self.cancelled: dict[str, tuple[Any, ...]] = {}
         self.endings: dict[tuple[str, str, int], Ending] = {}
         self.first_seen: Callable[[], list[str]] = list
         self.due_seen: Callable[[str], int] = int
@@ -184,11 +185,26 @@ class Looks:
         day = self.days.get((queue, when // DAY), Day())
         return day.retries, day.failed, day.failures, day.wait.figures(), day.run.figures()
 
+    def note_cancelled(self, jobs: list[Job]) -> None:
+        """A cancelled job that ran or is awaited leaves a mark, for an hour; old marks go when new ones come."""
+        marks = {
+            job.jid: ("", self.now, job.queue, job.klass, job.state, self.worker_of(job), job.attempts)
+            for job in jobs
+            if job.attempts or job.awaited
+        }
+        if marks:
+            self.cancelled = {
+                jid: mark for jid, mark in {**self.cancelled, **marks}.items() if mark[1] > self.now - HOUR
+            }
+
+    def worker_of(self, job: Job) -> str:
+        return job.worker if job.state == "running" else ""
+
     def outcome(self, jid: str) -> tuple[str, Any]:
         """What `await` answers."""
         job = self.jobs.get(jid)
         if job is None:
-            return ("done", self.results[jid]) if jid in self.results else ("gone", None)
+            return ("done", self.results[jid]) if jid in self.results else ("gone", self.cancelled.get(jid))
         if job.state == "complete":
             return "done", self.results.get(jid)
         if job.state == "failed":

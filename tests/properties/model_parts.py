@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
 
-DAY = 86_400_000
+HOUR = 3_600_000
+DAY = 24 * HOUR
 TO_SETTLE = 5_000
 Line = tuple[str, int, str]
 """A line of a history: what, when in ms, and the queue or group it names."""

@@ -218,6 +218,8 @@ class Putting(Throttling):
         if any(self.children(jid) - set(jids) for jid in jids):
             raise No("HF_DEPENDENCY_REFUSED")
         answers = []
+        found = [self.jobs[jid] for jid in jids if jid in self.jobs]
+        self.note_cancelled([job for job in found if job.state != "complete"])
         for jid in jids:
             job = self.jobs.get(jid)
             gone = job is not None and job.state != "complete"

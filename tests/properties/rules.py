@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from machine import (
     JIDS,
+    QUEUES,
     Machine,
     data,
     delays,
@@ -201,6 +202,16 @@ class UsualRules(Machine):
     @rule()
     def sweep(self) -> None:
         self.do("sweep")
+
+    @rule(jid=jids, worker=workers, how=st.sampled_from(["ran", "awaited", "neither"]))
+    def a_cancelled_job_is_asked_for(self, jid: str, worker: str, how: str) -> None:
+        """Chance alone seldom asks for one that is gone."""
+        if how == "ran":
+            self.do("pop", worker, 4, 0, tuple(QUEUES))
+        elif how == "awaited":
+            self.do("outcome", jid)
+        self.do("cancel", (jid,))
+        self.do("outcome", jid)
 
     @rule(jid=jids)
     def wait_for(self, jid: str) -> None:
