@@ -26,9 +26,10 @@ class Crew:
         self.workers: list[Worker] = []
 
     def start(self, *flags: str, url: str = "") -> "Worker":
-        """One more `holdfast worker`, on the store of the crew or another way to it."""
-        log = self._here / f"worker{len(self.workers)}.log"
-        worker = Worker([*flags, "--url", url or self._url, *self._flags], log, self._env)
+        """One more `holdfast worker` with a name of its own, on the store of the crew or another way to it."""
+        name = f"w{len(self.workers)}"
+        usual = ("--name", name, "--url", url or self._url, *self._flags)
+        worker = Worker(name, [*flags, *usual], self._here / f"{name}.log", self._env)
         self.workers.append(worker)
         return worker
 
@@ -48,8 +49,9 @@ class Crew:
 class Worker:
     """One `holdfast worker` and its children, in a session of its own."""
 
-    def __init__(self, flags: list[str], log: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, name: str, flags: list[str], log: Path, env: Mapping[str, str]) -> None:
         self._log = log
+        self.name = name
         with log.open("wb") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "holdfast.cli.main", "worker", *flags],

@@ -4,12 +4,14 @@ import json
 import random
 import signal
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 from crew import Crew, Worker, members, send
 from diary import Diary, entries, under_way
 from laws import broken, history
 from proxy import Proxy
+from witness import Witness
 
 from holdfast import Client
 from holdfast.commands.admin import ConfigSet
@@ -20,6 +22,7 @@ from waiting import pause, until
 LEASE = 1
 FROZEN = 3.0 * LEASE
 BATCH, LONGEST = 24, 0.1
+LONG = 1.5 * LEASE
 SOME = 16  # jobs, whose tales are never too long for one call
 STAGES = ("hf1_pop", "hf1_complete_pop")
 
@@ -58,6 +61,8 @@ class Endings:
         self.client.run(ConfigSet("grace-period", "0"))
         self.harm: Counter[str] = Counter()
         self.redelivered = 0
+        self.witness = Witness(url, namespace, LEASE / 4)
+        self.witness.start()
         self.other = self._start(url)
         self.victim = self._start(relay.url)
 
@@ -67,13 +72,17 @@ class Endings:
         stage = {"term_fetch": STAGES[0], "term_complete": STAGES[1]}.get(ending)
         aim = None if stage is None else self._relay.aim("delay", stage, seconds=0.3)
         self._put()
+        if ending.startswith("freeze"):  # which takes as long as these
+            self._put(2, LONG, delay=200)
         if aim is not None:
             until(lambda: aim.hit.is_set() or self._has_ended(), f"the worker is in {stage}", 30)
         elif ending == "term_perform":
             until(lambda: under_way(self._here, self.victim.family()) or self._has_ended(), "it performs", 30)
         else:
             pause(self._dice.uniform(0.0, LONGEST))
-        getattr(self, "term" if ending.startswith("term_") else ending)()
+        harms = ending.startswith(("kill", "freeze"))
+        with self.witness.harm(self.victim.name) if harms else nullcontext():
+            getattr(self, "term" if ending.startswith("term_") else ending)()
         self.harm[ending] += 1
         self._relay.heal()
         until(self._has_ended, f"all jobs have ended after {ending}", 60)
@@ -124,6 +133,10 @@ class Endings:
         wrong: list[str] = []
         for worker in (self.victim, self.other):
             until(lambda worker=worker: _is_at_work(worker), "a worker is at work", 30)
+        # Idle workers take jobs in another way than busy ones: one for each child.
+        self._put(4, LONG, delay=400)
+        until(self._has_ended, "all long jobs have ended", 60)
+        for worker in (self.victim, self.other):
             worker.signal(signal.SIGTERM)
             code = worker.wait(30)
             wrong += [f"a worker told to end ended with {code}"] if code else []
@@ -137,7 +150,9 @@ class Endings:
                 facts for facts in self.client.run(JobGet(self._jids[at : at + SOME])) if facts is not None
             ]
         self.redelivered = sum(facts.losses for facts in found)
-        wrong += broken(history(list(entries(self._here)), found))
+        past = history(list(entries(self._here)), found)
+        past.harms = self.witness.stop()
+        wrong += broken(past)
         self.client.close()
         return wrong
 
@@ -147,18 +162,18 @@ class Endings:
         flags = ["-q", "q", "--pool", self._pool, "-w", "2", "--interval", "0.5", "--term-timeout", "3"]
         if self._pool in ("asyncio", "thread", "gevent"):
             flags += ["--concurrency", "3"]
-        flags += ["-m", "errands", "--workdir", str(self._here), "--name", f"w{len(self._crew.workers)}"]
+        flags += ["-m", "errands", "--workdir", str(self._here)]
         return self._crew.start(*flags, url=url)
 
-    def _put(self) -> None:
+    def _put(self, count: int = BATCH, shortest: float = 0.0, delay: int = 0) -> None:
         words: list[str | bytes] = []
-        for _ in range(BATCH):
+        for _ in range(count):
             jid = mint_jid()
             self._jids.append(jid)
-            self._diary.note("asked", jid=jid, delay_ms=0, parents=[], throttle="")
-            data = {"args": [len(self._jids), round(self._dice.uniform(0, LONGEST), 4)]}
+            self._diary.note("asked", jid=jid, delay_ms=delay, parents=[], throttle="")
+            data = {"args": [len(self._jids), round(shortest + self._dice.uniform(0, LONGEST), 4)]}
             words += [jid, self._klass, json.dumps(data).encode()]
-        self.client.run(PutMany("q", words, 0, 500))
+        self.client.run(PutMany("q", words, 0, 500, delay))
         for jid in words[::3]:
             self._diary.note("ok", jid=str(jid))
 

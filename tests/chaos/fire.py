@@ -7,12 +7,14 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from crew import Crew, Worker, send
 from diary import Diary, entries, under_way
-from laws import broken, history
+from laws import Harm, broken, history
+from witness import Witness
 
 from holdfast import Client
 from holdfast.commands.admin import ConfigSet
@@ -119,6 +121,8 @@ class Fire:
         self.client.run(ConfigSet("heartbeat", str(LEASE)))
         self.client.run(ConfigSet("grace-period", str(GRACE)))
         self.client.run(ThrottleSet(THROTTLE, SLOTS))
+        self.witness = Witness(store.url, namespace, LEASE / 4)
+        self.harms: list[Harm] = []
 
     def number(self) -> int:
         with self._lock:
@@ -128,6 +132,7 @@ class Fire:
     def begin(self, workers: int) -> None:
         turn = b'{"args": [1, 0.001]}'
         self.client.run(Recur("q", self.klass, INTERVAL, turn, TEMPLATE, retries=500))
+        self.witness.start()
         for _ in range(workers):
             self.start()
         self._producers = [Producer(self, self._dice.randrange(1 << 32)) for _ in range(2)]
@@ -135,11 +140,20 @@ class Fire:
             producer.start()
         until(lambda: any(e["what"] == "end" for e in entries(self._here)), "the workers work", 30)
 
+    def put_long(self, count: int, delay: int) -> None:
+        """Put jobs that run for longer than a lease."""
+        words: list[str | bytes] = []
+        for _ in range(count):
+            jid = mint_jid()
+            self.diary.note("asked", jid=jid, delay_ms=delay, parents=[], throttle="")
+            words += [jid, self.klass, json.dumps({"args": [1, LEASE * 1.5]}).encode()]
+        self.client.run(PutMany("q", words, 0, 500, delay))
+
     def start(self) -> Worker:
         flags = ["-q", "q", "--pool", self._pool, "-w", "2", "--interval", "0.5", "--term-timeout", "3"]
         if self._pool in ("asyncio", "thread", "gevent"):
             flags += ["--concurrency", "10"]
-        return self._crew.start(*flags, "-m", "errands", "--name", f"w{len(self._crew.workers)}")
+        return self._crew.start(*flags, "-m", "errands")
 
     def one(self) -> Worker:
         """A worker that has begun to work: a newborn one knows no signals yet."""
@@ -166,13 +180,11 @@ class Fire:
 
     # The harm.
 
-    def kill_child(self) -> None:
-        worker = self.one()
+    def kill_child(self, worker: Worker) -> None:
         for pid in self.halted(worker, lambda: worker.children()[:1]):
             send(pid, signal.SIGKILL)
 
-    def kill_parent(self) -> None:
-        worker = self.one()
+    def kill_parent(self, worker: Worker) -> None:
         self.halted(worker, worker.family)
         worker.signal(signal.SIGKILL)
         worker.wait()
@@ -181,20 +193,23 @@ class Fire:
         self.start()
         until(lambda: not worker.children(), "children end when their parent is gone", 30)
 
-    def kill_both(self) -> None:
-        worker = self.one()
+    def kill_both(self, worker: Worker) -> None:
         for pid in self.halted(worker, worker.family):
             send(pid, signal.SIGKILL)
         worker.wait()
         self.start()
 
-    def freeze(self) -> None:
-        worker = self.one()
+    def freeze(self, worker: Worker) -> None:
         frozen = self.halted(worker, worker.family)
         held = under_way(self._here, frozen)
         until(lambda: self.is_granted_again(held), "what the frozen one held is granted again", 30)
+        before = self.refusals(worker)
         for pid in frozen:
             send(pid, signal.SIGCONT)
+        until(lambda: self.refusals(worker) > before, "its result is refused, or its work stopped", 30)
+
+    def refusals(self, worker: Worker) -> int:
+        return len(REFUSED.findall(worker.said()))
 
     def is_granted_again(self, held: list[tuple[str, int]]) -> bool:
         found = self.client.run(JobGet([jid for jid, _ in held]))
@@ -203,8 +218,7 @@ class Fire:
             for facts, (_, token) in zip(found, held, strict=True)
         )
 
-    def stop_politely(self) -> None:
-        worker = self.one()
+    def stop_politely(self, worker: Worker) -> None:
         self.start()
         worker.signal(self._dice.choice((signal.SIGTERM, signal.SIGQUIT)))
         code = worker.wait(30)
@@ -217,7 +231,15 @@ class Fire:
         self.store.restart()
 
     def hurt(self, what: str) -> None:
-        getattr(self, what)()
+        if what == "freeze":  # which takes as long as these
+            self.put_long(2, 200)
+        if what == "kill_store":
+            self.kill_store()
+        else:
+            worker = self.one()
+            # One that is stopped politely has to keep its leases until then.
+            with nullcontext() if what == "stop_politely" else self.witness.harm(worker.name):
+                getattr(self, what)(worker)
         self.harm[what] += 1
 
     # The end.
@@ -230,11 +252,15 @@ class Fire:
         self.turns = self.client.run(RecurGet((TEMPLATE,)))[0].count
         self.client.run(RecurCancel((TEMPLATE,)))
         until(self.is_quiet, "all jobs have ended", 90)
+        # Idle workers take jobs in another way than busy ones: one for each child.
+        self.put_long(4, 400)
+        until(self.is_quiet, "all long jobs have ended", 90)
         for worker in self._crew.workers:
             worker.signal(signal.SIGTERM)
         for worker in self._crew.workers:
             worker.wait(30)
             assert not worker.children(), "a child outlives its parent"
+        self.harms = self.witness.stop()
         outcome = Outcome(self)
         self.client.close()
         return outcome
@@ -265,13 +291,15 @@ class Outcome:
         ]
         past = history(diaries, found)
         past.limits, past.templates = {THROTTLE: SLOTS}, {TEMPLATE: INTERVAL}
+        past.harms = fire.harms
         self.broken = broken(past)
         self.put = len(jids)
+        self.slow = sum(harm.end - harm.begin for harm in fire.harms if not harm.worker) / 1000
         self.states = Counter(facts.state for facts in found)
         self.outcomes = Counter(said.outcome for said in past.puts)
         self.redelivered = sum(facts.losses for facts in found)
         self.executions = len(past.begun)
-        self.refused = sum(len(REFUSED.findall(worker.said())) for worker in fire._crew.workers)
+        self.refused = sum(map(fire.refusals, fire._crew.workers))
         pages = [client.jobs.complete(at, 10_000) for at in range(0, self.put + 1, 10_000)]
         complete = sum(len(page) for page in pages)
         if (complete, sum(client.jobs.failed().values())) != (self.states["complete"], self.states["failed"]):
@@ -294,5 +322,5 @@ class Outcome:
     def __str__(self) -> str:
         return (
             f"{self.put} put ({dict(self.outcomes)}), {dict(self.states)}, {self.executions} executions, "
-            f"{self.redelivered} redelivered, {self.refused} refused"
+            f"{self.redelivered} redelivered, {self.refused} refused, the store slow or away for {self.slow:.1f} s"
         )

@@ -7,6 +7,7 @@ happened to each job. `broken` names each law that does not hold, with the job t
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from holdfast.models import JobFacts
@@ -15,6 +16,7 @@ ENDS = ("done", "failed", "failed-retries")
 RELEASES = (*ENDS, "retried")
 GIVEN_BACK = ("preempted", "unknown")
 """What ends a lease without an end of the job, and costs it nothing; what costs something is noticed first."""
+LOSSES = ("timed-out", "crashed", "lost")
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,20 @@ class Told:
 
 
 @dataclass
+class Harm:
+    """Something done to the processes of a worker (of all workers, if `worker` is "") between two moments, in ms."""
+
+    worker: str
+    begin: float
+    end: float = inf
+
+    def touches(self, worker: str, begin: float, end: float) -> bool:
+        """Whether it may be why `worker`, the parent or a child, lost a lease that it had from `begin` to `end`."""
+        is_meant = self.worker in ("", worker, worker.rpartition("-")[0])
+        return is_meant and self.begin <= end and begin <= self.end
+
+
+@dataclass
 class History:
     puts: list[Said] = field(default_factory=list)
     jobs: dict[str, Told] = field(default_factory=dict)
@@ -56,6 +72,8 @@ class History:
     """How many jobs may hold a slot, per throttle."""
     templates: dict[str, int] = field(default_factory=dict)
     """The interval in milliseconds of what recurs, by jid; its jobs are `<jid>-<number>`."""
+    harms: list[Harm] | None = None
+    """All that was done to workers, if that is known; only then a lost lease can be anybody's fault."""
 
 
 def told(facts: JobFacts) -> Told:
@@ -91,6 +109,7 @@ def broken(past: History) -> list[str]:
         *_throttles(past),
         *_dependencies(past),
         *_recurrences(past),
+        *_leases(past),
         *(sentence for jid in past.jobs if jid not in orphans(past) for sentence in _job(past, jid)),
     ]
 
@@ -181,6 +200,22 @@ def _recurrences(past: History) -> Iterator[str]:
             start = puts[0] if start is None and puts else start
             if start is None or puts != [start + (number - 1) * interval]:
                 yield f"L13 {jid}: put at {puts}, number 1 was put at {start}"
+
+
+def _leases(past: History) -> Iterator[str]:
+    """A worker that lives and reaches the store renews the lease of each job while it runs, so that none is lost."""
+    for jid, job in past.jobs.items() if past.harms is not None else ():
+        grant: Line | None = None
+        for line in job.lines:
+            if line.what == "popped":
+                grant = line
+            elif line.what in LOSSES and grant is not None:
+                if not any(harm.touches(grant.worker, grant.when, line.when) for harm in past.harms or ()):
+                    yield (
+                        f"L18 {jid}: granted to {grant.worker} at {grant.when}, {line.what} at {line.when}, "
+                        "and nothing was done to that worker"
+                    )
+                grant = None
 
 
 def _due(job: Told, said: Said) -> int:

@@ -1,7 +1,7 @@
 """The checker itself: it accepts good histories, and bites at a bad one for each law."""
 
 import pytest
-from laws import History, Line, Said, Told, broken
+from laws import Harm, History, Line, Said, Told, broken
 
 PUT = Line("put", 100)
 
@@ -49,7 +49,20 @@ def turns(*moments: int) -> History:
     return History([], jobs, templates={"r": 50})
 
 
+def a_lost_lease(*harms: Harm) -> History:
+    """A job that loses the lease it had from 110 to 200, while this was done to workers."""
+    past = one_job(
+        PUT, popped(110, 1, "ann-0"), lost(200, 1, "ann-0"), popped(210, 2, "bob"), done(230, 2, "bob")
+    )
+    past.harms = list(harms)
+    return past
+
+
 GOOD = {
+    "lost by a worker that is frozen": a_lost_lease(Harm("ann", 150, 250)),
+    "lost by a child that was killed": a_lost_lease(Harm("ann-0", 150, 160)),
+    "lost while the store is away": a_lost_lease(Harm("", 80, 120)),
+    "lost by one that was ended before": a_lost_lease(Harm("ann", 90)),
     "one slot after the other": under_a_throttle(120),
     "a child after its parent": family(120),
     "a child of one that failed": family(0, "depends"),
@@ -86,6 +99,7 @@ BAD = {
     "L8": under_a_throttle(115),
     "L9": family(119),
     "L13": turns(100, 150, 150),
+    "L18": a_lost_lease(Harm("ann", 50, 100), Harm("ann", 201), Harm("bob", 100), Harm("an", 100)),
     "L11": one_job(PUT, popped(500, 1), done(620, 1), delay_ms=500),
 }
 

@@ -150,8 +150,8 @@ def at_work(layout: Layout, url: str, namespace: str, here: Path) -> Iterator[No
     flags = ["-q", "q", "-q", "r", "--pool", layout.pool, "-w", str(layout.children)]
     flags += ["--concurrency", str(layout.seats), "--interval", BLOCK, "--max-jobs", str(layout.max_jobs)]
     with Crew(here, url, namespace, {"HESITATE": "0.005", "ERRANDS_HERE": str(here)}) as crew:
-        for number in range(layout.parents):
-            crew.start(*flags, "--setup", "hesitant:install", "-m", "errands", "--name", f"w{number}")
+        for _ in range(layout.parents):
+            crew.start(*flags, "--setup", "hesitant:install", "-m", "errands")
         yield
         assert all(worker.lives for worker in crew.workers)
 
