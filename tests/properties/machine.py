@@ -86,9 +86,9 @@ class Machine(RuleBasedStateMachine):
 
     def both(self, call: Call) -> tuple[Any, Any]:
         """What the core answers, and the model."""
+        self.model.told_in_order = self.children_in_the_core()
         answer = self.core.call(call)
         self.ledger.heard(call, answer, self.model.now)
-        self.model.first_seen = lambda: self.order_of_the_core(call, answer)
         self.model.due_seen = self.due_in_the_core
         name, args = call
         try:
@@ -103,11 +103,11 @@ class Machine(RuleBasedStateMachine):
         [row] = self.door.look("job_get", jid)
         return JobFacts.from_job_row(row).due_ms
 
-    def order_of_the_core(self, call: Call, answer: Any) -> list[str]:
-        """Jids as the core handed them out in this call, then as it would next: where the pages leave it open."""
-        rows = answer[1] if call[0].startswith("complete_pop") and isinstance(answer, tuple) else []
-        peeked = [row for queue in QUEUES for row in self.door.look("peek", queue, 0, 100)]
-        return [*[row[0] for row in rows], *[row[0].decode() for row in peeked]]
+    def children_in_the_core(self) -> dict[str, list[str]]:
+        """Who waits for each job, in the order in which the core lets them go: the pages leave it open."""
+        parents = sorted({parent for job in self.model.jobs.values() for parent in job.parents})
+        rows = self.door.look("job_get", *parents) if parents else []
+        return {job.jid: list(job.dependents) for job in map(JobFacts.from_job_row, filter(None, rows))}
 
     def took(self, call: Call, answer: Any) -> None:
         """Remember new grants; the due time is never said too late."""
