@@ -40,6 +40,11 @@ def test_the_first_call_brings_what_was_never_configured_up_to_date(first: str, 
     assert packed(door) == (1, 30_000, 5_000)
 
 
+def test_the_call_that_describes_the_root_says_the_new_defaults_at_once(core, door: Door):
+    made_by_the_earlier_release(door)
+    assert (core(Info()).heartbeat, core(Info()).grace) == (30_000, 5_000)
+
+
 def test_what_was_configured_stays_also_if_it_is_the_earlier_default(core, door: Door):
     core(ConfigSet("heartbeat", "60"))
     core(ConfigSet("grace-period", "2"))

@@ -159,6 +159,10 @@ def test_a_short_list_of_completed_jobs_is_exact_after_each_completion(core, clo
     clock.advance(seconds=0.6)
     complete_some(core, door, 1, 22)
     assert core(JobsComplete(0, 100)) == ["j22", "j21"]
+    # The age of those that stayed is known from that look.
+    clock.advance(seconds=0.5)
+    complete_some(core, door, 1, 23)
+    assert core(JobsComplete(0, 100)) == ["j23", "j22"]
 
 
 def test_queues_first_used_in_one_millisecond_are_listed_in_order_of_first_use(core, door: Door):
@@ -169,17 +173,22 @@ def test_queues_first_used_in_one_millisecond_are_listed_in_order_of_first_use(c
     assert core(QueueNames()) == names
 
 
-def test_completed_jobs_are_kept_up_to_a_number_a_little_late(core, door: Door):
-    core(ConfigSet("jobs-history-count", "100"))
-    for n in range(10):
+@pytest.mark.parametrize(("number", "over"), [(100, 0), (1000, 0), (1001, 64)])
+def test_a_list_of_more_than_a_thousand_completed_jobs_is_shortened_a_little_late(
+    core, door: Door, number: int, over: int
+):
+    core(ConfigSet("jobs-history-count", str(number)))
+    lengths: list[int] = []
+    for n in range(30):
         complete_some(core, door, 50, n * 50)
-    kept = core(JobsComplete(0, 1000))
-    assert 100 <= len(kept) <= 164
-    assert kept[:3] == ["j499", "j498", "j497"]
+        lengths.append(len(core(JobsComplete(0, 2000))))
+    assert number <= max(lengths) <= number + over
+    kept = core(JobsComplete(0, 2000))
+    assert kept[:3] == ["j1499", "j1498", "j1497"]
     records = {name for name in door.names() if name.startswith("j:")}
     assert records == {f"j:{jid}" for jid in kept}
     core(Sweep())
-    assert len(core(JobsComplete(0, 1000))) == 100
+    assert len(core(JobsComplete(0, 2000))) == number
 
 
 def test_a_number_of_nothing_forgets_a_whole_batch_in_the_call_that_completes_it(core, door: Door):

@@ -27,11 +27,11 @@ def test_a_crash_is_logged_with_its_cause_and_the_job_goes_back_at_once(shop, fo
 
 def test_a_child_that_died_in_a_job_is_replaced_at_once_however_often(shop):
     worker = shop.start("process")
-    for how in ("1", "2", "3"):
+    for how in ("1", "2", "3", "0"):
         shop.chores.die_once.put(how)
     assert shop.chores.add.put(1).result(30) == 2
     until(lambda: shop.q.length() == 0, "all have ended")
-    assert re.findall(r"status \d; it is replaced in ([\d.]+) s", worker.said()) == ["0.0"] * 3
+    assert re.findall(r"status \d; it is replaced in ([\d.]+) s", worker.said()) == ["0.0"] * 4
 
 
 def test_a_child_that_leaves_in_a_job_does_not_end_a_worker_that_drains_its_queues(shop, forking_pool):

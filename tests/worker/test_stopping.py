@@ -189,6 +189,18 @@ def test_a_job_that_is_performed_alone_unwinds_too(shop, pool):
     assert (job.state, job.losses) == ("waiting", 2)
 
 
+@pytest.mark.parametrize("pool", ["asyncio", "fork", "thread"])
+def test_programs_of_a_job_that_is_performed_alone_end_when_it_unwinds(shop, pool):
+    handle = shop.chores.start_program.put("a")
+    lose_twice(shop, handle)
+    worker = shop.start(pool)
+    [pid] = began(shop)
+    program = int(shop.notes("begin a")[0].split()[3])
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+    until(lambda: not process_lives(pid) and not process_lives(program), "both have ended")
+
+
 @pytest.mark.parametrize("setting", ["x", "-1", "nan"])
 def test_a_shutdown_timeout_that_is_no_number_of_seconds_is_refused_in_one_sentence(shop, setting):
     worker = shop.start("process", "--shutdown-timeout", setting)
