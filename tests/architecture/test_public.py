@@ -1,7 +1,11 @@
 """The names other people's programs may rely on, pinned."""
 
+import tomllib
+from pathlib import Path
+
 import holdfast
 from holdfast import middleware
+from holdfast.core.library import VERSION
 
 NAMES = {
     "AsyncClient", "AsyncEvents", "AsyncHandle", "AsyncJob", "AsyncQueue", "AsyncScheduler", "Client", "CodecError", "Config", "ConnectionLost",
@@ -33,3 +37,9 @@ MIDDLEWARE = {
 def test_the_public_names_of_middleware_are_these() -> None:
     assert set(middleware.__all__) == MIDDLEWARE
     assert [name for name in middleware.__all__ if not hasattr(middleware, name)] == []
+
+
+def test_the_package_and_the_core_have_one_release_number() -> None:
+    """Of two programs with cores of one number, neither knows that the other's is newer."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert (project["version"], VERSION.removesuffix(".dev")) == (holdfast.__version__, holdfast.__version__)

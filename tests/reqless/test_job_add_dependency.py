@@ -86,3 +86,9 @@ def test_nobody_waits_for_itself(waiting: Door) -> None:
     sentence = "Depends(): j would wait for itself, through others"
     assert refusal(waiting.call("job.addDependency", 3, "j", "b", "k")) == sentence
     assert ties(waiting) == ("depends", ["a"])
+
+
+def test_a_job_whose_delay_is_over_and_that_nobody_moved_yet_is_called_scheduled(door: Door) -> None:
+    put(door, 1, "j", "q", 5)
+    for command in ("job.addDependency", "job.removeDependency"):
+        assert refusal(door.call(command, 10, "j", "a")).endswith(": scheduled")

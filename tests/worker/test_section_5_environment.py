@@ -25,6 +25,8 @@ def settled(monkeypatch):
         "VERBOSE",
         "VVERBOSE",
         "RUN_AS_SINGLE_PROCESS",
+        "HOLDFAST_SHUTDOWN_TIMEOUT",
+        "HOLDFAST_STUCK_TIMEOUT",
     ):
         monkeypatch.delenv(name, raising=False)
 
@@ -71,12 +73,21 @@ def test_job_reserver_chooses_the_reserver(settled, text, kind):
 def test_without_variables_the_defaults_hold(settled):
     found = settled("-q", "q")
     assert (found.reserver, found.interval, found.pool) == ("ordered", 5.0, "process")
+    assert (found.shutdown_timeout, found.term_timeout, found.stuck_timeout) == (0.0, 2.0, 60.0)
     assert found.workers == os.cpu_count()
 
 
 def test_interval_and_single_process_are_read(settled):
     found = settled("-q", "q", INTERVAL="2.5", RUN_AS_SINGLE_PROCESS="1")
     assert (found.interval, found.pool, found.workers) == (2.5, "serial", 1)
+
+
+def test_the_variables_of_time_outs_are_read_and_flags_win_over_them(settled):
+    variables = {"HOLDFAST_SHUTDOWN_TIMEOUT": "8", "HOLDFAST_STUCK_TIMEOUT": "30"}
+    found = settled("-q", "q", **variables)
+    assert (found.shutdown_timeout, found.stuck_timeout, found.term_timeout) == (8.0, 30.0, 2.0)
+    found = settled("-q", "q", "--shutdown-timeout", "1", "--stuck-timeout", "0", **variables)
+    assert (found.shutdown_timeout, found.stuck_timeout) == (1.0, 0.0)
 
 
 def test_flags_win_over_variables(settled):

@@ -8,6 +8,7 @@ from worker_kit import until
 
 from holdfast import UsageError
 from holdfast.commands.leases import Popped
+from holdfast.errors import ConnectionLost
 from holdfast.queue_resolvers import QueuePriorityPattern
 from holdfast.wire.shards import Shard
 from holdfast.work.queues import routing
@@ -129,6 +130,15 @@ def test_a_resolver_is_asked_on_every_pass_and_one_that_fails_leaves_what_was_kn
     assert route.order() == ("b",)
     assert route.after(Popped(), 1, 1).due is None
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+
+
+def test_a_store_that_cannot_be_asked_for_queues_is_warned_of_once_and_without_a_traceback(caplog):
+    away = [ConnectionLost("away") for _ in range(3)]
+    route = Route(_Shard(), ("a*",), _Resolver(*away, ["b"]))
+    for _ in range(4):
+        route.refresh()
+    assert route.order() == ("b",)
+    assert [(record.levelname, record.exc_info) for record in caplog.records] == [("WARNING", None)] * 2
 
 
 def test_what_a_resolver_or_a_reserver_of_ones_own_says_wrongly_stops_no_work(client, caplog):
