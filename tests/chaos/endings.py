@@ -61,7 +61,7 @@ class Endings:
         self.client.run(ConfigSet("grace-period", "0"))
         self.harm: Counter[str] = Counter()
         self.redelivered = 0
-        self.witness = Witness(url, namespace, LEASE / 4)
+        self.witness = Witness(url, namespace, LEASE / 5)
         self.witness.start()
         self.other = self._start(url)
         self.victim = self._start(relay.url)

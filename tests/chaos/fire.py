@@ -121,7 +121,7 @@ class Fire:
         self.client.run(ConfigSet("heartbeat", str(LEASE)))
         self.client.run(ConfigSet("grace-period", str(GRACE)))
         self.client.run(ThrottleSet(THROTTLE, SLOTS))
-        self.witness = Witness(store.url, namespace, LEASE / 4)
+        self.witness = Witness(store.url, namespace, LEASE / 5)
         self.harms: list[Harm] = []
 
     def number(self) -> int:

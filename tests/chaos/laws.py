@@ -15,7 +15,7 @@ from holdfast.models import JobFacts
 ENDS = ("done", "failed", "failed-retries")
 RELEASES = (*ENDS, "retried")
 GIVEN_BACK = ("preempted", "unknown")
-"""What ends a lease without an end of the job, and costs it nothing; what costs something is noticed first."""
+"""What ends a lease without an end of the job, and costs it nothing."""
 LOSSES = ("timed-out", "crashed", "lost")
 
 
@@ -243,7 +243,7 @@ def _job(past: History, jid: str) -> Iterator[str]:
             if line.token <= highest:
                 yield f"L5 {jid}: token {line.token} after {highest}"
             holder, noticed, highest = line, False, max(highest, line.token)
-        elif line.what in ("timed-out", *GIVEN_BACK):
+        elif line.what in (*LOSSES, *GIVEN_BACK):
             noticed = True
         elif line.what in RELEASES:
             # A job whose retries were used up by lost leases is ended by the store, in nobody's name.

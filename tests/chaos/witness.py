@@ -14,7 +14,7 @@ from waiting import pause
 
 
 class Witness(threading.Thread):
-    """Writes to the store all the time, as heartbeats do. Whenever that takes `patience` seconds, all were harmed.
+    """Connects and writes to the store all the time, as supervisors do. If that takes `patience` seconds, all are harmed.
 
     So neither an outage of the store nor a machine that is too slow counts against the workers.
     """
@@ -32,6 +32,7 @@ class Witness(threading.Thread):
             pause(0.05)
             try:
                 self._client.run(ConfigSet("witness", "1"))
+                self._client.link.close()
             except HoldfastError:
                 continue
             now = now_ms()

@@ -142,7 +142,7 @@ def test_a_lost_job_goes_before_everything_and_a_class_job_pays_with_a_retry(how
     core(back(how, job, cause="SIGSEGV" if how == "crashed" else ""))
     again = popped(core)
     assert (again.jid, again.remaining, again.losses) == ("j", 0, 1)
-    assert whats(core) == ["put", "popped", "timed-out", how, "popped"]
+    assert whats(core) == ["put", "popped", how, "popped"]
     assert core(back(how, again, cause="SIGSEGV")) == 1
     failed = facts(core)
     assert (failed.state, failed.remaining, failed.losses) == ("failed", -1, 2)
@@ -150,7 +150,16 @@ def test_a_lost_job_goes_before_everything_and_a_class_job_pays_with_a_retry(how
     if how == "crashed":
         message += ": process died by SIGSEGV (worker w, attempt 2)"
     assert (failed.failure.group, failed.failure.message) == ("failed-retries-q", message)
-    assert whats(core)[-3:] == ["timed-out", how, "failed"]
+    assert whats(core)[-3:] == ["popped", how, "failed"]
+
+
+def test_a_loss_that_was_noticed_before_its_cause_was_known_has_both_lines(core, clock, door: Door):
+    door.put("q", "j", retries=1)
+    job = popped(core)
+    clock.advance(seconds=60)
+    assert core(Pop("v", ["q"])) == []
+    core(back("crashed", job, cause="SIGSEGV"))
+    assert whats(core) == ["put", "popped", "timed-out", "crashed"]
 
 
 def test_a_job_that_took_too_long_pays_with_a_retry_and_waits_by_its_backoff(core, clock, door: Door):

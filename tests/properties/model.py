@@ -167,7 +167,7 @@ class Model(Putting):
                 job.state, job.ready, job.rank = "waiting", True, (1, -job.priority, 0, job.rank[-1])
                 continue
             if not job.noticed:
-                self.notice(job)
+                self.day(job.queue, self.now).retries += 1
             if self.pay(job, how, cause):
                 self.end_lease(job)
                 job.state, job.ready, job.rank = "waiting", True, (0, self.next_number())

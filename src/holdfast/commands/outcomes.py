@@ -97,7 +97,7 @@ class Fail(Spoken, frozen=True, gc=False):
 class Expire(Spoken, frozen=True, gc=False):
     """Give back the leases of a worker that died: the jobs are handed out again at once, one retry poorer.
 
-    Answers how many were given back. Core: verbs/expire.lua.
+    Answers how many were given back. Core: verbs/release.lua.
     """
 
     verb: ClassVar[str] = "expire"

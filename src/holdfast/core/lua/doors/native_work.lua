@@ -7,7 +7,6 @@ local wishes = require("doors.wishes")
 local advance = require("verbs.advance")
 local await = require("verbs.await")
 local cancel = require("verbs.cancel")
-local expire = require("verbs.expire")
 local fail = require("verbs.fail")
 local heartbeat = require("verbs.heartbeat")
 local move = require("verbs.move")
@@ -124,13 +123,13 @@ return {
       with_bodies(args, 4, 3, MOST_TOLD))
   end },
   { "expire", DRAINS, "(worker jid token)...", function(at, args)
-    return expire.run(at, args, 1, groups(args, 1, 3, MOST_TOLD))
+    return release.run(at, release.expire, "", nil, args, 1, groups(args, 1, release.WIDTH, MOST_TOLD))
   end },
   { "release", DRAINS, "line number how cause group (worker jid token)...", numbered.row(function(at, args)
     local how, cause = args[3], text(args, 4, "cause", checks.SHORT)
-    if not release.HOW[how] then bad("how is preempted, crashed, lost, timed-out or unknown") end
+    local give_back = release.HOW[how] or bad("how is preempted, crashed, lost, timed-out or unknown")
     local group = (how == "unknown" and name or optional)(args, 5, "group")
-    return release.run(at, how, cause, group, args, 6, groups(args, 6, release.WIDTH, MOST_TOLD))
+    return release.run(at, give_back, cause, group, args, 6, groups(args, 6, release.WIDTH, MOST_TOLD))
   end) },
   { "cancel", DRAINS, "line number jid...", numbered.row(function(at, args)
     return cancel.run(at, args, 3, names(args, 3, "jid"))

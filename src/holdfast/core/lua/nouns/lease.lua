@@ -63,14 +63,19 @@ function M.evict(at, jid, r)
   end
 end
 
--- First look at a lost lease: the holder is told, the loss written down.
-function M.notice(at, queue, jid, r)
+-- First look at a lost lease: the loss is counted, and the holder hears of it.
+function M.count_lost(at, queue, jid, r)
   if at.workers then at.workers.drop(at, r.worker, jid) end
   if at.events.tracked then at.events.tracked(at, "stalled", jid, r) end
-  history.tell(at, jid, r, history.TIMED_OUT)
   r.flags = record.with(r.flags, NOTICED)
   stats.count(at, queue, "retries")
   at.events.lock_lost(at, jid, r.worker)
+end
+
+-- The same, with a line in the history, because nothing more is known of it.
+function M.notice(at, queue, jid, r)
+  history.tell(at, jid, r, history.TIMED_OUT)
+  M.count_lost(at, queue, jid, r)
 end
 
 -- A job whose lease was lost fails, for nothing is left to pay with.

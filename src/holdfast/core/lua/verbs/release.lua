@@ -3,7 +3,7 @@
 --
 -- `preempted`: the worker had to stop. `crashed`: the process died, `lost`: nobody knows why
 -- it ended. `timed-out`: the job took longer than it may. `unknown`: the worker does not
--- know its code.
+-- know its code. An older verb, `expire`, only ends them, without grace.
 local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
@@ -33,10 +33,11 @@ local function preempted(at, jid, r, cause)
   job.write(at, jid, r)
 end
 
--- It is paid for, and the job is handed out again before anything that waits.
+-- It is paid for, and the job is handed out again before anything that waits. The line of
+-- what was paid for is the whole story, unless the loss was noticed before its cause was known.
 local function lose(at, what, jid, r, cause)
   local queue = keys.of_queue(at, r.queue)
-  if not record.has(r.flags, record.FLAG.NOTICED) then lease.notice(at, queue, jid, r) end
+  if not record.has(r.flags, record.FLAG.NOTICED) then lease.count_lost(at, queue, jid, r) end
   local group, message = at.budgets.pay(at, queue, jid, r, what, cause)
   if message then return lease.fail_lost(at, queue, jid, r, group, message) end
   lease.release(at, jid, r)
@@ -66,6 +67,16 @@ local function not_known(at, jid, r, cause, group)
   job.write(at, jid, r)
 end
 
+-- The next pop pays for it, and hands the job out again before anything that waits.
+function M.expire(at, jid, r)
+  local queue = keys.of_queue(at, r.queue)
+  if not record.has(r.flags, record.FLAG.NOTICED) then lease.notice(at, queue, jid, r) end
+  job.write(at, jid, r)
+  call("ZADD", queue.leases, at.now, jid)
+  queues.lower_due(queue, at.now)
+  queues.signal_if_idle(queue)
+end
+
 M.HOW = {
   preempted = preempted,
   crashed = function(at, jid, r, cause) lose(at, history.CRASHED, jid, r, cause) end,
@@ -74,11 +85,11 @@ M.HOW = {
   unknown = not_known,
 }
 
--- `args[first … last]` are (worker, jid, token); those that are not held are left alone. `cause`
--- is what is known of it, `group` the one in which an unknown job fails. Returns how many leases
--- were given back.
-function M.run(at, how, cause, group, args, first, last)
-  local give_back, count = M.HOW[how], 0
+-- `args[first … last]` are (worker, jid, token); those that are not held are left alone. `give_back`
+-- is `expire` or one of HOW, `cause` what is known of it, `group` the one in which an unknown job
+-- fails. Returns how many leases were given back.
+function M.run(at, give_back, cause, group, args, first, last)
+  local count = 0
   for i = first, last, M.WIDTH do
     local jid = args[i + 1]
     local r = lease.held(at, args[i], jid, tonumber(args[i + 2]))
