@@ -27,19 +27,19 @@ class Witness(threading.Thread):
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        last = now_ms()
+        last, recovers = now_ms(), 0.0
         while not self._stopping.is_set():
             pause(0.05)
             try:
                 self._client.run(ConfigSet("witness", "1"))
                 self._client.link.close()
             except HoldfastError:
+                recovers = 4 * self._patience  # workers try again a while after an outage has ended
                 continue
             now = now_ms()
             if now - last > self._patience:
-                # Workers try again a while after an outage has ended.
-                self._harms.append(Harm("", last, now + 4 * self._patience))
-            last = now
+                self._harms.append(Harm("", last, now + recovers))
+            last, recovers = now, 0.0
 
     @contextmanager
     def harm(self, worker: str) -> Iterator[None]:
