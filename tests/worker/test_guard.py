@@ -1,13 +1,18 @@
-"""The guard of a parent: what it promises its children about the leases that they hold."""
+"""Who keeps leases, a parent for its children or a thread beside a serial worker: no job is missed that begins while it looks."""
 
 from math import inf
 from time import monotonic
 from types import SimpleNamespace
 
 import pytest
+from worker_kit import until
 
+from holdfast.client.sync import Client
+from holdfast.wire.plans import Step
+from holdfast.work.keeper import Held
 from holdfast.work.parent.guard import Guard
 from holdfast.work.parent.slate import Slate
+from holdfast.work.pools.beating import BeatingThread
 from holdfast.work.settings import WorkerSettings
 
 
@@ -44,3 +49,37 @@ def test_a_job_that_begins_while_its_parent_looks_is_looked_after_in_time(guard)
     guard.attend([child])
     assert slate.was_told is False
     assert not slate.hold(0, "next", 1, 3_000, monotonic())  # it is looked after already
+
+
+class Hand:
+    """What a serial worker holds: a job with a short lease is granted while its keeper looks for the `at`-th time."""
+
+    def __init__(self, at):
+        self.at, self.looks, self.held = at, 0, []
+        self.thread = None
+
+    def __call__(self):
+        self.looks += 1
+        seen = list(self.held)
+        if self.looks == self.at:
+            self.held = [Held("late", 1, "w", 1.0)]
+            self.thread.learn(1.0, monotonic())
+        return seen
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_job_that_is_granted_while_its_keeper_looks_is_renewed(client, url, namespace, monkeypatch, at):
+    monkeypatch.setattr("holdfast.work.keeper.LONGEST_PERIOD", 3600.0)
+    hand, renewed = Hand(at), []
+    monkeypatch.setattr(client, "run", lambda command: renewed.append(command) or [1] * len(command.leases))
+    hand.thread = BeatingThread(client, "w", hand, lambda: None)
+    hand.thread.start()
+    try:
+        with Client(url, namespace=namespace) as other:
+            for _ in range(at):  # each has it look once
+                looked = hand.looks
+                other.link.send(Step([("PUBLISH", other.shard.worker_channel("w"), '{"event":"x"}')]))
+                until(lambda before=looked: hand.looks > before or hand.held, "it has looked")
+        until(lambda: renewed, "the lease is renewed")
+    finally:
+        hand.thread.close()

@@ -60,9 +60,10 @@ class Keeper:
         """Start counting at `now`."""
         self._looked = self._last = now
 
-    def learn(self, lease: float) -> bool:
-        """Take note of a new lease of that many seconds. Returns whether the keeper must look sooner for it."""
+    def learn(self, lease: float, ends: float = inf) -> bool:
+        """Take note of a new lease of that many seconds, whose run ends then. Returns whether the keeper must look more often for it."""
         period = lease / 3
+        self._ends = min(self._ends, ends)
         if 0 < period < self.period:
             self.period, self._is_new = period, True
             return True

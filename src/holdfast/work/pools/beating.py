@@ -21,15 +21,14 @@ log = logging.getLogger("holdfast")
 TROUBLED: Final = 1.0  # seconds that a keeper waits after something that should not happen
 
 
-def warn_of_short_leases(lease: float) -> None:
+def warn_of_short_lease(lease: float) -> None:
     """Say that a lease is short for a process in which a job can keep the heartbeat from being sent."""
-    if lease < SHORT_LEASE:
-        log.warning(
-            "leases last %g s here, less than %g: a job that hogs the interpreter may lose its lease; "
-            "raise the queue's heartbeat or the job's timeout, or use --pool process",
-            lease,
-            SHORT_LEASE,
-        )
+    log.warning(
+        "leases last %g s here, less than %g: a job that hogs the interpreter may lose its lease; "
+        "raise the queue's heartbeat or the job's timeout, or use --pool process",
+        lease,
+        SHORT_LEASE,
+    )
 
 
 class Chores(Protocol):
@@ -85,6 +84,8 @@ class BeatingThread:
         self._wake = Stop()
         self._outage = Outage(client.shard.away)
         self._heard = -inf
+        self._is_early = False
+        self._shortest = SHORT_LEASE
         self._thread = threading.Thread(target=self._run, name="holdfast-keeper", daemon=True)
 
     def start(self) -> None:
@@ -102,15 +103,15 @@ class BeatingThread:
         self._wake.close()
 
     def learn(self, lease: float, since: float = inf) -> None:
-        """Take note of a lease of that many seconds, taken by a call at `since`."""
-        is_short = self._keeper.learn(lease)
-        if is_short:
-            warn_of_short_leases(lease)
+        """Take note of a lease of that many seconds, among those `held` by now, taken by a call at `since`.
+
+        The keeper belongs to the thread, which is only woken: what was changed here while it looks would be lost.
+        """
         # What was said while that call was under way may have been said of this lease.
         is_early = self._heard >= since
         if is_early:
-            self._keeper.hurry()
-        if is_short or is_early:
+            self._is_early = True
+        if is_early or lease < self._keeper.period * 3:
             self._wake.wake()
 
     def _run(self) -> None:
@@ -120,12 +121,24 @@ class BeatingThread:
                 self._wait()
                 if monotonic() >= self._keeper.due():
                     self._beat(monotonic())
+                self._learn()
                 if monotonic() >= self._chores.due():
                     self._chores.attend()
             except Exception:
                 # Whatever it was, a keeper that ends loses the leases unseen.
                 log.exception("the keeper could not do its work; it goes on")
                 hold(TROUBLED)
+
+    def _learn(self) -> None:
+        """Look soon enough for all that is held. After each look too: what was taken meanwhile had been promised more."""
+        is_early, self._is_early = self._is_early, False
+        for held in self._held():
+            self._keeper.learn(held.lease, held.ends)
+            if held.lease < self._shortest:
+                self._shortest = held.lease
+                warn_of_short_lease(held.lease)
+        if is_early:
+            self._keeper.hurry()
 
     def _wait(self) -> None:
         """Wait for what is due, for news, or for being called."""
