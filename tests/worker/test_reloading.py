@@ -49,7 +49,7 @@ def test_new_code_is_performed_by_a_new_worker_and_mistakes_wait_until_they_are_
     handle = shop.chores.hog.put("long")
     until(lambda: shop.notes("begin long"), "a job is under way")
     code.write_text("WORD = 'third'")
-    until(lambda: worker.said().count("the worker starts anew") == 2, "the old one is told", 30)
+    until(lambda: worker.said().count("the worker restarts after") == 2, "the old one is told", 30)
     shop.open()
     assert handle.result(30) == "long"
     assert ask(shop) == b'"third"'
@@ -65,7 +65,7 @@ def test_a_worker_that_cannot_start_waits_for_the_code_to_change(shop):
     hook = shop.here / "hook.py"
     hook.write_text("def go(): raise RuntimeError('not yet')")
     worker = shop.start("serial", "--reload", "--setup", "hook:go")
-    until(lambda: "starts anew when code changes" in worker.said(), "it waits")
+    until(lambda: "restarts when code changes" in worker.said(), "it waits")
     hook.write_text("def go(): pass")
     assert shop.chores.add.put(1).result(30) == 2
     worker.signal(signal.SIGINT)

@@ -107,7 +107,7 @@ def test_reload_keeps_the_old_worker_while_the_code_cannot_be_loaded(shop, pool)
     (shop.here / "extras.py").write_text(BROKEN)
     until(lambda: why_not(port), "it is not ready for a deploy")
     assert "NameError" in why_not(port)[0]
-    assert "the worker stays as it is" in worker.said()
+    assert "the old worker keeps running" in worker.said()
     assert shop.chores.add.put(1).result(30) == 2
     (shop.here / "extras.py").write_text("mended = True")
     until(lambda: worker.said().count("working for q") == 2, "it starts anew")

@@ -102,7 +102,7 @@ def test_with_drain_unknown_code_fails_at_once_and_the_command_ends_with_3(shop,
     worker = shop.start(pool, "--drain")
     assert worker.wait(30) == 3
     assert shop.job(handle.jid).failure["group"] == "q-ModuleNotFoundError"
-    assert "ends with 3" in worker.said()
+    assert "exits with status 3" in worker.said()
 
 
 def test_workers_of_tests_and_of_moved_programs_fail_unknown_code_at_once(shop):

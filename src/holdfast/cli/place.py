@@ -9,10 +9,10 @@ from holdfast.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-PLACE_HELP: Final = "The store [default: HOLDFAST_URL, REDIS_URL, or the embedded store]."
+PLACE_HELP: Final = "URL of the store [default: HOLDFAST_URL, REDIS_URL, or the embedded store]."
 
 namespace_option: Final = click.option(
-    "--namespace", default="default", show_default=True, help="The namespace whose jobs are meant."
+    "--namespace", default="default", show_default=True, help="Namespace of the jobs."
 )
 
 

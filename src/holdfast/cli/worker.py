@@ -1,4 +1,4 @@
-"""`holdfast worker`: its flags. What they set going is imported when they have been read.
+"""`holdfast worker`: its flags. The code behind them is imported once they have been read.
 
 Nothing above the flags imports what talks to a store: the pool of greenlets must change the standard library first.
 """
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from holdfast.cli.place import PLACE_HELP, namespace_option
+from holdfast.cli.place import namespace_option
 from holdfast.cli.worker_log import open_log, set_level
 from holdfast.errors import UsageError
 from holdfast.work.greenlets import patch
@@ -24,10 +24,10 @@ _UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int:
-    """A number of bytes from a text with an optional unit, each 1024 times the one before."""
+    """Return the number of bytes in a text such as "512M"; each unit is 1024 times the one before."""
     found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)(?:i?b)?", text.strip(), re.IGNORECASE)
     if found is None:
-        raise click.BadParameter(f"{text!r} is no size, such as 512M or 1G", context, parameter)
+        raise click.BadParameter(f"expected a size such as 512M or 1G, got {text!r}", context, parameter)
     return int(float(found[1]) * 1024 ** _UNITS[found[2].lower()])
 
 
@@ -37,79 +37,105 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
     "--queue",
     "queues",
     multiple=True,
-    help="A queue to work for, or a pattern (mail-*, !mail-bulk, @key); repeat it [default: QUEUES or QUEUE].",
+    help="Queue to take jobs from, or a pattern (mail-*, !mail-bulk, @key); may be repeated [default: QUEUES or QUEUE].",
 )
 @click.option(
     "--reserver",
     type=click.Choice(RESERVERS),
-    help=f"Which queue goes first [default: JOB_RESERVER, or {_DEFAULTS.reserver}].",
+    help=f"Order in which the queues are tried [default: JOB_RESERVER, or {_DEFAULTS.reserver}].",
 )
 @click.option(
     "--pool",
     type=click.Choice(POOLS),
-    help="How jobs are performed: process: children, one job at a time each; fork: a child for each job; asyncio, "
-    "thread, gevent: children with many jobs at once; serial: one at a time in this process "
+    help="How jobs run. process: child processes with one job at a time; fork: a new process for each job; asyncio, "
+    "thread, gevent: child processes with many jobs at once; serial: one job at a time in this process "
     f"[default: {_DEFAULTS.pool}, or serial if RUN_AS_SINGLE_PROCESS is set].",
 )
-@click.option("-w", "--workers", default=0, show_default=True, help="Child processes; 0: one a core.")
-@click.option("--concurrency", default=0, help=f"Jobs at once in each process [default: {_SEATS_HELP}].")
+@click.option(
+    "-w", "--workers", default=0, show_default=True, help="Number of child processes; 0: one per core."
+)
+@click.option(
+    "--concurrency", default=0, help=f"Number of jobs at once in each process [default: {_SEATS_HELP}]."
+)
 @click.option(
     "-g",
     "--greenlets",
     default=0,
     metavar="N",
-    help="Short for --pool gevent --concurrency N; 0: not [default: 0].",
+    help="Short for --pool gevent --concurrency N; 0: off [default: 0].",
 )
 @click.option(
     "-i",
     "--interval",
     type=float,
-    help="The longest time in seconds that an idle worker goes without looking; the store wakes it sooner "
+    help="Seconds after which an idle worker looks for jobs again; a new job wakes it sooner "
     f"[default: INTERVAL, or {_DEFAULTS.interval}].",
 )
-@click.option("-n", "--name", default="", help="Worker name; children add their number [default: host-pid].")
 @click.option(
-    "-r", "--resume", is_flag=True, help="Go on with what a worker of this --name held [default: off]."
-)
-@click.option("--drain", is_flag=True, help="End when the queues are empty [default: off].")
-@click.option(
-    "-p", "--path", "paths", multiple=True, help="Directory to import jobs from; repeat it [default: none]."
+    "-n", "--name", default="", help="Name of the worker; each child appends its number [default: host-pid]."
 )
 @click.option(
-    "-m", "--import", "imports", multiple=True, help="Module to import first; repeat it [default: none]."
+    "-r",
+    "--resume",
+    is_flag=True,
+    help="Continue the jobs that a dead worker of this --name held [default: off].",
 )
-@click.option("--allow", multiple=True, help="Prefix of klass names that may run; repeat it [default: none].")
+@click.option("--drain", is_flag=True, help="Exit when the queues are empty [default: off].")
+@click.option(
+    "-p",
+    "--path",
+    "paths",
+    multiple=True,
+    help="Directory to import jobs from; may be repeated [default: none].",
+)
+@click.option(
+    "-m",
+    "--import",
+    "imports",
+    multiple=True,
+    help="Module to import at the start; may be repeated [default: none].",
+)
+@click.option(
+    "--allow", multiple=True, help="Prefix of klass names that may run; may be repeated [default: none]."
+)
 @click.option(
     "-d",
     "--workdir",
     default="",
-    help="Directory to enter after imports; each child works in a sandbox below it [default: stay here].",
+    help="Directory to change to after the imports; each child then works in a sandbox below it [default: the current "
+    "directory].",
 )
 @click.option(
     "--sandbox",
     is_flag=True,
-    help="Each child works in its sandbox, below --workdir or the directory for temporary files [default: class jobs "
-    "of the pools process and fork do].",
+    help="Run every job in its child's sandbox, below --workdir or the directory for temporary files [default: only "
+    "class jobs of the pools process and fork].",
 )
 @click.option(
     "--setup",
     envvar="HOLDFAST_SETUP",
     default="",
-    help="module:callable to call before anything else; it may set the variables [default: HOLDFAST_SETUP, or none].",
+    help="module:callable to call before anything else; it may set environment variables [default: HOLDFAST_SETUP, or "
+    "none].",
 )
 @click.option(
     "--middleware",
     multiple=True,
-    help="module:object to go around each job; repeat it, the first is outermost [default: none].",
+    help="module:object to wrap around each job; may be repeated, the first is outermost [default: none].",
 )
 @click.option(
     "--auto-complete", is_flag=True, help="Complete class jobs whose method returns [default: off]."
 )
-@click.option("--url", "--host", "url", help=f"A URL or a bare host. {PLACE_HELP}")
-@click.option("--port", type=click.IntRange(1, 65535), help="The port of a bare --host [default: 6379].")
+@click.option(
+    "--url",
+    "--host",
+    "url",
+    help="URL or host name of the store [default: HOLDFAST_URL, REDIS_URL, or the embedded store].",
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="Port, if --host is a host name [default: 6379].")
 @namespace_option
 @click.option(
-    "--max-jobs", default=0, show_default=True, help="Replace a child after so many jobs; 0: never."
+    "--max-jobs", default=0, show_default=True, help="Replace a child after this number of jobs; 0: never."
 )
 @click.option(
     "--max-memory",
@@ -117,13 +143,13 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
     metavar="SIZE",
     default="0",
     show_default=True,
-    help="Replace a child that has grown beyond it, such as 512M or 1G; 0: never.",
+    help="Replace a child that uses more memory than this, such as 512M or 1G; 0: never.",
 )
 @click.option(
     "--shutdown-timeout",
     type=float,
     envvar="HOLDFAST_SHUTDOWN_TIMEOUT",
-    help="Seconds that jobs have to finish at TERM or INT, before they are broken off "
+    help="Seconds that running jobs have to finish after TERM or INT; then they are stopped and requeued "
     f"[default: HOLDFAST_SHUTDOWN_TIMEOUT, or {_DEFAULTS.shutdown_timeout}].",
 )
 @click.option(
@@ -131,13 +157,13 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
     type=float,
     default=_DEFAULTS.term_timeout,
     show_default=True,
-    help="Seconds that jobs have to unwind once they are broken off, before their processes are killed.",
+    help="Seconds that a stopped job has to unwind before its process is killed.",
 )
 @click.option(
     "--stuck-timeout",
     type=float,
     envvar="HOLDFAST_STUCK_TIMEOUT",
-    help="Seconds after which a process that a job keeps from doing anything else is killed; 0: never "
+    help="Seconds after which a child process that a job blocks is killed; 0: never "
     f"[default: HOLDFAST_STUCK_TIMEOUT, or {_DEFAULTS.stuck_timeout:g}].",
 )
 @click.option(
@@ -145,48 +171,52 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
     type=float,
     default=_DEFAULTS.max_startup_interval,
     show_default=True,
-    help="Each child waits a random time up to so many seconds before its first job; replacements do not.",
+    help="Upper limit in seconds of the random pause of each child before its first job; replacements do not pause.",
 )
 @click.option(
-    "--health-port", default=0, show_default=True, help="Answer GET /live and /ready here; 0: nowhere."
+    "--health-port", default=0, show_default=True, help="Serve GET /live and /ready on this port; 0: off."
 )
-@click.option("--metrics-port", default=0, show_default=True, help="Tell Prometheus here; 0: nowhere.")
+@click.option(
+    "--metrics-port", default=0, show_default=True, help="Serve Prometheus metrics on this port; 0: off."
+)
 @click.option(
     "-v",
     "--verbose",
     is_flag=True,
-    help="Say everything [default: starts, ends and warnings; of each job too with VERBOSE; all with VVERBOSE].",
+    help="Log everything, as with VVERBOSE [default: starts, ends and warnings of the worker; with VERBOSE also the "
+    "start and end of each job].",
 )
-@click.option("-l", "--logger", "log_file", default="", help="Also log to this file [default: none].")
+@click.option("-l", "--logger", "log_file", default="", help="Log to this file too [default: none].")
 @click.option(
     "--log-format",
     type=click.Choice(LOG_FORMATS),
     default=_DEFAULTS.log_format,
     show_default=True,
-    help="Lines to read, or one JSON object a line.",
+    help="Format of log lines: text, or one JSON object per line.",
 )
 @click.option(
-    "--debugger", is_flag=True, help="Open a console in a child at USR2 [default: if it has a terminal]."
+    "--debugger",
+    is_flag=True,
+    help="Open a debugging console in a child that gets USR2 [default: only at a terminal].",
 )
 @click.option(
     "--reload",
     "reloads",
     is_flag=True,
-    help="Start anew when code below --path or the working directory changes; for development [default: off].",
+    help="Restart when code below --path or the working directory changes; for development [default: off].",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print a JSON line when it begins, and one when it has ended."
-)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line at the start and one at the end.")
 def worker(reloads: bool, **told: Any) -> int:
-    """Perform jobs of the named queues until told to stop.
+    """Run jobs of the named queues until it is stopped.
 
-    Send signals to this command, not to its children. TERM and INT stop it: jobs have --shutdown-timeout seconds to
-    finish, the rest is requeued. QUIT stops it after the jobs under way, however long they take. USR1 kills and replaces
-    the children, USR2 pauses, CONT goes on, HUP replaces the children one after the other. With --pool serial, USR1 and HUP
-    log where it is.
+    Send signals to this process (the parent), not to its children: it passes on what concerns them. TERM and INT stop the
+    worker: running jobs have --shutdown-timeout seconds to finish, the rest is requeued at no cost. QUIT stops it after the
+    running jobs, however long they take. USR1 kills and replaces the children. USR2 pauses the worker, CONT ends the pause.
+    HUP replaces the children one after the other, each after its jobs. With --pool serial there are no children: USR1 and
+    HUP log the stack.
 
-    Only marked functions (@client.job), modules named by --import, modules below --path or the working
-    directory, and names under --allow are run.
+    Only these may run: functions marked with @client.job, modules named by --import, modules below --path or the working
+    directory, and klass names with an --allow prefix.
     """
     if told["greenlets"]:
         told |= _greenlets(told)
@@ -217,7 +247,7 @@ def worker(reloads: bool, **told: Any) -> int:
 
 
 def _greenlets(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What -g is short for. Raises UsageError."""
+    """Return the flags that -g stands for. Raises UsageError."""
     for flag, says in (("pool", "gevent"), ("concurrency", told["greenlets"])):
         if told[flag] not in (None, 0, says):
             raise UsageError(

@@ -1,6 +1,6 @@
-"""`holdfast worker --reload`: the worker runs in a child, and starts anew when code changes. For development.
+"""`holdfast worker --reload`: run the worker in a child, and restart it when code changes. For development.
 
-The parent imports none of the user's code, so each child begins with the code as it is at that moment.
+The parent imports none of the user's code, so each child starts with the code as it is at that moment.
 """
 
 import logging
@@ -20,20 +20,20 @@ from holdfast.work.startup_check import StartupCheck
 
 log = logging.getLogger("holdfast")
 
-PATIENCE: Final = 10.0  # seconds for the jobs under way, before they are given back
+PATIENCE: Final = 10.0  # seconds that running jobs have before they are requeued
 _TICK: Final = 0.2
 _WRONGLY_ASKED: Final = 2
 _ENDS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
 def reloading(code: StartupCode) -> int | None:
-    """Keep a worker at work that is started anew whenever Python files change below its root and paths.
+    """Run a worker in a child, and restart it when a Python file below its root or paths changes.
 
-    A worker at work is replaced once a process of its own could load `code` as it is by then.
+    The running worker is replaced only after a separate process has loaded the changed `code`.
 
-    Answers None in each child, which goes on as the worker, and in the parent the exit code of the last one.
-    Signals to the parent are handed on; TERM, INT and QUIT end both, and no worker outlives the parent. Call it from a
-    process of one thread.
+    Returns None in each child, which then continues as the worker; in the parent, the exit code of the last child.
+    Signals to the parent are passed on; TERM, INT and QUIT end both, and no child outlives the parent. Call it from a
+    process with one thread.
     """
     prepare()
     parent = _Parent(Watch((code.root, *code.paths)), code)
@@ -46,11 +46,11 @@ def reloading(code: StartupCode) -> int | None:
 
 
 class _Parent:
-    """Watches the files, and the one child."""
+    """Watches the files and the one child."""
 
     def __init__(self, watch: Watch, code: StartupCode) -> None:
         self.stop = Stop()
-        self._check = StartupCheck(code, "the worker stays as it is")
+        self._check = StartupCheck(code, "the old worker keeps running")
         self._watch = watch
         self._pid = 0
         self._code = 0
@@ -60,7 +60,7 @@ class _Parent:
         self._hurry_at = 0.0
 
     def run(self) -> int | None:
-        """The exit code of the last worker; None in each of them."""
+        """Return the exit code of the last worker; None in each child."""
         while True:
             if self._wants_new and not self._pid and not self._is_ending and self._is_child():
                 return None
@@ -80,7 +80,7 @@ class _Parent:
             self._hurry()
 
     def _is_child(self) -> bool:
-        """Fork a worker."""
+        """Fork a worker. Returns True in the child."""
         self._wants_new = False
         self._starts += 1
         # A signal between the fork and the child's own handlers would be taken for one to the parent.
@@ -102,10 +102,10 @@ class _Parent:
             return
         self._pid, self._code = 0, os.waitstatus_to_exitcode(status)
         if not (self._is_ending or self._wants_new or self._is_over()):
-            log.error("the worker ended with status %d; it starts anew when code changes", self._code)
+            log.error("the worker exited with status %d; it restarts when code changes", self._code)
 
     def _is_over(self) -> bool:
-        """Whether the worker ended for good: it drained its queues, or its first start was asked for wrongly."""
+        """Whether the worker ended for good: it drained its queues, or its first start was a usage error."""
         return not self._wants_new and (
             self._code == 0 or (self._code == _WRONGLY_ASKED and self._starts == 1)
         )
@@ -113,7 +113,7 @@ class _Parent:
     def _on_change(self, changed: list[str]) -> None:
         mistake = mistake_in(changed)
         if mistake:
-            log.warning("code changed, but it cannot be: %s; the worker stays as it is", mistake)
+            log.warning("code changed, but it cannot be loaded: %s; the old worker keeps running", mistake)
             return
         shown = ", ".join(os.path.relpath(path) for path in changed[:3])
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
@@ -122,14 +122,14 @@ class _Parent:
             self._replace()
 
     def _replace(self) -> None:
-        log.info("the worker starts anew after the jobs under way")
+        log.info("the worker restarts after the running jobs")
         self._wants_new = True
         self._hurry_at = monotonic() + PATIENCE
         self._tell(signal.SIGQUIT)
 
     def _hurry(self) -> None:
         if self._wants_new and self._pid and monotonic() >= self._hurry_at:
-            log.info("the jobs under way take long: they are given back")
+            log.info("running jobs did not finish within %g s; they are requeued", PATIENCE)
             self._hurry_at = monotonic() + PATIENCE
             self._tell(signal.SIGTERM)
 
@@ -145,4 +145,4 @@ class _Parent:
 
 
 def _heard(number: int, frame: object) -> None:
-    """The number has been written to the descriptor that `run` waits on."""
+    """Do nothing: the number has been written to the descriptor that `run` waits on."""

@@ -1,4 +1,4 @@
-"""From what a worker command was told to a worker at work: the setup hook, the settings, the imports, the log."""
+"""Start the worker that flags and environment describe: the setup hook, the settings, the imports, the log."""
 
 import logging
 import os
@@ -28,13 +28,13 @@ log = logging.getLogger("holdfast")
 
 
 UNKNOWN_CODE: Final = 3
-"""The exit status of a worker that has drained its queues and met jobs whose code it does not know."""
+"""Exit status of a worker that drained its queues and met jobs whose code it does not know."""
 
 
 def start(told: Mapping[str, Any]) -> int:
     """Run the worker that the flags and the environment describe, and return its exit status. Raises UsageError, StartFailed.
 
-    `told` has the flags by name; those that were not given are None where the environment may say it.
+    `told` maps names of flags to values; a flag that was not given is None where the environment may set it.
     """
     root = str(Path.cwd())
     search_first((*(str(Path(path).resolve()) for path in told["paths"]), root))
@@ -44,7 +44,7 @@ def start(told: Mapping[str, Any]) -> int:
     settings = settings_of(told, root)
     url = url_of(told["url"], told["port"])
     make_importable(settings)
-    # Before anything is started or asked that could give jobs to a worker without code.
+    # First: a worker whose code cannot be imported must not take jobs.
     import_modules(settings.imports)
     store = StoreChoice(url, ClientOptions(namespace=told["namespace"])).found()
     if told["workdir"]:
@@ -53,7 +53,7 @@ def start(told: Mapping[str, Any]) -> int:
     run_worker(settings, store)
     status = UNKNOWN_CODE if settings.drain and met_unknown() else 0
     if status:
-        log.error("jobs of code that is not known here have failed; the command ends with %d", status)
+        log.error("jobs whose code this worker does not know have failed; it exits with status %d", status)
     if told["as_json"]:
         say_json({"event": "ended", "pid": os.getpid()})
     _leave_threads(status)
@@ -61,18 +61,20 @@ def start(told: Mapping[str, Any]) -> int:
 
 
 def _leave_threads(status: int) -> None:
-    """End although threads of jobs go on, which Python would wait for: who is told to stop must stop."""
+    """Exit the process if jobs left threads running: Python would wait for them without limit."""
     main = threading.main_thread()
     left = [thread.name for thread in threading.enumerate() if thread is not main and not thread.daemon]
     if left:
-        log.warning("jobs left threads behind that go on: %s; the worker ends all the same", ", ".join(left))
+        log.warning(
+            "jobs left threads running: %s; the worker exits without waiting for them", ", ".join(left)
+        )
         logging.shutdown()
         sys.stdout.flush()
         os._exit(status)
 
 
 def settings_of(told: Mapping[str, Any], root: str) -> WorkerSettings:
-    """The settings: flags win over the environment, which wins over the defaults. Raises UsageError, StartFailed."""
+    """Return the settings: flags before environment before defaults. Raises UsageError, StartFailed."""
     names = [field.name for field in msgspec.structs.fields(WorkerSettings)]
     flags: dict[str, Any] = {name: told[name] for name in names if told.get(name) not in (None, ())}
     found = {**told_by(os.environ), **flags}
