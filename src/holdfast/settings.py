@@ -36,9 +36,10 @@ _known: set[str] = set()
 class Settings(msgspec.Struct, frozen=True, gc=False):
     """How a client talks to its store; times in seconds, sizes in bytes.
 
-    `timeout` bounds one try, `deadline` a call with all its repeats. `load_core` says whether this client
-    may load or replace the library; `trust_store` lets a durability level stand that cannot be verified
-    because CONFIG is barred. `strict_loop` makes a sync client inside a running event loop an error.
+    `durability` is how safe a write is when its call returns: `memory` (in the store's memory), `process` (in its
+    append-only file: a crash of the store while the disk is slow, or a power loss, may lose about two seconds), `fsync` (on
+    disk). `timeout` bounds one try, `deadline` a call with all its repeats. `load_core` allows this client to load or
+    replace the library; `trust_store` accepts a durability level that cannot be verified because CONFIG is barred. `strict_loop` makes a sync client inside a running event loop an error.
     `ensure_minimum_version` off lets a store pass that is too old, at the caller's own risk.
     """
 

@@ -686,7 +686,7 @@ def test_a_metric_that_cannot_be_told_costs_nothing_but_a_line_in_the_log(do, ca
     with caplog.at_level(logging.ERROR, "holdfast"):
         do(lambda: job.process())
     assert again(do, job).state == "complete"
-    assert caplog.text.count("could not be told") == 2
+    assert caplog.text.count("could not be reported") == 2
 
 
 # MemoryUsageMonitor and RedisReconnect; what a worker does when it has grown too large is in tests/worker.

@@ -172,4 +172,4 @@ def test_many_short_jobs_at_a_short_lease_cost_no_child_its_life(shop, pool):
     assert sorted(shop.notes("count")) == sorted(f"count {n}" for n in range(number))
     assert shop.client.jobs.failed() == {}
     assert "is stopped" not in worker.said()
-    assert "goes back" not in worker.said()
+    assert "released:" not in worker.said()

@@ -17,7 +17,7 @@ def test_a_job_over_its_limit_is_stopped_and_tried_again(shop, pool):
     worker = shop.start(pool)
     jid = shop.q.put("chores.block", {"args": ["a"]}, timeout=2.0, retries=9)
     pid = began(shop)[0]
-    until(lambda: "took all the time that it may" in worker.said(), "the worker says so")
+    until(lambda: "exceeded its timeout" in worker.said(), "the worker says so")
     shop.open()
     until(lambda: shop.state(jid) == "complete", "it is tried again")
     if pool in ("process", "fork"):
@@ -44,7 +44,7 @@ def test_a_limit_longer_than_the_lease_is_kept_by_heartbeats_up_to_it(shop, pool
     first = shop.job(jid)
     until(lambda: shop.job(jid).expires_at > first.expires_at + 0.9, "it was renewed")
     assert shop.job(jid).token == first.token
-    until(lambda: "took all the time that it may" in worker.said(), "the worker says so")
+    until(lambda: "exceeded its timeout" in worker.said(), "the worker says so")
     shop.open()
     until(lambda: shop.state(jid) == "complete", "it is tried again")
 

@@ -165,7 +165,7 @@ def test_what_a_job_leaves_in_its_process_disturbs_nobody(shop, pool, rogues):
     else:
         rogues.deafen.put().result(30)
     until(lambda: rogues.look_around.put().result(30) == ["None", "False"], "all was put right")
-    assert "goes back" not in worker.said()
+    assert "released:" not in worker.said()
     worker.signal(signal.SIGQUIT)
     assert worker.wait() == 0
 
@@ -279,7 +279,7 @@ def test_a_job_that_takes_too_long_is_killed_with_what_it_started(shop, rogues):
     worker = shop.start("fork")
     jid = shop.q.put("rogues.start_program", {"args": []}, timeout=0.5, retries=0)
     until(lambda: shop.state(jid) == "failed", "it failed")
-    until(lambda: "took all the time that it may" in worker.said(), "the worker says so")
+    until(lambda: "exceeded its timeout" in worker.said(), "the worker says so")
     _, job, program = shop.notes("begin")[0].split()
     until(lambda: not process_lives(int(job)) and not process_lives(int(program)), "both were killed")
     assert len(worker.children()) == 1  # who forked it lives on

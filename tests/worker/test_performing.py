@@ -83,7 +83,7 @@ def test_whatever_a_job_raises_is_a_failure_of_the_job_alone(shop, pool, how, na
         shop.chores.aend_oddly.put(how).result(30)
     assert caught.value.group == ("q-RuntimeError" if how == "iterator" else f"q-{name}")
     assert shop.chores.add.put(1).result(30) == 2
-    assert "goes back" not in worker.said()
+    assert "released:" not in worker.said()
     assert "Logging error" not in worker.said()
 
 
@@ -94,7 +94,7 @@ def test_whatever_a_module_raises_when_it_is_imported_is_a_failure_of_the_job_al
     until(lambda: shop.state(jid) == "failed", "the job failed")
     assert shop.job(jid).failure["group"] == "q-KeyboardInterrupt"
     assert shop.chores.add.put(1).result(30) == 2
-    assert "goes back" not in worker.said()
+    assert "released:" not in worker.said()
 
 
 def test_a_module_that_forks_when_it_is_imported_does_not_make_a_second_worker(shop, pool):
@@ -115,7 +115,7 @@ def test_a_wish_that_cannot_be_granted_is_a_failure_of_the_job(shop, pool, how):
     with pytest.raises(JobFailed) as caught:
         shop.chores.wish_oddly.put(how).result(30)
     assert caught.value.group == "q-UsageError"
-    assert "goes back" not in worker.said()
+    assert "released:" not in worker.said()
 
 
 def test_a_job_returned_unsettled_is_named_in_a_warning_and_tried_again(shop, pool):

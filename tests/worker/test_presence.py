@@ -46,7 +46,7 @@ def test_a_quiet_worker_takes_no_jobs_until_it_is_told_to_go_on(shop, pool):
     until(lambda: shop.notes("begin a"), "it works")
     # The name that a user gave; its processes are bee-0 and so on.
     assert shop.client.workers.quiet("bee") is True
-    until(lambda: "be quiet" in worker.said(), "it has heard")
+    until(lambda: "is quiet" in worker.said(), "it has heard")
     shop.open()
     assert first.result(30) == "a"
     second = shop.chores.add.put(1)

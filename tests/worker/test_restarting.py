@@ -21,8 +21,8 @@ def write_code(shop, version):
 
 
 def restarts(worker):
-    """What the log says of children that came and went: (`makes room` or `started`, name), in order."""
-    said = re.findall(r"worker (\S+) (?:\(process \d+\) )?(started|makes room)", worker.said())
+    """What the log says of children that came and went: (`is replaced after` or `started`, name), in order."""
+    said = re.findall(r"worker (\S+) (?:\(process \d+\) )?(started|is replaced after)", worker.said())
     return [(what, name) for name, what in said]
 
 
@@ -51,7 +51,7 @@ def test_hup_replaces_idle_and_busy_children_one_at_a_time_by_others_with_new_co
     until(lambda: len(restarts(worker)) == 9, "its successor has started")
     # One goes when the one before has a successor, so that never more than one is missing.
     steps = restarts(worker)[3:]
-    assert [what for what, _ in steps] == ["makes room", "started"] * 3
+    assert [what for what, _ in steps] == ["is replaced after", "started"] * 3
     assert [name for what, name in steps[::2]] == [name for what, name in steps[1::2]]
     assert {name for _, name in steps} == {"bee-0", "bee-1", "bee-2"}
     for _ in range(5):
@@ -111,9 +111,9 @@ def test_children_with_new_code_that_cannot_start_leave_the_others_at_work(shop)
     worker.signal(signal.SIGHUP)
     until(lambda: worker.said().count("ended with status 9") >= 3, "the successor dies again and again")
     assert shop.chores.add.put(2).result(30) == 3
-    assert worker.said().count("makes room") == 1
+    assert worker.said().count("is replaced after") == 1
     pauses = [float(found) for found in re.findall(r"status 9; it is replaced in ([\d.]+) s", worker.said())]
     assert pauses == sorted(pauses)
     assert pauses[0] < pauses[-1]
     os.remove(shop.here / "bad")
-    until(lambda: worker.said().count("makes room") == 2, "it goes on when they can")
+    until(lambda: worker.said().count("is replaced after") == 2, "it goes on when they can")

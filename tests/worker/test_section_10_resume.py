@@ -46,7 +46,7 @@ def test_a_worker_goes_on_with_the_jobs_that_one_of_its_name_held(shop, pool):
     for name, jid in jids.items():
         job = shop.job(jid)
         assert (begun(shop, name), job.attempts, job.losses) == (2, 1, 0)
-        assert f"going on with job {jid}" in second.said()
+        assert f"resuming job {jid}" in second.said()
 
 
 def test_the_child_that_replaces_one_that_died_of_a_resumed_job_does_not_resume(shop):
@@ -57,7 +57,7 @@ def test_the_child_that_replaces_one_that_died_of_a_resumed_job_does_not_resume(
     first.kill_whole()
     second = shop.start("process", "--name", "crew", "--resume")
     until(lambda: shop.state(jid) == "complete", "it is complete")
-    assert second.said().count("going on with job") == 1
+    assert second.said().count("resuming job ") == 1
     assert shop.job(jid).attempts == 2
 
 

@@ -28,7 +28,7 @@ SECONDS: Final = 5.0
 
 
 class Place(NamedTuple):
-    """Where it is measured, and what an acknowledged call survives there."""
+    """The store that is measured, and its durability level."""
 
     url: str
     shown: str
@@ -61,7 +61,7 @@ def _of_forgetful(command: F) -> F:
 @click.option(
     "--durability",
     type=click.Choice(LEVELS),
-    help="What an acknowledged call survives in the embedded store [default: fsync].",
+    help="Durability level of the embedded store [default: fsync].",
 )
 @click.option(
     "--seconds",

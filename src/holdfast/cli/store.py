@@ -41,7 +41,8 @@ def store() -> None:
     type=click.Choice(LEVELS),
     default="fsync",
     show_default=True,
-    help="What an acknowledged call survives: a worker's crash, the server's, power loss.",
+    help="Safety of acknowledged writes. memory: lost when the store ends; process: a crash or power loss may lose the last "
+    "two seconds; fsync: on disk before the call returns.",
 )
 @json_option
 def start(directory: Path | None, linger: float, durability: str, as_json: bool) -> None:

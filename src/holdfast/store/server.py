@@ -26,7 +26,10 @@ LOG_SETTINGS: dict[str, tuple[tuple[str, str], ...]] = {
     "process": (("appendonly", "yes"), ("appendfsync", "everysec")),
     "fsync": (("appendonly", "yes"), ("appendfsync", "always")),
 }
-"""How a server keeps its log of writes, by durability level."""
+"""How a server keeps its log of writes, by durability level.
+
+With `everysec` the server holds a write back for up to two seconds while a flush is slow, but replies meanwhile.
+"""
 
 SET_PARENT_DEATH_SIGNAL = 1
 

@@ -42,8 +42,8 @@ class FlushWatch:
         self._seconds += self._clock() - begun
         if self.is_over and self._seconds > self.SLOW * self._times:
             log.warning(
-                "this disk takes %.1f ms to flush a call: durability='process' would be as fast as memory, "
-                "but a power loss, or a crash of the store while the disk stalls, could lose its last second or two",
+                "this disk takes %.1f ms to flush a call; durability='process' would not wait for the disk, "
+                "but a power loss, or a crash of the store while the disk is slow, may lose the last two seconds",
                 self._seconds / self._times * 1000,
             )
         return replies

@@ -20,13 +20,13 @@ LONGEST_PERIOD: Final = DEFAULT_HEARTBEAT / 3  # seconds between two heartbeats,
 
 LOST: Final = "its lease was lost"
 GONE: Final = "it was cancelled, or is gone"
-OVER: Final = "its run took all the time that it may"
+OVER: Final = "it exceeded its timeout"
 
 
 class Held:
-    """One lease under the keeper: `lease` in seconds; `lost` says why it is known to be lost.
+    """One lease under the keeper: `lease` in seconds; `lost` is the reason if it is known to be lost, else "".
 
-    `ends` is when the run has taken all the time that it may, on the monotonic clock.
+    `ends` is the end of the run's timeout, on the monotonic clock.
     """
 
     __slots__ = ("ends", "jid", "lease", "lost", "seat", "token", "worker")
@@ -95,14 +95,12 @@ class Keeper:
                 lease.lost = OVER
             if not lease.lost:
                 alive.append(lease)
-        # Whoever takes a job with a shorter run has the keeper learn of it, so no end comes before it is known.
+        # The keeper learns of each job with a shorter run when that is taken, so no end comes before it is known.
         self._ends = min((lease.ends for lease in alive), default=inf)
         # Even if nothing is held now: what was held meanwhile may be lost. A period that is new was not promised before.
         if gap > self.period * 1.5 and not self._is_new:
             GAPS.told()
-            log.warning(
-                "leases were not looked after for %.1f s: something hogs this process or machine", gap
-            )
+            log.warning("leases were not renewed for %.1f s: something blocks this process or machine", gap)
         before = self.period
         self.period = min([LONGEST_PERIOD, *(lease.lease / 3 for lease in alive if lease.lease > 0)])
         self._is_new = self.period < before
@@ -110,7 +108,7 @@ class Keeper:
         return [(_command(batch), batch) for batch in batches]
 
     def answer(self, batch: Sequence[Held], ends: Sequence[int]) -> None:
-        """Read what a heartbeat was answered: a lost lease is marked with the reason."""
+        """Read the reply of a heartbeat: a lost lease is marked with the reason."""
         for lease, end in zip(batch, ends, strict=True):
             if end <= 0:
                 lease.lost = LOST if end == 0 else GONE

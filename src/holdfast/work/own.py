@@ -38,7 +38,7 @@ class Own(msgspec.Struct, frozen=True):
             try:
                 self.on_lost(jid)
             except Exception:
-                log.exception("the worker could not be told that job %s is lost", jid)
+                log.exception("the callback for the lost job %s failed", jid)
 
 
 NOTHING: Final = Own()

@@ -280,7 +280,12 @@ def _workers(facts: Facts) -> Check | None:
         )
     taking = [row for row in rows if not row["quiet"]]
     if count and not taking and not patterns:
-        return Check("workers", "blocks", f"All workers of queue {queue} were told to be quiet.", shown)
+        return Check(
+            "workers",
+            "blocks",
+            f"All workers of queue {queue} are quiet: they take no jobs until `holdfast workers resume`.",
+            shown,
+        )
     free = sum(max(whole(row["slots"]) - whole(row["busy"]), 0) for row in taking)
     said = f"{count} {'worker works' if count == 1 else 'workers work'} for queue {queue}, with {free} slots free"
     if patterns:

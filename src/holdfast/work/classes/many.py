@@ -71,8 +71,8 @@ class _Keeper:
             try:
                 self._attend()
             except Exception:
-                # Whatever it was, a keeper that ends loses the leases unseen.
-                log.exception("the keeper could not do its work; it goes on")
+                # A keeper that ended would lose the leases without notice.
+                log.exception("renewing leases failed; trying again")
                 hold(TROUBLED)
 
     def _attend(self) -> None:

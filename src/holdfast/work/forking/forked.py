@@ -171,7 +171,7 @@ class Forked:
         process = _descriptor_of(self.pid)
         try:
             if not self._listen(process, owner):
-                self.stop("its run took all the time that it may")
+                self.stop("it exceeded its timeout")
             status = self._reap(process)
         finally:
             os.close(self._pipe)
@@ -274,7 +274,7 @@ class Forked:
             try:
                 return read_ending(self._told[SIZE.size :], self.facts)
             except WorkError as error:
-                log.error("job %s goes back: %s", jid, error)
+                log.error("job %s released: %s", jid, error)
                 return self._given_back("lost", "")
         if code == SETTLED:
             return None

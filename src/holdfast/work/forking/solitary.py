@@ -80,7 +80,7 @@ def become(errand: Errand) -> NoReturn:
             _settle(errand, ending)
             code = SETTLED
     except Terminated:
-        log.info("job %s was broken off", errand.facts.jid)
+        log.info("job %s was stopped", errand.facts.jid)
     except BaseException:
         log.exception("job %s could not be performed", errand.facts.jid)
     finally:
@@ -124,7 +124,7 @@ def _settle_in(parent: int) -> None:
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, log_stack)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
-        # Whoever forked us knows what they mean for the job.
+        # The process that forked us knows what they mean for the job.
         signal.signal(number, ignore)
     signal.signal(UNWIND, terminator())
     lead_group()
@@ -138,10 +138,10 @@ def _run(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 def _settle(errand: Errand, ending: Ending) -> None:
-    """Say to the store what cannot be told any more."""
+    """Settle the job from here, because its pipe is closed."""
     keep_standard()
     facts = errand.facts
-    log.warning("job %s closed what its end is told by; its own process settles it", facts.jid)
+    log.warning("job %s closed the pipe for its outcome; its own process settles it", facts.jid)
     client = errand.store.client(facts.worker)
     turns = Turns(client.shard, facts.worker, Route(client.shard, errand.settings.queues))
     turns.end(ending)

@@ -57,4 +57,4 @@ def _tell(sink: Callable[..., object], *words: object) -> None:
     try:
         sink(*words)
     except Exception:
-        log.exception("a metric of %s could not be told", words[0])
+        log.exception("a metric of %s could not be reported", words[0])

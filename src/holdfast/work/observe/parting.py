@@ -34,4 +34,4 @@ def _try(name: str, flush: Callable[[], None]) -> None:
     try:
         flush()
     except Exception:
-        log.exception("%s could not send what it kept back", name)
+        log.exception("%s could not send its buffered data", name)

@@ -142,5 +142,5 @@ class Debts:
         finally:
             lines.take()
         for job in jobs:
-            log.warning("job %s goes back: it was granted to a process that ended before it began", job.jid)
+            log.warning("job %s released: it was granted to a process that ended before it began", job.jid)
         return [Lease(job.jid, job.token, worker) for job in jobs]

@@ -82,11 +82,11 @@ class Family:
                 self._fork(slot)
         old = self._rolling.step(self.slots)
         if old is not None:
-            log.info("worker %s (process %d) makes room after its jobs", old.name, old.pid)
+            log.info("worker %s (process %d) is replaced after its jobs", old.name, old.pid)
             old.retire()
 
     def restart(self) -> None:
-        """Replace everybody who lives now, one at a time, each after its jobs."""
+        """Replace all running children, one at a time, each after its jobs."""
         self._rolling.begin()
 
     def signal(self, number: signal.Signals) -> None:

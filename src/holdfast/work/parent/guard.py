@@ -17,7 +17,7 @@ from holdfast.work.observe.board import open_board
 from holdfast.work.parent.debts import Debts, Verdict
 from holdfast.work.parent.losses import Charge, EarlyNews, LostLeases, OverdueJobs
 from holdfast.work.parent.news import Said
-from holdfast.work.parent.presence import Presence, Sign
+from holdfast.work.parent.presence import Presence, Sign, log_quiet
 from holdfast.work.parent.stuck import Stuck, StuckChildren
 from holdfast.work.settings import ONE_SEAT, WorkerSettings
 
@@ -133,7 +133,7 @@ class Guard:
             if told != child.slate.quiet:
                 child.slate.quiet = told
                 child.poke()
-                log.info("worker %s was told to %s", child.name, "be quiet" if told else "go on")
+                log_quiet(child.name, told)
 
     @property
     def _watches(self) -> bool:

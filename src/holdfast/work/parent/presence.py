@@ -1,6 +1,6 @@
-"""What a worker says of itself: at its start, every ten seconds, and that it is gone at its end.
+"""What a worker reports of itself: at its start, every ten seconds, and that it is gone at its end.
 
-The answer to each sign of life is whether somebody told that worker to be quiet, which is to take no more jobs.
+The reply to each report is whether the worker is to be quiet, which is to take no more jobs.
 """
 
 import json
@@ -24,6 +24,14 @@ PERIOD: Final = 10.0
 AGAIN: Final = 2.0  # seconds to the next, when the store did not answer
 SOON: Final = 1.0  # seconds between two signs of life, however often one is asked for
 MOST_QUEUES: Final = 4096  # bytes of JSON
+
+
+def log_quiet(worker: str, quiet: bool) -> None:
+    """Log that an operator has made a worker quiet, or has resumed it."""
+    if quiet:
+        log.info("worker %s is quiet: it takes no more jobs until it is resumed", worker)
+    else:
+        log.info("worker %s was resumed: it takes jobs again", worker)
 
 
 class Sign(NamedTuple):

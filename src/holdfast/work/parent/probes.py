@@ -29,7 +29,7 @@ def hindrances(*, stopping: bool, heard: bool, paused: bool) -> list[str]:
     found = {
         "it is stopping": stopping,
         "the store does not answer": not heard,
-        "it is paused, or was told to be quiet": paused,
+        "it is paused or quiet": paused,
     }
     return [reason for reason, holds in found.items() if holds]
 

@@ -95,7 +95,7 @@ class Resuming:
             found = self._client.run(Resume(self._worker, [lease]))
             self._leases.popleft()
             if found:
-                log.info("going on with job %s, which %s held", lease.jid, lease.worker)
+                log.info("resuming job %s of %s", lease.jid, lease.worker)
                 return found[0]
             log.warning("cannot resume job %s: %s has lost its lease", lease.jid, lease.worker)
         raise StopIteration

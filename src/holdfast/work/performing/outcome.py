@@ -64,19 +64,19 @@ def failed(facts: JobFacts, name: str, message: str, data: bytes = b"") -> Comma
 
 
 def is_interruption(error: BaseException) -> bool:
-    """Whether what a job raised says that somebody broke it off, and nothing of the job itself."""
+    """Whether what a job raised means that it was interrupted from outside, not that it failed."""
     greenlet: Any = sys.modules.get("greenlet")
     kinds = (KeyboardInterrupt,) if greenlet is None else (KeyboardInterrupt, greenlet.GreenletExit)
     return issubclass(type(error), kinds)
 
 
 def given_back(facts: JobFacts) -> Command[Any]:
-    """Nothing is recorded of the run but that its lease was lost: the job is handed out again, one retry poorer."""
+    """Return the command that records a lost lease and nothing else of the run: the job is handed out again and pays for a loss."""
     return Expire([Lease(facts.jid, facts.token, facts.worker)])
 
 
 def timed_out(lease: Lease, seconds: float) -> Command[Any]:
-    """The run took all the time that it may, so many seconds: it is a failure of the job."""
+    """Return the command for a run that exceeded its timeout of `seconds`: a failure of the job."""
     return Release([lease], "timed-out", f"{seconds:g} s")
 
 
@@ -86,14 +86,16 @@ def gives_back(ending: Ending) -> bool:
 
 
 def log_release(jid: str, how: HowReleased, cause: str) -> None:
-    """Say that a job is given back, and why."""
+    """Log that the lease of a job is released, and why."""
     if how == "preempted":
-        log.warning("job %s goes back: it was broken off by %s; this costs it nothing", jid, cause)
+        log.warning("job %s released: its worker stopped it (%s); this costs it nothing", jid, cause)
     elif how == "timed-out":
-        log.warning("job %s goes back: its run took all the time that it may (%s)", jid, cause)
+        log.warning("job %s released: it exceeded its timeout of %s; this counts as a failure", jid, cause)
     else:
         log.warning(
-            "job %s goes back: its process ended with %s; this counts as a loss", jid, cause or "no word"
+            "job %s released: its process ended with %s; this counts as a loss",
+            jid,
+            cause or "an unknown status",
         )
 
 
@@ -104,12 +106,12 @@ def raised(
     data: bytes = b"",
     told: tuple[str, str] | None = None,
 ) -> Command[Any]:
-    """What to do about an exception: a function job with retries left is tried again, all else fails.
+    """Return what follows from an exception: a function job with retries left is retried, any other job fails.
 
-    An interruption is no failure: nothing is recorded of it, and the job goes back. `told` is how a failure formatter tells it, group and message.
+    An interruption is no failure: the lease is released. `told` is group and message by a failure formatter.
     """
     if is_interruption(error):
-        log.warning("job %s goes back: it was interrupted", facts.jid)
+        log.warning("job %s released: it was interrupted", facts.jid)
         return given_back(facts)
     group, message = told or (group_of(facts.queue, name_of(error)), describe(error))
     if function is None or facts.remaining <= 0 or not _pays_for_failures(facts, function):

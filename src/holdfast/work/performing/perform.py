@@ -133,7 +133,7 @@ class Performer:
             try:
                 companion.begin(current)
             except Exception:
-                log.exception("job %s goes on without %s", current.facts.jid, type(companion).__name__)
+                log.exception("job %s runs without %s", current.facts.jid, type(companion).__name__)
                 begun = tuple(each for each in begun if each is not companion)
         return begun
 
@@ -282,5 +282,5 @@ class Performer:
 def _unreadable(current: Running, error: BaseException) -> Ending:
     """Return the ending of a job that was performed, but whose result or exception raised when it was read."""
     facts = current.facts
-    log.error("job %s (%s) failed: its end cannot be read: %s", facts.jid, facts.klass, brief(error))
+    log.error("job %s (%s) failed: its outcome cannot be read: %s", facts.jid, facts.klass, brief(error))
     return failed(facts, name_of(error), describe(error))

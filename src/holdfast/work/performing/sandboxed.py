@@ -57,7 +57,7 @@ class Home:
         """Log that jobs cannot work where they should, once until they can."""
         if not self._is_missed:
             where = self._path if self.works_in_sandbox else self._directory
-            log.error("the directory %s cannot be used: %s; jobs go on without it", where, error)
+            log.error("the directory %s cannot be used: %s; jobs run without it", where, error)
         self._is_missed = True
 
     def other(self) -> "Home":

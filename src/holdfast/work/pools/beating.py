@@ -126,7 +126,7 @@ class BeatingThread:
                     self._chores.attend()
             except Exception:
                 # Whatever it was, a keeper that ends loses the leases unseen.
-                log.exception("the keeper could not do its work; it goes on")
+                log.exception("renewing leases failed; trying again")
                 hold(TROUBLED)
 
     def _learn(self) -> None:

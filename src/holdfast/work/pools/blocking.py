@@ -182,7 +182,8 @@ class BlockingLoop(Seats[BlockingSeat]):
         self._astray = [other for other in (*self._astray, seat) if not other.is_over]
         if len(self._astray) >= self._settings.concurrency and not self.is_used_up:
             log.warning(
-                "worker %s is replaced: as many jobs as it has seats lost their leases and go on", self._name
+                "worker %s is replaced: as many jobs as it has slots lost their leases and still run",
+                self._name,
             )
             self._left = 0
 

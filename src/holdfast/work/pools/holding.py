@@ -16,7 +16,7 @@ from holdfast.work.observe.asking import Asking
 from holdfast.work.observe.board import open_board
 from holdfast.work.parent.guard import SWEEP
 from holdfast.work.parent.news import Said
-from holdfast.work.parent.presence import Presence, Sign
+from holdfast.work.parent.presence import Presence, Sign, log_quiet
 from holdfast.work.performing.making import nothing
 from holdfast.work.performing.outcome import log_release
 from holdfast.work.pools.beating import BeatingThread
@@ -84,17 +84,17 @@ class SerialHolder:
         return self._held.lost if self._held is not None else ""
 
     def give_back(self, cause: str) -> None:
-        """The job under way was broken off because of the signal `cause`: let somebody else have it at once."""
+        """Release the lease of the running job, which the signal `cause` stopped: another worker can take it at once."""
         held, self._held = self._held, None
         if held is None or held.lost:
             return
-        # The thread must have ended: it would hear that the lease ended, and renew it.
+        # The thread must have ended: it would notice that the lease ended, and renew it.
         self._beating.close()
         try:
             self._client.run(Release([Lease(held.jid, held.token, held.worker)], "preempted", cause))
             log_release(held.jid, "preempted", cause)
         except HoldfastError as error:
-            log.warning("job %s goes back when its lease ends: %s", held.jid, error)
+            log.warning("job %s is requeued when its lease ends: %s", held.jid, error)
 
     def may_take(self) -> bool:
         return not self._quiet
@@ -141,4 +141,4 @@ class SerialHolder:
         if quiet != self._quiet:
             self._quiet = quiet
             self._changed.wake()
-            log.info("worker %s was told to %s", self._worker, "be quiet" if quiet else "go on")
+            log_quiet(self._worker, quiet)

@@ -79,7 +79,7 @@ def with_what_it_held(settings: WorkerSettings, store: StoreChoice) -> WorkerSet
         return settings
     finally:
         client.close()
-    log.info("%d jobs to go on with", len(held))
+    log.info("resuming %d jobs", len(held))
     return msgspec.structs.replace(settings, held=tuple(held))
 
 
