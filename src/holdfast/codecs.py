@@ -54,7 +54,7 @@ _decode = msgspec.json.Decoder().decode
 def encode_data(data: object, limit: int = MAX_DATA) -> bytes:
     """Write `data` as JSON bytes; text and bytes are taken as JSON already and sent untouched.
 
-    `limit` is in bytes. A set is written as a list. Raises CodecError for what JSON cannot say (NaN and infinities
+    `limit` is in bytes. A set is written as a list. Raises CodecError for what JSON cannot express (NaN and infinities
     among it) and for nesting deeper than 100, UsageError for more bytes than `limit`.
     """
     if isinstance(data, (str, bytes)):
@@ -117,7 +117,9 @@ def _check_finite(value: object) -> None:
     level: list[object] = [value]
     while level:
         if any(isinstance(item, float) and not isfinite(item) for item in level):
-            raise CodecError("data holds NaN or an infinity, which JSON cannot say; use None or a string")
+            raise CodecError(
+                "data contains NaN or an infinity, which JSON cannot express; use None or a string"
+            )
         level = [child for item in level for child in _children(item)]
 
 

@@ -76,8 +76,8 @@ class QueueFull(Refused):
 class StoreFull(Refused):
     """The store has no memory left for more work; what it holds can still be worked off.
 
-    `may_have_happened` is True when an earlier try of the same call was sent and its answer was lost; the sentence
-    says whether the call may be made again.
+    `may_have_happened` is True when an earlier try of the same call was sent and its reply was lost; the message
+    states whether the call may be repeated.
     """
 
     may_have_happened = False

@@ -24,7 +24,7 @@ class MethodMissing(WorkError):
 class CannotRun(WorkError):
     """This job cannot be performed here: it fails in `<queue>-<reason>` with `message`.
 
-    `is_unknown`: its code does not exist here, or cannot be imported, and may be known to another worker; `cause` says so in
+    `is_unknown`: its code does not exist here, or cannot be imported, and another worker may know it; `cause` states that in
     one line.
     """
 
@@ -60,7 +60,7 @@ def _import_failure(klass: str, error: BaseException) -> tuple[str, str, str]:
 def read_arguments(function: Registered, data: bytes) -> tuple[list[Any], dict[str, Any]]:
     """Read the arguments of a function job from its data.
 
-    Raises CannotRun: "ArgumentError" where they do not fit, "InvalidData" where they cannot be read at all, whatever reading
+    Raises CannotRun: "ArgumentError" where they do not fit, "InvalidData" where they cannot be read at all, whichever exception reading
     them raises: data come from anywhere, and the classes that validate them are the user's.
     """
     try:

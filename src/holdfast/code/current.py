@@ -16,8 +16,8 @@ def not_lost() -> str:
 class Running:
     """A job under way; its `Job` object is made when somebody asks for it.
 
-    `lost` says why its lease is known to be lost, "" while it is not; `sandbox`, where one is kept, which directory it has, and
-    `enter_sandbox` makes it the working directory, where that is usual for jobs of classes;
+    `lost` is the reason if its lease is known to be lost, else ""; `sandbox`, if it has one, is its directory, and
+    `enter_sandbox` makes it the working directory, if class jobs of this pool run there;
     `lines` are the last that it logged; `begun` is on the monotonic clock, where somebody measures; `seat` is the one of
     many it is performed at.
     """

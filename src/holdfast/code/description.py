@@ -1,4 +1,4 @@
-"""The text of an exception, whatever the exception holds and whatever its own code does.
+"""The text of an exception, safe against any content of the exception and any behaviour of its code.
 
 An exception comes from the job's code: its text may have 100 MB, its `__str__` may raise SystemExit, its causes may form a
 circle or never end. So Python's formatter gets plain copies: of a limited number of exceptions, frames and characters, made

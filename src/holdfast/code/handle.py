@@ -90,7 +90,7 @@ class Handle(AnyHandle[R_co]):
 
         It is pushed by the store, not polled. Raises JobFailed with the failure's group, message and remote traceback,
         JobCancelled with who cancelled it and when, JobNotFound when the job or its result is not kept any more,
-        TimeoutError. With `result_keep=0`, the answer is None. Core: verbs/await.lua.
+        TimeoutError. With `result_keep=0`, returns None. Core: verbs/await.lua.
         """
         return self.read(self._wait(timeout))
 

@@ -72,7 +72,7 @@ def check_known(options: JobOptions) -> None:
 
 
 def travelling(options: JobOptions) -> dict[str, Any]:
-    """The options that each put takes along, less those that say what holds anyway; the budgets always."""
+    """The options that each put sends: those that differ from the defaults, and always the budgets."""
     given: dict[str, Any] = {
         name: value for name, value in options.items() if name in _TRAVEL and value is not None
     }

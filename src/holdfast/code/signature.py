@@ -76,7 +76,7 @@ class Arguments:
     def read(self, data: bytes) -> tuple[list[Any], dict[str, Any]]:
         """The arguments in the data of a job, as the annotations want them.
 
-        Raises UsageError naming the one that does not fit; CodecError for data that are not JSON, and whatever the code of an annotation raises.
+        Raises UsageError naming the one that does not fit; CodecError for data that are not JSON, and anything that the code of an annotation raises.
         """
         try:
             envelope = _decode_envelope(data)

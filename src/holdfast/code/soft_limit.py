@@ -127,7 +127,7 @@ class _Prod:
 
 
 def _kind_of(limit: _Limit) -> type[PerformTimeout]:
-    """A class of the limit's kind that says what it is about when it is made of nothing, as a thread does that is to raise a class."""
+    """A subclass of the limit's kind with the limit's message: a thread is made to raise a class, which it calls without arguments."""
     text = str(limit.error())
 
     class Told(limit.kind):  # type: ignore[name-defined,misc]

@@ -36,7 +36,7 @@ def gather(
     """Wait for all jobs, for at most `timeout` seconds; answers what they returned, in the order of `handles`.
 
     As soon as one has failed its JobFailed is raised, and the others go on; with `return_exceptions=True` errors stand in
-    the list instead. Handles of an async client: the answer is awaited. Raises JobFailed, JobCancelled, JobNotFound,
+    the list instead. With handles of an async client, await the result. Raises JobFailed, JobCancelled, JobNotFound,
     TimeoutError, UsageError for handles of different clients. Core: verbs/await.lua.
     """
     check_timeout(timeout)

@@ -30,7 +30,7 @@ class SpokenPut(Spoken, frozen=True, gc=False):
 
     @property
     def minted(self) -> Sequence[str]:
-        """The jids, where nobody but this call can have put jobs of these names; else none."""
+        """The jids, if only this call can have put jobs under them (they were generated for it); else none."""
         return []
 
     @property

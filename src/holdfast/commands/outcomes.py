@@ -112,10 +112,10 @@ class Expire(Spoken, frozen=True, gc=False):
 
 
 class Release(Spoken, frozen=True, gc=False):
-    """Give back leases of jobs that have not ended, and how that came about. Answers how many were still held.
+    """Release leases of jobs that have not ended, with the reason. Returns how many were still held.
 
     `preempted`: the worker had to stop (`cause`: "TERM"); it costs nothing, and the jobs are the next of their priority.
-    `crashed`: their process died (`cause`: "SIGSEGV", "exit status 3"); `lost`: nobody knows why. Both are paid from
+    `crashed`: their process died (`cause`: "SIGSEGV", "exit status 3"); `lost`: the cause is unknown. Both are paid from
     `max_losses`, by class jobs with a retry, and the jobs are handed out again at once. `timed-out`: they took longer than
     they may (`cause`: "2 s"), which is paid from `retries`. `unknown`: the worker does not know their code (`cause`: the
     error); they wait for another one, and fail in `group` after the setting `unknown-for`. At most MOST_TOLD leases;

@@ -107,7 +107,7 @@ class _Wanted:
             try:
                 return bool(_call(self.entry, job.facts.data) == self._call)
             except (UsageError, CodecError):
-                # Whoever put it knew another signature, or no JSON.
+                # It was put with another signature, or with data that are not JSON.
                 return False
         try:
             data = decode(job.facts.data)

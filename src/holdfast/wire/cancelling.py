@@ -18,7 +18,7 @@ TRIES: Final = 5
 def cancel_jobs(
     shard: Shard, ask: Ask, jids: Sequence[str], who: str, *, dependents: bool
 ) -> Plan[list[bool]]:
-    """Cancel jobs as `who`; answers True for each of `jids` that was cancelled.
+    """Cancel jobs as `who`; return True for each of `jids` that was cancelled.
 
     Up to 512 jobs go in one atomic call. A larger set, or one of more ties than a call may look at, goes leaves first
     in several, each of which leaves nobody waiting for ever. With `dependents`, all that wait for them go too.

@@ -170,7 +170,7 @@ class Repeating:
 
 
 def _are_there(shard: Shard, jids: Sequence[str]) -> Plan[bool]:
-    """Whether all these jobs exist. False also where the store cannot say it now."""
+    """Whether all these jobs exist. False also if the store cannot be asked now."""
     try:
         replies: Replies = yield Step([_call(shard, JobGet(jids), None)])
     except LinkError:

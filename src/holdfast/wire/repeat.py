@@ -139,7 +139,7 @@ def told(error: HoldfastError, verb: str, again: str, *, sent: bool) -> Holdfast
 
 
 def full_after_resend(error: HoldfastError, verb: str, again: str) -> StoreFull:
-    """The error for a call whose first answer was lost and whose repeat met a full store."""
+    """Return the error for a call whose first reply was lost and whose repeat met a full store."""
     full = StoreFull(f"{error}; an earlier try of this {verb} was sent and may have happened; {again}", "OOM")
     full.may_have_happened = True
     return full

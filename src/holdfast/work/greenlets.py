@@ -4,7 +4,7 @@
     the parent    forks and waits as ever: there the library that talks and waits is put back, and no event loop runs
     a child       has it patched again, and an event loop of its own, on which nothing of its parent's is ever resumed
 
-A fork copies all greenlets. Were its loop kept, a process that a job forks would go on with the other jobs as well; and a
+A fork copies all greenlets. If its loop were kept, a process that a job forks would continue the other jobs too; and a
 loop that runs while its process forks leaves timers to the child that hang it.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final, cast
 from holdfast.errors import UsageError
 
 _PARTS: Final = ("os", "signal")
-"""How to fork, and how to hear of a child's end: patched in children alone."""
+"""Functions that fork and that wait for a child's end: patched in children only."""
 
 _WAITING: Final = ("socket", "select", "selectors", "ssl", "time")
 """What runs the event loop of greenlets where it is patched."""
@@ -71,7 +71,7 @@ _Values = dict[tuple[str, str], Any]
 
 
 def _put_back(parts: Iterable[str]) -> _Values:
-    """Give modules the functions and classes that they had before they were patched. Answers what they have now."""
+    """Restore the functions and classes that modules had before they were patched. Returns the patched ones."""
     before: _Values = {}
     for part in parts:
         module = importlib.import_module(part)

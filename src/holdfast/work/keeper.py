@@ -85,7 +85,7 @@ class Keeper:
         """Return the calls that renew `held`, each with its leases, in batches of at most 512.
 
         A lease whose run has taken all the time that it may is marked lost without asking. Nothing else is: while the
-        store cannot be reached, nobody else can take a job either.
+        store cannot be reached, no other worker can take a job either.
         """
         gap = now - self._last
         self._looked = self._last = now

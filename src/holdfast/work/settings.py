@@ -1,4 +1,4 @@
-"""What a worker is told: every field of `holdfast worker` and of the worker classes, checked before anything runs."""
+"""Settings of a worker: those of `holdfast worker` and of the worker classes, checked before anything runs."""
 
 import os
 import socket
@@ -24,14 +24,14 @@ SEATS: Final[dict[str, int]] = {
     "gevent": 10,
     "serial": 1,
 }
-"""How many jobs one process of a pool performs at once, unless `concurrency` says otherwise."""
+"""Default number of slots of one process, by pool."""
 
 ONE_SEAT: Final = ("process", "fork", "serial")
 MOST_SEATS: Final = 512
 MOST_PORT: Final = 65535
 
 FOLDER: Final = "holdfast-workers"
-"""What the directory of the sandboxes is called."""
+"""Name of the directory of the sandboxes."""
 
 ReserverKind = Literal["ordered", "round-robin", "shuffled-round-robin"]
 RESERVERS: Final[tuple[ReserverKind, ...]] = get_args(ReserverKind)
@@ -153,7 +153,7 @@ class WorkerSettings(msgspec.Struct, frozen=True):
 
     @property
     def works_in_sandboxes(self) -> bool:
-        """Whether each child works in its sandbox, whatever it performs."""
+        """Whether each child runs all its jobs in its sandbox."""
         return self.sandbox or bool(self.workdir)
 
     def sandbox_base(self) -> str:

@@ -1,6 +1,6 @@
 """Loading new code in a process of its own, before working processes are replaced by others that would load it.
 
-A process that cannot load its code cannot work: the old ones stay, and `/ready` says why (`obstacle`).
+A process that cannot load its code cannot work: the old ones stay, and `/ready` reports why (`obstacle`).
 """
 
 import logging
@@ -79,7 +79,7 @@ class StartupCheck:
         return True
 
     def due(self) -> float:
-        """When to call `result` at the latest, on the monotonic clock; SIGCHLD says when sooner."""
+        """When to call `result` at the latest, on the monotonic clock; SIGCHLD may come sooner."""
         return self._kill_at
 
     def result(self) -> bool | None:

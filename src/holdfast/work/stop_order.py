@@ -1,4 +1,4 @@
-"""TERM and INT to a worker that has no parent: how long its jobs may take, and what follows."""
+"""TERM and INT to a worker without a parent: how long its jobs may take, and what follows."""
 
 import logging
 import os
@@ -31,7 +31,7 @@ class StopOrder:
     """TERM and INT to a worker without a parent: how long its jobs may take, and what follows.
 
     They have `shutdown_timeout` seconds to finish, then `term_timeout` to unwind; then `give_back` is called and the process
-    ends, whatever its jobs do. `cause` is the first signal by name, "" while none came. A thread watches the clock.
+    ends, even if its jobs do not. `cause` is the name of the first signal, "" before it. A thread watches the clock.
     """
 
     def __init__(self, shutdown_timeout: float, term_timeout: float, give_back: Callable[[], object]) -> None:

@@ -241,7 +241,7 @@ class JobView:
 
     @property
     def raw_data(self) -> bytes:
-        """The job's data as bytes, whatever they are."""
+        """The job's data as bytes, also if they are not JSON."""
         return self.facts.data if self._edited is None else self._edited
 
     def __getitem__(self, key: str) -> Any:

@@ -46,7 +46,7 @@ class BaseWorker(Mixable):
     pool: ClassVar[Pool] = "serial"
     usual_interval: ClassVar[float] = 5.0
     works_in_sandbox: ClassVar[bool] = False
-    """Whether children work in their sandboxes whatever they perform; with a `workdir` they always do."""
+    """Whether children run all their jobs in their sandboxes; with a `workdir` they always do."""
     waits_for_code: ClassVar[bool] = True
     """Whether jobs of functions that it does not know go back for other workers; else they fail at once."""
 

@@ -35,7 +35,7 @@ _AS_BEFORE: Final = {signal.SIGUSR1: log_stack, signal.SIGUSR2: log_stack, signa
 
 
 class _Keeper:
-    """Does from a thread what a parent does for its children: keeps the leases, and says that the worker lives."""
+    """Does in a thread what a parent does for its children: renews the leases, and reports that the worker is alive."""
 
     def __init__(self, client: Client, settings: WorkerSettings, slate: Slate, pipe: socket.socket) -> None:
         self.name, self.pid, self.slate = settings.worker_name(0), os.getpid(), slate
@@ -46,7 +46,7 @@ class _Keeper:
         self._thread = threading.Thread(target=self._run, name="holdfast-keeper", daemon=True)
 
     def poke(self) -> None:
-        """Make the worker look at its slate."""
+        """Make the worker read its lease table."""
         try:
             self._pipe.send(b"\0")
         except OSError:
@@ -93,7 +93,7 @@ class _Keeper:
                 if self._pipe.recv(4096):
                     self._guard.learn(self)
             except OSError:
-                return  # the worker was told to stop, and has closed it
+                return  # the worker was stopped, and has closed it
         if self._news.is_open and self._news.fileno() in ready:
             self._guard.hear(self._news.hear())
         if not self._ended.requested:

@@ -164,7 +164,7 @@ class Forked:
         self._unwinds = False
 
     def wait(self, owner: _socket.socket | None = None) -> Ending:
-        """Wait until the process has ended, and answer what became of the job. It is killed when its time is over.
+        """Wait until the process has ended, and return the outcome of the job. The process is killed at the end of its time.
 
         A byte from `owner` has the job unwind, and its end the process killed. Raises Terminated when the job was unwound.
         """

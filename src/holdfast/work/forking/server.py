@@ -114,7 +114,7 @@ class ServedJob:
         return Release([Lease(self._facts.jid, self._facts.token, self._facts.worker)], "lost")
 
     def stop(self) -> None:
-        """Kill the job's process and all that it started; nothing is said of the job any more."""
+        """Kill the job's process and all that it started; no outcome of the job is reported."""
         self._is_stopped = True
         with suppress(OSError):
             self._keeper.shutdown(socket.SHUT_RDWR)

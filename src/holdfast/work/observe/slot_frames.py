@@ -9,13 +9,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def for_slots(function: F, slots: int) -> list[F]:
-    """The same function once for each slot, under a name that says which."""
+    """Return a copy of the function for each slot, with the slot in its name."""
     assert isinstance(function, FunctionType)
     return [_renamed(function, f"{_NAME}{slot}") for slot in range(slots)]
 
 
 def slot_in(name: str) -> int | None:
-    """The slot that the name of a function says."""
+    """Return the slot in the name of a function."""
     number = name.removeprefix(_NAME)
     return int(number) if name.startswith(_NAME) and number.isdecimal() else None
 

@@ -23,7 +23,7 @@ log = logging.getLogger("holdfast")
 
 
 class Place(NamedTuple):
-    """What a child is given: its name and number, its slate, its end of the pipe to the parent, and what to do.
+    """What a child is given: its name and number, its lease table, its end of the pipe to the parent, and its work.
 
     `order`: how TERM and INT are obeyed where there is no parent, which would order it.
     """

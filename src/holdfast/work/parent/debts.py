@@ -26,19 +26,19 @@ LATE: Final = 0.1
 
 
 PARTING: Final = 2.0
-"""Seconds that a process about to end tries to give leases back."""
+"""Seconds for which a process that is about to end tries to release leases."""
 
 
 class Verdict(NamedTuple):
-    """Why a child was killed by us: how the jobs go back that it was killed for, by jid and token, and their causes.
+    """Why we killed a child: how the jobs that it was killed for are released, by jid and token, and their causes.
 
-    A child that was killed for a job that is not its any more has none. Its other jobs go back free.
+    A child that was killed for a job that it no longer holds has none. Its other jobs are released at no cost.
     """
 
     jobs: Mapping[tuple[str, int], tuple[HowReleased, str]]
 
     def on(self, jid: str, token: int) -> tuple[HowReleased, str]:
-        """How a job of that child goes back, and why."""
+        """Return how a job of that child is released, and the cause."""
         return self.jobs.get((jid, token), ("preempted", "stuck"))
 
 
@@ -74,10 +74,10 @@ class Debts:
     def add(
         self, worker: str, slate: Slate, how: HowReleased, cause: str, verdict: Verdict | None = None
     ) -> None:
-        """Take over the slate of a process that died, and wipe it; what it held goes back like that, or by the `verdict`."""
+        """Read and clear the lease table of a process that died; its leases are released as `how`, or by the `verdict`."""
         debt = _Debt(worker, slate, how, cause, verdict, monotonic())
         slate.wipe()
-        # What had lost its job was killed for that, which has been logged, and nothing may come of this.
+        # A child that was killed because its job was lost has been logged already.
         if verdict is None or verdict.jobs:
             for like, leases in debt.leases.items():
                 for lease in leases:
@@ -107,7 +107,7 @@ class Debts:
                 self._debts.remove(debt)
 
     def finish(self) -> None:
-        """Give back what is left, for as long as the store is away at most PARTING seconds."""
+        """Release what is left; if the store is unavailable, try for at most PARTING seconds."""
         end = monotonic() + PARTING
         while (due := self.due()) is not None and monotonic() < end:
             hold(max(0.0, due - monotonic()))
@@ -122,7 +122,7 @@ class Debts:
         if debt.questions and debt.asked:
             granted = self._granted(debt.worker, *debt.asked)
             if granted:
-                # They never began, so that they cannot be what the process died of.
+                # They never started, so the process cannot have died of them.
                 self._give_back(granted, "preempted", debt.cause)
             debt.questions = 0 if granted else debt.questions - 1
 

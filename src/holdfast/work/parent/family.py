@@ -202,7 +202,7 @@ class Family:
             _say_end(slot, pid, code, stopped, replace=replace and not slot.is_finished)
 
     def _bury(self, slot: Slot, code: int | None = None) -> bool:
-        """The child of this place is dead: see to what it held. Answers whether it was killed for its job."""
+        """Take over the leases of this slot's dead child. Returns whether we had killed it because of its job."""
         for process in slot.slate.processes():
             stop_group(process)
         stopped = self._guard.owe(slot, *slot.release_of(code))

@@ -1,4 +1,4 @@
-"""The parent's care for its children's leases: heartbeats, giving back, and whom to stop for what."""
+"""The leases of the children, kept by the parent: heartbeats, releases, and which child to stop for which job."""
 
 import logging
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ _Key = tuple[int, int, str, int]
 
 
 class Guard:
-    """Keeps the leases on the slates of children alive, and gives back those of the dead.
+    """Renews the leases in the lease tables of the children, and releases those of dead children.
 
     `can_kill`: whether they are processes of their own, which are killed for jobs that they must not work on.
     """
@@ -70,7 +70,7 @@ class Guard:
         return due if owed is None else min(due, owed)
 
     def learn(self, child: Charge) -> None:
-        """A child said that it holds a shorter lease than we look after, or that it heard something."""
+        """A child has sent: it holds a shorter lease than we renew in time, or it received a message."""
         self._promise(child)
         self._presence.hurry()
 
@@ -88,7 +88,7 @@ class Guard:
         return self._presence.is_heard
 
     def owe(self, child: Charge, how: HowReleased, cause: str) -> bool:
-        """A child died: what it held is to be given back like that. Answers whether it was we who stopped it."""
+        """A child died: its leases are to be released as `how`. Returns whether we had stopped it."""
         verdict = self._verdicts.pop(child.pid, None)
         self._debts.add(child.name, child.slate, how, cause, verdict)
         return verdict is not None
@@ -137,11 +137,11 @@ class Guard:
 
     @property
     def _watches(self) -> bool:
-        """Whether children must answer while they perform jobs."""
+        """Whether children must respond to pings while they run jobs."""
         return self._can_kill and not self._has_one_slot
 
     def stuck(self, children: Iterable[Charge]) -> dict[str, float]:
-        """For how long children have not answered, in seconds, by their names; those that do are missing."""
+        """Return for how many seconds children have not responded, by name; without those that respond."""
         found = {child.name: self._stuck.seconds(child) for child in children}
         return {name: seconds for name, seconds in found.items() if seconds}
 
@@ -187,9 +187,9 @@ class Guard:
             self._promise(child)
 
     def _promise(self, child: Charge) -> None:
-        """Say on the slate which leases are renewed in time, so that the child need not tell us of each such job.
+        """Note in the lease table which leases are renewed in time, so that the child need not report each such job.
 
-        A job may have been noted just before, under a promise that was stricter: the slate is read after each promise.
+        A job may have been noted just before, under a stricter promise: the table is read after each promise.
         """
         child.slate.set_pace(self._keeper.period * 3)
         if self._keeper.learn(child.slate.shortest_lease()):
@@ -231,7 +231,7 @@ def _verdict_on(child: Charge, lease: Held) -> Verdict:
 
 
 def _verdict_on_stuck(stuck: Stuck) -> Verdict:
-    """What becomes of the jobs of a child that was stuck: if nobody knows which of them it was, all are suspected."""
+    """Return how the jobs of a stuck child are released: if it is unknown which of them blocked it, all count as lost."""
     how: tuple[HowReleased, str] = ("crashed", f"stuck for {stuck.seconds:.0f} s")
     held = stuck.child.slate.read_all()
     suspects = [one for one in held if stuck.slot in (None, one.seat)] or held

@@ -1,4 +1,4 @@
-"""Leases of children that the store says are lost: who works on them still, and what is done about it."""
+"""Leases of children that the store reports as lost: which child still works on them, and how it is stopped."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ log = logging.getLogger("holdfast")
 
 HALT: Final = 0.05  # seconds that a signal may take to halt a child
 GLANCE: Final = 0.02  # seconds between two looks at a child that may be about to let go of its job
-SETTLING: Final = 0.1  # seconds in which a job that has settled itself is taken off the slate
+SETTLING: Final = 0.1  # seconds in which a job that has settled itself is removed from the lease table
 PATIENCE: Final = 2.0  # seconds that a child has to end a job whose time is over
 MOST_EARLY: Final = 1000
 
@@ -32,7 +32,7 @@ class Charge(Protocol):
     @property
     def slate(self) -> Slate: ...
     def poke(self) -> None:
-        """Make it look at its slate."""
+        """Make it read its lease table."""
 
     def kill(self) -> None:
         """Kill it, and what performs its jobs beside it."""
@@ -41,7 +41,7 @@ class Charge(Protocol):
 class LostLeases:
     """Lost leases of children that perform one job at a time: a child is killed if it works on one, and only then.
 
-    A child that has just ended its job hears itself that it may not: while it calls the store it works on nothing.
+    A child that has just ended its job is refused by the store itself: while it calls the store it runs no job.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class LostLeases:
         self._glance_at = inf
 
     def add(self, lease: Held, child: Charge) -> None:
-        """The store says that this lease of a child is lost."""
+        """The store has reported that this lease of a child is lost."""
         if lease not in self._lost:
             self._lost[lease] = child, monotonic()
             self._glance_at = 0.0
@@ -77,7 +77,7 @@ class LostLeases:
 
 
 class OverdueJobs:
-    """Lost leases of children that perform many jobs at once: each child is told, and stops those jobs itself.
+    """Lost leases of children that run many jobs at once: each child is notified, and stops those jobs itself.
 
     A child that has not let go of a job PATIENCE seconds after the end of its `timeout` is to be killed.
     """
@@ -113,14 +113,14 @@ class OverdueJobs:
 
 
 class EarlyNews:
-    """What was said of jobs that stand on no slate yet: a cancel may overtake the reply that grants the job."""
+    """Messages about jobs that are in no lease table yet: a cancel may arrive before the reply that grants the job."""
 
     def __init__(self) -> None:
         self._early: dict[tuple[str, str], tuple[str, int] | None] = {}
         self._glance_at = inf
 
     def hear(self, said: Iterable[Said]) -> None:
-        """Remember the jobs among what was said."""
+        """Remember the jobs of these messages."""
         for one in said:
             if one.jid and one.event != "stack" and len(self._early) < MOST_EARLY:
                 self._early[one.worker, one.jid] = None
@@ -131,13 +131,13 @@ class EarlyNews:
         return self._glance_at
 
     def has_come(self, children: Mapping[str, Charge]) -> bool:
-        """Whether one of these jobs stands on a slate by now. Forgets what cannot come any more."""
+        """Whether one of these jobs is in a lease table by now. Forgets those that cannot come any more."""
         now, came = monotonic(), False
         if now < self._glance_at:
             return False
         for (worker, jid), call in list(self._early.items()):
             child = children.get(worker)
-            # In this order: a child writes down what it was granted before it notes that the call was answered.
+            # In this order: a child notes its grants before it notes that the call has returned.
             asked = child.slate.asked() if child is not None else None
             is_here = child is not None and any(holding.jid == jid for holding in child.slate.read_all())
             came = came or is_here
@@ -151,7 +151,7 @@ class EarlyNews:
 
 def _stop_if_still(child: Charge, lease: Held) -> bool:
     """Kill a child for a job it must not work on any more, and for no other job. Returns whether it did."""
-    # It is halted first: it cannot go on to its next job between our look and the end.
+    # It is halted first, so that it cannot begin its next job between this check and the kill.
     _halt(child.pid)
     if _holds(child, lease) and child.slate.asked() is None:
         log.warning(

@@ -7,7 +7,7 @@ from functools import partial
 from holdfast.work.parent.http import Answer, Http
 
 Stuck = Callable[[], list[str]]
-"""Which processes are stuck, in sentences; none if all answer."""
+"""Return which processes are stuck, in sentences; none if all respond."""
 WhyNot = Callable[[], list[str]]
 """Why a worker takes no jobs just now, in sentences; none if it does."""
 
@@ -18,14 +18,14 @@ def nobody() -> list[str]:
 
 
 def serve_probes(http: Http, port: int, why_not: WhyNot, stuck: Stuck = nobody) -> None:
-    """Answer `/live` and `/ready` on a port; 0 is none. Raises UsageError when the port cannot be had."""
+    """Serve `/live` and `/ready` on a port; 0: off. Raises UsageError if the port cannot be opened."""
     if port:
         http.serve(port, "/live", partial(_live, stuck))
         http.serve(port, "/ready", partial(_ready, why_not, stuck))
 
 
 def hindrances(*, stopping: bool, heard: bool, paused: bool) -> list[str]:
-    """What keeps any worker from taking jobs; `heard`: the store has answered the last time it was asked."""
+    """Return what keeps a worker from taking jobs; `heard`: the last call to the store succeeded."""
     found = {
         "it is stopping": stopping,
         "the store does not answer": not heard,
@@ -35,7 +35,7 @@ def hindrances(*, stopping: bool, heard: bool, paused: bool) -> list[str]:
 
 
 def _live(stuck: Stuck) -> Answer:
-    """That it is answered is the proof: whoever answers is who keeps the worker going."""
+    """Always 200: the parent that runs the worker is the process that responds."""
     return _answer(200, {"live": True}, stuck())
 
 

@@ -62,7 +62,7 @@ class Slate:
         self._version = 0
 
     def hold(self, seat: int, jid: str, token: int, lease_ms: int, since: float, ends: float = inf) -> bool:
-        """Note that `seat` holds a lease. Returns whether the parent does not look after leases as short as this one yet."""
+        """Note that `seat` holds a lease. Returns whether the parent does not renew leases as short as this one in time yet."""
         version = self._version = (self._version + 1) & 0x7FFFFFFF or 1
         name = jid.encode()
         _write_entry(
@@ -77,11 +77,11 @@ class Slate:
         self._page[at : at + 4] = _FREE
 
     def note_process(self, seat: int, pid: int) -> None:
-        """Note the process, leader of a group, that performs the job of `seat` by itself; 0: it has ended."""
+        """Note the process, leader of a group, that runs the job of `seat`; 0: it has ended."""
         _PROCESS.pack_into(self._page, _SIZE * (seat + 1) + _PROCESS_AT, pid)
 
     def processes(self) -> list[int]:
-        """The processes that perform jobs by themselves."""
+        """The processes that were noted for jobs."""
         at = range(_SIZE + _PROCESS_AT, _SIZE * (self.seats + 1), _SIZE)
         return [pid for [pid] in (_PROCESS.unpack_from(self._page, place) for place in at) if pid]
 
@@ -140,21 +140,21 @@ class Slate:
         return _REASONS[reason - 1] if reason and marked == token else ""
 
     def ping(self) -> None:
-        """Ask the child for an answer: whatever it does, it must look at the pipe for that. The parent writes this."""
+        """Ask the child for a response, which it gives when it reads its pipe. The parent writes this."""
         [number] = _NUMBER.unpack_from(self._page, _PING_AT)
         _NUMBER.pack_into(self._page, _PING_AT, number + 1)
 
     def answer(self) -> None:
-        """Answer the parent."""
+        """Respond to the last ping. The child writes this."""
         self._page[_PONG_AT : _PONG_AT + 8] = self._page[_PING_AT : _PING_AT + 8]
 
     @property
     def is_answered(self) -> bool:
-        """Whether the child has answered the last ping."""
+        """Whether the child has responded to the last ping."""
         return self._page[_PONG_AT : _PONG_AT + 8] == self._page[_PING_AT : _PING_AT + 8]
 
     def shortest_lease(self) -> float:
-        """The shortest lease or limited run of what is held, in seconds; 0 if there is nothing."""
+        """The shortest lease or limited run that is held, in seconds; 0 if nothing is held."""
         held = self.read_all()
         return min((min(holding.lease, holding.ends - holding.since) for holding in held), default=0.0)
 

@@ -94,7 +94,7 @@ class Slot:
         self.signal(signal.SIGKILL)
 
     def release_of(self, code: int | None) -> tuple[HowReleased, str]:
-        """How what the dead child held goes back, and the cause; `code` is its exit code, None if nobody knows it."""
+        """Return how the leases of the dead child are released, and the cause; `code` is its exit code, None if it is unknown."""
         if self.preempted:
             return "preempted", self.preempted
         return ("lost", "") if code is None else ("crashed", cause_of(code))

@@ -1,4 +1,4 @@
-"""Children that do not answer: code of a job keeps their event loop, hub or interpreter to itself."""
+"""Children that do not respond: code of a job blocks their event loop, hub or interpreter."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -17,11 +17,11 @@ log = logging.getLogger("holdfast")
 
 PERIOD: Final = 1.0  # seconds between two pings of a child that performs jobs
 DUMPING: Final = 0.3  # seconds that the fault handler may take to write
-LEAST: Final = 1.0  # seconds without an answer that are nothing yet, however short leases are
+LEAST: Final = 1.0  # seconds without a response before a child counts as stuck, however short leases are
 
 
 class Stuck(NamedTuple):
-    """A child that must be killed: for how long it has not answered, and the slot of the job that keeps it, if known."""
+    """A child that must be killed: for how long it has not responded, and the slot of the job that blocks it, if known."""
 
     child: Charge
     seconds: float
@@ -29,7 +29,7 @@ class Stuck(NamedTuple):
 
 
 class _Pinged:
-    """One child: when it was asked what it has not answered yet, and whether that was logged."""
+    """One child: when the ping was sent that it has not responded to, and whether that was logged."""
 
     def __init__(self, now: float) -> None:
         self.at = now
@@ -39,7 +39,7 @@ class _Pinged:
 class StuckChildren:
     """Pings the children that perform many jobs at once, as long as they have some.
 
-    One that has not answered for its shortest lease is logged with its stack; after `stuck_timeout` seconds (0: never) it is
+    A child that has not responded for its shortest lease is logged with its stack; after `stuck_timeout` seconds (0: never) it is
     to be killed.
     """
 
@@ -60,7 +60,7 @@ class StuckChildren:
         return monotonic() - pinged.at if pinged is not None and pinged.is_logged else 0.0
 
     def attend(self, children: Iterable[Charge]) -> list[Stuck]:
-        """Ping those that have answered, log those that are stuck. Returns those that must be killed."""
+        """Ping the children that have responded, log those that are stuck. Returns those that must be killed."""
         now = monotonic()
         if now < self._look_at:
             return []
@@ -103,7 +103,7 @@ class StuckChildren:
         return []
 
     def _slot(self, dump: Dumped) -> int | None:
-        """The slot whose job was at work; None if that cannot be seen, or if there are several."""
+        """The slot whose job was running; None if that is unknown, or if there are several."""
         slots = {
             slot for stack in dump.threads for _, _, name in stack if (slot := slot_in(name)) is not None
         }

@@ -99,7 +99,7 @@ class Supervisor:
         return min(*times, self._unwind_at, self._kill_at)
 
     def _is_last(self, slot: Slot, code: int) -> bool:
-        """Whether nobody comes after a child that ended with this code, and not in the middle of a job."""
+        """Whether a child that ended with this code, and not in the middle of a job, is not replaced."""
         return self._settings.drain and code == 0 and not slot.is_retiring
 
     def _end(self) -> None:
@@ -185,7 +185,7 @@ class Supervisor:
             self._restart()
 
     def _stop(self, cause: str) -> None:
-        """Stop within a bounded time. Signals that come together are one; a later one is obeyed at once."""
+        """Stop within a bounded time. Signals that come together count as one; a later one takes effect at once."""
         now, self._told_at, before = monotonic(), monotonic(), self._told_at
         if self._cause and now - before < TOGETHER:
             return
@@ -210,7 +210,7 @@ class Supervisor:
         log.info("stopping after the jobs under way%s", limit)
 
     def _unwind(self) -> None:
-        """Stop now: what is under way is broken off."""
+        """Stop now: running jobs are stopped and requeued."""
         self._unwind_at = inf
         if self._going == "now":
             return

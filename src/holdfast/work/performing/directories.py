@@ -66,7 +66,7 @@ def _unprotect(descriptor: int) -> None:
 
 
 class PrivateDirectory:
-    """A directory of this user's alone, in `within` if that is given, else wherever `path` says."""
+    """A private directory of this user, relative to `within` if that is given, else at `path`."""
 
     def __init__(self, path: str | Path, within: "PrivateDirectory | None" = None) -> None:
         self.path = str(path)

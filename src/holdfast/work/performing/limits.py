@@ -9,7 +9,7 @@ from holdfast.code.current import running
 from holdfast.work.signals import UNWIND
 
 BREAK_OFF: Final = UNWIND
-"""What the main thread is woken by, whatever it waits for."""
+"""The signal that wakes the main thread from any wait."""
 
 
 def break_off(number: int, frame: FrameType | None) -> None:

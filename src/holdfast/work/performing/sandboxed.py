@@ -124,7 +124,7 @@ class OneJob:
 class LentSandboxes:
     """A companion for jobs that are performed side by side: each has a directory from the moment it asks for one.
 
-    What such a job does to the working directory, it does to its neighbours; it is put right soon after there are none.
+    A change of the working directory by such a job affects the other jobs; it is reset soon after no job runs.
     """
 
     def __init__(self, home: Home, word: str) -> None:

@@ -83,7 +83,7 @@ class Sandbox(PrivateDirectory):
     def claim(self, *, surely: bool = False) -> bool:
         """Keep other workers out until this process ends. Answers whether it was free.
 
-        Where directories cannot be locked nobody knows: then it is taken for free, unless that must be sure. Raises OSError.
+        Where directories cannot be locked that is unknown: then it counts as free, unless it must be certain. Raises OSError.
         """
         is_free = self._lock(self.open())
         if is_free is False:

@@ -1,6 +1,6 @@
 """Jobs whose code this worker does not know: they go back at no cost and wait for a worker that knows it.
 
-Deploys make this usual: for a while, new jobs meet workers with old code. What was logged is remembered in memory that the
+This happens during deploys: for a while, workers with old code get new jobs. What was logged is remembered in memory that the
 processes of a worker share, so that each name is logged once and not for each of its jobs.
 """
 

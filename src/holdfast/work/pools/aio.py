@@ -1,4 +1,4 @@
-"""Children with many seats on an event loop each: the `asyncio` pool."""
+"""Children with many slots on an event loop each: the `asyncio` pool."""
 
 import asyncio
 import signal

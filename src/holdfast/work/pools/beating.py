@@ -107,7 +107,7 @@ class BeatingThread:
 
         The keeper belongs to the thread, which is only woken: what was changed here while it looks would be lost.
         """
-        # What was said while that call was under way may have been said of this lease.
+        # A message that came during that call may concern this lease.
         is_early = self._heard >= since
         if is_early:
             self._is_early = True

@@ -73,7 +73,7 @@ class BlockingLoop(Seats[BlockingSeat]):
         self._own = (stop.fileno(), stop.wake_fd, place.pipe.fileno())
 
     def look(self) -> None:
-        """We were poked: a lease may have been marked as lost. Any thread may say so."""
+        """The parent has woken us: a lease may have been marked as lost. Any thread may call this."""
         if self.heed():
             self._poke()
 
@@ -274,7 +274,7 @@ class BlockingLoop(Seats[BlockingSeat]):
             self._clear_settled()
 
     def _wait_for(self, seats: Sequence[BlockingSeat], seconds: float) -> None:
-        """Give the jobs of these seats a time to unwind."""
+        """Wait up to `seconds` for the jobs of these slots to unwind."""
         until = monotonic() + seconds
         while not all(seat.is_over for seat in seats) and monotonic() < until:
             self._wait(until)

@@ -27,7 +27,7 @@ from holdfast.work.settings import WorkerSettings
 
 log = logging.getLogger("holdfast")
 
-FAREWELL: Final = 1.0  # seconds that a process about to end gives its last call
+FAREWELL: Final = 1.0  # time limit in seconds of the last call of a process that is about to end
 
 
 class Seat(Held):
@@ -47,19 +47,19 @@ class Seat(Held):
         self.is_astray = False
 
     def stop_process(self) -> bool:
-        """Kill the process of a job that is performed alone. Answers whether there is one."""
+        """Kill the process of a job that runs alone. Returns whether there is one."""
         if self.forked is not None:
             self.forked.stop()
         return self.forked is not None
 
     def unwind_process(self) -> bool:
-        """Have the process of a job that is performed alone unwind. Answers whether there is one."""
+        """Have the process of a job that runs alone unwind. Returns whether there is one."""
         if self.forked is not None:
             self.forked.unwind()
         return self.forked is not None
 
     def timed_out(self) -> Ending:
-        """The ending of a job whose run took all the time that it may."""
+        """Return the outcome of a job that exceeded its timeout."""
         return timed_out(Lease(self.jid, self.token, self.worker), self.limit)
 
     def settled_itself(self) -> bool:
@@ -73,8 +73,8 @@ S = TypeVar("S", bound=Seat)
 
 
 class Seats(Generic[S]):
-    """The seats of one process, and its turns with the store. Whoever keeps the leases reads them on the slate, and is
-    poked by `on_short_lease` when there is one that is shorter than it looks after.
+    """The slots of one process, and its round trips. The process that renews the leases reads them in the lease table, and
+    is notified by `on_short_lease` of one that is shorter than those that it renews in time.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Seats(Generic[S]):
         return self._left <= 0
 
     def heed(self) -> bool:
-        """We were poked: answer, and take note of a pause. Returns whether leases were lost. Any thread may call this."""
+        """The parent has woken us: respond, and note a pause. Returns whether leases were lost. Any thread may call this."""
         slate = self._slate
         slate.answer()
         if slate.paused != self._was_paused:
@@ -155,7 +155,7 @@ class Seats(Generic[S]):
         return slate.marks != self._marks
 
     def _lost(self) -> list[S]:
-        """The seats whose leases were lost since this was called last; for the loop alone."""
+        """Return the slots whose leases were lost since the last call; for the loop only."""
         marks = self._slate.marks
         if marks == self._marks:
             return []

@@ -161,7 +161,7 @@ class SerialLoop:
             return None
         self._outage.over()
         if jobs:
-            # The one place where a job comes into hand, whatever made this call look for it.
+            # The only place where this worker takes a job, whichever caller looked for it.
             self._since = since
             self._holder.hold(jobs[0], since)
         elif settles:

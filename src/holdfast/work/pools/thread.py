@@ -51,7 +51,7 @@ class Hand:
         self._unwinds = False
 
     def work(self, seat: BlockingSeat, work: Callable[[], None]) -> None:
-        """Do `work` for a seat, here. What was raised here for the seat does not reach what comes after it."""
+        """Do `work` for a slot in this thread. An exception raised in it for this slot does not reach later work."""
         self._seat = seat
         try:
             # Each job in a context of its own: what one sets there is none of the next one's business.
@@ -106,7 +106,7 @@ class Hand:
             self.terminate(self._seat)
 
     def terminate(self, seat: BlockingSeat | None) -> None:
-        """Raise Terminated in what is performed for a seat, as soon as the thread runs Python code; code in C is not reached."""
+        """Raise Terminated in the job of a slot, at the next Python instruction of its thread; code in C is not interrupted."""
         with self._lock:
             if seat is not None and self._seat is seat:
                 _raise_in(self.thread, Terminated)

@@ -1,4 +1,4 @@
-"""What the children of all pools of seats that block do: their client, their loop, a crew, and who listens to the parent."""
+"""What children of all pools with blocking slots have in common: their client, their loop, a crew, and a listener to the parent."""
 
 import logging
 import select
