@@ -72,7 +72,7 @@ def test_leases_that_end_without_a_word_are_losses(core, clock, door: Door, how:
     failed = facts(core)
     assert (failed.state, failed.losses, failed.remaining) == ("failed", 2, 2)
     assert failed.failure.group == "q-Lost"
-    sentence = "lease ended without a word (worker w, attempt 2); 2 losses, max_losses 1"
+    sentence = "lease expired (worker w, attempt 2); 2 losses, max_losses 1"
     assert failed.failure.message == sentence
 
 

@@ -92,7 +92,7 @@ class Model(Putting):
     def pay(self, job: Job, what: str, cause: str = "") -> bool:
         """An attempt was lost: its budget pays, or the job fails."""
         by = f"(worker {job.worker}, attempt {job.attempts})"
-        told = "lease ended without a word" if what == "lost" else f"process died by {cause}"
+        told = "lease expired" if what == "lost" else f"process died by {cause}"
         job.losses += 1
         if job.max_losses is None:
             job.remaining -= 1

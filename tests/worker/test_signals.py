@@ -140,7 +140,7 @@ def test_a_worker_without_children_pauses_after_its_job_until_cont(shop):
     until(lambda: "at SIGUSR1 process" in worker.said(), "it says where it is")
     worker.signal(signal.SIGUSR2)
     until(lambda: "at SIGUSR2 process" in worker.said(), "it says where it is again")
-    assert "pausing after the job under way" in worker.said()
+    assert "pausing after the running job" in worker.said()
     shop.open()
     assert first.result(30) == "a"
     until(lambda: "Paused -- q" in title(worker.pid), "its title says so")

@@ -86,7 +86,7 @@ def test_hup_replaces_nobody_while_the_code_cannot_be_loaded(shop, forking_pool)
     assert why_not(port) == [
         "the new code cannot be loaded: --import extras failed: NameError: name 'no_such_name' is not defined"
     ]
-    assert "the old processes stay at work" in worker.said()
+    assert "the old processes keep running" in worker.said()
     assert worker.children() == before
     assert shop.chores.add.put(1).result(30) == 2
     (shop.here / "extras.py").write_text("mended = True")

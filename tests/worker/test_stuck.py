@@ -115,14 +115,14 @@ def test_a_process_that_a_job_blocks_loses_no_lease_and_is_named(stuck, pool, kl
     until(lambda: "is stuck" in worker.said(), "it is logged", 60)
     assert "stuck.py" in worker.said()
     if not klass.endswith("clutch"):
-        assert "has not answered" in body_of(port, "/live")["stuck"][0]
+        assert "has not responded" in body_of(port, "/live")["stuck"][0]
         assert body_of(port, "/ready")["ready"] is True
         until(lambda: stuck.client.workers.all()[0].facts.get("stuck"), "the list of workers has it", 60)
         first = stuck.job(jid).expires_at
         until(lambda: stuck.job(jid).expires_at > first + 2, "its lease is renewed", 30)
     stuck.open()
     unhurt(stuck, jid, beside)
-    until(lambda: "answers again" in worker.said(), "it is logged that this is over", 30)
+    until(lambda: "responds again" in worker.said(), "it is logged that this is over", 30)
     assert "dropped" not in worker.said()
 
 

@@ -23,7 +23,7 @@ _TRAVEL: Final = ("priority", "delay", "tags", "throttles", "expires", "timeout"
 class JobOptions(TypedDict, total=False):
     """Options of a function job. `queue` (`default`); `name`, its stored name; `retries` and `backoff` for when it
     fails, that is, raises or exceeds its `timeout` (None: it fails at once); `max_losses` (3), how often it may be lost,
-    because its process died or its lease ended without a word (0: it runs at most once); `priority`; `tags` and `throttles`, lists of names. In seconds: `delay`,
+    because its process died or its lease expired (0: it runs at most once); `priority`; `tags` and `throttles`, lists of names. In seconds: `delay`,
     `expires` (not started later than so long after the put), `timeout` (the longest run), `result_keep` (3600), and
     `soft_timeout`, after which PerformTimeout is raised in the function, which may catch it and end in its own way.
 

@@ -136,7 +136,7 @@ class Cancel(Spoken, frozen=True, gc=False):
 
 
 class CancelBy(Cancel, frozen=True, gc=False):
-    """The same, and who cancels: kept for a while for a job that ran or is awaited. Core: verbs/cancel.lua."""
+    """Delete jobs as `cancel` does, and record `who`, for jobs that ran or are awaited. Core: verbs/cancel.lua."""
 
     verb: ClassVar[str] = "cancel_by"
 

@@ -1,7 +1,7 @@
 """What the pool of greenlets does to its processes: the standard library made to wait for greenlets, and forks made safe.
 
     the command   patches first of all, before anything is imported that talks to a store
-    the parent    forks and waits as ever: there the library that talks and waits is put back, and no event loop runs
+    the parent    forks and waits without greenlets: there the patched library is restored, and no event loop runs
     a child       has it patched again, and an event loop of its own, on which nothing of its parent's is ever resumed
 
 A fork copies all greenlets. If its loop were kept, a process that a job forks would continue the other jobs too; and a
@@ -108,7 +108,7 @@ def prepare_child() -> None:
 
 
 def thrown(handler: Callable[[int, FrameType | None], Any]) -> Callable[[int, FrameType | None], Any]:
-    """The same handler of a signal, with what it raises raised in this greenlet: a signal finds any of them at work."""
+    """Return the handler of a signal with its exceptions raised in this greenlet: a signal may interrupt any of them."""
     gevent = _module("gevent")
     main = gevent.getcurrent()
 

@@ -40,20 +40,21 @@ LOG_FORMATS: Final[tuple[LogFormat, ...]] = get_args(LogFormat)
 
 
 class WorkerSettings(msgspec.Struct, frozen=True):
-    """Everything a worker can be told; times in seconds, `max_memory` in bytes.
+    """Settings of a worker; times in seconds, `max_memory` in bytes.
 
-    `queues` are names and patterns; `reserver` says which goes first. `workers` is the number of processes, 0 for one
-    a core; `concurrency` the jobs each performs at once, 0 for the pool's own number. `paths`, `imports` and `allow`
-    say what code may run (with the working directory `root`). `max_jobs` and `max_memory` have a process replaced after
-    so many jobs, or when it has grown so large, 0 for never; `drain` ends the worker when the queues are empty.
-    At TERM and INT jobs have `shutdown_timeout` to finish, then `term_timeout` to unwind before their processes are killed.
-    A process of many jobs that one of them keeps from doing anything else is killed after `stuck_timeout`, 0 for never.
-    `middleware` are objects with `around_perform`, outermost first. Each process that is started first waits a random
-    time of up to `max_startup_interval`. With `resume` a worker goes on with what one of its name held; `held` are the
-    leases, which it finds by itself. `own` is what a program gives to a worker that it runs itself. `sighup_handler` is called at HUP, in place of logging the stack. `health_port` and `metrics_port` are 0 for none.
-    `setup` and `middleware_names` are what `module:object` the command line has loaded the hook and `middleware` from. `waits_for_code`: jobs of functions that are not known here go back, for a worker that
-    knows them; else, and with `drain`, they fail at once. With `workdir`, below which the
-    sandboxes lie then, or `sandbox` each child works in its own.
+    `queues` are names and patterns; `reserver` is the order in which they are tried. `workers` is the number of processes
+    (0: one per core), `concurrency` the number of slots of each (0: the pool's default). `paths`, `imports`, `allow` and the
+    working directory `root` decide what code may run. A process is replaced after `max_jobs` jobs, or when it uses more than
+    `max_memory` (0: never). `drain` ends the worker when the queues are empty. At TERM and INT jobs have
+    `shutdown_timeout` to finish, then `term_timeout` to unwind before their processes are killed. A process with many
+    slots that a job blocks is killed after `stuck_timeout` (0: never). `middleware` are objects with `around_perform`,
+    outermost first. Each process of the first start waits a random time of up to `max_startup_interval`. With `resume` a
+    worker continues the jobs that one of its name held; `held` are their leases, which it finds by itself. `own` is what a
+    program passes to a worker that it runs itself. `sighup_handler` is called at HUP, in place of logging the stack.
+    `health_port` and `metrics_port`: 0 is off. `setup` and `middleware_names` are the `module:object` names of the hook and
+    of `middleware` on the command line. With `waits_for_code`, jobs of unknown functions are requeued for a worker that knows
+    them; without it, and with `drain`, they fail at once. With `workdir` (then the sandboxes lie below it) or `sandbox`
+    each child runs all its jobs in its sandbox.
     """
 
     queues: tuple[str, ...]

@@ -122,7 +122,7 @@ def start_without_signals(thread: threading.Thread) -> None:
     """Start a thread to which the system delivers no signal that a worker handles.
 
     Python runs handlers in the main thread, but a signal that another thread received does not wake the main thread
-    from a system call: the job that it sleeps in would not be broken off.
+    from a system call: a job that sleeps there would not be stopped.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
     try:
@@ -289,7 +289,7 @@ def _open_console(frame: FrameType) -> None:
 
 
 def worker_handlers(stop: Stop, debugger: bool = False) -> dict[signal.Signals, Handler]:
-    """What a child that performs jobs does at a signal: only its parent orders it to break off what is under way."""
+    """Return the signal handlers of a child that runs jobs: only its parent orders it to stop running jobs."""
     terminate = terminator()
 
     def end(number: int, frame: FrameType | None) -> None:

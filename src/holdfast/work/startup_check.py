@@ -60,7 +60,7 @@ class StartupCheck:
         self._output: IO[bytes] | None = None
 
     def start(self) -> bool:
-        """Start anew. Returns False where there is nothing to load."""
+        """Start again. Returns False if there is nothing to load."""
         self.end()
         if not (self._has_code and sys.executable):
             return False
@@ -106,7 +106,7 @@ class StartupCheck:
         return False
 
     def end(self) -> None:
-        """Stop a check that is under way."""
+        """Stop a running check."""
         if self._pid:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)

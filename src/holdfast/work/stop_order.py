@@ -58,11 +58,11 @@ class StopOrder:
 
     @property
     def unwinds(self) -> bool:
-        """Whether the job under way is to be broken off."""
+        """Whether the running job is to be stopped."""
         return self._unwinds and not self._is_over
 
     def over(self) -> None:
-        """No job is under way any more, so nothing is broken off; only the process still ends in time."""
+        """No job is running any more, so none is stopped; the process still ends in time."""
         self._is_over = True
 
     def obey(self, number: int, finish: Callable[[], object]) -> None:
@@ -98,7 +98,7 @@ class StopOrder:
                 os.kill(os.getpid(), UNWIND)
             elif self._unwind_at < inf and not self._is_told:
                 self._is_told = True
-                log.info("stopping after the jobs under way, within %g s", self._shutdown_timeout)
+                log.info("stopping after the running jobs, within %g s", self._shutdown_timeout)
             if now >= self._kill_at:
                 self._kill()
 
@@ -117,7 +117,7 @@ def serial_handlers(
 
     def pause(number: int, frame: FrameType | None) -> None:
         stop.paused = True
-        log.warning("pausing after the job under way, until CONT")
+        log.warning("pausing after the running job, until CONT")
         look(number, frame)
 
     def go_on(number: int, frame: FrameType | None) -> None:

@@ -121,7 +121,7 @@ def _last_loss(facts: Facts) -> str:
         return ""
     what, when, attempt, worker, _, cause = facts["loss"]
     died = "its process died" + (f" ({last_line(cause)})" if cause else "")
-    how = died if what == "crashed" else "its lease ended without a word"
+    how = died if what == "crashed" else "its lease expired"
     ago = span(facts["now"] - when)
     return f"; the last loss was {ago} ago, attempt {attempt} on {worker}: {how}"
 

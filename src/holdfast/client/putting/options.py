@@ -33,7 +33,7 @@ class MoreOptions(TypedDict, total=False):
     `backoff`, how long to wait between tries: seconds, `"exponential"`, or a dict (`kind`, `first`, `longest`, `jitter`).
 
     In seconds: `expires` (not started later than so long after the put), `timeout` (the longest run), `result_keep`.
-    `max_losses` (0 to 254): how many attempts may be lost, because the process died or the lease ended without a word; it
+    `max_losses` (0 to 254): how many attempts may be lost, because the process died or the lease expired; it
     gives the job budgets of its own, in which `retries` pay for failures only. Without it a lost attempt costs a retry.
     """
 

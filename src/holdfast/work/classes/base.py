@@ -48,7 +48,7 @@ class BaseWorker(Mixable):
     works_in_sandbox: ClassVar[bool] = False
     """Whether children run all their jobs in their sandboxes; with a `workdir` they always do."""
     waits_for_code: ClassVar[bool] = True
-    """Whether jobs of functions that it does not know go back for other workers; else they fail at once."""
+    """Whether jobs of functions that it does not know are requeued for other workers; else they fail at once."""
 
     def __init__(
         self,

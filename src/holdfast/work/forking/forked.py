@@ -189,7 +189,7 @@ class Forked:
                 stop_group(self.pid)
 
     def unwind(self) -> None:
-        """Have the process break off its job and end; then `wait` raises Terminated. Any thread may call it."""
+        """Stop the job and end its process; then `wait` raises Terminated. Any thread may call it."""
         with self._lock:
             if not self._is_over:
                 self._unwinds = True

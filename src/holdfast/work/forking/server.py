@@ -1,6 +1,6 @@
 """A process that forks for one that has threads: started before them, it copies no lock that one of them holds.
 
-    owner    performs jobs in many slots; for a job to be performed alone it sends one end of a socket pair to the server
+    owner    runs jobs in many slots; for a job that must run alone it sends one end of a socket pair to the server
     server   forks a keeper for each end that it gets
     keeper   reads the job, forks the process that performs it, waits for it and sends back how it ended
 
@@ -40,7 +40,7 @@ PATIENCE: Final = 10.0
 """Seconds that owner and keeper wait for each other where nothing of the job's is waited for."""
 
 UNWOUND: Final = b"\0"
-"""What a keeper sends of a job that was broken off."""
+"""What a keeper sends when a job was stopped."""
 
 
 class ForkServer:
@@ -85,7 +85,7 @@ class ForkServer:
 
 
 class ServedJob:
-    """A job that is performed alone by way of a server. `stop` and `unwind` may be called by any thread."""
+    """A job that runs alone, forked by a server. `stop` and `unwind` may be called by any thread."""
 
     def __init__(self, keeper: socket.socket, facts: JobFacts, ends: float) -> None:
         self.has_settled = False
@@ -120,7 +120,7 @@ class ServedJob:
             self._keeper.shutdown(socket.SHUT_RDWR)
 
     def unwind(self) -> None:
-        """Have the job broken off and its process end; then `wait` raises Terminated."""
+        """Stop the job and end its process; then `wait` raises Terminated."""
         self._unwinds = True
         with suppress(OSError):
             self._keeper.send(b"u")
@@ -189,7 +189,7 @@ def _keep(owner: _socket.socket, forking: Forking) -> NoReturn:
     except OSError:
         pass  # the owner is gone, and with it the lease
     except BaseException:
-        log.exception("a job could not be performed alone")
+        log.exception("a job could not be run alone")
     finally:
         os._exit(0)
 

@@ -1,4 +1,4 @@
-"""Frames that show in a dump of a process which of its slots was at work: their functions are named after the slot."""
+"""Frames that show in a stack dump which slot of a process was running: their functions are named after the slot."""
 
 from collections.abc import Callable
 from types import FunctionType

@@ -95,13 +95,13 @@ class Family:
             slot.signal(number)
 
     def unwind(self, cause: str) -> None:
-        """Order every child to break off its jobs and end, because of the signal `cause`; the jobs go back free."""
+        """Order every child to stop its jobs and end, because of the signal `cause`; the jobs are requeued at no cost."""
         for slot in self.living():
             slot.preempt(cause)
             slot.signal(UNWIND)
 
     def kill(self, cause: str) -> None:
-        """Kill every child; what it held goes back free, because of `cause`."""
+        """Kill every child; its jobs are requeued at no cost, because of `cause`."""
         for slot in self.living():
             slot.preempt(cause)
             slot.kill()

@@ -164,7 +164,7 @@ def _stop_if_still(child: Charge, lease: Held) -> bool:
 
 
 def _halt(pid: int) -> None:
-    """Halt a child of ours; when this returns it stands still, or is in the kernel for so long that it changes nothing."""
+    """Halt a child. When this returns it is stopped, or stays in a system call for so long that it changes nothing."""
     os.kill(pid, signal.SIGSTOP)
     end = monotonic() + HALT
     what = os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG

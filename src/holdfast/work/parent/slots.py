@@ -84,7 +84,7 @@ class Slot:
             os.kill(self.pid, number)
 
     def preempt(self, cause: str) -> None:
-        """The child is about to be ended from outside, and not for a job: what it holds goes back free."""
+        """The child is about to be ended from outside, and not because of a job: its jobs are requeued at no cost."""
         self.preempted = self.preempted or cause
 
     def kill(self) -> None:

@@ -69,7 +69,7 @@ class StuckChildren:
         for child in children:
             asked = before.get(child.pid)
             if asked is not None and asked.is_logged and child.slate.is_answered:
-                log.warning("worker %s (process %d) answers again", child.name, child.pid)
+                log.warning("worker %s (process %d) responds again", child.name, child.pid)
             lease = child.slate.shortest_lease()
             if lease:
                 pinged = self._pinged[child.pid] = self._ping(child, asked, now)
@@ -94,7 +94,7 @@ class StuckChildren:
         if silence >= max(lease, LEAST) and not pinged.is_logged and self._asking.due() == inf:
             pinged.is_logged = True
             log.warning(
-                "worker %s (process %d) is stuck: it has not answered for %.1f s; its leases are kept; it is here:\n%s",
+                "worker %s (process %d) is stuck: it has not responded for %.1f s; its leases are kept; its stack:\n%s",
                 child.name,
                 child.pid,
                 silence,
@@ -122,4 +122,4 @@ class StuckChildren:
 
 def sentences(stuck: Mapping[str, float]) -> list[str]:
     """Which workers are stuck, and for how long, in words."""
-    return [f"{name} has not answered for {seconds:.0f} s" for name, seconds in stuck.items()]
+    return [f"{name} has not responded for {seconds:.0f} s" for name, seconds in stuck.items()]

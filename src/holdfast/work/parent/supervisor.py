@@ -31,11 +31,11 @@ from holdfast.work.store_choice import StoreChoice
 log = logging.getLogger("holdfast")
 
 Going = Literal["", "polite", "limited", "now"]
-"""Whether and how it stops: after the jobs under way, after those that end within `shutdown_timeout`, or now."""
+"""Whether and how it stops: after the running jobs, after those that end within `shutdown_timeout`, or now."""
 
 
 class Supervisor:
-    """Keeps `settings.workers` children at work; each runs `body`.
+    """Keeps `settings.workers` children running; each runs `body`.
 
     Raises UsageError when a port it shall answer on cannot be had.
     """
@@ -61,7 +61,7 @@ class Supervisor:
         self._kill_at = inf
         self._paused = False
         self._title = Title(follows=False)
-        self._startup = StartupCheck(settings.startup_code(), "the old processes stay at work")
+        self._startup = StartupCheck(settings.startup_code(), "the old processes keep running")
 
     def run(self) -> None:
         """Supervise until told to stop, or until every child has drained its queues."""
@@ -198,7 +198,7 @@ class Supervisor:
             self._unwind()
 
     def _finish(self, how: Going) -> None:
-        """Stop after the jobs under way."""
+        """Stop after the running jobs."""
         if how == "polite":
             self._told_at = monotonic()
         if self._going in ("limited", "now", how):
@@ -207,7 +207,7 @@ class Supervisor:
         self._family.signal(signal.SIGQUIT)
         self._wake_children()
         limit = f", within {self._settings.shutdown_timeout:g} s" if how == "limited" else ""
-        log.info("stopping after the jobs under way%s", limit)
+        log.info("stopping after the running jobs%s", limit)
 
     def _unwind(self) -> None:
         """Stop now: running jobs are stopped and requeued."""

@@ -75,7 +75,7 @@ class PrivateDirectory:
         self._opened: os.stat_result | None = None
 
     def open(self) -> int:
-        """Its descriptor; it is made where it is missing, and opened anew where a job closed or removed it. Raises OSError."""
+        """Return its descriptor; the directory is made if missing, and opened again if a job closed or removed it. Raises OSError."""
         if self._descriptor >= 0 and not is_same(self._descriptor, self._opened):
             self._descriptor = -1
         if self._descriptor >= 0 and os.fstat(self._descriptor).st_nlink == 0:

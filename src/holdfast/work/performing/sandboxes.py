@@ -155,7 +155,7 @@ def tidy_unclaimed(base: str | Path) -> None:
 
 
 def check_base(base: str | Path, children: int = 0) -> None:
-    """Find out whether sandboxes can be made in `base`, for so many children. Raises UsageError."""
+    """Check that sandboxes can be made in `base`, for that number of children. Raises UsageError."""
     folder = PrivateDirectory(base)
     try:
         folder.open()

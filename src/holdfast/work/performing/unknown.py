@@ -1,4 +1,4 @@
-"""Jobs whose code this worker does not know: they go back at no cost and wait for a worker that knows it.
+"""Jobs whose code this worker does not know: they are requeued at no cost, for a worker that knows it.
 
 This happens during deploys: for a while, workers with old code get new jobs. What was logged is remembered in memory that the
 processes of a worker share, so that each name is logged once and not for each of its jobs.
@@ -55,7 +55,7 @@ def met_unknown() -> bool:
 
 
 def is_unknown(facts: JobFacts, error: CannotRun) -> bool:
-    """Whether the job's code is not known here, and may be to another worker; jobs of classes fail at once, as ever."""
+    """Whether the job's code is not known here, and may be to another worker; class jobs fail at once."""
     return error.is_unknown and bool(facts.flags & BUDGETED)
 
 
@@ -69,8 +69,8 @@ def given_back_unknown(facts: JobFacts, error: CannotRun) -> Command[Any]:
     group, cause = group_of(facts.queue, error.reason), _printable(error.cause)
     if note_unknown(facts, error):
         log.warning(
-            "the code of job %s (%s, queue %s) is not known here: %s; its jobs go back at no cost for workers that know it, "
-            "and fail in %s when none does for the setting unknown-for (default 600 s)",
+            "the code of job %s (%s, queue %s) is not known here: %s; its jobs are requeued at no cost for workers that know it, "
+            "and fail in %s if none does within the setting unknown-for (default 600 s)",
             facts.jid,
             _printable(facts.klass),
             _printable(facts.queue),

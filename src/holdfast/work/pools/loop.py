@@ -171,7 +171,7 @@ class AsyncLoop(Seats[TaskSeat]):
         self._poke()
 
     def look(self) -> None:
-        """We were poked: drop what was lost."""
+        """The parent has woken us: drop jobs whose leases were lost."""
         self.heed()
         for seat in self._lost():
             if not seat.task.done():

@@ -36,7 +36,7 @@ def body(place: Place, around: Around) -> bool:
 
 
 HEED: Final = 0.5
-"""Seconds in which a job that lost its lease may see that by `job.cancelled`, before it is broken off."""
+"""Seconds in which a job that lost its lease can check `job.cancelled`, before it is interrupted."""
 
 
 class Hand:

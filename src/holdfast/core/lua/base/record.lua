@@ -23,7 +23,7 @@ M.FLAG = {
   TRACKED = 1, EXTRA = 2, DEPENDENTS = 4, THROTTLED = 8, TAGGED = 16, SPILLED = 32, NOTICED = 64, TOLD = 128,
   AWAITED = 256, NAMED = 512, OPTIONS = 1024, DEPENDING = 2048, EXPIRING = 4096, BUDGETED = 8192,
 }
--- The flag of a job with budgets of its own says nothing of further keys: such a job may be a plain one.
+-- The flag of a job with budgets of its own implies no further keys: such a job may be a plain one.
 local BUDGETED = M.FLAG.BUDGETED
 function M.is_plain(flags) return flags == 0 or flags == BUDGETED end
 -- A longer body lives in a key of its own: written once, read once, deleted with the job.

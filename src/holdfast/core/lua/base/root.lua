@@ -18,7 +18,7 @@ M.TEST, M.RELEASING, M.WATCHED, M.MARKED, M.KEEPING, M.TENDING = 1, 2, 4, 8, 16,
 M.SCHEMA = 1
 -- Which defaults the root has: 0 are those of release 0.1.
 local DEFAULTS_NOW = 1
--- The length of a lease and the grace period where nobody configured them, in ms: ours, and
+-- The length of a lease and the grace period where they are not configured, in ms: ours, and
 -- those of the protocol that older programs speak.
 local OURS, OLDER = { heartbeat = 30000, grace = 5000 }, { heartbeat = 60000, grace = 10000 }
 M.MINUTE, M.DAY = 60000, 86400000
@@ -56,7 +56,7 @@ M.unpacked = unpacked
 
 local function defaults_of(key) return key == keys.SHARED and OLDER or OURS end
 
--- A root of release 0.1 gets the defaults of this one where nobody configured them. A call
+-- A root of release 0.1 gets the defaults of this one where they are not configured. A call
 -- that may not write sees them, and a later one writes them. Returns it packed.
 local function renewed(key, packed)
   local root, set = unpacked(packed), call("HMGET", keys.of_root(key).config, "heartbeat", "grace-period")

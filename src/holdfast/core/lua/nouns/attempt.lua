@@ -4,7 +4,7 @@
 -- limit), and out, the list that rows are appended to. `give.odd` becomes true if a
 -- token is not the time of the grant, which a replay has to know; `least` is the
 -- earliest end of all leases, and `spent` counts jobs with more than their record. Tokens
--- are above `granted`, whatever jobs of their names had that are gone.
+-- are above `granted`, also above those of deleted jobs of the same names.
 local record = require("base.record")
 local extra = require("nouns.extra")
 local history = require("nouns.history")

@@ -1,8 +1,8 @@
 -- budget: what a job pays with when an attempt was lost: its process died, or its lease
--- ended without a word.
+-- expired.
 --
--- A job with budgets of its own (flag BUDGETED) may lose so many attempts, whatever its
--- retries. The others pay with a retry, as the protocol says. `at.budgets` is this file, or
+-- A job with budgets of its own (flag BUDGETED) has a number of losses apart from its
+-- retries. The others pay with a retry, as the protocol demands. `at.budgets` is this file, or
 -- false in roots where all jobs do so.
 local record = require("base.record")
 local allowance = require("nouns.allowance")
@@ -27,7 +27,7 @@ end
 
 local function cause_of(r, what, cause)
   local by = ("(worker %s, attempt %d)"):format(r.worker, r.attempts)
-  if what == history.LOST then return "lease ended without a word " .. by end
+  if what == history.LOST then return "lease expired " .. by end
   if cause == "" then return "process died " .. by end
   return ("process died %s %s %s"):format(cause:sub(1, 4) == "exit" and "with" or "by", cause, by)
 end

@@ -30,7 +30,7 @@ function M.sweep(at)
   if many > 0 then forget(at, call("ZRANGE", ended, 0, math.min(many, STEP) - 1)) end
 end
 
--- The job is about to be deleted, by `who` ("": not said). One that never ran and that nobody
+-- The job is about to be deleted, by `who` ("": not given). One that never ran and that nobody
 -- awaits leaves nothing. Returns whether something is kept.
 function M.note(at, jid, r, who)
   if r.attempts > 0 then root.note_granted(at, r.token) end

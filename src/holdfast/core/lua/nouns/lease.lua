@@ -84,7 +84,7 @@ function M.fail_lost(at, queue, jid, r, group, message)
   M.let_go(at, queue, jid, r)
   if at.events.tracked then at.events.tracked(at, "failed", jid, r) end
   if at.events.failed then at.events.failed(at, jid, group, message, holder) end
-  r.worker = "" -- the history must not say that the former holder failed it
+  r.worker = "" -- the history must not show that the former holder failed it
   failure.add(at, queue, jid, r, history.FAILED, group, message, "")
 end
 

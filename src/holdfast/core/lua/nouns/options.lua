@@ -3,7 +3,7 @@
 -- Packed in extra field `o` (flag OPTIONS), each absent unless wished: backoff
 -- {kind, first, most, jitter}, expires (do not start after, ms), limit (of a run, ms),
 -- keep (of the result, ms), losses (how many a job with budgets of its own may have, if not
--- the usual number), trace (of the program that put it, as that wrote it).
+-- the default), trace (of the program that put it, as that wrote it).
 local late = require("base.late")
 local record = require("base.record")
 local extra = require("nouns.extra")
@@ -14,9 +14,9 @@ local OPTIONS, EXPIRING = record.FLAG.OPTIONS, record.FLAG.EXPIRING
 local mp_pack, mp_unpack, format, unpack_
 late.bind(function() mp_pack, mp_unpack, format, unpack_ = cmsgpack.pack, cmsgpack.unpack, string.format, unpack end)
 
-M.LOSSES = 3 -- the usual number
+M.LOSSES = 3 -- the default
 local NONE = {}
-local TO_SETTLE = 5000 -- ms in which a worker says that a run took too long, before its lease ends
+local TO_SETTLE = 5000 -- ms in which a worker can report that a run took too long, before its lease ends
 local NUMBERS = { "expires", "limit", "keep", "losses" }
 
 -- The options of a job, as a table.

@@ -17,7 +17,7 @@ late.bind(function() call, unpack_, mp_pack, mp_unpack = redis.call, unpack, cms
 
 -- The template of that name as a table, or nil. interval and since are in ms, backlog
 -- 0 is no limit, options are what `nouns.options` keeps, expires relative to the put, losses
--- also the usual number.
+-- also the default.
 function M.read(at, jid)
   local found = call("HMGET", at.keys.template .. jid, "queue", "klass", "data", "count", "interval", "backlog",
     "priority", "retries", "since", "tags", "throttles", "options")

@@ -1,8 +1,8 @@
--- unknown: a job whose code is not known to the worker that took it. It goes back at no cost
--- and waits for another one, for as long as the setting `unknown-for` says.
+-- unknown: a job whose code is not known to the worker that took it. It is requeued at
+-- no cost and waits for another one, for the time of the setting `unknown-for`.
 --
 -- Extra field `u` {first, count, attempt, when, worker, error}: since when it is given back
--- so, how often, and the last time. An attempt in between that ended otherwise begins anew.
+-- so, how often, and the last time. An attempt in between that ended otherwise resets this.
 local late = require("base.late")
 local text = require("base.text")
 local extra = require("nouns.extra")

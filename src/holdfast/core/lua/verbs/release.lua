@@ -1,8 +1,8 @@
--- release: leases are given back before their jobs have ended, by whoever looks after their
--- holders, and it is said how that came about:
+-- release: leases are given up before their jobs have ended, by the process that supervises
+-- their holders, with the reason:
 --
--- `preempted`: the worker had to stop. `crashed`: the process died, `lost`: nobody knows why
--- it ended. `timed-out`: the job took longer than it may. `unknown`: the worker does not
+-- `preempted`: the worker had to stop. `crashed`: the process died. `lost`: it ended, and the
+-- cause is unknown. `timed-out`: the job took longer than it may. `unknown`: the worker does not
 -- know its code. An older verb, `expire`, only ends them, without grace.
 local late = require("base.late")
 local keys = require("base.keys")
@@ -53,7 +53,7 @@ local function timed_out(at, jid, r, cause)
   retry.one(at, nil, r.queue .. "-TimedOut", message, jid, r, "")
 end
 
--- It costs nothing, but a job that nobody knows for too long fails.
+-- It costs nothing, but a job that stays unknown for too long fails.
 local function not_known(at, jid, r, cause, group)
   local queue = lease.release(at, jid, r)
   local pause, waited = unknown.note(at, jid, r, cause)

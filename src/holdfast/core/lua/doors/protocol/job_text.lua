@@ -73,8 +73,8 @@ local function own_line(line, when)
   return encode(told)
 end
 
--- A line as it is told. This protocol knows none for a retry and for what
--- only a native worker reports, and two for a job that went on.
+-- A line of the history as this protocol shows it. It knows none for a retry and for what
+-- only a native worker reports, and two for a job that was moved on.
 local function line_text(at, line)
   local what, when = line[1], floor(line[2] / 1000)
   if not history.WHAT[what] then return own_line(line, when) end
