@@ -26,7 +26,7 @@ def config() -> None:
 
 @contextmanager
 def _warnings() -> Generator[None]:
-    """Show what is warned of, such as a name that is nearly that of a setting."""
+    """Show warnings, such as that a name is nearly that of a setting."""
     before = logger.level
     logger.setLevel(before or logging.WARNING)
     try:

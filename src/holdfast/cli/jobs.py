@@ -12,7 +12,7 @@ from holdfast.errors import HoldfastError
 
 @click.group()
 def jobs() -> None:
-    """Look at jobs."""
+    """Show why a job is not running, or the stack of a running job."""
 
 
 @jobs.command()
@@ -27,7 +27,7 @@ def jobs() -> None:
 @store_options
 @json_option
 def stack(jid: str, timeout: float, url: str | None, namespace: str, as_json: bool) -> int:
-    """Show where a running job is just now: the stack of its code, innermost last.
+    """Show the stack of a running job, innermost frame last.
 
     Its worker is asked; code that hogs its process is shown too. Exit code 1 when there is no such job, when nobody
     performs it just now, or when no worker answers, 3 when the store cannot be asked.
@@ -52,7 +52,7 @@ def stack(jid: str, timeout: float, url: str | None, namespace: str, as_json: bo
 @store_options
 @json_option
 def why(jid: str, url: str | None, namespace: str, as_json: bool) -> int:
-    """Say why a job runs or does not: what was looked at, what blocks it, and what would help.
+    """Show why a job is running or not: the checks, what blocks it, and how to resolve that.
 
     Exit code 1 when there is no such job, 3 when the store cannot be asked.
     """

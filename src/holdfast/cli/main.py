@@ -17,15 +17,15 @@ from holdfast import __version__
 from holdfast.errors import HoldfastError, TransportError, UsageError
 
 COMMANDS = {
-    "demo": "Run jobs over real files, kill a worker halfway, and see that nothing is lost.",
-    "worker": "Perform jobs.",
-    "jobs": "Look at jobs: why does one not run, and where is one that does?",
-    "workers": "Look at workers: who lives, and who shall be quiet?",
-    "store": "Start, stop and ask after the embedded store.",
+    "demo": "Run jobs over real files, kill a worker halfway, and show that no job is lost.",
+    "worker": "Run jobs.",
+    "jobs": "Show why a job is not running, or the stack of a running job.",
+    "workers": "List, check, quiet and resume workers.",
+    "store": "Start, stop and show the embedded store.",
     "config": "Read and write the settings kept in the store.",
-    "stats": "Show how the queues are and how today went, also to a statsd.",
-    "notify": "Tell people what happens to tracked jobs.",
-    "lua": "Print the core's texts, for clients in other languages.",
+    "stats": "Show figures of queues and of today, or send them to statsd.",
+    "notify": "Send notices of tracked jobs to chats, webhooks or the desktop.",
+    "lua": "Print the Lua scripts for clients in other languages.",
     "bench": "Measure how fast a store puts, pops and completes jobs.",
 }
 """What each command does. `holdfast.cli.<name>` defines it under its own name, and is imported when it is named."""
@@ -65,7 +65,7 @@ class LazyGroup(click.Group):
 def holdfast() -> None:
     """Background jobs on Valkey or Redis that do not get dropped.
 
-    Every command has --help; those that answer with data have --json.
+    Every command has --help; those that print data have --json.
     """
 
 

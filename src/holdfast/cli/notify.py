@@ -48,7 +48,7 @@ def notify(
     namespace: str,
     as_json: bool,
 ) -> None:
-    """Tell what happens to tracked jobs, as it happens, until INT.
+    """Send notices of tracked jobs as events happen, until INT.
 
     A job is tracked by client.track(jid). What happens while the store is away is not told. --json prints JSON.
     """

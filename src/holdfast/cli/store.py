@@ -20,7 +20,7 @@ directory_option = click.option(
 
 @click.group()
 def store() -> None:
-    """Start, stop and ask after the embedded store.
+    """Start, stop and show the embedded store.
 
     Programs that use a store start it themselves; start it here to keep it running between them.
     """
@@ -46,7 +46,7 @@ def store() -> None:
 )
 @json_option
 def start(directory: Path | None, linger: float, durability: str, as_json: bool) -> None:
-    """Make sure that the store runs."""
+    """Start the store if it is not running."""
     address = embedded.ensure(directory, durability=durability, linger=linger)
     if as_json:
         say_json(address._asdict())
@@ -59,7 +59,7 @@ def start(directory: Path | None, linger: float, durability: str, as_json: bool)
 @directory_option
 @json_option
 def stop(directory: Path | None, as_json: bool) -> None:
-    """End the store; what it holds stays in its directory."""
+    """Stop the store; its data stay in its directory."""
     before = embedded.status(directory)
     stopped = embedded.stop(directory)
     if as_json:
@@ -77,7 +77,7 @@ def stop(directory: Path | None, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def status(context: click.Context, directory: Path | None, as_json: bool) -> None:
-    """Say whether the store runs, and how it is.
+    """Show whether the store is running, and its state.
 
     The exit code is 1 if it does not run.
     """

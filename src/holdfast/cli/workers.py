@@ -20,14 +20,14 @@ _COLUMNS: Final = ("worker", "host", "pid", "pool", "queues", "busy", "seats", "
 
 @click.group()
 def workers() -> None:
-    """Look at workers, and quieten them."""
+    """List, check, quiet and resume workers."""
 
 
 @workers.command("list")
 @store_options
 @json_option
 def list_workers(url: str | None, namespace: str, as_json: bool) -> None:
-    """List the workers, those that were seen last first."""
+    """List the workers, the most recently seen first."""
     with Client(url, namespace=namespace) as client:
         now, found = client.store_time(), client.workers.all()
     rows = [_shown(worker, now) for worker in found]
@@ -67,7 +67,7 @@ def check(
     namespace: str,
     as_json: bool,
 ) -> int:
-    """Say whether workers live: for the health checks of containers.
+    """Check whether workers are alive: for health checks of containers.
 
     NAME is the name of one, or the --name that a worker command was given, whose children add a number. Exit code 0 when for each name
     (or on the machine) at least one gave a sign of life within --max-age, 1 when not, 3 when the store cannot be reached.
@@ -91,7 +91,7 @@ def check(
 @click.argument("names", metavar="NAME…", nargs=-1, required=True)
 @store_options
 def quiet(names: Sequence[str], url: str | None, namespace: str) -> int:
-    """Let workers finish what they do, and take no more jobs.
+    """Have workers finish their jobs and take no more.
 
     Exit code 1 when one of them is not known.
     """
@@ -102,7 +102,7 @@ def quiet(names: Sequence[str], url: str | None, namespace: str) -> int:
 @click.argument("names", metavar="NAME…", nargs=-1, required=True)
 @store_options
 def resume(names: Sequence[str], url: str | None, namespace: str) -> int:
-    """Let quiet workers take jobs again.
+    """Have quiet workers take jobs again.
 
     Exit code 1 when one of them is not known.
     """
