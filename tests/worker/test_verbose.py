@@ -1,7 +1,26 @@
 """How much a worker logs: VVERBOSE more than VERBOSE."""
 
+import re
+
 import pytest
 from worker_kit import until
+
+MESSY = """
+from pathlib import Path
+
+import chores
+from holdfast import current_job
+
+
+@chores.app.job(queue="q")
+async def litter(gate: str) -> None:
+    Path(current_job().sandbox, "left").touch()
+    await chores.await_for(gate)
+"""
+
+SLEEPS = "the worker sleeps until it is woken"
+EMPTIED = r"\[DEBUG\] .*sandbox \S+ is empty now"
+RENEWED = r"\[DEBUG\] heartbeat: worker=\S+-0 renewed_leases=1\n"
 
 
 @pytest.mark.parametrize(("variable", "is_all"), [("VERBOSE", False), ("VVERBOSE", True)])
@@ -11,7 +30,20 @@ def test_vverbose_tells_of_sleeping_and_verbose_does_not(shop, monkeypatch, vari
     assert shop.chores.add.put(1).result(30) == 2
     until(lambda: "is complete" in worker.said(), "the job is told of")
     if is_all:
-        until(lambda: "the worker sleeps until it is woken" in worker.said(), "it sleeps")
+        until(lambda: SLEEPS in worker.said(), "it sleeps")
     worker.process.terminate()
     assert worker.wait() == 0
     assert ("[DEBUG]" in worker.said()) == is_all
+
+
+def test_heartbeats_sleeping_and_sandbox_work_are_logged_with_vverbose(shop, pool, monkeypatch):
+    monkeypatch.setenv("VVERBOSE", "1")
+    (shop.here / "messy.py").write_text(MESSY)
+    shop.q.heartbeat = 1
+    worker = shop.start(pool, "--import", "messy")
+    until(lambda: SLEEPS in worker.said(), "it sleeps")
+    shop.q.put("messy.litter", {"args": ["gate"]})
+    until(lambda: re.search(RENEWED, worker.said()), "the lease was renewed")
+    before = len(re.findall(EMPTIED, worker.said()))
+    shop.open()
+    until(lambda: len(re.findall(EMPTIED, worker.said())) > before, "its sandbox was emptied")

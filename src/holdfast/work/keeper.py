@@ -4,6 +4,7 @@ The keeper has no socket and no clock; its pool asks what to send, sends it, and
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Final
@@ -112,6 +113,10 @@ class Keeper:
         for lease, end in zip(batch, ends, strict=True):
             if end <= 0:
                 lease.lost = LOST if end == 0 else GONE
+        if log.isEnabledFor(logging.DEBUG):
+            kept = Counter(lease.worker for lease in batch if not lease.lost)
+            for worker, count in kept.items():
+                log.debug("heartbeat: worker=%s renewed_leases=%d", worker, count)
 
 
 def run_end(facts: JobFacts, since: float) -> float:

@@ -59,7 +59,7 @@ class Sandbox(PrivateDirectory):
             return
         empty(descriptor)
         os.utime(descriptor, ns=(_CLEAN, _CLEAN))
-        log.debug("sandbox %s is clean", self.path)
+        log.debug("sandbox %s is empty now", self.path)
 
     def _is_clean(self) -> bool:
         try:

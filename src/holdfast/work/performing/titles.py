@@ -4,6 +4,7 @@ A title is set at most ten times a second, however short the jobs are; what was 
 so that a job which runs long is never hidden behind a short one before it.
 """
 
+import logging
 from datetime import datetime
 from math import inf
 from threading import Timer
@@ -14,6 +15,8 @@ from holdfast.code.current import Running
 from holdfast.core.library import VERSION
 from holdfast.work.performing.outcome import Ending
 from holdfast.work.signals import start_without_signals
+
+log = logging.getLogger("holdfast")
 
 PAUSE: Final = 0.1
 """Seconds between two titles."""
@@ -76,7 +79,11 @@ class Title:
             start_without_signals(self._later)
 
     def rest(self, description: str, paused: bool = False) -> None:
-        """Say that there is nothing to do for the queues of `description`, or that nothing may be done for now."""
+        """Show and log that there is nothing to do for the queues of `description`, or that nothing may be done for now."""
+        if paused:
+            log.debug("the worker for %s is paused and sleeps", description)
+        else:
+            log.debug("there are no jobs for %s; the worker sleeps until it is woken", description)
         self.say("Paused -- %s" if paused else "Waiting for %s", description)
 
     def renew(self) -> None:

@@ -210,9 +210,6 @@ class SerialLoop:
         """Wait for the bell, for what is due next, or for being stopped. Answers what rang."""
         try:
             self._title.rest(self._route.description)
-            log.debug(
-                "there are no jobs for %s; the worker sleeps until it is woken", self._route.description
-            )
             if not self._listening:
                 self._bell.send(list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1))
                 self._listening = True
