@@ -9,7 +9,7 @@ import pytest
 
 import holdfast
 from holdfast.code.soft_limit import checked, limited
-from holdfast.errors import PerformTimeout, UsageError
+from holdfast.errors import JobTimedOutError, PerformTimeout, UsageError
 from waiting import until
 
 never = threading.Event()
@@ -50,6 +50,24 @@ def test_code_that_takes_too_long_is_told_where_it_is_and_may_end_in_its_own_way
 def spin():
     while True:
         pass
+
+
+def test_the_limit_of_a_class_job_is_caught_by_its_documented_name_wherever_it_runs():
+    def job():
+        try:
+            spin()
+        except JobTimedOutError:
+            return "caught"
+
+    async def coroutine():
+        try:
+            await asyncio.sleep(1000)
+        except JobTimedOutError:
+            return "caught"
+
+    call = limited(job, 0.05, JobTimedOutError)
+    assert call() == in_thread(call) == "caught"
+    assert asyncio.run(limited(coroutine, 0.05, JobTimedOutError)()) == "caught"
 
 
 def test_code_that_does_not_catch_it_ends_by_it():

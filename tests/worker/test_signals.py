@@ -11,6 +11,7 @@ import pytest
 from worker_kit import process_lives, until
 
 from holdfast.wire.plans import Step
+from holdfast.work.signals import UNWIND, DeferredTermination, Terminated, terminator
 
 
 def began(shop, name):
@@ -218,3 +219,44 @@ def test_an_order_to_end_that_is_heard_where_no_exception_gets_through_ends_the_
     assert shop.client.result_of(jid, 30) == b'"done"'
     until(lambda: not process_lives(child), "the child ended after its job")
     assert "Exception ignored in" in worker.said()
+
+
+def test_an_order_to_unwind_within_a_fork_is_obeyed_after_it():
+    terminate, passed = terminator(), []
+
+    def fork():
+        with DeferredTermination():
+            terminate(UNWIND, None)
+            passed.append("the rest of the block")
+
+    with pytest.raises(Terminated):
+        fork()
+    assert passed
+    with DeferredTermination():
+        pass  # it was obeyed once
+
+
+STRUCK = """
+import os, signal
+import chores
+from holdfast.work.forking import forked
+fork = forked._fork
+
+
+def struck():
+    pid = fork()
+    if pid and not (chores.HERE / "struck").exists():
+        (chores.HERE / "struck").touch()
+        os.kill(os.getpid(), signal.SIGVTALRM)
+    return pid
+
+
+forked._fork = struck
+"""
+
+
+def test_an_order_to_unwind_that_comes_while_a_job_is_forked_reaches_its_process(shop):
+    (shop.here / "struck_fork.py").write_text(STRUCK)
+    worker = shop.start("fork", "--import", "struck_fork")
+    handle = shop.chores.block.put("a")
+    until(lambda: f"job {handle.jid} was broken off" in worker.said(), "its process has unwound")

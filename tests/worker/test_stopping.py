@@ -300,6 +300,32 @@ def test_a_child_that_does_not_end_is_killed_after_the_term_timeout(shop, pool):
     assert given_back(shop, handle)
 
 
+CLINGING = """
+import chores
+
+
+@chores.app.job(queue="q")
+def cling():
+    chores.note("begin a")
+    try:
+        chores.wait_for("gate")
+    finally:
+        chores.wait_for("gate")
+"""
+
+
+@pytest.mark.parametrize("pool", ["process", "serial"])
+def test_a_job_that_does_not_unwind_is_cut_off_after_the_term_timeout_and_requeued(shop, pool):
+    (shop.here / "clinging.py").write_text(CLINGING)
+    worker = shop.start(pool, "--import", "clinging", "--term-timeout", "0.3")
+    jid = shop.q.put("clinging.cling", {"args": []})
+    until(lambda: shop.notes("begin"), "it began")
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+    job = shop.job(jid)
+    assert (job.state, job.losses, job.facts.remaining) == ("waiting", 0, job.facts.retries)
+
+
 def test_usr1_kills_the_children_and_goes_on_with_others(shop, forking_pool):
     worker = shop.start(forking_pool, workers=2)
     handle = shop.chores.hog.put("a")
