@@ -287,6 +287,20 @@ def test_a_second_signal_ends_what_a_polite_one_waits_for(shop):
     assert given_back(shop, handle)
 
 
+def test_a_second_signal_after_a_polite_one_does_not_wait_for_the_shutdown_timeout(shop):
+    worker = shop.start("process", "--shutdown-timeout", "3600")
+    handle = shop.chores.careful.put("a")
+    began(shop)
+    worker.signal(signal.SIGQUIT)
+    until(lambda: "stopping after" in worker.said(), "the parent has heard")
+    heard = monotonic()
+    until(lambda: monotonic() > heard + 1.1, "a second passes")
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+    assert shop.notes("unwound") == ["unwound a"]
+    assert given_back(shop, handle)
+
+
 @pytest.mark.parametrize("pool", ["process", "asyncio", "thread", "gevent"])
 def test_a_child_that_does_not_end_is_killed_after_the_term_timeout(shop, pool):
     worker = shop.start(pool, "--term-timeout", "0.3")
