@@ -210,7 +210,7 @@ def load(shop, count, flavour="count"):
     return [chore.put(number).jid for number in range(count)]
 
 
-def all_ended(shop, jids, within=30.0):
+def all_ended(shop, jids, within=120.0):
     def ended():
         counts = shop.q.counts
         return not (counts["waiting"] or counts["running"] or counts["scheduled"] or counts["stalled"])
