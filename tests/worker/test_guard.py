@@ -83,3 +83,14 @@ def test_a_job_that_is_granted_while_its_keeper_looks_is_renewed(client, url, na
         until(lambda: renewed, "the lease is renewed")
     finally:
         hand.thread.close()
+
+
+def test_what_a_dead_child_held_is_given_back_before_the_parent_ends(client, guard):
+    client.queues["q"].put("k", {}, jid="a")
+    [job] = client.queues["q"].pop(1)
+    slate = Slate(1)
+    slate.hold(0, "a", job.facts.token, 30_000, monotonic())
+    guard.owe(SimpleNamespace(slate=slate, pid=1, name=job.worker_name), "preempted", "TERM")
+    guard.finish()
+    found = client.jobs["a"]
+    assert (found.state, found.losses) == ("waiting", 0)

@@ -236,6 +236,13 @@ def test_an_order_to_unwind_within_a_fork_is_obeyed_after_it():
         pass  # it was obeyed once
 
 
+def test_orders_to_unwind_that_come_together_are_one():
+    terminate = terminator()
+    with pytest.raises(Terminated):
+        terminate(UNWIND, None)
+    terminate(UNWIND, None)  # it would cut off what the first one set going
+
+
 STRUCK = """
 import os, signal
 import chores
