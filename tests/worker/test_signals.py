@@ -6,12 +6,20 @@ What the parent does at TERM, INT, QUIT, USR1, USR2 and CONT is in test_stopping
 import os
 import pty
 import signal
+import threading
 
 import pytest
 from worker_kit import process_lives, until
 
 from holdfast.wire.plans import Step
-from holdfast.work.signals import UNWIND, DeferredTermination, Terminated, terminator
+from holdfast.work.signals import (
+    ALL,
+    UNWIND,
+    DeferredTermination,
+    Terminated,
+    start_without_signals,
+    terminator,
+)
 
 
 def began(shop, name):
@@ -241,6 +249,15 @@ def test_orders_to_unwind_that_come_together_are_one():
     with pytest.raises(Terminated):
         terminate(UNWIND, None)
     terminate(UNWIND, None)  # it would cut off what the first one set going
+
+
+def test_no_signal_for_the_main_thread_is_delivered_to_one_that_was_started_beside_it():
+    before, found = signal.pthread_sigmask(signal.SIG_BLOCK, ()), []
+    thread = threading.Thread(target=lambda: found.append(signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+    start_without_signals(thread)
+    thread.join(30)
+    assert found[0] >= set(ALL)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 
 
 STRUCK = """
