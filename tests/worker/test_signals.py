@@ -283,4 +283,4 @@ def test_an_order_to_unwind_that_comes_while_a_job_is_forked_reaches_its_process
     (shop.here / "struck_fork.py").write_text(STRUCK)
     worker = shop.start("fork", "--import", "struck_fork")
     handle = shop.chores.block.put("a")
-    until(lambda: f"job {handle.jid} was broken off" in worker.said(), "its process has unwound")
+    until(lambda: f"job {handle.jid} was stopped" in worker.said(), "its process has unwound")
