@@ -76,8 +76,8 @@ def hog(name: str, gate: str = "gate") -> str:
 
 @app.job(queue="q")
 async def careful(name: str, gate: str = "gate") -> str:
-    note(f"begin {name} {os.getpid()}")
     try:
+        note(f"begin {name} {os.getpid()}")
         await await_for(gate)
     finally:
         note(f"unwound {name}")
@@ -86,8 +86,8 @@ async def careful(name: str, gate: str = "gate") -> str:
 
 @app.job(queue="q")
 def hog_carefully(name: str, gate: str = "gate") -> str:
-    note(f"begin {name} {os.getpid()}")
     try:
+        note(f"begin {name} {os.getpid()}")
         wait_for(gate)
     finally:
         note(f"unwound {name}")
