@@ -30,6 +30,17 @@ def test_a_child_tells_its_parent_of_a_shorter_lease_once_and_not_at_each_job(gu
     assert slate.hold(1, "d", 1, 29_000, monotonic())
 
 
+def test_the_next_child_on_a_page_tells_its_parent_of_its_lease_whatever_was_promised_to_the_one_before(
+    guard,
+):
+    slate = Slate()
+    slate.hold(0, "a", 1, 1_000, monotonic())
+    guard.learn(SimpleNamespace(slate=slate))
+    assert not slate.hold(0, "b", 1, 1_000, monotonic())
+    slate.wipe()  # the child has died, and while there is none its parent looks less often
+    assert slate.hold(0, "c", 1, 1_000, monotonic())
+
+
 class Late(Slate):
     """A slate whose child begins a job between its parent's look and what the parent promises after that."""
 

@@ -177,7 +177,8 @@ class Slate:
         self._page[_QUIET_AT] = quiet
 
     def wipe(self) -> None:
-        """Forget all that was held, for the next child on this page."""
+        """Forget all that was held, and what was promised: the next child on this page tells its parent of its first lease."""
+        self._pace[0] = _ALL
         self._page[_SIZE:] = bytes(_SIZE * self.seats)
         self.ask(0)
         self.begin("")
