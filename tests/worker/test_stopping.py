@@ -126,8 +126,8 @@ def test_a_signal_to_the_whole_group_breaks_off_nothing_within_the_shutdown_time
     first, second = shop.chores.block.put("a"), shop.chores.block.put("b")
     began(shop)
     interrupt(worker)
-    until(lambda: "stopping after the running jobs, within 60 s" in worker.said(), "it has heard")
     interrupt(worker)  # together with the first they are one
+    until(lambda: "stopping after the running jobs, within 60 s" in worker.said(), "it has heard")
     shop.open()
     assert worker.wait() == 0
     assert first.result(30) == "a"
