@@ -215,8 +215,8 @@ def worker(reloads: bool, **told: Any) -> int:
     HUP replaces the children one after the other, each after its jobs. With --pool serial there are no children: USR1 and
     HUP log the stack.
 
-    Only these may run: functions marked with @client.job, modules named by --import, modules below --path or the working
-    directory, and klass names with an --allow prefix.
+    Only these may run: functions marked with @client.job, modules named by --import, modules below --path, modules and
+    packages directly in the working directory, and klass names with an --allow prefix.
     """
     if told["greenlets"]:
         told |= _greenlets(told)

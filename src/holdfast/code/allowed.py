@@ -1,10 +1,12 @@
 """Which modules a worker may import for the sake of a job; decided before anything is imported.
 
-Allowed are modules named by `--import`, klass names under a prefix of `--allow`, and modules whose file lies
-under `--path` or the working directory. What is installed is never allowed by location: a virtual
-environment usually lies under the working directory.
+Allowed are modules named by `--import`, klass names under a prefix of `--allow`, modules whose file lies under
+`--path`, and modules and packages directly in the working directory. What is installed is never allowed by location:
+a virtual environment usually lies under the working directory.
 """
 
+import os
+import stat
 import sys
 import sysconfig
 from collections.abc import Iterable, Sequence
@@ -17,6 +19,12 @@ from typing import Final, NamedTuple
 from holdfast.errors import NotAllowed, UnknownKlass
 
 _PACKAGES: Final = ("site-packages", "dist-packages")
+NEVER: Final = ("setup", "conftest", "tests")
+"""What lies in the working directory of many projects, and is run by other programs than workers."""
+RULE: Final = (
+    "of the working directory count modules and packages (with an __init__.py) directly in it that nobody else may write, "
+    f"but not {', '.join(NEVER)}"
+)
 ADVICE: Final = "name its module with --import, or its prefix with --allow"
 
 
@@ -32,14 +40,21 @@ class Located(NamedTuple):
 
 
 class AllowList:
-    """What may be imported: `modules` by full name, `prefixes` of klass names, files under `roots`."""
+    """What may be imported: `modules` by full name, `prefixes` of klass names, files under `roots`, and in the working
+    `directory` the modules and regular packages that lie directly in it (decision D39).
+    """
 
     def __init__(
-        self, modules: Iterable[str] = (), prefixes: Iterable[str] = (), roots: Iterable[str | Path] = ()
+        self,
+        modules: Iterable[str] = (),
+        prefixes: Iterable[str] = (),
+        roots: Iterable[str | Path] = (),
+        directory: str | Path | None = None,
     ) -> None:
         self.modules = frozenset(modules)
         self.prefixes = tuple(prefixes)
         self.roots = tuple(Path(root).resolve() for root in roots)
+        self.directory = None if directory is None else Path(directory).resolve()
 
     def locate(self, klass: str) -> Located:
         """Find `klass` without running any of its code. Raises NotAllowed, or UnknownKlass if there is no such thing."""
@@ -52,7 +67,7 @@ class AllowList:
         module = specs[-1].name
         if not (self._is_named(klass, module) or all(self._lies_well(spec) for spec in specs)):
             kind = NotAllowed if _names_module(parts, specs) else NotKnown
-            raise kind(f"{klass} is not allowed here: {ADVICE}")
+            raise kind(f"{klass} is not allowed here: {self._rule(specs[-1])}{ADVICE}")
         return Located(module, tuple(parts[len(specs) :]))
 
     def allows(self, module: str) -> bool:
@@ -70,6 +85,13 @@ class AllowList:
         file = getattr(module, "__file__", None)
         return file is not None and self._allows_file(file)
 
+    def _rule(self, spec: ModuleSpec) -> str:
+        """What a module in the working directory that does not count must know; "" for all others."""
+        here, file = self.directory, Path(spec.origin or "/").resolve()
+        if here is None or here == Path(here.anchor) or not file.is_relative_to(here) or _is_installed(file):
+            return ""
+        return f"{RULE}; "
+
     def _is_named(self, klass: str, module: str) -> bool:
         if module in self.modules:
             return True
@@ -83,11 +105,35 @@ class AllowList:
 
     def _allows_file(self, file: str) -> bool:
         path = Path(file).resolve()
-        if any(part in _PACKAGES for part in path.parts):
+        if _is_installed(path):
             return False
-        if any(path.is_relative_to(place) for place in _installed()):
+        return any(path.is_relative_to(root) for root in self.roots) or self._is_in_directory(path)
+
+    def _is_in_directory(self, path: Path) -> bool:
+        here = self.directory
+        # The directory of a service is often `/`, under which everything lies that anyone can write.
+        if here is None or here == Path(here.anchor) or not path.is_relative_to(here):
             return False
-        return any(path.is_relative_to(root) for root in self.roots)
+        outermost, *_ = path.relative_to(here).parts
+        if outermost.partition(".")[0] in NEVER:
+            return False
+        packages = path.parents[: path.parents.index(here)]
+        return all((package / "__init__.py").is_file() for package in packages) and all(
+            map(_is_ours, (path, *packages))
+        )
+
+
+def _is_installed(path: Path) -> bool:
+    return any(part in _PACKAGES for part in path.parts) or any(map(path.is_relative_to, _installed()))
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether only we and root may write there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return found.st_uid in (0, os.geteuid()) and not found.st_mode & stat.S_IWOTH
 
 
 @lru_cache(maxsize=1)
@@ -101,14 +147,17 @@ def _specs(parts: Sequence[str]) -> list[ModuleSpec]:
     """Return the specs of the longest chain of modules that `parts` begin with."""
     specs: list[ModuleSpec] = []
     where: Sequence[str] | None = None
-    for count in range(1, len(parts) + 1):
+    for count, part in enumerate(parts, 1):
         spec = _find(".".join(parts[:count]), where)
         if spec is None:
             break
         specs.append(spec)
         if spec.submodule_search_locations is None:
             break
-        where = list(spec.submodule_search_locations)
+        # The locations of a namespace package are computed from its imported parent, which is not imported yet.
+        is_namespace = spec.origin is None
+        places = [str(Path(place, part)) for place in (sys.path if where is None else where)]
+        where = places if is_namespace else list(spec.submodule_search_locations)
     return specs
 
 
@@ -122,7 +171,12 @@ def _names_module(parts: Sequence[str], specs: Sequence[ModuleSpec]) -> bool:
 def _find(name: str, where: Sequence[str] | None) -> ModuleSpec | None:
     # Not importlib.util.find_spec: it imports the parents, which is what must not happen yet.
     for finder in sys.meta_path:
-        spec = finder.find_spec(name, where)
+        try:
+            spec = finder.find_spec(name, where)
+        except KeyError:
+            # A namespace package in another one asks for its imported parent; under its last name it has none.
+            spec = finder.find_spec(name.rpartition(".")[2], where)
         if spec is not None:
+            spec.name = name
             return spec
     return None

@@ -77,11 +77,11 @@ def read_arguments(function: Registered, data: bytes) -> tuple[list[Any], dict[s
         ) from error
 
 
-def walk(module: ModuleType, located: Located, klass: str) -> Any:
+def walk(module: ModuleType, located: Located, klass: str, allow: AllowList) -> Any:
     """Follow the attributes of `klass` into `module`.
 
-    Only classes that were defined right there are followed. Raises AttributeError, or NotAllowed for what
-    the module merely imported.
+    Only classes that were defined right there are followed, and a module that `allow` allows by itself may come last.
+    Raises AttributeError, or NotAllowed for what the module merely imported.
     """
     thing: Any = module
     for depth, name in enumerate(located.attributes, 1):
@@ -95,6 +95,8 @@ def walk(module: ModuleType, located: Located, klass: str) -> Any:
             raise NotAllowed(
                 f"{klass} is not allowed here: it is defined as {thing.__module__}.{thing.__qualname__}"
             )
+    if thing is not module and inspect.ismodule(thing) and not allow.allows(thing.__name__):
+        raise NotAllowed(f"{klass} is not allowed here: it is the module {thing.__name__}; {ADVICE}")
     return thing
 
 

@@ -79,7 +79,7 @@ class Resolver:
         entry = registry.find(klass)
         if entry is not None:
             return self._function(entry)
-        thing = walk(module, located, klass)
+        thing = walk(module, located, klass, self.allow)
         entry = getattr(thing, "registered", None)
         if isinstance(entry, Registered):
             return self._function(entry)

@@ -15,7 +15,7 @@ def make_importable(settings: WorkerSettings) -> None:
 
 def make_resolver(settings: WorkerSettings) -> Resolver:
     """The resolver of a worker: what its allow-list says, queues by plain name."""
-    allow = AllowList(settings.imports, settings.allow, (*settings.paths, settings.root))
+    allow = AllowList(settings.imports, settings.allow, settings.paths, settings.root)
     named = own_of(settings).plain
     plain = filter(is_plain, settings.queues if named is None else named)
     return Resolver(allow, plain, settings.auto_complete)
