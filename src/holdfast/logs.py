@@ -6,6 +6,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from holdfast.printable import indented
+
 FORMAT: Final = "%(asctime)s | PID %(process)d | [%(levelname)s] %(message)s"
 
 
@@ -25,7 +27,6 @@ class WhenAsked(logging.StreamHandler[Any]):
 logger: Final = logging.getLogger("holdfast")
 """It says nothing until the program sets its level or configures logging."""
 _own: Final = WhenAsked()
-_own.setFormatter(logging.Formatter(FORMAT))
 logger.addHandler(_own)
 
 jobs_log: Final = logging.getLogger("holdfast.jobs")
@@ -37,10 +38,17 @@ _OWN_FIELDS: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "a
 
 
 class TextFormatter(logging.Formatter):
-    """One line to read; those of a job name it: `… | [INFO] | jid=… queue=… attempt=1 | …`."""
+    """One line to read; those of a job name it: `… | [INFO] | jid=… queue=… attempt=1 | …`.
 
-    def __init__(self) -> None:
-        super().__init__(FORMAT)
+    What jobs and others put into a message steers no terminal, and its further lines are indented: none passes for ours.
+    """
+
+    def __init__(self, form: str = FORMAT) -> None:
+        super().__init__(form)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line with its traceback."""
+        return indented(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The line without its traceback."""
@@ -48,6 +56,9 @@ class TextFormatter(logging.Formatter):
         if job is not None:
             record.message = f"jid={job.jid} queue={job.queue} attempt={job.attempts} | {record.message}"
         return super().formatMessage(record)
+
+
+_own.setFormatter(TextFormatter())
 
 
 class JsonFormatter(logging.Formatter):

@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError
+from holdfast.printable import one_line, printable
 
 MOST_MESSAGE: Final = 4000
 MOST_SHORT: Final = 24
@@ -100,13 +101,3 @@ def _job(client: Client, jid: str) -> Any:
     except HoldfastError:
         return None  # the short form will do
     return found[0] if found else None
-
-
-def printable(text: str) -> str:
-    """A text of others as a terminal may get it: whatever steers one becomes a question mark."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text)
-
-
-def one_line(text: str) -> str:
-    """The same on one line."""
-    return " ".join(printable(text).split())

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from holdfast.printable import ascii_json, one_line, printable
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -19,7 +21,12 @@ def json_option(command: F) -> F:
 
 def say_json(value: object) -> None:
     """One JSON document, ending in a newline."""
-    click.echo(json.dumps(value, ensure_ascii=False, default=_plain))
+    click.echo(ascii_json(json.dumps(value, ensure_ascii=False, default=_plain)))
+
+
+def say(text: str, err: bool = False) -> None:
+    """Print text that others may have written, on standard error if `err`: it does not steer a terminal."""
+    click.echo(printable(text), err=err)
 
 
 def say_facts(facts: Mapping[str, object]) -> None:
@@ -85,7 +92,7 @@ def duration(seconds: float) -> str:
 
 
 def _text(value: object) -> str:
-    return "" if value is None else str(value)
+    return "" if value is None else one_line(str(value))
 
 
 def _plain(value: object) -> object:

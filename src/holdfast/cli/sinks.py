@@ -16,6 +16,7 @@ import click
 from holdfast import __version__
 from holdfast.cli.notices import Notice
 from holdfast.errors import UsageError
+from holdfast.printable import ascii_json
 
 TIMEOUT: Final = 10.0  # seconds
 
@@ -48,7 +49,7 @@ class Lines(Sink):
 
     def tell(self, notice: Notice) -> None:
         if self._as_json:
-            click.echo(json.dumps(notice.as_dict(), ensure_ascii=False))
+            click.echo(ascii_json(json.dumps(notice.as_dict(), ensure_ascii=False)))
             return
         below = "".join(f"\n    {line}" for line in notice.message.splitlines())
         click.echo(notice.line + below)

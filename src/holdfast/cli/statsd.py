@@ -8,10 +8,8 @@ from contextlib import suppress
 from time import monotonic
 from typing import Final
 
-import click
-
 from holdfast.cli.figures import figures_of
-from holdfast.cli.output import say_json
+from holdfast.cli.output import say, say_json
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError
 
@@ -68,7 +66,7 @@ def emit(client: Client, target: Statsd, interval: float, count: int, as_json: b
         while True:
             before, trouble = trouble, _emit_once(client, target, as_json)
             if trouble and trouble != before:
-                click.echo(f"{trouble}; tried again every {interval:g} s", err=True)
+                say(f"{trouble}; tried again every {interval:g} s", err=True)
             done += 1
             if done == count:
                 break

@@ -3,6 +3,8 @@
 from shlex import quote
 from typing import Any, Final
 
+from holdfast.printable import one_line
+
 DOING: Final = {
     "depends": "waits for other jobs",
     "failed": "has failed",
@@ -37,4 +39,4 @@ def times(count: int) -> str:
 def last_line(message: str) -> str:
     """The last line of a message, of 200 characters at most, of which none moves a cursor."""
     last = (message.strip().splitlines() or [""])[-1]
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in last).split())[:200]
+    return one_line(last)[:200]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from holdfast.errors import UsageError
+from holdfast.logs import TextFormatter
 
 log = logging.getLogger("holdfast")
 
@@ -79,7 +80,7 @@ def _handler(options: Mapping[str, Any]) -> logging.Handler:
     handler = logging.StreamHandler(options.get("output") or sys.stdout)
     formatter = options.get("log_formatter")
     if formatter is None:
-        formatter = logging.Formatter(WITH_PROCESS if options.get("very_verbose") else PLAIN)
+        formatter = TextFormatter(WITH_PROCESS if options.get("very_verbose") else PLAIN)
     elif not isinstance(formatter, logging.Formatter):
         formatter = _Calling(formatter)
     handler.setFormatter(formatter)

@@ -17,6 +17,7 @@ from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.leases import Done
 from holdfast.commands.outcomes import Advance, Fail, Retry
 from holdfast.logs import JOB, jobs_log
+from holdfast.printable import printable
 from holdfast.work.performing.outcome import Ending
 
 log = logging.getLogger("holdfast")
@@ -63,7 +64,7 @@ def _keep(current: Running, record: logging.LogRecord) -> None:
     line = f"{moment} {record.levelname} {record.name}: {text}"
     if current.lines is None:
         current.lines = deque(maxlen=MOST_LINES)
-    current.lines.append("".join(char if char.isprintable() else " " for char in line[:LONGEST]))
+    current.lines.append(printable(line[:LONGEST], keep=""))
 
 
 class OnlyJob:

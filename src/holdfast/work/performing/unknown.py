@@ -15,6 +15,7 @@ from holdfast.commands.base import Command
 from holdfast.commands.leases import Lease
 from holdfast.commands.outcomes import Release
 from holdfast.models import JobFacts
+from holdfast.printable import one_line
 
 log = logging.getLogger("holdfast")
 
@@ -81,4 +82,4 @@ def given_back_unknown(facts: JobFacts, error: CannotRun) -> Command[Any]:
 
 
 def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text[:MOST_CAUSE])
+    return one_line(text[:MOST_CAUSE])
