@@ -25,7 +25,7 @@ def test_help_lists_every_flag_with_its_default():
         "-q --queue --pool -w --workers --concurrency -g --greenlets -i --interval -n --name -p --path -m --import --allow "
         "-d --workdir --sandbox --setup --middleware --url --host --port --namespace --auto-complete --drain --term-timeout "
         "--max-jobs --max-memory -v --verbose -l --logger --log-format --debugger --json -r --resume --reserver "
-        "--health-port --metrics-port --max-startup-interval --reload"
+        "--health-port --health-host --metrics-port --metrics-host --max-startup-interval --reload"
     )
     for flag in flags.split():
         assert re.search(rf"(^| ){flag}[, ]", said), flag
@@ -47,6 +47,7 @@ def test_help_lists_every_flag_with_its_default():
         (("-q", "q", "--max-memory", "plenty"), "512M"),
         (("-q", "q", "--max-memory", "-5"), "512M"),
         (("-q", "q", "--health-port", "70000"), "health_port"),
+        (("-q", "q", "--metrics-port", "8001", "--metrics-host", ""), "metrics_host"),
         (("-q", "q", "--host", "redis://here", "--port", "7"), "--port"),
         (("-q", "q", "--host", "here:7", "--port", "7"), "--port"),
         (("-q", "q", "--host", "he re"), "machine"),

@@ -10,7 +10,7 @@ from worker_kit import until
 
 from holdfast import Client
 from holdfast.testing.store import ScratchStore
-from holdfast.work.parent.http import MOST_CLIENTS, MOST_HEAD, Answer, HttpThread, answer_to
+from holdfast.work.parent.http import MOST_CLIENTS, MOST_HEAD, Address, Answer, HttpThread, answer_to
 
 
 def free_port():
@@ -60,6 +60,21 @@ def test_a_worker_says_whether_it_lives_and_takes_jobs(shop, pool):
     assert ask(port) == (0, b"")
 
 
+def listens(host, port):
+    """Whether something accepts connections on this address of the machine."""
+    with socket.socket() as probe:
+        return probe.connect_ex((host, port)) == 0
+
+
+@pytest.mark.parametrize(("flags", "elsewhere"), [((), False), (("--health-host", "0.0.0.0"), True)])
+def test_probes_are_answered_on_the_loopback_address_unless_told_otherwise(shop, flags, elsewhere):
+    port = free_port()
+    shop.start("serial", "--health-port", str(port), *flags)
+    until(lambda: ready(port), "it is ready")
+    assert listens("127.0.0.1", port)
+    assert listens("127.0.0.2", port) is elsewhere
+
+
 def test_a_worker_without_its_store_lives_and_takes_no_jobs(shop, namespace):
     port = free_port()
     with ScratchStore() as store, Client(store.url, namespace=namespace):
@@ -77,7 +92,16 @@ def test_a_port_that_is_taken_is_said_before_anything_is_forked(shop, pool):
         port = server.getsockname()[1]
         worker = shop.start(pool, "--health-port", str(port))
         assert worker.wait() == 2
-    assert f"port {port} cannot be listened on: Address already in use" in worker.said()
+    assert f"127.0.0.1:{port} cannot be listened on: Address already in use" in worker.said()
+    assert "started as" not in worker.said()
+
+
+@pytest.mark.parametrize("host", ["nowhere.invalid", "192.0.2.1", "a..b", "x" * 200])
+def test_an_address_that_is_not_of_this_machine_is_said_before_anything_is_forked(shop, host):
+    worker = shop.start("process", "--health-port", str(free_port()), "--health-host", host)
+    assert worker.wait() == 2
+    assert "cannot be listened on" in worker.said()
+    assert "Traceback" not in worker.said()
     assert "started as" not in worker.said()
 
 
@@ -85,8 +109,8 @@ def test_a_port_that_is_taken_is_said_before_anything_is_forked(shop, pool):
 def port():
     """A port with a page and one that fails."""
     web, port = HttpThread(), free_port()
-    web.http.serve(port, "/page", lambda: Answer(200, b"x" * 3_000_000, "text/plain"))
-    web.http.serve(port, "/broken", lambda: Answer(1 // 0, b""))
+    web.http.serve(Address("127.0.0.1", port), "/page", lambda: Answer(200, b"x" * 3_000_000, "text/plain"))
+    web.http.serve(Address("127.0.0.1", port), "/broken", lambda: Answer(1 // 0, b""))
     with web:
         yield port
 
@@ -134,7 +158,7 @@ def test_an_answer_says_how_long_it_is_and_is_kept_by_nobody():
 def test_clients_that_take_too_long_are_dropped(monkeypatch):
     monkeypatch.setattr("holdfast.work.parent.http.PATIENCE", 0.05)
     web, port = HttpThread(), free_port()
-    web.http.serve(port, "/", lambda: Answer(200, b""))
+    web.http.serve(Address("127.0.0.1", port), "/", lambda: Answer(200, b""))
     with web, socket.create_connection(("127.0.0.1", port), 5) as client:
         client.sendall(b"GET /")
         assert client.recv(1) == b""

@@ -138,10 +138,23 @@ def test_all_other_flags_arrive(settled, tmp_path, monkeypatch):
         "--max-startup-interval",
         "3",
     )
-    ports = ("--health-port", "8001", "--metrics-port", "8002", "--max-jobs", "9", "-n", "box", "-r")
+    ports = (
+        "--health-port",
+        "8001",
+        "--metrics-port",
+        "8002",
+        "--metrics-host",
+        "::",
+        "--max-jobs",
+        "9",
+        "-n",
+        "box",
+        "-r",
+    )
     found = settled("-q", "q", "-q", "p-*", "-p", str(tmp_path), "--middleware", "belt:Belt", *flags, *ports)
     assert (found.drain, found.auto_complete, found.debugger, found.log_format) == (True, True, True, "json")
     assert (found.max_startup_interval, found.health_port, found.metrics_port) == (3.0, 8001, 8002)
+    assert (found.health_host, found.metrics_host) == ("127.0.0.1", "::")
     assert (found.max_jobs, found.name, found.resume, found.queues) == (9, "box", True, ("q", "p-*"))
     assert found.paths == (str(tmp_path),)
     assert [type(middleware).__name__ for middleware in found.middleware] == ["Belt"]

@@ -177,7 +177,19 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
     "--health-port", default=0, show_default=True, help="Serve GET /live and /ready on this port; 0: off."
 )
 @click.option(
+    "--health-host",
+    default=_DEFAULTS.health_host,
+    show_default=True,
+    help="Address to listen on for --health-port; 0.0.0.0 or :: for all, as in a container.",
+)
+@click.option(
     "--metrics-port", default=0, show_default=True, help="Serve Prometheus metrics on this port; 0: off."
+)
+@click.option(
+    "--metrics-host",
+    default=_DEFAULTS.metrics_host,
+    show_default=True,
+    help="Address to listen on for --metrics-port.",
 )
 @click.option(
     "-v",

@@ -161,7 +161,7 @@ def _web_of(settings: WorkerSettings, stop: Stop, presence: Presence, holder: Se
         return [*why, obstacle()] if obstacle() else why
 
     web = HttpThread()
-    serve_probes(web.http, settings.health_port, why_not_ready)
+    serve_probes(web.http, settings, why_not_ready)
     serve_metrics(web.http, settings, lambda: [State(True, holder.count())])
     return web
 

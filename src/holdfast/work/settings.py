@@ -29,6 +29,7 @@ SEATS: Final[dict[str, int]] = {
 ONE_SEAT: Final = ("process", "fork", "serial")
 MOST_SEATS: Final = 512
 MOST_PORT: Final = 65535
+LOOPBACK: Final = "127.0.0.1"
 
 FOLDER: Final = "holdfast-workers"
 """Name of the directory of the sandboxes."""
@@ -51,7 +52,7 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     outermost first. Each process of the first start waits a random time of up to `max_startup_interval`. With `resume` a
     worker continues the jobs that one of its name held; `held` are their leases, which it finds by itself. `own` is what a
     program passes to a worker that it runs itself. `sighup_handler` is called at HUP, in place of logging the stack.
-    `health_port` and `metrics_port`: 0 is off. `setup` and `middleware_names` are the `module:object` names of the hook and
+    `health_port` and `metrics_port`: 0 is off; they listen on `health_host` and `metrics_host`. `setup` and `middleware_names` are the `module:object` names of the hook and
     of `middleware` on the command line. With `waits_for_code`, jobs of unknown functions are requeued for a worker that knows
     them; without it, and with `drain`, they fail at once. With `workdir` (then the sandboxes lie below it) or `sandbox`
     each child runs all its jobs in its sandbox.
@@ -81,7 +82,9 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     debugger: bool = False
     log_format: LogFormat = "text"
     health_port: int = 0
+    health_host: str = LOOPBACK
     metrics_port: int = 0
+    metrics_host: str = LOOPBACK
     sighup_handler: Any = None
     held: tuple[Lease, ...] = ()
     own: Any = None
@@ -151,6 +154,8 @@ class WorkerSettings(msgspec.Struct, frozen=True):
         check_whole("max_memory", self.max_memory, 0, 1 << 53)
         check_whole("health_port", self.health_port, 0, MOST_PORT)
         check_whole("metrics_port", self.metrics_port, 0, MOST_PORT)
+        check_name("health_host", self.health_host)
+        check_name("metrics_host", self.metrics_host)
 
     @property
     def works_in_sandboxes(self) -> bool:

@@ -9,7 +9,7 @@ from holdfast.work.classes.logs import LOG_OPTIONS
 
 AS_THEY_ARE: Final = (
     "auto_complete", "drain", "max_jobs", "max_memory", "term_timeout", "shutdown_timeout", "stuck_timeout", "max_startup_interval",
-    "sighup_handler", "debugger", "health_port", "metrics_port", "concurrency", "workers",
+    "sighup_handler", "debugger", "health_port", "health_host", "metrics_port", "metrics_host", "concurrency", "workers",
 )  # fmt: skip
 LISTS: Final = ("paths", "imports", "allow")
 OTHERS: Final = (

@@ -10,7 +10,7 @@ from holdfast.errors import UsageError
 from holdfast.work.observe.counting import watch_troubles
 from holdfast.work.observe.ledger import BOUNDS, Ledger, Row, open_ledgers
 from holdfast.work.observe.results import OUTCOMES
-from holdfast.work.parent.http import Answer, Http
+from holdfast.work.parent.http import Address, Answer, Http
 from holdfast.work.settings import WorkerSettings
 
 PATH: Final = "/metrics"
@@ -28,7 +28,7 @@ class State(NamedTuple):
 
 
 def serve_metrics(http: Http, settings: WorkerSettings, states: Callable[[], Sequence[State]]) -> None:
-    """Answer `/metrics` on the port of the settings; 0 is none. Call it before the first fork.
+    """Answer `/metrics` where the settings say; port 0 is none. Call it before the first fork.
 
     Raises UsageError when the port cannot be had, or the package is not there.
     """
@@ -46,7 +46,7 @@ def serve_metrics(http: Http, settings: WorkerSettings, states: Callable[[], Seq
     def page() -> Answer:
         return Answer(200, exposition.generate_latest(registry), exposition.CONTENT_TYPE_LATEST)
 
-    http.serve(settings.metrics_port, PATH, page)
+    http.serve(Address(settings.metrics_host, settings.metrics_port), PATH, page)
 
 
 class _Collector:

@@ -39,26 +39,36 @@ class Answer(NamedTuple):
 Route = Callable[[], Answer]
 
 
+class Address(NamedTuple):
+    """Where to listen: an address or name of this machine, and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
 class Http:
-    """Answers on any number of ports.
+    """Answers on any number of addresses.
 
     The owner of `selector` calls what is registered there when it is ready, and `attend` at `due()`.
     """
 
     def __init__(self, selector: selectors.BaseSelector) -> None:
         self._selector = selector
-        self._routes: dict[int, dict[str, Route]] = {}
-        self._listeners: dict[int, socket.socket] = {}
+        self._routes: dict[Address, dict[str, Route]] = {}
+        self._listeners: dict[Address, socket.socket] = {}
         self._clients: list[_Client] = []
         self._deaf_until = inf
 
-    def serve(self, port: int, path: str, route: Route) -> None:
-        """Answer GET of `path` on a port of every address. Raises UsageError when the port cannot be had."""
-        if port not in self._listeners:
-            self._listeners[port] = _listen(port)
-            self._routes[port] = {}
-            self._hear(port)
-        self._routes[port][path] = route
+    def serve(self, address: Address, path: str, route: Route) -> None:
+        """Answer GET of `path` on an address. Raises UsageError if it cannot be listened on."""
+        if address not in self._listeners:
+            self._listeners[address] = _listen(address)
+            self._routes[address] = {}
+            self._hear(address)
+        self._routes[address][path] = route
 
     @property
     def is_open(self) -> bool:
@@ -75,8 +85,8 @@ class Http:
             client.drop()
         if self._deaf_until <= now:
             self._deaf_until = inf
-            for port in self._listeners:
-                self._hear(port)
+            for address in self._listeners:
+                self._hear(address)
 
     def close(self) -> None:
         """Drop everybody, and give the ports back."""
@@ -88,24 +98,25 @@ class Http:
             listener.close()
         self._listeners.clear()
 
-    def _hear(self, port: int) -> None:
-        self._selector.register(self._listeners[port], selectors.EVENT_READ, partial(self._accept, port))
+    def _hear(self, address: Address) -> None:
+        listener = self._listeners[address]
+        self._selector.register(listener, selectors.EVENT_READ, partial(self._accept, address))
 
-    def _accept(self, port: int) -> None:
+    def _accept(self, address: Address) -> None:
         try:
-            connection, _ = self._listeners[port].accept()
+            connection, _ = self._listeners[address].accept()
         except (BlockingIOError, ConnectionError):
             return  # it left before we looked
         except OSError as error:
             # Out of descriptors, most likely; the selector would call us again and again.
-            log.warning("a connection to port %d cannot be taken: %s", port, error)
+            log.warning("a connection to %s cannot be taken: %s", address, error)
             self._deaf_until = monotonic() + DEAF
             for listener in self._listeners.values():
                 self._selector.unregister(listener)
             return
         if len(self._clients) >= MOST_CLIENTS:
             self._clients[0].drop()
-        self._clients.append(_Client(connection, self._selector, self._routes[port], self._clients.remove))
+        self._clients.append(_Client(connection, self._selector, self._routes[address], self._clients.remove))
 
 
 class HttpThread:
@@ -237,18 +248,14 @@ def written(
     return head.encode() + (body if with_body else b"")
 
 
-def _listen(port: int) -> socket.socket:
-    # A machine may know of IPv6 and have no address for it.
-    families = [socket.AF_INET6, socket.AF_INET] if socket.has_dualstack_ipv6() else [socket.AF_INET]
-    why = ""
-    for family in families:
-        try:
-            listener = socket.create_server(
-                ("", port), family=family, dualstack_ipv6=family == socket.AF_INET6
-            )
-        except OSError as error:
-            why = error.strerror or str(error)
-        else:
-            listener.setblocking(False)
-            return listener
-    raise UsageError(f"port {port} cannot be listened on: {why}")
+def _listen(address: Address) -> socket.socket:
+    try:
+        family, *_, place = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        # `::` stands for all addresses of both kinds.
+        both = address.host == "::" and socket.has_dualstack_ipv6()
+        listener = socket.create_server(place, family=family, dualstack_ipv6=both)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{address} cannot be listened on: {why}") from None
+    listener.setblocking(False)
+    return listener

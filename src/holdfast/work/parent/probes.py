@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable
 from functools import partial
 
-from holdfast.work.parent.http import Answer, Http
+from holdfast.work.parent.http import Address, Answer, Http
+from holdfast.work.settings import WorkerSettings
 
 Stuck = Callable[[], list[str]]
 """Return which processes are stuck, in sentences; none if all respond."""
@@ -17,11 +18,12 @@ def nobody() -> list[str]:
     return []
 
 
-def serve_probes(http: Http, port: int, why_not: WhyNot, stuck: Stuck = nobody) -> None:
-    """Serve `/live` and `/ready` on a port; 0: off. Raises UsageError if the port cannot be opened."""
-    if port:
-        http.serve(port, "/live", partial(_live, stuck))
-        http.serve(port, "/ready", partial(_ready, why_not, stuck))
+def serve_probes(http: Http, settings: WorkerSettings, why_not: WhyNot, stuck: Stuck = nobody) -> None:
+    """Serve `/live` and `/ready` where the settings say; port 0: off. Raises UsageError if that cannot be listened on."""
+    if settings.health_port:
+        address = Address(settings.health_host, settings.health_port)
+        http.serve(address, "/live", partial(_live, stuck))
+        http.serve(address, "/ready", partial(_ready, why_not, stuck))
 
 
 def hindrances(*, stopping: bool, heard: bool, paused: bool) -> list[str]:

@@ -45,7 +45,7 @@ class Supervisor:
         # What is registered comes with the function to call when it is ready.
         self._selector = selectors.DefaultSelector()
         self._http = Http(self._selector)
-        serve_probes(self._http, settings.health_port, self._why_not_ready, self._stuck)
+        serve_probes(self._http, settings, self._why_not_ready, self._stuck)
         serve_metrics(self._http, settings, lambda: [slot.state for slot in self._family.slots])
         self._wake = Stop()
         client = store.beating_client(settings.worker_name(0))
