@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
 import pytest
 
 from holdfast import Client
@@ -37,7 +38,15 @@ class Ear:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 assert self.headers["Content-Type"] == "application/json"
                 ear.heard.append((self.path, json.loads(body)))
-                self.send_response(ear.codes.pop(0) if ear.codes else 200)
+                code = ear.codes.pop(0) if ear.codes else 200
+                self.send_response(code)
+                if 300 <= code < 400:
+                    self.send_header("Location", f"{ear.url}/elsewhere")
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                ear.heard.append((self.path, None))
+                self.send_response(200)
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
@@ -263,6 +272,25 @@ def test_a_sink_that_is_stuck_holds_up_nobody(
 def test_what_is_no_url_is_refused(kind: type[Webhook], url: str) -> None:
     with pytest.raises(UsageError, match=r"--(webhook|chat) must be a URL"):
         kind(url)
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed_and_nothing_counts_as_delivered(ear: Ear, code: int) -> None:
+    ear.codes = [code]
+    with pytest.raises(Undelivered, match=f"{code}, a redirect") as caught:
+        Webhook(f"{ear.url}/here").tell(notice())
+    assert caught.value.is_lasting
+    assert [path for path, _ in ear.heard] == ["/here"]
+
+
+@pytest.mark.parametrize("call", ["@channel", "@everyone", "<!channel>", "<@U123>", "@here"])
+def test_the_text_of_a_job_calls_nobody_in_a_chat(ear: Ear, call: str) -> None:
+    words = f"look {call} at a@example.com"
+    Chat(ear.url).tell(msgspec.structs.replace(notice(), what=words, failure={"message": words}))
+    [(_, body)] = ear.heard
+    assert call not in body["text"]
+    assert "a@example" not in body["text"].replace("\u200b", "|")
+    assert "a@example.com" in body["text"].replace("\u200b", "")
 
 
 def test_nobody_at_the_other_end_is_undelivered(ear: Ear) -> None:

@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 import shutil
 import subprocess
 from abc import ABC, abstractmethod
@@ -9,7 +10,7 @@ from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import click
 
@@ -55,13 +56,23 @@ class Lines(Sink):
         click.echo(notice.line + below)
 
 
+class _NoRedirects(HTTPRedirectHandler):
+    """A redirect would send the notice to a machine that nobody named, as a GET without its body."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow none: it is an error with the status of the redirect."""
+
+
+_open: Final = build_opener(_NoRedirects).open
+
+
 class Webhook(Sink):
     """A URL that takes each notice as JSON. Raises UsageError for what is no URL."""
 
     def __init__(self, url: str, flag: str = "--webhook") -> None:
         place = urlsplit(url)
         if place.scheme not in ("http", "https") or not place.hostname:
-            raise UsageError(f"{flag} must be a URL such as https://host/path, not {url!r:.80}")
+            raise UsageError(f"{flag} must be a URL such as https://host/path")  # what it is may be a secret
         self._url = url
         self.name = f"{place.scheme}://{place.hostname}"  # the rest is often a secret
 
@@ -69,12 +80,13 @@ class Webhook(Sink):
         body = json.dumps(self.payload(notice)).encode()
         headers = {"Content-Type": "application/json", "User-Agent": f"holdfast/{__version__}"}
         try:
-            with urlopen(Request(self._url, body, headers, method="POST"), timeout=TIMEOUT):
+            with _open(Request(self._url, body, headers, method="POST"), timeout=TIMEOUT):
                 pass
         except HTTPError as error:
             error.close()
-            is_lasting = 400 <= error.code < 500 and error.code not in (408, 425, 429)
-            raise Undelivered(f"it answered {error.code}", is_lasting) from None
+            is_lasting = 300 <= error.code < 500 and error.code not in (408, 425, 429)
+            what = ", a redirect, which is not followed" if error.code < 400 else ""
+            raise Undelivered(f"it answered {error.code}{what}", is_lasting) from None
         except (OSError, HTTPException, ValueError) as error:
             raise Undelivered(getattr(error, "reason", error)) from None
 
@@ -93,7 +105,8 @@ class Chat(Webhook):
         """What is posted: the line, and the message of a failure in a block of its own."""
         message = notice.message.replace("```", "'''").strip()
         block = f"\n```{message}```" if message else ""
-        return {"text": html.escape(notice.line + block, quote=False)}
+        # A blank of no width keeps `@channel` in the text of a job from calling everybody.
+        return {"text": re.sub(r"@(?=\w)", "@\u200b", html.escape(notice.line + block, quote=False))}
 
 
 class Desktop(Sink):
