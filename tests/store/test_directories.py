@@ -3,6 +3,8 @@
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from holdfast import store as embedded
 from holdfast.errors import StoreUnsupported, UsageError
 from holdfast.store import paths, talk
 from holdfast.testing.store import find_engine
+from waiting import until
 
 
 def mark(home: Path) -> dict[str, object]:
@@ -196,3 +199,65 @@ def test_the_default_directory_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tm
     assert embedded.default_directory().parts[-2:] == ("holdfast", "store")
     monkeypatch.setenv("HOLDFAST_DIR", str(tmp_path / "mine"))
     assert embedded.default_directory() == tmp_path / "mine"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o1777])
+def test_what_others_could_have_planted_is_not_trusted(home: Path, mode: int) -> None:
+    home.mkdir()
+    (home / "server.json").write_text('{"state": "running", "socket": "/tmp/of-somebody-else"}')
+    home.chmod(mode)
+    with pytest.raises(UsageError, match="others may write in"):
+        embedded.ensure(home)
+    assert stat.S_IMODE(home.stat().st_mode) == mode
+    (home / "server.json").unlink()
+    embedded.ensure(home)  # an empty one is made ours
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("name", ["server.log", "warden.log", "server.json", "lock", "linger"])
+def test_a_link_in_the_place_of_a_file_is_not_followed(home: Path, tmp_path: Path, name: str) -> None:
+    home.mkdir(mode=0o700)
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (home / name).symlink_to(precious)
+    with pytest.raises(UsageError, match=f"holds a link \\({name}\\)"):
+        embedded.ensure(home)
+    assert precious.read_text() == "mine"
+    (home / name).unlink()
+
+
+def test_directories_above_a_store_that_are_missing_are_made_for_this_user_alone(tmp_path: Path) -> None:
+    before = os.umask(0o000)
+    try:
+        paths.prepare(tmp_path / "a" / "b" / "store")
+    finally:
+        os.umask(before)
+    for part in ("a", "a/b", "a/b/store"):
+        assert stat.S_IMODE((tmp_path / part).stat().st_mode) == 0o700
+
+
+def test_a_warden_is_not_given_the_secrets_of_the_program_that_starts_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_PROGRAM", "password")
+    address = embedded.ensure(home)
+    for pid in (address.warden_pid, address.pid):
+        assert b"SECRET_OF_THE_PROGRAM" not in Path(f"/proc/{pid}/environ").read_bytes()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_server_of_another_user_is_not_talked_to(home: Path) -> None:
+    home.mkdir()
+    home.chmod(0o777)
+    home.parent.chmod(0o711)
+    place, ready = home / "socket", home / "ready"
+    program = (
+        "import os, socket, sys; os.setgid(65534); os.setuid(65534); s = socket.socket(socket.AF_UNIX); "
+        "s.bind(sys.argv[1]); s.listen(); open(sys.argv[2], 'w').close(); c, _ = s.accept(); c.sendall(b'+PONG\\r\\n'); c.recv(1)"
+    )
+    with subprocess.Popen([sys.executable, "-S", "-c", program, str(place), str(ready)]) as stranger:
+        until(ready.exists, "it listens")
+        with pytest.raises(OSError, match="user 65534 listens"):
+            talk.ask(str(place), "PING")
+        stranger.kill()
+    home.chmod(0o700)

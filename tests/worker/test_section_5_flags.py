@@ -52,6 +52,7 @@ def test_name_path_import_workdir_log_host_and_port_together(shop, namespace):
     assert name in ("box-0", "box-1")
     assert file == str(shop.here / "lib" / "depot.py")
     # -l: the same lines, in the directory that the command was started in; -v: everything there is.
+    assert (shop.here / "its.log").stat().st_mode & 0o777 == 0o600
     kept, said = (shop.here / "its.log").read_text().splitlines(), worker.said().splitlines()
     assert all(line in said for line in kept)
     assert all(LINE.fullmatch(line) for line in kept)

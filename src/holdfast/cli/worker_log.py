@@ -15,6 +15,8 @@ def open_log(log_file: str, log_format: str) -> None:
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if log_file:
         try:
+            # It holds what jobs say: a new one is for this user alone.
+            os.close(os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
             handlers.append(logging.FileHandler(log_file, encoding="utf-8", errors="backslashreplace"))
         except OSError as error:
             raise UsageError(f"--logger {log_file}: {error.strerror}") from None

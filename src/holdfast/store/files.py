@@ -115,7 +115,7 @@ def take_lock(path: Path) -> int | None:
 
     A lock dies with its holder and travels through fork and exec, so it needs no cleaning up.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -164,7 +164,8 @@ def _read(path: Path) -> dict[str, Any]:
 def _write(path: Path, content: dict[str, Any], *, lasting: bool = False) -> None:
     """Replace the file in one step, so that a reader sees the old or the new content."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("w") as out:
+    draft.unlink(missing_ok=True)  # of a process that had our number
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
         json.dump(content, out)
         if lasting:
             out.flush()

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from holdfast.errors import StoreUnsupported, UsageError
-from holdfast.store.files import OURS
+from holdfast.store.files import DATA, OURS
 from holdfast.store.processes import ON_LINUX
 from holdfast.store.server import LONGEST_SOCKET_PATH
 
@@ -38,7 +38,7 @@ def prepare(directory: Path) -> Path:
     """
     try:
         directory = directory.expanduser().resolve()
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(directory)
         facts = directory.stat()
     except FileExistsError:
         raise UsageError(f"{directory} is a file: a store needs a directory of its own") from None
@@ -48,14 +48,34 @@ def prepare(directory: Path) -> Path:
         raise UsageError(
             f"{directory} belongs to user {facts.st_uid}, not to you ({os.geteuid()}): use another one"
         )
-    _check_content(directory)
-    if stat.S_IMODE(facts.st_mode) & 0o077:
+    mode = stat.S_IMODE(facts.st_mode)
+    _check_content(directory, is_open=bool(mode & 0o022))
+    if mode & 0o077:
         directory.chmod(0o700)
+        # What came until now was put there by others too.
+        _check_content(directory, is_open=bool(mode & 0o022))
     return directory
 
 
-def _check_content(directory: Path) -> None:
+def _make(directory: Path) -> None:
+    """Make a directory, with what is missing above it, for this user alone."""
+    if not directory.parent.exists():
+        _make(directory.parent)
+    directory.mkdir(mode=0o700, exist_ok=True)
+
+
+def _check_content(directory: Path, is_open: bool) -> None:
+    """`is_open`: others may write there."""
     names = [path.name for path in directory.iterdir()]
+    if names and is_open:
+        raise UsageError(
+            f"others may write in {directory}, so what lies there cannot be trusted: empty it, or use another one"
+        )
+    links = sorted(path.name for path in directory.iterdir() if path.is_symlink() and path.name != DATA)
+    if links:
+        raise UsageError(
+            f"{directory} holds a link ({links[0]}) where a file of the store should be: remove it"
+        )
     foreign = sorted(name for name in names if not _OURS.fullmatch(name))
     if foreign and "holdfast.json" not in names:
         raise UsageError(

@@ -5,11 +5,12 @@ The first who needs a directory's store starts its warden (`warden.py`); everybo
 
 import logging
 import math
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from holdfast.errors import StoreUnsupported, StoreUnwell, UsageError
 from holdfast.store import files, paths, processes, talk
@@ -20,6 +21,20 @@ from holdfast.store.server import bundled_program
 log = logging.getLogger("holdfast.store")
 
 _LAUNCHES = 3
+
+
+_NEEDED: Final = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+    "DYLD_LIBRARY_PATH",
+    "LD_LIBRARY_PATH",
+)
+"""What a warden is given of the environment: it outlives the program, whose variables may hold secrets."""
 
 
 class StoreAddress(NamedTuple):
@@ -112,6 +127,7 @@ class _Starter:
             answer = subprocess.run(
                 [*words, str(self.linger)],
                 cwd=self.directory,
+                env={name: os.environ[name] for name in _NEEDED if name in os.environ},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

@@ -4,8 +4,12 @@ The embedded store must be able to start without the store driver, so this speak
 format for PING, INFO, CONFIG and the like: replies of one line, or one block of text.
 """
 
+import os
 import socket
-from typing import Self
+import struct
+from typing import Final, Self
+
+_PEER: Final = struct.Struct("3i")
 
 
 class Refusal(Exception):
@@ -23,6 +27,7 @@ class Line:
         try:
             self._socket.settimeout(timeout)
             self._socket.connect(path)
+            _check_peer(self._socket)
             self._reader = self._socket.makefile("rb")
         except BaseException:
             self._socket.close()
@@ -73,6 +78,15 @@ class Line:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _check_peer(connection: socket.socket) -> None:
+    """Raise PermissionError where another user, but root, listens: it would be told our jobs."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return  # the socket lies in a directory that only we can open
+    _, user, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    if user not in (0, os.geteuid()):
+        raise PermissionError(f"user {user} listens at the socket of this store")
 
 
 def ask(path: str, *words: str, timeout: float = 1.0) -> str:

@@ -227,7 +227,7 @@ def _take_lock(directory: Path) -> int | None:
 
 def _detach(directory: Path) -> None:
     files.rotate(directory / files.WARDEN_LOG)
-    log = os.open(directory / files.WARDEN_LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    log = os.open(directory / files.WARDEN_LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     nothing = os.open(os.devnull, os.O_RDWR)
     for source, target in ((nothing, 0), (nothing, 1), (log, 2)):
         os.dup2(source, target)
