@@ -5,6 +5,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any, Final, Literal, TypeVar, cast, get_args
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
@@ -30,6 +31,8 @@ MAX_DELAY: Final = 100 * 366 * 86_400.0
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _NAMESPACE = re.compile(r"[^\s:{}\x00-\x1f\x7f]{1,100}")
 _DATABASE = re.compile(r"rediss?://[^/?#]*/([^?#]*[^/?#])")
+_SCHEMES = ("redis://", "rediss://", "unix://")
+_PLACE = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[^\[\]@:/?#]*)(:[0-9]*)?(/[0-9]*)?/?")
 _known: set[str] = set()
 
 
@@ -54,6 +57,11 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
     worker_name: str = ""
     strict_loop: bool = False
     ensure_minimum_version: bool = True
+
+    def __repr__(self) -> str:
+        """As they are made, but for what is secret in the URL."""
+        fields = [name for name in self.__struct_fields__ if name != "url"]
+        return f"Settings({', '.join([f'url={shown_url(self.url)!r}', *(f'{name}={getattr(self, name)!r}' for name in fields)])})"
 
     def checked(self) -> "Settings":
         """Return these settings if every one of them is sensible. Raises UsageError."""
@@ -163,14 +171,32 @@ def check_namespace(name: str) -> str:
 
 def check_url(url: str) -> str:
     """Return `url` if it looks like a store's. Raises UsageError."""
-    if not url.startswith(("redis://", "rediss://", "unix://")):
+    if not url.startswith(_SCHEMES):
         raise UsageError(
-            f"{url!r} is not a store URL: use redis://host:port/db, rediss://… for TLS, or unix:///path/to/socket"
+            f"{shown_url(url)!r} is not a store URL: use redis://host:port/db, rediss://… for TLS, or unix:///path/to/socket"
         )
     database = _DATABASE.match(url)
     if database and not database[1].isdecimal():
-        raise UsageError(f"the store URL ends in {database[1]!r} where a database number stands, such as /0")
+        raise UsageError("after its host, the store URL has a database number, such as /0, and nothing else")
+    try:
+        _ = urlsplit(url).port
+    except ValueError:
+        raise UsageError(f"the store URL {shown_url(url)!r} has no valid host and port") from None
     return url
+
+
+def shown_url(url: str) -> str:
+    """Return a URL as it may be shown and logged: no password, no option but `db`, and nothing of what is no store URL."""
+    if not url.startswith(_SCHEMES):
+        return "…"
+    scheme, _, rest = url.partition("://")
+    place, _, query = rest.partition("#")[0].partition("?")
+    credentials, at, place = place.rpartition("@")
+    user = credentials.partition(":")[0] if ":" in credentials else ""
+    if scheme != "unix" and not _PLACE.fullmatch(place):
+        place = "…"
+    db = [value for value in parse_qs(query).get("db", []) if value.isdecimal()][:1]
+    return f"{scheme}://{f'{user}:…@' if at else ''}{place}" + (f"?db={db[0]}" if db else "")
 
 
 def check_whole(what: str, value: object, low: int, high: int) -> int:

@@ -18,9 +18,10 @@ from holdfast.cli.bench_imports import ROUNDS, import_figures
 from holdfast.cli.bench_run import Bench
 from holdfast.cli.bench_scratch import Scratch
 from holdfast.cli.output import json_option, progress, say, say_facts, say_json, say_table, size
-from holdfast.client.opening.place import url_of_parts, without_password
+from holdfast.client.opening.place import url_of_parts
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.settings import shown_url
 from holdfast.store.agreed import LEVELS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -203,7 +204,7 @@ def _cells(what: str, per_second: float, store_us: float, times_set: float) -> t
 @contextmanager
 def _store(url: str | None, durability: str) -> Generator[Place]:
     if url is not None:
-        yield Place(url, without_password(url), "as the store is set")
+        yield Place(url, shown_url(url), "as the store is set")
         return
     directory = Path(tempfile.mkdtemp(prefix="hf-bench-"))
     try:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from holdfast.errors import UsageError
-from holdfast.settings import Settings, unknown_option
+from holdfast.settings import Settings, shown_url, unknown_option
 from holdfast.wire.away import away_of
 from holdfast.wire.plans import LinkError
 
@@ -51,6 +51,10 @@ class Target(msgspec.Struct, frozen=True):
     where: Callable[[], str] | None = None
     existing: Any = None
 
+    def __repr__(self) -> str:
+        """The names of the options: what they say may be secret."""
+        return f"Target({', '.join(self.options)})"
+
 
 HERE: Final = Target()
 """The URL, and nothing beside it."""
@@ -81,11 +85,12 @@ class AddressBase:
     def _aim(self, url: str) -> None:
         try:
             parsed = dict(self._drive.parse(url))
-        except ValueError as error:
-            raise UsageError(f"the store URL cannot be used: {error}") from error
+        except ValueError:
+            # What the driver says of it quotes it.
+            raise UsageError(f"the store URL {shown_url(url)!r} cannot be used") from None
         self._class = parsed.pop("connection_class", self._drive.connection)
         if url.startswith("unix:") and not parsed.get("path"):
-            raise UsageError(f"{url!r} names no socket: use unix:///path/to/socket")
+            raise UsageError(f"{shown_url(url)!r} names no socket: use unix:///path/to/socket")
         if not url.startswith("rediss:"):
             _refuse_tls(self._target.options)
         self._given = {**self._target.options, **parsed}

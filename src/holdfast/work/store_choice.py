@@ -6,9 +6,9 @@ import msgspec
 
 from holdfast.client.aio import AsyncClient
 from holdfast.client.opening.options import ClientOptions
-from holdfast.client.opening.place import without_password
 from holdfast.client.opening.settling import Opening, settle
 from holdfast.client.sync import Client
+from holdfast.settings import shown_url
 from holdfast.wire.sync import DRIVE
 
 DEADLINE: Final = 60.0  # seconds; a call given up sooner would leave what it was granted to nobody
@@ -26,6 +26,10 @@ class StoreChoice(msgspec.Struct, frozen=True):
         opening: Opening = client._opening
         return cls(None if opening.embedded else opening.settings.url, opening.options)
 
+    def __repr__(self) -> str:
+        """The store, without the options: some are secret."""
+        return f"StoreChoice({self.shown()})"
+
     def found(self) -> "StoreChoice":
         """The same with its URL looked up, so that children need not say again which it is. Raises UsageError."""
         opening = settle(self.url, self.options, DRIVE)
@@ -33,7 +37,7 @@ class StoreChoice(msgspec.Struct, frozen=True):
 
     def shown(self) -> str:
         """The store in words, without secrets."""
-        return "the embedded store" if self.url is None else without_password(self.url)
+        return "the embedded store" if self.url is None else shown_url(self.url)
 
     def client(self, name: str) -> Client:
         """A client that takes and settles jobs under the worker name `name`."""

@@ -85,7 +85,7 @@ def _check(parts: Mapping[str, Any]) -> None:
     check_switch("ssl", parts.get("ssl", False))
     host: str = parts.get("host", "")
     if any(letter in host for letter in "/@?#[] "):
-        raise UsageError(f"host must be the name or address of a machine, not {host!r}")
+        raise UsageError("host must be the name or address of a machine")
 
 
 def url_of_existing(connection: Any) -> str:
@@ -109,10 +109,3 @@ def place_of(url: str) -> tuple[str, int, int]:
     if split.scheme == "unix":
         return unquote(split.path), 0, db
     return (split.hostname or "localhost").lower(), split.port or 6379, db
-
-
-def without_password(url: str) -> str:
-    """A URL as it may be shown and logged."""
-    scheme, _, rest = url.partition("://")
-    credentials, at, place = rest.rpartition("@")
-    return f"{scheme}://{credentials.partition(':')[0]}:…@{place}" if at else url

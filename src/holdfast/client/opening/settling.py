@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client.opening.options import OWN, PARTS, ClientOptions
-from holdfast.client.opening.place import place_of, url_of_existing, url_of_parts, url_with, without_password
+from holdfast.client.opening.place import place_of, url_of_existing, url_of_parts, url_with
 from holdfast.errors import UsageError
-from holdfast.settings import Durability, Settings, check_callable, default_worker_name
+from holdfast.settings import Durability, Settings, check_callable, default_worker_name, shown_url
 from holdfast.wire.address import Drive, Target, check_options
 from holdfast.wire.away import away_of
 from holdfast.wire.durability import FlushWatch
@@ -48,7 +48,7 @@ class Opening(msgspec.Struct, frozen=True):
 
     def shown(self) -> str:
         """The store in words, without secrets."""
-        return "the embedded store" if self.embedded else without_password(self.settings.url)
+        return "the embedded store" if self.embedded else shown_url(self.settings.url)
 
     def shown_options(self) -> list[tuple[str, object]]:
         """The options as they were given, but for secrets and for what the place says."""
@@ -122,7 +122,7 @@ def _url(url: Any, parts: Mapping[str, Any]) -> str | None:
         found = os.environ.get(name)
         if found:
             # A URL that was given is no news.
-            log.info("using the store of %s: %s", name, without_password(found))
+            log.info("using the store of %s: %s", name, shown_url(found))
             return found
     return None
 
