@@ -1,5 +1,6 @@
 """Grants that reach a worker later than their lease lasts."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from holdfast import Client
 from holdfast.commands.admin import ConfigSet
 from holdfast.commands.jobs import Put
 from holdfast.testing.store import ScratchStore
+from holdfast.work.settings import POOLS
 from waiting import until
 
 SLOW = pytest.mark.slow
@@ -31,3 +33,20 @@ def test_a_worker_goes_on_when_a_grant_reached_it_too_late(
         until(late.hit.is_set, "it was given jobs late")
         until(lambda: client.queues["q"].counts["waiting"] == 0, "it took all jobs")
         until(lambda: {job.state for job in client.jobs.get(*jids)} == {"complete"}, "all are done")
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_a_job_that_is_granted_while_its_worker_is_told_to_stop_goes_back_free(
+    pool: str, store: ScratchStore, proxy: Proxy, namespace: str, tmp_path: Path
+) -> None:
+    with Client(store.url, namespace=namespace) as client, Crew(tmp_path, proxy.url, namespace) as crew:
+        # A delayed reply shows the job running before the worker knows of it.
+        late = proxy.aim("delay", "hf1_pop", seconds=0.5)
+        klass = "errands.anothing" if pool == "asyncio" else "errands.nothing"
+        jid = client.run(Put("q", klass))
+        worker = crew.start("-q", "q", "--pool", pool, "-w", "1", "--interval", "0.2", "-m", "errands")
+        until(late.hit.is_set, "it asks for jobs")
+        worker.signal(signal.SIGTERM)
+        assert worker.wait(30) == 0
+        [job] = client.jobs.get(jid)
+        assert (job.state, job.losses, job.retries_left) == ("waiting", 0, job.original_retries)

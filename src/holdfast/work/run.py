@@ -116,16 +116,11 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
         listen()
         holder.start()
         try:
-            try:
-                route = make_route(settings, store, name, client.shard)
-                SerialLoop(
-                    client, settings, name, performer, stop, holder, route, around.title, forking
-                ).run()
-            finally:
-                # The order may come between the end of the last job and here, but no later.
-                order.over()
+            route = make_route(settings, store, name, client.shard)
+            SerialLoop(
+                client, settings, name, performer, stop, holder, route, around.title, forking, order=order
+            ).run()
         except Terminated:
-            order.over()
             holder.give_back(order.cause)
         finally:
             holder.close()

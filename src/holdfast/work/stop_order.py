@@ -16,6 +16,7 @@ from holdfast.work.signals import (
     UNWIND,
     Handler,
     Stop,
+    Terminated,
     at_hup,
     at_usr2,
     log_stack,
@@ -36,7 +37,7 @@ class StopOrder:
 
     def __init__(self, shutdown_timeout: float, term_timeout: float, give_back: Callable[[], object]) -> None:
         self.cause = ""
-        self._unwinds = self._is_over = False
+        self._unwinds = self._is_performing = False
         self._shutdown_timeout = shutdown_timeout
         self._term_timeout = term_timeout
         self._give_back = give_back
@@ -58,12 +59,18 @@ class StopOrder:
 
     @property
     def unwinds(self) -> bool:
-        """Whether the running job is to be stopped."""
-        return self._unwinds and not self._is_over
+        """Whether the job under way is to be broken off. No call is: its reply says what was granted."""
+        return self._unwinds and self._is_performing
 
-    def over(self) -> None:
-        """No job is running any more, so none is stopped; the process still ends in time."""
-        self._is_over = True
+    def begin_job(self) -> None:
+        """The code of a job is about to run. Raises Terminated if jobs are to unwind by now."""
+        self._is_performing = True
+        if self._unwinds:
+            raise Terminated
+
+    def end_job(self) -> None:
+        """The code of a job has ended."""
+        self._is_performing = False
 
     def obey(self, number: int, finish: Callable[[], object]) -> None:
         """Stop at this signal; `finish` has no more jobs taken. Call it in a handler of the main thread."""

@@ -25,6 +25,7 @@ from holdfast.work.queues.route import Route
 from holdfast.work.seat import ANY_QUEUE, Turns, longer
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Stop
+from holdfast.work.stop_order import StopOrder
 
 log = logging.getLogger("holdfast")
 
@@ -68,7 +69,8 @@ class Holder(Protocol):
 class SerialLoop:
     """Takes one job, performs it here, settles it and takes the next in the same call.
 
-    `forking` performs jobs that lost `forked_from` leases in processes of their own; a child that is one needs none.
+    `forking` performs jobs that lost `forked_from` leases in processes of their own; a child that is one needs none. `order`
+    is how TERM and INT are obeyed where there is no parent.
     """
 
     def __init__(
@@ -83,7 +85,9 @@ class SerialLoop:
         title: Title,
         forking: Forking | None = None,
         forked_from: int = DANGEROUS,
+        order: StopOrder | None = None,
     ) -> None:
+        self._order = order
         self._title = title
         self._client = client
         self._settings = settings
@@ -170,10 +174,13 @@ class SerialLoop:
         return jobs
 
     def _perform(self, facts: JobFacts) -> None:
-        if self._forking is not None and facts.losses >= self._forked_from:
-            ending = self._forking.perform(facts, run_end(facts, self._since), self._holder.release)
-        else:
-            ending = self._perform_here(facts)
+        try:
+            if self._order is not None:
+                self._order.begin_job()
+            ending = self._perform_somewhere(facts)
+        finally:
+            if self._order is not None:
+                self._order.end_job()
         self.performed += 1
         self._wear.look()
         lost = self._holder.lost()
@@ -185,6 +192,11 @@ class SerialLoop:
         if ending is None or lost or gives_back(ending):
             # Before it is given back: whoever keeps it must not take its end for a loss.
             self._holder.release()
+
+    def _perform_somewhere(self, facts: JobFacts) -> Ending:
+        if self._forking is not None and facts.losses >= self._forked_from:
+            return self._forking.perform(facts, run_end(facts, self._since), self._holder.release)
+        return self._perform_here(facts)
 
     def _perform_here(self, facts: JobFacts) -> Ending:
         try:
