@@ -38,7 +38,7 @@ class Works:
         self.store = _Store(url, {"namespace": namespace}, self.async_clients)
         self.threads = ThreadPoolExecutor(1)
         self.loop = asyncio.Runner()
-        self.settings = WorkerSettings(self.queues, pool="serial", interval=0.2).checked()
+        self.settings = WorkerSettings(self.queues, pool="serial", interval=0.2, paths=("tests",)).checked()
         self.client = self.store.client("works")
         self.performer = make_performer(self.store, self.settings, "works", self.client)
 

@@ -284,7 +284,7 @@ def test_a_message_moves_no_cursor_and_a_name_is_one_word_of_a_command(why, core
     assert check(why("-x"), "workers").fix == "holdfast worker -q 'a b'"
     [job] = core(Pop("w", ["a b"]))
     core(Fail("w", job, "G", "first\n  \x1b[31mred\x07\tcell  "))
-    assert why("-x").text.endswith("in group G and waits for somebody to act: [31mred cell")
+    assert why("-x").text.endswith("in group G and waits for somebody to act: ?[31mred? cell")
     door.put_waiting("child", "-x")
     assert check(why("child"), "dependencies").fix == "holdfast jobs why -- -x"
 

@@ -59,7 +59,9 @@ class Lines(Sink):
 class _NoRedirects(HTTPRedirectHandler):
     """A redirect would send the notice to a machine that nobody named, as a GET without its body."""
 
-    def redirect_request(self, *_: object) -> None:
+    def redirect_request(
+        self, req: Request, fp: object, code: int, msg: str, headers: object, newurl: str
+    ) -> None:
         """Follow none: it is an error with the status of the redirect."""
 
 

@@ -72,7 +72,8 @@ class RealWorker:
             workers,
             concurrency,
             interval=1.0,
-            paths=tuple(map(str, check_list("paths", paths))),
+            # Classes of tests lie in `tests`, of which a worker of the command line runs nothing.
+            paths=(*map(str, check_list("paths", paths)), "."),
             imports=tuple(check_list("imports", imports)),
             allow=tuple(check_list("allow", allow)),
             auto_complete=auto_complete,
