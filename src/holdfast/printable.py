@@ -23,7 +23,7 @@ def indented(text: str) -> str:
     return printable(text).replace("\n", "\n    ")
 
 
-def ascii_json(text: str) -> str:
+def printable_json(text: str) -> str:
     """Return a JSON text with each character that is not printable as its escape, which means the same."""
     if text.isprintable():
         return text

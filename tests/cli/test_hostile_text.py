@@ -11,7 +11,7 @@ from command_line import holdfast
 from holdfast import Client
 from holdfast.commands.workers import WorkerSeen
 from holdfast.logs import TextFormatter
-from holdfast.printable import ascii_json, indented, one_line, printable
+from holdfast.printable import indented, one_line, printable, printable_json
 
 FORGED = "2026-01-01 00:00:00,000 | PID 1 | [INFO] all is well"
 EVIL = f"\x1b]0;owned\x07\x1b[2J\x9b31m\r\n{FORGED}\u202etxt\x00\x7f"
@@ -33,7 +33,7 @@ def test_nothing_that_steers_a_terminal_comes_through(make) -> None:
 def test_json_means_the_same_when_it_is_made_safe() -> None:
     for said in ({"message": EVIL + "\U000e0001\ud800", "ok": "漢字"}, ["plain"]):
         for indent in (None, 2):
-            safe = ascii_json(json.dumps(said, ensure_ascii=False, indent=indent))
+            safe = printable_json(json.dumps(said, ensure_ascii=False, indent=indent))
             assert not steers(safe)
             assert json.loads(safe) == said
     assert "漢字" in safe or "plain" in safe

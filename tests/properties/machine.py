@@ -86,7 +86,7 @@ class Machine(RuleBasedStateMachine):
 
     def both(self, call: Call) -> tuple[Any, Any]:
         """What the core answers, and the model."""
-        self.model.told_in_order = self.children_in_the_core()
+        self.model.release_order = self.children_in_the_core()
         answer = self.core.call(call)
         self.ledger.heard(call, answer, self.model.now)
         self.model.due_seen = self.due_in_the_core

@@ -12,7 +12,7 @@ DEFAULTS = {"grace-period": "5", "heartbeat": "30", "jobs-history": "604800", "j
 class Looks:
     """The state: jobs by jid, queues by name, what completed oldest first, failure groups, days of statistics.
 
-    `told_in_order` says in which order the core lets the children of a job go, which the pages leave open, `due_seen`
+    `release_order` says in which order the core lets the children of a job go, which the pages leave open, `due_seen`
     when a job is due that waits for a moment which they leave open.
     """
 
@@ -30,7 +30,7 @@ class Looks:
         self.results: dict[str, bytes] = {}
         self.cancelled: dict[str, tuple[Any, ...]] = {}
         self.endings: dict[tuple[str, str, int], Ending] = {}
-        self.told_in_order: dict[str, list[str]] = {}
+        self.release_order: dict[str, list[str]] = {}
         self.due_seen: Callable[[str], int] = int
 
     def setting(self, key: str) -> int:

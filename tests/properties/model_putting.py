@@ -128,7 +128,7 @@ class Putting(Throttling):
     def release_children(self, parent: str) -> None:
         """A job is complete: those that waited for it alone may go. In which order is left open."""
         children = self.children(parent)
-        order = self.told_in_order.get(parent, [])
+        order = self.release_order.get(parent, [])
         for jid in sorted(children, key=lambda jid: (order.index(jid) if jid in order else len(order), jid)):
             job = self.jobs[jid]
             job.parents.discard(parent)

@@ -17,7 +17,7 @@ from holdfast.cli.bench_forgetful import ForgetfulBench, Plan, histogram, rows_o
 from holdfast.cli.bench_imports import ROUNDS, import_figures
 from holdfast.cli.bench_run import Bench
 from holdfast.cli.bench_scratch import Scratch
-from holdfast.cli.output import json_option, progress, say, say_facts, say_json, say_table, size
+from holdfast.cli.output import echo_text, json_option, progress, say_facts, say_json, say_table, size
 from holdfast.client.opening.place import url_of_parts
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError
@@ -214,7 +214,7 @@ def _store(url: str | None, durability: str) -> Generator[Place]:
         try:
             embedded.stop(directory / "store")
         except HoldfastError as error:
-            say(f"holdfast: {error}", err=True)
+            echo_text(f"holdfast: {error}", err=True)
         shutil.rmtree(directory, ignore_errors=True)
 
 

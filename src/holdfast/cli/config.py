@@ -8,12 +8,12 @@ from typing import IO, Any, Final, cast
 
 import click
 
-from holdfast.cli.output import json_option, say, say_json
+from holdfast.cli.output import echo_text, json_option, say_json
 from holdfast.cli.place import store_options
 from holdfast.client.sync import Client
 from holdfast.errors import UsageError
 from holdfast.logs import logger
-from holdfast.printable import ascii_json
+from holdfast.printable import printable_json
 from holdfast.settings import check_name
 
 _LONGEST: Final = 1 << 20
@@ -46,7 +46,7 @@ def dump(url: str | None, namespace: str, as_json: bool) -> None:
     """
     with Client(url, namespace=namespace) as client:
         found = {key: _shown(raw) for key, raw in sorted(client.config.all.items())}
-    click.echo(ascii_json(json.dumps(found, ensure_ascii=False, indent=None if as_json else 2)))
+    click.echo(printable_json(json.dumps(found, ensure_ascii=False, indent=None if as_json else 2)))
 
 
 @config.command()
@@ -81,7 +81,7 @@ def get(key: str, url: str | None, namespace: str, as_json: bool) -> int:
     if as_json:
         say_json({"key": key, "value": None if raw is None else _shown(raw)})
     elif raw is not None:
-        say(raw)
+        echo_text(raw)
     else:
         click.echo(f"{key} is not set", err=True)
     return 1 if raw is None else 0
@@ -114,7 +114,7 @@ def _say(as_json: bool, text: str, facts: dict[str, Any]) -> None:
     if as_json:
         say_json(facts)
     else:
-        say(text)
+        echo_text(text)
 
 
 def _shown(raw: str) -> object:

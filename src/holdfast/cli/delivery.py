@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from holdfast.cli.notices import Notice
-from holdfast.cli.output import say
+from holdfast.cli.output import echo_text
 from holdfast.cli.sinks import Sink, Undelivered
 
 MOST_WAITING: Final = 1000
@@ -72,7 +72,7 @@ class Delivery:
     def _lose(self, why: str) -> None:
         self._lost += 1
         if self._lost == 1:
-            say(f"{self._sink.name}: a notice is lost: {why}", err=True)
+            echo_text(f"{self._sink.name}: a notice is lost: {why}", err=True)
 
     def _arrived(self) -> None:
         if self._lost:

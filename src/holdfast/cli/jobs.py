@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from holdfast.cli.output import json_option, say, say_json, say_table
+from holdfast.cli.output import echo_text, json_option, say_json, say_table
 from holdfast.cli.place import store_options
 from holdfast.client.stacks import PATIENCE
 from holdfast.client.sync import Client
@@ -40,10 +40,10 @@ def stack(jid: str, timeout: float, url: str | None, namespace: str, as_json: bo
     if as_json:
         say_json(msgspec.to_builtins(found))
     else:
-        say(f"job {found.jid}, worker {found.worker}, process {found.pid}")
+        echo_text(f"job {found.jid}, worker {found.worker}, process {found.pid}")
         if found.note:
-            say(found.note)
-        say(found.stack)
+            echo_text(found.note)
+        echo_text(found.stack)
     return 0
 
 
@@ -61,9 +61,9 @@ def why(jid: str, url: str | None, namespace: str, as_json: bool) -> int:
     if as_json:
         say_json(found.as_dict())
     else:
-        say(found.text)
+        echo_text(found.text)
         rows = [(check.check, check.verdict, check.text, check.fix) for check in found.checks]
         say_table(("looked at", "verdict", "found", "what would help"), rows)
         for line in found.facts.get("log", ()):
-            say(line)
+            echo_text(line)
     return 0 if found.exists else 1

@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from holdfast import __version__
-from holdfast.cli.output import say
+from holdfast.cli.output import echo_text
 from holdfast.errors import HoldfastError, TransportError, UsageError
 
 COMMANDS = {
@@ -81,12 +81,12 @@ def run(words: Sequence[str] | None = None) -> int:
         click.echo("interrupted", err=True)
         return 130
     except HoldfastError as error:
-        say(f"holdfast: {error}", err=True)
+        echo_text(f"holdfast: {error}", err=True)
         return _code_of(error)
     except OSError as error:
         if not isinstance(error, BrokenPipeError):  # whoever read our output has seen enough
             where = f": {error.filename}" if error.filename else ""
-            say(f"holdfast: {error.strerror or error}{where}", err=True)
+            echo_text(f"holdfast: {error.strerror or error}{where}", err=True)
         _drop_output()
         return 1
     return code if isinstance(code, int) else 0

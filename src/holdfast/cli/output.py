@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from holdfast.printable import ascii_json, one_line, printable
+from holdfast.printable import one_line, printable, printable_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,10 +21,10 @@ def json_option(command: F) -> F:
 
 def say_json(value: object) -> None:
     """One JSON document, ending in a newline."""
-    click.echo(ascii_json(json.dumps(value, ensure_ascii=False, default=_plain)))
+    click.echo(printable_json(json.dumps(value, ensure_ascii=False, default=_plain)))
 
 
-def say(text: str, err: bool = False) -> None:
+def echo_text(text: str, err: bool = False) -> None:
     """Print text that others may have written, on standard error if `err`: it does not steer a terminal."""
     click.echo(printable(text), err=err)
 

@@ -17,7 +17,7 @@ import click
 from holdfast import __version__
 from holdfast.cli.notices import Notice
 from holdfast.errors import UsageError
-from holdfast.printable import ascii_json
+from holdfast.printable import printable_json
 
 TIMEOUT: Final = 10.0  # seconds
 
@@ -50,7 +50,7 @@ class Lines(Sink):
 
     def tell(self, notice: Notice) -> None:
         if self._as_json:
-            click.echo(ascii_json(json.dumps(notice.as_dict(), ensure_ascii=False)))
+            click.echo(printable_json(json.dumps(notice.as_dict(), ensure_ascii=False)))
             return
         below = "".join(f"\n    {line}" for line in notice.message.splitlines())
         click.echo(notice.line + below)

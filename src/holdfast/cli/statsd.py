@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Final
 
 from holdfast.cli.figures import figures_of
-from holdfast.cli.output import say, say_json
+from holdfast.cli.output import echo_text, say_json
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError
 
@@ -66,7 +66,7 @@ def emit(client: Client, target: Statsd, interval: float, count: int, as_json: b
         while True:
             before, trouble = trouble, _emit_once(client, target, as_json)
             if trouble and trouble != before:
-                say(f"{trouble}; tried again every {interval:g} s", err=True)
+                echo_text(f"{trouble}; tried again every {interval:g} s", err=True)
             done += 1
             if done == count:
                 break

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 import click
 
-from holdfast.cli.output import duration, json_option, say, say_json, say_table
+from holdfast.cli.output import duration, echo_text, json_option, say_json, say_table
 from holdfast.cli.place import store_options
 from holdfast.client.sync import Client
 from holdfast.client.workers import is_meant
@@ -83,7 +83,7 @@ def check(
         say_json({"alive": all(living.values()), "workers": living})
     else:
         for name, alive in living.items():
-            say(_verdict(name, alive, asked[name], max_age))
+            echo_text(_verdict(name, alive, asked[name], max_age))
     return 0 if all(living.values()) else 1
 
 
@@ -118,10 +118,10 @@ def _tell(
             meant = [worker.name for worker in client.workers.all() if is_meant(name, worker.name)]
             told = [worker for worker in meant if tell(client, worker)]
             for worker in told:
-                say(f"{worker} {done}")
+                echo_text(f"{worker} {done}")
             if not told:
                 unknown += 1
-                say(f"holdfast: no worker {name} is known", err=True)
+                echo_text(f"holdfast: no worker {name} is known", err=True)
     return 1 if unknown else 0
 
 

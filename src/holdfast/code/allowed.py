@@ -22,8 +22,8 @@ _PACKAGES: Final = ("site-packages", "dist-packages")
 NEVER: Final = ("setup", "conftest", "tests")
 """What lies in the working directory of many projects, and is run by other programs than workers."""
 RULE: Final = (
-    "of the working directory count modules and packages (with an __init__.py) directly in it that nobody else may write, "
-    f"but not {', '.join(NEVER)}"
+    "in the working directory, only modules and packages (with an __init__.py) directly in it are allowed, if no other user "
+    f"may write them, and never {', '.join(NEVER)}"
 )
 ADVICE: Final = "name its module with --import, or its prefix with --allow"
 
@@ -86,7 +86,7 @@ class AllowList:
         return file is not None and self._allows_file(file)
 
     def _rule(self, spec: ModuleSpec) -> str:
-        """What a module in the working directory that does not count must know; "" for all others."""
+        """Return the rule that a refused module in the working directory breaks; "" for modules elsewhere."""
         here, file = self.directory, Path(spec.origin or "/").resolve()
         if here is None or here == Path(here.anchor) or not file.is_relative_to(here) or _is_installed(file):
             return ""

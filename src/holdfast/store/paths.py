@@ -49,11 +49,11 @@ def prepare(directory: Path) -> Path:
             f"{directory} belongs to user {facts.st_uid}, not to you ({os.geteuid()}): use another one"
         )
     mode = stat.S_IMODE(facts.st_mode)
-    _check_content(directory, is_open=bool(mode & 0o022))
+    _check_content(directory, writable_by_others=bool(mode & 0o022))
     if mode & 0o077:
         directory.chmod(0o700)
         # What came until now was put there by others too.
-        _check_content(directory, is_open=bool(mode & 0o022))
+        _check_content(directory, writable_by_others=bool(mode & 0o022))
     return directory
 
 
@@ -64,10 +64,10 @@ def _make(directory: Path) -> None:
     directory.mkdir(mode=0o700, exist_ok=True)
 
 
-def _check_content(directory: Path, is_open: bool) -> None:
-    """`is_open`: others may write there."""
+def _check_content(directory: Path, writable_by_others: bool) -> None:
+    """Raise UsageError for content that is not ours, or that others could have put there."""
     names = [path.name for path in directory.iterdir()]
-    if names and is_open:
+    if names and writable_by_others:
         raise UsageError(
             f"others may write in {directory}, so what lies there cannot be trusted: empty it, or use another one"
         )
