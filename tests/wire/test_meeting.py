@@ -11,7 +11,7 @@ from holdfast.core.library import library
 from holdfast.errors import CoreMismatch, StoreUnsupported
 from holdfast.wire.durability import FlushWatch
 from holdfast.wire.exchange import exchange, exchange_all
-from holdfast.wire.meeting import must_load
+from holdfast.wire.meeting import WRITES, must_load
 from holdfast.wire.plans import ErrorReply
 
 OURS = library()
@@ -91,6 +91,20 @@ def test_fsync_that_cannot_be_verified_is_refused_unless_trusted():
 def test_a_store_that_bars_inner_commands_is_refused_by_their_names():
     _, _, run = meeting({3: core_info(OURS.version, OURS.digest, b"ZADD,SET")})
     with pytest.raises(StoreUnsupported, match="ZADD, SET"):
+        run()
+
+
+def test_a_user_without_any_writing_command_may_read():
+    _, _, run = meeting({3: core_info(OURS.version, OURS.digest, ",".join(WRITES).encode())})
+    assert run() == ["mail"]
+
+
+@pytest.mark.parametrize(
+    ("denied", "named"), [([*WRITES, "zrange"], "not run zrange,"), (WRITES - {"set"}, "append,.*zrem")]
+)
+def test_a_user_who_could_do_half_of_something_is_refused(denied, named):
+    _, _, run = meeting({3: core_info(OURS.version, OURS.digest, ",".join(sorted(denied)).encode())})
+    with pytest.raises(StoreUnsupported, match=named):
         run()
 
 

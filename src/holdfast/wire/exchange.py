@@ -138,7 +138,7 @@ class Repeating:
                 else:
                     if index in self.resent and answer.code == "OOM":
                         self.unsure.append(index)
-                    self.answers[index] = final_error(answer)
+                    self.answers[index] = final_error(answer, self.commands[index].verb)
         return pending
 
     def may_repeat(self, command: Command[Any], answer: ErrorReply) -> bool:
@@ -183,22 +183,23 @@ def lacks_core(reply: ErrorReply) -> bool:
     return reply.code == "HF_NO_ROOT" or "Function not found" in reply.text
 
 
-def final_error(reply: ErrorReply) -> HoldfastError:
+def final_error(reply: ErrorReply, verb: str = "") -> HoldfastError:
     """The exception for an error reply that no repeat can mend; its `__cause__` has what was cut off the sentence."""
-    error = _meaning(reply)
+    error = _meaning(reply, verb)
     if reply.sentence != reply.text:
         error.__cause__ = StoreSaid(reply.text)
     return error
 
 
-def _meaning(reply: ErrorReply) -> HoldfastError:
+def _meaning(reply: ErrorReply, verb: str) -> HoldfastError:
     code = reply.code
     if code.startswith("HF_"):
         return refusal(reply.sentence)
     if is_not_now(reply):
         return not_now_error(reply)
-    if code in ("NOPERM", "NOAUTH", "WRONGPASS"):
-        return StoreUnsupported(f"the user of this URL lacks rights: {reply.sentence}")
+    if reply.is_denied:
+        prefix = f"{verb}: " if verb else ""
+        return StoreUnsupported(f"{prefix}the user of this URL lacks rights: {reply.sentence}")
     if "Function not found" in reply.text:
         return CoreMismatch(f"the core in the store cannot do this: {reply.sentence}")
     return HoldfastError(f"the store answered: {reply.sentence}")

@@ -8,6 +8,7 @@ the same version, another digest     CoreMismatch; but a core from a checkout (`
 
 import logging
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.commands.admin import Info
@@ -34,7 +35,22 @@ log = logging.getLogger("holdfast")
 _replaced: set[str] = set()
 """Digests of cores of our release that this process replaced."""
 
-_RIGHTS: Final = ("NOPERM", "NOAUTH", "WRONGPASS")
+READS: Final = frozenset(
+    {
+        "exists", "get", "hget", "hgetall", "hkeys", "hmget", "hscan", "lindex", "llen", "lpos", "lrange",
+        "mget", "strlen", "time", "xrevrange", "zcard", "zcount", "zrange", "zrank", "zscan", "zscore",
+    }
+)  # fmt: skip
+"""The commands that the core's reading functions run, with the rights of the caller."""
+WRITES: Final = frozenset(
+    {
+        "append", "decrby", "hdel", "hincrby", "hset", "hsetnx", "incrby", "lpop", "lrem", "lset", "mset",
+        "msetnx", "publish", "rename", "rpush", "set", "setnx", "unlink", "xadd", "zadd", "zincrby",
+        "zpopmin", "zrem",
+    }
+)  # fmt: skip
+"""The commands that only its changing functions run."""
+_LOAD: Final = "`holdfast lua native | redis-cli -x FUNCTION LOAD REPLACE`"
 
 
 def meet(shard: Shard, patience: Patience, pause: float = 0.0) -> Plan[CoreInfo]:
@@ -54,13 +70,23 @@ def meet(shard: Shard, patience: Patience, pause: float = 0.0) -> Plan[CoreInfo]
     if settings.durability == "fsync":
         durability.check_flush(replies[4], settings)
     info = yield from _with_core(shard, patience, replies[3])
-    if info.denied:
-        raise StoreUnsupported(
-            f"the user of this URL may not run {', '.join(info.denied)}, which the core needs: allow these commands"
-        )
+    check_rights(info.denied, shard.root)
     shard.info = info
     shard.met = True
     return info
+
+
+def check_rights(denied: Sequence[str], root: str) -> None:
+    """Refuse a user for whom a call could end half done. Raises StoreUnsupported.
+
+    One who lacks all writing commands can change nothing, and may read.
+    """
+    missing = [name for name in denied if name in READS] if set(denied) >= WRITES else denied
+    if missing:
+        channels = f" (PUBLISH on the channels {root}*)" if "publish" in missing else ""
+        raise StoreUnsupported(
+            f"the user of this URL may not run {', '.join(missing)}{channels}, which the core needs: allow these commands"
+        )
 
 
 def _look(shard: Shard) -> Call:
@@ -89,7 +115,7 @@ def _with_core(shard: Shard, patience: Patience, reply: Any) -> Plan[CoreInfo]:
             yield from _load(shard, patience, wait(reply, patience) if missing else 0.0)
             missing += 1
         elif reply.code != "HF_NO_ROOT":
-            raise _refused(reply)
+            raise _refused(shard, reply)
         [reply] = yield from patient([_make(shard)], patience)
     raise CoreMismatch(
         "the store's core changes while we look: clients of different builds are replacing it in turn"
@@ -114,10 +140,10 @@ def _say_replaced(version: str, digest: str) -> None:
 
 def _load(shard: Shard, patience: Patience, pause: float = 0.0) -> Plan[None]:
     if not shard.settings.load_core:
-        raise CoreMismatch("the store lacks our core and load_core is off: load it with `holdfast lua load`")
+        raise CoreMismatch(f"the store lacks our core and load_core is off: load it with {_LOAD}")
     [reply] = yield from patient([("FUNCTION", "LOAD", "REPLACE", _library().text)], patience, pause)
     if isinstance(reply, ErrorReply):
-        raise _refused(reply)
+        raise _not_loaded(reply) if reply.is_denied else _refused(shard, reply)
     if shard.on_load is not None:
         shard.on_load(_library().digest)
 
@@ -148,9 +174,19 @@ def release_of(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version.removesuffix(".dev")))
 
 
-def _refused(reply: ErrorReply) -> HoldfastError:
-    if reply.code in _RIGHTS:
-        return StoreUnsupported(f"the user of this URL may not use the core: {reply.text}")
+def _not_loaded(reply: ErrorReply) -> StoreUnsupported:
+    return StoreUnsupported(
+        f"the store has no core of version {_library().version}, and the user of this URL may not load it "
+        f"({reply.text}): load it as an administrator with {_LOAD}"
+    )
+
+
+def _refused(shard: Shard, reply: ErrorReply) -> HoldfastError:
+    if reply.is_denied:
+        return StoreUnsupported(
+            f"the user of this URL may not use the namespace whose keys begin with {shard.root}, or it does not exist yet "
+            f"and this user may not create it: {reply.sentence}"
+        )
     if reply.code.startswith("HF_"):
         return refusal(reply.text)
     return CoreMismatch(f"the core could not be used: {reply.text}")

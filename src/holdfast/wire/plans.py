@@ -36,6 +36,10 @@ TOO_MANY: Final = "HF_TOO_MANY"
 _THROWN = re.compile(r"(?:[\w.]+:\d+: )?(.*) script: (?:\w+, )?on @[\w.]+:\d+\.", re.DOTALL)
 """An error thrown in a script: the store puts the place before and the script behind."""
 
+_RIGHTS: Final = frozenset({"NOPERM", "NOAUTH", "WRONGPASS"})
+_DENIED_INSIDE: Final = ("ACL failure in script", "can't run this command or subcommand")
+"""What Valkey, and Redis from 7.2, say of a command inside the core; and what Redis 7.0 says."""
+
 Call = tuple[Word, ...]
 Replies = list[Any]
 
@@ -56,6 +60,11 @@ class ErrorReply(msgspec.Struct, frozen=True, gc=False):
     def code(self) -> str:
         """The first word: `OOM`, `BUSY`, `HF_LEASE_LOST`…"""
         return self.text.partition(" ")[0]
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether the user of the connection lacks a right, for this call or for a command inside the core."""
+        return self.code in _RIGHTS or any(text in self.text for text in _DENIED_INSIDE)
 
     @property
     def sentence(self) -> str:

@@ -9,7 +9,8 @@ from types import FrameType
 from typing import Final
 
 from holdfast.commands.admin import Info
-from holdfast.errors import TransportError
+from holdfast.commands.leases import Pop
+from holdfast.errors import StoreUnsupported, TransportError
 from holdfast.work.forking.forked import Forking
 from holdfast.work.greenlets import check_patched, forking_greenlets
 from holdfast.work.observe.board import deafen, listen
@@ -165,7 +166,10 @@ def _meet(store: StoreChoice, name: str) -> None:
     """Find out now what can never work; a store that is merely away is another matter."""
     client = store.beating_client(name)
     try:
-        client.run(Info("make"))
+        if client.run(Info("make")).denied:
+            raise StoreUnsupported("the user of this URL may only read the namespace: a worker needs one that may write")
+        # Takes nothing, and is refused to a user who may not take jobs.
+        client.run(Pop(name, [], 0))
     except TransportError as error:
         log.error("the store cannot be reached yet: %s", error)
     finally:
