@@ -167,7 +167,9 @@ def _meet(store: StoreChoice, name: str) -> None:
     client = store.beating_client(name)
     try:
         if client.run(Info("make")).denied:
-            raise StoreUnsupported("the user of this URL may only read the namespace: a worker needs one that may write")
+            raise StoreUnsupported(
+                "the user of this URL may only read the namespace: a worker needs one that may write"
+            )
         # Takes nothing, and is refused to a user who may not take jobs.
         client.run(Pop(name, [], 0))
     except TransportError as error:
