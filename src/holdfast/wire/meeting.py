@@ -101,7 +101,7 @@ def _make(shard: Shard) -> Call:
 
 def _with_core(shard: Shard, patience: Patience, reply: Any) -> Plan[CoreInfo]:
     """From the first answer of `info` to one that came from a core we can use and a root that exists."""
-    replaced, missing = 0, 0
+    replaced, missing, makes = 0, 0, False
     while replaced < 4:
         if not isinstance(reply, ErrorReply):
             info = CoreInfo.from_row(reply)
@@ -115,7 +115,8 @@ def _with_core(shard: Shard, patience: Patience, reply: Any) -> Plan[CoreInfo]:
             yield from _load(shard, patience, wait(reply, patience) if missing else 0.0)
             missing += 1
         elif reply.code != "HF_NO_ROOT":
-            raise _refused(shard, reply)
+            raise _refused(reply, shard.root, makes=makes)
+        makes = True
         [reply] = yield from patient([_make(shard)], patience)
     raise CoreMismatch(
         "the store's core changes while we look: clients of different builds are replacing it in turn"
@@ -143,7 +144,7 @@ def _load(shard: Shard, patience: Patience, pause: float = 0.0) -> Plan[None]:
         raise CoreMismatch(f"the store lacks our core and load_core is off: load it with {_LOAD}")
     [reply] = yield from patient([("FUNCTION", "LOAD", "REPLACE", _library().text)], patience, pause)
     if isinstance(reply, ErrorReply):
-        raise _not_loaded(reply) if reply.is_denied else _refused(shard, reply)
+        raise _not_loaded(reply) if reply.is_denied else _refused(reply, shard.root)
     if shard.on_load is not None:
         shard.on_load(_library().digest)
 
@@ -175,17 +176,18 @@ def release_of(version: str) -> tuple[int, ...]:
 
 
 def _not_loaded(reply: ErrorReply) -> StoreUnsupported:
+    ours = _library()
     return StoreUnsupported(
-        f"the store has no core of version {_library().version}, and the user of this URL may not load it "
-        f"({reply.text}): load it as an administrator with {_LOAD}"
+        f"the store does not have this client's core (version {ours.version}, digest {ours.digest[:12]}), and the user of "
+        f"this URL may not load it ({reply.text}): load it as an administrator with {_LOAD}"
     )
 
 
-def _refused(shard: Shard, reply: ErrorReply) -> HoldfastError:
+def _refused(reply: ErrorReply, root: str, *, makes: bool = False) -> HoldfastError:
     if reply.is_denied:
+        what = "create the namespace, which does not exist yet," if makes else "use the namespace"
         return StoreUnsupported(
-            f"the user of this URL may not use the namespace whose keys begin with {shard.root}, or it does not exist yet "
-            f"and this user may not create it: {reply.sentence}"
+            f"the user of this URL may not {what} with the keys {root}*: {reply.sentence}"
         )
     if reply.code.startswith("HF_"):
         return refusal(reply.text)
