@@ -73,6 +73,10 @@ class QueueFull(Refused):
     """The queue holds as many waiting jobs as it may."""
 
 
+class TooManyQueues(Refused):
+    """The namespace has as many queues as it may (setting `max-queues`)."""
+
+
 class StoreFull(Refused):
     """The store has no memory left for more work; what it holds can still be worked off.
 
@@ -237,6 +241,7 @@ _CLASSES: Final[dict[str, type[Refused]]] = {
     "HF_WRONG_STATE": WrongState,
     "HF_LEASE_LOST": LeaseLost,
     "HF_QUEUE_FULL": QueueFull,
+    "HF_TOO_MANY_QUEUES": TooManyQueues,
     "HF_QUEUE_NOT_EMPTY": QueueNotEmpty,
     "HF_THROTTLE_NOT_FOUND": ThrottleNotFound,
     "HF_DEPENDENCY_REFUSED": DependencyRefused,

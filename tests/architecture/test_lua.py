@@ -66,13 +66,9 @@ def test_a_lua_module_makes_no_global() -> None:
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
-SHARED_ONLY = {"EXPIRE"}
-"""What the core only does in the root that clients of the older protocols share."""
-
-
 def test_the_core_asks_at_connect_about_every_command_that_it_uses() -> None:
     text = "\n".join(source(module) for module in in_order("doors.native"))
     used = set(re.findall(r'(?<!refuse\.)\bcall\((?:\w+ and )?"([A-Z]+)"', text))
     info = source("verbs.info")
     asked = set(re.findall(r'"([A-Z]+)"', info[info.index("local INNER") : info.index("local SHAPE")]))
-    assert used - asked == SHARED_ONLY
+    assert used - asked == set()

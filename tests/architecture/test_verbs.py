@@ -22,7 +22,7 @@ READS = {
     "topic_get": "no-writes", "topic_counts": "no-writes",
 }  # fmt: skip
 DRAINS = {
-    "pop", "complete", "complete_pop", "advance", "heartbeat", "resume", "retry", "fail", "expire", "release", "timeout", "cancel", "cancel_by", "pause",
+    "pop", "find_work", "complete", "complete_pop", "advance", "heartbeat", "resume", "retry", "fail", "expire", "release", "timeout", "cancel", "cancel_by", "pause",
     "await", "sweep", "complete_x", "queue_forget", "audit", "watch", "recur_cancel", "tick",
     "throttle_delete", "throttle_release",
     "worker_seen", "worker_quiet", "worker_ask", "worker_answer", "worker_forget",

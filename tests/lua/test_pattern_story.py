@@ -60,7 +60,9 @@ def test_what_is_no_pattern_is_refused_before_anything_changes(words, core, door
 def test_settings_of_ours_are_no_configuration_keys(core):
     assert core(SettingsGet()) == {
         "keep-data": 0,
+        "max-data": 1048576,
         "max-history-bytes": 262144,
+        "max-queues": 1000000,
         "stats-days": 400,
         "unknown-for": 600,
     }
@@ -68,7 +70,9 @@ def test_settings_of_ours_are_no_configuration_keys(core):
     core(SettingSet("keep-data", 1))
     assert core(SettingsGet()) == {
         "keep-data": 1,
+        "max-data": 1048576,
         "max-history-bytes": 262144,
+        "max-queues": 1000000,
         "stats-days": 30,
         "unknown-for": 600,
     }

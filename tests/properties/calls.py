@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.commands.leases import FOUND, WILL_NOT_WAIT
 from holdfast.models import JobFacts
 from native_door import Door, Said, rows
 
@@ -32,6 +33,11 @@ def row(facts: JobFacts) -> tuple[Any, ...]:
         *(facts.attempts, facts.retries, facts.remaining, facts.losses, facts.created_ms, facts.queued_ms),
         *(facts.tags, dict(facts.options), facts.spawned_from, failure_of(facts)),
     )  # fmt: skip
+
+
+def mode_of(worker: str) -> int:
+    """How a worker pops: one of the two is a worker of many queues, which keeps the index in order."""
+    return FOUND if worker == "v" else WILL_NOT_WAIT
 
 
 def failure_of(facts: JobFacts) -> tuple[str, str, int, str] | None:
@@ -113,7 +119,8 @@ class Core:
     def pop(
         self, worker: str, n: int, lease: int, queues: tuple[str, ...], line: str = "", number: int = 0
     ) -> Any:
-        reply = self.door("pop", worker, line, number, n, lease, *flat([(name, 0) for name in queues]))
+        modes = flat([(name, mode_of(worker)) for name in queues])
+        reply = self.door("pop", worker, line, number, n, lease, *modes)
         self.due = reply[0]
         return [row(facts) for facts in rows(reply, worker)]
 
@@ -126,7 +133,7 @@ class Core:
     def complete_pop(
         self, worker: str, n: int, lease: int, queues: Any, done: Any, line: str = "", number: int = 0
     ) -> Any:
-        pairs = flat([(name, 0) for name in queues])
+        pairs = flat([(name, mode_of(worker)) for name in queues])
         words = (worker, line, number, n, lease, len(queues), *pairs, *flat(done))
         reply = self.door("complete_pop", *words)
         at = 1 + 2 * reply[0]

@@ -12,7 +12,7 @@ from rules_rare import RareRules
 from rules_recurring import TEMPLATES, RecurringRules
 from rules_throttles import ALL, ThrottleRules
 from rules_wishes import WishRules
-from step_laws import slots_hold, states_agree
+from step_laws import index_holds, slots_hold, states_agree
 
 MOST_SPAWNED = 20
 
@@ -83,6 +83,7 @@ class CoreAndModel(
         self.ledger.forget(set(self.model.jobs))
         self.ledger.looked(over)
         slots_hold(self.door, ALL, self.slots)
+        index_holds(self.door)
 
     @rule()
     def look_at_everything(self) -> None:

@@ -2,12 +2,15 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from math import inf
+from struct import unpack
 from typing import Any
 
 from calls import Call
 
 from native_door import Door
 
+INDEXED = 1 << 48
 PLACES = {"waiting": 1, "running": 2, "stalled": 3, "throttled": 4, "scheduled": 5, "depends": 6, "failed": 9}
 
 
@@ -183,6 +186,27 @@ def add_up(door: Door, rows: dict[bytes, Any]) -> None:
         assert told["throttled"] <= states["throttled"], count[0]
     assert not any(by_queue.values()), f"jobs in queues that nobody knows: {by_queue}"
     assert len(door.look("jobs_complete", 0, 1000)) == complete
+
+
+def index_holds(door: Door) -> None:
+    """A queue that could hand out a job is in the index, and one that has something due is in the timer in time."""
+    ready = {name.decode() for name in door.ask("ZRANGE", door.key("R"), 0, -1)}
+    for [name, _, _, _, *more] in door.look("counts"):
+        queue, paused = name.decode(), more[4]
+        entered = int(door.ask("GET", door.key(f"s:{queue}")) or 0) >= INDEXED
+        has_ready = door.ask("EXISTS", door.key(f"w:{queue}"))
+        assert entered or not has_ready, f"{queue} has ready jobs and was not entered"
+        assert entered or queue not in ready, f"{queue} is in the index and would be entered again"
+        limit, used, *_ = door.look("throttle_get", f"ql:q:{queue}")
+        if paused or (limit and used >= limit):
+            continue
+        assert queue in ready or not has_ready, f"{queue} has ready jobs and is not in the index"
+        control = door.ask("GET", door.key(f"q:{queue}"))
+        due = unpack("<d", control[:8])[0] if control else inf
+        timer = float(door.ask("ZSCORE", door.key("T"), queue) or inf)
+        assert queue in ready or timer <= due, (
+            f"{queue} has something due at {due}, and the timer says {timer}"
+        )
 
 
 def slots_hold(door: Door, names: list[str], before: dict[str, int]) -> None:

@@ -11,7 +11,7 @@ from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost
 from holdfast.queue_resolvers import QueuePriorityPattern
 from holdfast.wire.shards import Shard
-from holdfast.work.queues import routing
+from holdfast.work.queues.resolving import PatternResolver
 from holdfast.work.queues.route import Route
 from holdfast.work.settings import WorkerSettings
 
@@ -76,7 +76,7 @@ def test_priorities_that_the_store_keeps_order_what_patterns_found(kitchen):
 
 
 def meaning(client, *patterns):
-    return routing.by_patterns(client, patterns).resolve()
+    return PatternResolver(client, patterns).resolve()
 
 
 def test_keys_of_a_worker_fall_back_to_default_and_that_to_everything(client):
@@ -165,18 +165,3 @@ def test_what_a_resolver_or_a_reserver_of_ones_own_says_wrongly_stops_no_work(cl
     assert route.order() == ("a", "b")
     # Each of the two is named once.
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR", "WARNING"]
-
-
-def test_more_queues_than_one_call_takes_are_looked_into_by_several():
-    names = [f"q{number}" for number in range(1200)]
-    route = Route(_Shard(), ("*",), _Resolver(names, names[:3]))
-    seen = []
-    for more in (True, True, False):
-        route.refresh()
-        queues = route.order()
-        seen += queues
-        assert len(queues) <= 512
-        assert (route.after(Popped(), 1, 1).due == 0.0) == more
-    assert seen == names
-    route.refresh()
-    assert route.order() == ("q0", "q1", "q2")

@@ -16,6 +16,8 @@ from holdfast.models import JobFacts, text
 WILL_NOT_WAIT = 0
 WILL_WAIT = 1
 WOKEN = 2
+FOUND = 3
+"""As mode of a pop: the caller found the queue by FindWork."""
 
 
 class Held(Protocol):
@@ -120,6 +122,41 @@ class Pop(Spoken, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> Popped:
         return _popped(reply, 0, self.worker)
+
+
+class Found(msgspec.Struct, frozen=True, gc=False):
+    """Queues that may have something to hand out, in the order of their first use, then others that have something due.
+
+    `due` is seconds until another queue has something due, None if nothing is; `has_more` whether there are more names.
+    """
+
+    queues: Sequence[str]
+    due: float | None
+    has_more: bool
+
+
+class FindWork(Spoken, frozen=True, gc=False):
+    """Ask which queues of the namespace have work, up to `count` names from place `first` on.
+
+    `fleet` names the workers that serve the same queues. `mode` says that one of them is going to wait if none of the queues
+    is its own (WILL_WAIT), or that one that was woken can take no more (WOKEN): another one is told then, and the answer
+    names no queue. Core: verbs/find_work.lua.
+    """
+
+    verb: ClassVar[str] = "find_work"
+
+    fleet: str
+    mode: int
+    first: int
+    count: int
+
+    def words(self) -> Sequence[Word]:
+        return (self.fleet, self.mode, self.first, self.count)
+
+    def read(self, reply: Reply) -> Found:
+        due = int(reply[0])
+        queues = dict.fromkeys(map(text, reply[3:]))
+        return Found(tuple(queues), due / 1000 if due >= 0 else None, bool(reply[1]))
 
 
 class CompletePop(Spoken, frozen=True, gc=False):
@@ -262,5 +299,5 @@ class Resume(Spoken, frozen=True, gc=False):
 
 
 VERBS: Mapping[str, type[Spoken]] = {
-    kind.verb: kind for kind in (Pop, CompletePop, Complete, Heartbeat, Resume)
+    kind.verb: kind for kind in (Pop, FindWork, CompletePop, Complete, Heartbeat, Resume)
 }

@@ -19,7 +19,7 @@ AT_ONCE = frozenset(
     for folder, names in {
         "base": "late refuse keys order record root text batch",
         "nouns": "queue state stats grant in_hand replay retention completed event throttle lease job days series minutes tally"
-        " worker due timer settings",
+        " worker due timer settings index",
         "verbs": "put pop complete heartbeat",
         "doors": "checks numbered native_work native",
     }.items()

@@ -44,8 +44,8 @@ READS: Final = frozenset(
 """The commands that the core's reading functions run, with the rights of the caller."""
 WRITES: Final = frozenset(
     {
-        "append", "decrby", "hdel", "hincrby", "hset", "hsetnx", "incrby", "lpop", "lrem", "lset", "mset",
-        "msetnx", "publish", "rename", "rpush", "set", "setnx", "unlink", "xadd", "zadd", "zincrby",
+        "append", "decrby", "expire", "hdel", "hincrby", "hset", "hsetnx", "incrby", "lpop", "lrem", "lset", "mset",
+        "msetnx", "persist", "publish", "rename", "rpush", "set", "setnx", "unlink", "xadd", "zadd", "zincrby",
         "zpopmin", "zrem",
     }
 )  # fmt: skip

@@ -91,6 +91,10 @@ class Shard:
         """The list on which an idle worker waits for jobs of `queue`."""
         return f"{self.root}n:{queue}"
 
+    def fleet_bell_key(self, fleet: str) -> str:
+        """The list on which idle workers of the same many queues wait for jobs of any of them."""
+        return f"{self.root}N:{fleet}"
+
     def topic_bell_key(self, topic: str) -> str:
         """The list on which an idle subscription waits for messages of `topic`."""
         return f"{self.root}tn:{topic}"

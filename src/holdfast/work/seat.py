@@ -11,6 +11,7 @@ from holdfast.commands.attributes import Report
 from holdfast.commands.base import Command
 from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.leases import (
+    FOUND,
     WILL_NOT_WAIT,
     WILL_WAIT,
     WOKEN,
@@ -89,13 +90,14 @@ class Turns:
         """
         self._take_back()
         done, others = self._done[:MOST_DONE], self._others
+        yield from self._route.find(limit, rung, self._patient == WILL_WAIT)
         asked = self._route.share(limit)
         mode = self._mode(asked, rung)
-        queues = self._route.order()
+        queues = self._route.order(asked)
         take: Command[Any]
         if done:
             take = CompletePop(self._worker, queues, done, asked, None, mode)
-        elif asked or others or rung is not None:
+        elif others or (queues if self._route.finds else asked or rung is not None):
             take = Pop(self._worker, queues, asked, None, mode)
         else:
             return self._route.after(Popped(), asked, limit)
@@ -112,7 +114,9 @@ class Turns:
                 self._saying = [], []
             raise
         self._saying = [], []
-        return self._route.after(_jobs_of(answer), asked, limit)
+        jobs = self._route.after(_jobs_of(answer), asked, limit)
+        yield from self._route.hand_on(jobs, limit)
+        return jobs
 
     def _take_back(self) -> None:
         """Have to say again what a turn could not say to its end."""
@@ -137,6 +141,8 @@ class Turns:
         return answers[-1]
 
     def _mode(self, limit: int, rung: str | None) -> int:
+        if self._route.finds:
+            return FOUND
         waiting = self._patient if limit else WILL_NOT_WAIT
         # Who leaves its wait hands on what it waited for, in all queues.
         return waiting if rung is None else WOKEN

@@ -21,8 +21,7 @@ from holdfast.work.performing.around import Around
 from holdfast.work.performing.chain import Mixable, own_middleware
 from holdfast.work.queues.patterns import is_plain
 from holdfast.work.queues.reserving import check_reserver, name_of, names_of, reserves_itself
-from holdfast.work.queues.resolving import TransformingQueueResolver
-from holdfast.work.queues.routing import by_patterns
+from holdfast.work.queues.resolving import PatternResolver, TransformingQueueResolver
 from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.startup import import_modules
 from holdfast.work.store_choice import StoreChoice
@@ -83,7 +82,7 @@ class BaseWorker(Mixable):
         return (
             TransformingQueueResolver(names)
             if all(map(is_plain, names))
-            else by_patterns(self.client, tuple(names))
+            else PatternResolver(self.client, tuple(names))
         )
 
     # What it is made of.

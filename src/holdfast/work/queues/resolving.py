@@ -84,9 +84,15 @@ class DynamicMappingQueueIdentifiersTransformer:
         """The queues the patterns mean, in the order in which each was first matched."""
         if all(map(is_plain, queue_identifiers)):
             return list(dict.fromkeys(queue_identifiers))
-        return resolve_queue_names(self._identifiers(), self._client.queues.names, queue_identifiers)
+        return resolve_queue_names(self.identifiers(), self._client.queues.names, queue_identifiers)
 
-    def _identifiers(self) -> Mapping[str, Sequence[str]]:
+    @property
+    def is_old(self) -> bool:
+        """Whether the identifiers would be read again."""
+        return self._mapping.is_old
+
+    def identifiers(self) -> Mapping[str, Sequence[str]]:
+        """The identifiers as they were read last, not too long ago."""
         return self._mapping.get()
 
 
@@ -95,8 +101,8 @@ class MappingWithFallbacks(DynamicMappingQueueIdentifiersTransformer):
     kept either; `@` alone means the name of this machine.
     """
 
-    def _identifiers(self) -> Mapping[str, Sequence[str]]:
-        return _Falling(super()._identifiers())
+    def identifiers(self) -> Mapping[str, Sequence[str]]:
+        return _Falling(super().identifiers())
 
 
 class _Falling(dict[str, Sequence[str]]):
@@ -124,7 +130,40 @@ class DynamicPriorityQueueIdentifiersTransformer:
 
     def transform(self, queue_identifiers: list[str]) -> list[str]:
         """The same names, in the order of the rules; those of a fair rule shuffled."""
-        return prioritize_queues(queue_identifiers, self._rules.get())
+        return prioritize_queues(queue_identifiers, self.rules())
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the rules would be read again."""
+        return self._rules.is_old
+
+    def rules(self) -> Sequence[QueuePriorityPattern]:
+        """The rules as they were read last, not too long ago."""
+        return self._rules.get()
+
+
+class PatternResolver(TransformingQueueResolver):
+    """What the patterns of a worker mean, in the order of the rules that the store keeps."""
+
+    def __init__(self, client: Client, patterns: tuple[str, ...]) -> None:
+        self._mapping = MappingWithFallbacks(client)
+        self._rules = DynamicPriorityQueueIdentifiersTransformer(client)
+        super().__init__(patterns, (self._mapping, self._rules))
+
+    @property
+    def is_old(self) -> bool:
+        """Whether `choose` would ask the store first."""
+        return self._mapping.is_old or self._rules.is_old
+
+    def renew(self) -> None:
+        """Read again what the store keeps of patterns, where that is old. Raises TransportError."""
+        self._mapping.identifiers()
+        self._rules.rules()
+
+    def choose(self, known: Sequence[str], /) -> list[str]:
+        """Which of these queues are meant, first to last, and any that are named outright."""
+        found = resolve_queue_names(self._mapping.identifiers(), known, self.queue_identifiers)
+        return prioritize_queues(found, self._rules.rules())
 
 
 class _Kept(Generic[T]):
@@ -135,10 +174,13 @@ class _Kept(Generic[T]):
         self._age = check_whole(what, KEPT if milliseconds is None else milliseconds, 0, MAX_WHOLE) / 1000
         self._found: tuple[float, T] | None = None
 
+    @property
+    def is_old(self) -> bool:
+        return self._found is None or monotonic() - self._found[0] >= self._age
+
     def get(self) -> T:
-        now = monotonic()
-        if self._found is None or now - self._found[0] >= self._age:
-            self._found = (now, self._ask())
+        if self._found is None or self.is_old:
+            self._found = (monotonic(), self._ask())
         return self._found[1]
 
 

@@ -7,22 +7,21 @@ first. A route of plain names in their own order costs nothing. What takes jobs 
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from socket import gethostname
 from typing import Final, Protocol
 
 from holdfast.commands.leases import Popped
-from holdfast.errors import TransportError
+from holdfast.errors import HoldfastError, TransportError
 from holdfast.models import JobFacts
-from holdfast.settings import MAX_BATCH
+from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
+from holdfast.work.queues.finding import FEW, Finding, fleet_of
 from holdfast.work.queues.reserving import name_of
 
 log = logging.getLogger("holdfast")
 
 AGAIN: Final = 1.0
 """Seconds until somebody is asked again who could not say which queues are meant."""
-
-MOST_BELLS: Final = 4096
-"""So many queues are waited for; a job in one that is further behind is found after the interval."""
 
 NO_QUEUE: Final = ""
 """No queue has this name, so nobody rings its bell: what waits where no queue is meant just now."""
@@ -54,6 +53,15 @@ class Resolves(Protocol):
     def resolve(self) -> Sequence[str]: ...
 
 
+class Chooses(Protocol):
+    """Whatever says which of some queues are meant just now. Only `renew` asks the store, when `is_old`."""
+
+    @property
+    def is_old(self) -> bool: ...
+    def renew(self) -> None: ...
+    def choose(self, known: Sequence[str], /) -> Sequence[str]: ...
+
+
 class Source(Protocol):
     """Whatever takes jobs in a way of its own."""
 
@@ -65,9 +73,11 @@ class Source(Protocol):
 class Route:
     """The queues of one process of a worker. `shard` is where they are.
 
-    A `resolver` that is left out means the plain names of `queues`; a `reserver` that is left out, their own order.
-    A `source` is asked for jobs instead of the store, `first` before anything else until it has no more. `seats` is how many jobs the process performs at once, `again` the
-    seconds until it looks again after the resolver or the source could not answer.
+    A `chooser` stands for patterns; a `resolver` that is left out means the plain names of `queues`, and a `reserver` their
+    own order. Where there is a chooser, or more than a few names, the store is asked which of them have work.
+    A `source` is asked for jobs instead of the store, `first` before anything else until it has no more. `seats` is how many
+    jobs the process performs at once, `again` the seconds until it looks again after the resolver or the source could not
+    answer.
     """
 
     def __init__(
@@ -80,17 +90,21 @@ class Route:
         first: Source | None = None,
         seats: int = 1,
         again: float = AGAIN,
+        chooser: Chooses | None = None,
     ) -> None:
         self._shard = shard
         self._named = tuple(queues)
         self._resolver = resolver
+        self._chooser = chooser
+        self._finding = Finding(_fleet_of(queues, resolver))
         self._reserver = reserver
         self._source = source
         self._first = first
         self._seats = seats
         self._again = again
-        self._known = () if resolver is not None or source is not None else tuple(queues)
-        self._rest: tuple[str, ...] = ()
+        self._known = () if resolver or chooser or source else tuple(queues)
+        self._rank: dict[str, int] = {}
+        self._rank_of: tuple[str, ...] = ()
         self._taken: deque[JobFacts] = deque()
         self._blocked = False
         self._has_own_order = False
@@ -103,7 +117,9 @@ class Route:
     @property
     def asks_store(self) -> bool:
         """Whether `refresh` is to be called before each pass."""
-        return any((self._resolver, self._source, self._first))
+        return any((self._resolver, self._source, self._first)) or (
+            self._chooser is not None and self._chooser.is_old
+        )
 
     @property
     def description(self) -> str:
@@ -117,7 +133,7 @@ class Route:
 
         What goes wrong is logged: there is nothing to take just now, and what ended is settled all the same.
         """
-        if self._rest or self._taken or self.is_over:
+        if self._taken or self.is_over:
             return
         try:
             if self._first is not None and self._take(self._first):
@@ -125,6 +141,8 @@ class Route:
             self._first = None
             if self._source is not None:
                 self.is_over = not self._take(self._source)
+            elif self._chooser is not None:
+                self._chooser.renew()
             elif self._resolver is not None:
                 self._known = tuple(dict.fromkeys(map(name_of, self._resolver.resolve())))
         except TransportError as error:
@@ -152,25 +170,58 @@ class Route:
             self._taken.append(facts)
         return True
 
-    def order(self) -> tuple[str, ...]:
-        """The queues to look into in one call, first to last; where there are more, the next call looks further."""
-        if self._rest:
-            return self._rest[:MAX_BATCH]
-        known = self._known if self._reserver is None else self._ordered_by(self._reserver)
-        if len(known) > MAX_BATCH:
-            self._rest = known
-            return known[:MAX_BATCH]
-        return known
+    @property
+    def finds(self) -> bool:
+        """Whether there are so many queues that the store is asked which of them have work."""
+        return self._chooser is not None or len(self._known) > FEW
 
-    def _ordered_by(self, reserver: Reserver) -> tuple[str, ...]:
+    def find(self, limit: int, rung: str | None, will_wait: bool) -> Plan[None]:
+        """Have the store say which queues have work, where there are many; before a turn. Raises TransportError."""
+        if not self.finds:
+            return
+        if rung is not None:
+            self._finding.told()
+        if limit and not self._taken:
+            yield from self._finding.find(self._shard, self._meant, will_wait)
+        elif not limit:
+            yield from self._finding.hand_on(self._shard)
+
+    def hand_on(self, jobs: Popped, limit: int) -> Plan[None]:
+        """After a turn: who was woken and is busy now has another worker told, if there is more."""
+        if limit and len(jobs) >= limit and self.finds:
+            try:
+                yield from self._finding.hand_on(self._shard)
+            except HoldfastError as error:
+                # The jobs are this worker's all the same; whoever waits looks by itself after the interval.
+                log.debug("no other worker was told that there is more: %s", error)
+
+    def _meant(self, names: Sequence[str]) -> Sequence[str]:
+        """Which of these queues are meant, first to last."""
+        if self._chooser is not None:
+            found = dict.fromkeys(names)
+            meant = tuple(name for name in self._chooser.choose(names) if name in found)
+        else:
+            if self._rank_of is not self._known:
+                self._rank = {name: at for at, name in enumerate(self._known)}
+                self._rank_of = self._known
+            meant = tuple(sorted((name for name in names if name in self._rank), key=self._rank.__getitem__))
+        return meant if self._reserver is None else self._ordered_by(self._reserver, meant)
+
+    def order(self, asked: int = 1) -> tuple[str, ...]:
+        """The queues to look into in one call that asks for so many jobs, first to last."""
+        if self.finds:
+            return self._finding.for_pop(asked)
+        return self._known if self._reserver is None else self._ordered_by(self._reserver, self._known)
+
+    def _ordered_by(self, reserver: Reserver, names: tuple[str, ...]) -> tuple[str, ...]:
         """The queues as a reserver orders them; one that cannot leaves them as they are."""
         try:
-            known = tuple(reserver.order(self._known))
+            known = tuple(reserver.order(names))
         except Exception as error:
             if not self._has_own_order:
                 log.exception("the reserver cannot say which queue goes first, trying again: %s", error)
             self._has_own_order = True
-            return self._known
+            return names
         self._has_own_order = False
         return known
 
@@ -178,20 +229,22 @@ class Route:
         """How many of `limit` jobs to ask the store for in one call."""
         if self._source is not None or self._taken:
             return 0
-        if self._took is not None and limit > 1 and self._known:
-            return min(limit, -(-self._seats // len(self._known)))
+        queues = self._finding.names if self.finds else self._known
+        if self._took is not None and limit > 1 and queues:
+            return min(limit, -(-self._seats // len(queues)))
         return limit
 
     def after(self, jobs: Popped, asked: int, limit: int) -> Popped:
         """Note what a call answered that asked for some of `limit` jobs. Answers these, and what the source gave."""
         if jobs and self._took is not None:
             self._took(jobs[-1].queue)
-        if self._rest and asked:
-            self._rest = () if len(jobs) >= asked else self._rest[MAX_BATCH:]
+        if self.finds:
+            self._finding.after(jobs, asked, self._took is not None)
+            jobs.due = self._finding.due if self._finding.has_nothing else 0.0
         if limit and self._taken:
             jobs.append(self._taken.popleft())
             jobs.due = 0.0
-        elif (jobs and asked < limit) or (self._rest and asked) or self.is_over:
+        elif (jobs and asked < limit) or self.is_over:
             jobs.due = 0.0
         elif self._blocked and (jobs.due is None or jobs.due > self._again):
             jobs.due = self._again
@@ -199,8 +252,15 @@ class Route:
 
     def keys(self) -> dict[str, str]:
         """The bells to listen to, each with its queue; never none."""
+        if self.finds:
+            return {self._shard.fleet_bell_key(self._finding.fleet): NO_QUEUE}
         if self._keys_of is not self._known:
-            heard = self._known[:MOST_BELLS] or (NO_QUEUE,)
-            self._keys = {self._shard.bell_key(queue): queue for queue in heard}
+            self._keys = {self._shard.bell_key(queue): queue for queue in self._known or (NO_QUEUE,)}
             self._keys_of = self._known
         return self._keys
+
+
+def _fleet_of(queues: Sequence[str], resolver: Resolves | None) -> str:
+    """The workers that are woken for each other. What a resolver means is its own: of the same kind and the same names."""
+    kind = f"{type(resolver).__module__}.{type(resolver).__qualname__}" if resolver is not None else ""
+    return fleet_of(queues, gethostname() if "@" in "".join(queues) else kind)

@@ -11,11 +11,7 @@ from holdfast.work.own import Taking, own_of
 from holdfast.work.parent.resuming import Resuming, refuse_a_second, resumable
 from holdfast.work.queues.patterns import is_plain
 from holdfast.work.queues.reserving import KINDS
-from holdfast.work.queues.resolving import (
-    DynamicPriorityQueueIdentifiersTransformer,
-    MappingWithFallbacks,
-    TransformingQueueResolver,
-)
+from holdfast.work.queues.resolving import PatternResolver
 from holdfast.work.queues.route import AGAIN, Reserver, Resolves, Route
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.store_choice import StoreChoice
@@ -31,15 +27,18 @@ def make_route(settings: WorkerSettings, store: StoreChoice, name: str, shard: S
     reserver = _reserver_of(settings)
     if reserver is not None:
         reserver.prep_for_work()
+    resolver = resolver_of(settings, client)
+    chooser = resolver if isinstance(resolver, PatternResolver) else None
     return Route(
         shard,
         settings.queues,
-        resolver_of(settings, client),
+        None if chooser else resolver,
         reserver,
         source=None if own.ask is None else Taking(client, name, own.ask()),
         first=Resuming(client, name, settings.held) if settings.held else None,
         seats=settings.concurrency or 1,
         again=0.0 if settings.drain else AGAIN,
+        chooser=chooser,
     )
 
 
@@ -58,7 +57,7 @@ def resolver_of(settings: WorkerSettings, client: Client) -> Resolves | None:
         return own
     if all(map(is_plain, settings.queues)):
         return None
-    return by_patterns(client, settings.queues)
+    return PatternResolver(client, settings.queues)
 
 
 def with_what_it_held(settings: WorkerSettings, store: StoreChoice) -> WorkerSettings:
@@ -81,10 +80,3 @@ def with_what_it_held(settings: WorkerSettings, store: StoreChoice) -> WorkerSet
         client.close()
     log.info("resuming %d jobs", len(held))
     return msgspec.structs.replace(settings, held=tuple(held))
-
-
-def by_patterns(client: Client, patterns: tuple[str, ...]) -> TransformingQueueResolver:
-    """What the patterns of a worker mean, in the order of the rules that the store keeps."""
-    return TransformingQueueResolver(
-        patterns, (MappingWithFallbacks(client), DynamicPriorityQueueIdentifiersTransformer(client))
-    )

@@ -18,6 +18,7 @@ local function native(root)
     template = root .. "r:", workers = root .. "W", worker_facts = root .. "v:", audit = root .. "A",
     messages = root .. "tb:", queued = root .. "tq:", reserved = root .. "tr:", topic_bell = root .. "tn:",
     topic_idle = root .. "ti", marks = root .. "K",
+    ready = root .. "R", timer = root .. "T", fleets = root .. "N", fleet_bell = root .. "N:",
     ended = root .. "E", ended_mark = root .. "E:", identifiers = root .. "qi", priorities = root .. "qp",
     by_queue = {}, queue_count = 0,
   }
@@ -92,6 +93,8 @@ function M.of_root(root)
   return keys
 end
 
+local LETTERS = { waiting = "w:", control = "q:", tallies = "k:" }
+
 local function native_queue(root, name)
   return {
     name = name, own = "ql:q:" .. name,
@@ -104,6 +107,9 @@ local function native_queue(root, name)
     minute_ends = 0,
   }
 end
+
+-- One key of a queue, in a root of our own; where it is the only one that is needed.
+function M.spell(at, field, name) return at.keys.root .. LETTERS[field] .. name end
 
 local function shared_queue(at, name)
   local queue = {

@@ -12,7 +12,7 @@ local WHOLE = 9007199254740991 -- the largest whole number a double is sure of
 local LONGEST = 3162240000000 -- a hundred years in ms: what is later does not fit into a record
 local LONGEST_LEASE = 86400000
 local LONGEST_BODY = 67108864 -- bytes
-local MODES = { ["0"] = true, ["1"] = true, ["2"] = true }
+local MODES = { ["0"] = true, ["1"] = true, ["2"] = true, ["3"] = true }
 
 local find, match
 late.bind(function() find, match = string.find, string.match end)
@@ -118,7 +118,7 @@ end
 function M.queues(args, first, last)
   for i = first, last, 2 do
     M.word(args, i, "queue")
-    if not MODES[args[i + 1]] then M.bad("mode is 0 (will not wait), 1 (will wait) or 2 (woken)") end
+    if not MODES[args[i + 1]] then M.bad("mode is 0 (will not wait), 1 (will wait), 2 (woken) or 3 (found)") end
   end
   return last
 end

@@ -20,6 +20,7 @@ local budget = require("nouns.budget")
 local completed = require("nouns.completed")
 local ended = require("nouns.ended")
 local event = require("nouns.event")
+local index = require("nouns.index")
 local put_right = require("nouns.put_right")
 local releasing = require("nouns.releasing")
 local throttle = require("nouns.throttle")
@@ -41,7 +42,7 @@ local BOUNDS = {
 -- What verbs get as `at`: the native forms, in one table, of which every call fills in the rest anew.
 local AT = {
   order = order.native, record = record.native, bounds = BOUNDS, events = event, throttles = throttle, workers = false,
-  budgets = budget, completed = completed, ended = ended,
+  budgets = budget, completed = completed, ended = ended, index = index,
   untold = {}, application = "holdfast", keys = false, packed = false, settings = false,
   now = 0, flags = 0, watched = false, released = 0,
 }

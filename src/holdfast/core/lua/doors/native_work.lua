@@ -8,6 +8,7 @@ local advance = require("verbs.advance")
 local await = require("verbs.await")
 local cancel = require("verbs.cancel")
 local fail = require("verbs.fail")
+local find_work = require("verbs.find_work")
 local heartbeat = require("verbs.heartbeat")
 local move = require("verbs.move")
 local put = require("verbs.put")
@@ -19,6 +20,7 @@ local retry = require("verbs.retry")
 local timeout = require("verbs.timeout")
 
 local MOST, HIGHEST = 512, checks.HIGHEST
+local MOST_QUEUES, MOST_NAMES = 1000000000, 1000 -- that there may be; that are named in one call
 local MOST_TOLD = 128 -- jobs that get a line of history each
 local MODES = { new = true, move = true, only = true, old = true }
 local MOVED = { tags = true, throttles = true, depends = true }
@@ -89,6 +91,11 @@ return {
     local give = to_give(args, { -1, nil, nil, nil, nil })
     local want, last = number(args, 4, "n", 0, MOST), checks.queues(args, 6, groups(args, 6, 2))
     return numbered.pop(at, give, optional(args, 2, "line"), time(args, 3, "number"), want, args, 6, last)
+  end },
+  { "find_work", DRAINS, "fleet mode first count", function(at, args)
+    local fleet, mode = name(args, 1, "fleet"), number(args, 2, "mode", 0, 2)
+    local first = number(args, 3, "first", 0, MOST_QUEUES)
+    return find_work.run(at, fleet, mode, first, number(args, 4, "count", 1, MOST_NAMES))
   end },
   { "complete", DRAINS, "worker (jid token data keep result)...", function(at, args)
     return numbered.complete(at, word(args, 1, "worker"), args, 2, checks.done(args, 2))

@@ -52,7 +52,7 @@ end
 -- What verbs get as `at`; see doors/reqless.
 local AT = {
   order = order, record = record, bounds = bounds, events = events, throttles = holders, workers = worker,
-  budgets = false, completed = completed, ended = false, accent = accent, untold = UNTOLD,
+  budgets = false, completed = completed, ended = false, index = false, accent = accent, untold = UNTOLD,
   application = "qless", keys = keys.FIXED,
   spells = keys.SPELLED, packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
 }

@@ -34,7 +34,7 @@ end
 -- does not look them up (core/script), and of the keys not those that are fixed.
 local AT = {
   order = order, record = record, bounds = bounds, events = event_log, throttles = holders, workers = worker,
-  budgets = false, completed = completed, ended = false, accent = accent, untold = UNTOLD,
+  budgets = false, completed = completed, ended = false, index = false, accent = accent, untold = UNTOLD,
   application = "reqless", keys = keys.FIXED,
   spells = keys.SPELLED, packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
 }

@@ -48,6 +48,18 @@ function M.keep(at, key)
   if not at.bounds.tallies then call("EXPIRE", key, settings.number(at, settings.STATS_DAYS) * DAY) end
 end
 
+-- All that is counted of a queue goes after so many seconds.
+function M.expire(queue, seconds)
+  local found = call("HMGET", queue.tallies, "first", "day")
+  for day = tonumber(found[1] or 1), tonumber(found[2] or 0) do
+    call("EXPIRE", queue.stats .. day, seconds)
+    call("EXPIRE", queue.wait_log .. day, seconds)
+    call("EXPIRE", queue.run_log .. day, seconds)
+  end
+  call("EXPIRE", queue.tallies, seconds)
+  call("EXPIRE", queue.minutes, seconds)
+end
+
 -- The first sample that a queue gets in this call is of another day than the last one
 -- known here. A clock that went back does not open a day again that was closed.
 function M.begin(at, queue, day)

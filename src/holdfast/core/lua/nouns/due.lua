@@ -40,7 +40,7 @@ end
 function M.note(at, queue, free, unseen, flags, limit, heartbeat)
   local due, others = earliest(at, queue)
   if unseen then due, others = at.now, at.now end
-  queues.set_control(queue, due, flags, limit, heartbeat)
+  queues.set_due(at, queue, due, flags, limit, heartbeat)
   return free and due or others
 end
 

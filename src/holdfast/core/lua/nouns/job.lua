@@ -99,9 +99,9 @@ function M.make_many_ready(at, queue, jids, records)
 end
 
 -- Sets the job aside until `due`.
-function M.schedule(_, queue, jid, due)
+function M.schedule(at, queue, jid, due)
   call("ZADD", queue.scheduled, due, jid)
-  queues.due_at(queue, due)
+  queues.due_at(at, queue, due)
 end
 
 -- Places a job anew: after `delay` ms, or now.

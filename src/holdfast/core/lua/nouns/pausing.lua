@@ -17,7 +17,7 @@ function M.ends(queue) return tonumber(call("HGET", queue.options, UNTIL) or nil
 
 -- `length` is in ms, 0 until somebody ends it. True if the queue was not paused before.
 function M.begin(at, queue, who, why, length)
-  local begun = queues.set_paused(queue, true) or M.ends(queue) <= at.now
+  local begun = queues.set_paused(at, queue, true) or M.ends(queue) <= at.now
   call("HSET", queue.options, BY, who, WHY, why, SINCE, at.now)
   if length > 0 then
     call("HSET", queue.options, UNTIL, at.now + length)
@@ -30,7 +30,7 @@ end
 
 -- True if the queue was paused.
 function M.stop(at, queue)
-  local ends, lowered = M.ends(queue), queues.set_paused(queue, false)
+  local ends, lowered = M.ends(queue), queues.set_paused(at, queue, false)
   call("HDEL", queue.options, BY, WHY, SINCE, UNTIL)
   if lowered then event.changed(at, "queue:" .. queue.name) end
   return lowered and ends > at.now

@@ -25,7 +25,7 @@ local function running(at, queue, jid)
   if is_in(queue.leases, jid) then return end
   local ends = at.now + root.heartbeat(at)
   call("ZADD", queue.leases, ends, jid)
-  queues.lower_due(queue, ends)
+  queues.lower_due(at, queue, ends)
 end
 
 local function is_ready(at, queue, jid, r) return is_in(queue.waiting, at.order.member(r, jid)) end

@@ -1,21 +1,23 @@
 -- queue: its sequence counter, its control record, its bell.
 --
--- Three bits ride on the sequence counter, so that a put learns them for nothing: IDLE (somebody may be
--- waiting for the bell), LIMITED (there is a limit on running jobs) and KNOWN (it is in the list of queues).
+-- Four bits ride on the sequence counter, so that a put learns them for nothing: IDLE (somebody may be
+-- waiting for the bell), LIMITED (there is a limit on running jobs), KNOWN (it is in the list of queues) and
+-- INDEXED (it was entered in the index, see there).
 local late = require("base.late")
 local tally = require("nouns.tally")
 local M = {}
 
-local IDLE, LIMITED, KNOWN = 35184372088832, 70368744177664, 140737488355328 -- 2^45, 2^46, 2^47
+local IDLE, LIMITED, KNOWN, INDEXED = 2 ^ 45, 2 ^ 46, 2 ^ 47, 2 ^ 48
 local CONTROL = "<dBI4d"
 M.NEVER = 1 / 0 -- as due time: no timer; as heartbeat: the default
-M.IDLE, M.LIMITED, M.KNOWN = IDLE, LIMITED, KNOWN
+M.IDLE, M.LIMITED, M.KNOWN, M.INDEXED = IDLE, LIMITED, KNOWN, INDEXED
 M.PAUSED, M.HAS_LIMIT, M.HAS_MOST, M.HAS_ODD = 1, 2, 4, 8
 
 local call, pack, unpack_
 late.bind(function() call, pack, unpack_ = redis.call, struct.pack, struct.unpack end)
 
-local function register(at, queue)
+local function register(at, queue, count)
+  if at.index then at.index.admit(at, queue, count) end
   -- In order of first use, also within a millisecond.
   call("ZADD", at.keys.queues, "NX", at.order.pending(at, at.keys.queues), queue.name)
   if at.watched then at.watched.queues = true end
@@ -38,13 +40,16 @@ end
 -- first + 1 … first + count. Also says whether the idle and the limited bit are up.
 function M.take_sequence(at, queue, count)
   tally.count(at, queue, "again", count)
-  return meaning(at, call("INCRBY", queue.sequence, count) - count)
+  local raw = call("INCRBY", queue.sequence, count) - count
+  if at.index and raw < INDEXED and count > 0 then at.index.enter(at, queue) end
+  return meaning(at, raw)
 end
 
 -- The same for jobs that are put, which makes the queue a known one, unless it is `hidden`.
 function M.enter(at, queue, count, hidden)
   local raw = call("INCRBY", queue.sequence, count) - count
-  if raw < KNOWN and not hidden then register(at, queue) end
+  if raw % INDEXED < KNOWN and not hidden then register(at, queue, count) end
+  if at.index and raw < INDEXED and count > 0 then at.index.enter(at, queue) end
   return meaning(at, raw)
 end
 
@@ -72,13 +77,21 @@ function M.signal_if_idle(queue)
   if raw_of(queue) % LIMITED >= IDLE then M.signal(queue) end
 end
 
+-- The same for a queue that a job came back to without a sequence number.
+function M.ready_again(at, queue)
+  local raw = raw_of(queue)
+  if at.index and raw < INDEXED then at.index.enter(at, queue) end
+  if raw % LIMITED >= IDLE then M.signal(queue) end
+end
+
 -- Somebody is going to wait.
 function M.raise_idle(queue)
   if raw_of(queue) % LIMITED < IDLE then call("INCRBY", queue.sequence, IDLE) end
 end
 
 -- Rings without looking at the bit: for reasons (pause, limit) that do not raise it.
-function M.ring(queue)
+function M.ring(at, queue)
+  if at.index then at.index.again(at, queue) end
   if call("EXISTS", queue.bell) == 0 then call("RPUSH", queue.bell, "") end
 end
 
@@ -97,25 +110,32 @@ function M.set_control(queue, due, flags, limit, heartbeat)
   end
 end
 
+-- Sets the next due time, which is all that changes.
+function M.set_due(at, queue, due, flags, limit, heartbeat)
+  M.set_control(queue, due, flags, limit, heartbeat)
+  if at.index then at.index.due(at, queue, due) end
+end
+
 -- Notes a timer at `when`. True if it is earlier than all that was known, so
 -- that a sleeping worker has to be told.
-function M.lower_due(queue, when)
+function M.lower_due(at, queue, when)
   local due, flags, limit, heartbeat = M.control(queue)
   if due <= when then return false end
   M.set_control(queue, when, flags, limit, heartbeat)
+  if at.index then at.index.lowered(at, queue, when) end
   return true
 end
 
 -- The same, and somebody who waits for work learns of it.
-function M.due_at(queue, when)
-  if M.lower_due(queue, when) then M.signal_if_idle(queue) end
+function M.due_at(at, queue, when)
+  if M.lower_due(at, queue, when) then M.signal_if_idle(queue) end
 end
 
-function M.set_paused(queue, paused)
+function M.set_paused(at, queue, paused)
   local due, flags, limit, heartbeat = M.control(queue)
   if (flags % 2 == 1) == paused then return false end
   M.set_control(queue, due, paused and flags + M.PAUSED or flags - M.PAUSED, limit, heartbeat)
-  if not paused then M.ring(queue) end
+  if not paused then M.ring(at, queue) end
   return true
 end
 

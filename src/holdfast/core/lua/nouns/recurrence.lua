@@ -52,7 +52,7 @@ function M.place(at, jid, t, when)
   local queue = keys.of_queue(at, t.queue)
   if when < at.bounds.earliest then when = at.bounds.earliest end
   call("ZADD", queue.recurring, when / at.bounds.unit, jid)
-  queues.due_at(queue, when)
+  queues.due_at(at, queue, when)
 end
 
 -- Another queue's turn, or nobody's.

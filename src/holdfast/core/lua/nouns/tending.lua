@@ -34,9 +34,9 @@ local function mark_some(at, queue, cursor)
   return found[1] == "0" and limits.MARKED or tonumber(found[1])
 end
 
-local function unlimit(queue)
+local function unlimit(at, queue)
   bounded.set_limit(queue, 0)
-  queues.ring(queue)
+  queues.ring(at, queue)
 end
 
 -- Does what there is to do for a throttle: its limit may have come to an end, jobs may be
@@ -47,11 +47,11 @@ local function tend(at, id)
   if limit.ends <= at.now then
     limits.delete(at, id)
     limit.ends, cursor = limits.NEVER, limits.MARKED
-    if queue then unlimit(queue) end
+    if queue then unlimit(at, queue) end
   elseif cursor ~= limits.MARKED then
     cursor = mark_some(at, queue, cursor)
     limits.write(at, id, limit.maximum, limit.ends, cursor)
-    queues.ring(queue) -- one that is not marked yet may have ended
+    queues.ring(at, queue) -- one that is not marked yet may have ended
   end
   local again = slots.promote(at, id) or cursor ~= limits.MARKED
   limits.tend_at(at, id, again and 0 or limit.ends)
@@ -72,7 +72,7 @@ function M.set(at, id, maximum, span)
   limits.write(at, id, maximum, ends, queue and maximum > 0 and 0 or limits.MARKED)
   if queue then
     bounded.set_limit(queue, maximum)
-    queues.ring(queue)
+    queues.ring(at, queue)
   end
   tend(at, id)
 end
@@ -80,7 +80,7 @@ end
 -- No definition, no limit; who holds a slot keeps it. Says whether there was one.
 function M.delete(at, id)
   local queue, was = slots.queue_of(at, id), limits.delete(at, id)
-  if queue then unlimit(queue) end
+  if queue then unlimit(at, queue) end
   tend(at, id)
   return was
 end

@@ -111,7 +111,7 @@ function M.release_one(at, id, jid)
   end
   if not freed then call("ZREM", at.keys.pending .. id, jid) end
   slots.offer(at, id)
-  if queue then queues.ring(queue) end
+  if queue then queues.ring(at, queue) end
   return freed
 end
 
@@ -128,7 +128,7 @@ function M.release(at, queue, jid, r)
   if bounded.is_odd(flags) then slots.forget_freed(at, queue, jid) end
   if not bounded.is_limited(flags) then return end
   slots.offer(at, queue.own)
-  queues.ring(queue)
+  queues.ring(at, queue)
 end
 
 function M.set(at, id, maximum, span) return tending.set(at, id, tonumber(maximum), span) end

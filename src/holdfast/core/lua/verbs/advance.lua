@@ -30,6 +30,7 @@ end
 
 -- Ends a lease that is held; the job is in the next queue, but has no place there yet.
 function M.leave(at, next_queue, jid, r, data)
+  queues.know(at, next_queue)
   local queue = lease.release(at, jid, r)
   tell(at, jid, r, next_queue.name)
   stats.ran(at, queue, pack("<d", at.now - r.popped))
@@ -39,7 +40,6 @@ function M.leave(at, next_queue, jid, r, data)
   r.queue, r.queued, r.remaining, r.losses = next_queue.name, at.now, r.retries, 0
   at.record.begin(r, at.now)
   job.set_body(at, jid, r, data)
-  queues.know(at, next_queue)
 end
 
 local function one(at, worker, next_queue, delay, jid, token, data)

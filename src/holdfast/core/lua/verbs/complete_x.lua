@@ -6,6 +6,7 @@ local family = require("nouns.family")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
 local placement = require("nouns.placement")
+local queues = require("nouns.queue")
 local result = require("nouns.result")
 local state = require("nouns.state")
 local ties = require("nouns.ties")
@@ -68,6 +69,7 @@ function M.run(at, worker, jid, token, how, jobs)
   end
   local refused, order = check(at, jid, r, how, jobs)
   if refused then return { refused } end
+  for i = 1, #jobs do queues.know(at, keys.of_queue(at, jobs[i].to.name)) end -- there may be no room for one more
   return { (ends and end_it or M.go_on)(at, jid, r, how, jobs, order) }
 end
 

@@ -51,7 +51,7 @@ function M.run(at, only_empty, args, first, last)
     known = known + leaving.forget(at, found[i])
     if counts[i] == 0 then
       at.throttles.forget(at, found[i])
-      leaving.reset(found[i])
+      leaving.reset(at, found[i])
     end
     if only_empty then drop_statistics(at, found[i]) end
     event.changed(at, "queues")

@@ -86,7 +86,7 @@ function M.run(at, length, args, first, last)
     local group = groups[i]
     if group.entries[1] then
       call("ZADD", group.queue.leases, unpack_(group.entries))
-      if group.ends < group.due then queues.lower_due(group.queue, group.ends) end
+      if group.ends < group.due then queues.lower_due(at, group.queue, group.ends) end
     end
   end
   if signs[1] then workers.all_seen(at, signs) end

@@ -8,11 +8,11 @@ local M = {}
 -- Every command the core uses inside: asked about at connect, because a missing
 -- right would show only when the command is reached, after earlier writes.
 local INNER = {
-  "APPEND", "DECRBY", "EXISTS", "GET",
+  "APPEND", "DECRBY", "EXISTS", "EXPIRE", "GET",
   "HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSCAN", "HSET", "HSETNX",
   "INCRBY",
   "LINDEX", "LLEN", "LPOP", "LPOS", "LRANGE", "LREM", "LSET",
-  "MGET", "MSET", "MSETNX", "PUBLISH", "RENAME", "RPUSH",
+  "MGET", "MSET", "MSETNX", "PERSIST", "PUBLISH", "RENAME", "RPUSH",
   "SET", "SETNX", "STRLEN", "TIME", "UNLINK", "XADD", "XREVRANGE",
   "ZADD", "ZCARD", "ZCOUNT", "ZINCRBY", "ZPOPMIN", "ZRANGE", "ZRANK", "ZREM", "ZSCAN", "ZSCORE",
 }
@@ -21,7 +21,7 @@ local SHAPE = {
   TIME = {}, PUBLISH = { "e:c", "" }, MSET = { "r", "1" }, MSETNX = { "r", "1" }, SET = { "r", "1" },
   HSET = { "r", "1", "1" }, HGET = { "r", "1" }, HDEL = { "r", "1" }, HMGET = { "r", "1" }, HSCAN = { "r", "0" },
   HINCRBY = { "r", "1", "1" }, LINDEX = { "r", "0" }, LRANGE = { "r", "0", "1" },
-  LREM = { "r", "0", "1" }, LPOS = { "r", "1" }, ZRANK = { "r", "1" }, ZADD = { "r", "1", "1" },
+  EXPIRE = { "r", "1" }, LREM = { "r", "0", "1" }, LPOS = { "r", "1" }, ZRANK = { "r", "1" }, ZADD = { "r", "1", "1" },
   ZCOUNT = { "r", "0", "1" }, ZRANGE = { "r", "0", "1" }, APPEND = { "r", "1" }, INCRBY = { "r", "1" },
   DECRBY = { "r", "1" }, RPUSH = { "r", "1" }, SETNX = { "r", "1" }, RENAME = { "r", "r" },
   ZSCAN = { "r", "0" }, HSETNX = { "r", "1", "1" },

@@ -39,6 +39,7 @@ function M.run(at, name, delay, jid, change)
   local refused = wish and wish.depends and circle.refusal(at, {}, jid, r, wish.depends)
   if refused then refuse.for_all(refused) end
   local queue = keys.of_queue(at, name)
+  local limited = queues.know(at, queue)
   if r.state == state.RUNNING then at.events.lock_lost(at, jid, r.worker) end
   lease.evict(at, jid, r)
   history.tell(at, jid, r, history.PUT, name)
@@ -48,7 +49,7 @@ function M.run(at, name, delay, jid, change)
   at.record.begin(r, at.now)
   report.clear(at, jid, r)
   job.set_body(at, jid, r, change.data)
-  placement.settle(at, { queue = queue, delay = delay, limited = queues.know(at, queue) }, jid, r)
+  placement.settle(at, { queue = queue, delay = delay, limited = limited }, jid, r)
   if at.events.tracked then at.events.tracked(at, "put", jid, r) end
   return jid
 end

@@ -15,7 +15,8 @@ local pausing = require("nouns.pausing")
 local queues = require("nouns.queue")
 local M = {}
 
-M.WILL_WAIT, M.WOKEN = 1, 2
+-- How the caller will wait; FOUND: it asked the index which queues to pop from.
+M.WILL_WAIT, M.WOKEN, M.FOUND = 1, 2, 3
 local SOON = 5000 -- ms: what is due later is learnt by an idle worker's next look
 local PIECE = 512 -- jobs granted at once
 local SPARE = 16 -- jobs looked at beyond those wanted
@@ -69,7 +70,10 @@ local function from_queue(at, queue, give, want, mode)
   local due, flags, limit, heartbeat = queues.control(queue)
   if flags % 2 == queues.PAUSED then
     local ends = pausing.ends(queue)
-    if ends > at.now then return 0, ends end
+    if ends > at.now then
+      if at.index and mode == M.FOUND then at.index.leave_out(at, queue, ends) end
+      return 0, ends
+    end
     flags = pausing.over(at, queue, flags)
   end
   if at.workers then at.workers.seen(at, give.worker) end
@@ -94,9 +98,11 @@ local function from_queue(at, queue, give, want, mode)
     due = due_time.note(at, queue, free, unseen, flags, limit, heartbeat)
   elseif got > 0 and give.least < due then
     due = give.least
-    queues.set_control(queue, due, flags, limit, heartbeat)
+    queues.set_due(at, queue, due, flags, limit, heartbeat)
   end
-  if mode > 0 and got < want then
+  if at.index and mode == M.FOUND then
+    if not left_out then at.index.settle(at, queue, got < want and not unseen, due) end
+  elseif mode > 0 and got < want then
     queues.raise_idle(queue)
   elseif mode == M.WOKEN then
     queues.raise_idle(queue)
@@ -131,6 +137,7 @@ function M.run(at, give, want, args, first, last)
   give.spent, give.patience, give.chores, give.granted = 0, at.bounds.odd, at.bounds.chores, root.granted(at)
   for i = first, last, 2 do
     local queue, mode = keys.of_queue(at, args[i]), tonumber(args[i + 1])
+    if mode == M.FOUND and got >= want then break end
     local granted, due = from_queue(at, queue, give, want - got, mode)
     got = got + granted
     if due < next_due then next_due = due end

@@ -72,7 +72,7 @@ local function write(at, to, jobs, rs, plan)
   for id, jids in pairs(plan.pending) do aside.park_new(at, to.queue, id, jids) end
   tag.enter_groups(at, plan.tags)
   ties.join_all(at, plan.parents)
-  if plan.sets[to.queue.scheduled] then queues.due_at(to.queue, at.now + to.delay) end
+  if plan.sets[to.queue.scheduled] then queues.due_at(at, to.queue, at.now + to.delay) end
 end
 
 -- They find no place: they go, so that a repeat of the put is not told `again`.

@@ -37,8 +37,8 @@ function M.run(at, jid, t, offset, keeps)
   local when = keeps and as_before(at, jid, t, old) or at.now + offset
   t.count, t.since = old and old.count or 0, at.now
   t.throttles = others(t.throttles, old and old.queue or t.queue, t.queue)
-  if old then recurrence.leave(at, jid, old) end
   queues.know(at, keys.of_queue(at, t.queue))
+  if old then recurrence.leave(at, jid, old) end
   recurrence.write(at, jid, t)
   recurrence.place(at, jid, t, when)
   return jid
@@ -49,12 +49,12 @@ end
 function M.update(at, jid, changes)
   local t = found(at, jid)
   local old, when = t.queue, recurrence.next(at, jid, t)
+  if changes.queue then queues.know(at, keys.of_queue(at, changes.queue)) end -- it may have been forgotten
   if changes.interval then when = when + changes.interval - t.interval end
   local moved = changes.queue and changes.queue ~= old
   if moved then recurrence.leave(at, jid, t) end
   for name, value in pairs(changes) do t[name] = value end
   t.throttles = others(t.throttles, old, t.queue)
-  if changes.queue then queues.know(at, keys.of_queue(at, t.queue)) end -- it may have been forgotten
   recurrence.write(at, jid, t)
   if moved or changes.interval then recurrence.place(at, jid, t, when) end
   return 1

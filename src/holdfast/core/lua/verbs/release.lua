@@ -29,7 +29,7 @@ local function preempted(at, jid, r, cause)
   call("HINCRBY", at.keys.extra .. jid, "c", 1)
   state.move(r, state.WAITING)
   call("ZADD", queue.waiting, at.order.first_again(r, jid))
-  queues.signal_if_idle(queue)
+  queues.ready_again(at, queue)
   job.write(at, jid, r)
 end
 
@@ -73,7 +73,7 @@ function M.expire(at, jid, r)
   if not record.has(r.flags, record.FLAG.NOTICED) then lease.notice(at, queue, jid, r) end
   job.write(at, jid, r)
   call("ZADD", queue.leases, at.now, jid)
-  queues.lower_due(queue, at.now)
+  queues.lower_due(at, queue, at.now)
   queues.signal_if_idle(queue)
 end
 

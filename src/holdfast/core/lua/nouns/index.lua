@@ -1,0 +1,136 @@
+-- index: which queues of a root may have something to hand out, for workers of so many queues that they
+-- cannot look into all of them.
+--
+-- `R` holds the queues that have ready jobs, in the order of the list of known ones. The bit INDEXED of a queue's
+-- sequence counter says that it was entered, so a put into a queue that has work already pays one comparison. It
+-- stays up while a queue that is paused or full is left out: it is entered again when that ends. `T` holds queues
+-- by their next due time. `N` holds the fleets (workers of the same queues) of which somebody may wait; each has a
+-- bell of its own.
+--
+-- All of it is a hint: a queue that is here for nothing is taken out by the pop that finds nothing.
+local late = require("base.late")
+local refuse = require("base.refuse")
+local queues = require("nouns.queue")
+local settings = require("nouns.settings")
+local M = {}
+
+local INDEXED, NEVER = queues.INDEXED, queues.NEVER
+local MOST_FLEETS = 256 -- rung by one call; more of them look by themselves
+local TOKEN_KEPT = 3600 -- seconds that a token lies in the bell of a fleet that nobody is left of
+local SOON = 5000 -- ms: what is due later is learnt by an idle worker's next look
+
+local call, format
+late.bind(function() call, format = redis.call, string.format end)
+
+-- A token that lies in the bell means that nobody is blocked on it, so then the fleet does not wait any more.
+local function wake(at, fleet)
+  local bell = at.keys.fleet_bell .. fleet
+  if call("EXISTS", bell) == 1 then return call("ZREM", at.keys.fleets, fleet) end
+  call("RPUSH", bell, "")
+  call("EXPIRE", bell, TOKEN_KEPT)
+end
+
+-- One waiting worker of each fleet is told to look.
+local function ring(at)
+  local fleets = call("ZRANGE", at.keys.fleets, 0, MOST_FLEETS - 1, "REV")
+  for i = 1, #fleets do wake(at, fleets[i]) end
+end
+
+local function add(at, queue)
+  local place = call("ZSCORE", at.keys.queues, queue.name) or at.now
+  if call("ZADD", at.keys.ready, "NX", place, queue.name) == 1 then ring(at) end
+end
+
+local function is_entered(queue) return queues.raw(queue) >= INDEXED end
+
+-- A queue that is not known is used: there is a most of them. `count` are the numbers that were taken for it. What was
+-- going to be dropped of one that was known once, stays.
+function M.admit(at, queue, count)
+  local most = settings.number(at, settings.MAX_QUEUES)
+  if call("ZCARD", at.keys.queues) >= most then
+    if call("DECRBY", queue.sequence, count) == 0 then call("UNLINK", queue.sequence) end
+    refuse.call("TOO_MANY_QUEUES", ("there are %d queues, and max-queues allows no more: %s"):format(most, queue.name))
+  end
+  call("PERSIST", queue.sequence)
+  call("PERSIST", queue.tallies)
+  call("PERSIST", queue.minutes)
+end
+
+-- The queue, whose bit is down, gets a ready job.
+function M.enter(at, queue)
+  call("INCRBY", queue.sequence, INDEXED)
+  add(at, queue)
+end
+
+-- The queue may hand out again what it has: it is not paused or full any more.
+function M.again(at, queue)
+  if call("ZSCORE", at.keys.ready, queue.name) then return end
+  if not is_entered(queue) then call("INCRBY", queue.sequence, INDEXED) end
+  add(at, queue)
+end
+
+-- Notes when the queue has something due next.
+function M.due(at, queue, when)
+  if when < NEVER then
+    call("ZADD", at.keys.timer, when, queue.name)
+  else
+    call("ZREM", at.keys.timer, queue.name)
+  end
+end
+
+-- The first queue that has something due after now, and when.
+local function next_due(at)
+  local found = call("ZRANGE", at.keys.timer, "(" .. format("%.17g", at.now), "+inf", "BYSCORE", "LIMIT", 0, 1,
+    "WITHSCORES")
+  return found[1], tonumber(found[2])
+end
+
+-- The same where it is earlier than was known: who waits learns of it, unless it is going to look before.
+function M.lowered(at, queue, when)
+  M.due(at, queue, when)
+  if when <= at.now or next_due(at) == queue.name then ring(at) end
+end
+
+-- After a pop. `is_done`: it could take nothing more; `due`: when that changes by itself.
+function M.settle(at, queue, is_done, due)
+  local is_empty = call("EXISTS", queue.waiting) == 0
+  if is_empty or is_done then call("ZREM", at.keys.ready, queue.name) end
+  if is_empty and is_entered(queue) then call("DECRBY", queue.sequence, INDEXED) end
+  M.due(at, queue, due)
+end
+
+-- A pop found the queue paused until `ends`.
+function M.leave_out(at, queue, ends)
+  call("ZREM", at.keys.ready, queue.name)
+  M.due(at, queue, ends)
+end
+
+-- The queue is forgotten.
+function M.drop(at, queue)
+  call("ZREM", at.keys.ready, queue.name)
+  call("ZREM", at.keys.timer, queue.name)
+end
+
+-- Somebody of the fleet is going to wait.
+function M.wait(at, fleet) call("ZADD", at.keys.fleets, at.now, fleet) end
+
+-- Somebody of the fleet was told to look and can take no more: another one is told, if there is something.
+function M.hand_on(at, fleet)
+  local due = call("ZRANGE", at.keys.timer, "-inf", at.now + SOON, "BYSCORE", "LIMIT", 0, 1)
+  if not due[1] and call("EXISTS", at.keys.ready) == 0 then return end
+  if call("ZSCORE", at.keys.fleets, fleet) then wake(at, fleet) end
+end
+
+-- The names of `count` queues from place `first` on that have ready jobs, and of as many that have something due.
+function M.names(at, first, count)
+  return call("ZRANGE", at.keys.ready, first, first + count - 1),
+    call("ZRANGE", at.keys.timer, "-inf", at.now, "BYSCORE", "LIMIT", first, count)
+end
+
+-- How many ms until a queue has something due that has nothing due now, -1 for never.
+function M.away(at)
+  local name, when = next_due(at)
+  return name and when - at.now or -1
+end
+
+return M
