@@ -77,6 +77,10 @@ class TooManyQueues(Refused):
     """The namespace has as many queues as it may (setting `max-queues`)."""
 
 
+class DataTooLarge(Refused):
+    """The data of a job have more bytes than the namespace allows (setting `max-data`)."""
+
+
 class StoreFull(Refused):
     """The store has no memory left for more work; what it holds can still be worked off.
 
@@ -241,6 +245,7 @@ _CLASSES: Final[dict[str, type[Refused]]] = {
     "HF_WRONG_STATE": WrongState,
     "HF_LEASE_LOST": LeaseLost,
     "HF_QUEUE_FULL": QueueFull,
+    "HF_DATA_TOO_LARGE": DataTooLarge,
     "HF_TOO_MANY_QUEUES": TooManyQueues,
     "HF_QUEUE_NOT_EMPTY": QueueNotEmpty,
     "HF_THROTTLE_NOT_FOUND": ThrottleNotFound,

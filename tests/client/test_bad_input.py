@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast import AsyncClient, Client, UsageError
+from holdfast import AsyncClient, Client, DataTooLarge, UsageError
 
 BAD_PUTS = [
     ({"data": float("nan")}, "NaN"),
@@ -171,6 +171,9 @@ def test_a_limit_on_data_is_the_clients_to_choose(url, namespace):
     with pytest.raises(UsageError, match="10 allowed"):
         small.queues["q"].put("K", {"a": "long enough"})
     large = Client(url, namespace=namespace, max_data=4 << 20)
+    with pytest.raises(DataTooLarge, match="max-data allows 1048576"):
+        large.queues["q"].put("K", {"a": "x" * (3 << 20)})
+    large.config.set("max-data", 4 << 20)
     jid = large.queues["q"].put("K", {"a": "x" * (3 << 20)})
     assert len(large.jobs[jid]["a"]) == 3 << 20
     large.close()

@@ -7,6 +7,7 @@ from holdfast.commands.jobs import JobGet, JobsComplete
 from holdfast.commands.leases import Complete, CompleteMany, Done, Pop
 from holdfast.commands.queues import CountQueues, Pause, QueueNames
 from holdfast.commands.throttles import ThrottleGet, ThrottleSet
+from holdfast.commands.upkeep import SettingSet, SettingsGet
 from native_door import Door, Said
 
 DEFAULTS = {
@@ -279,3 +280,43 @@ def test_the_door_describes_every_function_it_has(core):
     assert described["pop"].flags == ("allow-oom",)
     assert described["counts"].flags == ("no-writes",)
     assert described["put"].arguments.startswith("line number mode queue")
+
+
+TOO_LONG = '"' + "x" * 2047 + '"'
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("put", "", 0, "new", "q", 0, 5, 0, "a", "k", TOO_LONG),
+        ("put", "", 0, "new", "q", 0, 5, 0, "a", "k", "{}", "b", "k", TOO_LONG),
+        ("put_x", "", 0, "new", "q", 0, 5, 0, "a", "k", TOO_LONG, 0),
+        ("recur", "", 0, "set", "q", "t", "k", TOO_LONG, 1000, 0, 0, 0, 0, 0),
+        ("recur_update", "", 0, "r", "data", TOO_LONG),
+        ("move", "", 0, "q", 0, "run", TOO_LONG, ""),
+        ("complete_x", "w", "run", "TOKEN", "", 0, "", "", 0, 0, "q", 0, 5, 0, "a", "k", TOO_LONG, 0),
+        ("topic_put", "", 0, "t", "in", "m", 1000, TOO_LONG),
+        ("call", "", 0, "queue.put", "w", "q", "a", "k", TOO_LONG, 0),
+    ],
+)
+def test_data_with_more_bytes_than_allowed_are_refused_before_anything_is_written(core, door: Door, call):
+    core(SettingSet("max-data", 2048))
+    door.put("q", "run")
+    door("recur", "", 0, "set", "q", "r", "k", "{}", 100_000_000, 100_000_000, 0, 0, 0, 0)
+    [job] = door.pop("w", "q")
+    before = door.dump()
+    with pytest.raises(Said, match=r"HF_DATA_TOO_LARGE data has 2049 bytes, and max-data allows 2048"):
+        door(*[job.token if word == "TOKEN" else word for word in call])
+    assert door.dump() == before
+    fits = [TOO_LONG.replace("xx", "x", 1) if word == TOO_LONG else word for word in call]
+    door(*[job.token if word == "TOKEN" else word for word in fits])
+
+
+def test_what_a_worker_says_of_its_jobs_may_be_longer_than_what_is_put(core, door: Door):
+    core(SettingSet("max-data", 1024))
+    door.put("q", "a")
+    [job] = door.pop("w", "q")
+    assert door("heartbeat", 0, "w", "a", job.token, TOO_LONG)[0] > 0
+    assert door("complete", "w", "a", job.token, TOO_LONG, 1000, TOO_LONG) == [1]
+    core(SettingSet("max-data", None))
+    assert core(SettingsGet())["max-data"] == 1 << 20

@@ -32,6 +32,8 @@ OF_THE_ROOT: Final[Mapping[str, tuple[int, int]]] = {
     "stats-days": (1, 3660),
     "keep-data": (0, 1),
     "max-history-bytes": (1024, 16_777_216),
+    "max-queues": (1, 1_000_000_000),
+    "max-data": (1024, 67_108_864),
 }
 """Settings that `all` does not list, because older programs do not know them: least and most. See `client.upkeep`."""
 POSITIVE: Final = frozenset({"heartbeat", "max-worker-age"})

@@ -64,8 +64,9 @@ class UpkeepVerbs:
 
     @Verb
     def settings(self) -> Command[dict[str, int]]:
-        """`stats-days` (statistics are kept so long), `keep-data` (1: what attempts began with is kept where it changed)
-        and `max-history-bytes` (of a job). Core: nouns/settings.lua.
+        """`stats-days` (statistics are kept so long), `keep-data` (1: what attempts began with is kept where it changed),
+        `max-history-bytes` (of a job), `max-queues`, `max-data` (bytes with which a job is put) and `unknown-for`.
+        Core: nouns/settings.lua.
         """
         return SettingsGet()
 

@@ -31,7 +31,7 @@ end)
 
 local function pack_root(root)
   return (pack(FORM, root.flags, root.schema, root.defaults, root.granted, root.latest, root.epoch,
-    root.watched, root.heartbeat, root.grace, root.result_keep, root.history_age, root.history_count, 0))
+    root.watched, root.heartbeat, root.grace, root.result_keep, root.history_age, root.history_count, root.max_data))
 end
 
 local function write(key, root)
@@ -41,9 +41,9 @@ local function write(key, root)
 end
 
 local function unpacked(packed)
-  local root, _ = {}, nil
+  local root = {}
   root.flags, root.schema, root.defaults, root.granted, root.latest, root.epoch, root.watched, root.heartbeat,
-    root.grace, root.result_keep, root.history_age, root.history_count, _ = unpack_(FORM, packed)
+    root.grace, root.result_keep, root.history_age, root.history_count, root.max_data = unpack_(FORM, packed)
   return root
 end
 
@@ -123,6 +123,10 @@ function M.is_marked(at) return byte(at.packed) % (2 * M.MARKED) >= M.MARKED end
 local HEARTBEAT_AT = 1 + 1 + 1 + 2 + 6 + 6 + 8 + 8
 function M.heartbeat(at) return (unpack_("<d", at.packed, HEARTBEAT_AT)) end
 
+-- How many bytes the data of a job may have, 0 for the default.
+local MAX_DATA_AT = HEARTBEAT_AT + 8 * 5
+function M.max_data(at) return (unpack_("<d", at.packed, MAX_DATA_AT)) end
+
 -- The highest token of a job that was granted and whose record is deleted, or 0.
 local GRANTED_AT = 1 + 1 + 1 + 2
 function M.granted(at) return (unpack_("<I6", at.packed, GRANTED_AT)) end
@@ -148,7 +152,7 @@ function M.make(key, test_clock)
   local root = {
     granted = 0, latest = now, epoch = new_epoch(key, now), schema = M.SCHEMA, defaults = DEFAULTS_NOW, watched = 0,
     heartbeat = defaults.heartbeat, grace = defaults.grace, result_keep = 3600000,
-    history_age = 604800000, history_count = 50000, flags = test_clock and M.TEST or 0,
+    history_age = 604800000, history_count = 50000, max_data = 0, flags = test_clock and M.TEST or 0,
   }
   if test_clock then call("HSET", key, "clock", format("%.17g", test_clock)) end
   keys.of_root(key).oldest_end = nil

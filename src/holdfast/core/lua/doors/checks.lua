@@ -4,6 +4,7 @@ local late = require("base.late")
 local batch = require("base.batch")
 local refuse = require("base.refuse")
 local text = require("base.text")
+local settings = require("nouns.settings")
 local M = {}
 
 local MOST_KNOWN = 4000
@@ -86,7 +87,19 @@ function M.groups(args, first, width, most)
   return last
 end
 
--- Checks a body, the one value that may be long.
+-- Checks the data with which somebody puts a job: the one value that may be long, as long as `max-data` allows.
+local served
+function M.serve(at) served = at end
+function M.data(args, i)
+  local given = args[i]
+  if given and #given <= settings.LEAST_DATA then return given end
+  local most = settings.max_data(served)
+  if not given or #given > most then
+    refuse.call("DATA_TOO_LARGE", ("data has %d bytes, and max-data allows %d"):format(given and #given or 0, most))
+  end
+end
+
+-- Checks what a worker says of a job that it holds.
 function M.body(args, i)
   local given = args[i]
   if not given or #given > LONGEST_BODY then M.bad("data and results have at most " .. LONGEST_BODY .. " bytes") end

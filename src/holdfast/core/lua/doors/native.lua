@@ -46,6 +46,7 @@ local AT = {
   untold = {}, application = "holdfast", keys = false, packed = false, settings = false,
   now = 0, flags = 0, watched = false, released = 0,
 }
+checks.serve(AT)
 local DRAINS, READS, ADDS = { "allow-oom" }, { "no-writes" }, {}
 
 -- A refusal leaves as it is; any other error keeps the place where it happened.

@@ -34,7 +34,7 @@ local function is_deep(given)
 end
 
 local function data(args, i)
-  checks.body(args, i)
+  checks.data(args, i)
   if is_deep(args[i]) then bad("data nests deeper than " .. DEEPEST) end
 end
 

@@ -22,7 +22,7 @@ local READERS = {
   queue = function(args, i) return name(args, i, "queue") end,
   klass = function(args, i) return name(args, i, "klass") end,
   data = function(args, i)
-    checks.body(args, i)
+    checks.data(args, i)
     return args[i]
   end,
   interval = function(args, i) return number(args, i, "interval", 1, YEARS) end,

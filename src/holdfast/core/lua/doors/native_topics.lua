@@ -32,8 +32,9 @@ local function how(args, i)
 end
 
 local function messages(args, first, is_delay)
-  local last = checks.with_bodies(args, first, 3)
+  local last = checks.groups(args, first, 3)
   for i = first, last, 3 do
+    checks.data(args, i + 2)
     name(args, i, "id")
     when(args, i + 1, is_delay)
   end

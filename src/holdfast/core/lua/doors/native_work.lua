@@ -52,7 +52,7 @@ end
 local function to_change(args)
   local count = args[10] and number(args, 10, "options", 0, MOST) or 0
   local change = { data = args[6], priority = args[7], klass = args[8] or "", retries = args[9] or "", wish = nil }
-  checks.body(args, 6)
+  checks.data(args, 6)
   if change.priority ~= "" then number(args, 7, "priority", -HIGHEST, HIGHEST) end
   if change.klass ~= "" then word(args, 8, "klass") end
   if change.retries ~= "" then number(args, 9, "retries", 0, checks.MOST_RETRIES) end
@@ -72,7 +72,7 @@ return {
     for i = 8, last, 3 do
       name(args, i, "jid")
       word(args, i + 1, "klass")
-      checks.body(args, i + 2)
+      checks.data(args, i + 2)
     end
     if line == "" then return put.run(at, mode, queue, priority, retries, delay, args, 8, last, losses) end
     return numbered.once(at, line, count, function()

@@ -86,7 +86,7 @@ local function append(jobs, args, i)
   local count = checks.number(args, i + 3, "options", 0, MOST)
   weigh(jobs, 2 + count + (count > 0 and 1 or 0))
   if i + 3 + 2 * count > #args then checks.bad("an option has no value") end
-  checks.body(args, i + 2)
+  checks.data(args, i + 2)
   jobs[#jobs + 1] = {
     jid = checks.name(args, i, "jid"), klass = checks.word(args, i + 1, "klass"), data = args[i + 2],
     wish = read(args, i + 4, count),

@@ -6,14 +6,15 @@ local M = {}
 
 M.STATS_DAYS, M.KEEP_DATA, M.HISTORY_BYTES = "stats-days", "keep-data", "max-history-bytes"
 M.UNKNOWN_FOR, M.MAX_QUEUES, M.MAX_DATA = "unknown-for", "max-queues", "max-data"
+M.LEAST_DATA = 1024
 -- By name: default, least, most. Days that statistics are kept; whether the data of an
 -- earlier attempt are kept when they changed (the root's flag KEEPING says it again);
 -- bytes of a job's history; seconds that a job waits for a worker that knows its code; how many
--- queues there may be; bytes of the data or the result of a job (the root says it again).
+-- queues there may be; bytes of the data with which a job is put (the root says it again).
 M.KNOWN = {
   [M.STATS_DAYS] = { 400, 1, 3660 }, [M.KEEP_DATA] = { 0, 0, 1 }, [M.HISTORY_BYTES] = { 262144, 1024, 16777216 },
   [M.UNKNOWN_FOR] = { 600, 0, 2592000 }, [M.MAX_QUEUES] = { 1000000, 1, 1000000000 },
-  [M.MAX_DATA] = { 1048576, 1024, 67108864 },
+  [M.MAX_DATA] = { 1048576, M.LEAST_DATA, 67108864 },
 }
 
 local call
@@ -22,6 +23,12 @@ late.bind(function() call = redis.call end)
 -- The value of one of them.
 function M.number(at, name)
   return tonumber(call("HGET", at.keys.root, name) or nil) or M.KNOWN[name][1]
+end
+
+-- How many bytes the data with which a job is put may have.
+function M.max_data(at)
+  local most = root.max_data(at)
+  return most > 0 and most or M.KNOWN[M.MAX_DATA][1]
 end
 
 -- All of them, as (name, value) pairs in the order of their names.
@@ -41,6 +48,7 @@ function M.set(at, name, value)
   else
     call("HDEL", at.keys.root, name)
   end
+  if name == M.MAX_DATA then root.set(at.keys.root, "max_data", value or 0) end
   if name == M.KEEP_DATA then root.set_flag(at, root.KEEPING, value == 1) end
 end
 
