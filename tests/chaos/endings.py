@@ -159,7 +159,19 @@ class Endings:
     # What it takes.
 
     def _start(self, url: str) -> Worker:
-        flags = ["-q", "q", "--pool", self._pool, "-w", "2", "--interval", "0.5", "--term-timeout", "3"]
+        # Every second worker finds its queue by a pattern.
+        flags = [
+            "-q",
+            "q*" if len(self._crew.workers) % 2 else "q",
+            "--pool",
+            self._pool,
+            "-w",
+            "2",
+            "--interval",
+            "0.5",
+            "--term-timeout",
+            "3",
+        ]
         if self._pool in ("asyncio", "thread", "gevent"):
             flags += ["--concurrency", "3"]
         flags += ["-m", "errands", "--workdir", str(self._here)]

@@ -150,7 +150,19 @@ class Fire:
         self.client.run(PutMany("q", words, 0, 500, delay))
 
     def start(self) -> Worker:
-        flags = ["-q", "q", "--pool", self._pool, "-w", "2", "--interval", "0.5", "--term-timeout", "3"]
+        # Every second worker finds its queue by a pattern.
+        flags = [
+            "-q",
+            "q*" if len(self._crew.workers) % 2 else "q",
+            "--pool",
+            self._pool,
+            "-w",
+            "2",
+            "--interval",
+            "0.5",
+            "--term-timeout",
+            "3",
+        ]
         if self._pool in ("asyncio", "thread", "gevent"):
             flags += ["--concurrency", "10"]
         return self._crew.start(*flags, "-m", "errands")

@@ -35,13 +35,20 @@ QUEUES = ("q", "r")
 
 
 class Layout(NamedTuple):
-    """How many workers: `parents` of `children` processes with `seats` each."""
+    """How many workers: `parents` of `children` processes with `seats` each, which know their queues by name or find them
+    by a pattern.
+    """
 
     pool: str
     parents: int
     children: int
     seats: int = 1
     max_jobs: int = 0
+    finds: bool = False
+
+    def __str__(self) -> str:
+        """The name of a test."""
+        return f"{self.pool}-{self.parents}x{self.children}x{self.seats}{'-finds' * self.finds}"
 
 
 class Rounds:
@@ -120,6 +127,8 @@ class Rounds:
             sequence = int(say(self._client, "GET", f"{self._client.root}s:{queue}") or 0)
             token = say(self._client, "EXISTS", self._client.shard.bell_key(queue))
             lines.append(f"{queue}: somebody waits: {sequence >> 45 & 1}, a token lies there: {token}")
+        root = self._client.root
+        lines += [f"{key}: {say(self._client, 'ZRANGE', root + key, 0, -1, 'WITHSCORES')}" for key in "RTN"]
         clients = say(self._client, "CLIENT", "LIST").decode().splitlines()
         return "\n".join(lines + [line for line in clients if "cmd=blpop" in line or "cmd=fcall" in line])
 
@@ -147,7 +156,8 @@ FLAVOURS: dict[str, Any] = {"plain": None, "pauses": pausing, "limits": limiting
 
 @contextmanager
 def at_work(layout: Layout, url: str, namespace: str, here: Path) -> Iterator[None]:
-    flags = ["-q", "q", "-q", "r", "--pool", layout.pool, "-w", str(layout.children)]
+    queues = ["-q", "*"] if layout.finds else ["-q", "q", "-q", "r"]
+    flags = [*queues, "--pool", layout.pool, "-w", str(layout.children)]
     flags += ["--concurrency", str(layout.seats), "--interval", BLOCK, "--max-jobs", str(layout.max_jobs)]
     with Crew(here, url, namespace, {"HESITATE": "0.005", "ERRANDS_HERE": str(here)}) as crew:
         for _ in range(layout.parents):
@@ -174,6 +184,8 @@ def hunt(layout: Layout, flavour: str, jobs: int, store: ScratchStore, namespace
         (Layout("asyncio", 2, 1, 2), "limits"),
         (Layout("thread", 2, 1, 2), "limits"),
         (Layout("process", 1, 2, max_jobs=5), "plain"),
+        (Layout("process", 1, 3, finds=True), "limits"),
+        (Layout("asyncio", 2, 1, 2, finds=True), "pauses"),
     ],
 )
 def test_no_wake_up_is_lost_in_a_short_hunt(
@@ -194,14 +206,16 @@ LAYOUTS = [
     Layout("thread", 2, 2, 3),
     Layout("thread", 2, 2, 1, max_jobs=7),
     Layout("gevent", 2, 2, 3),
+    Layout("process", 3, 5, finds=True),
+    Layout("asyncio", 2, 2, 3, finds=True),
+    Layout("thread", 2, 2, 1, max_jobs=7, finds=True),
+    Layout("gevent", 2, 2, 3, finds=True),
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flavour", FLAVOURS)
-@pytest.mark.parametrize(
-    "layout", LAYOUTS, ids=lambda one: f"{one.pool}-{one.parents}x{one.children}x{one.seats}"
-)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_no_wake_up_is_lost(
     layout: Layout, flavour: str, engine_store: ScratchStore, namespace: str, tmp_path: Path
 ) -> None:
