@@ -22,6 +22,7 @@ NAMES = (
     "client",
     "worker",
     "workers",
+    "many_queues",
     "redelivery",
     "wakeup",
     "fsync",

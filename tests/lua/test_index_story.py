@@ -254,3 +254,18 @@ def test_one_queue_too_many_is_refused_and_leaves_no_trace(core, door: Door):
         assert door.dump() == before, call
     core(SettingSet("max-queues", 3))
     door.put("c", "3")
+
+
+@pytest.mark.parametrize("key", ["R", "T", "N", "N:f"])
+def test_a_key_of_the_index_that_holds_something_else_is_made_anew(core, clock, door: Door, key: str):
+    door.put("q", "a")
+    door.put("r", "b", delay=5000)
+    find(core, mode=WILL_WAIT)
+    door.ask("SET", door.key(key), "mine")
+    door.put("s", "c")
+    door.put("r", "d", delay=1000)
+    find(core, mode=WILL_WAIT)
+    assert work(core) == ["q", "s"]
+    assert find(core).due == 1.0
+    clock.advance(seconds=1)
+    assert {job.jid for job in take(core, *work(core), n=9)} == {"a", "c", "d"}

@@ -19,6 +19,7 @@ from holdfast.client.opening.options import ClientOptions
 from holdfast.errors import UsageError
 from holdfast.work.importing import make_importable
 from holdfast.work.performing.unknown import met_unknown
+from holdfast.work.queues.reserving import listed
 from holdfast.work.run import run_worker
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.startup import call_setup, import_modules, load_middleware, search_first
@@ -105,7 +106,7 @@ def _say_hello(settings: WorkerSettings, store: StoreChoice, as_json: bool) -> N
         )
     log.info(
         "working for %s: pool %s, %d × %d, namespace %s, %s",
-        ", ".join(settings.queues),
+        listed(settings.queues),
         settings.pool,
         settings.workers,
         settings.concurrency,

@@ -23,6 +23,7 @@ from holdfast.work.parent.slots import Slot
 from holdfast.work.parent.stuck import sentences
 from holdfast.work.performing.sandboxes import tidy_unclaimed
 from holdfast.work.performing.titles import Title
+from holdfast.work.queues.reserving import listed
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import TOGETHER, Handlers, Stop, at_hup, name_of, stack_of
 from holdfast.work.startup_check import StartupCheck, obstacle
@@ -130,7 +131,7 @@ class Supervisor:
     def _say_title(self) -> None:
         doing = "Stopping" if self._going else "Paused -- with" if self._paused else "Working with"
         children = len(self._family.living())
-        self._title.say("%s %d children for %s", doing, children, ", ".join(self._settings.queues))
+        self._title.say("%s %d children for %s", doing, children, listed(self._settings.queues))
 
     def _stuck(self) -> list[str]:
         return sentences(self._guard.stuck(self._family.living()))

@@ -9,6 +9,7 @@ from holdfast.work.performing.companions import Companions
 from holdfast.work.performing.logs import OnlyJob, mark_records
 from holdfast.work.performing.sandboxed import Home, LentSandboxes, OneJob
 from holdfast.work.performing.titles import CountingTitle, OneTitle, Title
+from holdfast.work.queues.reserving import listed
 from holdfast.work.settings import ONE_SEAT, WorkerSettings
 
 log = logging.getLogger("holdfast")
@@ -81,7 +82,7 @@ class Around:
 
 def _begun(settings: WorkerSettings) -> Title:
     title = Title()
-    title.say("Starting %s", ", ".join(settings.queues))
+    title.say("Starting %s", listed(settings.queues))
     return title
 
 

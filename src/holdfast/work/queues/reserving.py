@@ -11,6 +11,8 @@ from holdfast.errors import UsageError
 from holdfast.settings import check_list, check_name
 
 _random: Final = SystemRandom()
+MOST_SHOWN: Final = 32
+"""Names of queues in a title or a log line."""
 
 
 class Ordered:
@@ -47,7 +49,7 @@ class Ordered:
     @property
     def description(self) -> str:
         """The queues and the rule, such as `a, b (ordered)`."""
-        return f"{', '.join(self._shown())} ({self.rule})"
+        return f"{listed(self._shown())} ({self.rule})"
 
     def order(self, known: Sequence[str]) -> Sequence[str]:
         """The queues to look into on this pass, first to last, of those that are known to be meant."""
@@ -220,6 +222,12 @@ def names_of(reserver: Any) -> tuple[str, ...]:
 def name_of(queue: Any) -> str:
     """The name of a queue that is given itself or by its name. Raises UsageError."""
     return check_name("queue", getattr(queue, "name", queue))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for people: the first of very many, and how many there are more."""
+    more = len(names) - MOST_SHOWN
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_SHOWN])} and {more:,} more"
 
 
 def is_asked_anew(given: object) -> bool:

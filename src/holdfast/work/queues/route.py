@@ -16,7 +16,7 @@ from holdfast.models import JobFacts
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
 from holdfast.work.queues.finding import FEW, Finding, fleet_of
-from holdfast.work.queues.reserving import name_of
+from holdfast.work.queues.reserving import listed, name_of
 
 log = logging.getLogger("holdfast")
 
@@ -126,7 +126,7 @@ class Route:
         """The queues and which goes first, for titles and logs."""
         if self._reserver is not None:
             return self._reserver.description
-        return f"{', '.join(self._named)} (ordered)"
+        return f"{listed(self._named)} (ordered)"
 
     def refresh(self) -> None:
         """Look up which queues are meant, or take a job from the source; before each pass, where `asks_store`.

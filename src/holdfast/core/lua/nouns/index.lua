@@ -19,26 +19,37 @@ local MOST_FLEETS = 256 -- rung by one call; more of them look by themselves
 local TOKEN_KEPT = 3600 -- seconds that a token lies in the bell of a fleet that nobody is left of
 local SOON = 5000 -- ms: what is due later is learnt by an idle worker's next look
 
-local call, format
-late.bind(function() call, format = redis.call, string.format end)
+local call, try, find, format
+late.bind(function() call, try, find, format = redis.call, redis.pcall, string.find, string.format end)
+
+-- A command on a key of the index. If that holds something that is none of it, it goes, and all known queues are
+-- looked through again.
+local function ask(at, command, key, ...)
+  local reply = try(command, key, ...)
+  if type(reply) ~= "table" or not reply.err then return reply end
+  if not find(reply.err, "WRONGTYPE", 1, true) then error(reply) end
+  call("UNLINK", key)
+  call("HDEL", at.keys.root, "round-at", "round-from", "round-done")
+  return call(command, key, ...)
+end
 
 -- A token that lies in the bell means that nobody is blocked on it, so then the fleet does not wait any more.
 local function wake(at, fleet)
   local bell = at.keys.fleet_bell .. fleet
-  if call("EXISTS", bell) == 1 then return call("ZREM", at.keys.fleets, fleet) end
-  call("RPUSH", bell, "")
+  if call("EXISTS", bell) == 1 then return ask(at, "ZREM", at.keys.fleets, fleet) end
+  ask(at, "RPUSH", bell, "")
   call("EXPIRE", bell, TOKEN_KEPT)
 end
 
 -- One waiting worker of each fleet is told to look.
 local function ring(at)
-  local fleets = call("ZRANGE", at.keys.fleets, 0, MOST_FLEETS - 1, "REV")
+  local fleets = ask(at, "ZRANGE", at.keys.fleets, 0, MOST_FLEETS - 1, "REV")
   for i = 1, #fleets do wake(at, fleets[i]) end
 end
 
 local function add(at, queue)
   local place = call("ZSCORE", at.keys.queues, queue.name) or at.now
-  if call("ZADD", at.keys.ready, "NX", place, queue.name) == 1 then ring(at) end
+  if ask(at, "ZADD", at.keys.ready, "NX", place, queue.name) == 1 then ring(at) end
 end
 
 local function is_entered(queue) return queues.raw(queue) >= INDEXED end
@@ -64,7 +75,7 @@ end
 
 -- The queue may hand out again what it has: it is not paused or full any more.
 function M.again(at, queue)
-  if call("ZSCORE", at.keys.ready, queue.name) then return end
+  if ask(at, "ZSCORE", at.keys.ready, queue.name) then return end
   if not is_entered(queue) then call("INCRBY", queue.sequence, INDEXED) end
   add(at, queue)
 end
@@ -72,15 +83,18 @@ end
 -- Notes when the queue has something due next.
 function M.due(at, queue, when)
   if when < NEVER then
-    call("ZADD", at.keys.timer, when, queue.name)
+    ask(at, "ZADD", at.keys.timer, when, queue.name)
   else
-    call("ZREM", at.keys.timer, queue.name)
+    ask(at, "ZREM", at.keys.timer, queue.name)
   end
 end
 
+-- When the queue of that name has something due, as it is noted, or nil.
+function M.timer_of(at, name) return ask(at, "ZSCORE", at.keys.timer, name) or nil end
+
 -- The first queue that has something due after now, and when.
 local function next_due(at)
-  local found = call("ZRANGE", at.keys.timer, "(" .. format("%.17g", at.now), "+inf", "BYSCORE", "LIMIT", 0, 1,
+  local found = ask(at, "ZRANGE", at.keys.timer, "(" .. format("%.17g", at.now), "+inf", "BYSCORE", "LIMIT", 0, 1,
     "WITHSCORES")
   return found[1], tonumber(found[2])
 end
@@ -94,37 +108,37 @@ end
 -- After a pop. `is_done`: it could take nothing more; `due`: when that changes by itself.
 function M.settle(at, queue, is_done, due)
   local is_empty = call("EXISTS", queue.waiting) == 0
-  if is_empty or is_done then call("ZREM", at.keys.ready, queue.name) end
+  if is_empty or is_done then ask(at, "ZREM", at.keys.ready, queue.name) end
   if is_empty and is_entered(queue) then call("DECRBY", queue.sequence, INDEXED) end
   M.due(at, queue, due)
 end
 
 -- A pop found the queue paused until `ends`.
 function M.leave_out(at, queue, ends)
-  call("ZREM", at.keys.ready, queue.name)
+  ask(at, "ZREM", at.keys.ready, queue.name)
   M.due(at, queue, ends)
 end
 
 -- The queue is forgotten.
 function M.drop(at, queue)
-  call("ZREM", at.keys.ready, queue.name)
-  call("ZREM", at.keys.timer, queue.name)
+  ask(at, "ZREM", at.keys.ready, queue.name)
+  ask(at, "ZREM", at.keys.timer, queue.name)
 end
 
 -- Somebody of the fleet is going to wait.
-function M.wait(at, fleet) call("ZADD", at.keys.fleets, at.now, fleet) end
+function M.wait(at, fleet) ask(at, "ZADD", at.keys.fleets, at.now, fleet) end
 
 -- Somebody of the fleet was told to look and can take no more: another one is told, if there is something.
 function M.hand_on(at, fleet)
-  local due = call("ZRANGE", at.keys.timer, "-inf", at.now + SOON, "BYSCORE", "LIMIT", 0, 1)
+  local due = ask(at, "ZRANGE", at.keys.timer, "-inf", at.now + SOON, "BYSCORE", "LIMIT", 0, 1)
   if not due[1] and call("EXISTS", at.keys.ready) == 0 then return end
-  if call("ZSCORE", at.keys.fleets, fleet) then wake(at, fleet) end
+  if ask(at, "ZSCORE", at.keys.fleets, fleet) then wake(at, fleet) end
 end
 
 -- The names of `count` queues from place `first` on that have ready jobs, and of as many that have something due.
 function M.names(at, first, count)
-  return call("ZRANGE", at.keys.ready, first, first + count - 1),
-    call("ZRANGE", at.keys.timer, "-inf", at.now, "BYSCORE", "LIMIT", first, count)
+  return ask(at, "ZRANGE", at.keys.ready, first, first + count - 1),
+    ask(at, "ZRANGE", at.keys.timer, "-inf", at.now, "BYSCORE", "LIMIT", first, count)
 end
 
 -- How many ms until a queue has something due that has nothing due now, -1 for never.

@@ -29,7 +29,7 @@ end
 -- Enters a queue where it is missing. Says whether it has neither ready jobs nor timers nor settings.
 local function compare(at, name, waiting, control)
   local due = control and unpack_bytes("<d", control) or NEVER
-  if due < NEVER and not call("ZSCORE", at.keys.timer, name) then at.index.due(at, keys.of_queue(at, name), due) end
+  if due < NEVER and not at.index.timer_of(at, name) then at.index.due(at, keys.of_queue(at, name), due) end
   if call("EXISTS", waiting) == 0 then return not control end
   at.index.again(at, keys.of_queue(at, name))
   return false
