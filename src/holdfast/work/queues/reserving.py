@@ -49,7 +49,7 @@ class Ordered:
     @property
     def description(self) -> str:
         """The queues and the rule, such as `a, b (ordered)`."""
-        return f"{listed(self._shown())} ({self.rule})"
+        return f"{', '.join(self._shown())} ({self.rule})"
 
     def order(self, known: Sequence[str]) -> Sequence[str]:
         """The queues to look into on this pass, first to last, of those that are known to be meant."""
