@@ -186,16 +186,19 @@ class Looks:
         return day.retries, day.failed, day.failures, day.wait.figures(), day.run.figures()
 
     def note_cancelled(self, jobs: list[Job]) -> None:
-        """A cancelled job that ran or is awaited leaves a mark, for an hour; old marks go when new ones come."""
+        """A cancelled job that ran or is awaited leaves a mark, for an hour; old marks go when new ones come, and by a sweep."""
         marks = {
             job.jid: ("", self.now, job.queue, job.klass, job.state, self.worker_of(job), job.attempts)
             for job in jobs
             if job.attempts or job.awaited
         }
         if marks:
-            self.cancelled = {
-                jid: mark for jid, mark in {**self.cancelled, **marks}.items() if mark[1] > self.now - HOUR
-            }
+            self.cancelled |= marks
+            self.drop_marks()
+
+    def drop_marks(self) -> None:
+        """Marks of cancelled jobs are kept for an hour."""
+        self.cancelled = {jid: mark for jid, mark in self.cancelled.items() if mark[1] > self.now - HOUR}
 
     def worker_of(self, job: Job) -> str:
         return job.worker if job.state == "running" else ""

@@ -36,5 +36,6 @@ class SettingModel(Model):
         return 1
 
     def sweep(self) -> int:
+        self.drop_marks()
         dropped = self.sweep_age()
         return dropped + self.forget(max(len(self.completed) - max(self.keep_count, 0), 0))

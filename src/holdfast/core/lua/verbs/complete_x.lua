@@ -69,7 +69,10 @@ function M.run(at, worker, jid, token, how, jobs)
   end
   local refused, order = check(at, jid, r, how, jobs)
   if refused then return { refused } end
-  for i = 1, #jobs do queues.know(at, keys.of_queue(at, jobs[i].to.name)) end -- there may be no room for one more
+  for i = 1, #jobs do
+    -- There may be no room for one more queue; a follow-up that is there already goes nowhere.
+    if not job.read(at, jobs[i].jid) then queues.know(at, keys.of_queue(at, jobs[i].to.name)) end
+  end
   return { (ends and end_it or M.go_on)(at, jid, r, how, jobs, order) }
 end
 
