@@ -207,9 +207,7 @@ def index_holds(door: Door) -> None:
         # A pause that ended by itself is a timer.
         is_found = queue in ready or timer <= now
         assert is_found or not has_ready, f"{queue} has ready jobs and is not in the index"
-        assert queue in ready or timer <= due, (
-            f"{queue} has something due at {due}, and the timer says {timer}"
-        )
+        assert is_found or timer <= due, f"{queue} has something due at {due}, and the timer says {timer}"
 
 
 def slots_hold(door: Door, names: list[str], before: dict[str, int]) -> None:
