@@ -1,9 +1,11 @@
 """Workers of many queues: by patterns, or by more names than they could look into one by one."""
 
+from contextlib import suppress
+
 import pytest
 from worker_kit import until
 
-from holdfast.commands.leases import Pop
+from holdfast.commands.leases import Done, Pop
 from holdfast.commands.outcomes import Retry
 from holdfast.wire.plans import LinkError, Step
 from holdfast.work.queues.finding import FEW
@@ -150,3 +152,24 @@ def test_jobs_are_kept_when_the_store_is_lost_while_another_worker_is_told(shop)
             jobs = done.value
     assert [job.queue for job in jobs] == ["q-other"]
     assert verbs.count("hf1_pop") == 1
+
+
+def test_what_ends_while_the_store_is_asked_for_queues_is_said_too(shop):
+    put_count(shop, "q-one", 1)
+    put_count(shop, "q-two", 2)
+    route = Route(shop.client.shard, ["q*"], seats=3, chooser=PatternResolver(shop.client, ("q*",)))
+    turns = Turns(shop.client.shard, "w", route)
+    run, send = shop.client.runner.run, shop.client.link.send
+    jobs = run(turns.turn(3))
+    assert len(jobs) == 2
+    turns.end(Done(jobs[0].jid, jobs[0].token))
+    plan = turns.turn(2)
+    step = next(plan)
+    assert step.calls[0][1] == "hf1_find_work"
+    turns.end(Done(jobs[1].jid, jobs[1].token))
+    with suppress(StopIteration):
+        while True:
+            step = plan.send(send(step))
+    while turns.has_news:
+        run(turns.turn(2))
+    assert [shop.state(job.jid) for job in jobs] == ["complete", "complete"]

@@ -88,9 +88,10 @@ class Turns:
         `rung` is the queue whose bell rang, ANY_QUEUE when a wait ended by itself, None when nobody waited.
         Raises TransportError, and then keeps what it had to say; so it does when its caller is interrupted.
         """
+        yield from self._route.find(limit, rung, self._patient == WILL_WAIT)
+        # Not before: more may have ended meanwhile.
         self._take_back()
         done, others = self._done[:MOST_DONE], self._others
-        yield from self._route.find(limit, rung, self._patient == WILL_WAIT)
         asked = self._route.share(limit)
         mode = self._mode(asked, rung)
         queues = self._route.order(asked)
