@@ -44,4 +44,10 @@ MISTAKES_OF_FEATURES = [
     Mistake("follow-ups take over jobs", 'put_one.run(at, to, "new", one.jid', 'put_one.run(at, to, "move", one.jid'),
     Mistake("a job does not wait for its follow-ups", "  ties.add(at, jid, r, how.parents, {})\n", ""),
     Mistake("a pause does not end", "flags = pausing.over(at, queue, flags)", "if flags % 2 == queues.PAUSED then return 0, queues.NEVER end"),
+    Mistake("a queue to which a job goes back is not entered in the index", "if at.index and raw < INDEXED then at.index.enter(at, queue) end\nif raw % LIMITED", "if raw % LIMITED"),
+    Mistake("a queue that gets its first job is not entered in the index", "if at.index and raw < INDEXED and count > 0 then at.index.enter(at, queue) end\nreturn meaning(at, raw)", "return meaning(at, raw)"),
+    Mistake("a free slot brings no queue back into the index", "if at.index then at.index.again(at, queue) end", ""),
+    Mistake("an earlier timer is not noted in the index", "if at.index then at.index.lowered(at, queue, when) end", ""),
+    Mistake("a queue that is empty stays entered in the index", "if is_empty and is_entered(queue) then", "if false then"),
+    Mistake("a queue that still has jobs leaves the index", "if is_empty or is_done then", "if true then"),
 ]  # fmt: skip

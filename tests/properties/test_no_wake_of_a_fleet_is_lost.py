@@ -173,8 +173,8 @@ MISSING = [
     ("if at.index and raw < INDEXED and count > 0 then at.index.enter(at, queue) end", ""),
     ("if at.index then at.index.again(at, queue) end", ""),
     ("if mode == M.WILL_WAIT then index.wait(at, fleet) end", ""),
-    ('if call("ZADD", at.keys.ready, "NX", place, queue.name) == 1 then ring(at) end', ""),
-    ('if call("ZSCORE", at.keys.fleets, fleet) then wake(at, fleet) end', ""),
+    ('if ask(at, "ZADD", at.keys.ready, "NX", place, queue.name) == 1 then ring(at) end', ""),
+    ('if ask(at, "ZSCORE", at.keys.fleets, fleet) then wake(at, fleet) end', ""),
     ("if is_empty and is_entered(queue) then", "if false then"),
     ("if is_empty or is_done then", "if true then"),
 ]
