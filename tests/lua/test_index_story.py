@@ -269,3 +269,18 @@ def test_a_key_of_the_index_that_holds_something_else_is_made_anew(core, clock, 
     assert find(core).due == 1.0
     clock.advance(seconds=1)
     assert {job.jid for job in take(core, *work(core), n=9)} == {"a", "c", "d"}
+
+
+def test_timers_of_jobs_that_are_done_are_put_right_without_a_pop(core, clock, door: Door):
+    for i in range(400):
+        door.put(f"q{i}", f"j{i}")
+    while names := work(core):
+        for job in take(core, *names, n=400):
+            if job.queue != "q7":
+                core(Complete("w", job))
+    assert door.ask("ZCARD", door.key("T")) == 400
+    clock.advance(seconds=31)
+    looks = [find(core) for _ in range(3)]
+    assert [look.due for look in looks[:2]] == [0.0, 0.0]  # it is to look again at once
+    assert looks[2].queues == ("q7",)
+    assert door.ask("ZCARD", door.key("T")) == 1

@@ -35,6 +35,16 @@ local function earliest(at, queue)
   return recurs and recurs < due and recurs or due, due
 end
 
+-- The timer of a queue has come. Says whether there may be something to do; if not, notes when there will be: the
+-- end of a lease stays in the timer when its job is done.
+function M.has_come(at, queue)
+  local _, flags, limit, heartbeat = queues.control(queue)
+  local due = earliest(at, queue)
+  if due <= at.now or flags % 2 == queues.PAUSED or call("EXISTS", queue.waiting) == 1 then return true end
+  queues.set_due(at, queue, due, flags, limit, heartbeat)
+  return false
+end
+
 -- Notes the next due time, now if there are jobs `unseen`. Returns it as a worker has to
 -- know it: who finds no room need not come back for recurring jobs, but is rung for.
 function M.note(at, queue, free, unseen, flags, limit, heartbeat)

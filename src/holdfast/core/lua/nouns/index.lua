@@ -135,10 +135,12 @@ function M.hand_on(at, fleet)
   if ask(at, "ZSCORE", at.keys.fleets, fleet) then wake(at, fleet) end
 end
 
--- The names of `count` queues from place `first` on that have ready jobs, and of as many that have something due.
-function M.names(at, first, count)
-  return ask(at, "ZRANGE", at.keys.ready, first, first + count - 1),
-    ask(at, "ZRANGE", at.keys.timer, "-inf", at.now, "BYSCORE", "LIMIT", first, count)
+-- The names of `count` queues from place `first` on that have ready jobs.
+function M.ready(at, first, count) return ask(at, "ZRANGE", at.keys.ready, first, first + count - 1) end
+
+-- The same of those whose timer has come.
+function M.overdue(at, first, count)
+  return ask(at, "ZRANGE", at.keys.timer, "-inf", at.now, "BYSCORE", "LIMIT", first, count)
 end
 
 -- How many ms until a queue has something due that has nothing due now, -1 for never.
