@@ -88,10 +88,12 @@ class Turns:
         `rung` is the queue whose bell rang, ANY_QUEUE when a wait ended by itself, None when nobody waited.
         Raises TransportError, and then keeps what it had to say; so it does when its caller is interrupted.
         """
-        yield from self._route.find(limit, rung, self._patient == WILL_WAIT)
-        # Not before: more may have ended meanwhile.
         self._take_back()
         done, others = self._done[:MOST_DONE], self._others
+        # What is more, and what ends from now on, belongs to the next turn.
+        self._done, self._others = self._done[MOST_DONE:], []
+        self._saying = done, others
+        yield from self._route.find(limit, rung, self._patient == WILL_WAIT)
         asked = self._route.share(limit)
         mode = self._mode(asked, rung)
         queues = self._route.order(asked)
@@ -102,9 +104,6 @@ class Turns:
             take = Pop(self._worker, queues, asked, None, mode)
         else:
             return self._route.after(Popped(), asked, limit)
-        # What is more, and what ends meanwhile, belongs to the next turn.
-        self._done, self._others = self._done[MOST_DONE:], []
-        self._saying = done, others
         try:
             if others:
                 answer = yield from self._say(others, take)
