@@ -26,12 +26,14 @@ from holdfast.commands.jobs import (
     SetPriority,
 )
 from holdfast.commands.leases import (
+    FOUND,
     WILL_WAIT,
     WOKEN,
     Complete,
     CompleteMany,
     CompletePop,
     Done,
+    FindWork,
     Heartbeat,
     HeartbeatMany,
     Lease,
@@ -236,6 +238,22 @@ def more_than_there_are(client: Client) -> Any:
 def nothing_to_take(client: Client) -> Any:
     put(client, "a1", delay_ms=900)
     return Pop("bee", ("q",), 2, mode=WILL_WAIT)
+
+
+@case("pop")
+def found_in_the_index(client: Client) -> Any:
+    put(client, "a1", "a2")
+    put(client, "b1", queue="r")
+    return Pop("bee", ("q", "r"), 2, mode=FOUND)
+
+
+@case("find_work")
+def queues_with_work_and_timers(client: Client) -> Any:
+    put(client, "a1")
+    put(client, "b1", queue="r", delay_ms=1000)
+    popped(client, "a1")
+    client.run(SetClock(START_MS + 40_000))
+    return FindWork("a-fleet", WILL_WAIT, 0, 10)
 
 
 @case("pop")

@@ -32,6 +32,7 @@ INNER = {
     "complete_pop",
     "describe",
     "expire",
+    "find_work",
     "put_x",
     "release",
     "resume",

@@ -80,7 +80,9 @@ def test_settings_that_are_no_configuration_keys_are_read_and_written(do):
     upkeep = do.client.upkeep
     assert do(upkeep.settings) == {
         "keep-data": 0,
+        "max-data": 1 << 20,
         "max-history-bytes": 262_144,
+        "max-queues": 1_000_000,
         "stats-days": 400,
         "unknown-for": 600,
     }

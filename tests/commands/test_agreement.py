@@ -40,6 +40,7 @@ SAMPLES = [
     jobs.JobGet(("j",)),
     jobs.JobsComplete(),
     explain.Explain("j"),
+    leases.FindWork("f", leases.WILL_WAIT, 0, 10),
     failures.Failures(),
     failures.FailureGroups(),
     failures.Failed("g"),

@@ -67,6 +67,7 @@ def test_every_kind_of_reply_is_kept(door: Door, words: tuple[Any, ...], reply: 
 
 
 def test_an_answer_that_is_too_long_to_keep_says_that_it_was_given(door: Door):
+    door("setting", "", 0, "max-data", 8 << 20)
     put(door, "j", json.dumps("x" * 1_100_000))
     assert len(call(door, "queue.pop", "q", "w", 1, line="l", number=1)) > 1_100_000
     assert call(door, "queue.pop", "q", "w", 1, line="l", number=1) == [b"again"]

@@ -261,6 +261,7 @@ def test_a_repeated_end_of_a_reservation_answers_as_before(door: Door):
 
 
 def test_an_answer_stays_below_its_bound_but_for_a_single_message(door: Door):
+    door("setting", "", 0, "max-data", 8 << 20)
     body = b"x" * 5_000_000
     for id in "abc":
         door("topic_put", "", 0, "t", "in", id, 0, body)
@@ -319,6 +320,7 @@ def test_who_was_woken_and_is_busy_passes_the_bell_on(core, door: Door):
 
 
 def test_who_gets_a_full_answer_passes_the_bell_on(core, door: Door):
+    door("setting", "", 0, "max-data", 8 << 20)
     reserve(core, mode=WILL_WAIT)
     for id in "abc":
         core(TopicPut("t", "in", (id, 0, "x" * 5_000_000)))

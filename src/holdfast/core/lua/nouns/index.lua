@@ -19,15 +19,15 @@ local MOST_FLEETS = 256 -- rung by one call; more of them look by themselves
 local TOKEN_KEPT = 3600 -- seconds that a token lies in the bell of a fleet that nobody is left of
 local SOON = 5000 -- ms: what is due later is learnt by an idle worker's next look
 
-local call, try, find, format
-late.bind(function() call, try, find, format = redis.call, redis.pcall, string.find, string.format end)
+local call, find, format
+late.bind(function() call, find, format = redis.call, string.find, string.format end)
 
 -- A command on a key of the index. If that holds something that is none of it, it goes, and all known queues are
 -- looked through again.
 local function ask(at, command, key, ...)
-  local reply = try(command, key, ...)
-  if type(reply) ~= "table" or not reply.err then return reply end
-  if not find(reply.err, "WRONGTYPE", 1, true) then error(reply) end
+  local done, reply = pcall(call, command, key, ...)
+  if done then return reply end
+  if not find(type(reply) == "table" and reply.err or reply, "WRONGTYPE", 1, true) then error(reply) end
   call("UNLINK", key)
   call("HDEL", at.keys.root, "round-at", "round-from", "round-done")
   return call(command, key, ...)
