@@ -170,6 +170,38 @@ def test_a_pause_that_ends_by_itself_is_a_timer(core, clock, door: Door):
     assert len(take(core, "q", n=5)) == 2
 
 
+def test_a_queue_whose_jobs_do_not_fit_into_one_reply_is_found_again_at_once(core, door: Door):
+    core(SettingSet("max-data", 4_000_000))
+    for number in range(4):
+        door("put", "", 0, "new", "q", 0, 5, 0, f"j{number}", "k", '"' + "x" * 3_900_000 + '"')
+    assert len(take(core, "q", n=9)) == 3
+    assert work(core) == ["q"]
+    assert len(take(core, "q", n=9)) == 1
+    assert work(core) == []
+
+
+def test_a_pause_that_is_made_shorter_is_an_earlier_timer(core, clock, door: Door):
+    door.put("q", "a")
+    core(Pause(["q"], length_ms=3_600_000))
+    assert take(core, "q") == []
+    assert find(core, mode=WILL_WAIT).due == 3600.0
+    core(Pause(["q"], length_ms=5000))
+    assert bell(door) == 1
+    assert find(core).due == 5.0
+    clock.advance(seconds=5)
+    assert work(core) == ["q"]
+
+
+def test_what_comes_into_a_paused_queue_for_later_leaves_the_end_of_the_pause_noted(core, clock, door: Door):
+    door.put("q", "a")
+    core(Pause(["q"], length_ms=5000))
+    assert take(core, "q") == []
+    door.put("q", "b", delay=3_600_000)
+    assert find(core).due == 5.0
+    clock.advance(seconds=5)
+    assert work(core) == ["q"]
+
+
 def test_all_known_queues_are_looked_through_and_what_the_index_misses_is_entered(core, clock, door: Door):
     door.put("q", "a")
     door.put("r", "late", delay=5000)

@@ -99,9 +99,10 @@ local function next_due(at)
   return found[1], tonumber(found[2])
 end
 
--- The same where it is earlier than was known: who waits learns of it, unless it is going to look before.
+-- It has something due earlier than was known: who waits learns of it, unless it is going to look before. The end of a
+-- pause that is noted may come before it.
 function M.lowered(at, queue, when)
-  M.due(at, queue, when)
+  ask(at, "ZADD", at.keys.timer, "LT", when, queue.name)
   if when <= at.now or next_due(at) == queue.name then ring(at) end
 end
 

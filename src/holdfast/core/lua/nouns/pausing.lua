@@ -21,6 +21,7 @@ function M.begin(at, queue, who, why, length)
   call("HSET", queue.options, BY, who, WHY, why, SINCE, at.now)
   if length > 0 then
     call("HSET", queue.options, UNTIL, at.now + length)
+    if at.index then at.index.lowered(at, queue, at.now + length) end -- sooner than it was, perhaps
   else
     call("HDEL", queue.options, UNTIL)
   end

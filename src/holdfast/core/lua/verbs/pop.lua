@@ -46,7 +46,8 @@ local function look(at, queue, give, want)
 end
 
 -- Grants what is ready, at most `want`. Looks further where jobs were gone or set aside,
--- but sets no more aside than it may: `give.cut` says that there may be more behind.
+-- but sets no more aside than it may, nor into a reply that is full: `give.cut` says that
+-- there may be more behind.
 local function grant_ready(at, queue, give, want)
   local got, seen, full = look(at, queue, give, want)
   while got < want and seen > 0 and not full do
@@ -57,6 +58,7 @@ local function grant_ready(at, queue, give, want)
     more, seen, full = look(at, queue, give, want - got < tries and want - got or tries)
     got = got + more
   end
+  give.cut = give.cut or full
   return got
 end
 
