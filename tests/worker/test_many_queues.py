@@ -41,6 +41,19 @@ def test_every_queue_that_a_pattern_matches_is_served(shop, pool):
     assert counted(shop) == [number for number in range(300) if number % 10 != 7]
 
 
+@pytest.mark.parametrize("how", ["slots", "parents"])
+def test_a_draining_worker_goes_on_with_what_its_own_jobs_made_ready(shop, pool, how):
+    parents: list[str] = []
+    for number in range(5):
+        jid = put_count(shop, "q-slots" if how == "slots" else f"q{number}", number, depends=parents)
+        parents = [jid] if how == "parents" else []
+    shop.client.queues["q-slots"].throttle.maximum = 1
+    flags = ["--concurrency", "3"] if pool in ("asyncio", "thread", "gevent") else []
+    worker = shop.start(pool, "-q", "q*", "--drain", *flags)
+    assert worker.wait(60) == 0
+    assert counted(shop) == list(range(5))
+
+
 def test_thousands_of_queues_by_name_are_served_and_no_others(shop):
     names = [f"q{number}" for number in range(2000)]
     for number in range(0, 4000, 40):

@@ -115,6 +115,9 @@ class Turns:
             raise
         self._saying = [], []
         jobs = self._route.after(_jobs_of(answer), asked, limit)
+        if self._route.finds and (done or others) and self._patient == WILL_NOT_WAIT:
+            # The queues were asked for before: what ended may have made others ready, for which no bell will ring.
+            jobs.due = 0.0
         yield from self._route.hand_on(jobs, limit)
         return jobs
 
