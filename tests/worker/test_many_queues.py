@@ -134,6 +134,7 @@ def test_a_worker_that_is_woken_while_it_is_full_hands_on_what_it_was_told(shop)
     """The wait of a worker that takes a job by its timer stays outstanding: it is woken for a job that it cannot take."""
     shop.client.queues["q"].put("chores.count", {"args": [0]})
     route = Route(shop.client.shard, ["q*"], seats=1, chooser=PatternResolver(shop.client, ("q*",)))
+    route.refresh()
     turns = Turns(shop.client.shard, "w", route)
     [key] = route.keys()
     run = shop.client.runner.run
@@ -150,6 +151,7 @@ def test_a_worker_that_is_woken_while_it_is_full_hands_on_what_it_was_told(shop)
 def test_jobs_are_kept_when_the_store_is_lost_while_another_worker_is_told(shop):
     put_count(shop, "q-other", 1)
     route = Route(shop.client.shard, ["q*"], seats=1, chooser=PatternResolver(shop.client, ("q*",)))
+    route.refresh()
     plan = Turns(shop.client.shard, "w", route).turn(1, ANY_QUEUE)
     step, verbs, jobs = next(plan), [], []
     while not jobs:
@@ -171,6 +173,7 @@ def test_what_ends_while_the_store_is_asked_for_queues_is_said_too(shop):
     put_count(shop, "q-one", 1)
     put_count(shop, "q-two", 2)
     route = Route(shop.client.shard, ["q*"], seats=3, chooser=PatternResolver(shop.client, ("q*",)))
+    route.refresh()
     turns = Turns(shop.client.shard, "w", route)
     run, send = shop.client.runner.run, shop.client.link.send
     jobs = run(turns.turn(3))
@@ -186,3 +189,19 @@ def test_what_ends_while_the_store_is_asked_for_queues_is_said_too(shop):
     while turns.has_news:
         run(turns.turn(2))
     assert [shop.state(job.jid) for job in jobs] == ["complete", "complete"]
+
+
+def test_rules_that_cannot_be_read_again_leave_those_that_were_read(shop, monkeypatch):
+    put_count(shop, "q-one", 1)
+    chooser = PatternResolver(shop.client, ("q*",))
+    route = Route(shop.client.shard, ["q*"], seats=2, chooser=chooser)
+    turns, run, send = Turns(shop.client.shard, "w", route), shop.client.runner.run, shop.client.link.send
+    route.refresh()
+    [job] = run(turns.turn(2))
+    send(Step([("RPUSH", f"{shop.client.root}qp", "[1]")]))
+    monkeypatch.setattr("holdfast.work.queues.resolving._Kept.is_old", True)
+    turns.end(Done(job.jid, job.token))
+    put_count(shop, "q-two", 2)
+    route.refresh()
+    assert [other.queue for other in run(turns.turn(2))] == ["q-two"]
+    assert shop.state(job.jid) == "complete"

@@ -148,22 +148,24 @@ class PatternResolver(TransformingQueueResolver):
     def __init__(self, client: Client, patterns: tuple[str, ...]) -> None:
         self._mapping = MappingWithFallbacks(client)
         self._rules = DynamicPriorityQueueIdentifiersTransformer(client)
+        self._read: tuple[Mapping[str, Sequence[str]], Sequence[QueuePriorityPattern]] | None = None
         super().__init__(patterns, (self._mapping, self._rules))
 
     @property
     def is_old(self) -> bool:
-        """Whether `choose` would ask the store first."""
+        """Whether `renew` would ask the store."""
         return self._mapping.is_old or self._rules.is_old
 
     def renew(self) -> None:
         """Read again what the store keeps of patterns, where that is old. Raises TransportError."""
-        self._mapping.identifiers()
-        self._rules.rules()
+        self._read = self._mapping.identifiers(), self._rules.rules()
 
     def choose(self, known: Sequence[str], /) -> list[str]:
-        """Which of these queues are meant, first to last, and any that are named outright."""
-        found = resolve_queue_names(self._mapping.identifiers(), known, self.queue_identifiers)
-        return prioritize_queues(found, self._rules.rules())
+        """Which of these queues are meant, first to last, and any that are named outright: by what was read last."""
+        if self._read is None:
+            return []
+        identifiers, rules = self._read
+        return prioritize_queues(resolve_queue_names(identifiers, known, self.queue_identifiers), rules)
 
 
 class _Kept(Generic[T]):
