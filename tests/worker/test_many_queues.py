@@ -205,3 +205,19 @@ def test_rules_that_cannot_be_read_again_leave_those_that_were_read(shop, monkey
     route.refresh()
     assert [other.queue for other in run(turns.turn(2))] == ["q-two"]
     assert shop.state(job.jid) == "complete"
+
+
+class Fixed:
+    def __init__(self, names: list[str]) -> None:
+        self.resolve = lambda: names
+
+
+def test_a_worker_is_not_woken_in_the_place_of_one_whose_own_resolver_means_other_queues(shop):
+    routes = [Route(shop.client.shard, ["q"], Fixed([f"{kind}{i}" for i in range(100)])) for kind in "ab"]
+    run, send = shop.client.runner.run, shop.client.link.send
+    for route in routes:
+        route.refresh()
+        assert run(Turns(shop.client.shard, "w", route).turn(1)) == []
+    put_count(shop, "a5", 1)
+    bells = [bell for route in routes for bell, _ in route.keys().items()]
+    assert send(Step([("LPOP", bell) for bell in bells])) == [b"", b""]

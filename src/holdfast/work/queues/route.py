@@ -7,6 +7,7 @@ first. A route of plain names in their own order costs nothing. What takes jobs 
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from secrets import token_hex
 from socket import gethostname
 from typing import Final, Protocol
 
@@ -261,6 +262,7 @@ class Route:
 
 
 def _fleet_of(queues: Sequence[str], resolver: Resolves | None) -> str:
-    """The workers that are woken for each other. What a resolver means is its own: of the same kind and the same names."""
-    kind = f"{type(resolver).__module__}.{type(resolver).__qualname__}" if resolver is not None else ""
-    return fleet_of(queues, gethostname() if "@" in "".join(queues) else kind)
+    """The workers that are woken for each other. What a resolver means is its own, so nobody is woken in its place."""
+    if resolver is not None:
+        return fleet_of(queues, token_hex(8))
+    return fleet_of(queues, gethostname() if "@" in "".join(queues) else "")
