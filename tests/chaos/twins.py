@@ -62,9 +62,13 @@ _READ: dict[bytes, tuple[str, ...]] = {
 
 
 def state(client: Client) -> dict[str, Any]:
-    """All keys of the namespace with their contents, without replay records, and without what no twins share."""
+    """All keys of the namespace with their contents, without replay records and lines of minutes, and without what no twins share."""
     root = client.root.encode()
-    names = [name for name in say(client, "KEYS", client.root + "*") if not name.startswith(root + b"i:")]
+    names = [
+        name
+        for name in say(client, "KEYS", client.root + "*")
+        if not name.startswith((root + b"i:", root + b"m:"))
+    ]
     kinds = say_all(client, [("TYPE", name) for name in names])
     reads = [_READ[kind] for kind in kinds]
     found = say_all(client, [(read[0], name, *read[1:]) for name, read in zip(names, reads, strict=True)])

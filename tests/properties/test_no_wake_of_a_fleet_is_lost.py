@@ -63,7 +63,7 @@ class Player:
     def is_told(self) -> bool:
         """Whether it was told, and is going to look or to tell another one."""
         is_going_on = self.state == "turn" or len(self.jobs) < self.room
-        return self.rung or (is_going_on and self.route._finding._is_told)
+        return self.rung or (is_going_on and self.route._finding._is_woken)
 
     def begin(self) -> None:
         self.limit = self.room - len(self.jobs)
@@ -173,7 +173,7 @@ MISSING = [
     ("if at.index and raw < INDEXED and count > 0 then at.index.enter(at, queue) end", ""),
     ("if at.index then at.index.again(at, queue) end", ""),
     ("if mode == M.WILL_WAIT then index.wait(at, fleet) end", ""),
-    ('if ask(at, "ZADD", at.keys.ready, "NX", place, queue.name) == 1 then ring(at) end', ""),
+    ('if ask(at, "ZADD", at.keys.ready, "NX", place, queue.name) == 1 then wake_all(at) end', ""),
     ('if ask(at, "ZSCORE", at.keys.fleets, fleet) then wake(at, fleet) end', ""),
     ("if is_empty and is_entered(queue) then", "if false then"),
     ("if is_empty or is_done then", "if true then"),

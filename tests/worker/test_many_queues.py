@@ -33,12 +33,12 @@ def idle(shop) -> None:
 
 
 def test_every_queue_that_a_pattern_matches_is_served(shop, pool):
-    for number in range(300):
+    for number in range(60):
         put_count(shop, f"q{number}", number)
         put_count(shop, f"other{number}", 1000 + number)
     worker = shop.start(pool, "-q", "q*", "-q", "!*7", "--drain")
-    assert worker.wait(60) == 0
-    assert counted(shop) == [number for number in range(300) if number % 10 != 7]
+    assert worker.wait(120) == 0
+    assert counted(shop) == [number for number in range(60) if number % 10 != 7]
 
 
 @pytest.mark.parametrize("how", ["slots", "parents"])
@@ -50,7 +50,7 @@ def test_a_draining_worker_goes_on_with_what_its_own_jobs_made_ready(shop, pool,
     shop.client.queues["q-slots"].throttle.maximum = 1
     flags = ["--concurrency", "3"] if pool in ("asyncio", "thread", "gevent") else []
     worker = shop.start(pool, "-q", "q*", "--drain", *flags)
-    assert worker.wait(60) == 0
+    assert worker.wait(120) == 0
     assert counted(shop) == list(range(5))
 
 
@@ -59,7 +59,7 @@ def test_thousands_of_queues_by_name_are_served_and_no_others(shop):
     for number in range(0, 4000, 40):
         put_count(shop, f"q{number}", number)
     worker = shop.start("asyncio", *[word for name in names for word in ("-q", name)], "--drain")
-    assert worker.wait(60) == 0
+    assert worker.wait(120) == 0
     assert counted(shop) == list(range(0, 2000, 40))
 
 
@@ -68,7 +68,7 @@ def test_names_go_in_the_order_in_which_they_were_given(shop):
     for number in range(FEW + 1):
         put_count(shop, f"q{number}", number)
     worker = shop.start("serial", *[word for name in reversed(names) for word in ("-q", name)], "--drain")
-    assert worker.wait(60) == 0
+    assert worker.wait(120) == 0
     assert [int(note.split()[1]) for note in shop.notes("count")] == list(range(FEW, -1, -1))
 
 
@@ -221,3 +221,12 @@ def test_a_worker_is_not_woken_in_the_place_of_one_whose_own_resolver_means_othe
     put_count(shop, "a5", 1)
     bells = [bell for route in routes for bell, _ in route.keys().items()]
     assert send(Step([("LPOP", bell) for bell in bells])) == [b"", b""]
+
+
+def test_a_queue_that_goes_first_is_found_behind_a_thousand_others(shop):
+    names = [f"q{number}" for number in range(1100)]
+    for name in names:
+        put_count(shop, name, 1)
+    route = Route(shop.client.shard, names[::-1])
+    [job] = shop.client.runner.run(Turns(shop.client.shard, "w", route).turn(1))
+    assert job.queue == names[-1]

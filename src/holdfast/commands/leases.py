@@ -139,7 +139,7 @@ class FindWork(Spoken, frozen=True, gc=False):
     """Ask which queues of the namespace have work, up to `count` names from place `first` on.
 
     `fleet` names the workers that serve the same queues. `mode` says that one of them is going to wait if none of the queues
-    is its own (WILL_WAIT), or that one that was woken can take no more (WOKEN): another one is told then, and the answer
+    is its own (WILL_WAIT), or that one that was woken can take no more (WOKEN): another one is woken then, and the answer
     names no queue. Core: verbs/find_work.lua.
     """
 

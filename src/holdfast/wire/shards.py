@@ -91,7 +91,7 @@ class Shard:
         """The list on which an idle worker waits for jobs of `queue`."""
         return f"{self.root}n:{queue}"
 
-    def fleet_bell_key(self, fleet: str) -> str:
+    def fleet_wake_key(self, fleet: str) -> str:
         """The list on which idle workers of the same many queues wait for jobs of any of them."""
         return f"{self.root}N:{fleet}"
 

@@ -15,7 +15,7 @@ FEW: Final = 32
 """So many named queues are looked into one by one, as the older systems do."""
 
 PAGE: Final = 1000
-PAGES: Final = 8
+PAGES: Final = 16
 """Names in one answer, and answers that one turn asks for; the next turn goes on."""
 
 KEPT: Final = 0.25
@@ -31,7 +31,7 @@ Meant = Callable[[Sequence[str]], Iterable[str]]
 class Finding:
     """The queues of a worker that may have something to hand out.
 
-    `fleet` names the workers of the same queues: they share a bell, on which one of them is told that a queue has work.
+    `fleet` names the workers of the same queues: they share a wake key, on which one of them learns that a queue has work.
     """
 
     def __init__(self, fleet: str) -> None:
@@ -39,7 +39,7 @@ class Finding:
         self._names: tuple[str, ...] = ()
         self._known_until = 0.0
         self._first = 0
-        self._is_told = False
+        self._is_woken = False
         self.has_nothing = False
         """Whether the last answer named no queue of this worker, so that it may wait."""
         self.due: float | None = None
@@ -55,14 +55,18 @@ class Finding:
         if self._names and monotonic() < self._known_until:
             return
         mode = WILL_WAIT if will_wait else WILL_NOT_WAIT
+        found: list[str] = []
+        dues: list[float] = []
         for _ in range(PAGES):
             answer = yield from exchange(shard, FindWork(self.fleet, mode, self._first, PAGE))
-            self._names, self.due = tuple(meant(answer.queues)), answer.due
-            self._first = self._first + PAGE if answer.has_more and not self._names else 0
+            found += answer.queues
+            dues += [] if answer.due is None else [answer.due]
+            self._first = self._first + PAGE if answer.has_more else 0
             if not self._first:
                 break
+        self._names, self.due = tuple(meant(found)), min(dues, default=None)
         self.has_nothing = not self._names and not self._first
-        self._is_told = self._is_told and not self.has_nothing
+        self._is_woken = self._is_woken and not self.has_nothing
         self._known_until = monotonic() + KEPT
 
     def for_pop(self, limit: int) -> tuple[str, ...]:
@@ -78,15 +82,15 @@ class Finding:
             at = tried.index(jobs[-1].queue) + takes_turns
             self._names = self._names[at:] + (self._names[:at] if takes_turns else ())
 
-    def told(self) -> None:
-        """The bell of the fleet rang, or the wait ended by itself."""
-        self._is_told = True
+    def woken(self) -> None:
+        """The worker was woken, or its wait ended by itself."""
+        self._is_woken = True
 
     def hand_on(self, shard: Shard) -> Plan[None]:
-        """Have another worker of the fleet told, if this one was and can take no more."""
-        if self._is_told:
+        """Wake another worker of the fleet, if this one was woken and can take no more."""
+        if self._is_woken:
             yield from exchange(shard, FindWork(self.fleet, WOKEN, 0, 1))
-            self._is_told = False
+            self._is_woken = False
 
 
 def fleet_of(queues: Sequence[str], more: str = "") -> str:

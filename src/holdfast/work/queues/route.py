@@ -181,20 +181,20 @@ class Route:
         if not self.finds:
             return
         if rung is not None:
-            self._finding.told()
+            self._finding.woken()
         if limit and not self._taken:
             yield from self._finding.find(self._shard, self._meant, will_wait)
         elif not limit:
             yield from self._finding.hand_on(self._shard)
 
     def hand_on(self, jobs: Popped, limit: int) -> Plan[None]:
-        """After a turn: who was woken and is busy now has another worker told, if there is more."""
+        """After a turn: who was woken and is busy now wakes another worker, if there is more."""
         if limit and len(jobs) >= limit and self.finds:
             try:
                 yield from self._finding.hand_on(self._shard)
             except HoldfastError as error:
                 # The jobs are this worker's all the same; whoever waits looks by itself after the interval.
-                log.debug("no other worker was told that there is more: %s", error)
+                log.debug("no other worker was woken: %s", error)
 
     def _meant(self, names: Sequence[str]) -> Sequence[str]:
         """Which of these queues are meant, first to last."""
@@ -254,7 +254,7 @@ class Route:
     def keys(self) -> dict[str, str]:
         """The bells to listen to, each with its queue; never none."""
         if self.finds:
-            return {self._shard.fleet_bell_key(self._finding.fleet): NO_QUEUE}
+            return {self._shard.fleet_wake_key(self._finding.fleet): NO_QUEUE}
         if self._keys_of is not self._known:
             self._keys = {self._shard.bell_key(queue): queue for queue in self._known or (NO_QUEUE,)}
             self._keys_of = self._known

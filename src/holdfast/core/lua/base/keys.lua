@@ -18,7 +18,7 @@ local function native(root)
     template = root .. "r:", workers = root .. "W", worker_facts = root .. "v:", audit = root .. "A",
     messages = root .. "tb:", queued = root .. "tq:", reserved = root .. "tr:", topic_bell = root .. "tn:",
     topic_idle = root .. "ti", marks = root .. "K",
-    ready = root .. "R", timer = root .. "T", fleets = root .. "N", fleet_bell = root .. "N:",
+    ready = root .. "R", timer = root .. "T", fleets = root .. "N", fleet_wake = root .. "N:",
     ended = root .. "E", ended_mark = root .. "E:", identifiers = root .. "qi", priorities = root .. "qp",
     by_queue = {}, queue_count = 0,
   }

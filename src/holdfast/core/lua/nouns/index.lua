@@ -5,7 +5,7 @@
 -- sequence counter says that it was entered, so a put into a queue that has work already pays one comparison. It
 -- stays up while a queue that is paused or full is left out: it is entered again when that ends. `T` holds queues
 -- by their next due time. `N` holds the fleets (workers of the same queues) of which somebody may wait; each has a
--- bell of its own.
+-- wake key of its own.
 --
 -- All of it is a hint: a queue that is here for nothing is taken out by the pop that finds nothing.
 local late = require("base.late")
@@ -15,8 +15,8 @@ local settings = require("nouns.settings")
 local M = {}
 
 local INDEXED, NEVER = queues.INDEXED, queues.NEVER
-local MOST_FLEETS = 256 -- rung by one call; more of them look by themselves
-local TOKEN_KEPT = 3600 -- seconds that a token lies in the bell of a fleet that nobody is left of
+local MOST_FLEETS = 256 -- woken by one call; more of them look by themselves
+local TOKEN_KEPT = 3600 -- seconds that a token lies in the wake key of a fleet that nobody is left of
 local SOON = 5000 -- ms: what is due later is learnt by an idle worker's next look
 
 local call, find, format
@@ -33,23 +33,23 @@ local function ask(at, command, key, ...)
   return call(command, key, ...)
 end
 
--- A token that lies in the bell means that nobody is blocked on it, so then the fleet does not wait any more.
+-- A token that lies there means that nobody is blocked on the key, so then the fleet does not wait any more.
 local function wake(at, fleet)
-  local bell = at.keys.fleet_bell .. fleet
-  if call("EXISTS", bell) == 1 then return ask(at, "ZREM", at.keys.fleets, fleet) end
-  ask(at, "RPUSH", bell, "")
-  call("EXPIRE", bell, TOKEN_KEPT)
+  local key = at.keys.fleet_wake .. fleet
+  if call("EXISTS", key) == 1 then return ask(at, "ZREM", at.keys.fleets, fleet) end
+  ask(at, "RPUSH", key, "")
+  call("EXPIRE", key, TOKEN_KEPT)
 end
 
--- One waiting worker of each fleet is told to look.
-local function ring(at)
+-- Wakes one waiting worker of each fleet.
+local function wake_all(at)
   local fleets = ask(at, "ZRANGE", at.keys.fleets, 0, MOST_FLEETS - 1, "REV")
   for i = 1, #fleets do wake(at, fleets[i]) end
 end
 
 local function add(at, queue)
   local place = call("ZSCORE", at.keys.queues, queue.name) or at.now
-  if ask(at, "ZADD", at.keys.ready, "NX", place, queue.name) == 1 then ring(at) end
+  if ask(at, "ZADD", at.keys.ready, "NX", place, queue.name) == 1 then wake_all(at) end
 end
 
 local function is_entered(queue) return queues.raw(queue) >= INDEXED end
@@ -103,7 +103,7 @@ end
 -- pause that is noted may come before it.
 function M.lowered(at, queue, when)
   ask(at, "ZADD", at.keys.timer, "LT", when, queue.name)
-  if when <= at.now or next_due(at) == queue.name then ring(at) end
+  if when <= at.now or next_due(at) == queue.name then wake_all(at) end
 end
 
 -- After a pop. `is_done`: it could take nothing more; `due`: when that changes by itself.
@@ -129,7 +129,7 @@ end
 -- Somebody of the fleet is going to wait.
 function M.wait(at, fleet) ask(at, "ZADD", at.keys.fleets, at.now, fleet) end
 
--- Somebody of the fleet was told to look and can take no more: another one is told, if there is something.
+-- Somebody of the fleet was woken and can take no more: wakes another one, if there is something.
 function M.hand_on(at, fleet)
   local due = ask(at, "ZRANGE", at.keys.timer, "-inf", at.now + SOON, "BYSCORE", "LIMIT", 0, 1)
   if not due[1] and call("EXISTS", at.keys.ready) == 0 then return end
