@@ -121,6 +121,7 @@ class PeopleModel(RecurringModel):
             self.leave_for(job, queue, data)
         else:
             self.complete_one(job, data, keep, result)
+            self.retire()
         for (name, *numbers), one in [jobs[index] for index in order]:
             self.put_x("new", name, *numbers, (one,))
         if queue:
@@ -129,7 +130,4 @@ class PeopleModel(RecurringModel):
                 self.settle_in(job, delay)
             else:
                 self.place(job, delay)
-        state = job.state
-        if not queue:
-            self.retire()
-        return state
+        return job.state
