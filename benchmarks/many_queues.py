@@ -60,9 +60,9 @@ def rates(store: ScratchStore, rounds: int, empty: int, say: Say) -> list[Row]:
                 else shown(title, speed, "× one queue", text)
             )
             cost = f"{median(many, 1):.0f} µs, one queue {median(one, 1):.0f} µs"
-            rows.append(
-                at_most(f"{name} queues{what}: store CPU a job", ratio(many, one, 1), 2, "× one queue", cost)
-            )
+            title, times = f"{name} queues{what}: store CPU a job", ratio(many, one, 1)
+            asked = at_most(title, times, 2, "× one queue", cost)
+            rows.append(asked if share else shown(title, times, "× one queue", cost))
     alone, beside_them = found["10000" + "0"], found[f"10000{empty}"]
     rows.append(at_most("10000 × 1: drained in", 10_000 / median(alone, 0), 20, "s"))
     rows.append(
