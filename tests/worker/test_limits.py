@@ -6,6 +6,19 @@ from worker_kit import process_lives, until
 from holdfast import JobFailed
 from holdfast.wire.plans import Step
 
+SLOW = """
+import asyncio, time
+from chores import app, note
+
+@app.job(queue="q")
+async def unwind():
+    try:
+        await asyncio.sleep(60)
+    finally:
+        note("unwinding")
+        time.sleep(60)
+"""
+
 
 def began(shop, name=""):
     until(lambda: shop.notes(f"begin {name}".strip()), f"{name} began")
@@ -27,6 +40,15 @@ def test_a_job_over_its_limit_is_stopped_and_tried_again(shop, pool):
     assert job.losses == 0
     assert job.attempts >= 2
     assert shop.chores.add.put(1).result(30) == 2
+
+
+def test_an_async_job_that_is_interrupted_while_it_unwinds_takes_no_event_loop_from_the_next(shop):
+    (shop.here / "slow.py").write_text(SLOW)
+    worker = shop.start("serial", "--import", "slow")
+    shop.q.put("slow.unwind", {"args": []}, timeout=1.0, retries=0)
+    until(lambda: shop.notes("unwinding"), "it unwinds")
+    assert shop.chores.aadd.put(1).result(30) == 2
+    assert "Event loop is closed" not in worker.said()
 
 
 def test_a_limit_that_is_not_reached_disturbs_nobody(shop, pool):

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from math import inf
 from typing import Any, Final, Protocol
 
 from holdfast.models import JobFacts
@@ -19,10 +20,10 @@ class Running:
     `lost` is the reason if its lease is known to be lost, else ""; `sandbox`, if it has one, is its directory, and
     `enter_sandbox` makes it the working directory, if class jobs of this pool run there;
     `lines` are the last that it logged; `begun` is on the monotonic clock, where somebody measures; `seat` is the one of
-    many it is performed at.
+    many it is performed at; `interrupted` is when it was last interrupted, on the monotonic clock.
     """
 
-    __slots__ = ("_make", "begun", "enter_sandbox", "facts", "lines", "lost", "made", "sandbox", "seat")
+    __slots__ = ("_make", "begun", "enter_sandbox", "facts", "interrupted", "lines", "lost", "made", "sandbox", "seat")
 
     def __init__(
         self, facts: JobFacts, make: Callable[[JobFacts], Any], lost: Callable[[], str] = not_lost
@@ -35,6 +36,7 @@ class Running:
         self.enter_sandbox: Callable[[], None] | None = None
         self.lines: deque[str] | None = None
         self.begun = 0.0
+        self.interrupted = -inf
         self.seat: Any = None
 
     def make_by(self, make: Callable[[JobFacts], Any]) -> None:

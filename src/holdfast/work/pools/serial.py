@@ -213,9 +213,10 @@ class SerialLoop:
         try:
             return self._coroutines.run(coroutine, context=copy_context())
         except KeyboardInterrupt:
-            # The coroutine was left where it was: it is cancelled with its loop, and unwinds.
-            self._coroutines.close()
-            self._coroutines = None
+            # The coroutine was left where it was: it is cancelled with its loop, and unwinds. Later jobs get another
+            # loop, even if a second interrupt breaks this off.
+            loop, self._coroutines = self._coroutines, None
+            loop.close()
             raise
 
     def _wait(self, due: float | None) -> str | None:
