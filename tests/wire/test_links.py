@@ -11,8 +11,9 @@ import time
 import pytest
 
 from holdfast import AsyncClient, Client
+from holdfast.commands.jobs import Put
 from holdfast.core.library import library
-from holdfast.errors import ConnectionLost, CoreMismatch, StoreTimeout, StoreUnsupported, UsageError
+from holdfast.errors import ConnectionLost, CoreMismatch, Refused, StoreTimeout, StoreUnsupported, UsageError
 from holdfast.testing.store import ScratchStore
 from holdfast.wire.plans import ErrorReply, Step
 
@@ -162,6 +163,23 @@ def test_programs_of_two_builds_on_one_store_are_warned_once_with_both_versions(
     for line, held, own in ((lines[0], ours, edited), (lines[1], edited, ours)):
         assert f"the store held core {held.version} (digest {held.digest[:12]})" in line
         assert f"replaced by core {own.version} (digest {own.digest[:12]})" in line
+
+
+def test_a_core_of_an_earlier_release_that_was_loaded_over_ours_is_replaced():
+    """A program of release 0.1.0 looked for a core just before ours was loaded, and then loaded its own."""
+    ours = library()
+    text = ours.text.replace(f'"{ours.version}", digest = "{ours.digest}"', '"0.1.0", digest = "earlier"')
+    earlier = text.replace('not find(given, "/", 1, true)', "true")  # it knows one budget only
+    assert earlier not in (text, ours.text)
+    with ScratchStore() as store, Client(store.url) as client:
+        queue = client.queues["q"]
+        queue.put("K", max_losses=3)
+        store.ask("FUNCTION", "LOAD", "REPLACE", earlier)
+        queue.put("K", max_losses=3)
+        assert len(queue) == 2
+        assert client.shard.info.version == ours.version
+        with pytest.raises(Refused, match="priority"):
+            client.run(Put("q", "K", priority=5000))
 
 
 def test_functions_that_are_flushed_ten_times_a_second_do_not_reach_producers():

@@ -107,7 +107,7 @@ class Repeating:
 
     def pause(self, reason: ErrorReply | LinkError) -> float:
         """Seconds to wait before the next try. Raises what `reason` means when there is no time for one."""
-        if self.meetings == 1 and type(reason) is ErrorReply and lacks_core(reason):
+        if self.meetings == 1 and type(reason) is ErrorReply and (lacks_core(reason) or is_older(reason)):
             return 0.0
         return wait(reason, self.patience)
 
@@ -150,6 +150,10 @@ class Repeating:
             self.meetings += 1
             # Our own core has the function: it was flushed again. Another one will not learn it.
             return self.meetings <= 3 or (self.shard.info is not None and is_ours(self.shard.info.digest))
+        if is_older(answer):
+            self.shard.met = False
+            self.meetings += 1
+            return self.meetings == 1
         return False
 
     def look_up(self) -> Plan[None]:
@@ -181,6 +185,12 @@ def _are_there(shard: Shard, jids: Sequence[str]) -> Plan[bool]:
 def lacks_core(reply: ErrorReply) -> bool:
     """Whether a call was refused because the core, or the root, is missing."""
     return reply.code == "HF_NO_ROOT" or "Function not found" in reply.text
+
+
+def is_older(reply: ErrorReply) -> bool:
+    """Whether a core may have refused what it does not know: ours takes what we send, but a program of an earlier
+    release that looked before ours was loaded may have loaded its own over it."""
+    return reply.code == "HF_BAD_ARGUMENT"
 
 
 def final_error(reply: ErrorReply, verb: str = "") -> HoldfastError:
