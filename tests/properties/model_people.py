@@ -117,6 +117,9 @@ class PeopleModel(RecurringModel):
         order, circles = parents_first(tuple([one[1] for one in jobs]))
         if circles or self.is_circle(jid, beyond(tuple([one[1] for one in jobs]), parents)):
             return "HF_DEPENDENCY_REFUSED"
+        for (name, *_), one in jobs:
+            if one[0] not in self.jobs:
+                self.queue(name)
         if queue:
             self.leave_for(job, queue, data)
         else:

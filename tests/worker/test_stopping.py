@@ -128,6 +128,8 @@ def test_a_signal_to_the_whole_group_breaks_off_nothing_within_the_shutdown_time
     interrupt(worker)
     interrupt(worker)  # together with the first they are one
     until(lambda: "stopping after the running jobs, within 60 s" in worker.said(), "it has heard")
+    if pool in ("asyncio", "thread", "gevent"):
+        until(lambda: "takes no more jobs" in worker.said(), "its child has heard")
     shop.open()
     assert worker.wait() == 0
     assert first.result(30) == "a"
