@@ -1,5 +1,6 @@
 """Waiting for something to become true, in tests: with a deadline, and without a fixed sleep."""
 
+import os
 import threading
 from collections.abc import Callable
 from time import monotonic
@@ -8,6 +9,9 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _never = threading.Event()
+
+LONGER = int(os.environ.get("HOLDFAST_SEARCH", "1"))
+"""By how much the long searches of `make test-all` are longer than usual: 4 for a night."""
 
 
 def pause(seconds: float) -> None:

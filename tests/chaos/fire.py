@@ -214,7 +214,7 @@ class Fire:
     def freeze(self, worker: Worker) -> None:
         frozen = self.halted(worker, worker.family)
         held = under_way(self._here, frozen)
-        until(lambda: self.is_granted_again(held), "what the frozen one held is granted again", 30)
+        until(lambda: self.is_granted_again(held), f"what the frozen one held is granted again: {held}", 30)
         before = self.refusals(worker)
         for pid in frozen:
             send(pid, signal.SIGCONT)

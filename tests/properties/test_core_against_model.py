@@ -12,6 +12,7 @@ from holdfast.client.sync import Client
 from holdfast.core.library import library
 from holdfast.testing.store import Engine, ScratchStore
 from native_door import Door
+from waiting import LONGER
 
 COMMON: dict[str, Any] = {
     "deadline": None,
@@ -22,7 +23,7 @@ COMMON: dict[str, Any] = {
     "suppress_health_check": list(HealthCheck),
 }
 QUICK = settings(max_examples=90, stateful_step_count=50, derandomize=True, **COMMON)
-DEEP = settings(max_examples=1000, stateful_step_count=150, **COMMON)
+DEEP = settings(max_examples=250 * LONGER, stateful_step_count=150, **COMMON)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from holdfast.models import JobFacts
 from holdfast.testing.clock import START_MS
 from holdfast.testing.store import Engine, ScratchStore
 from native_door import Door
+from waiting import LONGER
 
 QUEUES = ["q", "r"]
 queues = st.sampled_from(QUEUES)
@@ -178,7 +179,9 @@ def test_no_worker_sleeps_beside_a_job_it_could_have(door: Door) -> None:
 @pytest.mark.slow
 def test_no_worker_sleeps_beside_a_job_it_could_have_for_long(door: Door) -> None:
     machine: Any = type("Machine", (Wakes,), {"door": door})
-    run_state_machine_as_test(machine, settings=settings(SEARCH, max_examples=1000, stateful_step_count=120))
+    run_state_machine_as_test(
+        machine, settings=settings(SEARCH, max_examples=300 * LONGER, stateful_step_count=120)
+    )
 
 
 MISSING = [

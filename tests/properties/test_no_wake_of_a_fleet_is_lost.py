@@ -17,6 +17,7 @@ from holdfast.wire.shards import Shard
 from holdfast.work.queues.route import Route
 from holdfast.work.seat import ANY_QUEUE, Turns
 from native_door import Door
+from waiting import LONGER
 
 __all__ = ["door"]
 
@@ -166,7 +167,7 @@ def test_no_worker_of_many_queues_sleeps_beside_a_job_it_could_have(door: Door) 
 
 @pytest.mark.slow
 def test_no_worker_of_many_queues_sleeps_beside_a_job_it_could_have_for_long(door: Door) -> None:
-    search(door, max_examples=1000, stateful_step_count=120)
+    search(door, max_examples=300 * LONGER, stateful_step_count=120)
 
 
 MISSING = [

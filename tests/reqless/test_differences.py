@@ -17,6 +17,7 @@ from wrong_lines import WRONG_LINES, WrongLine
 
 from holdfast.core.script import script
 from holdfast.testing import ScratchStore
+from waiting import LONGER
 
 SPEECHES = [Speech(), OlderSpeech()]
 ROUND = 1000
@@ -63,7 +64,7 @@ def test_both_cores_answer_alike(doors: Doors, engine_store: ScratchStore) -> No
 def test_both_cores_answer_alike_for_long(
     doors: Doors, engine_store: ScratchStore, record_property: Callable[[str, object], None]
 ) -> None:
-    for _ in range(24 if engine_store.engine == "valkey" else 2):
+    for _ in range(6 * LONGER if engine_store.engine == "valkey" else 1):
         search(doors, ROUND)
     record_property("told", f"{doors.speech.door} on {engine_store.engine}: {doors.tally.told()}")
     assert doors.tally.median() >= 25
@@ -72,12 +73,12 @@ def test_both_cores_answer_alike_for_long(
 
 
 def seldom(doors: Doors) -> list[str]:
-    """Commands and states that were met less than a hundred times."""
+    """Commands and states that were met less than 25 times."""
     return [
         f"{command}, {state}: {doors.tally.pairs[command, state]}"
         for command in sorted(doors.commands)
         for state in STATES[KIND[command]]
-        if doors.tally.pairs[command, state] < 100
+        if doors.tally.pairs[command, state] < 25 * LONGER
     ]
 
 
