@@ -28,8 +28,9 @@ end
 -- spelled as their protocol says (its section 9).
 M.SHARED = "ql:hf:"
 
+-- A script has these as constants wherever it says `at.keys.root` and the like.
 local FIXED = {
-  root = "ql:hf:", is_shared = true,
+  root = "ql:hf:",
   job = "ql:hf:j:", body = "ql:hf:b:", extra = "ql:hf:x:", completed = "ql:hf:c", line = "ql:hf:i:",
   result = "ql:hf:a:", queues = "ql:hf:Q", config = "ql:hf:C", groups = "ql:hf:F", group = "ql:hf:f:",
   failure_calls = "ql:hf:F#", workers = "ql:hf:W", held = "ql:hf:L:", marks = "ql:hf:K",
@@ -43,46 +44,11 @@ local FIXED = {
 }
 M.FIXED = FIXED
 
--- Those of a queue, likewise: a script spells each where it is used (core/script), in
--- place of `queue.waiting` and the like.
-local SPELLED = {
-  control = function(name) return "ql:hf:q:" .. name end,
-  waiting = function(name) return "ql:q:" .. name .. "-work" end,
-  leases = function(name) return "ql:q:" .. name .. "-locks" end,
-  sequence = function(name) return "ql:hf:s:" .. name end,
-  wait_log = function(name) return "ql:hf:aw:" .. name .. ":" end,
-  run_log = function(name) return "ql:hf:ar:" .. name .. ":" end,
-  scheduled = function(name) return "ql:q:" .. name .. "-scheduled" end,
-  recurring = function(name) return "ql:q:" .. name .. "-recur" end,
-  throttled = function(name) return "ql:hf:P:" .. name end,
-  depends = function(name) return "ql:hf:D:" .. name end,
-  failed = function(name) return "ql:hf:fq:" .. name end,
-  stats = function(name) return "ql:hf:z:" .. name .. ":" end,
-  bell = function(name) return "ql:hf:n:" .. name end,
-  options = function(name) return "ql:hf:o:" .. name end,
-  tallies = function(name) return "ql:hf:k:" .. name end,
-  minutes = function(name) return "ql:hf:m:" .. name end,
-}
-M.SPELLED = SPELLED
+local function fixed(_, field) return FIXED[field] end
 
--- Elsewhere it is spelled when it is first used.
-local function spelled(home, field)
-  local spell = SPELLED[field]
-  local key = spell and spell(home.name)
-  home[field] = key
-  return key
+function M.shared()
+  return setmetatable({ is_shared = true, by_queue = {}, queue_count = 0 }, { __index = fixed })
 end
-
-local function fixed(own, field)
-  local key = FIXED[field]
-  own[field] = key
-  return key
-end
-
--- What is not fixed. Nothing else is asked of it by a script.
-function M.brief() return { by_queue = {}, queue_count = 0 } end
-
-function M.shared() return setmetatable(M.brief(), { __index = fixed }) end
 
 function M.of_root(root)
   local keys = roots[root]
@@ -111,13 +77,17 @@ end
 -- One key of a queue, in a root of our own; where it is the only one that is needed.
 function M.spell(at, field, name) return at.keys.root .. LETTERS[field] .. name end
 
-local function shared_queue(at, name)
-  local queue = {
-    name = name, own = "ql:q:" .. name, day = 0 / 0, minute_ends = 1 / 0, booked = false, wait_today = false,
-    run_today = false,
+local function shared_queue(name)
+  return {
+    name = name, own = "ql:q:" .. name,
+    waiting = "ql:q:" .. name .. "-work", leases = "ql:q:" .. name .. "-locks",
+    scheduled = "ql:q:" .. name .. "-scheduled", recurring = "ql:q:" .. name .. "-recur",
+    sequence = "ql:hf:s:" .. name, control = "ql:hf:q:" .. name, bell = "ql:hf:n:" .. name,
+    depends = "ql:hf:D:" .. name, throttled = "ql:hf:P:" .. name, failed = "ql:hf:fq:" .. name,
+    options = "ql:hf:o:" .. name, stats = "ql:hf:z:" .. name .. ":", tallies = "ql:hf:k:" .. name,
+    minutes = "ql:hf:m:" .. name, wait_log = "ql:hf:aw:" .. name .. ":", run_log = "ql:hf:ar:" .. name .. ":",
+    day = 0 / 0, minute_ends = 1 / 0,
   }
-  if at.spells then return queue end
-  return setmetatable(queue, { __index = spelled })
 end
 
 -- The keys of one queue. `today` fields are filled in by `on_day`; `minute_ends` is when
@@ -127,22 +97,15 @@ function M.of_queue(at, name)
   local queue = keys.by_queue[name]
   if queue then return queue end
   if keys.queue_count >= MOST_QUEUES then keys.by_queue, keys.queue_count = {}, 0 end
-  queue = keys.is_shared and shared_queue(at, name) or native_queue(keys.root, name)
+  queue = keys.is_shared and shared_queue(name) or native_queue(keys.root, name)
   keys.by_queue[name], keys.queue_count = queue, keys.queue_count + 1
   return queue
 end
 
--- A key of a queue by the name of its field.
-function M.of(at, home, field)
-  if at.spells then return at.spells[field](home.name) end
-  return home[field]
-end
-
 -- Makes `wait_today` and `run_today` name the sample logs of a day; samples of `day`
 -- are booked on `booked`.
-function M.on_day(at, queue, day, booked)
+function M.on_day(queue, day, booked)
   queue.day, queue.booked = day, booked
-  if at.spells then return end
   queue.wait_today, queue.run_today = queue.wait_log .. booked, queue.run_log .. booked
 end
 

@@ -35,8 +35,7 @@ end
 local AT = {
   order = order, record = record, bounds = bounds, events = event_log, throttles = holders, workers = worker,
   budgets = false, completed = completed, ended = false, index = false, accent = accent, untold = UNTOLD,
-  application = "reqless", keys = keys.FIXED,
-  spells = keys.SPELLED, packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
+  application = "reqless", keys = keys.FIXED, packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
 }
 
 return calling.run(AT, find)

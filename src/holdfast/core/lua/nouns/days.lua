@@ -74,7 +74,7 @@ function M.begin(at, queue, day)
     end
     call("HSET", queue.tallies, "day", booked, "first", first)
   end
-  keys.on_day(at, queue, day, booked)
+  keys.on_day(queue, day, booked)
 end
 
 return M

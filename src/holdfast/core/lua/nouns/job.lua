@@ -62,7 +62,7 @@ function M.withdraw(at, jid, r)
   if place == "waiting" then
     call("ZREM", queue.waiting, at.order.member(r, jid))
   elseif place then
-    call("ZREM", keys.of(at, queue, place), jid)
+    call("ZREM", queue[place], jid)
   elseif r.state == state.THROTTLED then
     at.throttles.withdraw(at, queue, jid, r)
     call("ZREM", queue.waiting, at.order.member(r, jid))

@@ -24,7 +24,7 @@ end
 function M.waited(at, queue, samples)
   local day = day_of(at.now)
   if queue.day ~= day then days.begin(at, queue, day) end
-  local log = at.spells and queue.wait_log .. queue.booked or queue.wait_today
+  local log = queue.wait_today
   local size = call("APPEND", log, samples)
   if size == #samples then days.keep(at, log) end
   if size >= FULL then fold(at, queue, log, "wait") end
@@ -33,7 +33,7 @@ end
 function M.ran(at, queue, samples)
   local day = day_of(at.now)
   if queue.day ~= day then days.begin(at, queue, day) end
-  local log = at.spells and queue.run_log .. queue.booked or queue.run_today
+  local log = queue.run_today
   local size = call("APPEND", log, samples)
   if size == #samples then days.keep(at, log) end
   if size >= FULL then fold(at, queue, log, "run") end

@@ -16,7 +16,7 @@ late.bind(function() call, floor, unpack_ = redis.call, math.floor, unpack end)
 
 local function jobs_in(at, queue)
   local count = 0
-  for i = 1, #SETS do count = count + call("ZCARD", keys.of(at, queue, SETS[i])) end
+  for i = 1, #SETS do count = count + call("ZCARD", queue[SETS[i]]) end
   return count
 end
 

@@ -20,7 +20,7 @@ function M.run(at, find)
   if not ARGV[1] then words.refuse("Must provide a command") end
   local run = find(ARGV[1]) or words.refuse("Unknown command " .. ARGV[1])
   local now = words.number(ARGV, 2, 'Arg "now" missing or not a number')
-  at.keys = keys.brief()
+  at.keys = keys.shared()
   local ok, reply = pcall(run, root_timed.open(at, keys.SHARED, now * 1000), ARGV)
   if ok then return reply end
   fail(at, reply)

@@ -51,7 +51,7 @@ M["queue.jobsByState"] = function(at, args)
   local offset, limit = words.page(at, args, 5, "Jobs")
   local jids
   if name == "depends" or name == "throttled" then
-    jids = call("ZRANGE", keys.of(at, queue, name), offset, offset + limit - 1)
+    jids = call("ZRANGE", queue[name], offset, offset + limit - 1)
   elseif name == "scheduled" then
     jids = scheduled(at, queue, offset, offset + limit - 1)
   elseif name == "recurring" then
