@@ -11,21 +11,31 @@ import sys
 import tokenize
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median, quantiles
 from types import FrameType
 from typing import Any
 
 from source_tree import PACKAGE, Module, lua_files, modules
 
-_SILENT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+_SILENT = (
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+)
 
 
 def docstring_lines(tree: ast.Module) -> set[int]:
     """The lines of all docstrings, those of attributes too, and of all imports."""
     found: set[int] = set()
     for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        is_text = (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        )
         if is_text or isinstance(node, ast.Import | ast.ImportFrom):
             found |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return found

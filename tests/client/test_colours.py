@@ -21,7 +21,7 @@ from holdfast.client import (
     views,
     workers,
 )
-from holdfast.client.colours import AsyncHandle, SyncHandle
+from holdfast.client.descriptors import AsyncHandle, SyncHandle
 from holdfast.commands import COMMANDS
 
 BLOCKING_ONLY = {"run", "batch"}

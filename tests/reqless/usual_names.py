@@ -6,11 +6,11 @@ They are run in a real store with a script that has every name in a cell of its 
 import sys
 from pathlib import Path
 
+from holdfast.core.script.usual import FILLED, USUAL
 from two_doors import Connection
 
 from holdfast.core import script as package
 from holdfast.core.script import missed
-from holdfast.core.script.usual import FILLED, USUAL
 from holdfast.testing import ScratchStore
 
 CALLS = {

@@ -44,6 +44,7 @@ HOISTED = ("redis.call", "struct.pack", "struct.unpack", "string.sub", "cjson.en
 _CELL = re.compile(r"C\[(\d+)\]")
 FILL = True
 
+
 class Cell(NamedTuple):
     """Something that a module binds: a `name`, an `M.name`, or "M", the module itself."""
 
@@ -132,9 +133,14 @@ class Script:
         self.forms: dict[str, Cell] = {}
         for key, value in _FIELD.findall(home.bound["AT"]):
             cell = self._cell(home, value.partition(".")[0])
-            if cell: self.forms[key]=cell if "." not in value else Cell(cell.module, "M." + value.partition(".")[2])
+            if cell:
+                self.forms[key] = (
+                    cell if "." not in value else Cell(cell.module, "M." + value.partition(".")[2])
+                )
         """What the door puts into `at` for good, by the field."""
-        home.bound["AT"] = _FIELD.sub(lambda field: "" if field[1] in self.forms else field[0], home.bound["AT"])
+        home.bound["AT"] = _FIELD.sub(
+            lambda field: "" if field[1] in self.forms else field[0], home.bound["AT"]
+        )
         home.bound["AT"] = re.sub(r"(?<=[{,])(?:\s*,)+", "", home.bound["AT"])
         self.run = self._text(home, home.last)
         self.texts: list[str] = []
@@ -154,8 +160,11 @@ class Script:
         }
         usual = self.texts[self.numbers[Cell(door, "find")]]
         for number in map(int, re.findall(r"return C\[(\d+)\]", usual)):
-            if FILL and number in self.branches: self.branches[number] = self._filled(number) + self.branches[number]
-        self.order = sorted(self.branches, key=lambda number: number / counts[number] if counts[number] else number)
+            if FILL and number in self.branches:
+                self.branches[number] = self._filled(number) + self.branches[number]
+        self.order = sorted(
+            self.branches, key=lambda number: number / counts[number] if counts[number] else number
+        )
         """The cells, those that are probably used by many calls first."""
 
     def _branch(self, number: int, name: str = "made") -> str:
@@ -203,7 +212,9 @@ class Script:
         inside, before, place = [""], "", 0
         while place < len(tokens):
             token, used = tokens[place], 1
-            is_key = inside[-1] == "{" and before in ("{", ",") and tokens[place + 1 : place + 3] == [" ", "="]
+            is_key = (
+                inside[-1] == "{" and before in ("{", ",") and tokens[place + 1 : place + 3] == [" ", "="]
+            )
             if before not in (".", ":") and not is_key:
                 token, used = self._known(module, tokens, place)
             inside += [token] if token in _OPEN else []
