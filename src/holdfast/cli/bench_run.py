@@ -1,4 +1,4 @@
-"""The namespace that a benchmark works in: bare commands, what the server says of itself, and removing all of it."""
+"""Measure slices of each kind of work in turn, in a namespace that is removed afterwards."""
 
 import statistics
 from collections.abc import Callable, Sequence

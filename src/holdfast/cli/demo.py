@@ -1,4 +1,4 @@
-"""One run of the demo: a namespace of its own, two workers, a pipeline, a kill, a report."""
+"""`holdfast demo`: real files, two workers, one of them killed on the way, and nothing lost."""
 
 import contextlib
 import fcntl

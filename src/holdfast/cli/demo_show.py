@@ -1,4 +1,4 @@
-"""What the demo's jobs wrote down: who began and ended which step, and what a kill took away."""
+"""What the demo shows: a live bar on a terminal, a few lines elsewhere, and the report of what its jobs wrote down."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What happens to a tracked job, in words: one line, the failure's message, and the same as data."""
+"""Notices about tracked jobs: their text, where they go, and delivery that never blocks the reader of events."""
 
 import html
 import json

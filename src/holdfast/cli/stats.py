@@ -1,4 +1,4 @@
-"""The figures of a namespace: what is in each queue, what happened there today, who works."""
+"""`holdfast stats`: the queues and today's figures, as a table, as JSON, or as gauges for a statsd."""
 
 import re
 import socket

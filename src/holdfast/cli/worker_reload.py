@@ -1,4 +1,7 @@
-"""Seeing that Python files change, by looking at them now and then."""
+"""`holdfast worker --reload`: run the worker in a child, and restart it when Python files change. For development.
+
+The parent imports none of the user's code, so each child starts with the code as it is at that moment.
+"""
 
 import logging
 import os

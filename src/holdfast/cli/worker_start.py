@@ -1,4 +1,4 @@
-"""What the environment tells a worker where its flags are silent: the variables of older workers."""
+"""Start the worker that flags and environment describe: the setup hook, the settings, the imports, the log."""
 
 import logging
 import os

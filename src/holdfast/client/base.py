@@ -1,4 +1,4 @@
-"""What time it is for a namespace."""
+"""What both clients share: their settings, names and connection; raw protocol commands; the time of a namespace."""
 
 import logging
 from math import isfinite

@@ -1,4 +1,4 @@
-"""Puts that are collected and leave together: `with client.batch():`."""
+"""Many puts in few calls: `queue.put_many`, and `with client.batch():`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast

@@ -1,4 +1,9 @@
-"""What holds things by their names, and cannot be gone through."""
+"""Descriptors that turn a command into a method or an attribute of a sync or an async handle.
+
+A handle belongs to a client and runs commands through it. `Verb` is a command worn as a method, `Asked` one that
+reading an attribute sends, `Written` a fact whose assignment is a command. On the handles of an async client
+what talks to the store answers an awaitable.
+"""
 
 import functools
 import importlib

@@ -1,4 +1,7 @@
-"""A callback for what is published on one channel as JSON, called in a thread or in a task of its own."""
+"""`client.events`: what happens to tracked jobs, as it happens; and callbacks for one channel of JSON messages.
+
+Each event is published with the jid, to whoever listens at that moment. Core: nouns/event.lua.
+"""
 
 import inspect
 import logging

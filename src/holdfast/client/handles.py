@@ -1,4 +1,4 @@
-"""What a blocking client hands out: its jobs and queues, and what cannot be said in one table."""
+"""The handles of both clients: their jobs and queues."""
 
 from collections.abc import Awaitable, Iterable, Sequence
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Listening to channels of the store on a connection of its own, in both colours.
+"""Listen to channels of the store on a connection of its own, sync and async.
 
 What is published is a hint: it reaches who listens at that moment and nobody else. A listener that lost its connection
 comes back by itself, and what was published meanwhile is lost.

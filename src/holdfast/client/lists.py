@@ -1,4 +1,4 @@
-"""`queue.jobs`: the jids of a queue by state, in both colours."""
+"""Read the sets of the store page by page, for both clients."""
 
 from typing import Any, cast
 

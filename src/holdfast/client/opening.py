@@ -1,4 +1,4 @@
-"""The clients of this process, for those who must reach all of them.
+"""What both clients do when they are made: settle their options and choose the store.
 
 Tests do: whatever the program under test talks to, it must be the test's own store (`holdfast.testing`). Nobody
 else asks. A client is forgotten when nothing else holds it.

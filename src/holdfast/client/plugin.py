@@ -1,4 +1,4 @@
-"""Running a script of the user's own: loaded when the store lacks it, then called by its SHA1.
+"""Run a Lua script of one's own on top of the core's library: `LuaPlugin`.
 
 Nobody knows what it does, so it is sent again only if it certainly did not run.
 """

@@ -1,4 +1,4 @@
-"""What may be wished for a job beside priority, delay and retries: checked before anything is sent."""
+"""Options of puts: which exist, and which values they may have; checked before anything is sent."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict, cast

@@ -1,4 +1,8 @@
-"""The words and phrases in which it is said why a job runs or does not."""
+"""Checks that show why a job is running or not: each turns facts into one plain sentence.
+
+The looks come in the order in which they matter: whether there is a job, its state, its failure, what it logged, what its attempts
+cost, who did not know its code, its due time, whom it waits for, the queue, the throttles, the workers, its place, its lease.
+"""
 
 from collections.abc import Callable, Mapping
 from shlex import quote

@@ -1,4 +1,4 @@
-"""What a client can be given beside its URL, for checkers and for `settle`."""
+"""Options that say where a store is and how to reach it, and URLs made of them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypedDict

@@ -1,4 +1,4 @@
-"""What both clients show of what happened in a queue."""
+"""The methods of a queue, of the queues and of the jobs, for both clients."""
 
 import datetime as days
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What a client does to many things at once, and `client.stats`: said once for both colours."""
+"""Calls about many things at once, and calls of operators: bulk actions, settings, upkeep, the audit log."""
 
 from collections.abc import Iterable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Asking where a running job is just now: a question on the channel of its worker, and the answer on one of its own."""
+"""`client.workers`: which workers exist, what each holds, quieting one; and the stack of a running job."""
 
 import asyncio
 import os

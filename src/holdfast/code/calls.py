@@ -1,4 +1,8 @@
-"""One call of a function job, as it is put: its arguments, written, and the moments at which it is wanted."""
+"""One call of a function job as it is put, now or again and again: `report.every(3600).put("sales")`.
+
+The recurrence has a name made of the function and its arguments, so a program that says it each time it starts says
+the same one. What it says replaces what was said before, and when the next job is due stays as it was.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta

@@ -1,8 +1,11 @@
-"""The text of an exception, safe against any content of the exception and any behaviour of its code.
+"""Describe a failure: its group and its message, safe against any exception and any code of it.
 
 An exception comes from the job's code: its text may have 100 MB, its `__str__` may raise SystemExit, its causes may form a
 circle or never end. So Python's formatter gets plain copies: of a limited number of exceptions, frames and characters, made
 without running more of an exception's code than what returns its text and its notes.
+
+The formatter is global, as the code it tells of is, and can be replaced. Whatever a formatter does, the failure is
+recorded: one that cannot be used is logged, and the default one tells it.
 """
 
 import asyncio

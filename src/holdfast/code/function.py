@@ -2,6 +2,8 @@
 
 The decorated function is called as before; `put` puts it as a job, typed by the function's own signature. The
 client it belongs to decides the colour of `put` and of the handle it answers.
+
+What functions need is loaded with the first of them: many programs only put jobs by name.
 """
 
 import functools

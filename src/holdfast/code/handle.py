@@ -1,4 +1,7 @@
-"""A function job that was put: waiting for what it returns."""
+"""Handles of function jobs that were put: wait for one result, or for many at once.
+
+`gather` and `as_completed` have the colour of the handles they are given.
+"""
 
 import functools
 from collections.abc import (

@@ -1,4 +1,9 @@
-"""Names of functions, classes and modules, as they are stored with a job."""
+"""Names of functions, classes and modules, importing what a name stands for, and importing it again when its file
+changed.
+
+What is remembered here belongs to the process, as `sys.modules` does: a module that was loaded again for one asker
+is loaded again for all of them, once.
+"""
 
 import importlib
 import importlib.util

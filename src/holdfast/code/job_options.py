@@ -1,4 +1,4 @@
-"""How long to wait before a job that raised is tried again.
+"""Options of function jobs: which exist, which travel with each job, and how long to wait between attempts.
 
 A backoff that is data travels with the job, and the core does the sum; one that is a function stays with the
 code, so only the workers of that code can do it.

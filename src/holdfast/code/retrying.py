@@ -1,4 +1,4 @@
-"""Telling which exceptions are meant: by their class, or by a function that looks at one."""
+"""`@holdfast.retry(…)`: exceptions of these types requeue the job for another attempt."""
 
 import functools
 import inspect

@@ -1,4 +1,4 @@
-"""Commands about the installation: its root, its settings, its core."""
+"""Commands about the installation: its root, its settings, its core, its audit log."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal

@@ -1,4 +1,4 @@
-"""Commands that read sets page by page, from a cursor that nothing moves."""
+"""Commands that read without changing anything: sets page by page, counts minute by minute, why a job does not run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, cast

@@ -1,4 +1,4 @@
-"""Reply values as text."""
+"""What is known of one job, of its failure, its history, its progress."""
 
 import struct
 from collections.abc import Mapping, Sequence

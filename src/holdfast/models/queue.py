@@ -1,4 +1,4 @@
-"""What is known of one queue: its counts, its statistics."""
+"""What is known of one queue (its counts, its statistics), and what the core returns about itself."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,14 @@
-"""What the starter of a warden and the warden agree on."""
+"""The small files in a store's directory: what it is, what runs in it now, and a server that outlived its warden.
+
+holdfast.json   format of the directory, engine and newest version that opened it
+server.json     what runs now (see Record), or why nothing does; removed by a polite end
+linger          a longer wish for the warden that runs
+lock            held by the warden          server.lock   held by the server itself
+data/           the server's log of writes  server.log    what it says
+
+Possible where the system has no "die with your parent", and on Linux for the moment a server takes to finish
+its log. Two servers must never write one log, so the next warden waits for the lock that the server holds.
+"""
 
 import contextlib
 import fcntl

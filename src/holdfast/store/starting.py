@@ -1,4 +1,4 @@
-"""Make sure that a directory's embedded store runs.
+"""Start a directory's embedded store unless it runs, ask for its state, and stop it.
 
 The first who needs a directory's store starts its warden (`warden.py`); everybody else finds it running.
 """

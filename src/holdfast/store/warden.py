@@ -1,4 +1,10 @@
-"""Who is connected to a server, besides its warden."""
+"""The warden: one small process per data directory, which owns the server there.
+
+It starts the server, starts it again when it crashes, and ends it when nobody has needed it for a while. It
+lives as long as it holds ``lock``; the server lives as long as it holds ``server.lock``, so the next warden
+knows for certain whether a server has outlived its own (possible where the system has no "die with your
+parent", and on Linux for the moment a server takes to finish its log).
+"""
 
 import contextlib
 import os

@@ -1,4 +1,8 @@
-"""How a worker for tests performs on a loop."""
+"""Workers for tests: they perform jobs in this process when the test asks for it, and return.
+
+They take, perform and settle jobs with the parts real workers are made of, on the real core; what a test sees is
+what happens in production. With a stopped clock they let time pass from one due moment to the next.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable

@@ -1,4 +1,4 @@
-"""What a process knows of a store that is away: all who want to talk to it knock in turn, and one of them says so.
+"""What a process knows of a store that is unavailable, and how it waits until the store can be reached again.
 
     a call failed         nobody opens a connection for a moment, then one, then another a little later …
     at last               about one a second for the whole process, however many clients and threads it has

@@ -1,4 +1,4 @@
-"""Waiting between two tries, for callers that block; and how a wait at the store is ended early.
+"""Wait between two attempts, end a wait at the store early, and keep what belongs to one event loop.
 
 A connection that is just closed stays blocked at the store until it looks, and a token may still be given to it.
 Hence the half-close: the store ends its side when it has forgotten the wait.

@@ -1,4 +1,4 @@
-"""Processes that must not outlive the one that forked them, and that are ended together with what they started."""
+"""Processes that must not outlive the one that forked them, and what a process still sends when it ends."""
 
 import ctypes
 import logging

@@ -1,4 +1,4 @@
-"""Settings of a worker: those of `holdfast worker` and of the worker classes, checked before anything runs."""
+"""Settings of a worker, checked before anything runs, and what a program gives a worker beside them."""
 
 import logging
 import os

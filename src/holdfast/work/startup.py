@@ -1,7 +1,10 @@
-"""The user's code that a worker loads before it takes jobs: the setup hook, middleware, and the modules of `--import`.
+"""The user's code that a worker loads before it takes jobs: the setup hook, middleware, the modules of `--import`; also
+tried in a process of its own before a reload.
 
 Run as a program, this loads what its one argument describes and ends with 0, or prints why it cannot and ends with 1
 (`startup_check` runs it before children are replaced).
+
+A process that cannot load its code cannot work: the old ones stay, and `/ready` reports why (`obstacle`).
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""What people attach to jobs, said once for both colours: tags, marks, lines of history, reports of progress."""
+"""What people attach to jobs (tags, tracking, log lines, progress), and moving a job to another queue."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypedDict, Unpack

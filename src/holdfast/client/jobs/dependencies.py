@@ -1,4 +1,4 @@
-"""Puts that become visible only if their job completes: kept back here, and sent with the completion in one step."""
+"""Jobs that wait for others, and puts that become visible only when their job completes."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager

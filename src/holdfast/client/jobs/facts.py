@@ -1,4 +1,4 @@
-"""What a job's klass stands for, on a handle: the thing behind the name, imported at the first look."""
+"""A job as it was at one moment: what the store returned, and what was changed on the handle since."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime

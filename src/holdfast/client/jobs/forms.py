@@ -1,4 +1,4 @@
-"""Jobs made by hand: their parts, checked, and the defaults of one that never met a store."""
+"""A job in other forms: made by hand from its parts, as a mapping, as options of a put, its history by time."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

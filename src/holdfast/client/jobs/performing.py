@@ -1,4 +1,4 @@
-"""Finding the code of a job and running it, for programs that are no workers."""
+"""Run the code of a job in a program of one's own, without a worker."""
 
 import inspect
 import os

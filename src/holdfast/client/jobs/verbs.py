@@ -1,4 +1,4 @@
-"""What the code of a job can ask while it runs: how often it was tried, until when it may run, whether it still should."""
+"""The methods of a job, which both Job classes share, and what its code can read while it runs."""
 
 import logging
 from collections.abc import Callable

@@ -1,4 +1,8 @@
-"""Messages that become jobs: what is put for each, and into which queue."""
+"""Deliver messages of a subscription: to a function, or as jobs into a queue.
+
+One loop reserves messages and hands them on, the other brings those back whose reservation is over. Neither ends for
+an error of the store: it waits, less and less impatiently, until the store answers again.
+"""
 
 import logging
 from collections.abc import Callable, Generator, Mapping, Sequence

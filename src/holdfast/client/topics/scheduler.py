@@ -1,4 +1,5 @@
-"""Taking over the messages of an older scheduler, which keeps them on the same store under keys of its own.
+"""All topics together: the functions of older clients, which topics exist, and taking over messages of an older
+scheduler.
 
 A message is put here before it is removed there, so whatever breaks in between loses none: it is found again, and is
 known by its body. One that an older program takes at the same moment may be delivered by both.

@@ -1,4 +1,4 @@
-"""Who waits in a subscription: two threads of a blocking client, or two tasks of an async one."""
+"""`client.topics`, and the threads or tasks that wait for the messages of a subscription."""
 
 import asyncio
 import inspect

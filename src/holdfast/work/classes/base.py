@@ -1,4 +1,4 @@
-"""Whom a worker of a program asks: the queues of a reserver, the jobs that a subclass yields, the client of it all."""
+"""What all worker classes share: where they look for jobs, their options, and what a subclass may override."""
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Workers that run by themselves, or as a child of one that forks."""
+"""Workers that perform one job at a time in the process that runs them: in any thread, or as a child."""
 
 import _thread
 import os

@@ -1,4 +1,6 @@
-"""An ending as bytes: how a forked process tells the one that forked it what became of its job."""
+"""What a process forked for one job does: perform it, return its outcome through a pipe, and end without running
+anything else.
+"""
 
 import asyncio
 import logging

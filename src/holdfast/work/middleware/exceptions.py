@@ -1,4 +1,4 @@
-"""Exceptions that give a job back for another try, which costs it a retry."""
+"""Middleware that requeues a job after certain exceptions, at the cost of a retry or free."""
 
 import logging
 from collections.abc import Callable, Mapping

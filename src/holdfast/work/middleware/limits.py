@@ -1,4 +1,4 @@
-"""A process that has grown too large ends after its jobs, and its parent replaces it."""
+"""Middleware that limits the time of a job and the memory of a process."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Memory that a worker's processes share, for questions about where a job is.
+"""Requests for the stack of a job: the memory that a worker's processes share for them, and who answers.
 
 Whoever is asked for a job writes the question down and sends `SIGNAL` to the process that has it. There the interpreter's fault
 handler first writes the stacks of all threads into a file, whatever they are stuck in; then, as soon as Python code can run, that of

@@ -1,4 +1,7 @@
-"""What became of a run, in a word: for measures and traces."""
+"""Counts of jobs and troubles, on pages that each child shares with its parent.
+
+A child adds, its parent reads when it is asked. The counts of a child that died stay, and whoever comes after it goes on with them.
+"""
 
 import fcntl
 import mmap

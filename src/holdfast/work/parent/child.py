@@ -1,4 +1,4 @@
-"""A forked child of the supervisor: where it starts, and how it ends without running anything of its parent's."""
+"""A forked child of the supervisor, and its slot: what of it outlives the child, and how soon it is replaced."""
 
 import importlib
 import logging

@@ -1,4 +1,4 @@
-"""Children that do not respond: code of a job blocks their event loop, hub or interpreter."""
+"""The leases of the children, renewed by the parent: heartbeats, releases, and children that do not respond."""
 
 import logging
 from collections.abc import Iterable, Mapping

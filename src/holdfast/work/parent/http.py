@@ -1,4 +1,4 @@
-"""A small HTTP responder for probes and scrapers, inside the selector of whoever owns it.
+"""A small HTTP responder for health probes and metrics, inside the selector of whoever owns it.
 
 One request a connection, GET and HEAD of fixed paths, nothing else. It never waits for a client: one that is slow, silent or
 one too many is dropped, so that nobody can keep the owner from its work, or a probe from its answer.

@@ -1,4 +1,8 @@
-"""Leases of children that the store reports as lost: which child still works on them, and how it is stopped."""
+"""Leases that are lost while a child still works on them, and leases of dead children that are to be released.
+
+What a dead child held stands on its slate. If it died in the middle of a call, nobody read what that call was
+granted; the call is then asked again under its own number, which answers the same grants and takes none.
+"""
 
 import logging
 import os

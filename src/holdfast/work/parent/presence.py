@@ -1,6 +1,12 @@
-"""What the store says to workers: a lease was lost, a job was cancelled.
+"""Messages between workers and the store: registration, lost leases and cancels, and jobs of an earlier worker of the
+same name.
 
 The messages are hints and only make the keeper look sooner: what a heartbeat answers is the truth.
+
+The reply to each report is whether the worker is to be quiet, which is to take no more jobs.
+
+Two workers that live at once must not share a name: the store could not tell their jobs apart. So one that is to go on
+with old jobs ends at once when it finds another alive.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What `ps` shows of a process: what it is doing just now.
+"""What surrounds the jobs of one process: its title, its directories, its spans, and `after_fork` of its middleware.
 
 A title is set at most ten times a second, however short the jobs are; what was withheld is shown as soon as it may be,
 so that a job which runs long is never hidden behind a short one before it.

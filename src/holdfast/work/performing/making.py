@@ -1,4 +1,4 @@
-"""What code a worker finds."""
+"""What one process of a worker performs with: the jobs that its code sees, the resolver, the code that it finds."""
 
 from collections.abc import Callable
 from typing import Any, Self

@@ -1,8 +1,11 @@
-"""How a job ended, and what that says to the store.
+"""How a job ended, and which command says so to the store.
 
 A job may return a wish (`return Retry(after=30)`). A worker turns a wish, a result or an exception into an
 ending: a `Done`, which shares the next call to the store with others, a command of its own, or None when
 there is nothing left to say.
+
+This happens during deploys: for a while, workers with old code get new jobs. What was logged is remembered in memory that the
+processes of a worker share, so that each name is logged once and not for each of its jobs.
 """
 
 import logging

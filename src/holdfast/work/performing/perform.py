@@ -1,4 +1,4 @@
-"""Jobs whose end somebody wants to be told of: they are settled through their own object, while they run."""
+"""Perform one job: find its code, call it, and turn whatever comes of it into an outcome."""
 
 import asyncio
 import logging

@@ -1,4 +1,10 @@
-"""Directories of this user's alone, emptied through their descriptors: no link in them, or in their place, is ever followed."""
+"""Sandboxes: directories for the files of one job, which finds its own empty; emptied through their descriptors.
+
+`<base>/sandbox-<n>` belongs to child n of a worker. Where a child performs many jobs at once, each has a directory of its own in it.
+Others may write to the directory that the base lies in; so the base and all below it are this user's alone (0700), are opened without
+following links, and are emptied through their descriptors. A directory that was left clean carries a mark, an mtime that nothing else
+gives it, and is not looked into as long as it does.
+"""
 
 import errno
 import fcntl

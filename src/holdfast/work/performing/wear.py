@@ -1,4 +1,4 @@
-"""What jobs do to the process they are performed in: how worn it is, and what is put right again after them."""
+"""How worn a process is after its jobs, what is restored after each, and breaking off the job of a lost lease."""
 
 import logging
 import os

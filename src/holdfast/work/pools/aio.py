@@ -1,4 +1,4 @@
-"""Many seats on one event loop. Each job is a task; seats that end together share a call."""
+"""The `asyncio` pool: children with many slots on an event loop each."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Many seats that block: one loop takes jobs and settles what ended; threads or greenlets, its crew, perform.
+"""Many slots that block: one loop takes jobs and settles what ended; threads or greenlets perform.
 
 Only the loop touches its state. Whoever performs says that it has ended in `_ended`, which the loop collects; the
 keeper marks leases as lost, and the loop acts on it.

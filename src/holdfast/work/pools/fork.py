@@ -1,4 +1,4 @@
-"""What middleware does in the process that forks for a job: around the fork, and told how the job ended."""
+"""The `fork` pool: children that fork a process for each job, and middleware around that fork."""
 
 import gc
 import logging

@@ -1,7 +1,10 @@
-"""Coroutines of jobs in greenlets: driven together by one event loop, in a thread of the system's own.
+"""The `gevent` pool: children with many slots, a greenlet each.
 
 An event loop counts as running for its whole thread, and so for all greenlets there: each with a loop of its own would
 be refused, and blocking calls of the others would be taken for calls inside of one.
+
+The loop runs in the main greenlet. A job that lost its lease is killed where it waits; one that hogs the process is not
+reached, as nothing else is then.
 """
 
 import asyncio

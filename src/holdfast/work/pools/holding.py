@@ -1,4 +1,4 @@
-"""Heartbeats of a process that has no parent, by a thread."""
+"""The lease of the one job of a serial worker, and heartbeats of a process without a parent, by a thread."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""What every loop of many seats keeps: who sits where, what ended, when to look again, when to end.
+"""The slots of one process with many of them, and the crew of threads or greenlets that performs their jobs.
 
 A loop takes as many jobs as there are free seats; seats that end together share the call that says so. How a job is
 started and stopped, and how a loop waits, is the loop's own.

@@ -1,4 +1,4 @@
-"""One seat in the calling thread: the `serial` pool, and what each child of the `process` pool does."""
+"""One slot in the calling thread: the `serial` pool, and what each child of the `process` pool does."""
 
 import asyncio
 import logging

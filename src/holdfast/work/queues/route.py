@@ -1,4 +1,8 @@
-"""Which of many queues have work: asked of the index that the store keeps, instead of looking into each of them."""
+"""Which queues a worker looks into, and in which order; of many queues, those that the store's index names.
+
+A resolver says which queues there are (names stay as they are, patterns are looked up), a reserver which of them goes
+first. A route of plain names in their own order costs nothing. What takes jobs in a way of its own is asked instead.
+"""
 
 import hashlib
 import logging

@@ -1,4 +1,4 @@
-"""Resolvers: what says, each time it is asked, which queues to look into and in which order."""
+"""Queue resolvers, and the route that a process makes of names, patterns, reservers and resolvers."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
