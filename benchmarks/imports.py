@@ -1,7 +1,7 @@
 """What importing holdfast costs on top of `import redis`: CPU of fresh interpreters, medians, in turn."""
 
 from benchmarks.report import Row, Say, at_most, shown
-from holdfast.cli.bench_imports import import_figures
+from holdfast.cli.bench import import_figures
 
 ASKED = {
     "import holdfast": 40.0,

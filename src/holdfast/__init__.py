@@ -51,48 +51,46 @@ from holdfast.logs import logger
 
 if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient
-    from holdfast.client.async_handles import AsyncJob, AsyncQueue
     from holdfast.client.config import Config
-    from holdfast.client.events.tracked import AsyncEvents, Events
-    from holdfast.client.handles import Job, Queue
+    from holdfast.client.events import AsyncEvents, Events
+    from holdfast.client.handles import AsyncJob, AsyncQueue, Job, Queue
     from holdfast.client.plugin import LuaPlugin
     from holdfast.client.recurring import RecurringJob
     from holdfast.client.sync import Client
     from holdfast.client.throttles import Throttle
-    from holdfast.client.topics.schedulers import AsyncScheduler, Scheduler
+    from holdfast.client.topics.subscriptions import AsyncScheduler, Scheduler
     from holdfast.code.current import current_job
     from holdfast.code.endings import Failed, Moved, Retry
-    from holdfast.code.handle import AsyncHandle, Handle
+    from holdfast.code.handle import AsyncHandle, Handle, as_completed, gather
     from holdfast.code.retrying import retry
-    from holdfast.code.together import as_completed, gather
 
 __version__ = "0.2.0"
 
 # Loaded when first named: the driver alone takes longer to import than all of this.
 _LAZY = {
     "AsyncClient": "holdfast.client.aio",
-    "AsyncEvents": "holdfast.client.events.tracked",
-    "AsyncJob": "holdfast.client.async_handles",
-    "AsyncScheduler": "holdfast.client.topics.schedulers",
-    "AsyncQueue": "holdfast.client.async_handles",
+    "AsyncEvents": "holdfast.client.events",
+    "AsyncJob": "holdfast.client.handles",
+    "AsyncScheduler": "holdfast.client.topics.subscriptions",
+    "AsyncQueue": "holdfast.client.handles",
     "Client": "holdfast.client.sync",
     "AsyncHandle": "holdfast.code.handle",
     "Config": "holdfast.client.config",
-    "Events": "holdfast.client.events.tracked",
+    "Events": "holdfast.client.events",
     "Handle": "holdfast.code.handle",
     "LuaPlugin": "holdfast.client.plugin",
     "Job": "holdfast.client.handles",
     "Queue": "holdfast.client.handles",
     "RecurringJob": "holdfast.client.recurring",
-    "Scheduler": "holdfast.client.topics.schedulers",
+    "Scheduler": "holdfast.client.topics.subscriptions",
     "Throttle": "holdfast.client.throttles",
     "Failed": "holdfast.code.endings",
     "Moved": "holdfast.code.endings",
     "Retry": "holdfast.code.endings",
-    "as_completed": "holdfast.code.together",
+    "as_completed": "holdfast.code.handle",
     "current_job": "holdfast.code.current",
     "retry": "holdfast.code.retrying",
-    "gather": "holdfast.code.together",
+    "gather": "holdfast.code.handle",
 }
 
 

@@ -1,6 +1,6 @@
 """Listening to channels of the store, for programs that want more than the events of tracked jobs."""
 
-from holdfast.client.events.listening import AsyncListener, Listener, Message
-from holdfast.client.events.subscriber import AsyncSubscriber, Subscriber
+from holdfast.client.events import AsyncSubscriber, Subscriber
+from holdfast.client.listener import AsyncListener, Listener, Message
 
 __all__ = ["AsyncListener", "AsyncSubscriber", "Listener", "Message", "Subscriber"]

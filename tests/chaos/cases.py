@@ -8,11 +8,26 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast import Client
-from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, Describe, Info, SetClock, Sweep
+from holdfast.commands.admin import (
+    Audit,
+    AuditList,
+    ConfigGet,
+    ConfigSet,
+    ConfigUnset,
+    Describe,
+    IdentifiersSet,
+    Info,
+    Patterns,
+    PrioritiesSet,
+    SetClock,
+    SettingSet,
+    SettingsGet,
+    Sweep,
+    Watch,
+)
 from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track, Tracked
 from holdfast.commands.call import Call
 from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
-from holdfast.commands.explain import Explain
 from holdfast.commands.failures import Failed, FailureGroups, Failures, Unfail
 from holdfast.commands.jobs import (
     Await,
@@ -40,7 +55,6 @@ from holdfast.commands.leases import (
     Pop,
     Resume,
 )
-from holdfast.commands.listing import ListSet
 from holdfast.commands.outcomes import (
     OWN_BACKOFF,
     Advance,
@@ -60,7 +74,6 @@ from holdfast.commands.queues import (
     QueueNames,
 )
 from holdfast.commands.recurring import Recur, RecurCancel, RecurGet, RecurTag, RecurUpdate
-from holdfast.commands.tallies import Minutes, Tick
 from holdfast.commands.throttles import (
     QueueGet,
     QueueSet,
@@ -81,16 +94,7 @@ from holdfast.commands.topics import (
     TopicReschedule,
     TopicReserve,
 )
-from holdfast.commands.upkeep import (
-    Audit,
-    AuditList,
-    IdentifiersSet,
-    Patterns,
-    PrioritiesSet,
-    SettingSet,
-    SettingsGet,
-    Watch,
-)
+from holdfast.commands.views import Explain, ListSet, Minutes, Tick
 from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.commands.workers import (
     WorkerAnswer,

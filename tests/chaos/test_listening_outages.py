@@ -75,7 +75,7 @@ def test_events_are_told_after_the_connection_was_lost(client, proxy: Proxy, hea
 def test_a_connection_that_nothing_comes_through_any_more_is_noticed(
     client, proxy: Proxy, heard, monkeypatch
 ):
-    monkeypatch.setattr("holdfast.client.events.listening.QUIET", 0.05)
+    monkeypatch.setattr("holdfast.client.listener.QUIET", 0.05)
     client.queues["q"].put("K", jid="j")
     with heard(proxy.url, client.settings.namespace) as seen:
         told_again(client, seen)

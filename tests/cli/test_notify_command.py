@@ -16,10 +16,8 @@ import msgspec
 import pytest
 
 from holdfast import Client
-from holdfast.cli import delivery as delivering
-from holdfast.cli.delivery import Delivery
-from holdfast.cli.notices import Notice, notice_of
-from holdfast.cli.sinks import Chat, Lines, Sink, Undelivered, Webhook
+from holdfast.cli import notices as delivering
+from holdfast.cli.notices import Chat, Delivery, Lines, Notice, Sink, Undelivered, Webhook, notice_of
 from holdfast.errors import UsageError
 from holdfast.testing.store import ScratchStore
 from waiting import until

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Client
 from holdfast.cli.main import run
-from holdfast.cli.statsd import MOST_BYTES, Statsd
+from holdfast.cli.stats import MOST_BYTES, Statsd
 from holdfast.errors import UsageError
 
 

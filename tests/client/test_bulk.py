@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.client.putting.bulk import note_answers, steps_of
+from holdfast.client.bulk import note_answers, steps_of
 from holdfast.commands.jobs import Put, PutMany
 from holdfast.errors import JobExists, UsageError
 from holdfast.settings import Settings

@@ -11,17 +11,16 @@ import pytest
 import holdfast
 from holdfast import AsyncClient, Client
 from holdfast.client import (
-    async_handles,
     config,
     handles,
+    lists,
     recurring,
     sync,
     throttles,
     upkeep,
-    views,
     workers,
 )
-from holdfast.client.colours import AsyncHandle, SyncHandle
+from holdfast.client.descriptors import AsyncHandle, SyncHandle
 from holdfast.commands import COMMANDS
 
 BLOCKING_ONLY = {"run", "batch"}
@@ -44,7 +43,7 @@ INNER = {
 def handles_of(colour: type) -> dict[str, type]:
     """The handles of a colour, by the name they share."""
     found: dict[str, type] = {}
-    for module in (handles, async_handles, config, recurring, throttles, upkeep, views, workers):
+    for module in (handles, config, lists, recurring, throttles, upkeep, workers):
         for kind in vars(module).values():
             if inspect.isclass(kind) and issubclass(kind, colour) and kind is not colour:
                 found[kind.__name__.removeprefix("Async")] = kind

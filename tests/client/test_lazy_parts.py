@@ -7,16 +7,16 @@ import sys
 import pytest
 
 from holdfast import AsyncClient, Client
-from holdfast.client.parts import Part
+from holdfast.client.descriptors import Part
 from holdfast.commands import COMMANDS
 
 LATE = [
     "holdfast.client.config",
-    "holdfast.client.events.tracked",
+    "holdfast.client.events",
     "holdfast.client.patterns",
-    "holdfast.client.explaining.reasons",
+    "holdfast.client.reasons",
     "holdfast.client.results",
-    "holdfast.client.topics.schedulers",
+    "holdfast.client.topics.subscriptions",
     "holdfast.client.upkeep",
     "holdfast.client.workers",
     "holdfast.code.calling",

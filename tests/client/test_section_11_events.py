@@ -17,7 +17,7 @@ import redis.asyncio
 from colour import Async, Sync
 
 from holdfast import AsyncClient, Client, ConnectionLost, Events, UnknownEvent, UsageError
-from holdfast.client.events.tracked import AsyncEvents
+from holdfast.client.events import AsyncEvents
 from holdfast.testing.store import ScratchStore
 from waiting import until
 

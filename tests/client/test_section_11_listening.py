@@ -67,7 +67,7 @@ def test_only_messages_are_yielded_each_with_type_channel_and_data(store, listen
 
 
 def test_it_ends_at_once_whatever_it_waits_for(client, channel, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr("holdfast.client.events.listening.GLANCE", 60.0)
+    monkeypatch.setattr("holdfast.client.listener.GLANCE", 60.0)
     monkeypatch.setattr("holdfast.wire.repeat.FIRST_PAUSE", 60.0)
     Hearing(Listener(client, [channel])).end()
     away = Listener(Client(f"unix://{tmp_path}/nobody"), [channel], deadline=float("inf"))
@@ -168,7 +168,7 @@ def test_an_async_listener_that_shall_try_for_ever_waits_for_the_store(tmp_path,
 
 
 def test_a_silent_store_is_asked_by_an_async_listener_too(aclient, channel, store, monkeypatch):
-    monkeypatch.setattr("holdfast.client.events.listening.QUIET", 0.01)
+    monkeypatch.setattr("holdfast.client.listener.QUIET", 0.01)
 
     async def story() -> None:
         listener = AsyncListener(aclient, [channel])
@@ -190,7 +190,7 @@ def test_a_silent_store_is_asked_by_an_async_listener_too(aclient, channel, stor
 
 
 def test_a_silent_store_is_asked_whether_it_is_there(client, channel, store, monkeypatch):
-    monkeypatch.setattr("holdfast.client.events.listening.QUIET", 0.01)
+    monkeypatch.setattr("holdfast.client.listener.QUIET", 0.01)
     listener = Listener(client, [channel])
     hearing = Hearing(listener)
     first = subscriptions(store)

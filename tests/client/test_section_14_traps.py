@@ -6,7 +6,7 @@ import time
 import pytest
 
 from holdfast import JobNotFound, UsageError
-from holdfast.client.putting.verbs import QueuePutting
+from holdfast.client.tables import QueuePutting
 
 
 def put(do, jid, queue="mail", **options):

@@ -22,7 +22,7 @@ from colour import colour_of as colour
 
 import holdfast
 from holdfast import AsyncClient, Client, StoreUnsupported, UnsupportedRedisVersionError, UsageError
-from holdfast.client.opening.place import place_of, url_of_parts, url_with
+from holdfast.client.store_options import place_of, url_of_parts, url_with
 from holdfast.commands.queues import CountQueues, QueueNames
 from holdfast.core.sources import CoreBroken, source
 from holdfast.testing import ScratchStore

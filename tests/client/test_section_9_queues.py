@@ -20,7 +20,7 @@ from holdfast import (
 )
 from holdfast.client.recurring import AsyncRecurringJob
 from holdfast.client.throttles import AsyncThrottle
-from holdfast.commands.listing import ListSet
+from holdfast.commands.views import ListSet
 from holdfast.testing import StoppedClock
 from holdfast.wire.plans import stopped
 

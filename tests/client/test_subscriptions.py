@@ -368,7 +368,7 @@ def test_one_that_is_busy_passes_the_bell_on_to_another(do, url, namespace):
 
 def test_one_that_ends_passes_on_a_token_that_was_on_its_way(client):
     """The loop by hand: it waits, is ended, and somebody else who waits hears of the message."""
-    from holdfast.client.topics.delivering import Listen
+    from holdfast.client.topics.delivery import Listen
     from holdfast.client.topics.subscriptions import Subscription
 
     sched = Scheduler(client)
@@ -391,7 +391,7 @@ def test_one_that_ends_passes_on_a_token_that_was_on_its_way(client):
 def test_a_subscription_that_breaks_ends_as_a_whole_and_says_so(do, sched, monkeypatch, caplog):
     do(lambda: sched.subscribe("t", print))
     idle(do, sched, "t")
-    monkeypatch.setattr("holdfast.client.topics.delivering.Delivering._hand_on", lambda *_: 1 / 0)
+    monkeypatch.setattr("holdfast.client.topics.delivery.Delivering._hand_on", lambda *_: 1 / 0)
     do(lambda: sched["t"].put("a", "x"))
     eventually(do, lambda: not sched.is_subscribed("t"), "it ended")
     assert "the subscription to topic t has ended" in caplog.text

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.code.description import LONGEST, name_of, text_of, traceback_of
 from holdfast.code.endings import Terminated
-from holdfast.code.failure import brief, describe, failure_of
+from holdfast.code.failure import LONGEST, brief, describe, failure_of, name_of, text_of, traceback_of
 
 
 def caught(act):
@@ -199,7 +198,7 @@ def test_the_file_that_a_frame_names_is_not_read_if_it_never_ends():
 def test_a_very_deep_traceback_shows_both_its_ends():
     program = (
         "import sys, traceback\n"
-        "from holdfast.code.description import traceback_of\n"
+        "from holdfast.code.failure import traceback_of\n"
         "sys.setrecursionlimit(30_000)\n"
         "def even(n): return odd(n - 1) if n else 1 / 0\n"
         "def odd(n): return even(n - 1)\n"

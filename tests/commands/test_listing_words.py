@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast import Client, UsageError
-from holdfast.commands.listing import ListSet
+from holdfast.commands.views import ListSet
 
 
 def test_a_list_says_its_set_whose_it_is_and_where_it_goes_on():

@@ -6,7 +6,19 @@ import msgspec
 import pytest
 
 from holdfast.commands import COMMANDS
-from holdfast.commands.admin import ConfigGet, Describe, Info
+from holdfast.commands.admin import (
+    Audit,
+    AuditList,
+    ConfigGet,
+    Describe,
+    IdentifiersSet,
+    Info,
+    Patterns,
+    PrioritiesSet,
+    SettingSet,
+    SettingsGet,
+    Watch,
+)
 from holdfast.commands.base import then
 from holdfast.commands.call import Call
 from holdfast.commands.failures import Failed, FailureGroup, FailureGroups, Failures, Unfail
@@ -23,16 +35,6 @@ from holdfast.commands.leases import (
 )
 from holdfast.commands.outcomes import Advance, Expire, Fail, Release, Retry
 from holdfast.commands.queues import CountQueues, GetStats, Pause, QueueForget
-from holdfast.commands.upkeep import (
-    Audit,
-    AuditList,
-    IdentifiersSet,
-    Patterns,
-    PrioritiesSet,
-    SettingSet,
-    SettingsGet,
-    Watch,
-)
 from holdfast.commands.workers import (
     HeldJob,
     WorkerForget,

@@ -1,6 +1,6 @@
 """The audit log: who did what to what."""
 
-from holdfast.commands.upkeep import Audit, AuditList
+from holdfast.commands.admin import Audit, AuditList
 from native_door import Door
 
 

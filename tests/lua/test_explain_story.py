@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.client.explaining.explanation import Explanation, explained
-from holdfast.client.explaining.reasons import Check
+from holdfast.client.explanation import Explanation, explained
+from holdfast.client.reasons import Check
 from holdfast.commands.admin import ConfigSet
 from holdfast.commands.attributes import Report
 from holdfast.commands.leases import Complete, Pop

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.commands.leases import Complete, Pop
-from holdfast.commands.listing import SETS, Cursor, Entry, ListSet
 from holdfast.commands.outcomes import Fail
 from holdfast.commands.queues import CountQueues
+from holdfast.commands.views import SETS, Cursor, Entry, ListSet
 from native_door import Door, Said
 
 

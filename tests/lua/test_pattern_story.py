@@ -2,8 +2,14 @@
 
 import pytest
 
-from holdfast.commands.admin import ConfigGet
-from holdfast.commands.upkeep import IdentifiersSet, Patterns, PrioritiesSet, SettingSet, SettingsGet
+from holdfast.commands.admin import (
+    ConfigGet,
+    IdentifiersSet,
+    Patterns,
+    PrioritiesSet,
+    SettingSet,
+    SettingsGet,
+)
 from native_door import Door, Said
 
 ANY = {"default": '["*"]'}

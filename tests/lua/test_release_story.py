@@ -2,13 +2,12 @@
 
 import pytest
 
-from holdfast.commands.admin import ConfigSet
+from holdfast.commands.admin import ConfigSet, SettingSet
 from holdfast.commands.failures import Unfail
 from holdfast.commands.jobs import JobGet, Move, SetPriority
 from holdfast.commands.leases import Complete, Heartbeat, Lease, Pop
 from holdfast.commands.outcomes import Release, Retry
 from holdfast.commands.throttles import QueueSet, ThrottleSet
-from holdfast.commands.upkeep import SettingSet
 from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.errors import LeaseLost
 from holdfast.models import JobFacts

@@ -2,12 +2,21 @@
 
 import pytest
 
-from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, Describe, Info, SetClock, Sweep
+from holdfast.commands.admin import (
+    ConfigGet,
+    ConfigSet,
+    ConfigUnset,
+    Describe,
+    Info,
+    SetClock,
+    SettingSet,
+    SettingsGet,
+    Sweep,
+)
 from holdfast.commands.jobs import JobGet, JobsComplete
 from holdfast.commands.leases import Complete, CompleteMany, Done, Pop
 from holdfast.commands.queues import CountQueues, Pause, QueueNames
 from holdfast.commands.throttles import ThrottleGet, ThrottleSet
-from holdfast.commands.upkeep import SettingSet, SettingsGet
 from native_door import Door, Said
 
 DEFAULTS = {

@@ -1,11 +1,11 @@
 """What happened in a queue: tallies that never forget, minutes for charts, days that begin and are dropped."""
 
+from holdfast.commands.admin import SettingSet
 from holdfast.commands.jobs import Cancel
 from holdfast.commands.leases import Complete, Pop
 from holdfast.commands.outcomes import Advance, Fail, Retry, Timeout
 from holdfast.commands.recurring import Recur
-from holdfast.commands.tallies import Minutes, Tallies, Tick
-from holdfast.commands.upkeep import SettingSet
+from holdfast.commands.views import Minutes, Tallies, Tick
 from holdfast.commands.wishes import PutX, Wish, Wished
 from native_door import Door
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from holdfast.commands.admin import Watch
 from holdfast.commands.leases import WILL_WAIT, WOKEN
-from holdfast.commands.listing import ListSet
 from holdfast.commands.topics import (
     CountTopics,
     Message,
@@ -17,7 +17,7 @@ from holdfast.commands.topics import (
     TopicReschedule,
     TopicReserve,
 )
-from holdfast.commands.upkeep import Watch
+from holdfast.commands.views import ListSet
 from native_door import Door, Said
 
 TTR = 60_000

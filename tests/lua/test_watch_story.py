@@ -5,10 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast import Client
-from holdfast.commands.admin import ConfigSet, ConfigUnset, Sweep
+from holdfast.commands.admin import Audit, ConfigSet, ConfigUnset, IdentifiersSet, Sweep, Watch
 from holdfast.commands.jobs import Put
 from holdfast.commands.queues import Pause, QueueForget
-from holdfast.commands.upkeep import Audit, IdentifiersSet, Watch
 from native_door import Door
 
 

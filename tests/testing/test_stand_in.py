@@ -90,17 +90,17 @@ def test_clients_of_tests_are_left_alone(url, namespace):
 
 
 def test_a_client_that_nobody_holds_is_not_kept_alive():
-    from holdfast.client.opening import known
+    from holdfast.client import opening
 
     made = Client(NOWHERE)
     place = id(made)
-    assert any(id(client) == place for client in known.clients())
+    assert any(id(client) == place for client in opening.clients())
     made.close()
     del made
     import gc
 
     gc.collect()
-    assert all(id(client) != place for client in known.clients())
+    assert all(id(client) != place for client in opening.clients())
 
 
 def test_parts_that_were_in_use_are_those_of_the_place(app, url, namespace):

@@ -6,9 +6,8 @@ import pytest
 
 from holdfast import Client
 from holdfast.errors import ConnectionLost, Refused
-from holdfast.wire import away as away_module
-from holdfast.wire.away import GLANCE, Away, away_of
-from holdfast.wire.outage import Outage
+from holdfast.wire import outage as away_module
+from holdfast.wire.outage import GLANCE, Away, Outage, away_of
 
 
 class Hands:

@@ -5,6 +5,7 @@ import pickle
 import pytest
 from scripted import INFO, core_info, scripted
 
+from holdfast.client.plugin import Script, run_script
 from holdfast.commands.attributes import Track
 from holdfast.commands.base import then
 from holdfast.commands.jobs import JobGet, Put, PutMany
@@ -21,7 +22,6 @@ from holdfast.errors import (
 )
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.plans import ErrorReply, LinkError
-from holdfast.wire.scripts import Script, run_script
 
 CUT = LinkError("cut off")
 NOBODY = LinkError("refused", sent=False)

@@ -35,7 +35,7 @@ logging.basicConfig(level=logging.INFO, format=FORMAT)
 
 SUPERVISOR = """
 import os, signal
-from holdfast.work.pools import process
+from holdfast.work.pools import serial
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.store_choice import StoreChoice
 from holdfast.work.parent.supervisor import Supervisor

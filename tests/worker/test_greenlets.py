@@ -180,7 +180,7 @@ def test_a_program_that_patched_all_of_its_library_may_be_the_parent(shop):
     program = Path(shop.here / "program.py")
     program.write_text(
         "from gevent import monkey\nmonkey.patch_all()\nimport os\n"
-        "from holdfast.client.opening.options import ClientOptions\n"
+        "from holdfast.client.store_options import ClientOptions\n"
         "from holdfast.work.run import run_worker\nfrom holdfast.work.settings import WorkerSettings\n"
         "from holdfast.work.store_choice import StoreChoice\n"
         "store = StoreChoice(os.environ['CHORES_URL'], ClientOptions(namespace=os.environ['CHORES_NAMESPACE']))\n"

@@ -12,7 +12,7 @@ from holdfast.wire.plans import Step
 from holdfast.work.keeper import Held
 from holdfast.work.parent.guard import Guard
 from holdfast.work.parent.slate import Slate
-from holdfast.work.pools.beating import BeatingThread
+from holdfast.work.pools.holding import BeatingThread
 from holdfast.work.settings import WorkerSettings
 
 

@@ -10,9 +10,9 @@ from worker_kit import process_lives, until
 
 from holdfast.wire.waiting import hold
 from holdfast.work.keeper import LOST, Held
+from holdfast.work.parent.child import Slot
 from holdfast.work.parent.losses import EarlyNews, LostLeases
-from holdfast.work.parent.news import Said
-from holdfast.work.parent.slots import Slot
+from holdfast.work.parent.presence import Said
 
 
 def short_leases(shop, seconds=1):

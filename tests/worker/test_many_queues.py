@@ -8,9 +8,8 @@ from worker_kit import until
 from holdfast.commands.leases import Done, Pop
 from holdfast.commands.outcomes import Retry
 from holdfast.wire.plans import LinkError, Step
-from holdfast.work.queues.finding import FEW
-from holdfast.work.queues.resolving import PatternResolver
-from holdfast.work.queues.route import Route
+from holdfast.work.queues.route import FEW, Route
+from holdfast.work.queues.routing import PatternResolver
 from holdfast.work.seat import ANY_QUEUE, Turns
 
 LONG = "60"
@@ -199,7 +198,7 @@ def test_rules_that_cannot_be_read_again_leave_those_that_were_read(shop, monkey
     route.refresh()
     [job] = run(turns.turn(2))
     send(Step([("RPUSH", f"{shop.client.root}qp", "[1]")]))
-    monkeypatch.setattr("holdfast.work.queues.resolving._Kept.is_old", True)
+    monkeypatch.setattr("holdfast.work.queues.routing._Kept.is_old", True)
     turns.end(Done(job.jid, job.token))
     put_count(shop, "q-two", 2)
     route.refresh()

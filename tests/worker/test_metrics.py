@@ -13,12 +13,10 @@ from worker_kit import until
 
 from holdfast.errors import ConnectionLost
 from holdfast.models import JobFacts
-from holdfast.wire.away import OUTAGES
-from holdfast.wire.outage import Outage
+from holdfast.wire.outage import OUTAGES, Outage
 from holdfast.work.keeper import GAPS, Held, Keeper
 from holdfast.work.observe import ledger as ledgers
-from holdfast.work.observe.counting import watch_troubles
-from holdfast.work.observe.ledger import BOUNDS, MOST_ROWS, OTHER, Ledger
+from holdfast.work.observe.ledger import BOUNDS, MOST_ROWS, OTHER, Ledger, watch_troubles
 
 Samples = dict[tuple[str, ...], float]
 

@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from holdfast.code.backoff import make_backoff
 from holdfast.code.failure import MESSAGE_LIMIT, cut, describe
+from holdfast.code.job_options import make_backoff
 from holdfast.code.registry import Registered
 from holdfast.commands.leases import CompletePop, Done, Pop
 from holdfast.commands.outcomes import Advance, Fail

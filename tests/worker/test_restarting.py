@@ -101,7 +101,7 @@ def test_children_with_new_code_that_cannot_start_leave_the_others_at_work(shop)
         def body(*given):
             if (chores.HERE / "bad").exists():
                 os._exit(9)
-            return process.body(*given)
+            return serial.body(*given)
         Supervisor(settings, store, body).run()
         """
     )

@@ -11,8 +11,16 @@ import pytest
 from worker_kit import until
 
 from holdfast.errors import UsageError
-from holdfast.work.performing.directories import PrivateDirectory, clean, empty
-from holdfast.work.performing.sandboxes import Sandbox, Sandboxes, check_base, claimed, create_sandbox
+from holdfast.work.performing.sandboxes import (
+    PrivateDirectory,
+    Sandbox,
+    Sandboxes,
+    check_base,
+    claimed,
+    clean,
+    create_sandbox,
+    empty,
+)
 
 NOBODY = 65534
 

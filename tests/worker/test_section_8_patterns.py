@@ -11,8 +11,8 @@ from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost
 from holdfast.queue_resolvers import QueuePriorityPattern
 from holdfast.wire.shards import Shard
-from holdfast.work.queues.resolving import PatternResolver
 from holdfast.work.queues.route import Route
+from holdfast.work.queues.routing import PatternResolver
 from holdfast.work.settings import WorkerSettings
 
 MENU = """

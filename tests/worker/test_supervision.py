@@ -9,8 +9,8 @@ from time import monotonic
 import pytest
 from worker_kit import process_lives, until
 
+from holdfast.work.parent.child import Slot
 from holdfast.work.parent.family import Family
-from holdfast.work.parent.slots import Slot
 from holdfast.work.settings import WorkerSettings
 
 

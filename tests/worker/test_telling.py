@@ -8,7 +8,7 @@ from holdfast.commands.outcomes import Advance, Expire, Fail, Retry
 from holdfast.commands.wishes import Wish, Wished
 from holdfast.errors import WorkError
 from holdfast.models import JobFacts
-from holdfast.work.forking.telling import read_ending, write_ending
+from holdfast.work.forking.solitary import read_ending, write_ending
 
 FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w")
 FOLLOW = (

@@ -9,8 +9,8 @@ import pytest
 from worker_kit import process_lives, until
 
 import waiting
-from holdfast.work.performing import titles
-from holdfast.work.performing.titles import PAUSE, Title, get_title, set_title
+from holdfast.work.performing import around
+from holdfast.work.performing.around import PAUSE, Title, get_title, set_title
 from holdfast.work.signals import UNWIND
 
 
@@ -70,12 +70,12 @@ def statuses(said: list[str]) -> list[str]:
 
 
 def test_a_title_is_shown_ten_times_a_second_at_most_and_the_last_word_is_not_lost(said):
-    title, begun = Title(), titles.monotonic()
+    title, begun = Title(), around.monotonic()
     for number in range(1000):
         title.say("job %d", number)
     waiting.until(lambda: statuses(said)[-1] == "job 999", "the last one is shown")
     assert statuses(said)[0] == "job 0"
-    assert len(said) <= 2 + (titles.monotonic() - begun) / PAUSE
+    assert len(said) <= 2 + (around.monotonic() - begun) / PAUSE
     title.say("job %d", 999)
     title.say("job %d", 7)
     title.close()

@@ -5,7 +5,7 @@ import signal
 import pytest
 from worker_kit import until
 
-from holdfast.commands.upkeep import SettingSet
+from holdfast.commands.admin import SettingSet
 
 GHOSTS = """
 import chores

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic, perf_counter
 from typing import Any, Final, NamedTuple
 
-from holdfast.cli.bench_scratch import Scratch
+from holdfast.cli.bench_run import Scratch
 from holdfast.client.handles import Job, Queue
 from holdfast.commands.leases import WILL_WAIT, WOKEN, Pop
 from holdfast.errors import HoldfastError, Refused, StoreUnwell

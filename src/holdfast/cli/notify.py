@@ -7,12 +7,10 @@ from functools import partial
 
 import click
 
-from holdfast.cli.delivery import Delivery
-from holdfast.cli.notices import Notice, notice_of
+from holdfast.cli.notices import Chat, Delivery, Desktop, Lines, Notice, Sink, Webhook, notice_of
 from holdfast.cli.output import json_option
 from holdfast.cli.place import store_options
-from holdfast.cli.sinks import Chat, Desktop, Lines, Sink, Webhook
-from holdfast.client.events.tracked import EVENTS
+from holdfast.client.events import EVENTS
 from holdfast.client.sync import Client
 
 

@@ -29,7 +29,7 @@ def url_of(place: str | None, port: int | None) -> str | None:
         return place
     if place is None and port is None:
         return None
-    from holdfast.client.opening.place import url_of_parts
+    from holdfast.client.store_options import url_of_parts
 
     host, _, said = (place or "localhost").rpartition(":")
     if place is None or not host or ":" in host or not said.isdecimal():

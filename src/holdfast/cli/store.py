@@ -8,7 +8,7 @@ import click
 from holdfast import store as embedded
 from holdfast.cli.output import duration, json_option, say_facts, say_json, size
 from holdfast.core.library import library
-from holdfast.store.agreed import LEVELS
+from holdfast.store.files import LEVELS
 
 directory_option = click.option(
     "--dir",

@@ -3,17 +3,15 @@
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from holdfast.client.async_handles import AsyncJobs, AsyncQueues
-from holdfast.client.chores import AsyncChores, AsyncStatsOf
-from holdfast.client.opening.known import note
-from holdfast.client.opening.options import StoreOptions
-from holdfast.client.opening.settling import Opening, settle
-from holdfast.client.parts import Part
-from holdfast.client.putting.batch import OnePut
-from holdfast.client.timing import time_of
-from holdfast.client.whole import Whole
+from holdfast.client.base import Whole, time_of
+from holdfast.client.bulk import OnePut
+from holdfast.client.descriptors import Part
+from holdfast.client.handles import AsyncJobs, AsyncQueues
+from holdfast.client.opening import Opening, note, settle
+from holdfast.client.store_options import StoreOptions
+from holdfast.client.upkeep import AsyncChores, AsyncStatsOf
 from holdfast.code.current import collecting
-from holdfast.code.decorating import AsyncDecorating
+from holdfast.code.function import AsyncDecorating
 from holdfast.commands import Command
 from holdfast.commands.jobs import Outcome, PutMany
 from holdfast.settings import check_each, check_name, check_timeout
@@ -24,12 +22,12 @@ from holdfast.wire.runners import AsyncRunner
 
 if TYPE_CHECKING:
     from holdfast.client.config import AsyncConfig
-    from holdfast.client.events.tracked import AsyncEvents
+    from holdfast.client.events import AsyncEvents
     from holdfast.client.patterns import AsyncQueuePatterns
     from holdfast.client.recurring import AsyncRecurring
     from holdfast.client.results import AsyncResults
     from holdfast.client.throttles import AsyncThrottles
-    from holdfast.client.topics.schedulers import AsyncScheduler
+    from holdfast.client.topics.subscriptions import AsyncScheduler
     from holdfast.client.upkeep import AsyncAuditLog, AsyncUpkeep
     from holdfast.client.workers import AsyncWorkersOf
 
@@ -45,11 +43,11 @@ class AsyncClient(AsyncDecorating, Whole[Redis]):
 
     audit: "Part[AsyncAuditLog]" = Part("upkeep.AsyncAuditLog")
     config: "Part[AsyncConfig]" = Part("config.AsyncConfig")
-    events: "Part[AsyncEvents]" = Part("events.tracked.AsyncEvents")
+    events: "Part[AsyncEvents]" = Part("events.AsyncEvents")
     queue_patterns: "Part[AsyncQueuePatterns]" = Part("patterns.AsyncQueuePatterns")
     recurring: "Part[AsyncRecurring]" = Part("recurring.AsyncRecurring")
     throttles: "Part[AsyncThrottles]" = Part("throttles.AsyncThrottles")
-    topics: "Part[AsyncScheduler]" = Part("topics.schedulers.AsyncScheduler")
+    topics: "Part[AsyncScheduler]" = Part("topics.subscriptions.AsyncScheduler")
     upkeep: "Part[AsyncUpkeep]" = Part("upkeep.AsyncUpkeep")
     workers: "Part[AsyncWorkersOf]" = Part("workers.AsyncWorkersOf")
     _results: "Part[AsyncResults]" = Part("results.AsyncResults")

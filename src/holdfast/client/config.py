@@ -6,12 +6,11 @@ from difflib import get_close_matches
 from math import isfinite
 from typing import Any, Final, cast
 
-from holdfast.client.colours import Asked, AsyncHandle, Planned, SyncHandle, Verb
+from holdfast.client.descriptors import Asked, AsyncHandle, Planned, SyncHandle, Verb
 from holdfast.codecs import decode
 from holdfast.commands import Command
-from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset
+from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, SettingSet, SettingsGet
 from holdfast.commands.base import then
-from holdfast.commands.upkeep import SettingSet, SettingsGet
 from holdfast.errors import CodecError, UsageError
 from holdfast.settings import check_name, check_text
 from holdfast.wire.plans import Ask, Plan

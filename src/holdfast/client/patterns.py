@@ -5,11 +5,11 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.client.colours import AsyncHandle, SyncHandle, Verb
+from holdfast.client.descriptors import AsyncHandle, SyncHandle, Verb
 from holdfast.codecs import decode, encode_data
 from holdfast.commands import Command
+from holdfast.commands.admin import IdentifiersSet, Patterns, PrioritiesSet
 from holdfast.commands.base import then
-from holdfast.commands.upkeep import IdentifiersSet, Patterns, PrioritiesSet
 from holdfast.errors import UsageError
 from holdfast.settings import check_list, check_name, check_switch
 

@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypedDict
 
-from holdfast.client.putting.options import (
+from holdfast.client.put_options import (
     NOTHING,
     check_losses,
     check_priority,
     check_retries,
+    make_wish,
     name_of,
     with_class_defaults,
 )
-from holdfast.client.putting.wishes import make_wish
-from holdfast.code.backoff import BackoffData
+from holdfast.code.job_options import BackoffData
 from holdfast.codecs import encode_data
 from holdfast.commands.recurring import Recur, RecurUpdate
 from holdfast.commands.wishes import MAX_THROTTLES, Wish

@@ -5,10 +5,8 @@ from typing import Any, NoReturn, TypeVar, Unpack
 
 import msgspec
 
-from holdfast.client.colours import AsyncHandle, PlanAsked, SyncHandle, Verb, Written
-from holdfast.client.jobs.klass import imported
-from holdfast.client.jobs.local import Local
-from holdfast.client.named import Named
+from holdfast.client.descriptors import AsyncHandle, Named, PlanAsked, SyncHandle, Verb, Written
+from holdfast.client.jobs.facts import Local, imported
 from holdfast.client.recur_options import Changes, make_update
 from holdfast.commands import Command
 from holdfast.commands.base import then

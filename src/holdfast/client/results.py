@@ -13,8 +13,7 @@ from typing import Any, Final
 from holdfast.commands.jobs import Await, Outcome
 from holdfast.errors import ConnectionLost, StoreUnsupported
 from holdfast.settings import MAX_BATCH
-from holdfast.wire.loops import PerLoop
-from holdfast.wire.waiting import heard_unless, hold
+from holdfast.wire.waiting import PerLoop, heard_unless, hold
 
 LONGEST_WAIT: Final = 30.0
 UNHEARD: Final = 0.2

@@ -9,17 +9,15 @@ from contextlib import contextmanager
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
-from holdfast.client.chores import Chores, StatsOf
+from holdfast.client.base import Whole, time_of
+from holdfast.client.bulk import ONE_PUT, Batch, OnePut
+from holdfast.client.descriptors import Part
 from holdfast.client.handles import Jobs, Queues
-from holdfast.client.opening.known import note
-from holdfast.client.opening.options import StoreOptions
-from holdfast.client.opening.settling import Opening, settle
-from holdfast.client.parts import Part
-from holdfast.client.putting.batch import ONE_PUT, Batch, OnePut
-from holdfast.client.timing import time_of
-from holdfast.client.whole import Whole
+from holdfast.client.opening import Opening, note, settle
+from holdfast.client.store_options import StoreOptions
+from holdfast.client.upkeep import Chores, StatsOf
 from holdfast.code.current import collecting
-from holdfast.code.decorating import Decorating
+from holdfast.code.function import Decorating
 from holdfast.commands import Command
 from holdfast.commands.jobs import Outcome, PutMany
 from holdfast.errors import UsageError
@@ -31,12 +29,12 @@ from holdfast.wire.sync import DRIVE, Link, Redis
 
 if TYPE_CHECKING:
     from holdfast.client.config import Config
-    from holdfast.client.events.tracked import Events
+    from holdfast.client.events import Events
     from holdfast.client.patterns import QueuePatterns
     from holdfast.client.recurring import Recurring
     from holdfast.client.results import SyncResults
     from holdfast.client.throttles import Throttles
-    from holdfast.client.topics.schedulers import Scheduler
+    from holdfast.client.topics.subscriptions import Scheduler
     from holdfast.client.upkeep import AuditLog, Upkeep
     from holdfast.client.workers import WorkersOf
 
@@ -58,11 +56,11 @@ class Client(Decorating, Whole[Redis]):
 
     audit: "Part[AuditLog]" = Part("upkeep.AuditLog")
     config: "Part[Config]" = Part("config.Config")
-    events: "Part[Events]" = Part("events.tracked.Events")
+    events: "Part[Events]" = Part("events.Events")
     queue_patterns: "Part[QueuePatterns]" = Part("patterns.QueuePatterns")
     recurring: "Part[Recurring]" = Part("recurring.Recurring")
     throttles: "Part[Throttles]" = Part("throttles.Throttles")
-    topics: "Part[Scheduler]" = Part("topics.schedulers.Scheduler")
+    topics: "Part[Scheduler]" = Part("topics.subscriptions.Scheduler")
     upkeep: "Part[Upkeep]" = Part("upkeep.Upkeep")
     workers: "Part[WorkersOf]" = Part("workers.WorkersOf")
     _results: "Part[SyncResults]" = Part("results.SyncResults")

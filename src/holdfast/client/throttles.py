@@ -3,18 +3,17 @@
 from collections.abc import Awaitable
 from typing import Any, Final
 
-from holdfast.client.colours import (
+from holdfast.client.descriptors import (
     AskedAndWritten,
     AsyncHandle,
+    Named,
     Planned,
     SyncHandle,
     Verb,
     VerbAndWritten,
 )
-from holdfast.client.named import Named
 from holdfast.commands import Command
 from holdfast.commands.base import then
-from holdfast.commands.listing import ListSet
 from holdfast.commands.queues import QueueNames
 from holdfast.commands.throttles import (
     UNDEFINED,
@@ -25,6 +24,7 @@ from holdfast.commands.throttles import (
     ThrottleRelease,
     ThrottleSet,
 )
+from holdfast.commands.views import ListSet
 from holdfast.settings import (
     MAX_BATCH,
     MAX_WHOLE,

@@ -23,7 +23,18 @@ class Running:
     many it is performed at; `interrupted` is when it was last interrupted, on the monotonic clock.
     """
 
-    __slots__ = ("_make", "begun", "enter_sandbox", "facts", "interrupted", "lines", "lost", "made", "sandbox", "seat")
+    __slots__ = (
+        "_make",
+        "begun",
+        "enter_sandbox",
+        "facts",
+        "interrupted",
+        "lines",
+        "lost",
+        "made",
+        "sandbox",
+        "seat",
+    )
 
     def __init__(
         self, facts: JobFacts, make: Callable[[JobFacts], Any], lost: Callable[[], str] = not_lost

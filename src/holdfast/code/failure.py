@@ -1,22 +1,220 @@
-"""How a failure is told: its group, its message, and the formatter that chooses both.
+"""Describe a failure: its group and its message, safe against any exception and any code of it.
+
+An exception comes from the job's code: its text may have 100 MB, its `__str__` may raise SystemExit, its causes may form a
+circle or never end. So Python's formatter gets plain copies: of a limited number of exceptions, frames and characters, made
+without running more of an exception's code than what returns its text and its notes.
 
 The formatter is global, as the code it tells of is, and can be replaced. Whatever a formatter does, the failure is
 recorded: one that cannot be used is logged, and the default one tells it.
 """
 
 import asyncio
+import linecache
 import logging
 import re
+import stat
 import sys
+import traceback
 from collections.abc import Callable, Iterable
 from concurrent import futures
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Protocol
+from types import TracebackType
+from typing import Any, Final, Protocol, cast
 
-from holdfast.code.description import LONGEST, name_of, shortened, text_of, traceback_of, whole_text_of
 from holdfast.code.endings import Terminated
 from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_text
+
+LONGEST: Final = 16_000
+"""Characters of a text that are kept, from its beginning and its end."""
+_HEAD: Final = 4_000
+_MOST_EXCEPTIONS: Final = 30  # of one failure: causes and members of groups together
+_MOST_NOTES: Final = 30
+_MOST_FRAMES: Final = 1_000
+_LARGEST_FILE: Final = 16 << 20
+_NO_TEXT: Final = "(its text cannot be made)"
+_ENOUGH: Final = f"(only {_MOST_EXCEPTIONS} of its exceptions are shown)"
+
+_name: Final = type.__dict__["__name__"].__get__
+_qualname: Final = type.__dict__["__qualname__"].__get__
+_module: Final = type.__dict__["__module__"].__get__
+_cause: Final = BaseException.__dict__["__cause__"].__get__
+_context: Final = BaseException.__dict__["__context__"].__get__
+_suppressed: Final = BaseException.__dict__["__suppress_context__"].__get__
+_traceback: Final = BaseException.__dict__["__traceback__"].__get__
+_members: Final = BaseExceptionGroup.__dict__["exceptions"].__get__
+"""Attributes of every exception, read past a class that redefines them."""
+
+_PLACE: Final = ("filename", "lineno", "offset", "text", "end_lineno", "end_offset", "msg")
+_HINTS: Final[dict[type, tuple[str, ...]]] = {
+    NameError: ("name",),
+    AttributeError: ("name", "obj"),
+    **dict.fromkeys((ImportError, ModuleNotFoundError), ("name", "name_from")),
+    **dict.fromkeys((SyntaxError, IndentationError, TabError), _PLACE),
+}
+"""Attributes of Python's own exceptions that its formatter shows beside their text."""
+
+
+def name_of(error: BaseException) -> str:
+    """Return the name of the class of an exception."""
+    return str(_name(type(error)))
+
+
+def text_of(thing: object) -> str:
+    """Return `str(thing)`, shortened. Raises nothing but Terminated."""
+    return shortened(whole_text_of(thing))
+
+
+def whole_text_of(thing: object) -> str:
+    """Return `str(thing)`, however long. Raises nothing but Terminated."""
+    try:
+        return str.__str__(str(thing))
+    except Terminated:
+        raise
+    except BaseException:
+        return _NO_TEXT
+
+
+def shortened(text: str) -> str:
+    """Return a text of about 16,000 characters at most: of a longer one the beginning and the end."""
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:_HEAD]}\n… cut …\n{text[_HEAD - LONGEST :]}"
+
+
+def traceback_of(error: BaseException, ours: tuple[str, ...] = ()) -> list[str]:
+    """Return the entries of the traceback of an exception, as `traceback.format_exception` makes them.
+
+    Outer frames whose files begin as `ours` are left out. Raises nothing but Terminated.
+    """
+    try:
+        copy = _Copying().copy(error, ours)
+        return traceback.format_exception(type(copy), copy, copy.__traceback__)
+    except Terminated:
+        raise
+    except BaseException:
+        return [f"{name_of(error)}: {text_of(error)}\n(its traceback cannot be made)\n"]
+
+
+class _Copying:
+    """Makes plain copies of an exception and of those that belong to it."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+
+    def copy(self, error: BaseException, ours: tuple[str, ...] = ()) -> BaseException:
+        """Return a copy that runs no code of the exception's own when it is formatted."""
+        self._seen.add(id(error))
+        kind, notes = type(error), _notes_of(error)
+        members = [self._reached(member, notes) for member in _members_of(error)]
+        made = _made(kind, [member for member in members if member is not None])
+        made.text_of_original = text_of(error)
+        _hint(error, made)
+        made.__traceback__ = _trimmed(_traceback(error), ours)
+        cause, context = _cause(error), _context(error)
+        made.__cause__ = self._reached(cause, notes)
+        made.__context__ = None if cause is not None or _suppressed(error) else self._reached(context, notes)
+        made.__suppress_context__ = bool(_suppressed(error))
+        if notes:
+            made.__notes__ = notes
+        return cast("BaseException", made)
+
+    def _reached(self, error: BaseException | None, notes: list[str]) -> BaseException | None:
+        """Return the copy of an exception that belongs to another one; None for one that was copied already, or is one too many."""
+        if error is None or id(error) in self._seen:
+            return None
+        if len(self._seen) < _MOST_EXCEPTIONS:
+            return self.copy(error)
+        if _ENOUGH not in notes:
+            notes.append(_ENOUGH)
+        return None
+
+
+def _members_of(error: BaseException) -> tuple[BaseException, ...]:
+    # One more than can be shown, so that the limit is noticed.
+    members: tuple[BaseException, ...] = ()
+    if issubclass(type(error), BaseExceptionGroup):
+        members = _members(error)[: _MOST_EXCEPTIONS + 1]
+    return members
+
+
+def _made(kind: type[BaseException], members: list[BaseException]) -> Any:
+    if members:
+        return _kind_of(ExceptionGroup, *_names_of(kind))("", members)
+    base: Any = next((base for base in _HINTS if kind is base), Exception)
+    return _kind_of(base, *_names_of(kind))()
+
+
+def _names_of(kind: type[BaseException]) -> tuple[str, str]:
+    module, name = _module(kind), _qualname(kind)
+    return text_of(module)[:200] if type(module) is str else "?", text_of(name)[:200]
+
+
+@lru_cache(maxsize=256)
+def _kind_of(base: Any, module: str, qualname: str) -> Any:
+    """Return a class that is formatted as the one of that name, with `text_of_original` of its object."""
+    return type("Copy", (base,), {"__module__": module, "__qualname__": qualname, "__str__": _text})
+
+
+def _text(copy: Any) -> str:
+    return str(copy.text_of_original)
+
+
+def _hint(error: BaseException, made: Any) -> None:
+    base: Any = type(made).__base__
+    if issubclass(type(error), base):
+        for name in _HINTS.get(base, ()):
+            value = getattr(error, name, None)
+            setattr(made, name, shortened(value) if type(value) is str else value)
+
+
+def _notes_of(error: BaseException) -> list[str]:
+    try:
+        notes: Any = getattr(error, "__notes__", None)
+        if not isinstance(notes, (list, tuple)):
+            return []
+        return [text_of(note) for note in cast("list[Any]", notes[:_MOST_NOTES])]
+    except Terminated:
+        raise
+    except BaseException:
+        return ["(its notes cannot be read)"]
+
+
+def _trimmed(trace: TracebackType | None, ours: tuple[str, ...]) -> TracebackType | None:
+    """Return a traceback without outer frames that are `ours`, and of a very long one both ends."""
+    first = trace
+    while first is not None and _file_of(first).startswith(ours or ("\0",)):
+        first = first.tb_next
+    entries: list[TracebackType] = []
+    entry = first = first or trace
+    while entry is not None:
+        entries.append(entry)
+        entry = entry.tb_next
+    if len(entries) > _MOST_FRAMES:
+        entries, first = [*entries[: _MOST_FRAMES // 2], *entries[-(_MOST_FRAMES // 2) :]], None
+        for entry in reversed(entries):
+            first = TracebackType(first, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    for file in {_file_of(entry) for entry in entries}:
+        _look_away(file)
+    return first
+
+
+def _file_of(entry: TracebackType) -> str:
+    return str.__str__(entry.tb_frame.f_code.co_filename)
+
+
+def _look_away(file: str) -> None:
+    """Keep the formatter from reading a pipe, a device or a huge file: a frame may name any file as its own."""
+    if file in linecache.cache:
+        return
+    try:
+        found = Path(file).stat()
+    except (OSError, ValueError):
+        return
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST_FILE:
+        linecache.cache[file] = (0, None, [], file)
+
 
 log = logging.getLogger("holdfast")
 

@@ -1,8 +1,21 @@
-"""A function job that was put: waiting for what it returns."""
+"""Handles of function jobs that were put: wait for one result, or for many at once.
+
+`gather` and `as_completed` have the colour of the handles they are given.
+"""
 
 import functools
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from contextlib import aclosing
+from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -10,8 +23,8 @@ from holdfast.code.endings import result_of
 from holdfast.code.registry import Registered
 from holdfast.code.signature import hints_of
 from holdfast.codecs import from_plain
-from holdfast.errors import CodecError, JobNotFound
-from holdfast.settings import Settings
+from holdfast.errors import CodecError, HoldfastError, JobNotFound, UsageError
+from holdfast.settings import Settings, check_list, check_timeout
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -140,3 +153,153 @@ def _result_type(entry: Registered) -> Callable[[bytes], Any]:
     except Exception:
         # An annotation that cannot be decoded to: the plain JSON value.
         return msgspec.json.Decoder().decode
+
+
+@overload
+def gather(
+    *handles: Handle[R], timeout: float | None = None, return_exceptions: Literal[False] = False
+) -> list[R]: ...
+@overload
+def gather(
+    *handles: Handle[R], timeout: float | None = None, return_exceptions: bool
+) -> list[R | HoldfastError]: ...
+@overload
+def gather(
+    *handles: AsyncHandle[R], timeout: float | None = None, return_exceptions: Literal[False] = False
+) -> Coroutine[Any, Any, list[R]]: ...
+@overload
+def gather(
+    *handles: AsyncHandle[R], timeout: float | None = None, return_exceptions: bool
+) -> Coroutine[Any, Any, list[R | HoldfastError]]: ...
+def gather(
+    *handles: Any, timeout: float | None = None, return_exceptions: bool = False
+) -> list[Any] | Coroutine[Any, Any, list[Any]]:
+    """Wait for all jobs, for at most `timeout` seconds; answers what they returned, in the order of `handles`.
+
+    As soon as one has failed its JobFailed is raised, and the others go on; with `return_exceptions=True` errors stand in
+    the list instead. With handles of an async client, await the result. Raises JobFailed, JobCancelled, JobNotFound,
+    TimeoutError, UsageError for handles of different clients. Core: verbs/await.lua.
+    """
+    check_timeout(timeout)
+    if _is_async(handles):
+        return _gather_async(handles, timeout, return_exceptions)
+    for handle in _ends(handles, timeout):
+        if not return_exceptions:
+            handle.read(handle.ended)
+    return Values([_value(handle, return_exceptions) for handle in handles])
+
+
+@overload
+def as_completed(handles: Iterable[Handle[R]], timeout: float | None = None) -> Iterator[Handle[R]]: ...
+@overload
+def as_completed(
+    handles: Iterable[AsyncHandle[R]], timeout: float | None = None
+) -> AsyncIterator[AsyncHandle[R]]: ...
+def as_completed(handles: Iterable[Any], timeout: float | None = None) -> Any:
+    """The handles, each when its job has ended, well or not: its `result()` then answers or raises at once.
+
+    Handles of an async client: `async for`. Raises TimeoutError when not all have ended within `timeout` seconds,
+    UsageError for handles of different clients. Core: verbs/await.lua.
+    """
+    check_timeout(timeout)
+    given = list(check_list("handles", handles))
+    return _ends_async(given, timeout) if _is_async(given) else Ends(_ends(given, timeout))
+
+
+class Values(list[Any]):
+    """What `gather` answers in a blocking program. Awaiting it is allowed: nobody can tell the colour of no handles."""
+
+    def __await__(self) -> Generator[Any, Any, list[Any]]:
+        yield from ()
+        return self
+
+
+class Ends(Iterator[Any]):
+    """What `as_completed` answers in a blocking program; of no handles, it may be gone through by `async for` too."""
+
+    def __init__(self, ends: Iterator[Any]) -> None:
+        self._ends = ends
+
+    def __next__(self) -> Any:
+        return next(self._ends)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self._all()
+
+    async def _all(self) -> AsyncIterator[Any]:
+        for handle in self._ends:
+            yield handle
+
+
+def _is_async(handles: Sequence[Any]) -> bool:
+    for handle in handles:
+        if not isinstance(handle, AnyHandle):
+            several = isinstance(handle, list | tuple)
+            hint = "; handles of a list are named one by one: gather(*handles)" if several else ""
+            raise UsageError(f"what is waited for is a handle, as put answers it, not {handle!r:.80}{hint}")
+    colours = {isinstance(handle, AsyncHandle) for handle in handles}
+    if len(colours) > 1 or any(handle.app != handles[0].app for handle in handles):
+        raise UsageError("all handles must come from one client")
+    return colours == {True}
+
+
+def _ends(handles: Sequence[Any], timeout: float | None) -> Iterator[Any]:
+    known, open_ = _sorted(handles)
+    yield from known
+    if open_:
+        for jid, outcome in handles[0].app.ends_of(list(open_), timeout):
+            yield from _learn(open_.pop(jid), outcome)
+    _check_all(open_, handles)
+
+
+async def _ends_async(handles: Sequence[Any], timeout: float | None) -> AsyncGenerator[Any]:
+    known, open_ = _sorted(handles)
+    for handle in known:
+        yield handle
+    if open_:
+        async with aclosing(handles[0].app.ends_of(list(open_), timeout)) as ends:
+            async for jid, outcome in ends:
+                for handle in _learn(open_.pop(jid), outcome):
+                    yield handle
+    _check_all(open_, handles)
+
+
+async def _gather_async(handles: Sequence[Any], timeout: float | None, return_exceptions: bool) -> list[Any]:
+    async with aclosing(_ends_async(handles, timeout)) as ends:
+        async for handle in ends:
+            if not return_exceptions:
+                handle.read(handle.ended)
+    return [_value(handle, return_exceptions) for handle in handles]
+
+
+def _sorted(handles: Sequence[Any]) -> tuple[list[Any], dict[str, list[Any]]]:
+    """Those whose end is known, and the others by jid."""
+    open_: dict[str, list[Any]] = {}
+    for handle in handles:
+        if handle.ended is None:
+            open_.setdefault(handle.jid, []).append(handle)
+    return [handle for handle in handles if handle.ended is not None], open_
+
+
+def _learn(handles: list[Any], outcome: Any) -> list[Any]:
+    for handle in handles:
+        handle.ended = outcome
+    return handles
+
+
+def _check_all(open_: dict[str, list[Any]], handles: Sequence[Any]) -> None:
+    if open_:
+        one = next(iter(open_))
+        raise TimeoutError(
+            f"{len(open_)} of {len(handles)} jobs have not ended in time, among them {one}; "
+            f"`holdfast jobs why {one}` says why"
+        )
+
+
+def _value(handle: Any, return_exceptions: bool) -> Any:
+    try:
+        return handle.read(handle.ended)
+    except HoldfastError as error:
+        if return_exceptions:
+            return error
+        raise

@@ -6,7 +6,7 @@ from typing import ClassVar, Final, Literal
 import msgspec
 
 from holdfast.commands.base import Reply, Spoken, Word
-from holdfast.models.texts import text
+from holdfast.models.job import text
 
 NO_END = -1
 UNDEFINED = -2

@@ -7,7 +7,7 @@ import msgspec
 
 from holdfast.codecs import decode
 from holdfast.commands.base import Reply, Spoken, Word
-from holdfast.models.texts import text
+from holdfast.models.job import text
 
 How = Literal["in", "at"]
 MOST_MOVED: Final = 1000

@@ -6,7 +6,16 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
-from holdfast.models.texts import text, texts
+
+def text(value: Any) -> str:
+    """A reply value as text; bytes that are none, which another client may have left, show as such."""
+    return value.decode("utf-8", "replace") if type(value) is bytes else str(value)
+
+
+def texts(values: Sequence[Any]) -> tuple[str, ...]:
+    """Reply values as text."""
+    return tuple([text(value) for value in values])
+
 
 # Lease end, lease length, token, priority, attempts, retries, remaining, losses, created, queued, flags; behind
 # them the queue and the klass, each with its length in a byte before it.

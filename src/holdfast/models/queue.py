@@ -1,4 +1,4 @@
-"""What is known of one queue: its counts, its statistics."""
+"""What is known of one queue (its counts, its statistics), and what the core returns about itself."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import UsageError
-from holdfast.models.texts import text
+from holdfast.models.job import text
 
 
 class Counts(msgspec.Struct, frozen=True, gc=False):
@@ -144,3 +144,33 @@ def _moment(place: float) -> float:
     """The seconds at a place of the finer scale: bucket b begins at b mod 4 + 4 eighths of a power of two."""
     power, quarter = divmod(place - 4, 4)
     return (2**power * (quarter + 4) / 8 - 1) / 1000
+
+
+class CoreInfo(msgspec.Struct, frozen=True, gc=False):
+    """What the core says of itself and of this root; `heartbeat` and `grace` are seconds."""
+
+    version: str
+    digest: str
+    schema: int
+    epoch: str
+    now_ms: int
+    is_test: bool
+    denied: tuple[str, ...]
+    heartbeat: float = 60.0
+    grace: float = 10.0
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> "CoreInfo":
+        """Read the reply of `info`."""
+        denied = text(row[6])
+        return cls(
+            text(row[0]),
+            text(row[1]),
+            int(row[2]),
+            text(row[3]),
+            int(row[4]),
+            bool(int(row[5])),
+            tuple(denied.split(",")) if denied else (),
+            float(row[7]),
+            float(row[8]),
+        )

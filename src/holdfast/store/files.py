@@ -1,21 +1,49 @@
-"""The small files a store's directory holds: what it is, and what runs in it now.
+"""The small files in a store's directory: what it is, what runs in it now, and a server that outlived its warden.
 
 holdfast.json   format of the directory, engine and newest version that opened it
 server.json     what runs now (see Record), or why nothing does; removed by a polite end
 linger          a longer wish for the warden that runs
 lock            held by the warden          server.lock   held by the server itself
 data/           the server's log of writes  server.log    what it says
+
+Possible where the system has no "die with your parent", and on Linux for the moment a server takes to finish
+its log. Two servers must never write one log, so the next warden waits for the lock that the server holds.
 """
 
 import contextlib
 import fcntl
 import json
 import os
+import signal
+import sys
+import time
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from holdfast.errors import StoreUnsupported
+from holdfast.errors import HoldfastError, StoreUnsupported, StoreUnwell, UsageError
+from holdfast.store import processes, talk
 from holdfast.store.server import Program
+
+LEVELS = ("memory", "process", "fsync")
+"""Durability levels of an embedded store, weakest first."""
+
+STARTED, FAILED, TAKEN = 0, 1, 3
+"""Exit codes of the launcher: a warden runs now, it crashed, another warden owns the directory already."""
+
+REFUSALS: dict[int, type[HoldfastError]] = {4: StoreUnsupported, 5: UsageError, 6: StoreUnwell}
+"""Exit codes of a launcher that refuses; its error output is the sentence."""
+
+
+def longer(one: float, other: float) -> float:
+    """The longer of two linger times in seconds; 0 is for ever."""
+    return 0.0 if 0.0 in (one, other) else max(one, other)
+
+
+def say(text: str) -> None:
+    """A line in the warden's log."""
+    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {os.getpid()} {text}\n")
+    sys.stderr.flush()
+
 
 FORMAT = 1
 
@@ -171,3 +199,43 @@ def _write(path: Path, content: dict[str, Any], *, lasting: bool = False) -> Non
             out.flush()
             os.fsync(out.fileno())
     draft.replace(path)
+
+
+LEFTOVER_WAIT = 5.0
+
+
+def settle_leftover(directory: Path, before: Record | None) -> int:
+    """Wait for, and if need be end, a server whose warden was killed; returns the server's lock, held.
+
+    Raises StoreUnwell if something holds it that nobody can name.
+    """
+    path = directory / SERVER_LOCK
+    deadline, told = time.monotonic() + LEFTOVER_WAIT, False
+    while (lock := take_lock(path)) is None:
+        if before and not told and is_leftover(before):
+            say(f"ending the server of an earlier warden, pid {before.pid}")
+            told = processes.send(before.pid, before.started, signal.SIGTERM)
+        if time.monotonic() > deadline:
+            _force_leftover(path, before)
+        time.sleep(0.01)
+    return lock
+
+
+def is_leftover(before: Record) -> bool:
+    """Whether the recorded server lives: same pid, same start, and, if it answers, same run id."""
+    if not processes.is_alive(before.pid, before.started):
+        return False
+    try:
+        return talk.facts(before.socket, "server").get("run_id") == before.run_id
+    except (OSError, talk.Refusal):
+        return True
+
+
+def _force_leftover(lock_path: Path, before: Record | None) -> None:
+    if before is None:
+        raise StoreUnwell(f"an unknown server holds {lock_path}: end it, or use another directory")
+    if is_leftover(before):
+        processes.send(before.pid, before.started, signal.SIGKILL)
+        return
+    # The server is dead; who holds its lock is its child, which was rewriting the log and writes for nobody.
+    lock_path.unlink(missing_ok=True)

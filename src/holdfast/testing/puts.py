@@ -10,11 +10,11 @@ import msgspec
 from holdfast.client.aio import AsyncClient
 from holdfast.client.handles import Job
 from holdfast.client.sync import Client
-from holdfast.code.naming import klass_name
+from holdfast.code.importing import klass_name
 from holdfast.code.registry import Registered, find
 from holdfast.codecs import decode, encode_data
-from holdfast.commands.listing import OF_QUEUES, ListSet, Page
 from holdfast.commands.queues import QueueNames
+from holdfast.commands.views import OF_QUEUES, ListSet, Page
 from holdfast.errors import CodecError, UsageError
 from holdfast.models import text
 from holdfast.testing.clock import check_client

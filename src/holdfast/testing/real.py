@@ -17,18 +17,16 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from holdfast.client.opening.options import ClientOptions
+from holdfast.client.store_options import ClientOptions
 from holdfast.client.sync import Client
 from holdfast.errors import UsageError
 from holdfast.settings import check_list, check_seconds, check_whole
 from holdfast.testing.stand_in import StandIn
-from holdfast.work.importing import make_importable
-from holdfast.work.own import own_of
-from holdfast.work.parent.child import USED_UP
-from holdfast.work.parent.slots import Slot
+from holdfast.work.parent.child import USED_UP, Slot
 from holdfast.work.parent.supervisor import Supervisor
+from holdfast.work.performing.making import make_importable
 from holdfast.work.run import run_serial, run_worker
-from holdfast.work.settings import Pool, WorkerSettings
+from holdfast.work.settings import Pool, WorkerSettings, own_of
 from holdfast.work.signals import Stop
 from holdfast.work.startup import import_modules
 from holdfast.work.store_choice import StoreChoice

@@ -7,8 +7,8 @@ so is each that is made meanwhile. Left alone are those of namespaces that begin
 
 from typing import Any, Self
 
+from holdfast.client import opening
 from holdfast.client.aio import AsyncClient
-from holdfast.client.opening import known
 
 
 class StandIn:
@@ -29,14 +29,14 @@ class StandIn:
 
     def begin(self) -> Self:
         """Move the clients there are, and from now on each that is made."""
-        known.newcomers.append(self._move)
-        for client in known.clients():
+        opening.newcomers.append(self._move)
+        for client in opening.clients():
             self._move(client)
         return self
 
     def end(self) -> None:
         """Give every client back what it had."""
-        known.newcomers.remove(self._move)
+        opening.newcomers.remove(self._move)
         while self._before:
             client, before = self._before.pop()
             if isinstance(client, AsyncClient):

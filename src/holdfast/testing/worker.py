@@ -1,31 +1,200 @@
-"""Workers for tests: they perform jobs in this process, when they are told to, and come back.
+"""Workers for tests: they perform jobs in this process when the test asks for it, and return.
 
 They take, perform and settle jobs with the parts real workers are made of, on the real core; what a test sees is
 what happens in production. With a stopped clock they let time pass from one due moment to the next.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
 
 from holdfast.client.aio import AsyncClient
-from holdfast.client.async_handles import AsyncJob
-from holdfast.client.handles import Job
+from holdfast.client.handles import AsyncJob, Job
 from holdfast.client.sync import Client
+from holdfast.code.current import Running
 from holdfast.code.steps import drive, drive_async
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
-from holdfast.testing.clock import StoppedClock, check_client
-from holdfast.testing.driving import perform_in_task
-from holdfast.testing.inline import Inline
-from holdfast.testing.steps import DEEPEST, Flow, Steps, T
-from holdfast.testing.verbs import Awaiting, Blocking, WorkerVerbs
+from holdfast.testing.clock import StoppedClock, check_client, span
+from holdfast.testing.steps import DEEPEST, Flow, Performed, Steps, T
+from holdfast.wire.plans import Plan
 from holdfast.work.performing.making import HeldAsyncJob, HeldJob, nothing
 from holdfast.work.performing.outcome import Ending
 from holdfast.work.performing.perform import Performer
+
+
+async def perform_in_task(performer: Performer, facts: JobFacts, threads: ThreadPoolExecutor) -> Ending:
+    """Perform a job in a task of its own, plain code in one of `threads`."""
+    task = asyncio.create_task(performer.perform_async(facts, threads, _Seat()))
+    try:
+        return await task
+    except asyncio.CancelledError as error:
+        me = asyncio.current_task()
+        if me is not None and me.cancelling():
+            task.cancel()
+            raise
+        return performer.cancelled(facts, error)
+
+
+class _Seat:
+    """Where the performer says what is under way; nobody looks."""
+
+    current: Running | None = None
+    lost = ""
+
+
+Drain = Callable[[], Any]
+AsyncDrain = Callable[[], Awaitable[Any]]
+
+
+class Inline:
+    """Turns clients inline for a block: blocking ones by `drain`, async ones by `async_drain`."""
+
+    def __init__(self, clients: Iterable[Any], drain: Drain, async_drain: AsyncDrain) -> None:
+        self._clients = list(clients)
+        self._drain = drain
+        self._async_drain = async_drain
+
+    def __enter__(self) -> Self:
+        for client in self._clients:
+            if isinstance(client, Client):
+                blocking: Any = client
+                blocking.runner = _Runner(blocking.runner, self._drain)
+            else:
+                client.runner = _AsyncRunner(client.runner, self._async_drain)
+                client.run = _Submit(client.run, self._async_drain)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for client in self._clients:
+            client.runner = client.runner.inner
+            if not isinstance(client, Client):
+                client.run = client.run.inner
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.__exit__()
+
+
+class _Runner:
+    def __init__(self, inner: Any, drain: Drain) -> None:
+        self.inner = inner
+        self._drain = drain
+
+    def run(self, plan: Plan[Any]) -> Any:
+        answer = self.inner.run(plan)
+        self._drain()
+        return answer
+
+
+class _AsyncRunner:
+    def __init__(self, inner: Any, drain: AsyncDrain) -> None:
+        self.inner = inner
+        self._drain = drain
+
+    async def run(self, plan: Plan[Any]) -> Any:
+        answer = await self.inner.run(plan)
+        await self._drain()
+        return answer
+
+
+class _Submit:
+    """`AsyncClient.run`, whose commands leave together; each performs after its own answer."""
+
+    def __init__(self, inner: Any, drain: AsyncDrain) -> None:
+        self.inner = inner
+        self._drain = drain
+
+    def __call__(self, command: Any) -> "asyncio.Future[Any]":
+        return asyncio.ensure_future(self._run(self.inner(command)))
+
+    async def _run(self, answer: "asyncio.Future[Any]") -> Any:
+        found = await answer
+        await self._drain()
+        return found
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Blocking:
+    """A worker whose caller waits."""
+
+
+class Awaiting:
+    """A worker that is awaited."""
+
+
+class Told(Generic[P, R]):
+    """A flow of steps worn as a method; the worker it hangs on decides who waits."""
+
+    def __init__(self, make: Callable[Concatenate[Any, P], Flow[R]]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, worker: None, owner: object) -> "Told[P, R]": ...
+    @overload
+    def __get__(self, worker: "Blocking", owner: object = None) -> Callable[P, R]: ...
+    @overload
+    def __get__(self, worker: "Awaiting", owner: object = None) -> Callable[P, Awaitable[R]]: ...
+    def __get__(self, worker: Any, owner: object = None) -> Any:
+        if worker is None:
+            return self
+        make: Callable[..., Flow[R]] = self._make
+
+        def tell(*args: Any, **kwargs: Any) -> Any:
+            return worker._drive(make(worker, *args, **kwargs))
+
+        return tell
+
+
+class WorkerVerbs:
+    """What a worker for tests can be told."""
+
+    _steps: Steps
+
+    @Told
+    def run_one(self, *, raises: bool = True) -> Flow[Performed | None]:
+        """Perform the next job that is ready; None if there is none. Raises JobFailed."""
+        return self._steps.one(raises)
+
+    @Told
+    def drain(self, *, raises: bool = True) -> Flow[list[Performed]]:
+        """Perform what is ready, and what becomes ready thereby, until nothing is; delayed jobs stay.
+
+        Raises JobFailed, WorkError when there is no end of it.
+        """
+        return self._steps.drain(raises)
+
+    @Told
+    def run_for(
+        self,
+        *,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+        raises: bool = True,
+    ) -> Flow[list[Performed]]:
+        """Let so much time pass, and perform each job when it is due. Raises as `drain`, UsageError without a clock."""
+        return self._steps.run_for(span(days, hours, minutes, seconds), raises)
+
+    @Told
+    def run_until(self, moment: datetime | float, *, raises: bool = True) -> Flow[list[Performed]]:
+        """Let time pass until `moment`, a datetime with its time zone or epoch seconds, and perform each job when due.
+
+        Raises as `run_for`.
+        """
+        return self._steps.run_until(moment, raises)
+
 
 WORKER: Final = "test-worker"
 

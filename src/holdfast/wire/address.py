@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.errors import UsageError
 from holdfast.settings import Settings, shown_url, unknown_option
-from holdfast.wire.away import away_of
+from holdfast.wire.outage import away_of
 from holdfast.wire.plans import LinkError
 
 LINKS_OWN: Final = frozenset(

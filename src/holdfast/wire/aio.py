@@ -22,10 +22,9 @@ from redis.exceptions import BusyLoadingError, ResponseError
 from holdfast.errors import ConnectionLost
 from holdfast.settings import Settings
 from holdfast.wire.address import HERE, AddressBase, Drive, Target
-from holdfast.wire.loops import PerLoop
 from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
 from holdfast.wire.sync import FAILURES, link_error, opening_error
-from holdfast.wire.waiting import hang_up_async, let_go
+from holdfast.wire.waiting import PerLoop, hang_up_async, let_go
 
 IDLE_KEPT: Final = 16
 _streams_of = attrgetter("_reader", "_writer")

@@ -11,10 +11,10 @@ from holdfast.commands.wishes import MAX_WEIGHT, PutWished, PutX
 from holdfast.errors import HoldfastError
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.exchange import exchange_all
-from holdfast.wire.loops import PerLoop, running_loop
 from holdfast.wire.plans import Plan
 from holdfast.wire.runners import AsyncRunner
 from holdfast.wire.shards import Shard
+from holdfast.wire.waiting import PerLoop, running_loop
 
 R = TypeVar("R")
 

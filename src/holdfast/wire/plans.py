@@ -22,9 +22,9 @@ from holdfast.commands.failures import (
     Unfail,
 )
 from holdfast.commands.jobs import JobGet
-from holdfast.commands.listing import ListSet
 from holdfast.commands.outcomes import MOST_TOLD, Timeout
 from holdfast.commands.queues import MOST_COUNTED, CountQueues, Peek, QueueNames
+from holdfast.commands.views import ListSet
 from holdfast.errors import JobNotFound, Refused, WrongState
 from holdfast.models import Counts, JobFacts
 from holdfast.settings import MAX_BATCH

@@ -23,7 +23,7 @@ from holdfast.errors import (
     StoreUnwell,
     TransportError,
 )
-from holdfast.wire.away import Away
+from holdfast.wire.outage import Away
 from holdfast.wire.plans import Call, ErrorReply, LinkError, Plan, Replies, Step
 
 log = logging.getLogger("holdfast")

@@ -10,8 +10,8 @@ from time import monotonic
 from holdfast.ids import new_line
 from holdfast.models import CoreInfo
 from holdfast.settings import Settings
-from holdfast.wire.away import Away
 from holdfast.wire.durability import FlushWatch
+from holdfast.wire.outage import Away
 
 
 class Line:

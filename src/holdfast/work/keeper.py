@@ -12,7 +12,7 @@ from typing import Final
 from holdfast.commands.leases import HeartbeatMany, Lease
 from holdfast.models import JobFacts
 from holdfast.settings import DEFAULT_HEARTBEAT, MAX_BATCH
-from holdfast.wire.away import Notice
+from holdfast.wire.outage import Notice
 
 log = logging.getLogger("holdfast")
 

@@ -16,30 +16,28 @@ from holdfast.work.greenlets import check_patched, forking_greenlets
 from holdfast.work.observe.board import deafen, listen
 from holdfast.work.observe.ledger import close_ledgers
 from holdfast.work.observe.metrics import State, serve_metrics
-from holdfast.work.own import own_of
 from holdfast.work.parent.child import Body
-from holdfast.work.parent.http import HttpThread
+from holdfast.work.parent.http import HttpThread, hindrances, serve_probes
 from holdfast.work.parent.presence import Presence
-from holdfast.work.parent.probes import hindrances, serve_probes
 from holdfast.work.parent.supervisor import Supervisor
 from holdfast.work.performing.around import Around
-from holdfast.work.performing.limits import BREAK_OFF, break_off, wake_main
 from holdfast.work.performing.making import make_performer
 from holdfast.work.performing.sandboxes import check_base, tidy_unclaimed
-from holdfast.work.pools import aio, fork, process, thread
+from holdfast.work.performing.wear import BREAK_OFF, break_off, wake_main
+from holdfast.work.pools import aio, fork, serial, thread
 from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.queues.routing import make_route, with_what_it_held
-from holdfast.work.settings import Pool, WorkerSettings
+from holdfast.work.settings import Pool, WorkerSettings, own_of
 from holdfast.work.signals import UNWIND, Handler, Handlers, Stop, Terminated
-from holdfast.work.startup_check import obstacle
+from holdfast.work.startup import obstacle
 from holdfast.work.stop_order import StopOrder, serial_handlers
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
 
 BODIES: Final[dict[str, Body]] = {
-    "process": process.body,
+    "process": serial.body,
     "fork": fork.body,
     "asyncio": aio.body,
     "thread": thread.body,

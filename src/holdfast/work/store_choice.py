@@ -5,8 +5,8 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client.aio import AsyncClient
-from holdfast.client.opening.options import ClientOptions
-from holdfast.client.opening.settling import Opening, settle
+from holdfast.client.opening import Opening, settle
+from holdfast.client.store_options import ClientOptions
 from holdfast.client.sync import Client
 from holdfast.settings import shown_url
 from holdfast.wire.sync import DRIVE

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-from holdfast.client.colours import AsyncHandle, Verb
+from holdfast.client.descriptors import AsyncHandle, Verb
 from holdfast.commands import Command
 from holdfast.settings import check_callable
 

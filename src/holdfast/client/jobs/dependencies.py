@@ -1,17 +1,21 @@
-"""Jobs that wait for others, as both clients show them."""
+"""Jobs that wait for others, and puts that become visible only when their job completes."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, Final, Required, cast
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, Final, NamedTuple, Required, cast
 
-from holdfast.client.colours import Planned, Verb
+from holdfast.client.bulk import OnePut
+from holdfast.client.descriptors import Planned, Verb
 from holdfast.client.jobs.callbacks import settling
-from holdfast.client.jobs.completion import Load, OnCompletion
-from holdfast.client.putting.options import NOTHING, PutOptions, make_put
+from holdfast.client.put_options import NOTHING, PutOptions, make_put
+from holdfast.code.current import collecting
 from holdfast.commands import Command
 from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
+from holdfast.commands.jobs import PutMany
 from holdfast.commands.leases import Complete
 from holdfast.commands.outcomes import Advance
-from holdfast.commands.wishes import PutWished, Wished
+from holdfast.commands.wishes import MAX_WEIGHT, PutWished, Wished
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.settings import (
@@ -26,6 +30,182 @@ from holdfast.settings import (
 )
 from holdfast.wire.cancelling import cancel_jobs
 from holdfast.wire.plans import Ask, Plan
+
+MOST_BYTES: Final = 16 << 20
+"""Of the data of all jobs that leave with one completion; a single larger one is let through."""
+
+
+_HELD: Final = ("running", "stalled")
+
+
+class Load(NamedTuple):
+    """What one completion carries: how many jobs, what they weigh (`Wished.weight`), and bytes of data."""
+
+    jobs: int = 0
+    weight: int = 0
+    size: int = 0
+
+    def plus(self, jobs: Sequence[FollowUp]) -> "Load":
+        """The load with these jobs on top. Raises UsageError for more than one call takes."""
+        load = Load(
+            self.jobs + len(jobs),
+            self.weight + sum([one.job.weight for one in jobs]),
+            self.size + sum([len(one.job.data) for one in jobs]),
+        )
+        if load.weight > MAX_WEIGHT:
+            raise UsageError(
+                f"one completion puts at most {MAX_WEIGHT // 2} jobs, fewer with options "
+                f"(a job counts 2, with options 3, each option 1, a parent 2; {MAX_WEIGHT} is the most)"
+            )
+        if load.jobs > 1 and load.size > MOST_BYTES:
+            raise UsageError(f"one completion puts at most {MOST_BYTES >> 20} MiB of data")
+        return load
+
+
+class Collector:
+    """What one job keeps back, block by block, within what one call takes."""
+
+    def __init__(self, job: Any) -> None:
+        self._job = job
+        self._blocks: list[Block] = []
+        self._load = Load()
+        # Threads that share a context may put at the same time.
+        self._lock = Lock()
+        self.is_over = False
+
+    def begin(self) -> "Block":
+        """A block of its own, which nothing of another one touches."""
+        block = Block(self)
+        self._blocks.append(block)
+        return block
+
+    @property
+    def follow(self) -> list[FollowUp]:
+        """What was put so far."""
+        return [one for block in self._blocks for one in block.follow]
+
+    def check(self, client: Any, put: OnePut | PutMany) -> None:
+        """Check that this put of this client can be kept back. Raises UsageError."""
+        jid = self._job.facts.jid
+        if self.is_over or self._job.state_changed:
+            raise UsageError(f"job {jid} has ended, so nothing can be put on its completion any more")
+        if not client.shares_root_with(self._job._client):
+            raise UsageError(
+                f"what is put on the completion of job {jid} goes to its own store and namespace, "
+                f"{self._job._client!r}, not to {client!r}"
+            )
+        if put.mode == "move":
+            raise UsageError(
+                "a put on completion with a jid of your own takes only_new=True: a job that is there stays as it is"
+            )
+        if put.mode == "old":
+            raise UsageError("a job cannot be requeued on the completion of another, only put")
+
+    def add(self, follow: list[FollowUp], jobs: Sequence[FollowUp]) -> None:
+        """Add `jobs` to the `follow` of a block. Raises UsageError when they are too many together."""
+        with self._lock:
+            self._load = self._load.plus(jobs)
+            follow += jobs
+
+    def drop(self, block: "Block") -> None:
+        """Forget what a block kept."""
+        with self._lock:
+            self._blocks.remove(block)
+            block.is_dropped = True
+            self._load = Load().plus(self.follow)
+
+
+class Block:
+    """One block of `on_completion`: it takes what is put inside."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+        self.follow: list[FollowUp] = []
+        self.is_dropped = False
+
+    def take(self, client: Any, put: OnePut) -> str:
+        """Keep one put back; answers its jid. Raises UsageError."""
+        self._add(client, put, [follow_up_of(put)])
+        return put.jid
+
+    def take_all(self, client: Any, puts: Sequence[OnePut | PutMany]) -> list[Any]:
+        """Keep the puts of one step back; answers what each would. Raises UsageError."""
+        return [
+            self._take_many(client, put) if isinstance(put, PutMany) else self.take(client, put)
+            for put in puts
+        ]
+
+    def _take_many(self, client: Any, puts: PutMany) -> list[str]:
+        flat: list[Any] = list(puts.jobs)
+        shared = puts.priority, puts.retries, puts.delay_ms, puts.max_losses
+        jobs = [
+            FollowUp(puts.queue, Wished(klass, body, jid), *shared)
+            for jid, klass, body in zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+        ]
+        self._add(client, puts, jobs)
+        return flat[::3]
+
+    def _add(self, client: Any, put: OnePut | PutMany, jobs: Sequence[FollowUp]) -> None:
+        if self.is_dropped:
+            raise UsageError("this block of on_completion raised, so nothing that is put in it can be kept")
+        self._collector.check(client, put)
+        self._collector.add(self.follow, jobs)
+
+
+def follow_up_of(put: OnePut) -> FollowUp:
+    job = put.job if isinstance(put, PutWished) else Wished(put.klass, put.data, put.jid)
+    return FollowUp(put.queue, job, put.priority, put.retries, put.delay_ms, put.max_losses)
+
+
+class OnCompletion:
+    """What a job can keep back until it completes."""
+
+    facts: JobFacts
+    state_changed: bool
+    _client: Any
+    _collector: Collector | None = None
+
+    @contextmanager
+    def on_completion(self) -> Generator[None]:
+        """A block whose puts become visible only if this job completes, in the same step: `with job.on_completion():`.
+
+        It holds for `put` and `put_many` of queues and functions of this job's store and namespace, in this thread or
+        task and the tasks it starts; everything else is done at once. The jids are known at once. The puts leave when
+        the job is completed or goes on to its next queue, and never if it fails, is tried again or raises; those of a
+        block that raises are dropped. At most 512, fewer with options; a jid of one's own needs `only_new=True`, and a job
+        that is there already stays as it is; the bound of a queue that is full does not hold for them. Raises UsageError.
+        Core: verbs/complete_x.lua.
+        """
+        if self.state_changed:
+            raise UsageError(f"job {self.facts.jid} has ended already")
+        if self.facts.state not in _HELD:
+            # Nobody could complete it by this object, so what is kept back would never leave.
+            raise UsageError(
+                f"job {self.facts.jid} is {self.facts.state}, so it cannot complete: on_completion is for the job that runs, "
+                "as current_job() and pop() answer it"
+            )
+        collector = self._collector = self._collector or Collector(self)
+        block = collector.begin()
+        token = collecting.set(block)
+        try:
+            yield
+        except BaseException:
+            collector.drop(block)
+            raise
+        finally:
+            collecting.reset(token)
+
+    @property
+    def kept_back(self) -> list[FollowUp]:
+        """What was put in blocks of `on_completion` so far."""
+        return [] if self._collector is None else self._collector.follow
+
+    def end_collecting(self) -> list[FollowUp]:
+        """The same, and from now on nothing more is taken."""
+        if self._collector is not None:
+            self._collector.is_over = True
+        return self.kept_back
+
 
 MAX_FOLLOWED: Final = 1000
 
@@ -165,8 +345,7 @@ def _follow_up(settings: Settings, given: object) -> FollowUp:
     put = make_put(settings, check_queue("queue", queue), klass, data, options)
     if put.mode == "only":
         raise UsageError("a follow-up takes no only_new: one that is there already stays as it is")
-    job = put.job if isinstance(put, PutWished) else Wished(put.klass, put.data, put.jid)
-    return FollowUp(put.queue, job, put.priority, put.retries, put.delay_ms, put.max_losses)
+    return follow_up_of(put)
 
 
 def _all_dependents(ask: Ask, jid: str) -> Generator[Any, Any, list[str]]:

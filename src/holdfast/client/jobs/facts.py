@@ -1,21 +1,88 @@
-"""A job as it was at one moment: what the store said of it, and what was changed here since."""
+"""A job as it was at one moment: what the store returned, and what was changed on the handle since."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from time import time
-from typing import Any, Self, cast
+from typing import Any, Generic, Self, TypeVar, cast, overload
 
 import msgspec
 
-from holdfast.client.colours import AsyncHandle
-from holdfast.client.jobs.klass import imported, take
-from holdfast.client.jobs.local import Local
+from holdfast.client.descriptors import AsyncHandle
+from holdfast.client.put_options import name_of
 from holdfast.codecs import MAX_DATA, decode, encode_data
 from holdfast.commands.jobs import JobGet
 from holdfast.errors import CodecError, UsageError
 from holdfast.models import JobFacts
 from holdfast.models.job import DEPENDENTS, EXTRA, TOLD, TRACKED
 from holdfast.settings import OWN_THROTTLE, check_name
+
+
+def imported(handle: Any) -> Any:
+    """The class, function or module behind `handle.klass_name`, imported as `Importer` does it, and kept.
+
+    Raises what importing it raises: ModuleNotFoundError, AttributeError, and whatever its module raises.
+    """
+    from holdfast.code.importing import Importer  # for those who look
+
+    known = handle._local.get("klass")
+    if known is None or known[0] != handle.klass_name:
+        known = handle._local["klass"] = handle.klass_name, Importer.import_class(handle.klass_name)
+    return known[1]
+
+
+def take(handle: Any, klass: object) -> None:
+    """Make `klass`, a class, function, module or name, that of this handle; the store learns nothing of it."""
+    handle.klass_name = name = any_name(klass)
+    if isinstance(klass, str):
+        handle._local.pop("klass", None)
+    else:
+        handle._local["klass"] = name, klass
+
+
+def any_name(klass: object) -> str:
+    """The name of a class, function, module or text, also of one that no other program could import."""
+    try:
+        return name_of(klass)
+    except UsageError:
+        name = getattr(klass, "__name__", None)
+        if not isinstance(name, str):
+            raise
+        return f"{getattr(klass, '__module__', '__main__')}.{name}"
+
+
+T = TypeVar("T")
+
+
+class Local(Generic[T]):
+    """A fact of a handle that can be assigned there. It is read once, so a list that is changed in place stays so."""
+
+    def __init__(self, read: Callable[[Any], T]) -> None:
+        self.read = read
+        self.name = ""
+        self.__doc__ = read.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, handle: None, owner: object) -> "Local[T]": ...
+    @overload
+    def __get__(self, handle: object, owner: object = None) -> T: ...
+    def __get__(self, handle: Any, owner: object = None) -> Any:
+        if handle is None:
+            return self
+        known: dict[str, Any] = handle._local
+        if self.name not in known:
+            known[self.name] = self.read(handle)
+        return known[self.name]
+
+    def differs(self, handle: Any) -> bool:
+        """Whether it was changed on this handle."""
+        known: dict[str, Any] = handle._local
+        return self.name in known and bool(known[self.name] != self.read(handle))
+
+    def __set__(self, handle: Any, value: T) -> None:
+        handle._local[self.name] = value
 
 
 class JobView:

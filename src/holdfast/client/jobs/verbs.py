@@ -1,28 +1,78 @@
-"""The verb table of a job, which the two Job classes share."""
+"""The methods of a job, which both Job classes share, and what its code can read while it runs."""
 
 import logging
 from collections.abc import Callable
 from typing import Any, Self, Unpack
 
-from holdfast.client.colours import Verb, Written
-from holdfast.client.explaining.explanation import ExplainedVerbs
-from holdfast.client.jobs.attributes import AttributeVerbs
+from holdfast.client.descriptors import Verb, Written
+from holdfast.client.explanation import ExplainedVerbs
+from holdfast.client.jobs.attributes import AttributeVerbs, Moving
 from holdfast.client.jobs.callbacks import Callbacks, settling
 from holdfast.client.jobs.dependencies import Completing, WaitingJob
-from holdfast.client.jobs.facts import JobView
-from holdfast.client.jobs.forms import JobForms
-from holdfast.client.jobs.klass import any_name, take
-from holdfast.client.jobs.made import JobParts, built, made_edits, made_facts
-from holdfast.client.jobs.moving import Moving
-from holdfast.client.jobs.run_facts import RunFacts
-from holdfast.client.putting.options import check_priority
+from holdfast.client.jobs.facts import JobView, any_name, take
+from holdfast.client.jobs.forms import JobForms, JobParts, built, made_edits, made_facts
+from holdfast.client.put_options import check_priority
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.jobs import CancelBy, SetPriority
 from holdfast.commands.leases import Heartbeat
 from holdfast.commands.outcomes import OWN_BACKOFF, Fail, Retry, Timeout
 from holdfast.errors import JobNotFound
+from holdfast.models import JobFacts
 from holdfast.settings import check_milliseconds, check_name, check_text
+
+
+class RunFacts:
+    """A job as its own code sees it; `holdfast.current_job()` answers it."""
+
+    facts: JobFacts
+    run_of: Any
+    """The run of which this is the job; only where a worker performs it."""
+    _sandbox: str | None = None
+
+    @property
+    def attempt(self) -> int:
+        """The number of this try, 1 for the first."""
+        return self.facts.attempts
+
+    @property
+    def deadline(self) -> float | None:
+        """Epoch seconds, by the store's clock, until which this run may go on; None without `timeout`.
+
+        No heartbeat moves it, as it does `expires_at`: then the lease is taken away.
+        """
+        limit = self.facts.options.get("limit")
+        if not limit:
+            return None
+        # A popped job came without the moment of its pop: its lease began then.
+        begun = self.facts.popped_ms or self.facts.expires_ms - self.facts.lease_ms
+        return (begun + int(limit)) / 1000
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the lease is known to be lost: the job was cancelled, moved, or its time is over; what it does is dropped.
+
+        Known from the worker's heartbeats, every third of a lease or sooner. A job that hangs in a process or coroutine is
+        stopped then; one in a thread has to look.
+        """
+        run = getattr(self, "run_of", None)
+        return run is not None and bool(run.lost())
+
+    @property
+    def sandbox(self) -> str | None:
+        """The directory that a worker keeps for this job while it runs, empty at its start; None elsewhere. Raises OSError.
+
+        It may be assigned, which changes nothing else.
+        """
+        run = getattr(self, "run_of", None)
+        if self._sandbox is None and run is not None and run.sandbox is not None:
+            self._sandbox = run.sandbox()
+        return self._sandbox
+
+    @sandbox.setter
+    def sandbox(self, path: str | None) -> None:
+        self._sandbox = path
+
 
 log = logging.getLogger("holdfast")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, cast
 
-from holdfast.client.colours import AsyncHandle, SyncHandle, Verb
+from holdfast.client.descriptors import AsyncHandle, SyncHandle, Verb
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
 from holdfast.commands.base import then

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from holdfast.client.colours import Asked, AsyncHandle, Planned, SyncHandle, Verb
+from holdfast.client.descriptors import Asked, AsyncHandle, Planned, SyncHandle, Verb
 from holdfast.client.lists import check_cursor, check_direction
 from holdfast.client.topics.messages import (
     AsyncItem,
@@ -19,7 +19,6 @@ from holdfast.client.topics.messages import (
 )
 from holdfast.commands import Command
 from holdfast.commands.base import then
-from holdfast.commands.listing import OF_TOPICS, Cursor, Direction, ListSet
 from holdfast.commands.topics import (
     MOST_MOVED,
     CountTopics,
@@ -34,6 +33,7 @@ from holdfast.commands.topics import (
     TopicReschedule,
     TopicReserve,
 )
+from holdfast.commands.views import OF_TOPICS, Cursor, Direction, ListSet
 from holdfast.errors import UsageError
 from holdfast.settings import MAX_BATCH, MAX_WHOLE, check_milliseconds, check_name, check_whole
 from holdfast.wire.plans import Ask, Plan, in_slices

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.client.events.tracked import Events as ClientEvents
+from holdfast.client.events import Events as ClientEvents
 from holdfast.compat.reqless.connections import client_of
 
 

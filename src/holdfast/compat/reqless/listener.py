@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.client.events.listening import Listener as ClientListener
+from holdfast.client.listener import Listener as ClientListener
 from holdfast.compat.reqless.connections import client_of
 
 

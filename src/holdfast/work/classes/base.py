@@ -1,30 +1,103 @@
-"""What all worker classes share: where they look for jobs, what they are told, and what a subclass may put in place."""
+"""What all worker classes share: where they look for jobs, their options, and what a subclass may override."""
 
 import logging
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from holdfast.client.handles import Job, Queue
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease
-from holdfast.errors import LeaseLost, TransportError
-from holdfast.settings import check_list, default_worker_name
-from holdfast.work.classes.asking import Going, NamesOf, client_of
-from holdfast.work.classes.logs import level_of, logging_as_told
-from holdfast.work.classes.options import as_settings, check_options
-from holdfast.work.importing import make_importable
-from holdfast.work.own import Own
+from holdfast.errors import LeaseLost, TransportError, UsageError
+from holdfast.settings import check_list, default_worker_name, unknown_option
+from holdfast.work.classes.logs import LOG_OPTIONS, level_of, logging_as_told
 from holdfast.work.parent.child import Place
-from holdfast.work.parent.resuming import resumable
+from holdfast.work.parent.presence import resumable
 from holdfast.work.performing.around import Around
 from holdfast.work.performing.chain import Mixable, own_middleware
+from holdfast.work.performing.making import make_importable
 from holdfast.work.queues.patterns import is_plain
 from holdfast.work.queues.reserving import check_reserver, name_of, names_of, reserves_itself
-from holdfast.work.queues.resolving import PatternResolver, TransformingQueueResolver
-from holdfast.work.settings import Pool, WorkerSettings
+from holdfast.work.queues.routing import PatternResolver, TransformingQueueResolver
+from holdfast.work.settings import Own, Pool, WorkerSettings
 from holdfast.work.startup import import_modules
 from holdfast.work.store_choice import StoreChoice
+
+
+class NamesOf:
+    """A resolver: the queues of a reserver, as they are just now."""
+
+    def __init__(self, reserver: Any) -> None:
+        self._reserver = reserver
+
+    def resolve(self) -> list[str]:
+        """The names of the queues, first to last."""
+        return list(names_of(self._reserver))
+
+
+class Going:
+    """Goes through what `jobs` yields, and begins anew after it has raised: a generator that raised has ended."""
+
+    def __init__(self, jobs: Callable[[], Iterator[Any]]) -> None:
+        self._jobs = jobs
+        self._at = jobs()
+
+    def next(self) -> Any:
+        """The next of them. Raises StopIteration when there are no more, and what the code of `jobs` raises."""
+        try:
+            return next(self._at)
+        except StopIteration:
+            raise
+        except Exception:
+            self._at = self._jobs()
+            raise
+
+
+def client_of(reserver: Any) -> Client:
+    """The client of a reserver's queues. Raises UsageError where there is none."""
+    for queue in () if reserver is None else reserver.queues:
+        client = getattr(queue, "_client", None)
+        if isinstance(client, Client):
+            return client
+    raise UsageError("a worker needs a client: give it as the second argument")
+
+
+AS_THEY_ARE: Final = (
+    "auto_complete", "drain", "max_jobs", "max_memory", "term_timeout", "shutdown_timeout", "stuck_timeout", "max_startup_interval",
+    "sighup_handler", "debugger", "health_port", "health_host", "metrics_port", "metrics_host", "concurrency", "workers",
+)  # fmt: skip
+LISTS: Final = ("paths", "imports", "allow")
+OTHERS: Final = (
+    "name", "workdir", "middleware", "klass", "num_workers", "greenlets", "sandbox", "sandbox_path",
+    "run_as_single_process", "queue_resolver",
+)  # fmt: skip
+KNOWN: Final = (*AS_THEY_ARE, *LISTS, *OTHERS, *LOG_OPTIONS)
+
+
+def check_options(kind: str, options: Mapping[str, Any]) -> None:
+    """Raise UsageError for an option that workers do not have."""
+    for option in options:
+        if option not in KNOWN:
+            raise unknown_option(kind, option, KNOWN)
+    if options.get("num_workers") is not None and options.get("workers"):
+        raise UsageError("workers and num_workers are the same: give one of them")
+
+
+def as_settings(options: Mapping[str, Any], has_reserver: bool) -> dict[str, Any]:
+    """The fields of WorkerSettings that these options say. A worker with a reserver has one process unless told."""
+    told = {name: options[name] for name in AS_THEY_ARE if options.get(name) is not None}
+    for name in LISTS:
+        told[name] = tuple(map(str, options.get(name) or ()))
+    told["root"] = options.get("workdir") or "."
+    told["workdir"] = options.get("workdir") or ""
+    workers = next(
+        (given for given in map(options.get, ("num_workers", "workers")) if given is not None), None
+    )
+    told["workers"] = int(has_reserver) if workers is None else workers
+    if options.get("greenlets") is not None:
+        told["concurrency"] = options["greenlets"]
+    return told
+
 
 log = logging.getLogger("holdfast")
 

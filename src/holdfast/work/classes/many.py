@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Final
 from holdfast.client.sync import Client
 from holdfast.code.current import Running
 from holdfast.wire.waiting import hold
-from holdfast.work.classes.childlike import Childlike
+from holdfast.work.classes.serial import Childlike
 from holdfast.work.parent.child import Place
-from holdfast.work.parent.debts import Debts
 from holdfast.work.parent.guard import Guard
-from holdfast.work.parent.news import News
+from holdfast.work.parent.losses import Debts
+from holdfast.work.parent.presence import News
 from holdfast.work.parent.slate import Slate
 from holdfast.work.performing.around import Around
-from holdfast.work.pools.beating import TROUBLED
+from holdfast.work.pools.holding import TROUBLED
 from holdfast.work.queues.routing import with_what_it_held
 from holdfast.work.run import body_of
 from holdfast.work.settings import Pool, WorkerSettings

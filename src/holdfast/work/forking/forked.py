@@ -24,14 +24,12 @@ from holdfast.errors import WorkError
 from holdfast.models import JobFacts
 from holdfast.wire.waiting import hold
 from holdfast.work import signals
-from holdfast.work.forking.lineage import lead_group, prepare, stop_group
-from holdfast.work.forking.solitary import BY_ITSELF, SETTLED, SIZE, Errand, become
-from holdfast.work.forking.telling import read_ending
-from holdfast.work.importing import make_resolver
+from holdfast.work.forking.solitary import BY_ITSELF, SETTLED, SIZE, Errand, become, read_ending
 from holdfast.work.observe.ledger import note_lost
 from holdfast.work.performing.around import Around
-from holdfast.work.performing.making import nothing
+from holdfast.work.performing.making import make_resolver, nothing
 from holdfast.work.performing.outcome import Ending, log_release
+from holdfast.work.processes import lead_group, prepare, stop_group
 from holdfast.work.settings import ONE_SEAT, WorkerSettings
 from holdfast.work.signals import DeferredTermination, Terminated
 from holdfast.work.store_choice import StoreChoice

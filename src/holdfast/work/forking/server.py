@@ -27,11 +27,10 @@ from holdfast.commands.outcomes import Release
 from holdfast.models import JobFacts
 from holdfast.work import signals
 from holdfast.work.forking.forked import Forked, Forking
-from holdfast.work.forking.lineage import die_with
-from holdfast.work.forking.solitary import SIZE
-from holdfast.work.forking.telling import read_ending, write_ending
+from holdfast.work.forking.solitary import SIZE, read_ending, write_ending
 from holdfast.work.performing.around import Around
 from holdfast.work.performing.outcome import Ending, log_release
+from holdfast.work.processes import die_with
 from holdfast.work.signals import Terminated, ignore
 
 log = logging.getLogger("holdfast")

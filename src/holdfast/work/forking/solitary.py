@@ -1,4 +1,6 @@
-"""What a process forked for one job does: perform it, tell how it ended, and end without running anything else."""
+"""What a process forked for one job does: perform it, return its outcome through a pipe, and end without running
+anything else.
+"""
 
 import asyncio
 import logging
@@ -10,24 +12,66 @@ from collections.abc import Coroutine
 from contextvars import copy_context
 from typing import Any, Final, NamedTuple, NoReturn
 
+import msgspec
+
 from holdfast.code.resolver import Resolver
+from holdfast.commands.dependencies import CompleteX, FollowUp
+from holdfast.commands.leases import Done, Lease
+from holdfast.commands.outcomes import Advance, Expire, Fail, Release, Retry
+from holdfast.errors import WorkError
 from holdfast.models import JobFacts
 from holdfast.work import signals
-from holdfast.work.forking.lineage import die_with, lead_group
-from holdfast.work.forking.telling import write_ending
 from holdfast.work.greenlets import prepare_child, thrown
 from holdfast.work.observe.board import note_forked
 from holdfast.work.observe.ledger import count_as_forked
-from holdfast.work.observe.parting import send_rest
 from holdfast.work.performing.around import Around
 from holdfast.work.performing.making import make_performer
-from holdfast.work.performing.mending import keep_standard
-from holdfast.work.performing.outcome import Ending
+from holdfast.work.performing.outcome import Ending, given_back
+from holdfast.work.performing.wear import keep_standard
+from holdfast.work.processes import die_with, lead_group, send_rest
 from holdfast.work.queues.route import Route
 from holdfast.work.seat import Turns
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import UNWIND, Terminated, ignore, log_stack, terminator
 from holdfast.work.store_choice import StoreChoice
+
+_KINDS: Final[dict[str, type[Any]]] = {
+    kind.__name__: kind for kind in (Done, CompleteX, Advance, Fail, Retry)
+}
+_encoder: Final = msgspec.msgpack.Encoder()
+_decoder: Final = msgspec.msgpack.Decoder(tuple[str, dict[str, Any]])
+
+
+def write_ending(ending: Ending) -> bytes:
+    """The ending of one job; which job that is, both sides know."""
+    if ending is None:
+        return _encoder.encode(("", {}))
+    thing: Any = ending
+    fields = {} if isinstance(ending, Expire) else msgspec.structs.asdict(thing)
+    fields.pop("job", None)
+    fields.pop("leases", None)
+    return _encoder.encode((type(ending).__name__, fields))
+
+
+def read_ending(told: bytes, facts: JobFacts) -> Ending:
+    """What `write_ending` wrote of the job of these facts. Raises WorkError for anything else."""
+    try:
+        kind, fields = _decoder.decode(told)
+        if kind == "Expire":
+            return given_back(facts)
+        if not kind:
+            return None
+        if kind == "Release":
+            return Release([Lease(facts.jid, facts.token, facts.worker)], **fields)
+        if kind != "Done":
+            fields["job"] = facts
+        if "follow" in fields:
+            fields["follow"] = msgspec.convert(fields["follow"], tuple[FollowUp, ...])
+        ending: Ending = _KINDS[kind](**fields)
+    except (msgspec.MsgspecError, KeyError, TypeError) as error:
+        raise WorkError(f"the process of job {facts.jid} told nonsense: {error}") from error
+    return ending
+
 
 log = logging.getLogger("holdfast")
 

@@ -1,4 +1,4 @@
-"""What was counted in a worker's processes, on pages that each child shares with its parent: nobody has to tell anybody.
+"""Counts of jobs and troubles, on pages that each child shares with its parent.
 
 A child adds, its parent reads when it is asked. The counts of a child that died stay, and whoever comes after it goes on with them.
 """
@@ -6,15 +6,74 @@ A child adds, its parent reads when it is asked. The counts of a child that died
 import fcntl
 import mmap
 import os
+import sys
 import tempfile
 import threading
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
+from time import monotonic
 from typing import Any, ClassVar, Final, NamedTuple
 
+from holdfast.code.current import Running
+from holdfast.commands.dependencies import CompleteX
+from holdfast.commands.leases import Done
+from holdfast.commands.outcomes import Advance, Expire, Fail, Release, Retry
 from holdfast.models import JobFacts
-from holdfast.work.observe.results import OUTCOMES
+from holdfast.wire.outage import OUTAGES
+from holdfast.work.keeper import GAPS
+from holdfast.work.performing.outcome import Ending
+
+OUTCOMES: Final = ("completed", "moved", "retried", "failed", "cancelled", "dropped", "lost", "interrupted")
+"""`dropped`: it returned without settling; `lost`: its lease was lost; `interrupted`: its process was told to end."""
+
+GOOD: Final = ("completed", "moved", "cancelled")
+
+_SETTLED: Final = {
+    "complete": "completed",
+    "complete_x": "completed",
+    "advance": "moved",
+    "move": "moved",
+    "retry": "retried",
+    "fail": "failed",
+    "cancel": "cancelled",
+}
+
+
+class Result(NamedTuple):
+    """One of OUTCOMES, and of a failure its group and message."""
+
+    outcome: str
+    group: str = ""
+    message: str = ""
+
+
+def result_of(current: Running, ending: Ending) -> Result:
+    """What became of a run that ended so. Ask while it ends: what broke it off is an exception under way."""
+    if type(ending) is Done:
+        return Result("completed")
+    if isinstance(ending, CompleteX):
+        return Result("moved" if ending.next_queue else "completed")
+    if isinstance(ending, Advance):
+        return Result("moved")
+    if isinstance(ending, Fail):
+        return Result("failed", ending.group, ending.message)
+    if isinstance(ending, Retry):
+        return Result("retried" if current.facts.remaining > 0 else "failed", ending.group, ending.message)
+    if isinstance(ending, Expire | Release):
+        return Result("lost")
+    return Result(_unsaid(current))
+
+
+def _unsaid(current: Running) -> str:
+    """What became of a run of which nothing is left to say."""
+    job: Any = current.made
+    if job is not None and job.state_changed:
+        return _SETTLED.get(job.settled_by, "moved")
+    if current.lost():
+        return "lost"
+    return "dropped" if sys.exc_info()[0] is None else "interrupted"
+
 
 BOUNDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0)
 """Upper bounds of what jobs are sorted by, in seconds; one more bucket is for what takes longer."""
@@ -233,3 +292,27 @@ def close_ledgers() -> None:
     while _Open.pairs:
         for ledger in _Open.pairs.popitem()[1]:
             ledger.close()
+
+
+class Counting:
+    """A companion that writes into a ledger how each job ended, and after how long."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._begun: dict[Running, float] = {}
+        watch_troubles(ledger)
+
+    def begin(self, current: Running) -> None:
+        self._begun[current] = monotonic()
+        self._ledger.begin(current.facts.queue, current.facts.klass)
+
+    def end(self, current: Running, ending: Ending) -> None:
+        begun = self._begun.pop(current)
+        facts, outcome = current.facts, result_of(current, ending).outcome
+        self._ledger.end(facts.queue, facts.klass, outcome, monotonic() - begun)
+
+
+def watch_troubles(ledger: Ledger) -> None:
+    """Have this process write into a ledger that the store is away, or that leases were not looked after."""
+    OUTAGES.told = ledger.note_outage
+    GAPS.told = ledger.note_gap

@@ -7,9 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.core.library import VERSION
 from holdfast.errors import UsageError
-from holdfast.work.observe.counting import watch_troubles
-from holdfast.work.observe.ledger import BOUNDS, Ledger, Row, open_ledgers
-from holdfast.work.observe.results import OUTCOMES
+from holdfast.work.observe.ledger import BOUNDS, OUTCOMES, Ledger, Row, open_ledgers, watch_troubles
 from holdfast.work.parent.http import Address, Answer, Http
 from holdfast.work.settings import WorkerSettings
 

@@ -19,10 +19,9 @@ from time import monotonic
 from typing import Final
 
 from holdfast.work import signals
-from holdfast.work.forking.lineage import stop_group
-from holdfast.work.parent.child import Body, Place, become
+from holdfast.work.parent.child import Body, Place, Rolling, Slot, become
 from holdfast.work.parent.guard import Guard
-from holdfast.work.parent.slots import Rolling, Slot
+from holdfast.work.processes import stop_group
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import UNWIND, how_ended
 from holdfast.work.store_choice import StoreChoice

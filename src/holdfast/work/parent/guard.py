@@ -1,27 +1,135 @@
-"""The leases of the children, kept by the parent: heartbeats, releases, and which child to stop for which job."""
+"""The leases of the children, renewed by the parent: heartbeats, releases, and children that do not respond."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import inf
 from time import monotonic
-from typing import Final
+from typing import Final, NamedTuple
 
 from holdfast.client.sync import Client
 from holdfast.commands.admin import Sweep
 from holdfast.commands.outcomes import HowReleased
 from holdfast.errors import HoldfastError
 from holdfast.wire.outage import Outage
+from holdfast.wire.waiting import hold
 from holdfast.work.keeper import OVER, Held, Keeper
-from holdfast.work.observe.asking import Asking
-from holdfast.work.observe.board import open_board
-from holdfast.work.parent.debts import Debts, Verdict
-from holdfast.work.parent.losses import Charge, EarlyNews, LostLeases, OverdueJobs
-from holdfast.work.parent.news import Said
-from holdfast.work.parent.presence import Presence, Sign, log_quiet
-from holdfast.work.parent.stuck import Stuck, StuckChildren
+from holdfast.work.observe.board import Asking, Board, open_board
+from holdfast.work.observe.stacks import Dumped, slot_in
+from holdfast.work.parent.losses import Charge, Debts, EarlyNews, LostLeases, OverdueJobs, Verdict
+from holdfast.work.parent.presence import Presence, Said, Sign, log_quiet
 from holdfast.work.settings import ONE_SEAT, WorkerSettings
 
 log = logging.getLogger("holdfast")
+
+PERIOD: Final = 1.0  # seconds between two pings of a child that performs jobs
+DUMPING: Final = 0.3  # seconds that the fault handler may take to write
+LEAST: Final = 1.0  # seconds without a response before a child counts as stuck, however short leases are
+
+
+class Stuck(NamedTuple):
+    """A child that must be killed: for how long it has not responded, and the slot of the job that blocks it, if known."""
+
+    child: Charge
+    seconds: float
+    slot: int | None
+
+
+class _Pinged:
+    """One child: when the ping was sent that it has not responded to, and whether that was logged."""
+
+    def __init__(self, now: float) -> None:
+        self.at = now
+        self.is_logged = False
+
+
+class StuckChildren:
+    """Pings the children that perform many jobs at once, as long as they have some.
+
+    A child that has not responded for its shortest lease is logged with its stack; after `stuck_timeout` seconds (0: never) it is
+    to be killed.
+    """
+
+    def __init__(self, board: Board, asking: Asking, stuck_timeout: float) -> None:
+        self._board = board
+        self._asking = asking
+        self._stuck_timeout = stuck_timeout or inf
+        self._pinged: dict[int, _Pinged] = {}
+        self._look_at = 0.0
+
+    def due(self) -> float:
+        """When to call `attend` next, on the monotonic clock."""
+        return self._look_at
+
+    def seconds(self, child: Charge) -> float:
+        """For how long a child has been stuck, in seconds; 0 if it is not."""
+        pinged = self._pinged.get(child.pid)
+        return monotonic() - pinged.at if pinged is not None and pinged.is_logged else 0.0
+
+    def attend(self, children: Iterable[Charge]) -> list[Stuck]:
+        """Ping the children that have responded, log those that are stuck. Returns those that must be killed."""
+        now = monotonic()
+        if now < self._look_at:
+            return []
+        before, self._pinged = self._pinged, {}
+        stuck: list[Stuck] = []
+        for child in children:
+            asked = before.get(child.pid)
+            if asked is not None and asked.is_logged and child.slate.is_answered:
+                log.warning("worker %s (process %d) responds again", child.name, child.pid)
+            lease = child.slate.shortest_lease()
+            if lease:
+                pinged = self._pinged[child.pid] = self._ping(child, asked, now)
+                stuck += self._look(child, pinged, lease, now - pinged.at)
+        self._look_at = now + PERIOD / 4 if self._pinged else now + PERIOD
+        return stuck
+
+    def _ping(self, child: Charge, pinged: _Pinged | None, now: float) -> _Pinged:
+        if pinged is not None and not child.slate.is_answered:
+            return pinged
+        if pinged is None or pinged.is_logged or now - pinged.at >= PERIOD:
+            child.slate.ping()
+            child.poke()
+            return _Pinged(now)
+        return pinged
+
+    def _look(self, child: Charge, pinged: _Pinged, lease: float, silence: float) -> list[Stuck]:
+        if child.slate.is_answered:
+            return []
+        if silence >= self._stuck_timeout:
+            return [Stuck(child, silence, self._slot(self._dump(child)))]
+        if silence >= max(lease, LEAST) and not pinged.is_logged and self._asking.due() == inf:
+            pinged.is_logged = True
+            log.warning(
+                "worker %s (process %d) is stuck: it has not responded for %.1f s; its leases are kept; its stack:\n%s",
+                child.name,
+                child.pid,
+                silence,
+                "\n\n".join(self._dump(child).of_all()) or "(no stack could be had)",
+            )
+        return []
+
+    def _slot(self, dump: Dumped) -> int | None:
+        """The slot whose job was running; None if that is unknown, or if there are several."""
+        slots = {
+            slot for stack in dump.threads for _, _, name in stack if (slot := slot_in(name)) is not None
+        }
+        return slots.pop() if len(slots) == 1 else None
+
+    def _dump(self, child: Charge) -> Dumped:
+        self._board.ask("-", child.pid)
+        end, text = monotonic() + DUMPING, ""
+        while monotonic() < end:
+            hold(0.01)
+            before, text = text, self._board.dump()
+            if text and text == before:
+                break
+        return Dumped(text)
+
+
+def sentences(stuck: Mapping[str, float]) -> list[str]:
+    """Which workers are stuck, and for how long, in words."""
+    return [f"{name} has not responded for {seconds:.0f} s" for name, seconds in stuck.items()]
+
 
 SWEEP: Final = 60.0
 _Key = tuple[int, int, str, int]

@@ -1,9 +1,10 @@
-"""A small HTTP responder for probes and scrapers, inside the selector of whoever owns it.
+"""A small HTTP responder for health probes and metrics, inside the selector of whoever owns it.
 
 One request a connection, GET and HEAD of fixed paths, nothing else. It never waits for a client: one that is slow, silent or
 one too many is dropped, so that nobody can keep the owner from its work, or a probe from its answer.
 """
 
+import json
 import logging
 import selectors
 import socket
@@ -16,6 +17,7 @@ from time import monotonic
 from typing import Final, NamedTuple
 
 from holdfast.errors import UsageError
+from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Stop, start_without_signals
 
 log = logging.getLogger("holdfast")
@@ -259,3 +261,47 @@ def _listen(address: Address) -> socket.socket:
         raise UsageError(f"{address} cannot be listened on: {why}") from None
     listener.setblocking(False)
     return listener
+
+
+Stuck = Callable[[], list[str]]
+"""Return which processes are stuck, in sentences; none if all respond."""
+WhyNot = Callable[[], list[str]]
+"""Why a worker takes no jobs just now, in sentences; none if it does."""
+
+
+def nobody() -> list[str]:
+    """Nothing is stuck."""
+    return []
+
+
+def serve_probes(http: Http, settings: WorkerSettings, why_not: WhyNot, stuck: Stuck = nobody) -> None:
+    """Serve `/live` and `/ready` where the settings say; port 0: off. Raises UsageError if that cannot be listened on."""
+    if settings.health_port:
+        address = Address(settings.health_host, settings.health_port)
+        http.serve(address, "/live", partial(_live, stuck))
+        http.serve(address, "/ready", partial(_ready, why_not, stuck))
+
+
+def hindrances(*, stopping: bool, heard: bool, paused: bool) -> list[str]:
+    """Return what keeps a worker from taking jobs; `heard`: the last call to the store succeeded."""
+    found = {
+        "it is stopping": stopping,
+        "the store does not answer": not heard,
+        "it is paused or quiet": paused,
+    }
+    return [reason for reason, holds in found.items() if holds]
+
+
+def _live(stuck: Stuck) -> Answer:
+    """Always 200: the parent that runs the worker is the process that responds."""
+    return _answer(200, {"live": True}, stuck())
+
+
+def _ready(why_not: WhyNot, stuck: Stuck) -> Answer:
+    reasons = why_not()
+    body: dict[str, object] = {"ready": False, "why": reasons} if reasons else {"ready": True}
+    return _answer(503 if reasons else 200, body, stuck())
+
+
+def _answer(status: int, body: dict[str, object], stuck: list[str]) -> Answer:
+    return Answer(status, json.dumps({**body, "stuck": stuck} if stuck else body).encode() + b"\n")

@@ -13,20 +13,17 @@ from typing import Literal
 from holdfast.work import signals
 from holdfast.work.observe.ledger import close_ledgers
 from holdfast.work.observe.metrics import serve_metrics
-from holdfast.work.parent.child import Body
+from holdfast.work.parent.child import Body, Slot
 from holdfast.work.parent.family import Family
-from holdfast.work.parent.guard import Guard
-from holdfast.work.parent.http import Http
-from holdfast.work.parent.news import News
-from holdfast.work.parent.probes import hindrances, serve_probes
-from holdfast.work.parent.slots import Slot
-from holdfast.work.parent.stuck import sentences
+from holdfast.work.parent.guard import Guard, sentences
+from holdfast.work.parent.http import Http, hindrances, serve_probes
+from holdfast.work.parent.presence import News
+from holdfast.work.performing.around import Title
 from holdfast.work.performing.sandboxes import tidy_unclaimed
-from holdfast.work.performing.titles import Title
 from holdfast.work.queues.reserving import listed
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import TOGETHER, Handlers, Stop, at_hup, name_of, stack_of
-from holdfast.work.startup_check import StartupCheck, obstacle
+from holdfast.work.startup import StartupCheck, obstacle
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")

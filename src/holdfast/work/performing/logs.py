@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, Final
 
 from holdfast.code.current import Running, running
-from holdfast.code.description import text_of
+from holdfast.code.failure import text_of
 from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.leases import Done
 from holdfast.commands.outcomes import Advance, Fail, Retry

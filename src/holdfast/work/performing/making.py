@@ -1,25 +1,38 @@
-"""What one process of a worker performs with: the jobs its code sees, and the resolver."""
+"""What one process of a worker performs with: the jobs that its code sees, the resolver, the code that it finds."""
 
 from collections.abc import Callable
 from typing import Any, Self
 
 from holdfast.client.aio import AsyncClient
-from holdfast.client.async_handles import AsyncJob
-from holdfast.client.handles import Job
+from holdfast.client.handles import AsyncJob, Job
 from holdfast.client.jobs.callbacks import settling
 from holdfast.client.jobs.verbs import JobVerbs
 from holdfast.client.sync import Client
+from holdfast.code.allowed import AllowList
 from holdfast.code.current import not_lost
 from holdfast.code.resolver import Resolver
 from holdfast.commands.base import Command
 from holdfast.models import JobFacts
-from holdfast.work.importing import make_resolver
-from holdfast.work.performing.around import Around
+from holdfast.work.performing.around import Around, companions_of
 from holdfast.work.performing.chain import Chain
-from holdfast.work.performing.companions import companions_of
 from holdfast.work.performing.perform import Performer
-from holdfast.work.settings import WorkerSettings
+from holdfast.work.queues.patterns import is_plain
+from holdfast.work.settings import WorkerSettings, own_of
+from holdfast.work.startup import search_first
 from holdfast.work.store_choice import StoreChoice
+
+
+def make_importable(settings: WorkerSettings) -> None:
+    """Put the given paths, then the working directory, in front of the module search path."""
+    search_first((*settings.paths, settings.root))
+
+
+def make_resolver(settings: WorkerSettings) -> Resolver:
+    """The resolver of a worker: what its allow-list says, queues by plain name."""
+    allow = AllowList(settings.imports, settings.allow, settings.paths, settings.root)
+    named = own_of(settings).plain
+    plain = filter(is_plain, settings.queues if named is None else named)
+    return Resolver(allow, plain, settings.auto_complete)
 
 
 class Held(JobVerbs):

@@ -1,26 +1,38 @@
-"""How a job ended, and what that says to the store.
+"""How a job ended, and which command says so to the store.
 
 A job may return a wish (`return Retry(after=30)`). A worker turns a wish, a result or an exception into an
 ending: a `Done`, which shares the next call to the store with others, a command of its own, or None when
 there is nothing left to say.
+
+This happens during deploys: for a while, workers with old code get new jobs. What was logged is remembered in memory that the
+processes of a worker share, so that each name is logged once and not for each of its jobs.
 """
 
 import logging
+import mmap
 import sys
 from collections.abc import Sequence
-from typing import Any
+from hashlib import blake2b
+from typing import Any, Final
 
-from holdfast.code.backoff import exponential
-from holdfast.code.description import name_of
-from holdfast.code.endings import Failed, Moved, Retry, Terminated
-from holdfast.code.failure import cut, describe, group_of
+import msgspec
+
+from holdfast.code.calling import CannotRun
+from holdfast.code.current import Running
+from holdfast.code.endings import WISHES, Failed, Moved, Retry, Terminated
+from holdfast.code.failure import brief, cut, describe, failure_of, group_of, name_of, text_of
+from holdfast.code.job_options import exponential
 from holdfast.code.registry import Registered
+from holdfast.code.resolver import Target
+from holdfast.codecs import encode_value
 from holdfast.commands.base import Command
 from holdfast.commands.dependencies import CompleteX, FollowUp
 from holdfast.commands.leases import Done, Lease
 from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Expire, Fail, HowReleased, Release
 from holdfast.commands.outcomes import Retry as RetryCommand
+from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.models import JobFacts
+from holdfast.printable import one_line
 from holdfast.settings import check_milliseconds, check_name
 
 log = logging.getLogger("holdfast")
@@ -146,3 +158,147 @@ def word_of(ending: Ending) -> str:
     if isinstance(ending, Fail):
         return "failed"
     return "retried" if isinstance(ending, RetryCommand) else ""
+
+
+BUDGETED: Final = 8192
+"""The flag of a job that was put with budgets of its own, as jobs of `@app.job` are."""
+MOST_CAUSE: Final = 200
+_ROWS: Final = 1024
+_WIDTH: Final = 8
+
+
+class _SharedNames:
+    """Which names were noted, by their hashes; made before the first fork. Of two with one place the later one counts."""
+
+    def __init__(self) -> None:
+        self._page = mmap.mmap(-1, _ROWS * _WIDTH)
+
+    def note(self, text: str) -> bool:
+        """Note a text. Returns whether it is new."""
+        digest = blake2b(text.encode("utf-8", "replace"), digest_size=_WIDTH).digest()
+        at = int.from_bytes(digest, "big") % _ROWS * _WIDTH
+        is_new = self._page[at : at + _WIDTH] != digest
+        self._page[at : at + _WIDTH] = digest
+        return is_new
+
+    def clear(self) -> bool:
+        """Forget all of them. Returns whether there were any."""
+        held = any(self._page[:])
+        self._page[:] = bytes(_ROWS * _WIDTH)
+        return held
+
+
+_names: Final = _SharedNames()
+
+
+def met_unknown() -> bool:
+    """Whether this worker met a job of unknown code since this was asked before."""
+    return _names.clear()
+
+
+def is_unknown(facts: JobFacts, error: CannotRun) -> bool:
+    """Whether the job's code is not known here, and may be to another worker; class jobs fail at once."""
+    return error.is_unknown and bool(facts.flags & BUDGETED)
+
+
+def note_unknown(facts: JobFacts, error: CannotRun) -> bool:
+    """Remember that the code of this job is not known here. Returns whether that was not known yet."""
+    return _names.note(f"{facts.klass}\n{facts.queue}\n{error.cause}")
+
+
+def given_back_unknown(facts: JobFacts, error: CannotRun) -> Command[Any]:
+    """Give the job back, to be offered again after a pause that grows; logged once for each name."""
+    group, cause = group_of(facts.queue, error.reason), _printable(error.cause)
+    if note_unknown(facts, error):
+        log.warning(
+            "the code of job %s (%s, queue %s) is not known here: %s; its jobs are requeued at no cost for workers that know it, "
+            "and fail in %s if none does within the setting unknown-for (default 600 s)",
+            facts.jid,
+            _printable(facts.klass),
+            _printable(facts.queue),
+            cause,
+            _printable(group),
+        )
+    return Release([Lease(facts.jid, facts.token, facts.worker)], "unknown", cause, group)
+
+
+def _printable(text: str) -> str:
+    return one_line(text[:MOST_CAUSE])
+
+
+UNSERIALIZABLE: Final = "UnserializableResult"
+
+
+def told(current: Running, ending: Ending) -> Ending:
+    """The ending, with the last lines that the job logged where it is the end of a run that went wrong."""
+    if current.lines and isinstance(ending, (Fail, RetryCommand)):
+        return msgspec.structs.replace(ending, lines=tuple(current.lines))
+    return ending
+
+
+def after_return(current: Running, target: Target, value: Any) -> Ending:
+    """The ending of a job whose code returned `value`."""
+    facts, made = current.facts, current.made
+    if made is not None and made.state_changed:
+        return None
+    data, follow = _left_behind(current)
+    if type(value) in WISHES:
+        try:
+            return granted(value, facts, data, follow)
+        except UsageError as error:
+            return raised(facts, None, error, data)
+    if target.function is not None:
+        return _completed(facts, target.function, value, data, follow)
+    if target.completes:
+        return done(facts, data, follow=follow)
+    log.warning(
+        "job %s (%s) returned without settling: its lease is no longer renewed, and it will be tried again; "
+        "call job.complete(), or run the worker with --auto-complete",
+        facts.jid,
+        facts.klass,
+    )
+    return None
+
+
+def _left_behind(current: Running) -> tuple[bytes, Sequence[FollowUp]]:
+    """The data the job's code left, b"" if it changed nothing, and what it put on completion; from now on it puts no more."""
+    if current.made is None:
+        return b"", ()
+    data: bytes = current.made.raw_data
+    return b"" if data == current.facts.data else data, current.made.end_collecting()
+
+
+def _completed(
+    facts: JobFacts, function: Registered, value: Any, data: bytes, follow: Sequence[FollowUp]
+) -> Ending:
+    keep = int(facts.options.get("keep", function.keep_ms))
+    if not keep:
+        return done(facts, data, follow=follow)
+    if value is None:
+        return done(facts, data, keep, b"null", follow)
+    try:
+        result = encode_value(value)
+    except Terminated:
+        raise
+    except BaseException as error:
+        # The work is done: trying again would do it twice, and end no better.
+        log.warning(
+            "job %s failed: the result of %s cannot be kept: %s", facts.jid, function.name, brief(error)
+        )
+        why = text_of(error) if isinstance(error, HoldfastError) else describe(error)
+        return failed(facts, UNSERIALIZABLE, f"the result of {function.name} cannot be kept: {why}", data)
+    return done(facts, data, keep, result, follow)
+
+
+def after_error(current: Running, target: Target, error: BaseException) -> Ending:
+    """The ending of a job whose code raised."""
+    facts, made = current.facts, current.made
+    if isinstance(error, LeaseLost):
+        log.warning("job %s lost its lease while it ran: %s", facts.jid, error)
+        return None
+    if made is not None and made.state_changed:
+        log.warning("job %s raised after it had settled itself: %s", facts.jid, brief(error))
+        return None
+    log.warning("job %s (%s) raised %s", facts.jid, facts.klass, brief(error))
+    data, _ = _left_behind(current)
+    return raised(facts, target.function, error, data, failure_of(error, facts.queue, current.job))

@@ -1,4 +1,4 @@
-"""Many seats that block: one loop takes jobs and settles what ended; threads or greenlets, its crew, perform.
+"""Many slots that block: one loop takes jobs and settles what ended; threads or greenlets perform.
 
 Only the loop touches its state. Whoever performs says that it has ended in `_ended`, which the loop collects; the
 keeper marks leases as lost, and the loop acts on it.
@@ -19,16 +19,17 @@ from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
 from holdfast.work.forking.forked import DANGEROUS
 from holdfast.work.forking.server import ForkServer
-from holdfast.work.observe.slot_frames import for_slots
+from holdfast.work.observe.stacks import for_slots
 from holdfast.work.parent.child import Place
+from holdfast.work.performing.around import Around, Title
+from holdfast.work.performing.making import make_performer
 from holdfast.work.performing.outcome import Ending, raised
 from holdfast.work.performing.perform import Performer
-from holdfast.work.performing.titles import Title
-from holdfast.work.pools.crew import BlockingSeat, Crew
-from holdfast.work.pools.seats import FAREWELL, Seats
+from holdfast.work.pools.seats import FAREWELL, BlockingSeat, Crew, Seats
 from holdfast.work.queues.route import Route
+from holdfast.work.queues.routing import make_route
 from holdfast.work.seat import ANY_QUEUE, longer
-from holdfast.work.signals import Stop, Terminated
+from holdfast.work.signals import Stop, Terminated, start_without_signals
 
 log = logging.getLogger("holdfast")
 
@@ -296,3 +297,50 @@ class BlockingLoop(Seats[BlockingSeat]):
         saying.start()
         saying.join(FAREWELL)
         return said.is_set()
+
+
+def work_blocking(place: Place, around: Around, crew: Crew, stop: Stop, forking: ForkServer) -> bool:
+    """Work in a forked child, with that crew, until told to stop. Answers whether the process is used up."""
+    client = place.store.client(place.name)
+    performer = make_performer(place.store, place.settings, place.name, client, around=around)
+    route = make_route(place.settings, place.store, place.name, client.shard)
+    jobs = BlockingLoop(place, client, performer, crew, stop, route, forking, place.poke, around.title)
+    listening = PipeThread(place, jobs)
+    listening.start()
+    try:
+        jobs.run()
+    finally:
+        forking.close()
+        listening.close()
+        client.close()
+    return jobs.is_used_up
+
+
+class PipeThread:
+    """Listens to the parent beside the loop, which may wait long for the store. Under gevent it is a greenlet."""
+
+    def __init__(self, place: Place, jobs: BlockingLoop) -> None:
+        self._place = place
+        self._jobs = jobs
+        self._wake = Stop()
+        self._thread = threading.Thread(target=self._run, name="holdfast-pipe", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        start_without_signals(self._thread)
+
+    def close(self) -> None:
+        """End the thread and wait for it."""
+        self._wake.request()
+        self._thread.join()
+        self._wake.close()
+
+    def _run(self) -> None:
+        poll = select.poll()
+        poll.register(self._wake.fileno(), select.POLLIN)
+        poll.register(self._place.pipe.fileno(), select.POLLIN)
+        while poll.poll() and not self._wake.requested:
+            if self._place.hears_of_end():
+                self._jobs.stop()
+                return
+            self._jobs.look()

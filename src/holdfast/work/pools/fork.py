@@ -1,14 +1,52 @@
-"""Children that fork a process for each job, the `fork` pool: whatever a job does to its process ends with it."""
+"""The `fork` pool: children that fork a process for each job, and middleware around that fork."""
 
 import gc
+import logging
+from collections.abc import Callable
 from functools import partial
-from typing import Final
+from math import inf
+from typing import Any, Final
 
-from holdfast.work.forking.in_parent import SurroundedForking
+from holdfast.code.failure import brief, failure_of
+from holdfast.models import JobFacts
+from holdfast.work.forking.forked import Forking
 from holdfast.work.parent.child import Place
 from holdfast.work.performing.around import Around
-from holdfast.work.pools.process import SlateHolder, work
+from holdfast.work.performing.chain import IN_PARENT, around_fork
+from holdfast.work.performing.making import HeldJob, nothing
+from holdfast.work.performing.outcome import Ending, raised, word_of
+from holdfast.work.pools.serial import SlateHolder, work
 from holdfast.work.signals import Stop
+
+log = logging.getLogger("holdfast")
+
+
+class SurroundedForking(Forking):
+    """Forks a process for each job, with what the middleware of the worker does in the parent around that."""
+
+    def perform(self, facts: JobFacts, ends: float = inf, on_settled: Callable[[], None] = nothing) -> Ending:
+        """Perform a job and wait for its end. What the middleware raises is an ending of the job."""
+        middleware = [each for each in self._settings.middleware if hasattr(each, IN_PARENT)]
+        if not middleware:
+            return super().perform(facts, ends, on_settled)
+        ended: list[Ending] = []
+
+        def fork() -> str:
+            ended.append(super(SurroundedForking, self).perform(facts, ends, on_settled))
+            return word_of(ended[-1])
+
+        def job() -> Any:
+            return HeldJob.held(facts, self._store.client(facts.worker), nothing)
+
+        try:
+            around_fork(middleware, job, fork)
+        except Exception as error:
+            log.warning("job %s: %s raised %s", facts.jid, IN_PARENT, brief(error))
+            # What settled itself, or is to be tried again because its process died, stays as it is.
+            if not ended or word_of(ended[-1]):
+                return raised(facts, None, error, told=failure_of(error, facts.queue, job))
+        return ended[-1] if ended else None
+
 
 PATIENCE: Final = 2.0
 """Seconds that the parent leaves a child to end a job whose time is over, before it ends the child for that."""

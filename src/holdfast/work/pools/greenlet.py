@@ -1,11 +1,17 @@
-"""Children with many seats, a greenlet each: the `gevent` pool. A child keeps its leases by one more greenlet.
+"""The `gevent` pool: children with many slots, a greenlet each.
+
+An event loop counts as running for its whole thread, and so for all greenlets there: each with a loop of its own would
+be refused, and blocking calls of the others would be taken for calls inside of one.
 
 The loop runs in the main greenlet. A job that lost its lease is killed where it waits; one that hogs the process is not
 reached, as nothing else is then.
 """
 
+import asyncio
 import importlib
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from threading import Event, Lock
 from typing import Any
 
 from holdfast.work.forking.forked import Forking
@@ -13,12 +19,86 @@ from holdfast.work.forking.server import ForkServer
 from holdfast.work.greenlets import prepare_child, thrown
 from holdfast.work.parent.child import Place
 from holdfast.work.performing.around import Around
-from holdfast.work.pools.crew import BlockingSeat
-from holdfast.work.pools.driving import Driver
-from holdfast.work.pools.working import work_blocking
+from holdfast.work.pools.blocking import work_blocking
+from holdfast.work.pools.seats import BlockingSeat
 from holdfast.work.signals import UNWIND, Handlers, Stop, Terminated, worker_handlers
 
 gevent: Any = importlib.import_module("gevent")
+
+
+class Driver:
+    """Drives coroutines for greenlets that wait for them. Its thread begins with the first."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: Any = None
+        self._beginning = Lock()
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Drive a coroutine to its end; other greenlets go on. When this greenlet is killed, the coroutine is cancelled."""
+        loop, ride = self._begun(), _Ride(coroutine)
+        # The context of this greenlet, with the current job in it, goes along.
+        told = asyncio.run_coroutine_threadsafe(ride.go(), loop)
+        try:
+            value, error = told.result()
+        except BaseException:
+            loop.call_soon_threadsafe(ride.cancel)
+            # The job is over when its code is, whatever it does about that.
+            ride.ended.wait()
+            raise
+        if error is not None:
+            raise error
+        return value
+
+    def close(self) -> None:
+        """End the loop; coroutines that go on are left where they are."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.wait(1.0)
+
+    def _begun(self) -> asyncio.AbstractEventLoop:
+        with self._beginning:
+            if self._loop is None:
+                begins: Future[asyncio.AbstractEventLoop] = Future()
+                self._thread = gevent.get_hub().threadpool.spawn(_drive, begins)
+                self._loop = begins.result()
+        return self._loop
+
+
+class _Ride:
+    """One coroutine on the loop; all but `ended` belongs to the loop's thread."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self.ended = Event()
+        self._coroutine = coroutine
+        self._task: asyncio.Task[Any] | None = None
+        self._is_cancelled = False
+
+    async def go(self) -> tuple[Any, BaseException | None]:
+        """What it returned, or raised; some of that, raised here, would end the loop as well."""
+        self._task = asyncio.current_task()
+        try:
+            if self._is_cancelled:
+                self._coroutine.close()
+                raise asyncio.CancelledError
+            return await self._coroutine, None
+        except BaseException as error:
+            return None, error
+        finally:
+            self.ended.set()
+
+    def cancel(self) -> None:
+        """Cancel it, whether it has begun or not."""
+        self._is_cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+
+
+def _drive(begins: Future[asyncio.AbstractEventLoop]) -> None:
+    # Made here: a loop waits in the thread that made it.
+    loop = asyncio.new_event_loop()
+    begins.set_result(loop)
+    loop.run_forever()
 
 
 class Killed(Terminated, gevent.GreenletExit):  # type: ignore[misc]

@@ -1,12 +1,12 @@
-"""What every loop of many seats keeps: who sits where, what ended, when to look again, when to end.
+"""The slots of one process with many of them, and the crew of threads or greenlets that performs their jobs.
 
 A loop takes as many jobs as there are free seats; seats that end together share the call that says so. How a job is
 started and stopped, and how a loop waits, is the loop's own.
 """
 
 import logging
-from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from holdfast.code.current import Running
 from holdfast.commands.leases import Lease, Popped
@@ -17,13 +17,12 @@ from holdfast.wire.shards import Line, Shard
 from holdfast.work.forking.forked import Forked
 from holdfast.work.forking.server import ServedJob
 from holdfast.work.keeper import OVER, Held, run_end
-from holdfast.work.own import own_of
 from holdfast.work.parent.slate import Slate
-from holdfast.work.performing.mending import Wear
 from holdfast.work.performing.outcome import Ending, timed_out
+from holdfast.work.performing.wear import Wear
 from holdfast.work.queues.route import Route
 from holdfast.work.seat import ANY_QUEUE, Turns
-from holdfast.work.settings import WorkerSettings
+from holdfast.work.settings import WorkerSettings, own_of
 
 log = logging.getLogger("holdfast")
 
@@ -279,3 +278,42 @@ class Seats(Generic[S]):
         """The last turn was answered: a parent need not give these back."""
         for number in (*self._in_turn, *self._settling):
             self._slate.clear(number)
+
+
+class BlockingSeat(Seat):
+    """A seat whose job is performed by one of a crew, its `hand`. `is_over`: nobody works on it any more."""
+
+    __slots__ = ("hand", "is_over")
+
+    def __init__(self, facts: JobFacts, worker: str, since: float, number: int) -> None:
+        super().__init__(facts, worker, since, number)
+        self.hand: Any = None
+        self.is_over = False
+
+
+class Crew(Protocol):
+    """Those who perform. All but `run_coroutine` is called by the loop."""
+
+    def start(self, seat: BlockingSeat, work: Callable[[], None]) -> None:
+        """Have somebody do `work`, which raises nothing, for a seat."""
+        ...
+
+    def give_way(self) -> None:
+        """Let them work a little before the loop sleeps, which costs more where all share one thread."""
+        ...
+
+    def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Drive the coroutine of the job that is performed here to its end."""
+        ...
+
+    def stop(self, seat: BlockingSeat) -> None:
+        """End the work on a seat whose lease was lost, as far as it can be ended."""
+        ...
+
+    def unwind(self, seat: BlockingSeat) -> None:
+        """The process ends now: raise Terminated in the job of a seat."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more will be started."""
+        ...

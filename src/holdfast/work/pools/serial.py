@@ -1,4 +1,4 @@
-"""One seat in the calling thread: the `serial` pool, and what each child of the `process` pool does."""
+"""One slot in the calling thread: the `serial` pool, and what each child of the `process` pool does."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from contextvars import copy_context
 from random import uniform
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease, Popped
@@ -17,14 +17,17 @@ from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line
 from holdfast.work.forking.forked import DANGEROUS, Forking
 from holdfast.work.keeper import OVER, run_end
-from holdfast.work.performing.mending import Wear
+from holdfast.work.parent.child import Place
+from holdfast.work.performing.around import Around, Title
+from holdfast.work.performing.making import make_performer
 from holdfast.work.performing.outcome import Ending, gives_back, timed_out
 from holdfast.work.performing.perform import Performer
-from holdfast.work.performing.titles import Title
+from holdfast.work.performing.wear import Wear
 from holdfast.work.queues.route import Route
+from holdfast.work.queues.routing import make_route
 from holdfast.work.seat import ANY_QUEUE, Turns, longer
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import Stop
+from holdfast.work.signals import Handlers, Stop, worker_handlers
 from holdfast.work.stop_order import StopOrder
 
 log = logging.getLogger("holdfast")
@@ -281,3 +284,72 @@ class SerialLoop:
         if beside in ready:
             self._holder.heard()
         return ready
+
+
+LOOK: Final = 0.2  # seconds between two looks at whether the parent lives, while there is work
+
+
+class SlateHolder:
+    """Writes what the child holds where its parent reads it."""
+
+    def __init__(self, place: Place, stop: Stop, patience: float = 0.0) -> None:
+        self._place = place
+        self._slate = place.slate
+        self._stop = stop
+        self._patience = patience
+        self._look_at = 0.0
+
+    def begin(self, line: str) -> None:
+        self._slate.begin(line)
+
+    def ask(self, number: int) -> None:
+        self._slate.ask(number)
+
+    def hold(self, facts: JobFacts, since: float) -> None:
+        ends = run_end(facts, since) + self._patience
+        if self._slate.hold(0, facts.jid, facts.token, facts.lease_ms, since, ends):
+            self._place.poke()
+
+    def release(self) -> None:
+        self._slate.clear(0)
+
+    def lost(self) -> str:
+        return ""
+
+    def may_take(self) -> bool:
+        now = monotonic()
+        if now >= self._look_at:
+            self._look_at = now + LOOK
+            if self._place.is_orphan():
+                self._stop.request()
+        return not self._slate.paused
+
+    def fileno(self) -> int:
+        return self._place.pipe.fileno()
+
+    def heard(self) -> None:
+        if self._place.hears_of_end():
+            self._stop.request()
+
+
+def body(place: Place, around: Around) -> bool:
+    """Work in a forked child until told to stop. Answers whether it is used up."""
+    stop = Stop()
+    return work(place, around, stop, SlateHolder(place, stop))
+
+
+def work(
+    place: Place, around: Around, stop: Stop, holder: SlateHolder, forking: Forking | None = None
+) -> bool:
+    """Work in this process until `stop`, or with `forking` in one for each job. Answers whether it is used up."""
+    client = place.store.client(place.name)
+    performer = make_performer(
+        place.store, place.settings, place.name, client, holder.release, holder.lost, around
+    )
+    with Handlers(worker_handlers(stop, place.settings.debugger), stop.wake_fd):
+        route = make_route(place.settings, place.store, place.name, client.shard)
+        jobs = SerialLoop(
+            client, place.settings, place.name, performer, stop, holder, route, around.title, forking, 0
+        )
+        jobs.run()
+    return jobs.is_used_up

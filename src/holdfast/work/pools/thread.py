@@ -16,8 +16,8 @@ from holdfast.work.forking.forked import Forking
 from holdfast.work.forking.server import ForkServer
 from holdfast.work.parent.child import Place
 from holdfast.work.performing.around import Around
-from holdfast.work.pools.crew import BlockingSeat
-from holdfast.work.pools.working import work_blocking
+from holdfast.work.pools.blocking import work_blocking
+from holdfast.work.pools.seats import BlockingSeat
 from holdfast.work.signals import Handlers, Stop, Terminated, start_without_signals, worker_handlers
 
 

@@ -1,1 +1,0 @@
-"""What happens to tracked jobs, told as it happens, and listening to channels."""

@@ -1,1 +1,0 @@
-"""Why a job runs or does not."""

@@ -1,0 +1,227 @@
+"""What both clients do when they are made: settle their options and choose the store.
+
+Tests do: whatever the program under test talks to, it must be the test's own store (`holdfast.testing`). Nobody
+else asks. A client is forgotten when nothing else holds it.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from holdfast.client.store_options import (
+    OWN,
+    PARTS,
+    ClientOptions,
+    place_of,
+    url_of_existing,
+    url_of_parts,
+    url_with,
+)
+from holdfast.errors import UsageError
+from holdfast.settings import Durability, Settings, check_callable, default_worker_name, shown_url
+from holdfast.wire.address import Drive, Target, check_options
+from holdfast.wire.durability import FlushWatch
+from holdfast.wire.outage import away_of
+from holdfast.wire.shards import Shard, Shards
+
+# By identity: clients of one place are equal.
+_clients: Final[WeakValueDictionary[int, Any]] = WeakValueDictionary()
+newcomers: Final[list[Callable[[Any], None]]] = []
+"""Whoever wants to hear of each client that is made from now on."""
+
+
+def note(client: Any) -> None:
+    """Remember a client that was just made."""
+    _clients[id(client)] = client
+    for hear in newcomers:
+        hear(client)
+
+
+def clients() -> list[Any]:
+    """Every client that somebody holds."""
+    return list(_clients.values())
+
+
+log = logging.getLogger("holdfast")
+
+_UNSET: Final = "redis://localhost"
+_NO_SETTINGS: Final = ("hostname", "on_lua_script_reload_callback")
+_EMPTY: Final = (("username", ""), ("password", ""))
+"""As configuration says it that knows no password."""
+_HIDDEN: Final = ("namespace", "ssl_password", "ssl_ca_data", "credential_provider", "redis_connect_func")
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """Settled options: `settings`, and where connections lead. `options` make the same client again, given the URL.
+
+    `on_load` is called with (`client.database`, digest) when the client loaded the core.
+    """
+
+    settings: Settings
+    target: Target
+    options: ClientOptions
+    on_load: Callable[[Any, str], object] | None = None
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the store is the embedded one."""
+        return self.target.where is not None
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What makes two clients equal: server address, database and namespace."""
+        return self.embedded, *place_of(self.settings.url), self.settings.namespace
+
+    def shown(self) -> str:
+        """The store in words, without secrets."""
+        return "the embedded store" if self.embedded else shown_url(self.settings.url)
+
+    def shown_options(self) -> list[tuple[str, object]]:
+        """The options as they were given, but for secrets and for what the place says."""
+        return [(name, value) for name, value in self.options.items() if name not in _HIDDEN]
+
+    def shard(self) -> Shard:
+        """The shard of the namespace; the flushes of an embedded store are timed at first."""
+        [shard] = Shards(self.settings).all
+        shard.away = away_of(self.settings.url)
+        if self.embedded and self.settings.durability == "fsync":
+            shard.flushes = FlushWatch(shard.clock)
+        return shard
+
+
+def settle(url: object, options: Mapping[str, Any], drive: Drive) -> Opening:
+    """Check the options and choose the store: `url`, its parts, HOLDFAST_URL, REDIS_URL, or the embedded one.
+
+    `url` may be a client of the driver, whose connections are then used. Nothing is connected or started yet.
+    Raises UsageError.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    own = _taken_out(given, OWN)
+    parts = {name: value for name, value in _taken_out(given, PARTS).items() if (name, value) not in _EMPTY}
+    check_options(drive, given, (*OWN, *PARTS))
+    existing = _existing(url, own.pop("redis", None))
+    if existing is not None:
+        for option in (*parts, *given):
+            raise UsageError(f"{option} is settled by the connection that was given")
+    found = url_of_existing(existing) if existing is not None else _url(url, parts)
+    settings = _settings(found, own)
+    where = _Embedded(settings.durability) if found is None else None
+    kept: Any = {**own, **given}
+    return Opening(settings, Target(given, where, existing), kept, _callback(own))
+
+
+def _taken_out(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: given.pop(name) for name in names if name in given}
+
+
+def _settings(url: str | None, own: Mapping[str, Any]) -> Settings:
+    chosen = {name: value for name, value in own.items() if name not in _NO_SETTINGS}
+    chosen["worker_name"] = own.get("hostname") or default_worker_name()
+    if url is None:
+        chosen.setdefault("durability", "fsync")
+    return Settings(_UNSET if url is None else url, **chosen).checked()
+
+
+def _callback(own: Mapping[str, Any]) -> Callable[[Any, str], object] | None:
+    found = own.get("on_lua_script_reload_callback")
+    return None if found is None else check_callable("on_lua_script_reload_callback", found)
+
+
+def _existing(url: object, redis: object) -> Any:
+    """The connection that was given instead of a URL, None if there is none."""
+    if url is not None and redis is not None:
+        raise UsageError("url and redis both say where the store is: give one of them")
+    found = redis if url is None or isinstance(url, str) else url
+    if found is not None and not hasattr(found, "connection_pool"):
+        wanted = "redis must be" if url is None else "url must be text or"
+        raise UsageError(f"{wanted} a client of redis-py, not {type(found).__name__}")
+    return found
+
+
+def _url(url: Any, parts: Mapping[str, Any]) -> str | None:
+    """The URL that was given, whole or in parts, or that the environment names; None for the embedded store."""
+    if url is not None:
+        return url_with(url, parts)
+    if parts:
+        return url_of_parts(parts)
+    for name in ("HOLDFAST_URL", "REDIS_URL"):
+        found = os.environ.get(name)
+        if found:
+            # A URL that was given is no news.
+            log.info("using the store of %s: %s", name, shown_url(found))
+            return found
+    return None
+
+
+_said: set[str] = set()
+"""The embedded stores that were named in the log: once for this program, its other clients and its children."""
+
+
+class _Embedded:
+    """Finds, and if need be starts, the embedded store, whenever a connection is to be opened."""
+
+    def __init__(self, durability: Durability) -> None:
+        self._durability: Durability = durability
+
+    def __call__(self) -> str:
+        from holdfast.store import ensure
+
+        address = ensure(durability=self._durability)
+        if address.url not in _said:
+            log.info("using the embedded store in %s, durability %s", address.directory, self._durability)
+            _said.add(address.url)
+        return address.url
+
+
+class Source(Protocol):
+    """What of a client is needed for listening."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def shard(self) -> Shard: ...
+    @property
+    def link(self) -> Any: ...
+
+
+class Driven(msgspec.Struct, frozen=True):
+    """The same of a client of the driver: only its address is used, never its connections."""
+
+    opening: Opening
+    shard: Shard
+    link: Any
+
+    @property
+    def settings(self) -> Settings:
+        return self.opening.settings
+
+
+def source_of(database: Any, *, awaited: bool, namespace: str = "default") -> Source:
+    """`database` itself if it is a client of ours, else what is made of a redis-py client. Raises UsageError.
+
+    `awaited`: of the async kind, which must be the kind that was given.
+    """
+    if isinstance(database, Driven):
+        return database
+    if not isinstance(getattr(database, "shard", None), Shard) and not hasattr(database, "connection_pool"):
+        raise UsageError(f"database must be a client of holdfast or of redis-py, not {database!r:.80}")
+    if awaited != hasattr(database, "__aenter__"):
+        raise UsageError(
+            f"database must be of the {'async' if awaited else 'blocking'} kind here: {database!r:.80}"
+        )
+    if hasattr(database, "shard"):
+        client: Source = database
+        return client
+    return _driven(database, awaited, namespace)
+
+
+def _driven(database: Any, awaited: bool, namespace: str) -> Driven:
+    from holdfast.wire import aio, shared, sync  # both colours, for those alone who come from the driver
+
+    opening = settle(database, {"namespace": namespace}, aio.DRIVE if awaited else sync.DRIVE)
+    link = shared.AsyncSharedLink if awaited else shared.SharedLink
+    return Driven(opening, opening.shard(), link(opening.settings, opening.target))

@@ -1,1 +1,0 @@
-"""What a client is made from: options, and where its store is."""

@@ -1,1 +1,0 @@
-"""How jobs come into queues: options, many at once, and put together."""

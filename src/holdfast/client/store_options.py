@@ -1,0 +1,197 @@
+"""Options that say where a store is and how to reach it, and URLs made of them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypedDict
+from urllib.parse import SplitResult, parse_qs, quote, unquote, urlencode, urlsplit
+
+from holdfast.errors import UsageError
+from holdfast.settings import Durability, check_switch, check_url, check_whole
+
+
+class Parts(TypedDict, total=False):
+    """The parts of a URL, for those who have no URL: `host` [localhost], `port` [6379], `db` [0], `username`,
+    `password`, `ssl` (TLS) and `unix_socket_path`. With a URL, `db`, `username` and `password` say what it leaves out."""
+
+    host: str
+    port: int
+    db: int
+    username: str
+    password: str
+    ssl: bool
+    unix_socket_path: str
+
+
+class DriverOptions(TypedDict, total=False):
+    """Options of redis-py that a client passes on; any other of `redis.Redis` may be given, too.
+
+    Retries, protocol, decoding and pool size hold for `client.database` only: the client repeats calls itself, reads
+    bytes, and opens as many connections as threads or tasks use at once.
+    """
+
+    socket_timeout: float
+    socket_connect_timeout: float
+    socket_keepalive: bool
+    socket_keepalive_options: Any
+    socket_read_size: int
+    health_check_interval: float
+    client_name: str
+    credential_provider: Any
+    redis_connect_func: Any
+    max_connections: int
+    decode_responses: bool
+    encoding: str
+    encoding_errors: str
+    protocol: int
+    retry: Any
+    retry_on_error: Any
+    retry_on_timeout: bool
+    ssl_keyfile: str
+    ssl_certfile: str
+    ssl_cert_reqs: Any
+    ssl_ca_certs: str
+    ssl_ca_path: str
+    ssl_ca_data: str
+    ssl_check_hostname: bool
+    ssl_password: str
+    ssl_min_version: Any
+    ssl_ciphers: str
+
+
+class OwnOptions(TypedDict, total=False):
+    """Options of holdfast: `namespace`, `durability` (`memory`, `process`, `fsync`), `timeout` of one try and
+    `deadline` of a call in seconds, `max_data` in bytes, `load_core`, `trust_store`, `strict_loop`,
+    `ensure_minimum_version`; `Settings` says what they mean.
+
+    `redis` is a connection that is there already, as the first argument may be. `on_lua_script_reload_callback` is
+    called with (`client.database`, digest) when this client had to load the core into the store.
+    """
+
+    namespace: str
+    durability: Durability | None
+    timeout: float
+    deadline: float
+    max_data: int
+    load_core: bool
+    trust_store: bool
+    strict_loop: bool
+    ensure_minimum_version: bool
+    redis: Any
+    on_lua_script_reload_callback: Callable[[Any, str], object] | None
+
+
+class StoreOptions(OwnOptions, Parts, DriverOptions, total=False):
+    """All options of a client but `hostname`, which may be its second argument."""
+
+
+class ClientOptions(StoreOptions, total=False):
+    """All options of a client; `hostname` is the worker name."""
+
+    hostname: str | None
+
+
+PARTS: Final = tuple(Parts.__annotations__)
+OWN: Final = (*OwnOptions.__annotations__, "hostname")
+
+
+_WHO: Final = ("username", "password")
+_WHERE: Final = ("host", "port", "ssl", "unix_socket_path")
+_MAX_DB: Final = 2**31 - 1
+
+
+def url_of_parts(parts: Mapping[str, Any]) -> str:
+    """The URL that says what the parts say: localhost, port 6379 and database 0 unless they do. Raises UsageError."""
+    _check(parts)
+    path = parts.get("unix_socket_path")
+    if path is not None:
+        for name in ("host", "port", "ssl"):
+            if name in parts:
+                raise UsageError(f"unix_socket_path and {name} both say where the store is: give one of them")
+        base = f"unix://{quote(path)}"
+    else:
+        host = parts.get("host", "localhost")
+        scheme = "rediss" if parts.get("ssl") else "redis"
+        base = f"{scheme}://{f'[{host}]' if ':' in host else host}:{parts.get('port', 6379)}"
+    return url_with(base, {name: parts[name] for name in (*_WHO, "db") if name in parts})
+
+
+def url_with(url: str, parts: Mapping[str, Any]) -> str:
+    """`url` and what it leaves out: `db`, `username`, `password`. Raises UsageError where both say something else."""
+    if not parts:
+        return url
+    _check(parts)
+    for name in _WHERE:
+        if name in parts:
+            raise UsageError(f"url and {name} both say where the store is: give one of them")
+    split = urlsplit(check_url(url))
+    says = _said(split)
+    for name, value in parts.items():
+        if says[name] not in (None, value):
+            raise UsageError(f"url and {name} say different things: give one of them")
+        says[name] = value
+    return _joined(split, says)
+
+
+def _said(split: SplitResult) -> dict[str, Any]:
+    """What a URL says of `db`, `username` and `password`; None for what it leaves out."""
+    db: str | None = parse_qs(split.query).get("db", [None])[0]
+    if db is None and split.scheme != "unix":
+        db = split.path.strip("/") or None
+    username, password = split.username or None, split.password
+    return {
+        "db": int(db) if db and db.isdecimal() else None,
+        "username": unquote(username) if username else None,
+        "password": unquote(password) if password else None,
+    }
+
+
+def _joined(split: SplitResult, says: Mapping[str, Any]) -> str:
+    who = quote(says["username"] or "", safe="")
+    if says["password"] is not None:
+        who += ":" + quote(says["password"], safe="")
+    place = split.netloc.rpartition("@")[2]
+    query = {name: values for name, values in parse_qs(split.query).items() if name != "db"}
+    path = split.path
+    if says["db"] is not None:
+        if split.scheme == "unix":
+            query["db"] = [str(says["db"])]
+        else:
+            path = f"/{says['db']}"
+    words = urlencode(query, doseq=True)
+    return f"{split.scheme}://{f'{who}@' if who else ''}{place}{path}{f'?{words}' if words else ''}"
+
+
+def _check(parts: Mapping[str, Any]) -> None:
+    for name in ("host", "unix_socket_path", *_WHO):
+        value: object = parts.get(name, "a")
+        if not isinstance(value, str) or not value:
+            shown = "" if name == "password" else f", not {value!r:.80}"
+            raise UsageError(f"{name} must be text{shown}")
+    check_whole("port", parts.get("port", 6379), 1, 65_535)
+    check_whole("db", parts.get("db", 0), 0, _MAX_DB)
+    check_switch("ssl", parts.get("ssl", False))
+    host: str = parts.get("host", "")
+    if any(letter in host for letter in "/@?#[] "):
+        raise UsageError("host must be the name or address of a machine")
+
+
+def url_of_existing(connection: Any) -> str:
+    """A URL for a client of the driver: it tells the place, without options. Of a sentinel's, the service's name."""
+    pool = connection.connection_pool
+    given: Mapping[str, Any] = pool.connection_kwargs
+    parts = {name: given[name] for name in (*_WHO, "db", "host", "port") if given.get(name)}
+    if any(name.startswith("ssl_") for name in given):
+        parts["ssl"] = True
+    if given.get("path"):
+        parts = {"unix_socket_path": given["path"], **{n: v for n, v in parts.items() if n not in _WHERE}}
+    elif "host" not in parts and isinstance(getattr(pool, "service_name", None), str):
+        parts["host"] = pool.service_name
+    return url_of_parts(parts)
+
+
+def place_of(url: str) -> tuple[str, int, int]:
+    """Host (or path), port (0 for a path) and database number: what makes two URLs one place."""
+    split = urlsplit(url)
+    db = _said(split)["db"] or 0
+    if split.scheme == "unix":
+        return unquote(split.path), 0, db
+    return (split.hostname or "localhost").lower(), split.port or 6379, db

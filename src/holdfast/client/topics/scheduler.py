@@ -1,0 +1,306 @@
+"""All topics together: the functions of older clients, which topics exist, and taking over messages of an older
+scheduler.
+
+A message is put here before it is removed there, so whatever breaks in between loses none: it is found again, and is
+known by its body. One that an older program takes at the same moment may be delivered by both.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any, Final
+
+from holdfast.client.descriptors import Named, PlanAsked, Planned, Verb
+from holdfast.client.topics.messages import body_of, epoch_ms
+from holdfast.client.topics.topic import SHORTEST, make_release, make_reserve, requeued, upto
+from holdfast.commands import Command
+from holdfast.commands.base import then
+from holdfast.commands.topics import (
+    MOST_COUNTED,
+    MOST_MOVED,
+    CountTopics,
+    Message,
+    TopicCounts,
+    TopicDelete,
+    TopicGet,
+    TopicPull,
+    TopicPut,
+)
+from holdfast.commands.views import Cursor, ListSet
+from holdfast.errors import UsageError
+from holdfast.models.job import text
+from holdfast.settings import MAX_BATCH, check_callable, check_name, check_seconds
+from holdfast.wire.exchange import final_error
+from holdfast.wire.plans import Ask, Call, ErrorReply, Plan, Replies, in_slices
+from holdfast.wire.repeat import Patience, patient
+from holdfast.wire.shards import Shard
+
+log = logging.getLogger("holdfast")
+
+PREFIX: Final = "__REDIS_SCHED_"
+PAGE: Final = 100
+SECONDS_END: Final = 1e11
+"""Times below it are seconds (until the year 5138), others milliseconds (from 1973 on)."""
+
+
+def adopted(shard: Shard, ask: Ask, topic: str, prefix: str) -> Plan[int]:
+    """Take over what is queued, and what was reserved by somebody who did not end it in time; how many messages."""
+    older = _Older(shard, prefix, topic)
+    yield from older.bring_back()
+    size = yield from older.size()
+    count = seen = skipped = 0
+    # What older programs put meanwhile may be left for the next time, so this comes to an end.
+    while seen < size:
+        page = yield from older.queued(skipped)
+        if not page:
+            break
+        gone = yield from _put(ask, topic, page)
+        yield from older.remove([id for id, _, _ in page if id in gone])
+        count += sum(id in gone and body is not None for id, _, body in page)
+        seen += len(page)
+        skipped += len(page) - len(gone)
+    return count
+
+
+def _put(ask: Ask, topic: str, page: Sequence[tuple[bytes, int, bytes | None]]) -> Plan[set[bytes]]:
+    """Put messages here; the ids of those that are here now, and of those that have no body and are no messages."""
+    named: dict[str, tuple[bytes, int, bytes]] = {}
+    gone: set[bytes] = set()
+    for id, when, body in page:
+        if body is None:
+            gone.add(id)
+            continue
+        try:
+            named[check_name("id", id.decode())] = (id, when, body)
+        except (UsageError, UnicodeError) as error:
+            log.warning("a message of the older topic %s stays where it is: %s", topic, error)
+    if not named:
+        return gone
+    words = [word for name, (_, when, body) in named.items() for word in (name, when, body)]
+    yield from ask(TopicPut(topic, "at", words))
+    here: list[Message | None] = []
+    yield from in_slices(ask, lambda names: TopicGet(topic, names), list(named), here)
+    for name, found in zip(named, here, strict=True):
+        id, _, body = named[name]
+        if found is not None and found.body == text(body):
+            gone.add(id)
+        else:
+            log.warning(
+                "a message %s of the older topic %s stays where it is: another has its id", name, topic
+            )
+    return gone
+
+
+class _Older:
+    """A topic as the older scheduler keeps it."""
+
+    def __init__(self, shard: Shard, prefix: str, topic: str) -> None:
+        self._shard = shard
+        self._bodies, self._queued, self._reserved = (
+            f"{prefix}{part}__{topic}" for part in ("JOBS", "QUEUED", "RESERVED")
+        )
+
+    def bring_back(self) -> Plan[None]:
+        """Queue again what was not ended in time."""
+        now = time.time() * 1000
+        [rows] = yield from self._ask([("ZRANGE", self._reserved, 0, -1, "WITHSCORES")])
+        for at in range(0, len(rows), 2):
+            if _milliseconds(rows[at + 1]) <= now:
+                yield from self._ask(
+                    [("ZADD", self._queued, rows[at + 1], rows[at]), ("ZREM", self._reserved, rows[at])]
+                )
+
+    def size(self) -> Plan[int]:
+        """How many are queued."""
+        [count] = yield from self._ask([("ZCARD", self._queued)])
+        return int(count)
+
+    def queued(self, skipped: int) -> Plan[list[tuple[bytes, int, bytes | None]]]:
+        """A page of ids with ready times in ms and bodies, the earliest first, but for the first `skipped`."""
+        [rows] = yield from self._ask([("ZRANGE", self._queued, skipped, skipped + PAGE - 1, "WITHSCORES")])
+        if not rows:
+            return []
+        [bodies] = yield from self._ask([("HMGET", self._bodies, *rows[::2])])
+        times = [_milliseconds(score) for score in rows[1::2]]
+        return list(zip(rows[::2], times, bodies, strict=True))
+
+    def remove(self, ids: Sequence[bytes]) -> Plan[None]:
+        """Remove messages, but leave a body that somebody took meanwhile."""
+        if not ids:
+            return
+        calls: list[Call] = [("ZREM", self._queued, *ids)]
+        calls += [("ZSCORE", self._reserved, id) for id in ids]
+        _, *held = yield from self._ask(calls)
+        free = [id for id, score in zip(ids, held, strict=True) if score is None]
+        if free:
+            yield from self._ask([("HDEL", self._bodies, *free)])
+
+    def _ask(self, calls: list[Call]) -> Plan[Replies]:
+        replies: list[Any] = yield from patient(
+            calls, Patience(self._shard.settings.deadline, self._shard.clock)
+        )
+        for reply in replies:
+            if isinstance(reply, ErrorReply):
+                raise final_error(reply)
+        return replies
+
+
+def _milliseconds(score: bytes) -> int:
+    """A time as the older scheduler wrote it, never below zero."""
+    value = max(0.0, float(score))
+    return int(min(value * 1000 if value < SECONDS_END else value, 2.0**53 - 1))
+
+
+LONGEST: Final = 3600.0
+
+
+class SchedulerVerbs(Named):
+    """Topics, with how long reservations last (`ttr` seconds), and how long an idle subscription goes without looking.
+
+    The functions take a topic's name first, then what the older clients of these operations take, and answer as they did:
+    1 or 0, a pair of id and body or None, a number. Times are epoch seconds, lengths of time seconds. A name or id that
+    is missing is a UsageError, which is a ValueError.
+    """
+
+    _client: Any
+    _runner: type
+
+    def __init__(
+        self,
+        client: Any,
+        ttr: float = 60.0,
+        reserve_interval: float = 0.5,
+        requeue_interval: float = 1.0,
+        on_error: Any = None,
+    ) -> None:
+        if not isinstance(getattr(client, "runner", None), self._runner):
+            needed = type(self).__name__.replace("Scheduler", "Client")
+            raise UsageError(
+                f"client: a {type(self).__name__} takes one of holdfast.{needed}, not {client!r}"
+            )
+        self._client = client
+        self.ttr = check_seconds("ttr", ttr, SHORTEST)
+        self.reserve_interval = check_seconds("reserve_interval", reserve_interval, 0.01, LONGEST)
+        self.requeue_interval = check_seconds("requeue_interval", requeue_interval, 0.01, LONGEST)
+        self.on_error = None if on_error is None else check_callable("on_error", on_error)
+        self._subscriptions: dict[str, Any] = {}
+        self._lock = Lock()
+        self._pid = os.getpid()
+
+    @Verb
+    def put(self, topic: str, id: str, body: object, expiration: float) -> Command[int]:
+        """Put a message that is ready at the epoch second `expiration`; 1, or 0 if the id is there. Core: verbs/topic.lua."""
+        when = epoch_ms("expiration", expiration)
+        words = (check_name("id", id), when, body_of(body, self._client.settings.max_data))
+        return then(TopicPut(check_name("topic", topic), "at", words), _number)
+
+    @Verb
+    def reserve(
+        self, topic: str, max: float | None = None, ttr: float | None = None
+    ) -> Command[tuple[str, str] | None]:
+        """Reserve the earliest message that is ready by `max` (now) until `max + ttr`; (id, body) or None.
+
+        Core: verbs/topic_take.lua.
+        """
+        command = make_reserve(topic, self.ttr if ttr is None else ttr, max)
+        return then(command, lambda found: _pair(found.messages))
+
+    @Verb
+    def pull(self, topic: str, max: float | None = None) -> Command[tuple[str, str] | None]:
+        """Take the earliest message that is ready by `max` (now) for good; (id, body) or None. Core: verbs/topic_take.lua."""
+        return then(TopicPull(check_name("topic", topic), upto(max)), _pair)
+
+    @Verb
+    def release(self, topic: str, id: str, at: float | None = None) -> Command[int]:
+        """Delete a reserved message, or with `at` queue it again, ready then; 0 if it is not reserved.
+
+        Core: verbs/topic.lua.
+        """
+        return then(make_release(topic, id, at), _number)
+
+    @Verb
+    def delete(self, topic: str, id: str) -> Command[int]:
+        """Delete a message, queued or reserved; 0 if there is none of that id. Core: verbs/topic.lua."""
+        return then(TopicDelete(check_name("topic", topic), (check_name("id", id),)), _number)
+
+    @Planned
+    def requeue(self, ask: Ask, topic: str, max: float | None = None, limit: int = MOST_MOVED) -> Plan[int]:
+        """Queue up to `limit` messages again whose reservation is over by `max` (now), ready then; how many.
+
+        Core: verbs/topic.lua.
+        """
+        return requeued(ask, topic, max, limit)
+
+    @Verb
+    def ready_count(self, topic: str) -> Command[int]:
+        """How many messages are queued and ready now. Core: verbs/topic_look.lua."""
+        return then(CountTopics((check_name("topic", topic),)), lambda found: found[0].ready)
+
+    @Planned
+    def names(self, ask: Ask) -> Plan[list[str]]:
+        """The topics that hold messages, in the order of their first. Core: verbs/listing.lua."""
+        return _names(ask)
+
+    @PlanAsked
+    def counts(self, ask: Ask) -> Plan[list[TopicCounts]]:
+        """How many messages each topic has that holds any, in the order of their first. Core: verbs/topic_look.lua."""
+        names = yield from _names(ask)
+        rows: list[TopicCounts] = []
+        while names:
+            rows += yield from ask(CountTopics(names[:MOST_COUNTED]))
+            names = names[MOST_COUNTED:]
+        return rows
+
+    @Planned
+    def adopt(self, ask: Ask, topic: str, prefix: str = PREFIX) -> Plan[int]:
+        """Take the messages of an older scheduler over, from its own keys on the same store; how many.
+
+        Their keys are `<prefix>JOBS__<topic>` and so on; times in seconds and in milliseconds are told apart by their size.
+        What is reserved by a program of then stays, unless that is over. It may be done again at any time, so while older
+        programs still put. Raises UsageError for a topic that cannot be named here. Core: verbs/topic.lua.
+        """
+        return adopted(self._client.shard, ask, check_name("topic", topic), check_name("prefix", prefix))
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether this scheduler has a subscription to `topic` that runs in this process."""
+        return check_name("topic", topic) in self._own()
+
+    def forget(self, subscription: Any) -> None:
+        """A subscription has ended."""
+        topic = subscription.topic
+        if self._subscriptions.get(topic) is subscription:
+            self._subscriptions.pop(topic, None)
+
+    def _own(self) -> dict[str, Any]:
+        """The subscriptions that run in this process."""
+        if self._pid != os.getpid():
+            # A fork has none of its parent's threads.
+            self._subscriptions, self._lock, self._pid = {}, Lock(), os.getpid()
+        for subscription in list(self._subscriptions.values()):
+            if not subscription.alive:
+                self.forget(subscription)
+        return self._subscriptions
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._client!r}>"
+
+
+def _names(ask: Ask) -> Plan[list[str]]:
+    names: dict[str, None] = {}
+    after: Cursor | None = None
+    while True:
+        page = yield from ask(ListSet("topics", after=after, count=MAX_BATCH))
+        names.update(dict.fromkeys(page.names))
+        after = page.next
+        if after is None:
+            return list(names)
+
+
+def _number(answers: list[bool]) -> int:
+    return int(answers[0])
+
+
+def _pair(messages: list[Message]) -> tuple[str, str] | None:
+    return (messages[0].id, messages[0].body) if messages else None

@@ -1,0 +1,96 @@
+"""Processes that must not outlive the one that forked them, and what a process still sends when it ends."""
+
+import ctypes
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+_ON_DEATH_OF_PARENT: Final = 1  # prctl
+_LOOK: Final = 0.5  # seconds between two looks at the parent, where the system does not tell of its death
+
+
+def die_with(parent: int) -> None:
+    """Have this process, just forked by the thread that called in `parent`, killed when its parent ends."""
+    ask = _prctl()
+    if ask is None:
+        threading.Thread(target=_watch, args=(parent,), name="holdfast-parent", daemon=True).start()
+    else:
+        ask(_ON_DEATH_OF_PARENT, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)  # it ended before we had asked
+
+
+def prepare() -> None:
+    """Load what `die_with` needs, before the fork."""
+    _prctl()
+
+
+def lead_group(pid: int = 0) -> None:
+    """Make a process just forked the leader of a group: both it and its parent say so, whoever comes first."""
+    try:
+        os.setpgid(pid, pid)
+    except OSError:
+        pass  # it has ended, or runs another program already
+
+
+def stop_group(pid: int) -> None:
+    """Kill the group of a process that leads one."""
+    for kill in (os.killpg, os.kill):  # the second: it may have left the group it led
+        try:
+            kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
+@cache
+def _prctl() -> Callable[..., Any] | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        return ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):
+        return None
+
+
+def _watch(parent: int) -> None:
+    never = threading.Event()
+    while os.getppid() == parent:
+        never.wait(_LOOK)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+log = logging.getLogger("holdfast")
+
+PATIENCE: Final = 1.0
+"""Seconds that each of them has: a process that was told to end now has few."""
+
+
+def send_rest() -> None:
+    """Let OpenTelemetry and Sentry, where they are loaded, send what they keep back. Raises nothing."""
+    _try("OpenTelemetry", _flush_spans)
+    _try("Sentry", _flush_reports)
+
+
+def _flush_spans() -> None:
+    api: Any = sys.modules.get("opentelemetry.trace")
+    flush = getattr(api.get_tracer_provider(), "force_flush", None) if api is not None else None
+    if flush is not None:
+        flush(round(PATIENCE * 1000))
+
+
+def _flush_reports() -> None:
+    sdk: Any = sys.modules.get("sentry_sdk")
+    if sdk is not None:
+        sdk.flush(PATIENCE)
+
+
+def _try(name: str, flush: Callable[[], None]) -> None:
+    try:
+        flush()
+    except Exception:
+        log.exception("%s could not send its buffered data", name)
