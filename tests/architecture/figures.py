@@ -1,8 +1,7 @@
 """Prints how large the house is: `python tests/architecture/figures.py`.
 
 Files, files that only one other imports, lines of code (no blank lines, comments, docstrings, imports), sizes of
-functions, uses of `Any`, and the frames of three walks: a sync put, a put of many clients' kind (async), and a job of
-each pool that is performed without surprises. Nothing here is asserted; `docs/architecture.md` says what is aimed at.
+functions, uses of `Any`, and the frames of our own code that one sync put passes through. Nothing is asserted.
 """
 
 import ast
@@ -122,17 +121,6 @@ def put_walk() -> str:
         for _ in range(3):
             queue.put("job", {})
         return Walk().of(lambda: queue.put("job", {}))
-
-
-def job_walk() -> str:
-    """What a job adds to the asyncio pool: the frames of 300 jobs less those of 100, divided by 200."""
-    import asyncio
-
-    import holdfast
-    from holdfast.testing import ScratchStore
-    from holdfast.work.settings import WorkerSettings
-
-    raise NotImplementedError(asyncio, holdfast, ScratchStore, WorkerSettings)
 
 
 def main() -> None:

@@ -61,7 +61,7 @@ def test_titles_say_what_a_worker_does_just_now(shop, pool):
 def said(monkeypatch):
     """What was shown, instead of showing it."""
     shown = []
-    monkeypatch.setattr(titles, "set_title", shown.append)
+    monkeypatch.setattr(around, "set_title", shown.append)
     return shown
 
 
@@ -84,7 +84,7 @@ def test_a_title_is_shown_ten_times_a_second_at_most_and_the_last_word_is_not_lo
 
 
 def test_a_title_without_a_thread_says_when_it_is_due(said, monkeypatch):
-    monkeypatch.setattr(titles, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(around, "monotonic", lambda: 1000.0)
     title = Title(follows=False)
     title.say("one")
     assert title.due() == float("inf")
