@@ -40,7 +40,7 @@ class Told:
 
 
 def decorated(function, told=None, **options):
-    from holdfast.code.function import JobDecorator
+    from holdfast.code.decorating import JobDecorator
 
     return JobDecorator(told or Told(), options)(function)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.code.importing import klass_name
 from holdfast.code.job_options import exponential, make_backoff
+from holdfast.code.naming import klass_name
 from holdfast.errors import UsageError
 
 

@@ -16,7 +16,7 @@ from worker_kit import until
 
 from holdfast import AsyncClient, JobNotFound
 from holdfast.cli.main import run
-from holdfast.client.workers import LiveStack
+from holdfast.client.stacks import LiveStack
 from holdfast.commands.workers import WorkerAsk
 from holdfast.errors import WrongState
 from holdfast.work.observe.stacks import Dumped, stack_of_job

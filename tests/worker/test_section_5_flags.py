@@ -62,7 +62,7 @@ def test_name_path_import_workdir_log_host_and_port_together(shop, namespace):
 def test_quiet_by_default_and_everything_with_vverbose(shop, monkeypatch):
     import logging
 
-    from holdfast.cli.worker_start import set_level
+    from holdfast.cli.worker_log import set_level
 
     log = logging.getLogger("holdfast")
     touched = (log, logging.root, logging.getLogger("holdfast.jobs"), logging.getLogger("asyncio"))

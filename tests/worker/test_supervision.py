@@ -40,7 +40,7 @@ def test_children_that_die_young_are_replaced_later_and_later(shop):
 def body(*given):
     if not (chores.HERE / "gate").exists():
         os._exit(7)
-    return process.body(*given)
+    return serial.body(*given)
 Supervisor(settings, store, body).run()
 """
     )
@@ -68,7 +68,7 @@ class Failing(Supervisor):
             raise RuntimeError("the parent fails")
         super()._on_signal(number)
 print("said before any fork", end=" ")
-Failing(settings, store, process.body).run()
+Failing(settings, store, serial.body).run()
 """
     )
     handle = shop.chores.block.put("a")

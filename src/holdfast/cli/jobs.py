@@ -5,8 +5,8 @@ import msgspec
 
 from holdfast.cli.output import echo_text, json_option, say_json, say_table
 from holdfast.cli.place import store_options
+from holdfast.client.stacks import PATIENCE
 from holdfast.client.sync import Client
-from holdfast.client.workers import PATIENCE
 from holdfast.errors import HoldfastError
 
 

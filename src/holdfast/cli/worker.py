@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 from holdfast.cli.place import namespace_option
-from holdfast.cli.worker_start import open_log, set_level
+from holdfast.cli.worker_log import open_log, set_level
 from holdfast.errors import UsageError
 from holdfast.work.greenlets import patch
 from holdfast.work.settings import LOG_FORMATS, POOLS, RESERVERS, SEATS, WorkerSettings

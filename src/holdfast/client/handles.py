@@ -11,9 +11,9 @@ from holdfast.client.jobs.verbs import JobVerbs
 from holdfast.client.lists import AsyncQueueJobs, QueueJobs
 from holdfast.client.put_options import PutOptions
 from holdfast.client.recurring import AsyncRecurringJob, RecurringJob
+from holdfast.client.stacks import LiveStack, ask, ask_async
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
 from holdfast.client.throttles import AsyncThrottle, Throttle
-from holdfast.client.workers import LiveStack, ask, ask_async
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.leases import Pop
 from holdfast.commands.recurring import RecurGet

@@ -5,8 +5,8 @@ from typing import Any, Final, TypedDict, cast
 
 from msgspec.structs import replace
 
-from holdfast.code.importing import klass_name
 from holdfast.code.job_options import BackoffData, backoff_words
+from holdfast.code.naming import klass_name
 from holdfast.code.tracing import is_traced, put_span
 from holdfast.codecs import encode_data
 from holdfast.commands.jobs import Mode, Put

@@ -1,5 +1,4 @@
-"""Names of functions, classes and modules, importing what a name stands for, and importing it again when its file
-changed.
+"""Importing what a name stands for, and importing it again when its file changed.
 
 What is remembered here belongs to the process, as `sys.modules` does: a module that was loaded again for one asker
 is loaded again for all of them, once.
@@ -13,59 +12,10 @@ from pathlib import Path
 from threading import RLock
 from time import monotonic
 from types import ModuleType
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final
 
+from holdfast.code.naming import real_module
 from holdfast.errors import UsageError
-
-
-def klass_name(thing: Any) -> str:
-    """Name a class, function or module so that another process can import it.
-
-    `<module>.<qualified name>`, the plain `__name__` for what was defined inside a function, and for a function job the
-    name it is registered under. What lives in `__main__` gets the name its file has for everybody else. Raises
-    UsageError if it has none.
-    """
-    if getattr(type(cast("object", thing)), "is_function_job", False):
-        return str(thing.stored_name)
-    if isinstance(thing, ModuleType):
-        return real_module(thing.__name__)
-    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
-    if not isinstance(module, str) or not isinstance(name, str):
-        raise UsageError(f"klass must be a function, class, module or name, not {thing!r:.80}")
-    if "<lambda>" in name:
-        raise UsageError(
-            "a lambda has no name under which a worker could find it: put a function or class of a module"
-        )
-    return f"{real_module(module)}.{thing.__name__ if '<locals>' in name else name}"
-
-
-def real_module(name: str) -> str:
-    """Return the name under which other processes import module `name`. Raises UsageError for a prompt."""
-    if name != "__main__":
-        return name
-    main = sys.modules["__main__"]
-    spec = getattr(main, "__spec__", None)
-    if spec is not None:
-        return str(spec.name)
-    file = getattr(main, "__file__", None)
-    found = _name_of_file(Path(file).resolve()) if file else None
-    if found is None:
-        raise UsageError(
-            "this job is defined in __main__, where no worker can import it: "
-            "move it into a module, or give it name= and let the worker --import the module"
-        )
-    return found
-
-
-def _name_of_file(file: Path) -> str | None:
-    for entry in sys.path:
-        root = Path(entry or ".").resolve()
-        if file.suffix == ".py" and file.is_relative_to(root):
-            parts = file.relative_to(root).with_suffix("").parts
-            if all(part.isidentifier() for part in parts):
-                return ".".join(parts)
-    return None
-
 
 log = logging.getLogger("holdfast")
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.code import soft_limit
-from holdfast.code.importing import klass_name
 from holdfast.code.job_options import RESULT_KEEP, Backoff, JobOptions, make_backoff, travelling
+from holdfast.code.naming import klass_name
 from holdfast.code.signature import Arguments
 from holdfast.errors import UsageError
 from holdfast.settings import (

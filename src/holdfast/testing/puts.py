@@ -10,7 +10,7 @@ import msgspec
 from holdfast.client.aio import AsyncClient
 from holdfast.client.handles import Job
 from holdfast.client.sync import Client
-from holdfast.code.importing import klass_name
+from holdfast.code.naming import klass_name
 from holdfast.code.registry import Registered, find
 from holdfast.codecs import decode, encode_data
 from holdfast.commands.queues import QueueNames

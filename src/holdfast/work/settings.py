@@ -6,16 +6,18 @@ import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
 
-from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease, Resume
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.settings import check_name, check_seconds, check_whole
 from holdfast.work.startup import StartupCode
+
+if TYPE_CHECKING:
+    from holdfast.client.sync import Client
 
 Pool = Literal["process", "fork", "asyncio", "thread", "gevent", "serial"]
 POOLS: Final[tuple[Pool, ...]] = get_args(Pool)
@@ -239,7 +241,7 @@ class Taking:
     `ask` answers a job, or None when there is none just now; it raises StopIteration when there will be no more.
     """
 
-    def __init__(self, client: Client, worker: str, ask: Callable[[], Any]) -> None:
+    def __init__(self, client: "Client", worker: str, ask: Callable[[], Any]) -> None:
         self._client = client
         self._worker = worker
         self._ask = ask

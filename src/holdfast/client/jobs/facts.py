@@ -22,7 +22,7 @@ def imported(handle: Any) -> Any:
 
     Raises what importing it raises: ModuleNotFoundError, AttributeError, and whatever its module raises.
     """
-    from holdfast.code.importing import Importer  # for those who look
+    from holdfast.code.importing import Importer
 
     known = handle._local.get("klass")
     if known is None or known[0] != handle.klass_name:

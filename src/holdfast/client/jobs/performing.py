@@ -1,84 +1,8 @@
-"""Run the code of a job in a program of one's own, without a worker."""
+"""Running a job's code in a program of one's own, without a worker. `python-api` 5 says which callable that is."""
 
-import inspect
-import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from typing import Any
 
-from holdfast.code.calling import CannotRun, find_code, find_method, read_arguments
-from holdfast.code.current import Running, running
-from holdfast.code.failure import cut, failure_of, group_of
-from holdfast.code.middleware import Perform, surround
-from holdfast.code.registry import Registered, find
-from holdfast.code.steps import Steps, await_steps, run_steps
-from holdfast.errors import UsageError
-
-Code = Callable[[], Any]
-"""The code of one job, ready to be run; async code answers what is awaited."""
-
-
-def ready(job: Any, can_await: bool) -> Steps[Code | None]:
-    """Find what performs the job, and note that it begins; fails the job and answers None if there is nothing."""
-    queue = job.queue_name
-    try:
-        found = find_code(job.klass_name, lambda: _find(job))
-        code, is_async = _code(found, job)
-    except CannotRun as error:
-        yield job.fail(group_of(queue, error.reason), cut(error.message))
-        return None
-    if is_async and not can_await:
-        raise UsageError(
-            f"{job.klass_name} is async def: pop the job with an AsyncClient, or let a worker perform it"
-        )
-    if job.token:  # a job that was built by hand has no history in any store
-        yield job.log(f"started by pid:{os.getpid()}")
-    return code
-
-
-def _find(job: Any) -> Registered | Perform:
-    entry = find(job.klass_name)
-    thing = job.klass if entry is None else None
-    entry = entry or getattr(thing, "registered", None)
-    if isinstance(entry, Registered):
-        return entry
-    return surround(thing, find_method(thing, job.klass_name, job.queue_name, True)[1])
-
-
-def _code(found: Registered | Perform, job: Any) -> tuple[Code, bool]:
-    """The code of the job with its arguments, and whether it is `async def`. Raises CannotRun if they do not fit."""
-    if not isinstance(found, Registered):
-        return lambda: found(job), inspect.iscoroutinefunction(found)
-    args, kwargs = read_arguments(found, job.raw_data)
-    return lambda: found.function(*args, **kwargs), found.is_async
-
-
-@contextmanager
-def _current(job: Any) -> Generator[None]:
-    before = running.set(Running(job.facts, lambda facts: job))
-    try:
-        yield
-    finally:
-        running.reset(before)
-
-
-def run(job: Any, code: Code) -> Any:
-    """Run the code of a job as that of the running job."""
-    with _current(job):
-        return code()
-
-
-async def run_async(job: Any, code: Code) -> Any:
-    """The same, awaiting what the code answers if it can be awaited."""
-    with _current(job):
-        value = code()
-        return await value if inspect.isawaitable(value) else value
-
-
-def failed(job: Any, error: Exception) -> Steps[None]:
-    """Fail a job whose code raised `error`."""
-    yield job.fail(*failure_of(error, job.queue_name, lambda: job))
-
+from holdfast.code.steps import await_steps, run_steps
 
 # What finds and runs code is loaded when a job is performed: most programs only put jobs.
 
@@ -94,9 +18,10 @@ class Performing:
         fails: in `<queue>-<Error>` if importing raised, in `<queue>-method-missing`. The job is never completed, that is
         for its code to do. Raises UsageError for `async def`, which only a job of an AsyncClient can await, and LeaseLost.
         """
+        from holdfast.client.jobs import code as code_of_jobs
 
-        code = run_steps(ready(self, can_await=False))
-        return None if code is None else run(self, code)
+        code = run_steps(code_of_jobs.ready(self, can_await=False))
+        return None if code is None else code_of_jobs.run(self, code)
 
     def process(self) -> None:
         """The same, but what the code raises fails the job, in group `<queue>-<Error>` with the traceback.
@@ -104,13 +29,14 @@ class Performing:
         KeyboardInterrupt, SystemExit and their like are raised on, and record nothing. Raises LeaseLost if the job is not
         held any more, so that it cannot be failed.
         """
+        from holdfast.client.jobs import code as code_of_jobs
 
-        code = run_steps(ready(self, can_await=False))
+        code = run_steps(code_of_jobs.ready(self, can_await=False))
         if code is not None:
             try:
-                run(self, code)
+                code_of_jobs.run(self, code)
             except Exception as error:
-                run_steps(failed(self, error))
+                run_steps(code_of_jobs.failed(self, error))
 
 
 class AsyncPerforming:
@@ -121,16 +47,18 @@ class AsyncPerforming:
 
         As `Job.perform`. What plain code returns is awaited if it can be, so that it may return `job.complete()`.
         """
+        from holdfast.client.jobs import code as code_of_jobs
 
-        code = await await_steps(ready(self, can_await=True))
-        return None if code is None else await run_async(self, code)
+        code = await await_steps(code_of_jobs.ready(self, can_await=True))
+        return None if code is None else await code_of_jobs.run_async(self, code)
 
     async def process(self) -> None:
         """The same, but what the code raises fails the job. As `Job.process`."""
+        from holdfast.client.jobs import code as code_of_jobs
 
-        code = await await_steps(ready(self, can_await=True))
+        code = await await_steps(code_of_jobs.ready(self, can_await=True))
         if code is not None:
             try:
-                await run_async(self, code)
+                await code_of_jobs.run_async(self, code)
             except Exception as error:
-                await await_steps(failed(self, error))
+                await await_steps(code_of_jobs.failed(self, error))

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.client.put_options import NOTHING, make_put
 from holdfast.client.topics.messages import ItemVerbs
 from holdfast.code.function import AnyFunctionJob
-from holdfast.code.importing import klass_name
+from holdfast.code.naming import klass_name
 from holdfast.commands import Command
 from holdfast.commands.leases import WILL_WAIT, WOKEN
 from holdfast.commands.topics import MOST_MOVED, Message, TopicRelease, TopicRequeue, TopicReserve

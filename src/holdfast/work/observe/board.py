@@ -23,8 +23,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from holdfast.client.stacks import Answer
 from holdfast.client.sync import Client
-from holdfast.client.workers import Answer
 from holdfast.commands.workers import WorkerAnswer
 from holdfast.errors import HoldfastError
 from holdfast.work.observe.stacks import Dumped, stack_of_job
