@@ -18,7 +18,8 @@ from holdfast.work import signals
 from holdfast.work.processes import die_with, prepare
 from holdfast.work.settings import FOLDER
 from holdfast.work.signals import Handlers, Stop
-from holdfast.work.startup import StartupCheck, StartupCode
+from holdfast.work.startup import StartupCode
+from holdfast.work.startup_check import StartupCheck
 
 log = logging.getLogger("holdfast")
 

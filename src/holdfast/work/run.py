@@ -30,7 +30,7 @@ from holdfast.work.pools.serial import SerialLoop
 from holdfast.work.queues.routing import make_route, with_what_it_held
 from holdfast.work.settings import Pool, WorkerSettings, own_of
 from holdfast.work.signals import UNWIND, Handler, Handlers, Stop, Terminated
-from holdfast.work.startup import obstacle
+from holdfast.work.startup_check import obstacle
 from holdfast.work.stop_order import StopOrder, serial_handlers
 from holdfast.work.store_choice import StoreChoice
 

@@ -14,7 +14,8 @@ from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import hold
 from holdfast.work.keeper import OVER, Held, Keeper
 from holdfast.work.observe.board import Asking, Board, open_board
-from holdfast.work.observe.stacks import Dumped, slot_in
+from holdfast.work.observe.slot_frames import slot_in
+from holdfast.work.observe.stacks import Dumped
 from holdfast.work.parent.losses import Charge, Debts, EarlyNews, LostLeases, OverdueJobs, Verdict
 from holdfast.work.parent.presence import Presence, Said, Sign, log_quiet
 from holdfast.work.settings import ONE_SEAT, WorkerSettings

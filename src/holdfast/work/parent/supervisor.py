@@ -23,7 +23,7 @@ from holdfast.work.performing.sandboxes import tidy_unclaimed
 from holdfast.work.queues.reserving import listed
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import TOGETHER, Handlers, Stop, at_hup, name_of, stack_of
-from holdfast.work.startup import StartupCheck, obstacle
+from holdfast.work.startup_check import StartupCheck, obstacle
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")

@@ -19,7 +19,7 @@ from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
 from holdfast.work.forking.forked import DANGEROUS, Forking
 from holdfast.work.forking.server import ForkServer
-from holdfast.work.observe.stacks import for_slots
+from holdfast.work.observe.slot_frames import for_slots
 from holdfast.work.parent.child import Place
 from holdfast.work.parent.slate import Slate
 from holdfast.work.performing.around import Around, Title
