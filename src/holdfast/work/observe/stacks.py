@@ -21,7 +21,7 @@ _BENEATH: Final = (str(Path(__file__).parents[2]), str(Path(asyncio.__file__).pa
 """Where the code lies that calls the code of jobs."""
 _ASKED: Final = str(Path(__file__).with_name("board.py"))
 _RUN: Final = asyncio.Runner.run.__code__
-_DRIVING: Final = str(Path(__file__).parents[1] / "pools" / "driving.py")
+_DRIVING: Final = str(Path(__file__).parents[1] / "pools" / "greenlet.py")
 _PERFORM: Final = str(Path(__file__).parents[1] / "performing" / "perform.py")
 
 Place = tuple[FrameType, int]
