@@ -63,6 +63,18 @@ local function look_at(at, page)
   end
 end
 
+-- In a root that release 0.1 filled, queues that were first used in the same millisecond share a score: those of the
+-- last score are looked at together, for the next page begins behind it.
+local function with_all_of_last(at, page)
+  local last, n = page[#page], #page
+  while n > 0 and page[n] == last do
+    page[n], page[n - 1], n = nil, nil, n - 2
+  end
+  local same = call("ZRANGE", at.keys.queues, last, last, "BYSCORE", "LIMIT", 0, 4 * PIECE)
+  for i = 1, #same do page[n + 1], page[n + 2], n = same[i], last, n + 2 end
+  return page, last
+end
+
 -- Goes on with the round, unless it is too early. Returns whether all queues were looked at once, and the ms until the
 -- caller is to come again, nil if it need not.
 function M.go_on(at)
@@ -71,12 +83,14 @@ function M.go_on(at)
   if (tonumber(found[1] or nil) or 0) > at.now then return is_done, nil end
   local page = call("ZRANGE", at.keys.queues, "(" .. (found[2] or "-1"), "+inf", "BYSCORE", "LIMIT", 0, PIECE,
     "WITHSCORES")
-  if page[1] then look_at(at, page) end
   if #page == 2 * PIECE then
+    local whole, last = with_all_of_last(at, page)
+    look_at(at, whole)
     local pause = is_done and PAUSE or 0
-    call("HSET", at.keys.root, "round-at", at.now + pause, "round-from", page[#page])
+    call("HSET", at.keys.root, "round-at", at.now + pause, "round-from", last)
     return is_done, pause
   end
+  if page[1] then look_at(at, page) end
   call("HSET", at.keys.root, "round-at", at.now + BETWEEN, "round-from", "-1", "round-done", 1)
   return true, nil
 end
