@@ -27,7 +27,7 @@ def test_names_are_module_and_qualified_name():
         klass_name(3)
 
 
-SCRIPT = "from holdfast.code.importing import klass_name\nclass Job: ...\nprint(klass_name(Job))\n"
+SCRIPT = "from holdfast.code.naming import klass_name\nclass Job: ...\nprint(klass_name(Job))\n"
 
 
 def run(*words: str, cwd: Path, given: str = "") -> str:
@@ -74,7 +74,7 @@ def test_a_program_that_imports_a_class_of_its_own_is_not_run_again(tmp_path):
     program = tmp_path / "own_program.py"
     program.write_text(
         "from holdfast.code.importing import import_class\n"
-        "from holdfast.code.importing import klass_name\n"
+        "from holdfast.code.naming import klass_name\n"
         "class Own: pass\n"
         "print(klass_name(Own), import_class(klass_name(Own)) is Own)\n"
     )
