@@ -7,10 +7,8 @@ from holdfast.errors import (
     CodecError,
     ConnectionLost,
     CoreMismatch,
-    CrossShard,
     DataTooLarge,
     DependencyRefused,
-    Fenced,
     HoldfastError,
     InvalidTimeout,
     JobCancelled,
@@ -22,7 +20,6 @@ from holdfast.errors import (
     LostLockError,
     MiddlewareMisconfigured,
     NotAllowed,
-    NotDurable,
     PerformTimeout,
     QueueFull,
     QueueNotEmpty,
@@ -33,8 +30,8 @@ from holdfast.errors import (
     StoreBusy,
     StoreFull,
     StoreTimeout,
+    StoreUnavailable,
     StoreUnsupported,
-    StoreUnwell,
     ThrottleNotFound,
     TooManyQueues,
     TransportError,
@@ -42,9 +39,9 @@ from holdfast.errors import (
     UnknownKlass,
     UnsupportedRedisVersionError,
     UsageError,
-    WorkerCrashed,
     WorkError,
     WrongState,
+    renamed,
 )
 from holdfast.ids import mint_jid as generate_jid
 from holdfast.logs import logger
@@ -97,7 +94,7 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     module = _LAZY.get(name)
     if module is None:
-        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+        return renamed(name)
     found = getattr(importlib.import_module(module), name)
     globals()[name] = found
     return found
@@ -119,12 +116,10 @@ __all__ = [
     "Config",
     "ConnectionLost",
     "CoreMismatch",
-    "CrossShard",
     "DataTooLarge",
     "DependencyRefused",
     "Events",
     "Failed",
-    "Fenced",
     "Handle",
     "HoldfastError",
     "InvalidTimeout",
@@ -140,7 +135,6 @@ __all__ = [
     "MiddlewareMisconfigured",
     "Moved",
     "NotAllowed",
-    "NotDurable",
     "PerformTimeout",
     "Queue",
     "QueueFull",
@@ -155,8 +149,8 @@ __all__ = [
     "StoreBusy",
     "StoreFull",
     "StoreTimeout",
+    "StoreUnavailable",
     "StoreUnsupported",
-    "StoreUnwell",
     "Throttle",
     "ThrottleNotFound",
     "TooManyQueues",
@@ -166,7 +160,6 @@ __all__ = [
     "UnsupportedRedisVersionError",
     "UsageError",
     "WorkError",
-    "WorkerCrashed",
     "WrongState",
     "as_completed",
     "current_job",

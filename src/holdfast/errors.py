@@ -4,6 +4,8 @@ The tree says what a caller may conclude. `UsageError`: nothing was sent. `Refus
 nothing changed. `TransportError`: it is not known whether it happened. The rest says who must act.
 """
 
+import warnings
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -18,10 +20,6 @@ class UsageError(HoldfastError, ValueError):
 
 class UnknownEvent(UsageError, NotImplementedError):
     """No event has this name; older programs catch NotImplementedError."""
-
-
-class CrossShard(UsageError):
-    """One call named things that live on different shards."""
 
 
 class Refused(HoldfastError):
@@ -63,10 +61,6 @@ class ThrottleNotFound(Refused):
 
 class QueueNotEmpty(Refused):
     """The queue still has jobs."""
-
-
-class Fenced(Refused):
-    """The shard is being moved and takes no writes."""
 
 
 class QueueFull(Refused):
@@ -115,12 +109,8 @@ class StoreBusy(TransportError):
     """The store was busy or loading until the deadline had passed; nothing was applied."""
 
 
-class StoreUnwell(TransportError):
+class StoreUnavailable(TransportError):
     """The store could not take writes until the deadline had passed."""
-
-
-class NotDurable(TransportError):
-    """The call may have happened, but not with the durability asked for."""
 
 
 class StoreSaid(Exception):
@@ -235,10 +225,6 @@ class JobTimedOutError(PerformTimeout):
     """A job of a class ran longer than its `Timeout` middleware lets it."""
 
 
-class WorkerCrashed(WorkError):
-    """The process that performed a job ended under it."""
-
-
 _CLASSES: Final[dict[str, type[Refused]]] = {
     "HF_JOB_NOT_FOUND": JobNotFound,
     "HF_JOB_EXISTS": JobExists,
@@ -250,7 +236,6 @@ _CLASSES: Final[dict[str, type[Refused]]] = {
     "HF_QUEUE_NOT_EMPTY": QueueNotEmpty,
     "HF_THROTTLE_NOT_FOUND": ThrottleNotFound,
     "HF_DEPENDENCY_REFUSED": DependencyRefused,
-    "HF_FENCED": Fenced,
 }
 
 
@@ -275,3 +260,19 @@ QueueNotEmptyError = QueueNotEmpty
 UnsupportedRedisVersionError = StoreUnsupported
 InvalidTimeoutError = InvalidTimeout
 MiddlewareMisconfiguredError = MiddlewareMisconfigured
+
+
+_RENAMED: Final[Mapping[str, type[HoldfastError]]] = {"StoreUnwell": StoreUnavailable}
+
+
+def renamed(name: str) -> type[HoldfastError]:
+    """Return the class that an earlier release called `name`, with a DeprecationWarning. Raises AttributeError."""
+    found = _RENAMED.get(name)
+    if found is None:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    warnings.warn(f"{name} is called {found.__name__} now", DeprecationWarning, stacklevel=3)
+    return found
+
+
+def __getattr__(name: str) -> type[HoldfastError]:
+    return renamed(name)

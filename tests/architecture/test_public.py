@@ -3,18 +3,20 @@
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import holdfast
-from holdfast import middleware
+from holdfast import errors, middleware
 from holdfast.core.library import VERSION
 
 NAMES = {
     "AsyncClient", "AsyncEvents", "AsyncHandle", "AsyncJob", "AsyncQueue", "AsyncScheduler", "Client", "CodecError", "Config", "ConnectionLost",
-    "CoreMismatch", "CrossShard", "DependencyRefused", "Events", "Failed", "Fenced", "Handle", "HoldfastError", "InvalidTimeout", "Job",
+    "CoreMismatch", "DependencyRefused", "Events", "Failed", "Handle", "HoldfastError", "InvalidTimeout", "Job",
     "JobExists", "JobCancelled", "JobFailed", "JobNotFound", "JobTimedOutError", "LeaseLost", "LostLockError", "LuaPlugin",
-    "MiddlewareMisconfigured", "Moved", "NotAllowed", "NotDurable", "PerformTimeout", "Queue", "QueueFull", "TooManyQueues", "DataTooLarge",
+    "MiddlewareMisconfigured", "Moved", "NotAllowed", "PerformTimeout", "Queue", "QueueFull", "TooManyQueues", "DataTooLarge",
     "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "Retry", "Scheduler", "StartFailed", "StoreBusy", "StoreFull",
-    "StoreTimeout", "StoreUnsupported", "StoreUnwell", "Throttle", "ThrottleNotFound", "TransportError",
-    "UnknownEvent", "UnknownKlass", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WorkerCrashed", "WrongState",
+    "StoreTimeout", "StoreUnsupported", "StoreUnavailable", "Throttle", "ThrottleNotFound", "TransportError",
+    "UnknownEvent", "UnknownKlass", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WrongState",
     "as_completed", "current_job", "gather", "generate_jid", "logger", "retry",
 }  # fmt: skip
 
@@ -25,6 +27,15 @@ def test_the_public_names_are_these() -> None:
 
 def test_every_public_name_can_be_had() -> None:
     assert [name for name in holdfast.__all__ if not hasattr(holdfast, name)] == []
+
+
+def test_a_name_of_the_release_before_works_with_a_warning_that_has_the_new_one() -> None:
+    with pytest.warns(DeprecationWarning, match="StoreUnwell is called StoreUnavailable now"):
+        assert holdfast.StoreUnwell is holdfast.StoreUnavailable
+    with pytest.warns(DeprecationWarning, match="StoreUnavailable"):
+        assert errors.StoreUnwell is holdfast.StoreUnavailable
+    with pytest.raises(AttributeError, match="StoreWell"):
+        _ = holdfast.StoreWell
 
 
 MIDDLEWARE = {

@@ -17,7 +17,7 @@ from holdfast.commands.jobs import Cancel, JobGet, Move, Put
 from holdfast.commands.leases import Complete, CompletePop, Done, Heartbeat, Pop
 from holdfast.commands.queues import QueueNames
 from holdfast.core.library import NAME
-from holdfast.errors import ConnectionLost, StoreBusy, StoreFull, StoreTimeout, StoreUnwell
+from holdfast.errors import ConnectionLost, StoreBusy, StoreFull, StoreTimeout, StoreUnavailable
 from holdfast.testing.store import ScratchStore
 from waiting import pause, until
 
@@ -312,7 +312,7 @@ def test_a_store_that_stays_a_replica_is_unwell(speaker: MakeSpeaker, own_store:
     one = speaker(own_store.url, deadline=0.2)
     one.run(Put("q", "K", jid="a1"))
     own_store.ask("REPLICAOF", "127.0.0.1", "1")
-    with pytest.raises(StoreUnwell, match="nothing was applied"):
+    with pytest.raises(StoreUnavailable, match="nothing was applied"):
         one.run(Put("q", "K", jid="a2"))
     assert [job and job.jid for job in one.run(JobGet(("a1", "a2")))] == ["a1", None]
 

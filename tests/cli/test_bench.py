@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.bench_forgetful import histogram
+from holdfast.cli.bench_drops import histogram
 from holdfast.client.sync import Client
 from holdfast.testing import ScratchStore
 
@@ -75,7 +75,7 @@ def test_a_store_at_a_url_is_left_as_it_was(url: str, namespace: str) -> None:
 
 
 def test_every_job_ends_although_threads_drop_some_of_them(tmp_path: Path) -> None:
-    words = ("--forgetful", "--jobs", "60", "--workers", "4", "--stages", "2", "--forgetfulness", "0.2")
+    words = ("--drop-jobs", "--jobs", "60", "--workers", "4", "--stages", "2", "--drop-share", "0.2")
     nowhere = "unix:///nowhere"
     answer = bench(*words, "--json", TMPDIR=str(tmp_path), REDIS_URL=nowhere, HOLDFAST_URL=nowhere)
     assert (answer.returncode, answer.stderr) == (0, "")
@@ -95,10 +95,10 @@ def test_every_job_ends_although_threads_drop_some_of_them(tmp_path: Path) -> No
 
 def test_jobs_that_are_dropped_too_often_fail(url: str) -> None:
     words = (
-        "--forgetful",
+        "--drop-jobs",
         "--jobs",
         "20",
-        "--forgetfulness",
+        "--drop-share",
         "0.9",
         "--retries",
         "0",
@@ -118,7 +118,7 @@ def test_jobs_that_are_dropped_too_often_fail(url: str) -> None:
 def test_a_run_prints_its_histograms_and_leaves_what_it_wrote_if_asked(tmp_path: Path) -> None:
     with ScratchStore(tcp=True) as store:
         words = ("--host", "127.0.0.1", "--port", str(store.port), "--no-flush")
-        answer = bench("--forgetful", "--jobs", "10", "--forgetfulness", "0", *words)
+        answer = bench("--drop-jobs", "--jobs", "10", "--drop-share", "0", *words)
         assert answer.returncode == 0
         assert "stage-0, wait:\n   0 s       10  ####" in answer.stdout
         namespace = answer.stderr.split()[-1]
@@ -145,11 +145,11 @@ def test_a_bucket_of_a_histogram_is_named_by_where_it_begins(place: int, name: s
         ("--url", "redis://x", "--durability", "memory"),
         ("--jobs", "5"),
         ("--quiet",),
-        ("--forgetful", "--imports"),
-        ("--forgetful", "--seconds", "5"),
-        ("--forgetful", "--no-flush"),
-        ("--forgetful", "--jobs", "0"),
-        ("--forgetful", "--forgetfulness", "1.5"),
+        ("--drop-jobs", "--imports"),
+        ("--drop-jobs", "--seconds", "5"),
+        ("--drop-jobs", "--no-flush"),
+        ("--drop-jobs", "--jobs", "0"),
+        ("--drop-jobs", "--drop-share", "1.5"),
         ("--url", "redis://x", "--port", "7"),
     ],
 )

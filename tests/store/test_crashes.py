@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import store as embedded
-from holdfast.errors import StoreUnwell
+from holdfast.errors import StoreUnavailable
 from holdfast.store import files, processes, talk
 
 Say = Callable[..., str]
@@ -156,12 +156,12 @@ def test_a_log_damaged_in_its_middle_is_not_opened_and_says_so(home: Path, say: 
     middle = content.index(b"key50") - 10
     log.write_bytes(content[:middle] + b"#" * 8 + content[middle + 8 :])
     damaged = log.read_bytes()
-    with pytest.raises(StoreUnwell, match="Bad file format reading the append only file"):
+    with pytest.raises(StoreUnavailable, match="Bad file format reading the append only file"):
         embedded.ensure(home)
     assert embedded.status(home).state == "unwell"
     assert "Bad file format" in embedded.status(home).why
     assert log.read_bytes() == damaged
-    with pytest.raises(StoreUnwell):
+    with pytest.raises(StoreUnavailable):
         embedded.ensure(home)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import StoreUnwell, UsageError
+from holdfast.errors import StoreUnavailable, UsageError
 from holdfast.store import processes
 from holdfast.testing import ScratchStore
 
@@ -72,7 +72,7 @@ def test_a_port_is_opened_only_when_asked_for() -> None:
 def test_settings_are_passed_on_and_bad_ones_named() -> None:
     with ScratchStore(settings={"maxmemory": "50000000"}) as store:
         assert store.ask("CONFIG", "GET", "maxmemory") == "maxmemory\n50000000"
-    with pytest.raises(StoreUnwell, match="ended while starting"):
+    with pytest.raises(StoreUnavailable, match="ended while starting"):
         ScratchStore(settings={"no-such-setting": "1"}).start()
 
 

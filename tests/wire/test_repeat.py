@@ -16,8 +16,8 @@ from holdfast.errors import (
     StoreBusy,
     StoreFull,
     StoreTimeout,
+    StoreUnavailable,
     StoreUnsupported,
-    StoreUnwell,
 )
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.plans import ErrorReply, LinkError
@@ -102,7 +102,7 @@ def test_not_now_is_repeated_until_it_is(word):
 
 
 @pytest.mark.parametrize(
-    ("word", "kind"), [("BUSY", StoreBusy), ("READONLY", StoreUnwell), ("LOADING", StoreBusy)]
+    ("word", "kind"), [("BUSY", StoreBusy), ("READONLY", StoreUnavailable), ("LOADING", StoreBusy)]
 )
 def test_not_now_until_the_deadline_says_that_nothing_was_applied(word, kind):
     shard, _, runner = scripted([ErrorReply(f"{word} wait")])

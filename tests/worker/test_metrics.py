@@ -93,11 +93,11 @@ def test_a_worker_counts_its_jobs_by_how_they_ended_and_says_how_busy_it_is(shop
     assert 0 < found["holdfast_job_seconds_sum", "chores.add", "q"] < 5
     assert ("holdfast_worker_info", *_info(pool)) in {(name, *rest) for name, *rest in found}
     blocked = chores.hog.put("it")
-    found = wait_for(port, {("holdfast_worker_seats", "busy"): 1})
-    assert found["holdfast_worker_seats", "free"] >= children - 1
+    found = wait_for(port, {("holdfast_worker_slots", "busy"): 1})
+    assert found["holdfast_worker_slots", "free"] >= children - 1
     shop.open()
     assert blocked.result(30) == "it"
-    wait_for(port, {jobs("hog", "completed"): 1, ("holdfast_worker_seats", "busy"): 0})
+    wait_for(port, {jobs("hog", "completed"): 1, ("holdfast_worker_slots", "busy"): 0})
 
 
 def _info(pool: str) -> tuple[str, ...]:

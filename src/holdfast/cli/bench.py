@@ -17,7 +17,7 @@ from uuid import uuid4
 import click
 
 from holdfast import store as embedded
-from holdfast.cli.bench_forgetful import ForgetfulBench, Plan, histogram, rows_of
+from holdfast.cli.bench_drops import DropBench, Plan, histogram, rows_of
 from holdfast.cli.bench_run import Bench, Scratch
 from holdfast.cli.output import echo_text, json_option, progress, say_facts, say_json, say_table, size
 from holdfast.client.store_options import url_of_parts
@@ -88,12 +88,12 @@ class Place(NamedTuple):
     durability: str
 
 
-def _of_forgetful(command: F) -> F:
-    """The options of `--forgetful`; None where nothing was said, so that they are missed nowhere else."""
+def _with_drop_options(command: F) -> F:
+    """The options of `--drop-jobs`; None where one was not given."""
     defaults = Plan()
     options = (
         (
-            "--forgetfulness",
+            "--drop-share",
             click.FloatRange(0, 0.9),
             f"Share of the jobs dropped [{defaults.forgetfulness}].",
         ),
@@ -103,7 +103,8 @@ def _of_forgetful(command: F) -> F:
         ("--retries", click.IntRange(0, 1000), f"Losses until a job fails [{defaults.retries}]."),
     )
     for name, kind, told in reversed(options):
-        command = click.option(name, type=kind, help=f"With --forgetful: {told}")(command)
+        dest = "forgetfulness" if name == "--drop-share" else name.removeprefix("--")
+        command = click.option(name, dest, type=kind, help=f"With --drop-jobs: {told}")(command)
     return command
 
 
@@ -123,11 +124,11 @@ def _of_forgetful(command: F) -> F:
 )
 @click.option("--imports", is_flag=True, help="Measure what importing holdfast costs instead.")
 @click.option(
-    "--forgetful", is_flag=True, help="Instead: threads that drop some jobs; each must end all the same."
+    "--drop-jobs", is_flag=True, help="Run threads that drop some jobs instead; every job must still end."
 )
-@_of_forgetful
-@click.option("--quiet", is_flag=True, help="With --forgetful: no progress bar and no histograms.")
-@click.option("--no-flush", is_flag=True, help="With --forgetful, at a URL: leave what was written.")
+@_with_drop_options
+@click.option("--quiet", is_flag=True, help="With --drop-jobs: no progress bar and no histograms.")
+@click.option("--no-flush", is_flag=True, help="With --drop-jobs, at a URL: leave what was written.")
 @json_option
 def bench(
     url: str | None,
@@ -136,7 +137,7 @@ def bench(
     durability: str | None,
     seconds: float | None,
     imports: bool,
-    forgetful: bool,
+    drop_jobs: bool,
     quiet: bool,
     no_flush: bool,
     as_json: bool,
@@ -147,11 +148,11 @@ def bench(
     One connection, jobs of 100 bytes, beside bare SETs over the same connection. At a URL it works in a namespace of
     its own and removes it; the store's CPU is that of everybody who uses it meanwhile.
 
-    --forgetful: threads take contrived jobs and drop some; a dropped one is missed after a second and handed out again,
+    --drop-jobs: threads take contrived jobs and drop some; a dropped one is missed after a second and handed out again,
     until its retries are used up.
     """
     given = {name: value for name, value in told.items() if value is not None}
-    _check(imports, forgetful, seconds, quiet or no_flush, given)
+    _check(imports, drop_jobs, seconds, quiet or no_flush, given)
     if imports:
         _imports(as_json)
         return
@@ -168,8 +169,8 @@ def bench(
     with _store(url, durability or "fsync") as place, Client(place.url, namespace=namespace) as client:
         scratch = Scratch(client)
         try:
-            if forgetful:
-                _forgetful(scratch, place, Plan()._replace(**given), quiet, as_json)
+            if drop_jobs:
+                _drop_jobs(scratch, place, Plan()._replace(**given), quiet, as_json)
             else:
                 _measure(scratch, place, seconds or SECONDS, as_json)
         finally:
@@ -179,12 +180,13 @@ def bench(
                 scratch.clean()
 
 
-def _check(imports: bool, forgetful: bool, seconds: float | None, other: bool, given: dict[str, Any]) -> None:
-    if imports and forgetful:
-        raise UsageError("--imports and --forgetful measure different things: give one of them")
-    if not forgetful and (given or other):
-        raise UsageError(f"--{next(iter(given), 'quiet')} is for --forgetful")
-    if seconds is not None and (imports or forgetful):
+def _check(imports: bool, drop_jobs: bool, seconds: float | None, other: bool, given: dict[str, Any]) -> None:
+    if imports and drop_jobs:
+        raise UsageError("--imports and --drop-jobs measure different things: give one of them")
+    if not drop_jobs and (given or other):
+        name = next(iter(given), "quiet")
+        raise UsageError(f"--{'drop-share' if name == 'forgetfulness' else name} is for --drop-jobs")
+    if seconds is not None and (imports or drop_jobs):
         raise UsageError("--seconds is for measuring the store: the others end when they are done")
 
 
@@ -202,8 +204,8 @@ def _measure(scratch: Scratch, place: Place, seconds: float, as_json: bool) -> N
     say_table(columns, [_cells(*figure) for figure in figures])
 
 
-def _forgetful(scratch: Scratch, place: Place, plan: Plan, quiet: bool, as_json: bool) -> None:
-    run = ForgetfulBench(scratch, plan)
+def _drop_jobs(scratch: Scratch, place: Place, plan: Plan, quiet: bool, as_json: bool) -> None:
+    run = DropBench(scratch, plan)
     with progress("working", plan.jobs) if not quiet else nullcontext(_unheard) as advance:
         found = run.run(advance)
     server = scratch.server()

@@ -22,7 +22,7 @@ from holdfast import store as embedded
 from holdfast.cli import demo_jobs
 from holdfast.cli.demo_show import Diary, Screen, say_report
 from holdfast.cli.output import json_option, say_json
-from holdfast.errors import JobFailed, StoreUnwell, UsageError
+from holdfast.errors import JobFailed, StoreUnavailable, UsageError
 
 QUEUES = ("read", "measure", "report")
 HEARTBEAT, GRACE = 2, 1
@@ -65,10 +65,10 @@ class Worker:
         self.process.wait()
 
     def check(self) -> None:
-        """Raises StoreUnwell, with the end of its log, if it ended by itself."""
+        """Raises StoreUnavailable, with the end of its log, if it ended by itself."""
         if self.process.poll() is not None:
             tail = self.log.read_text(errors="replace")[-800:]
-            raise StoreUnwell(f"{self.name} ended with status {self.process.returncode}:\n{tail}")
+            raise StoreUnavailable(f"{self.name} ended with status {self.process.returncode}:\n{tail}")
 
 
 class Run:
@@ -137,7 +137,7 @@ class Run:
             for worker in self.workers:
                 worker.check()
             if time.monotonic() - moved > PATIENCE:
-                raise StoreUnwell(f"nothing has happened for {PATIENCE:.0f} s; see {self.directory}")
+                raise StoreUnavailable(f"nothing has happened for {PATIENCE:.0f} s; see {self.directory}")
             time.sleep(TICK)
 
     def _state(self, count: int) -> dict[str, int]:

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from holdfast.errors import HoldfastError, StoreUnsupported, StoreUnwell, UsageError
+from holdfast.errors import HoldfastError, StoreUnavailable, StoreUnsupported, UsageError
 from holdfast.store import processes, talk
 from holdfast.store.server import Program
 
@@ -30,7 +30,7 @@ LEVELS = ("memory", "process", "fsync")
 STARTED, FAILED, TAKEN = 0, 1, 3
 """Exit codes of the launcher: a warden runs now, it crashed, another warden owns the directory already."""
 
-REFUSALS: dict[int, type[HoldfastError]] = {4: StoreUnsupported, 5: UsageError, 6: StoreUnwell}
+REFUSALS: dict[int, type[HoldfastError]] = {4: StoreUnsupported, 5: UsageError, 6: StoreUnavailable}
 """Exit codes of a launcher that refuses; its error output is the sentence."""
 
 
@@ -207,7 +207,7 @@ LEFTOVER_WAIT = 5.0
 def settle_leftover(directory: Path, before: Record | None) -> int:
     """Wait for, and if need be end, a server whose warden was killed; returns the server's lock, held.
 
-    Raises StoreUnwell if something holds it that nobody can name.
+    Raises StoreUnavailable if something holds it that nobody can name.
     """
     path = directory / SERVER_LOCK
     deadline, told = time.monotonic() + LEFTOVER_WAIT, False
@@ -233,7 +233,7 @@ def is_leftover(before: Record) -> bool:
 
 def _force_leftover(lock_path: Path, before: Record | None) -> None:
     if before is None:
-        raise StoreUnwell(f"an unknown server holds {lock_path}: end it, or use another directory")
+        raise StoreUnavailable(f"an unknown server holds {lock_path}: end it, or use another directory")
     if is_leftover(before):
         processes.send(before.pid, before.started, signal.SIGKILL)
         return

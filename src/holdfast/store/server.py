@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.errors import StoreUnsupported, StoreUnwell
+from holdfast.errors import StoreUnavailable, StoreUnsupported
 from holdfast.store import talk
 
 LONGEST_SOCKET_PATH = 100
@@ -113,13 +113,13 @@ class Server:
         """INFO server of *this* process, as soon as it answers and has loaded its data.
 
         Waits `wait` seconds for an answer, and as long as it takes while the server says that it is loading.
-        Raises StoreUnwell when it ends or stays silent.
+        Raises StoreUnavailable when it ends or stays silent.
         """
         deadline, pause = time.monotonic() + wait, 0.002
         while True:
             ended = self.child.poll()
             if ended is not None:
-                raise StoreUnwell(f"the store's server ended while starting ({describe_end(ended)})")
+                raise StoreUnavailable(f"the store's server ended while starting ({describe_end(ended)})")
             try:
                 # INFO is answered while the server loads, unlike most commands.
                 facts = talk.facts(self.socket_path, "server", "persistence")
@@ -130,7 +130,7 @@ class Server:
             except (OSError, talk.Refusal):
                 pass
             if time.monotonic() > deadline:
-                raise StoreUnwell(f"the store's server (pid {self.pid}) gave no answer for {wait:g} s")
+                raise StoreUnavailable(f"the store's server (pid {self.pid}) gave no answer for {wait:g} s")
             time.sleep(pause)
             pause = min(pause * 1.5, 0.05)
 

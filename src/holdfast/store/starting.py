@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
-from holdfast.errors import StoreUnsupported, StoreUnwell, UsageError
+from holdfast.errors import StoreUnavailable, StoreUnsupported, UsageError
 from holdfast.store import files, paths, processes, talk
 from holdfast.store.files import LEVELS, REFUSALS, STARTED, TAKEN, Record, is_leftover, longer
 from holdfast.store.server import bundled_program
@@ -68,7 +68,7 @@ def ensure(
     says that it loads its data.
 
     Raises UsageError for a directory that cannot be used, StoreUnsupported for a network file system, a server
-    older than its data or a running store of a lower durability, StoreUnwell if it does not start.
+    older than its data or a running store of a lower durability, StoreUnavailable if it does not start.
     """
     _check(durability, linger, wait)
     directory = paths.prepare(directory or paths.default_directory())
@@ -104,10 +104,10 @@ class _Starter:
         """Start a warden, unless the one before it said that it cannot."""
         record = Record.read(self.directory)
         if record and record.state == "unwell" and record.since >= self._began:
-            raise StoreUnwell(f"the store in {self.directory} does not start: {record.why}")
+            raise StoreUnavailable(f"the store in {self.directory} does not start: {record.why}")
         if self.launched >= _LAUNCHES:
             said = files.tail(self.directory / files.WARDEN_LOG)
-            raise StoreUnwell(f"the warden of {self.directory} ends as soon as it has started: {said}")
+            raise StoreUnavailable(f"the warden of {self.directory} ends as soon as it has started: {said}")
         warning = paths.check_file_system(self.directory)
         if warning and not self.launched:
             log.warning(warning)
@@ -115,7 +115,9 @@ class _Starter:
         if code in REFUSALS:
             raise REFUSALS[code](said)
         if code not in (STARTED, TAKEN):
-            raise StoreUnwell(f"the warden of {self.directory} did not start: {said or f'exit code {code}'}")
+            raise StoreUnavailable(
+                f"the warden of {self.directory} did not start: {said or f'exit code {code}'}"
+            )
         self.launched += code == STARTED
 
     def _run(self, wait: float) -> tuple[int, str]:
@@ -137,7 +139,7 @@ class _Starter:
                 timeout=max(wait, 5.0),
             )
         except subprocess.TimeoutExpired as error:
-            raise StoreUnwell(f"the warden of {self.directory} did not start in time") from error
+            raise StoreUnavailable(f"the warden of {self.directory} did not start in time") from error
         return answer.returncode, answer.stderr.decode(errors="replace").strip()
 
 
@@ -193,7 +195,7 @@ def _accept(address: StoreAddress, durability: str, linger: float) -> None:
 
 def _give_up(directory: Path, wait: float) -> NoReturn:
     said = files.tail(directory / files.SERVER_LOG)
-    raise StoreUnwell(
+    raise StoreUnavailable(
         f"the store in {directory} did not answer within {wait:g} s; its server said last: {said}"
     )
 
@@ -281,7 +283,7 @@ def _core(socket: str) -> tuple[str, str]:
 def stop(directory: Path | None = None, *, wait: float = 15.0) -> bool:
     """End this directory's store, its log complete; False if none ran.
 
-    Clients that are still connected may start it again. Raises StoreUnwell if it is still there after
+    Clients that are still connected may start it again. Raises StoreUnavailable if it is still there after
     `wait` seconds.
     """
     directory = (directory or paths.default_directory()).expanduser().resolve()
@@ -296,7 +298,7 @@ def stop(directory: Path | None = None, *, wait: float = 15.0) -> bool:
             if not processes.send(told, record.warden_started, signal.SIGTERM) and is_leftover(record):
                 processes.send(record.pid, record.started, signal.SIGTERM)
         if time.monotonic() > deadline:
-            raise StoreUnwell(f"the store in {directory} did not end within {wait:g} s")
+            raise StoreUnavailable(f"the store in {directory} did not end within {wait:g} s")
         time.sleep(0.01)
     return True
 

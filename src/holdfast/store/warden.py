@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from holdfast.errors import HoldfastError, StoreUnwell, UsageError
+from holdfast.errors import HoldfastError, StoreUnavailable, UsageError
 from holdfast.store import files, paths, processes, talk
 from holdfast.store.files import FAILED, REFUSALS, STARTED, TAKEN, Record, longer, say, settle_leftover
 from holdfast.store.server import LOG_SETTINGS, Program, Server, describe_end, examine
@@ -116,7 +116,9 @@ class Warden:
             self.server_lock = settle_leftover(self.directory, before)
             while not self.stopping and (crash := self._serve()) is not None:
                 if not self._may_go_on():
-                    raise StoreUnwell(f"it crashed {CRASHES_ALLOWED} times within a minute, last: {crash}")
+                    raise StoreUnavailable(
+                        f"it crashed {CRASHES_ALLOWED} times within a minute, last: {crash}"
+                    )
                 say(f"server ended: {crash}; starting it again")
                 self._back_off()
         except (HoldfastError, OSError) as error:
@@ -140,7 +142,7 @@ class Warden:
             self._record("running", run_id)
             with contextlib.closing(Visitors(self.socket)) as visitors:
                 reason = self._watch(server, run_id, visitors)
-        except StoreUnwell as error:
+        except StoreUnavailable as error:
             reason = str(error)
         server.end()
         return None if self.stopping else reason

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Self, get_args
 
-from holdfast.errors import StoreUnsupported, StoreUnwell, UsageError
+from holdfast.errors import StoreUnavailable, StoreUnsupported, UsageError
 from holdfast.settings import unknown_option
 from holdfast.store import talk
 from holdfast.store.server import LOG_SETTINGS, LONGEST_SOCKET_PATH, Server, bundled_program
@@ -133,14 +133,14 @@ class ScratchStore:
             )
             try:
                 facts = self._server.wait_until_ready(30)
-            except StoreUnwell as error:
+            except StoreUnavailable as error:
                 self._server.kill()
                 # Somebody else may take a free port between our asking and the server's binding.
                 if "bind" in self.log() and attempt < 9 and not self.version:
                     self.port = 0
                     (self.directory / "server.log").unlink()
                     continue
-                raise StoreUnwell(f"{error}\n{self.log()[-2000:]}") from error
+                raise StoreUnavailable(f"{error}\n{self.log()[-2000:]}") from error
             self.version = facts.get("valkey_version") or facts["redis_version"]
             return
 

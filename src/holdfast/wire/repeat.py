@@ -20,7 +20,7 @@ from holdfast.errors import (
     StoreBusy,
     StoreFull,
     StoreTimeout,
-    StoreUnwell,
+    StoreUnavailable,
     TransportError,
 )
 from holdfast.wire.outage import Away
@@ -124,7 +124,7 @@ def told(error: HoldfastError, verb: str, again: str, *, sent: bool) -> Holdfast
     """`error` as the caller of one call gets it: whether the call was sent, and whether it may be made again.
 
     A store that is busy now may have done what an earlier try said, so a call that was sent once never ends as
-    StoreBusy or StoreUnwell, which promise that nothing was applied.
+    StoreBusy or StoreUnavailable, which promise that nothing was applied.
     """
     if not isinstance(error, TransportError):
         if sent:
@@ -152,7 +152,7 @@ def not_now_error(reply: ErrorReply) -> HoldfastError:
             "the store has no memory left for more work; let workers drain it, or raise maxmemory", "OOM"
         )
     if reply.code in _UNWELL:
-        return StoreUnwell(
+        return StoreUnavailable(
             f"the store takes no writes ({reply.sentence}); nothing was applied", may_have_happened=False
         )
     return StoreBusy(

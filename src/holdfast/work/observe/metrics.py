@@ -124,7 +124,7 @@ def _of_processes(states: Sequence[State], seats: int) -> Iterator[Any]:
     from prometheus_client.core import GaugeMetricFamily
 
     alive, busy = sum(state.alive for state in states), sum(state.busy for state in states)
-    places = GaugeMetricFamily("holdfast_worker_seats", "Seats for jobs.", labels=["state"])
+    places = GaugeMetricFamily("holdfast_worker_slots", "Slots for jobs.", labels=["state"])
     places.add_metric(["busy"], busy)
     places.add_metric(["free"], max(0, alive * seats - busy))
     yield places

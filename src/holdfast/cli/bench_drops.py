@@ -1,4 +1,4 @@
-"""`holdfast bench --forgetful`: contrived jobs, and threads that drop some of them, as crashed workers would."""
+"""`holdfast bench --drop-jobs`: contrived jobs, and threads that drop some of them, as crashed workers would."""
 
 import random
 import threading
@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from holdfast.cli.bench_run import Scratch
 from holdfast.client.handles import Job, Queue
 from holdfast.commands.leases import WILL_WAIT, WOKEN, Pop
-from holdfast.errors import HoldfastError, Refused, StoreUnwell
+from holdfast.errors import HoldfastError, Refused, StoreUnavailable
 from holdfast.models import JobFacts
 
 KLASS: Final = "bench.Contrived"
@@ -49,7 +49,7 @@ class Findings(NamedTuple):
     queues: dict[str, dict[str, Any]]
 
 
-class ForgetfulBench:
+class DropBench:
     """Runs one plan in a scratch namespace."""
 
     def __init__(self, scratch: Scratch, plan: Plan) -> None:
@@ -64,7 +64,7 @@ class ForgetfulBench:
     def run(self, advance: Callable[[int], None]) -> Findings:
         """Put the jobs and work until each is complete or failed; `advance` hears how many more have ended.
 
-        Raises StoreUnwell when none does for a minute, and whatever ended a worker's thread.
+        Raises StoreUnavailable when none does for a minute, and whatever ended a worker's thread.
         """
         self._client.config["heartbeat"] = HEARTBEAT
         self._client.config["grace-period"] = 0  # a dropped job has nobody to wait for
@@ -73,7 +73,7 @@ class ForgetfulBench:
         first.put_many(((KLASS, number) for number in range(self._plan.jobs)), retries=self._plan.retries)
         put = perf_counter() - begun
         threads = [
-            threading.Thread(target=self._work, args=(number,), name=f"forgetful-{number}", daemon=True)
+            threading.Thread(target=self._work, args=(number,), name=f"dropping-{number}", daemon=True)
             for number in range(self._plan.workers)
         ]
         begun = perf_counter()
@@ -103,7 +103,7 @@ class ForgetfulBench:
         mode = WILL_WAIT
         try:
             while not self._over.is_set():
-                found = self._client.run(Pop(f"forgetful-{number}", self._plan.queues, 1, None, mode))
+                found = self._client.run(Pop(f"dropping-{number}", self._plan.queues, 1, None, mode))
                 mode = WILL_WAIT
                 if not found:
                     due = LONGEST_WAIT if found.due is None else found.due
@@ -136,7 +136,7 @@ class ForgetfulBench:
             if not left:
                 return
             if monotonic() - last > PATIENCE:
-                raise StoreUnwell(f"no job came to its end for {PATIENCE:.0f} s; {left} are left")
+                raise StoreUnavailable(f"no job came to its end for {PATIENCE:.0f} s; {left} are left")
         raise HoldfastError(f"a worker's thread ended: {self._broken[0]}") from self._broken[0]
 
     def _findings(self, put: float, worked: float, cpu: float) -> Findings:
