@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.wirecpu import Wire, Word, pack
-from holdfast.commands.wishes import MAX_WEIGHT
+from holdfast.commands.options import MAX_WEIGHT
 from holdfast.core.library import PREFIX, library
 from holdfast.testing.store import Engine, ScratchStore
 

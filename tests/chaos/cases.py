@@ -55,6 +55,7 @@ from holdfast.commands.leases import (
     Pop,
     Resume,
 )
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import (
     OWN_BACKOFF,
     Advance,
@@ -95,7 +96,6 @@ from holdfast.commands.topics import (
     TopicReserve,
 )
 from holdfast.commands.views import Explain, ListSet, Minutes, Tick
-from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.commands.workers import (
     WorkerAnswer,
     WorkerAsk,
@@ -146,17 +146,23 @@ def a_minted_jid_with_options(client: Client) -> Any:
 @case("put_x")
 def jobs_with_wishes(client: Client) -> Any:
     put(client, "parent")
-    wish = Wish(tags=["red", "blue"], depends=["parent"], expires_ms=60_000)
+    wish = ExtraOptions(tags=["red", "blue"], depends=["parent"], expires_ms=60_000)
     return PutX(
-        "q", [Wished("K", b"{}", "a1", wish), Wished("K", b"{}", "a2", Wish(tags=["red"], limit_ms=5_000))]
+        "q",
+        [
+            JobWithOptions("K", b"{}", "a1", wish),
+            JobWithOptions("K", b"{}", "a2", ExtraOptions(tags=["red"], limit_ms=5_000)),
+        ],
     )
 
 
 @case("put_x")
 def a_known_jid_with_other_wishes(client: Client) -> Any:
-    client.run(PutX("q", [Wished("K", b"{}", "mine", Wish(tags=["red"], keep_ms=1_000))]))
+    client.run(PutX("q", [JobWithOptions("K", b"{}", "mine", ExtraOptions(tags=["red"], keep_ms=1_000))]))
     return PutX(
-        "q", [Wished("K", b"[]", "mine", Wish(tags=["blue"], backoff="fixed:1000:1000:0"))], mode="move"
+        "q",
+        [JobWithOptions("K", b"[]", "mine", ExtraOptions(tags=["blue"], backoff="fixed:1000:1000:0"))],
+        mode="move",
     )
 
 
@@ -279,12 +285,12 @@ def due_and_lost_jobs(client: Client) -> Any:
 @case("pop")
 def late_limited_and_retried_jobs(client: Client) -> Any:
     wishes = [
-        Wish(expires_ms=1000),
-        Wish(tags=["red"], limit_ms=5000, expires_ms=9000),
-        Wish(limit_ms=90_000, trace="00-ab-cd-01"),
+        ExtraOptions(expires_ms=1000),
+        ExtraOptions(tags=["red"], limit_ms=5000, expires_ms=9000),
+        ExtraOptions(limit_ms=90_000, trace="00-ab-cd-01"),
     ]
-    client.run(PutX("q", [Wished("K", b"{}", f"a{n}", wish) for n, wish in enumerate(wishes)]))
-    client.run(PutX("q", [Wished("K", b"{}", "late", wishes[0])], delay_ms=1000))
+    client.run(PutX("q", [JobWithOptions("K", b"{}", f"a{n}", wish) for n, wish in enumerate(wishes)]))
+    client.run(PutX("q", [JobWithOptions("K", b"{}", "late", wishes[0])], delay_ms=1000))
     client.run(Retry("bee", popped(client, "b", priority=9)[0], 1000, "odd", "again please"))
     client.run(SetClock(START_MS + 2000))
     return Pop("bee", ("q",), 4)
@@ -387,7 +393,7 @@ def one_lease_with_data(client: Client) -> Any:
 
 @case("heartbeat")
 def a_lease_with_a_limit_and_one_that_is_over(client: Client) -> Any:
-    jobs = [Wished("K", b"{}", f"a{n}", Wish(limit_ms=5000 * n)) for n in (1, 2, 99)]
+    jobs = [JobWithOptions("K", b"{}", f"a{n}", ExtraOptions(limit_ms=5000 * n)) for n in (1, 2, 99)]
     client.run(PutX("q", jobs))
     held = client.run(Pop("bee", ("q",), 3))
     client.run(SetClock(START_MS + 6000))
@@ -416,7 +422,7 @@ def at_once(client: Client) -> Any:
 
 @case("retry")
 def by_its_own_backoff(client: Client) -> Any:
-    client.run(PutX("q", [Wished("K", b"{}", "a1", Wish(backoff="exponential:700:9000:30"))]))
+    client.run(PutX("q", [JobWithOptions("K", b"{}", "a1", ExtraOptions(backoff="exponential:700:9000:30"))]))
     return Retry("bee", client.run(Pop("bee", ("q",)))[0], OWN_BACKOFF)
 
 
@@ -448,8 +454,8 @@ def released(jobs: list[JobFacts], how: HowReleased, cause: str, group: str = ""
 @case("release")
 def preempted_jobs_of_a_throttle(client: Client) -> Any:
     client.run(ThrottleSet("db", 2))
-    wish = Wish(throttles=["db"])
-    client.run(PutX("q", [Wished("K", b"{}", jid, wish) for jid in ("a1", "a2", "a3")]))
+    wish = ExtraOptions(throttles=["db"])
+    client.run(PutX("q", [JobWithOptions("K", b"{}", jid, wish) for jid in ("a1", "a2", "a3")]))
     return released(client.run(Pop("bee", ("q",), 2)), "preempted", "TERM")
 
 
@@ -493,8 +499,8 @@ def a_waiting_job(client: Client) -> Any:
 
 @case("move")
 def a_job_with_much_to_change(client: Client) -> Any:
-    wish = Wish(tags=["red"], throttles=["t"])
-    client.run(PutX("q", [Wished("K", jid="a1", wish=wish), Wished("K", jid="a2")]))
+    wish = ExtraOptions(tags=["red"], throttles=["t"])
+    client.run(PutX("q", [JobWithOptions("K", jid="a1", wish=wish), JobWithOptions("K", jid="a2")]))
     return Move("r", "a1", 0, b"[3]", 9, "L", 1, ["blue"], ["u"], ["a2"])
 
 
@@ -516,7 +522,7 @@ def an_unknown_job(client: Client) -> Any:
 
 
 def waiting(client: Client, jid: str, *parents: str, **options: Any) -> None:
-    client.run(PutX("q", [Wished("K", b"{}", jid, Wish(depends=parents))], **options))
+    client.run(PutX("q", [JobWithOptions("K", b"{}", jid, ExtraOptions(depends=parents))], **options))
 
 
 @case("depend")
@@ -554,13 +560,16 @@ def a_job_that_others_wait_for(client: Client) -> Any:
 def a_job_that_very_many_wait_for(client: Client) -> Any:
     [job] = popped(client, "a1")
     for first in (0, 110):
-        jobs = [Wished("K", b"{}", f"b{n}", Wish(depends=["a1"])) for n in range(first, first + 110)]
+        jobs = [
+            JobWithOptions("K", b"{}", f"b{n}", ExtraOptions(depends=["a1"]))
+            for n in range(first, first + 110)
+        ]
         client.run(PutX("r", jobs))
     return Complete("bee", job)
 
 
 def follow(jid: str, *parents: str) -> FollowUp:
-    return FollowUp("r", Wished("K", b"{}", jid, Wish(depends=parents)))
+    return FollowUp("r", JobWithOptions("K", b"{}", jid, ExtraOptions(depends=parents)))
 
 
 @case("complete_x")
@@ -672,7 +681,7 @@ def all_groups(client: Client) -> Any:
 @case("explain")
 def a_job_that_waits_for_a_failed_one(client: Client) -> Any:
     client.run(Fail("bee", popped(client, "a1")[0], "broken", "why"))
-    client.run(PutX("q", [Wished("K", b"{}", "a2", Wish(depends=["a1"]))]))
+    client.run(PutX("q", [JobWithOptions("K", b"{}", "a2", ExtraOptions(depends=["a1"]))]))
     return Explain("a2")
 
 
@@ -932,7 +941,7 @@ def a_limit(client: Client) -> Any:
 def named(client: Client, *jids: str, maximum: int = 1, queue: str = "q") -> None:
     """Jobs under the throttle `db`."""
     client.run(ThrottleSet("db", maximum))
-    client.run(PutX(queue, [Wished("K", b"{}", jid, Wish(throttles=["db"])) for jid in jids]))
+    client.run(PutX(queue, [JobWithOptions("K", b"{}", jid, ExtraOptions(throttles=["db"])) for jid in jids]))
 
 
 @case("throttle_set")
@@ -1026,14 +1035,23 @@ def of_what_is_too_old(client: Client) -> Any:
 
 def recurring(client: Client, jid: str = "r", **options: Any) -> None:
     """A template with everything, due a minute ago."""
-    wish = Wish(tags=["red", "blue"], throttles=["t1"], expires_ms=900_000)
+    wish = ExtraOptions(tags=["red", "blue"], throttles=["t1"], expires_ms=900_000)
     client.run(Recur("q", "K", 30_000, b'{"n":1}', jid, -60_000, 2, 3, 0, wish, **options))
 
 
 @case("recur")
 def a_new_template(client: Client) -> Any:
     return Recur(
-        "q", "K", 60_000, b"[1]", "r", 5_000, 1, 2, 3, Wish(tags=["red"], throttles=["t1"], limit_ms=5_000)
+        "q",
+        "K",
+        60_000,
+        b"[1]",
+        "r",
+        5_000,
+        1,
+        2,
+        3,
+        ExtraOptions(tags=["red"], throttles=["t1"], limit_ms=5_000),
     )
 
 

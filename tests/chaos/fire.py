@@ -20,9 +20,9 @@ from holdfast import Client
 from holdfast.commands.admin import ConfigSet
 from holdfast.commands.attributes import Tags
 from holdfast.commands.jobs import JobGet, Put, PutMany
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.recurring import Recur, RecurCancel, RecurGet
 from holdfast.commands.throttles import ThrottleGet, ThrottleSet
-from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.errors import HoldfastError
 from holdfast.ids import mint_jid
 from holdfast.models import JobFacts
@@ -80,13 +80,13 @@ class Producer(threading.Thread):
     def put_family(self, delay: int) -> None:
         """Two jobs under a throttle, and one that waits for both."""
         parents = [mint_jid(), mint_jid()]
-        jobs: list[Wished] = []
+        jobs: list[JobWithOptions] = []
         for jid in (*parents, mint_jid()):
             before = parents if jid not in parents else []
             throttle = THROTTLE if not before else ""
             self._fire.diary.note("asked", jid=jid, delay_ms=delay, parents=before, throttle=throttle)
-            wish = Wish(tags=["family"], throttles=[throttle] if throttle else [], depends=before)
-            jobs.append(Wished(self._fire.klass, self.data(), jid, wish))
+            wish = ExtraOptions(tags=["family"], throttles=[throttle] if throttle else [], depends=before)
+            jobs.append(JobWithOptions(self._fire.klass, self.data(), jid, wish))
         self.run_and_note(PutX("q", jobs, 0, 500, delay), [job.jid for job in jobs])
 
     def data(self) -> bytes:

@@ -22,7 +22,7 @@ def some() -> float:
     return random.choice((0.0, random.uniform(0.0, MOST)))
 
 
-class HesitantBell(sync.Bell):
+class HesitantBell(sync.WakeUp):
     def send(self, keys: Sequence[str], timeout: float) -> None:
         _never.wait(some())
         super().send(keys, timeout)
@@ -33,7 +33,7 @@ class HesitantBell(sync.Bell):
         return key
 
 
-class HesitantAsyncBell(aio.AsyncBell):
+class HesitantAsyncBell(aio.AsyncWakeUp):
     async def wait(self, keys: Sequence[str], timeout: float) -> str | None:
         await asyncio.sleep(some())
         key = await super().wait(keys, timeout)
@@ -44,5 +44,5 @@ class HesitantAsyncBell(aio.AsyncBell):
 def install() -> None:
     """Make every link of this process, and of its children, hand out hesitant bells."""
     bells: Any = (sync, aio)
-    bells[0].Bell, bells[1].AsyncBell = HesitantBell, HesitantAsyncBell
+    bells[0].WakeUp, bells[1].AsyncWakeUp = HesitantBell, HesitantAsyncBell
     os.register_at_fork(after_in_child=random.seed)

@@ -25,8 +25,8 @@ from holdfast.commands.queues import CountQueues
 from holdfast.commands.throttles import ThrottleSet
 from holdfast.models import Counts
 from holdfast.testing.store import ScratchStore
-from holdfast.wire.aio import AsyncBell
-from holdfast.wire.sync import Bell
+from holdfast.wire.aio import AsyncWakeUp
+from holdfast.wire.sync import WakeUp
 from waiting import pause, until
 
 BLOCK = "60"
@@ -237,12 +237,12 @@ def test_a_timer_is_handed_on_by_the_worker_that_is_busy_now(
         until(rounds.is_done, "both have met", 30)
 
 
-def leave(bell: Bell) -> None:
+def leave(bell: WakeUp) -> None:
     bell.send(["bell"], 10)
     bell.leave()
 
 
-async def leave_async(bell: AsyncBell) -> None:
+async def leave_async(bell: AsyncWakeUp) -> None:
     waiting = asyncio.create_task(bell.wait(["bell"], 30))
     await asyncio.sleep(0.0005)
     waiting.cancel()

@@ -37,7 +37,7 @@ redis_when_slow = pytest.mark.parametrize(
 )
 
 
-# Away longer than the deadline.
+# ReconnectGate longer than the deadline.
 
 
 def test_a_store_that_refuses_connections_is_lost_and_nothing_was_sent(

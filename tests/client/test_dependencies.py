@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.commands.wishes import MAX_WEIGHT, PutX, Wish, Wished
+from holdfast.commands.options import MAX_WEIGHT, ExtraOptions, JobWithOptions, PutX
 from holdfast.errors import DependencyRefused, LeaseLost, UsageError, WrongState
 
 
 def put(do: Any, *jobs: tuple[str, list[str]], queue: str = "q") -> None:
     """Jobs with those they wait for, in as many calls as that takes."""
-    step: list[Wished] = []
+    step: list[JobWithOptions] = []
     for jid, parents in jobs:
-        job = Wished("K", b"{}", jid, Wish(depends=parents))
+        job = JobWithOptions("K", b"{}", jid, ExtraOptions(depends=parents))
         if sum(one.weight for one in (*step, job)) > MAX_WEIGHT:
             do(lambda some=tuple(step): do.client.run(PutX(queue, some)))
             step = []

@@ -1,6 +1,6 @@
 """More than one call can carry: the clients page and split by themselves."""
 
-from holdfast.commands.wishes import PutX, Wish, Wished
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 
 
 def test_more_jobs_than_a_call_shows_are_looked_at_in_several(do):
@@ -13,10 +13,14 @@ def test_more_jobs_than_a_call_shows_are_looked_at_in_several(do):
 
 def test_jobs_of_many_relatives_are_read_in_as_many_calls_as_it_takes(do):
     parents = [f"p{n}" for n in range(400)]
-    do(lambda: do.client.run(PutX("q", [Wished("K", b"{}", jid) for jid in parents])))
+    do(lambda: do.client.run(PutX("q", [JobWithOptions("K", b"{}", jid) for jid in parents])))
     children = [f"c{n}" for n in range(40)]
     for jid in children:
-        do(lambda jid=jid: do.client.run(PutX("q", [Wished("K", b"{}", jid, Wish(depends=parents))])))
+        do(
+            lambda jid=jid: do.client.run(
+                PutX("q", [JobWithOptions("K", b"{}", jid, ExtraOptions(depends=parents))])
+            )
+        )
     jobs = do(lambda: do.client.jobs.get("unknown", *children))
     assert [job.jid for job in jobs] == children
     assert {len(job.dependencies) for job in jobs} == {400}

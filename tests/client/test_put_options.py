@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from holdfast import AsyncClient, Client, UsageError
-from holdfast.commands.wishes import PutWished, PutX, Wish, Wished
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutWithOptions, PutX
 from holdfast.wire.gather import packed
 
 WISHES = {
@@ -141,8 +141,8 @@ def test_puts_of_one_moment_leave_together_and_each_gets_its_own_answer(aclient:
     assert [job.tags for job in jobs] == [[f"t{n}"] for n in range(300)]
 
 
-def wished(jid: str, *depends: str, queue: str = "q", **wish) -> PutWished:
-    return PutWished(queue, Wished("K", b"{}", jid, Wish(depends=depends, **wish)))
+def wished(jid: str, *depends: str, queue: str = "q", **wish) -> PutWithOptions:
+    return PutWithOptions(queue, JobWithOptions("K", b"{}", jid, ExtraOptions(depends=depends, **wish)))
 
 
 def test_a_call_carries_what_the_core_takes_and_the_rest_goes_with_the_next():

@@ -13,7 +13,7 @@ from holdfast.commands.leases import Pop
 from holdfast.work.performing.making import make_performer
 from holdfast.work.queues.route import Route
 from holdfast.work.run import run_serial
-from holdfast.work.seat import Turns
+from holdfast.work.session import StoreSession
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Stop
 from holdfast.work.store_choice import StoreChoice
@@ -46,7 +46,7 @@ class Works:
         """Perform the next job and settle it; answers its jid, None if nothing was ready."""
         jobs = self.client.run(Pop("works", self.queues, 1))
         for facts in jobs:
-            turns = Turns(self.client.shard, "works", Route(self.client.shard, self.queues))
+            turns = StoreSession(self.client.shard, "works", Route(self.client.shard, self.queues))
             turns.end(self.performer.perform(facts, self.run))
             while turns.has_news:
                 self.client.runner.run(turns.turn(0))

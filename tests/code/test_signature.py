@@ -78,7 +78,7 @@ class Marked(str):
         return f"<{super().__str__()}>"
 
 
-class Whole(int):
+class ClientBase(int):
     pass
 
 
@@ -89,7 +89,7 @@ class Real(float):
 def test_text_and_numbers_of_classes_of_their_own_arrive_as_text_and_numbers():
     def take(text: str, whole: int, real: float, all: list[str]) -> None: ...
 
-    arrived, _ = travelled(take, Marked("a"), Whole(3), Real(1.5), [Marked("b")])
+    arrived, _ = travelled(take, Marked("a"), ClientBase(3), Real(1.5), [Marked("b")])
     assert arrived == ["a", 3, 1.5, ["b"]]
     assert [type(value) for value in arrived] == [str, int, float, list]
     with pytest.raises(UsageError, match="argument 'real'"):

@@ -4,13 +4,13 @@ import pytest
 
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.leases import Pop
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import OWN_BACKOFF, Retry
-from holdfast.commands.wishes import PutX, Wish, Wished
 from native_door import Door
 
 
 def put(core, backoff: str, jid: str = "j", retries: int = 20) -> None:
-    core(PutX("q", [Wished("K", b"{}", jid, Wish(backoff=backoff))], retries=retries))
+    core(PutX("q", [JobWithOptions("K", b"{}", jid, ExtraOptions(backoff=backoff))], retries=retries))
 
 
 def pauses(core, clock, tries: int) -> list[int]:
@@ -112,5 +112,5 @@ def test_a_lost_lease_knows_no_backoff(core, clock, door: Door):
 
 def test_a_backoff_goes_with_the_job_from_life_to_life(core, clock, door: Door):
     put(core, "fixed:1500:1500:0")
-    core(PutX("q", [Wished("K", b"[]", "j", Wish(tags=["red"]))], mode="move"))
+    core(PutX("q", [JobWithOptions("K", b"[]", "j", ExtraOptions(tags=["red"]))], mode="move"))
     assert pauses(core, clock, 2) == [1_500, 1_500]

@@ -7,16 +7,16 @@ import pytest
 from holdfast.commands.dependencies import CompleteX, FollowUp
 from holdfast.commands.jobs import Await, JobGet, JobsComplete
 from holdfast.commands.leases import Complete, Lease
+from holdfast.commands.options import ExtraOptions, JobWithOptions
 from holdfast.commands.outcomes import Retry
 from holdfast.commands.throttles import ThrottleSet
-from holdfast.commands.wishes import Wish, Wished
 from holdfast.errors import DependencyRefused, JobNotFound, LeaseLost
 from holdfast.models import JobFacts
 from native_door import Door, Said
 
 
 def follow(jid: str, *parents: str, queue: str = "q", **options: Any) -> FollowUp:
-    return FollowUp(queue, Wished("K", b"{}", jid, Wish(depends=parents)), **options)
+    return FollowUp(queue, JobWithOptions("K", b"{}", jid, ExtraOptions(depends=parents)), **options)
 
 
 def held(door: Door, jid: str = "j", **options: Any) -> JobFacts:
@@ -52,7 +52,10 @@ def test_follow_ups_come_with_the_end_each_where_it_was_told_to(core, door: Door
     job = held(door, priority=9)
     jobs = [
         FollowUp(
-            "mail", Wished("Send", b"[1]", "a", Wish(tags=["red"], limit_ms=5_000)), priority=7, retries=2
+            "mail",
+            JobWithOptions("Send", b"[1]", "a", ExtraOptions(tags=["red"], limit_ms=5_000)),
+            priority=7,
+            retries=2,
         ),
         follow("b", queue="other", delay_ms=900),
         follow("c", "open", "j"),

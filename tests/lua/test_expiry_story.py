@@ -5,14 +5,14 @@ import pytest
 from holdfast.commands.failures import Failures
 from holdfast.commands.jobs import Await, Move, Put
 from holdfast.commands.leases import WILL_WAIT, WOKEN, Complete, Pop
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import OWN_BACKOFF, Retry
 from holdfast.commands.queues import CountQueues, GetStats
-from holdfast.commands.wishes import PutX, Wish, Wished
 from native_door import Door, rows
 
 
 def put(core, *jids: str, expires: int = 5_000, delay: int = 0, mode: str = "new", **wish) -> None:
-    jobs = [Wished("K", b"{}", jid, Wish(expires_ms=expires, **wish)) for jid in jids]
+    jobs = [JobWithOptions("K", b"{}", jid, ExtraOptions(expires_ms=expires, **wish)) for jid in jids]
     core(PutX("q", jobs, delay_ms=delay, mode=mode))
 
 

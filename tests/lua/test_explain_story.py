@@ -7,9 +7,9 @@ from holdfast.client.reasons import Check
 from holdfast.commands.admin import ConfigSet
 from holdfast.commands.attributes import Report
 from holdfast.commands.leases import Complete, Pop
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Fail, Release, Retry
 from holdfast.commands.queues import Pause
-from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.commands.workers import WorkerSeen
 from native_door import Door
 
@@ -132,7 +132,7 @@ def test_a_job_that_waits_for_others_one_of_which_failed(why, core, worker, door
     worker("w", "q")
     parents = [f"p{n}" for n in range(30)]
     door.put("q", *parents)
-    core(PutX("q", [Wished("K", b"{}", "child", Wish(depends=parents))]))
+    core(PutX("q", [JobWithOptions("K", b"{}", "child", ExtraOptions(depends=parents))]))
     [first, second] = core(Pop("w", ["q"], limit=2))
     core(Complete("w", first))
     core(Fail("w", second, "G", "broken"))
@@ -243,7 +243,7 @@ def test_a_job_that_is_complete(why, core, door: Door):
 
 def test_a_job_that_must_start_soon_and_one_that_is_too_late(why, core, clock, worker, door: Door):
     worker("w", "q")
-    core(PutX("q", [Wished("K", b"{}", "a", Wish(expires_ms=60_000))]))
+    core(PutX("q", [JobWithOptions("K", b"{}", "a", ExtraOptions(expires_ms=60_000))]))
     assert "within 60 s" in check(why("a"), "expires").text
     clock.advance(seconds=61)
     assert blocks(why("a")) == ["expires"]
@@ -291,7 +291,11 @@ def test_a_message_moves_no_cursor_and_a_name_is_one_word_of_a_command(why, core
 
 def test_a_job_whose_place_among_those_who_wait_was_taken(why, core, clock, door: Door):
     door("throttle_set", "", 0, "t", 1, 60_000)
-    core(PutX("q", [Wished("K", jid=jid, wish=Wish(throttles=["t"])) for jid in ("a", "b", "c")]))
+    core(
+        PutX(
+            "q", [JobWithOptions("K", jid=jid, wish=ExtraOptions(throttles=["t"])) for jid in ("a", "b", "c")]
+        )
+    )
     core(Pop("w", ["q"], 3))
     assert check(why("b"), "throttles").text == "Throttle t is full: 1 of 1 slots are taken."
     assert check(why("c"), "throttles").text.endswith(", and 1 job waits before it.")

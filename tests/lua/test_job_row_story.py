@@ -1,14 +1,14 @@
 """The row of a job: everything the store knows of it, whatever it was put with."""
 
 from holdfast.commands.jobs import JobGet
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Fail
-from holdfast.commands.wishes import PutX, Wish, Wished
 from native_door import Door
 
 
 def test_a_row_shows_tags_options_and_relatives(core, clock, door: Door):
     door.put("q", "left", "right")
-    wish = Wish(
+    wish = ExtraOptions(
         tags=["red", "blue"],
         depends=["left", "right", "nobody"],
         backoff="exponential:1000:600000:25",
@@ -16,7 +16,7 @@ def test_a_row_shows_tags_options_and_relatives(core, clock, door: Door):
         limit_ms=5_000,
         keep_ms=7_000,
     )
-    core(PutX("q", [Wished("K", b"{}", "child", wish)]))
+    core(PutX("q", [JobWithOptions("K", b"{}", "child", wish)]))
     child = door.job("child")
     assert child
     assert (child.state, child.tags, set(child.dependencies)) == (
@@ -46,7 +46,10 @@ def test_a_plain_job_has_nothing_but_its_queue_s_throttle(door: Door):
 def test_a_row_shows_at_most_a_thousand_dependents(core, door: Door):
     door.put("q", "parent")
     for first in range(0, 3_000, 200):
-        jobs = [Wished("K", b"{}", f"c{n}", Wish(depends=["parent"])) for n in range(first, first + 200)]
+        jobs = [
+            JobWithOptions("K", b"{}", f"c{n}", ExtraOptions(depends=["parent"]))
+            for n in range(first, first + 200)
+        ]
         core(PutX("q", jobs))
     parent = door.job("parent")
     assert parent
@@ -54,7 +57,7 @@ def test_a_row_shows_at_most_a_thousand_dependents(core, door: Door):
 
 
 def test_a_failed_job_that_has_tags_shows_both(core, door: Door):
-    core(PutX("q", [Wished("K", b"{}", "a", Wish(tags=["red"]))]))
+    core(PutX("q", [JobWithOptions("K", b"{}", "a", ExtraOptions(tags=["red"]))]))
     [job] = door.pop("w", "q")
     core(Fail("w", job, "G", "why"))
     [row] = core(JobGet(["a"]))

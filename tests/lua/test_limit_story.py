@@ -6,14 +6,14 @@ In these seconds its worker says that the run took too long, so that it is a fai
 import pytest
 
 from holdfast.commands.leases import Complete, Heartbeat, HeartbeatMany, Lease, Pop
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Fail, Retry
-from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.errors import LeaseLost
 from native_door import Door, rows
 
 
 def put(core, *jids: str, limit: int = 90_000) -> None:
-    core(PutX("q", [Wished("K", b"{}", jid, Wish(limit_ms=limit)) for jid in jids]))
+    core(PutX("q", [JobWithOptions("K", b"{}", jid, ExtraOptions(limit_ms=limit)) for jid in jids]))
 
 
 @pytest.mark.usefixtures("long_leases")
@@ -90,14 +90,14 @@ def test_a_repeated_pop_tells_the_same_end(core, clock, door: Door):
 
 
 def test_the_worker_is_told_what_the_job_brings(core, clock, door: Door):
-    wish = Wish(
+    wish = ExtraOptions(
         tags=["red", "blau 💙"],
         backoff="fixed:1000:2000:0",
         expires_ms=9_000,
         limit_ms=7_000,
         keep_ms=0,
     )
-    core(PutX("q", [Wished("K", b"{}", "a", wish)]))
+    core(PutX("q", [JobWithOptions("K", b"{}", "a", wish)]))
     [job] = door.pop("w", "q")
     assert job.tags == ("red", "blau 💙")
     assert job.options == {

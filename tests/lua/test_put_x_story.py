@@ -4,14 +4,14 @@ import pytest
 
 from holdfast.commands.jobs import Cancel, JobGet, Put, PutMany
 from holdfast.commands.leases import Complete, Pop
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Retry
-from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.errors import JobExists, Refused
 from native_door import Door, Said
 
-PLAIN = Wish()
+PLAIN = ExtraOptions()
 HEAD = ("new", "q", 0, 5, 0)
-FULL = Wish(
+FULL = ExtraOptions(
     tags=["red"],
     depends=["parent"],
     backoff="fixed:1000:1000:0",
@@ -21,13 +21,13 @@ FULL = Wish(
 )
 
 
-def wished(*jids: str, wish: Wish = PLAIN, data: bytes = b"{}") -> list[Wished]:
-    return [Wished("K", data, jid, wish) for jid in jids]
+def wished(*jids: str, wish: ExtraOptions = PLAIN, data: bytes = b"{}") -> list[JobWithOptions]:
+    return [JobWithOptions("K", data, jid, wish) for jid in jids]
 
 
 def test_a_job_without_wishes_is_as_put_puts_it(core, door: Door):
     core(Put("q", "K", b"[1]", "a", 3, 2))
-    core(PutX("q", [Wished("K", b"[1]", "b")], 3, 2))
+    core(PutX("q", [JobWithOptions("K", b"[1]", "b")], 3, 2))
     a, b = core(JobGet(["a", "b"]))
     assert door.ask("GET", door.key("j:a")) == door.ask("GET", door.key("j:b"))
     assert (a.state, a.flags, a.options) == (b.state, b.flags, b.options) == ("waiting", 0, {})
@@ -35,7 +35,7 @@ def test_a_job_without_wishes_is_as_put_puts_it(core, door: Door):
 
 def test_each_job_of_a_call_has_wishes_of_its_own(core, door: Door):
     door.put("q", "parent")
-    jobs = [*wished("a", wish=FULL), *wished("b", wish=Wish(tags=["blue"])), *wished("c")]
+    jobs = [*wished("a", wish=FULL), *wished("b", wish=ExtraOptions(tags=["blue"])), *wished("c")]
     assert core(PutX("q", jobs)) == ["a", "b", "c"]
     a, b, c = core(JobGet(["a", "b", "c"]))
     assert [job.state for job in (a, b, c)] == ["depends", "waiting", "waiting"]
@@ -47,7 +47,7 @@ def test_a_minted_jid_that_is_put_again_changes_nothing(core, door: Door):
     door.put("q", "parent")
     core(PutX("q", wished("a", wish=FULL)))
     before = door.dump()
-    assert core(PutX("other", wished("a", wish=Wish(tags=["blue"]), data=b"[]"), 9)) == ["a"]
+    assert core(PutX("other", wished("a", wish=ExtraOptions(tags=["blue"]), data=b"[]"), 9)) == ["a"]
     assert door.dump() == before
 
 
@@ -69,21 +69,21 @@ def test_a_jid_that_comes_twice_in_a_moving_call_has_the_last_wishes(door: Door)
 
 
 def test_a_trace_comes_back_with_the_job_and_belongs_to_one_put(core, door: Door):
-    core(PutX("q", wished("a", "b", wish=Wish(trace="00-ab-cd-01 vendor=x,other=y"))))
+    core(PutX("q", wished("a", "b", wish=ExtraOptions(trace="00-ab-cd-01 vendor=x,other=y"))))
     a, b = core(Pop("w", ["q"], 2))
     assert a.options == b.options == {"trace": "00-ab-cd-01 vendor=x,other=y"}
     assert door.job("a").options == a.options
     core(Retry("w", a))
     assert core(Pop("w", ["q"]))[0].options == a.options
-    core(PutX("q", wished("b", wish=Wish(keep_ms=5)), mode="move"))
+    core(PutX("q", wished("b", wish=ExtraOptions(keep_ms=5)), mode="move"))
     assert core(Pop("w", ["q"]))[0].options == {"keep": 5}
 
 
 def test_only_compares_what_the_job_is_and_not_what_was_wished(core, door: Door):
-    core(PutX("q", wished("a", wish=Wish(tags=["red"])), mode="only"))
+    core(PutX("q", wished("a", wish=ExtraOptions(tags=["red"])), mode="only"))
     before = door.dump()
     [same, other] = core(
-        PutX("q", [*wished("a", wish=Wish(tags=["blue"])), *wished("a", data=b"[]")], mode="only")
+        PutX("q", [*wished("a", wish=ExtraOptions(tags=["blue"])), *wished("a", data=b"[]")], mode="only")
     )
     assert same == "a"
     assert isinstance(other, JobExists)
@@ -92,7 +92,7 @@ def test_only_compares_what_the_job_is_and_not_what_was_wished(core, door: Door)
 
 def test_options_that_are_not_wished_again_stay_but_for_the_deadline_and_the_tags(core, clock, door: Door):
     core(PutX("q", wished("a", wish=FULL)))
-    core(PutX("q", wished("a", wish=Wish(limit_ms=1_000)), mode="move"))
+    core(PutX("q", wished("a", wish=ExtraOptions(limit_ms=1_000)), mode="move"))
     job = door.job("a")
     assert job
     assert job.tags == ()
@@ -100,10 +100,10 @@ def test_options_that_are_not_wished_again_stay_but_for_the_deadline_and_the_tag
 
 
 def test_tags_are_replaced_and_taken_off_where_that_is_said(core, door: Door):
-    core(PutX("q", wished("a", wish=Wish(tags=["red", "blue"]))))
-    core(PutX("q", wished("a", wish=Wish(tags=["blue", "green", "blue"])), mode="move"))
+    core(PutX("q", wished("a", wish=ExtraOptions(tags=["red", "blue"]))))
+    core(PutX("q", wished("a", wish=ExtraOptions(tags=["blue", "green", "blue"])), mode="move"))
     assert door.job("a").tags == ("blue", "green")
-    core(PutX("q", wished("a", wish=Wish(tags=[])), mode="move"))
+    core(PutX("q", wished("a", wish=ExtraOptions(tags=[])), mode="move"))
     assert door.job("a").tags == ()
     assert not {name for name in door.names() if name.startswith("g:")}
 
@@ -121,7 +121,7 @@ def test_a_numbered_call_that_is_sent_again_gets_its_first_answer(door: Door):
 
 
 def test_a_dependency_on_itself_is_refused_for_that_job_alone(core, door: Door):
-    jobs = [*wished("a", wish=Wish(depends=["a"])), *wished("b")]
+    jobs = [*wished("a", wish=ExtraOptions(depends=["a"])), *wished("b")]
     refused, put = core(PutX("q", jobs))
     assert isinstance(refused, Refused)
     assert refused.code == "HF_DEPENDENCY_REFUSED"
@@ -152,9 +152,9 @@ def test_a_call_that_would_take_too_much_from_its_jobs_is_refused(core, door: Do
     """Seventeen jobs with 64 tags each have more than a call may take away."""
     many = [f"t{n}" for n in range(64)]
     for n in range(17):
-        core(PutX("q", wished(f"j{n}", wish=Wish(tags=many))))
+        core(PutX("q", wished(f"j{n}", wish=ExtraOptions(tags=many))))
     before = door.dump()
-    moved = [*wished(*(f"j{n}" for n in range(17)), wish=Wish(tags=["red"]))]
+    moved = [*wished(*(f"j{n}" for n in range(17)), wish=ExtraOptions(tags=["red"]))]
     with pytest.raises(Refused, match="more than 1024"):
         core(PutX("q", moved, mode="move"))
     assert door.dump() == before
@@ -165,7 +165,7 @@ def test_a_call_that_would_take_too_much_from_its_jobs_is_refused(core, door: Do
 def test_plain_puts_take_tags_away_too_and_no_more_than_others_in_one_call(core, door: Door):
     many = [f"t{n}" for n in range(64)]
     for n in range(17):
-        core(PutX("q", wished(f"j{n}", wish=Wish(tags=many))))
+        core(PutX("q", wished(f"j{n}", wish=ExtraOptions(tags=many))))
     words = [word for n in range(17) for word in (f"j{n}", "K", b"{}")]
     before = door.dump()
     for mode in ("move", "old"):
@@ -180,7 +180,7 @@ def test_plain_puts_take_tags_away_too_and_no_more_than_others_in_one_call(core,
 
 def test_a_put_with_wishes_wakes_a_sleeper(core, door: Door):
     core(Pop("w", ["q"], mode=1))
-    core(PutX("q", wished("a", wish=Wish(tags=["red"]))))
+    core(PutX("q", wished("a", wish=ExtraOptions(tags=["red"]))))
     assert door.ask("LLEN", door.key("n:q")) == 1
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from holdfast.commands.jobs import Cancel, JobGet
 from holdfast.commands.leases import Complete, Pop
+from holdfast.commands.options import ExtraOptions
 from holdfast.commands.queues import GetStats
 from holdfast.commands.recurring import Recur, RecurCancel, RecurGet, RecurTag, RecurUpdate
-from holdfast.commands.wishes import Wish
 from holdfast.errors import JobNotFound
 from holdfast.models import JobFacts
 from native_door import Door, Said
@@ -14,7 +14,7 @@ from native_door import Door, Said
 MINUTE = 60_000
 
 
-class Turns:
+class StoreSession:
     """A queue `q` and what recurs in it, its times in seconds since the test began."""
 
     def __init__(self, core, clock) -> None:
@@ -44,11 +44,11 @@ class Turns:
 
 
 @pytest.fixture
-def turns(core, clock) -> Turns:
-    return Turns(core, clock)
+def turns(core, clock) -> StoreSession:
+    return StoreSession(core, clock)
 
 
-def test_a_template_said_again_may_keep_its_time(turns: Turns):
+def test_a_template_said_again_may_keep_its_time(turns: StoreSession):
     turns.recur("daily", 100, 50, keeps_time=True)
     turns.at(60)
     assert turns.popped() == {"daily-1": 50}
@@ -65,8 +65,8 @@ def test_a_template_said_again_may_keep_its_time(turns: Turns):
     assert turns.next("daily") == 186
 
 
-def test_the_worked_trace_of_the_protocol(turns: Turns, core, door: Door):
-    assert turns.recur("daily", 100, 50, retries=2, wish=Wish(tags=["r"])) == "daily"
+def test_the_worked_trace_of_the_protocol(turns: StoreSession, core, door: Door):
+    assert turns.recur("daily", 100, 50, retries=2, wish=ExtraOptions(tags=["r"])) == "daily"
     turns.at(49)
     assert turns.pop(10) == []
     turns.at(260)
@@ -86,7 +86,7 @@ def test_the_worked_trace_of_the_protocol(turns: Turns, core, door: Door):
     assert not [name for name in door.names() if name.startswith(("r:", "y:"))]
 
 
-def test_a_spawned_job_is_put_when_it_was_due_and_waits_from_then_on(turns: Turns, core, door: Door):
+def test_a_spawned_job_is_put_when_it_was_due_and_waits_from_then_on(turns: StoreSession, core, door: Door):
     turns.recur(interval=60, retries=2, priority=7, data=b'{"a":1}')
     turns.at(30)
     [job] = turns.pop()
@@ -101,7 +101,7 @@ def test_a_spawned_job_is_put_when_it_was_due_and_waits_from_then_on(turns: Turn
     assert core(Complete("w", job)) == "complete"
 
 
-def test_an_occurrence_comes_at_its_moment_not_before(turns: Turns):
+def test_an_occurrence_comes_at_its_moment_not_before(turns: StoreSession):
     turns.recur(interval=60, offset=60)
     turns.at(59.999)
     assert turns.popped() == {}
@@ -110,7 +110,7 @@ def test_an_occurrence_comes_at_its_moment_not_before(turns: Turns):
     assert turns.popped() == {}
 
 
-def test_missed_occurrences_are_made_up_one_by_one(turns: Turns):
+def test_missed_occurrences_are_made_up_one_by_one(turns: StoreSession):
     turns.recur(interval=60)
     turns.at(599)
     assert turns.popped() == {f"r-{n}": 60 * (n - 1) for n in range(1, 11)}
@@ -118,38 +118,38 @@ def test_missed_occurrences_are_made_up_one_by_one(turns: Turns):
 
 
 @pytest.mark.parametrize(("moment", "put"), [(600, [540, 600]), (630, [600]), (60, [0, 60]), (0, [0])])
-def test_a_backlog_limits_how_many_are_made_up(turns: Turns, moment: int, put: list[int]):
+def test_a_backlog_limits_how_many_are_made_up(turns: StoreSession, moment: int, put: list[int]):
     turns.recur(interval=60, backlog=1)
     turns.at(moment)
     assert list(turns.popped().values()) == put
 
 
-def test_milliseconds_of_an_occurrence_are_kept(turns: Turns):
+def test_milliseconds_of_an_occurrence_are_kept(turns: StoreSession):
     turns.recur(interval=0.25, offset=0.125)
     turns.at(1)
     assert list(turns.popped().values()) == [0.125, 0.375, 0.625, 0.875]
 
 
-def test_an_offset_may_lie_in_the_past(turns: Turns):
+def test_an_offset_may_lie_in_the_past(turns: StoreSession):
     turns.recur(interval=60, offset=-120)
     assert turns.popped() == {"r-1": -120, "r-2": -60, "r-3": 0}
 
 
-def test_templates_that_are_due_take_turns_by_their_time(turns: Turns):
+def test_templates_that_are_due_take_turns_by_their_time(turns: StoreSession):
     turns.recur("late", 60, 30)
     turns.recur("early", 60, 10)
     turns.at(100)
     assert list(turns.popped()) == ["early-1", "early-2", "late-1", "late-2"]
 
 
-def test_one_call_puts_at_most_a_hundred_and_the_next_goes_on(turns: Turns):
+def test_one_call_puts_at_most_a_hundred_and_the_next_goes_on(turns: StoreSession):
     turns.recur(interval=1)
     turns.at(249)
     assert [len(turns.pop()) for _ in range(4)] == [100, 100, 50, 0]
     assert turns.template().count == 250
 
 
-def test_a_paused_queue_puts_nothing(turns: Turns, door: Door):
+def test_a_paused_queue_puts_nothing(turns: StoreSession, door: Door):
     turns.recur(interval=60)
     door("pause", "", 0, 1, "", "", 0, "q")
     turns.at(60)
@@ -160,7 +160,9 @@ def test_a_paused_queue_puts_nothing(turns: Turns, door: Door):
 
 
 @pytest.mark.usefixtures("long_leases")
-def test_a_full_queue_puts_nothing_and_nobody_is_told_to_come_back_for_it(turns: Turns, core, door: Door):
+def test_a_full_queue_puts_nothing_and_nobody_is_told_to_come_back_for_it(
+    turns: StoreSession, core, door: Door
+):
     door("throttle_set", "", 0, "ql:q:q", 1, 0)
     turns.recur(interval=10)
     [job] = turns.pop()
@@ -172,7 +174,7 @@ def test_a_full_queue_puts_nothing_and_nobody_is_told_to_come_back_for_it(turns:
     assert turns.template().count == 5
 
 
-def test_a_pop_sent_again_puts_nothing_twice(turns: Turns, door: Door):
+def test_a_pop_sent_again_puts_nothing_twice(turns: StoreSession, door: Door):
     turns.recur(interval=10)
     turns.at(15)
     pop = ("pop", "w", "line", 1, 10, 0, "q", 0)
@@ -180,14 +182,14 @@ def test_a_pop_sent_again_puts_nothing_twice(turns: Turns, door: Door):
     assert turns.template().count == 2
 
 
-def test_an_idle_worker_learns_of_a_template(turns: Turns, door: Door):
+def test_an_idle_worker_learns_of_a_template(turns: StoreSession, door: Door):
     assert door("pop", "w", "", 0, 1, 0, "q", 1) == [-1]
     turns.recur(interval=60, offset=5)
     assert door.ask("LLEN", door.key("n:q")) == 1
     assert door("pop", "w", "", 0, 1, 0, "q", 2) == [5000]
 
 
-def test_w2_a_job_that_exists_is_not_taken_over(turns: Turns, door: Door):
+def test_w2_a_job_that_exists_is_not_taken_over(turns: StoreSession, door: Door):
     door.put("other", "r-1", "r-2")
     turns.recur(interval=60)
     turns.at(60)
@@ -195,14 +197,14 @@ def test_w2_a_job_that_exists_is_not_taken_over(turns: Turns, door: Door):
     assert door.job("r-1").queue == "other"
 
 
-def test_w2_names_that_are_all_taken_are_passed_a_hundred_a_call(turns: Turns, door: Door):
+def test_w2_names_that_are_all_taken_are_passed_a_hundred_a_call(turns: StoreSession, door: Door):
     for first in (0, 500):
         door.put("other", *[f"r-{n}" for n in range(first + 1, first + 501)][: 250 - first])
     turns.recur(interval=60)
     assert [list(turns.popped()) for _ in range(4)] == [[], [], ["r-251"], []]
 
 
-def test_w30_an_interval_must_be_longer_than_nothing(turns: Turns, core, door: Door):
+def test_w30_an_interval_must_be_longer_than_nothing(turns: StoreSession, core, door: Door):
     turns.recur(interval=60)
     before = door.dump()
     for interval in ("0", "-1", "0.5", "nan"):
@@ -213,7 +215,7 @@ def test_w30_an_interval_must_be_longer_than_nothing(turns: Turns, core, door: D
     assert door.dump() == before
 
 
-def test_w30_what_would_be_due_before_all_time_is_found(turns: Turns, core, door: Door):
+def test_w30_what_would_be_due_before_all_time_is_found(turns: StoreSession, core, door: Door):
     years = 3_000_000_000
     turns.recur(interval=years, offset=-turns.start / 1000, backlog=1)
     core(RecurUpdate("r", interval_ms=1000))
@@ -222,8 +224,8 @@ def test_w30_what_would_be_due_before_all_time_is_found(turns: Turns, core, door
     assert list(turns.popped()) == ["r-1"]
 
 
-def test_w30_a_template_that_moves_leaves_its_old_queue_s_throttle_behind(turns: Turns, core):
-    mine = Wish(throttles=["ql:q:q", "mine", "ql:q:p"])
+def test_w30_a_template_that_moves_leaves_its_old_queue_s_throttle_behind(turns: StoreSession, core):
+    mine = ExtraOptions(throttles=["ql:q:q", "mine", "ql:q:p"])
     turns.recur(wish=mine)
     assert turns.template().throttles == ("mine", "ql:q:p", "ql:q:q")
     turns.recur(queue="p", wish=mine)
@@ -234,8 +236,8 @@ def test_w30_a_template_that_moves_leaves_its_old_queue_s_throttle_behind(turns:
     assert turns.template().throttles == ("ql:q:q",)
 
 
-def test_w30_tags_come_once(turns: Turns, core):
-    turns.recur(wish=Wish(tags=["a", "b", "a"]))
+def test_w30_tags_come_once(turns: StoreSession, core):
+    turns.recur(wish=ExtraOptions(tags=["a", "b", "a"]))
     assert turns.template().tags == ("a", "b")
     assert core(RecurTag("add", "r", ["b", "c", "c"])) == ["a", "b", "c"]
     assert core(RecurTag("remove", "r", ["b", "x", "b"])) == ["a", "c"]
@@ -243,8 +245,8 @@ def test_w30_tags_come_once(turns: Turns, core):
         core(RecurTag("add", "nobody", ["a"]))
 
 
-def test_only_jobs_that_were_put_are_in_the_index_by_tag(turns: Turns, door: Door):
-    turns.recur(wish=Wish(tags=["a"]))
+def test_only_jobs_that_were_put_are_in_the_index_by_tag(turns: StoreSession, door: Door):
+    turns.recur(wish=ExtraOptions(tags=["a"]))
     assert not [name for name in door.names() if name.startswith("g:")]
     turns.at(5)
     assert turns.pop()[0].jid == "r-1"
@@ -252,8 +254,8 @@ def test_only_jobs_that_were_put_are_in_the_index_by_tag(turns: Turns, door: Doo
     assert door.job("r-1").tags == ("a",)
 
 
-def test_recurring_again_replaces_all_but_the_count_and_moves(turns: Turns, door: Door):
-    turns.recur(interval=60, priority=5, retries=3, backlog=7, wish=Wish(tags=["a"], limit_ms=100))
+def test_recurring_again_replaces_all_but_the_count_and_moves(turns: StoreSession, door: Door):
+    turns.recur(interval=60, priority=5, retries=3, backlog=7, wish=ExtraOptions(tags=["a"], limit_ms=100))
     turns.at(60)
     assert len(turns.pop()) == 2
     turns.recur(interval=30, offset=10, queue="p")
@@ -266,7 +268,7 @@ def test_recurring_again_replaces_all_but_the_count_and_moves(turns: Turns, door
     assert next(iter(turns.popped(queue="p"))) == "r-3"
 
 
-def test_an_update_changes_jobs_put_afterwards(turns: Turns, core, door: Door):
+def test_an_update_changes_jobs_put_afterwards(turns: StoreSession, core, door: Door):
     turns.recur(interval=60)
     assert turns.pop()[0].jid == "r-1"
     core(RecurUpdate("r", 9, 4, 10_000, b"[1]", "L", 2, "p", ["mine"]))
@@ -280,7 +282,7 @@ def test_an_update_changes_jobs_put_afterwards(turns: Turns, core, door: Door):
     assert door.job("r-1").klass == "K"
 
 
-def test_a_shorter_interval_counts_from_the_last_occurrence(turns: Turns, core):
+def test_a_shorter_interval_counts_from_the_last_occurrence(turns: StoreSession, core):
     turns.recur(interval=60)
     assert turns.popped() == {"r-1": 0}
     core(RecurUpdate("r", interval_ms=10_000))
@@ -295,7 +297,7 @@ def test_an_update_of_what_is_not_there_is_refused(core, door: Door):
     assert door.dump() == before
 
 
-def test_a_job_that_was_put_stays_when_its_template_goes(turns: Turns, core):
+def test_a_job_that_was_put_stays_when_its_template_goes(turns: StoreSession, core):
     turns.recur()
     [job] = turns.pop()
     core(RecurCancel(["r"]))
@@ -303,8 +305,8 @@ def test_a_job_that_was_put_stays_when_its_template_goes(turns: Turns, core):
     assert turns.template() is None
 
 
-def test_wishes_of_a_template_are_wishes_of_each_job(turns: Turns, core, door: Door):
-    wish = Wish(backoff="fixed:1000:1000:0", limit_ms=7_000, keep_ms=9_000, expires_ms=600_000)
+def test_wishes_of_a_template_are_wishes_of_each_job(turns: StoreSession, core, door: Door):
+    wish = ExtraOptions(backoff="fixed:1000:1000:0", limit_ms=7_000, keep_ms=9_000, expires_ms=600_000)
     turns.recur(interval=60, wish=wish)
     assert turns.template().options == {
         "backoff": "fixed:1000:1000:0", "limit": "7000", "keep": "9000", "expires": "600000",
@@ -316,14 +318,14 @@ def test_wishes_of_a_template_are_wishes_of_each_job(turns: Turns, core, door: D
     assert (options["limit"], options["keep"]) == (7_000, 9_000)
 
 
-def test_priority_goes_before_the_order_of_occurrences(turns: Turns):
+def test_priority_goes_before_the_order_of_occurrences(turns: StoreSession):
     turns.recur("low", 60, priority=-1)
     turns.recur("high", 60, offset=10, priority=1)
     turns.at(70)
     assert list(turns.popped()) == ["high-1", "high-2", "low-1", "low-2"]
 
 
-def test_long_data_go_into_each_job_and_with_it(turns: Turns, core, door: Door):
+def test_long_data_go_into_each_job_and_with_it(turns: StoreSession, core, door: Door):
     data = b'"' + b"x" * 5000 + b'"'
     turns.recur(data=data)
     assert turns.pop()[0].data == data
@@ -332,7 +334,7 @@ def test_long_data_go_into_each_job_and_with_it(turns: Turns, core, door: Door):
     assert [name for name in door.names() if "r-1" in name] == ["E:r-1"]
 
 
-def test_a_template_whose_hash_is_gone_is_passed(turns: Turns, door: Door):
+def test_a_template_whose_hash_is_gone_is_passed(turns: StoreSession, door: Door):
     turns.recur("a")
     turns.recur("b")
     door.ask("DEL", door.key("r:a"))
@@ -340,13 +342,13 @@ def test_a_template_whose_hash_is_gone_is_passed(turns: Turns, door: Door):
     assert door.ask("ZRANGE", door.key("y:q"), 0, -1) == [b"b"]
 
 
-def test_a_heavy_template_puts_fewer_jobs_a_call(turns: Turns):
+def test_a_heavy_template_puts_fewer_jobs_a_call(turns: StoreSession):
     turns.recur(interval=1, data=b'"' + b"x" * 1_000_000 + b'"')
     turns.at(4)
     assert [len(turns.pop()) for _ in range(4)] == [2, 2, 1, 0]
 
 
-def test_counts_say_how_many_templates_a_queue_has(turns: Turns, door: Door):
+def test_counts_say_how_many_templates_a_queue_has(turns: StoreSession, door: Door):
     turns.recur("a")
     turns.recur("b", offset=60)
     assert door.look("counts", "q")[0][7] == 2
@@ -358,7 +360,7 @@ def commands_run(door: Door) -> int:
     return sum(int(line.split("calls=")[1].split(",")[0]) for line in lines if "calls=" in line)
 
 
-def test_no_call_is_long_when_twenty_thousand_are_due(turns: Turns, core, door: Door):
+def test_no_call_is_long_when_twenty_thousand_are_due(turns: StoreSession, core, door: Door):
     for n in range(2_000):
         turns.recur(f"t{n}", 86_400)
     turns.recur("one", 0.001, offset=-20)

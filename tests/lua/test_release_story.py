@@ -6,9 +6,9 @@ from holdfast.commands.admin import ConfigSet, SettingSet
 from holdfast.commands.failures import Unfail
 from holdfast.commands.jobs import JobGet, Move, SetPriority
 from holdfast.commands.leases import Complete, Heartbeat, Lease, Pop
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Release, Retry
 from holdfast.commands.throttles import QueueSet, ThrottleSet
-from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.errors import LeaseLost
 from holdfast.models import JobFacts
 from native_door import Door, Said
@@ -117,7 +117,7 @@ def test_a_preempted_job_whose_lease_was_noticed_as_lost_pays_nothing(core, cloc
 def test_a_preempted_job_wakes_a_sleeper_and_frees_its_slots(core, door: Door):
     core(ThrottleSet("db", 1))
     for jid in ("a", "b"):
-        core(PutX("q", [Wished("k", b"{}", jid, Wish(throttles=["db"]))]))
+        core(PutX("q", [JobWithOptions("k", b"{}", jid, ExtraOptions(throttles=["db"]))]))
     job = popped(core)
     assert door("pop", "v", "", 0, 1, 0, "q", 1)[1:] == []
     core(back("preempted", job))
@@ -162,8 +162,8 @@ def test_a_loss_that_was_noticed_before_its_cause_was_known_has_both_lines(core,
 
 
 def test_a_job_that_took_too_long_pays_with_a_retry_and_waits_by_its_backoff(core, clock, door: Door):
-    wish = Wish(backoff="fixed:7000:7000:0")
-    core(PutX("q", [Wished("k", b"{}", "j", wish)], retries=1))
+    wish = ExtraOptions(backoff="fixed:7000:7000:0")
+    core(PutX("q", [JobWithOptions("k", b"{}", "j", wish)], retries=1))
     core(back("timed-out", popped(core), cause="2 s"))
     waits = facts(core)
     assert (waits.state, waits.remaining, waits.losses) == ("scheduled", 0, 0)

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.commands.jobs import PutMany
-from holdfast.commands.wishes import PutX, Wish, Wished
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.errors import QueueFull
 from native_door import Door, Said, rows
 
@@ -112,7 +112,11 @@ def test_a_repeated_batch_names_the_jobs_that_were_refused_however_many(core, do
     door("queue_set", "", 0, "q", "max-waiting", 2)
     batch = PutMany("q", [word for n in range(512) for word in (f"job-number-{n}", "k", b"{}")], mode="move")
     first = core(batch)
-    wished = PutX("q", [Wished("k", b"{}", f"other-{n}", Wish(tags=["t"])) for n in range(100)], mode="move")
+    wished = PutX(
+        "q",
+        [JobWithOptions("k", b"{}", f"other-{n}", ExtraOptions(tags=["t"])) for n in range(100)],
+        mode="move",
+    )
     others = core(wished)
     for command, said in ((batch, first), (wished, others)):
         words = list(command.words())

@@ -4,17 +4,17 @@ import pytest
 
 from holdfast.commands.jobs import JobGet, Move, Put, PutMany
 from holdfast.commands.leases import Complete
-from holdfast.commands.wishes import PutX, Wish, Wished
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.errors import DependencyRefused, JobNotFound, QueueFull, Refused
 from native_door import Door
 
-FULL = Wish(tags=["red"], throttles=["gpu"], backoff="fixed:1000:1000:0", keep_ms=7_000)
+FULL = ExtraOptions(tags=["red"], throttles=["gpu"], backoff="fixed:1000:1000:0", keep_ms=7_000)
 
 
 @pytest.fixture
 def job(core):
     """A job that has something of everything."""
-    core(PutX("q", [Wished("K", b"[1]", "j", FULL)], 3, 2))
+    core(PutX("q", [JobWithOptions("K", b"[1]", "j", FULL)], 3, 2))
     return "j"
 
 
@@ -53,7 +53,7 @@ def test_a_move_with_parents_waits_for_them_instead_of_earlier_ones(core, job, d
 
 
 def test_a_move_into_a_circle_is_refused_and_changes_nothing(core, job, door: Door):
-    core(PutX("q", [Wished("K", jid="child", wish=Wish(depends=[job]))]))
+    core(PutX("q", [JobWithOptions("K", jid="child", wish=ExtraOptions(depends=[job]))]))
     before = door.dump()
     for parents in ([job], ["child"]):
         with pytest.raises(DependencyRefused):
@@ -63,7 +63,9 @@ def test_a_move_into_a_circle_is_refused_and_changes_nothing(core, job, door: Do
 
 def test_a_move_gives_back_the_slots_of_throttles_that_it_takes_away(core, door: Door):
     door("throttle_set", "", 0, "gpu", 1, 0)
-    core(PutX("q", [Wished("K", jid=jid, wish=Wish(throttles=["gpu"])) for jid in ("a", "b")]))
+    core(
+        PutX("q", [JobWithOptions("K", jid=jid, wish=ExtraOptions(throttles=["gpu"])) for jid in ("a", "b")])
+    )
     assert [job.jid for job in door.pop("w", "q", n=2)] == ["a"]
     assert door.state("b") == "throttled"
     core(Move("r", "a", throttles=[]))
@@ -80,12 +82,12 @@ def jobs_and_queues(door: Door):
     return {name for name in door.names() if not name.startswith("i:")}
 
 
-@pytest.mark.parametrize("wish", [None, Wish(tags=["blue"])], ids=["put", "put_x"])
+@pytest.mark.parametrize("wish", [None, ExtraOptions(tags=["blue"])], ids=["put", "put_x"])
 def test_a_put_for_a_job_that_must_exist_moves_it_and_makes_none(core, door: Door, wish):
     def put(jid):
         if wish is None:
             return core(Put("r", "L", b"[2]", jid, 1, 4, mode="old"))
-        return core(PutX("r", [Wished("L", b"[2]", jid, wish)], 1, 4, mode="old"))
+        return core(PutX("r", [JobWithOptions("L", b"[2]", jid, wish)], 1, 4, mode="old"))
 
     before = jobs_and_queues(door)
     if wish:

@@ -6,12 +6,12 @@ from holdfast.commands.admin import ConfigSet
 from holdfast.commands.attributes import Tag, Tagged, Tags
 from holdfast.commands.jobs import Cancel, Move
 from holdfast.commands.leases import Complete, CompleteMany, Done
-from holdfast.commands.wishes import PutX, Wish, Wished
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from native_door import Door, Said
 
 
 def put_tagged(core, jid: str, *tags: str, mode="new") -> None:
-    core(PutX("q", [Wished("K", b"{}", jid, Wish(tags=tags))], mode=mode))
+    core(PutX("q", [JobWithOptions("K", b"{}", jid, ExtraOptions(tags=tags))], mode=mode))
 
 
 def tags_of(door: Door, jid: str) -> tuple[str, ...]:

@@ -3,10 +3,10 @@
 from holdfast.commands.admin import SettingSet
 from holdfast.commands.jobs import Cancel
 from holdfast.commands.leases import Complete, Pop
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Advance, Fail, Retry, Timeout
 from holdfast.commands.recurring import Recur
 from holdfast.commands.views import Minutes, Tallies, Tick
-from holdfast.commands.wishes import PutX, Wish, Wished
 from native_door import Door
 
 DAY = 86_400
@@ -35,8 +35,8 @@ def test_each_way_of_putting_counts_once(core, clock, door: Door):
     door.put("q", "a")
     door.put("q", *"bcd")
     door.put("q", "late", delay=1000)
-    core(PutX("q", [Wished("K", b"{}", "child", Wish(depends=["a"]))]))
-    core(PutX("q", [Wished("K", b"{}", "plain", Wish(tags=["t"]))]))
+    core(PutX("q", [JobWithOptions("K", b"{}", "child", ExtraOptions(depends=["a"]))]))
+    core(PutX("q", [JobWithOptions("K", b"{}", "plain", ExtraOptions(tags=["t"]))]))
     door("put", "", 0, "new", "q", 0, 5, 0, "long", "k", b"x" * 2000)
     door("put", "", 0, "only", "q", 0, 5, 0, "mine", "k", "{}")
     assert counts(core) == {"put": 9}

@@ -8,8 +8,8 @@ import redis
 from holdfast.commands.attributes import Mark, Tag, Track, Tracked
 from holdfast.commands.jobs import Cancel, Move, Put, PutMany
 from holdfast.commands.leases import Complete, CompleteMany, Done
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Advance, Expire, Fail, Retry
-from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.errors import JobNotFound
 from holdfast.testing.store import ScratchStore
 from native_door import Door
@@ -128,7 +128,7 @@ def test_a_mark_outlives_its_job_and_can_be_taken_away_then(core, clock, door: D
         Put("q", "k", b"{}", "a", mode="move"),
         Put("q", "k", b"{}", "a", mode="only"),
         PutMany("q", ["a", "k", b"{}", "b", "k", b"{}"], mode="move"),
-        PutX("q", [Wished("k", b"{}", "a", Wish(tags=["red"]))], mode="move"),
+        PutX("q", [JobWithOptions("k", b"{}", "a", ExtraOptions(tags=["red"]))], mode="move"),
         Put("q", "k", b"%s" % (b"1" * 600), "a", mode="move"),
     ],
     ids=["move", "only", "many", "wished", "long"],

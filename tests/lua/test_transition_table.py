@@ -15,11 +15,11 @@ from holdfast.commands.dependencies import CompleteX, Depend
 from holdfast.commands.failures import Unfail
 from holdfast.commands.jobs import Cancel
 from holdfast.commands.leases import Complete, Heartbeat, Pop
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Advance, Fail, Retry, Timeout
 from holdfast.commands.queues import GetStats
 from holdfast.commands.recurring import Recur
 from holdfast.commands.throttles import ThrottleSet
-from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.models import JobFacts
 from native_door import Door
 
@@ -36,8 +36,10 @@ class Table:
     def put(
         self, jid: str = "j", retries: int = 5, delay: int = 0, mode: str = "move", *depends: str
     ) -> None:
-        wish = Wish(throttles=["db"], depends=depends)
-        self.core(PutX("q", [Wished("k", b"{}", jid, wish)], retries=retries, delay_ms=delay, mode=mode))
+        wish = ExtraOptions(throttles=["db"], depends=depends)
+        self.core(
+            PutX("q", [JobWithOptions("k", b"{}", jid, wish)], retries=retries, delay_ms=delay, mode=mode)
+        )
 
     def waits(self, **more: Any) -> None:
         """The job is there and tracked."""

@@ -7,11 +7,11 @@ from holdfast.commands.attributes import Log, Tag, Tagged, Tags, Track, Tracked
 from holdfast.commands.failures import Failures, Unfail
 from holdfast.commands.jobs import Cancel, JobGet, JobsComplete, Move, Put, PutMany
 from holdfast.commands.leases import Complete, CompleteMany, Done, Heartbeat
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Advance, Fail, Retry, Timeout
 from holdfast.commands.queues import CountQueues, GetStats, Peek, QueueNames
 from holdfast.commands.recurring import Recur
 from holdfast.commands.throttles import ThrottleRelease, ThrottleSet
-from holdfast.commands.wishes import PutX, Wish, Wished
 from holdfast.commands.workers import Workers
 from holdfast.errors import LeaseLost, WrongState
 from native_door import Door, Said
@@ -234,7 +234,7 @@ def test_w22_data_are_kept_to_the_letter(core, door: Door):
 
 
 def test_w26_one_bad_wish_among_many_leaves_everything_as_it_was(core, door: Door):
-    core(PutX("q", [Wished("k", b"{}", "a", Wish(tags=["red"]))]))
+    core(PutX("q", [JobWithOptions("k", b"{}", "a", ExtraOptions(tags=["red"]))]))
     before = door.dump()
     bad = ("a", "k", "{}", 2, "tag", "blue", "expires", "soon")
     with pytest.raises(Said, match="expires"):
@@ -244,9 +244,9 @@ def test_w26_one_bad_wish_among_many_leaves_everything_as_it_was(core, door: Doo
 
 def test_w27_a_delay_is_forgotten_with_the_dependency_it_came_with(core, clock, door: Door):
     door.put("q", "p1", "p2")
-    core(PutX("r", [Wished("k", b"{}", "a", Wish(depends=["p1"]))], delay_ms=60_000))
+    core(PutX("r", [JobWithOptions("k", b"{}", "a", ExtraOptions(depends=["p1"]))], delay_ms=60_000))
     door("depend", "", 0, "remove", "a", "p1")
-    core(PutX("r", [Wished("k", b"{}", "a", Wish(depends=["p2"]))], mode="move"))
+    core(PutX("r", [JobWithOptions("k", b"{}", "a", ExtraOptions(depends=["p2"]))], mode="move"))
     core(CompleteMany("w", [Done(job.jid, job.token) for job in door.pop("w", "q", n=2)]))
     assert facts(door).state == "waiting"
 
@@ -254,7 +254,7 @@ def test_w27_a_delay_is_forgotten_with_the_dependency_it_came_with(core, clock, 
 def test_w27_a_job_waits_neither_for_itself_nor_in_a_circle(core, door: Door):
     door.put("q", "p")
     assert door("put_x", "", 0, "new", "q", 0, 5, 0, "a", "k", "{}", 1, "depends", "a")[0] == 0
-    core(PutX("q", [Wished("k", b"{}", "a", Wish(depends=["p"]))]))
+    core(PutX("q", [JobWithOptions("k", b"{}", "a", ExtraOptions(depends=["p"]))]))
     reply = door("put_x", "", 0, "move", "q", 0, 5, 0, "p", "k", "{}", 1, "depends", "a")
     assert reply[0] == 0
     assert b"HF_DEPENDENCY_REFUSED" in reply[2]
@@ -293,7 +293,7 @@ def test_w31_a_history_has_a_limit_in_bytes(core, door: Door):
 
 def test_w32_nothing_of_a_job_outlives_it(core, door: Door):
     limit(door, "q", 1)
-    core(PutX("q", [Wished("k", b"x" * 600, "a", Wish(tags=["red"], keep_ms=5))], retries=0))
+    core(PutX("q", [JobWithOptions("k", b"x" * 600, "a", ExtraOptions(tags=["red"], keep_ms=5))], retries=0))
     core(Fail("w", door.pop("w", "q")[0], "G", "m"))
     core(Log("a", "seen"))
     core(Cancel(["a"]))
@@ -319,7 +319,7 @@ def test_w35_and_w39_looking_moves_nothing(core, clock, door: Door):
 
 
 def test_w36_every_key_of_a_root_lies_in_its_slot(core, door: Door):
-    core(PutX("q}", [Wished("k", b"{}", "{a}", Wish(tags=["}{"]))]))
+    core(PutX("q}", [JobWithOptions("k", b"{}", "{a}", ExtraOptions(tags=["}{"]))]))
     door.pop("w{", "q}")
     keys = [door.key(name) for name in door.names()]
     assert len(keys) > 8
@@ -328,7 +328,7 @@ def test_w36_every_key_of_a_root_lies_in_its_slot(core, door: Door):
 
 def test_w37_no_name_meets_a_key_of_another(core, door: Door):
     jids = ["a", "a-history", "a-dependencies", "a:h", "x:a", "j:a", "c", "Q"]
-    core(PutX("a", [Wished("k", b"{}", jid, Wish(tags=["a", jid])) for jid in jids]))
+    core(PutX("a", [JobWithOptions("k", b"{}", jid, ExtraOptions(tags=["a", jid])) for jid in jids]))
     for jid in jids:
         core(Log(jid, "seen"))
     assert [job.jid for job in door.pop("a", "a", n=9)] == jids
@@ -376,8 +376,8 @@ def test_w46_retries_are_whole(core, door: Door):
     assert door.names() == {""} or "j:a" not in door.names()
 
 
-def named(*throttles: str) -> Wish:
-    return Wish(throttles=throttles)
+def named(*throttles: str) -> ExtraOptions:
+    return ExtraOptions(throttles=throttles)
 
 
 def test_w2_a_recurring_job_takes_over_no_job_that_is_there(core, clock, door: Door):
@@ -400,7 +400,7 @@ def test_w6_the_statistics_of_a_day_go_after_the_days_that_are_set(core, clock, 
 @pytest.mark.parametrize("out", ["put", "move", "cancel"])
 def test_w19_a_job_that_was_released_while_it_was_pending_can_be_had_back(core, door: Door, out: str):
     core(ThrottleSet("db", 1))
-    core(PutX("q", [Wished("k", b"{}", jid, named("db")) for jid in ("a", "b")]))
+    core(PutX("q", [JobWithOptions("k", b"{}", jid, named("db")) for jid in ("a", "b")]))
     door.pop("w", "q", n=2)
     core(ThrottleRelease("db", ["b"]))
     core(Complete("w", Done("a", facts(door, "a").token)))
@@ -435,7 +435,7 @@ LATE_FAULTS = [
 
 @pytest.mark.parametrize("call", LATE_FAULTS, ids=lambda call: str(call[0]))
 def test_w26_what_is_wrong_at_the_end_of_a_call_is_found_before_its_beginning_is_done(core, door: Door, call):
-    core(PutX("q", [Wished("k", b"{}", "a", Wish(tags=["red"]))]))
+    core(PutX("q", [JobWithOptions("k", b"{}", "a", ExtraOptions(tags=["red"]))]))
     core(Recur("q", "k", jid="r", interval_ms=1_000, offset_ms=9_000))
     core(ThrottleSet("db", 3))
     before = door.dump()
@@ -456,14 +456,14 @@ def test_w30_a_template_that_is_far_behind_leaves_room_for_others(core, clock, d
 
 def test_w40_a_pop_looks_behind_jobs_that_are_set_aside(core, door: Door):
     core(ThrottleSet("db", 1))
-    core(PutX("q", [Wished("k", b"{}", f"t{n}", named("db")) for n in range(4)]))
+    core(PutX("q", [JobWithOptions("k", b"{}", f"t{n}", named("db")) for n in range(4)]))
     door.put("q", "free")
     assert [job.jid for job in door.pop("w", "q", n=2)] == ["t0", "free"]
 
 
 def test_w47_a_job_that_recurs_is_throttled_when_it_is_popped_not_when_it_is_put(core, clock, door: Door):
     core(ThrottleSet("db", 1))
-    core(PutX("q", [Wished("k", b"{}", "first", named("db"))]))
+    core(PutX("q", [JobWithOptions("k", b"{}", "first", named("db"))]))
     door.pop("w", "q")
     core(Recur("q", "k", jid="r", interval_ms=60_000, wish=named("db")))
     door.put("q", "before", priority=9)

@@ -9,7 +9,7 @@ from typing import Any
 
 from model_parts import Job
 from model_throttles import Throttling
-from model_wishes import Options, Wish, Wished, parents_first
+from model_wishes import ExtraOptions, JobWithOptions, Options, parents_first
 
 
 class No(Exception):
@@ -46,14 +46,14 @@ class Putting(Throttling):
         return answer
 
     def put_x(
-        self, mode: str, queue: str, priority: int, retries: int, delay: int, jobs: tuple[Wished, ...]
+        self, mode: str, queue: str, priority: int, retries: int, delay: int, jobs: tuple[JobWithOptions, ...]
     ) -> Any:
         codes: dict[int, str] = {}
         order, circles = parents_first(jobs)
         refused: set[str] = set()
         for index in order:
             jid, klass, data, options = jobs[index]
-            job, wish = self.jobs.get(jid), Wish.of(options)
+            job, wish = self.jobs.get(jid), ExtraOptions.of(options)
             if index in circles or any(one in refused and one not in self.jobs for one in wish.depends):
                 codes[index] = "HF_DEPENDENCY_REFUSED"
             elif job is None and mode == "old":
@@ -75,7 +75,7 @@ class Putting(Throttling):
         queue: str,
         wanted: tuple[int, int, int],
         what: tuple[str, str, bytes],
-        wish: Wish,
+        wish: ExtraOptions,
     ) -> None:
         """A job that is new, or begins a new life."""
         (priority, paid, delay), (jid, klass, data) = wanted, what
@@ -91,7 +91,7 @@ class Putting(Throttling):
         self.dress(job, wish)
         self.settle_in(job, delay)
 
-    def dress(self, job: Job, wish: Wish) -> None:
+    def dress(self, job: Job, wish: ExtraOptions) -> None:
         """Dependencies stay as they are unless others are named; tags and the deadline belong to this put."""
         job.tags = dict.fromkeys(wish.tags or [], self.now)
         self.wait_for(job, wish)
@@ -106,7 +106,7 @@ class Putting(Throttling):
 
     # --- dependencies ------------------------------------------------------------------------------------------
 
-    def wait_for(self, job: Job, wish: Wish) -> None:
+    def wait_for(self, job: Job, wish: ExtraOptions) -> None:
         if wish.depends:
             job.parents = {jid for jid in wish.depends if self.is_open(jid)}
 
@@ -194,7 +194,7 @@ class Putting(Throttling):
         options: Options = (),
     ) -> Any:
         """What is not said stays as it was."""
-        job, wish = self.jobs.get(jid), Wish.of(options)
+        job, wish = self.jobs.get(jid), ExtraOptions.of(options)
         if job is None:
             raise No("HF_JOB_NOT_FOUND")
         if self.is_circle(jid, wish.depends):

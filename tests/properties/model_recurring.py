@@ -7,7 +7,7 @@ from typing import Any
 from model_parts import Job
 from model_putting import No
 from model_settings import SettingModel
-from model_wishes import Wish
+from model_wishes import ExtraOptions
 
 SPAWNED_AT_ONCE = 100
 
@@ -26,7 +26,7 @@ class Template:
     backlog: int
     next: int
     since: int
-    wish: Wish
+    wish: ExtraOptions
     count: int = 0
 
 
@@ -54,7 +54,7 @@ class RecurringModel(SettingModel):
         """`times` are interval and offset, `numbers` priority, retries and backlog. The count goes on, and with `keep`
         the next occurrence, a new interval counted from the last one."""
         old = self.templates.get(jid)
-        wish, when = Wish.of(options), self.now + times[1]
+        wish, when = ExtraOptions.of(options), self.now + times[1]
         if old and mode == "keep":
             when = old.next + times[0] - old.interval
         made = Template(

@@ -6,12 +6,12 @@ from typing import Any
 
 Options = tuple[tuple[str, Any], ...]
 """(option, value) pairs, as they are sent."""
-Wished = tuple[str, str, bytes, Options]
+JobWithOptions = tuple[str, str, bytes, Options]
 """jid, klass, data, options."""
 
 
 @dataclass
-class Wish:
+class ExtraOptions:
     """`tags` None: not said. A name that is given twice counts once."""
 
     tags: list[str] | None = None
@@ -20,7 +20,7 @@ class Wish:
     options: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, options: Iterable[tuple[str, Any]]) -> "Wish":
+    def of(cls, options: Iterable[tuple[str, Any]]) -> "ExtraOptions":
         wish = cls()
         for option, value in options:
             if option == "tag":
@@ -42,7 +42,7 @@ class Wish:
         return names if name in names else [*names, name]
 
 
-def parents_first(jobs: tuple[Wished, ...]) -> tuple[list[int], set[int]]:
+def parents_first(jobs: tuple[JobWithOptions, ...]) -> tuple[list[int], set[int]]:
     """The places of jobs in the order in which one call puts them: whom a job waits for comes before it. And those
     that would close a circle within the call."""
     first = {job[0]: index for index, job in reversed(list(enumerate(jobs)))}
@@ -50,7 +50,7 @@ def parents_first(jobs: tuple[Wished, ...]) -> tuple[list[int], set[int]]:
     circles: set[int] = set()
 
     def visit(index: int, way: tuple[int, ...]) -> None:
-        for parent in Wish.of(jobs[index][3]).depends:
+        for parent in ExtraOptions.of(jobs[index][3]).depends:
             place = first.get(parent)
             if place is not None and (place == index or place in way):
                 circles.add(index)
@@ -64,9 +64,9 @@ def parents_first(jobs: tuple[Wished, ...]) -> tuple[list[int], set[int]]:
     return order, circles
 
 
-def beyond(jobs: tuple[Wished, ...], parents: Iterable[str]) -> set[str]:
+def beyond(jobs: tuple[JobWithOptions, ...], parents: Iterable[str]) -> set[str]:
     """These, and all that they wait for within the call."""
-    named = {job[0]: Wish.of(job[3]).depends for job in reversed(jobs)}
+    named = {job[0]: ExtraOptions.of(job[3]).depends for job in reversed(jobs)}
     found: set[str] = set()
     ahead = list(parents)
     while ahead:

@@ -15,7 +15,7 @@ from holdfast.testing.clock import START_MS
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
 from holdfast.work.queues.route import Route
-from holdfast.work.seat import ANY_QUEUE, Turns
+from holdfast.work.session import ANY_QUEUE, StoreSession
 from native_door import Door
 from waiting import LONGER
 
@@ -48,7 +48,7 @@ class Player:
         shard = Shard(Settings("", "test-wakes"))
         shard.met = True
         self.route = Route(shard, queues, seats=room, chooser=_Only(queues))
-        self.turns = Turns(shard, name, self.route)
+        self.turns = StoreSession(shard, name, self.route)
         self.state = "busy"
         self.listening = self.rung = False
         self.jobs: list[JobFacts] = []

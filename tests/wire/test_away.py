@@ -7,7 +7,7 @@ import pytest
 from holdfast import Client
 from holdfast.errors import ConnectionLost, Refused
 from holdfast.wire import outage as away_module
-from holdfast.wire.outage import GLANCE, Away, Outage, away_of
+from holdfast.wire.outage import GLANCE, Outage, ReconnectGate, away_of
 
 
 class Hands:
@@ -19,7 +19,7 @@ class Hands:
 
 
 def test_a_whole_process_knocks_about_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, away = Hands(monkeypatch), Away()
+    clock, away = Hands(monkeypatch), ReconnectGate()
     away.failed(OSError("refused"))
     allowed: list[float] = []
     while clock.now < 1060.0:
@@ -36,7 +36,7 @@ def test_a_whole_process_knocks_about_once_a_second(monkeypatch: pytest.MonkeyPa
 
 def test_after_an_answer_everybody_may_connect_again(monkeypatch: pytest.MonkeyPatch) -> None:
     Hands(monkeypatch)
-    away = Away()
+    away = ReconnectGate()
     assert [away.knock() for _ in range(3)] == [0, 0, 0]
     away.failed(OSError("refused"))
     assert away.knock() == 0
@@ -52,7 +52,7 @@ def test_clients_of_one_store_share_what_is_known_of_it() -> None:
 
 
 def test_an_outage_is_said_once_by_all_who_notice(caplog: pytest.LogCaptureFixture) -> None:
-    away = Away()
+    away = ReconnectGate()
     users = [Outage(away) for _ in range(3)]
     for user in users * 2:
         user.pause(ConnectionLost("gone"))
@@ -68,7 +68,7 @@ def test_an_outage_is_said_once_by_all_who_notice(caplog: pytest.LogCaptureFixtu
 
 
 def test_a_refusal_is_not_taken_for_a_store_that_is_away(caplog: pytest.LogCaptureFixture) -> None:
-    away = Away()
+    away = ReconnectGate()
     full, other = Outage(away), Outage(away)
     full.pause(Refused("no room"))
     other.over()

@@ -10,19 +10,19 @@ from worker_kit import until
 from holdfast.client.sync import Client
 from holdfast.wire.plans import Step
 from holdfast.work.keeper import Held
-from holdfast.work.parent.guard import Guard
-from holdfast.work.parent.slate import Slate
+from holdfast.work.parent.lease_table import LeaseTable
+from holdfast.work.parent.renewal import LeaseRenewal
 from holdfast.work.pools.holding import BeatingThread
 from holdfast.work.settings import WorkerSettings
 
 
 @pytest.fixture
 def guard(client):
-    return Guard(client, WorkerSettings(queues=["q"], pool="asyncio"))
+    return LeaseRenewal(client, WorkerSettings(queues=["q"], pool="asyncio"))
 
 
 def test_a_child_tells_its_parent_of_a_shorter_lease_once_and_not_at_each_job(guard):
-    slate = Slate(2)
+    slate = LeaseTable(2)
     assert slate.hold(0, "a", 1, 30_000, monotonic())
     guard.learn(SimpleNamespace(slate=slate))
     assert not slate.hold(0, "b", 1, 30_000, monotonic())
@@ -33,7 +33,7 @@ def test_a_child_tells_its_parent_of_a_shorter_lease_once_and_not_at_each_job(gu
 def test_the_next_child_on_a_page_tells_its_parent_of_its_lease_whatever_was_promised_to_the_one_before(
     guard,
 ):
-    slate = Slate()
+    slate = LeaseTable()
     slate.hold(0, "a", 1, 1_000, monotonic())
     guard.learn(SimpleNamespace(slate=slate))
     assert not slate.hold(0, "b", 1, 1_000, monotonic())
@@ -41,7 +41,7 @@ def test_the_next_child_on_a_page_tells_its_parent_of_its_lease_whatever_was_pro
     assert slate.hold(0, "c", 1, 1_000, monotonic())
 
 
-class Late(Slate):
+class Late(LeaseTable):
     """A slate whose child begins a job between its parent's look and what the parent promises after that."""
 
     was_told = None
@@ -99,7 +99,7 @@ def test_a_job_that_is_granted_while_its_keeper_looks_is_renewed(client, url, na
 def test_what_a_dead_child_held_is_given_back_before_the_parent_ends(client, guard):
     client.queues["q"].put("k", {}, jid="a")
     [job] = client.queues["q"].pop(1)
-    slate = Slate(1)
+    slate = LeaseTable(1)
     slate.hold(0, "a", job.facts.token, 30_000, monotonic())
     guard.owe(SimpleNamespace(slate=slate, pid=1, name=job.worker_name), "preempted", "TERM")
     guard.finish()

@@ -10,8 +10,8 @@ from worker_kit import process_lives, until
 
 from holdfast.wire.waiting import hold
 from holdfast.work.keeper import LOST, Held
-from holdfast.work.parent.child import Slot
-from holdfast.work.parent.losses import EarlyNews, LostLeases
+from holdfast.work.parent.child import ChildProcess
+from holdfast.work.parent.losses import EarlyMessages, LostLeases
 from holdfast.work.parent.presence import Said
 
 
@@ -83,7 +83,7 @@ def child():
         signal.pause()
         os._exit(0)
     theirs.close()
-    slot = Slot("w", 0, 1)
+    slot = ChildProcess("w", 0, 1)
     slot.slate.begin("line")
     slot.settle(pid, ours)
     yield slot
@@ -126,7 +126,7 @@ def test_a_child_that_works_on_a_job_whose_lease_is_gone_is_killed(child):
 
 
 def test_a_cancel_that_overtakes_the_grant_is_heard_when_the_job_has_come(child):
-    early, children = EarlyNews(), {"w": child}
+    early, children = EarlyMessages(), {"w": child}
     child.slate.ask(4)
     early.hear([Said("canceled", "w", "a")])
     assert not early.has_come(children)

@@ -10,7 +10,7 @@ from holdfast.commands.outcomes import Retry
 from holdfast.wire.plans import LinkError, Step
 from holdfast.work.queues.route import FEW, Route
 from holdfast.work.queues.routing import PatternResolver
-from holdfast.work.seat import ANY_QUEUE, Turns
+from holdfast.work.session import ANY_QUEUE, StoreSession
 
 LONG = "60"
 """Seconds until an idle worker looks by itself: longer than a test waits."""
@@ -134,7 +134,7 @@ def test_a_worker_that_is_woken_while_it_is_full_hands_on_what_it_was_told(shop)
     shop.client.queues["q"].put("chores.count", {"args": [0]})
     route = Route(shop.client.shard, ["q*"], seats=1, chooser=PatternResolver(shop.client, ("q*",)))
     route.refresh()
-    turns = Turns(shop.client.shard, "w", route)
+    turns = StoreSession(shop.client.shard, "w", route)
     [key] = route.keys()
     run = shop.client.runner.run
     assert len(run(turns.turn(1))) == 1
@@ -151,7 +151,7 @@ def test_jobs_are_kept_when_the_store_is_lost_while_another_worker_is_told(shop)
     put_count(shop, "q-other", 1)
     route = Route(shop.client.shard, ["q*"], seats=1, chooser=PatternResolver(shop.client, ("q*",)))
     route.refresh()
-    plan = Turns(shop.client.shard, "w", route).turn(1, ANY_QUEUE)
+    plan = StoreSession(shop.client.shard, "w", route).turn(1, ANY_QUEUE)
     step, verbs, jobs = next(plan), [], []
     while not jobs:
         verbs.append(step.calls[0][1])
@@ -173,7 +173,7 @@ def test_what_ends_while_the_store_is_asked_for_queues_is_said_too(shop):
     put_count(shop, "q-two", 2)
     route = Route(shop.client.shard, ["q*"], seats=3, chooser=PatternResolver(shop.client, ("q*",)))
     route.refresh()
-    turns = Turns(shop.client.shard, "w", route)
+    turns = StoreSession(shop.client.shard, "w", route)
     run, send = shop.client.runner.run, shop.client.link.send
     jobs = run(turns.turn(3))
     assert len(jobs) == 2
@@ -194,7 +194,11 @@ def test_rules_that_cannot_be_read_again_leave_those_that_were_read(shop, monkey
     put_count(shop, "q-one", 1)
     chooser = PatternResolver(shop.client, ("q*",))
     route = Route(shop.client.shard, ["q*"], seats=2, chooser=chooser)
-    turns, run, send = Turns(shop.client.shard, "w", route), shop.client.runner.run, shop.client.link.send
+    turns, run, send = (
+        StoreSession(shop.client.shard, "w", route),
+        shop.client.runner.run,
+        shop.client.link.send,
+    )
     route.refresh()
     [job] = run(turns.turn(2))
     send(Step([("RPUSH", f"{shop.client.root}qp", "[1]")]))
@@ -216,7 +220,7 @@ def test_a_worker_is_not_woken_in_the_place_of_one_whose_own_resolver_means_othe
     run, send = shop.client.runner.run, shop.client.link.send
     for route in routes:
         route.refresh()
-        assert run(Turns(shop.client.shard, "w", route).turn(1)) == []
+        assert run(StoreSession(shop.client.shard, "w", route).turn(1)) == []
     put_count(shop, "a5", 1)
     bells = [bell for route in routes for bell, _ in route.keys().items()]
     assert send(Step([("LPOP", bell) for bell in bells])) == [b"", b""]
@@ -227,5 +231,5 @@ def test_a_queue_that_goes_first_is_found_behind_a_thousand_others(shop):
     for name in names:
         put_count(shop, name, 1)
     route = Route(shop.client.shard, names[::-1])
-    [job] = shop.client.runner.run(Turns(shop.client.shard, "w", route).turn(1))
+    [job] = shop.client.runner.run(StoreSession(shop.client.shard, "w", route).turn(1))
     assert job.queue == names[-1]

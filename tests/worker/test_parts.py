@@ -15,7 +15,7 @@ from holdfast.errors import ConnectionLost, UsageError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import LONGEST, Outage
 from holdfast.work.keeper import Held, Keeper, run_end
-from holdfast.work.parent.slate import Holding, Slate
+from holdfast.work.parent.lease_table import Holding, LeaseTable
 from holdfast.work.performing.outcome import Failed, Moved, Retry, failed, granted, raised
 from holdfast.work.queues.route import Route
 from holdfast.work.settings import WorkerSettings
@@ -24,7 +24,7 @@ FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w", retries=3, remainin
 
 
 def test_a_parent_reads_what_its_child_holds():
-    slate = Slate(seats=3)
+    slate = LeaseTable(seats=3)
     assert slate.read_all() == []
     pid = os.fork()
     if pid == 0:
@@ -48,14 +48,14 @@ def test_a_parent_reads_what_its_child_holds():
 
 
 def test_an_entry_that_is_just_being_written_is_not_read():
-    slate = Slate()
+    slate = LeaseTable()
     slate.hold(0, "jid", 1, 60_000, 0.0)
     struct.pack_into("<I", slate._page, 256, 99)  # the front of the next version, not yet its end
     assert slate.read(0) is None
 
 
 def test_a_slate_says_when_a_lease_is_shorter_than_its_parent_looks_after():
-    slate = Slate()
+    slate = LeaseTable()
     assert slate.hold(0, "a", 1, 60_000, 0.0)
     slate.set_pace(60.0)
     assert not slate.hold(0, "b", 1, 60_000, 0.0)
@@ -229,11 +229,11 @@ def test_settings_that_cannot_be_are_refused_by_name(settings, word):
 
 def test_a_turn_says_what_ended_and_takes_what_can_start():
     from holdfast.client.sync import Client
-    from holdfast.work.seat import ANY_QUEUE, Turns
+    from holdfast.work.session import ANY_QUEUE, StoreSession
 
     shard = Client("redis://nowhere").shard
     shard.met = True
-    turns = Turns(shard, "w", Route(shard, ("a", "b")))
+    turns = StoreSession(shard, "w", Route(shard, ("a", "b")))
 
     def words(limit, rung=None):
         plan = turns.turn(limit, rung)
@@ -276,6 +276,6 @@ def test_a_run_ends_by_the_limit_that_came_with_the_job():
 
 
 def test_a_slate_passes_on_when_a_run_ends():
-    slate = Slate()
+    slate = LeaseTable()
     slate.hold(0, "j", 1, 60_000, 1.0, 91.0)
     assert slate.read_all() == [Holding(0, "j", 1, 60.0, 1.0, 91.0)]

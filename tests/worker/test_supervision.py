@@ -9,8 +9,8 @@ from time import monotonic
 import pytest
 from worker_kit import process_lives, until
 
-from holdfast.work.parent.child import Slot
-from holdfast.work.parent.family import Family
+from holdfast.work.parent.child import ChildProcess
+from holdfast.work.parent.children import Children
 from holdfast.work.settings import WorkerSettings
 
 
@@ -103,12 +103,12 @@ def test_a_child_that_is_halted_is_told_of_and_keeps_its_job(shop):
 
 def test_children_start_at_random_moments_of_the_startup_interval_and_their_successors_at_once(shop):
     settings = WorkerSettings(("q",), workers=20, max_startup_interval=100.0).checked()
-    family = Family(settings, None, None, None, None, -1, lambda slot, code: False)
+    family = Children(settings, None, None, None, None, -1, lambda slot, code: False)
     now = monotonic()
-    starts = sorted(slot.fork_at - now for slot in family.slots)
+    starts = sorted(slot.fork_at - now for slot in family.children)
     assert starts[-1] - starts[0] > 20
     assert -1 < starts[0] <= starts[-1] <= 100
-    slot = family.slots[0]
+    slot = family.children[0]
     slot.born = now - 10
     slot.replace(-9, stopped=False)
     assert slot.fork_at <= monotonic()
@@ -123,7 +123,7 @@ def test_children_start_at_random_moments_of_the_startup_interval_and_their_succ
 
 
 def test_a_place_counts_deaths_in_youth_until_one_grows_old():
-    slot = Slot("w-0", 0, 1)
+    slot = ChildProcess("w-0", 0, 1)
     found = []
     for _ in range(8):
         slot.born = 1e12  # just now

@@ -4,16 +4,16 @@ import pytest
 
 from holdfast.commands.dependencies import CompleteX, FollowUp
 from holdfast.commands.leases import Done, Lease
+from holdfast.commands.options import ExtraOptions, JobWithOptions
 from holdfast.commands.outcomes import Advance, Expire, Fail, Retry
-from holdfast.commands.wishes import Wish, Wished
 from holdfast.errors import WorkError
 from holdfast.models import JobFacts
 from holdfast.work.forking.solitary import read_ending, write_ending
 
 FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w")
 FOLLOW = (
-    FollowUp("r", Wished("shop.Next", b"[1]", "j2", Wish(("a",), keep_ms=5)), 3, 2, 100),
-    FollowUp("r", Wished("X")),
+    FollowUp("r", JobWithOptions("shop.Next", b"[1]", "j2", ExtraOptions(("a",), keep_ms=5)), 3, 2, 100),
+    FollowUp("r", JobWithOptions("X")),
 )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from holdfast.client.base import Whole, time_of
+from holdfast.client.base import ClientBase, time_of
 from holdfast.client.bulk import OnePut
 from holdfast.client.chores import AsyncChores, AsyncStatsOf
 from holdfast.client.descriptors import Part
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class AsyncClient(AsyncDecorating, Whole[Redis]):
+class AsyncClient(AsyncDecorating, ClientBase[Redis]):
     """Talks to one namespace of one store, awaited; calls of one loop turn leave together. Several loops may share one.
 
     `url`, options and parts are those of `Client`; a connection that is there already is a `redis.asyncio.Redis`. Making a

@@ -66,7 +66,7 @@ SIGN: Final = 60.0  # seconds between two signs of life of somebody who pops by 
 MOST_SIGNS: Final = 1000
 
 
-class Whole(Calling, Generic[D]):
+class ClientBase(Calling, Generic[D]):
     """The part of a client that has no colour; `D` is what the driver calls a client."""
 
     link: Any

@@ -7,14 +7,14 @@ from holdfast.client.put_options import NOTHING, make_put, put_of_item
 from holdfast.code.tracing import is_traced
 from holdfast.codecs import encode_data
 from holdfast.commands.jobs import Put, PutMany
-from holdfast.commands.wishes import PutWished
+from holdfast.commands.options import PutWithOptions
 from holdfast.errors import HoldfastError
 from holdfast.ids import mint_jid
 from holdfast.settings import MAX_BATCH, Settings, check_list, check_name
 from holdfast.wire.gather import MAX_BYTES
 
-OnePut = Put | PutWished
-ONE_PUT: Final = (Put, PutWished)
+OnePut = Put | PutWithOptions
+ONE_PUT: Final = (Put, PutWithOptions)
 
 
 class Batch:
@@ -48,7 +48,7 @@ class Batch:
             raise error
 
 
-Step = list[Put | PutWished | PutMany]
+Step = list[Put | PutWithOptions | PutMany]
 
 
 def steps_of(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from holdfast.client.descriptors import AsyncHandle, Planned, SyncHandle, Verb
+from holdfast.client.descriptors import AsyncHandle, CommandMethod, PlanMethod, SyncHandle
 from holdfast.client.tables import QueueVerbs
 from holdfast.commands import Command
 from holdfast.commands.failures import Failed
@@ -25,7 +25,7 @@ class ChoresVerbs:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    @Planned
+    @PlanMethod
     def deregister_workers(self, ask: Ask, *names: str) -> Plan[int]:
         """Take workers off the list of known ones; answers how many were there.
 
@@ -38,7 +38,7 @@ class ChoresVerbs:
             gone += yield from ask(WorkerForget(known[at : at + MAX_BATCH]))
         return gone
 
-    @Planned
+    @PlanMethod
     def bulk_cancel(self, ask: Ask, jids: Iterable[str]) -> Plan[list[str]]:
         """Cancel many jobs, also those that wait for each other; answers the jids.
 
@@ -50,7 +50,7 @@ class ChoresVerbs:
             yield from cancel_jobs(self._client.shard, ask, names, self._client.worker_name, dependents=False)
         return names
 
-    @Planned
+    @PlanMethod
     def unfail_all(self, ask: Ask, batch_size: int = 10_000) -> Plan[int]:
         """Put all failed jobs back to work, each group into the queue of its first job; answers how many.
 
@@ -86,7 +86,7 @@ class StatsVerbs:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    @Verb
+    @CommandMethod
     def get(self, queue: str, date: Any = None) -> Command[dict[str, Any]]:
         """How long jobs of `queue` waited and ran on the UTC day of `date`, as `queue.stats(date)` says it.
 

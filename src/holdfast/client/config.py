@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from math import isfinite
 from typing import Any, Final, cast
 
-from holdfast.client.descriptors import Asked, AsyncHandle, Planned, SyncHandle, Verb
+from holdfast.client.descriptors import AsyncHandle, CommandMethod, CommandProperty, PlanMethod, SyncHandle
 from holdfast.codecs import decode
 from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, SettingSet, SettingsGet
@@ -52,12 +52,12 @@ class ConfigVerbs:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    @Asked
+    @CommandProperty
     def all(self) -> Command[dict[str, str]]:
         """Every setting with its raw text, defaults included. Core: verbs/configure.lua."""
         return then(ConfigGet(), lambda found: {key: raw for key, raw in found.items() if raw is not None})
 
-    @Verb
+    @CommandMethod
     def get(self, key: str, default: Any = None) -> Command[Any]:
         """The value decoded from JSON (`"60"` is 60), or as text if it is none; `default` when it is not set and has no
         default of its own. Core: verbs/configure.lua.
@@ -67,7 +67,7 @@ class ConfigVerbs:
             return then(SettingsGet(), lambda found: found.get(key, default))
         return then(ConfigGet((key,)), lambda found: _value_of(found.get(key), default))
 
-    @Verb
+    @CommandMethod
     def set(self, key: str, value: object) -> Command[bool]:
         """Write one setting, as text. A name that is not known is kept; one that is nearly known is warned of.
 
@@ -77,19 +77,19 @@ class ConfigVerbs:
         """
         return _set(key, value)
 
-    @Verb
+    @CommandMethod
     def unset(self, key: str) -> Command[bool]:
         """Return one setting to its default, or to none; answers whether it was set. Core: verbs/configure.lua."""
         return _unset(key)
 
-    @Planned
+    @PlanMethod
     def pop(self, ask: Ask, key: str, default: Any = None) -> Plan[Any]:
         """The decoded value or `default`; then the setting is back at its own default. Core: verbs/configure.lua."""
         value = _value_of((yield from ask(ConfigGet((check_name("key", key),)))).get(key), default)
         yield from ask(_unset(key))
         return value
 
-    @Planned
+    @PlanMethod
     def setdefault(self, ask: Ask, key: str, default: Any = None) -> Plan[Any]:
         """The decoded value; where there is none, `default`, which is written. Core: verbs/configure.lua."""
         value = _value_of((yield from ask(ConfigGet((check_name("key", key),)))).get(key), None)
@@ -98,7 +98,7 @@ class ConfigVerbs:
         yield from ask(_set(key, default))
         return default
 
-    @Planned
+    @PlanMethod
     def update(self, ask: Ask, settings: Settings = _NONE, /, **more: object) -> Plan[None]:
         """Write several settings, a mapping, pairs, or by name; all are checked before the first is written.
 
@@ -107,7 +107,7 @@ class ConfigVerbs:
         for command in [_set(key, value) for key, value in (_pairs(settings) | more).items()]:
             yield from ask(command)
 
-    @Planned
+    @PlanMethod
     def clear(self, ask: Ask, key: str | None = None) -> Plan[None]:
         """Return one setting, or all, to the defaults. Core: verbs/configure.lua."""
         for name in [key] if key is not None else list((yield from ask(ConfigGet()))):

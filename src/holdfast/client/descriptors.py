@@ -1,7 +1,7 @@
 """Descriptors that turn a command into a method or an attribute of a sync or an async handle.
 
-A handle belongs to a client and runs commands through it. `Verb` is a command worn as a method, `Asked` one that
-reading an attribute sends, `Written` a fact whose assignment is a command. On the handles of an async client
+A handle belongs to a client and runs commands through it. `CommandMethod` is a command worn as a method, `CommandProperty` one that
+reading an attribute sends, `SettableFact` a fact whose assignment is a command. On the handles of an async client
 what talks to the store answers an awaitable.
 """
 
@@ -89,7 +89,7 @@ class AsyncHandle:
         return f"<{type(self).__name__} of {self._client!r}>"
 
 
-class Verb(Generic[P, R]):
+class CommandMethod(Generic[P, R]):
     """A command worn as a method; the handle it hangs on decides the colour."""
 
     def __init__(self, make: Callable[Concatenate[Any, P], Command[R]]) -> None:
@@ -102,7 +102,7 @@ class Verb(Generic[P, R]):
             self.method.__name__, self.method.__qualname__ = name, f"{owner.__name__}.{name}"
 
     @overload
-    def __get__(self, handle: None, owner: object) -> "Verb[P, R]": ...
+    def __get__(self, handle: None, owner: object) -> "CommandMethod[P, R]": ...
     @overload
     def __get__(self, handle: SyncHandle, owner: object = None) -> Callable[P, R]: ...
     @overload
@@ -120,7 +120,7 @@ class Verb(Generic[P, R]):
         return call
 
 
-class VerbAndWritten(Verb[P, R]):
+class SettableMethod(CommandMethod[P, R]):
     """A command worn as a method, and the assignment to its name another: refused on an async handle.
 
     For what one older client asks by calling it and another tells by assigning to it.
@@ -141,7 +141,7 @@ class VerbAndWritten(Verb[P, R]):
         write(handle, self.name, self.tell, value)
 
 
-class Planned(Generic[P, R]):
+class PlanMethod(Generic[P, R]):
     """A plan of several calls worn as a method. `make` is given the handle and what turns a command into a plan."""
 
     def __init__(self, make: Callable[Concatenate[Any, Ask, P], Plan[R]]) -> None:
@@ -158,7 +158,7 @@ class Planned(Generic[P, R]):
         self.method = call
 
     @overload
-    def __get__(self, handle: None, owner: object) -> "Planned[P, R]": ...
+    def __get__(self, handle: None, owner: object) -> "PlanMethod[P, R]": ...
     @overload
     def __get__(self, handle: SyncHandle, owner: object = None) -> Callable[P, R]: ...
     @overload
@@ -167,7 +167,7 @@ class Planned(Generic[P, R]):
         return self if handle is None else MethodType(self.method, handle)
 
 
-class Asked(Generic[R]):
+class CommandProperty(Generic[R]):
     """A question to the store worn as an attribute."""
 
     def __init__(self, make: Callable[[Any], Command[R]]) -> None:
@@ -175,7 +175,7 @@ class Asked(Generic[R]):
         self.__doc__ = make.__doc__
 
     @overload
-    def __get__(self, handle: None, owner: object) -> "Asked[R]": ...
+    def __get__(self, handle: None, owner: object) -> "CommandProperty[R]": ...
     @overload
     def __get__(self, handle: SyncHandle, owner: object = None) -> R: ...
     @overload
@@ -186,7 +186,7 @@ class Asked(Generic[R]):
         return handle.run(self.make(handle))
 
 
-class PlanAsked(Generic[R]):
+class PlanProperty(Generic[R]):
     """A question of several calls worn as an attribute."""
 
     def __init__(self, make: Callable[[Any, Ask], Plan[R]]) -> None:
@@ -194,7 +194,7 @@ class PlanAsked(Generic[R]):
         self.__doc__ = make.__doc__
 
     @overload
-    def __get__(self, handle: None, owner: object) -> "PlanAsked[R]": ...
+    def __get__(self, handle: None, owner: object) -> "PlanProperty[R]": ...
     @overload
     def __get__(self, handle: SyncHandle, owner: object = None) -> R: ...
     @overload
@@ -207,7 +207,7 @@ class PlanAsked(Generic[R]):
         return client.runner.run(self.make(handle, client.plan_of))
 
 
-class Written(Generic[T]):
+class SettableFact(Generic[T]):
     """A local fact whose assignment is a command: at once on a sync handle, refused on an async one."""
 
     def __init__(self, read: Callable[[Any], T], make: Callable[[Any, T], Command[Any]]) -> None:
@@ -220,7 +220,7 @@ class Written(Generic[T]):
         self.name = name
 
     @overload
-    def __get__(self, handle: None, owner: object) -> "Written[T]": ...
+    def __get__(self, handle: None, owner: object) -> "SettableFact[T]": ...
     @overload
     def __get__(self, handle: object, owner: object = None) -> T: ...
     def __get__(self, handle: object | None, owner: object = None) -> Any:
@@ -230,7 +230,7 @@ class Written(Generic[T]):
         write(handle, self.name, self.make, value)
 
 
-class AskedAndWritten(Asked[T]):
+class SettableProperty(CommandProperty[T]):
     """A question worn as an attribute, and its assignment a command: refused on an async handle."""
 
     def __init__(self, ask: Callable[[Any], Command[T]], make: Callable[[Any, T], Command[Any]]) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.client.descriptors import Verb
+from holdfast.client.descriptors import CommandMethod
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.views import Explain
@@ -66,7 +66,7 @@ class ExplainedVerbs:
 
     facts: JobFacts
 
-    @Verb
+    @CommandMethod
     def explain(self) -> Command[Explanation]:
         """Say why this job runs or does not, as of now; see `jobs.explain`. Core: verbs/explain.lua."""
         return explained(self.facts.jid)

@@ -17,7 +17,7 @@ from typing import Any, Final, TypedDict
 from holdfast.client.opening import Source, source_of
 from holdfast.errors import ConnectionLost, HoldfastError, UsageError
 from holdfast.settings import check_list, check_text, check_timeout
-from holdfast.wire.outage import Away
+from holdfast.wire.outage import ReconnectGate
 from holdfast.wire.repeat import Patience
 from holdfast.wire.waiting import heard_unless
 
@@ -45,7 +45,7 @@ class Message(TypedDict):
 class _Effort:
     """How hard to try: at first until a deadline, which may be never, and once it was heard for ever."""
 
-    def __init__(self, deadline: float, away: Away) -> None:
+    def __init__(self, deadline: float, away: ReconnectGate) -> None:
         self._away = away
         self._patience = Patience(deadline, monotonic)
         self._gives_up = deadline < inf

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from holdfast.client.descriptors import AsyncHandle, Planned, SyncHandle, Verb
+from holdfast.client.descriptors import AsyncHandle, CommandMethod, PlanMethod, SyncHandle
 from holdfast.client.explanation import Explanation, explained
 from holdfast.commands import Command
 from holdfast.commands.failures import FailureGroup
@@ -12,14 +12,14 @@ from holdfast.settings import MAX_BATCH, check_name, check_page, check_whole
 from holdfast.wire.plans import Ask, Plan, all_failure_groups, unfailed
 
 
-def _view(state: str, doc: str) -> Planned[..., list[str]]:
+def _view(state: str, doc: str) -> PlanMethod[..., list[str]]:
     def make(view: Any, ask: Ask, offset: int = 0, count: int = 25) -> Plan[list[str]]:
         return _page(ask, state, view.name, *check_page(offset, count))
 
     make.__doc__ = (
         doc + " Leaves out the first `offset`, answers up to `count` (25). Core: verbs/listing.lua."
     )
-    return Planned(make)
+    return PlanMethod(make)
 
 
 class QueueJobsVerbs:
@@ -74,7 +74,7 @@ class ListVerbs:
 
     _client: Any
 
-    @Verb
+    @CommandMethod
     def listing(
         self,
         set: str,
@@ -103,7 +103,7 @@ class ListVerbs:
             check_direction(direction),
         )
 
-    @Verb
+    @CommandMethod
     def explain(self, jid: str) -> Command[Explanation]:
         """Say why a job runs or does not: its state, one sentence, and ordered checks, all of one instant.
 
@@ -111,14 +111,14 @@ class ListVerbs:
         """
         return explained(check_name("jid", jid))
 
-    @Planned
+    @PlanMethod
     def failure_groups(self, ask: Ask) -> Plan[list[FailureGroup]]:
         """Every failure group, the latest failure first: its size, first and last failure, newest jid, and how many
         failed in each of the last 48 hours. Core: verbs/inspect.lua.
         """
         return all_failure_groups(ask)
 
-    @Planned
+    @PlanMethod
     def unfail(self, ask: Ask, group: str, queue: str, count: int = 500) -> Plan[int]:
         """Put up to `count` failed jobs of `group` to work in `queue`, the oldest failures first; answers how many.
 

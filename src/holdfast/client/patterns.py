@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import msgspec
 
-from holdfast.client.descriptors import AsyncHandle, SyncHandle, Verb
+from holdfast.client.descriptors import AsyncHandle, CommandMethod, SyncHandle
 from holdfast.codecs import decode, encode_data
 from holdfast.commands import Command
 from holdfast.commands.admin import IdentifiersSet, Patterns, PrioritiesSet
@@ -37,7 +37,7 @@ class QueuePatternsVerbs:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    @Verb
+    @CommandMethod
     def get_queue_identifier_patterns(self) -> Command[dict[str, list[str]]]:
         """What each identifier stands for: a list of patterns. `default` is always there.
 
@@ -45,7 +45,7 @@ class QueuePatternsVerbs:
         """
         return then(Patterns(), lambda found: {name: decode(raw) for name, raw in found.identifiers.items()})
 
-    @Verb
+    @CommandMethod
     def set_queue_identifier_patterns(self, mapping: Mapping[str, Sequence[str]]) -> Command[int]:
         """Replace all identifiers; one with an empty list is left out, and `default` is `["*"]` unless it is given.
 
@@ -59,12 +59,12 @@ class QueuePatternsVerbs:
             }
         )
 
-    @Verb
+    @CommandMethod
     def get_queue_priority_patterns(self) -> Command[list[QueuePriorityPattern]]:
         """The rules of the order of queues, first to last. Core: nouns/patterns.lua."""
         return then(Patterns(), lambda found: [_rule(raw) for raw in found.priorities])
 
-    @Verb
+    @CommandMethod
     def set_queue_priority_patterns(self, rules: Sequence[QueuePriorityPattern]) -> Command[int]:
         """Replace all rules; one for `default`, not fair, comes last if there is none. Raises UsageError.
 

@@ -10,7 +10,14 @@ from holdfast.code.naming import klass_name
 from holdfast.code.tracing import is_traced, put_span
 from holdfast.codecs import encode_data
 from holdfast.commands.jobs import Mode, Put
-from holdfast.commands.wishes import MAX_DEPENDS, MAX_TAGS, MAX_THROTTLES, PutWished, Wish, Wished
+from holdfast.commands.options import (
+    MAX_DEPENDS,
+    MAX_TAGS,
+    MAX_THROTTLES,
+    ExtraOptions,
+    JobWithOptions,
+    PutWithOptions,
+)
 from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
 from holdfast.settings import (
@@ -31,7 +38,7 @@ WISHES: Final = ("tags", "throttles", "depends", "backoff", "expires", "timeout"
 SHORTEST: Final = 0.001
 
 
-def make_wish(options: Mapping[str, Any], jid: str, delay_ms: int) -> Wish | None:
+def make_wish(options: Mapping[str, Any], jid: str, delay_ms: int) -> ExtraOptions | None:
     """The wish among the options of a put, None if nothing is wished. Raises UsageError."""
     given = {name: options[name] for name in WISHES if options.get(name) is not None}
     if not given:
@@ -43,7 +50,7 @@ def make_wish(options: Mapping[str, Any], jid: str, delay_ms: int) -> Wish | Non
     if 0 < expires <= delay_ms:
         raise UsageError("expires must be later than delay: the job could never start")
     keep = given.get("result_keep")
-    return Wish(
+    return ExtraOptions(
         tags=check_names("tags", given["tags"], MAX_TAGS) if "tags" in given else None,
         throttles=check_names("throttles", given.get("throttles", ()), MAX_THROTTLES),
         depends=depends,
@@ -114,7 +121,7 @@ def make_put(
     *,
     must_exist: bool = False,
     is_trial: bool = False,
-) -> Put | PutWished:
+) -> Put | PutWithOptions:
     """The command for one put; with `must_exist` the jid has to be that of a job. Raises UsageError naming the argument
     that cannot be. A trial only finds that out, and leaves no trace."""
     name = name_of(klass)
@@ -138,10 +145,12 @@ def make_put(
     wish = make_wish(options, jid, delay)
     trace = put_span(queue, name, jid) if traced else ""
     if trace:
-        wish = replace(wish or Wish(), trace=trace)
+        wish = replace(wish or ExtraOptions(), trace=trace)
     if wish is None:
         return Put(queue, name, body, jid, priority, retries, delay, mode, losses)
-    return PutWished(queue, Wished(name, body, jid, wish), priority, retries, delay, mode, losses)
+    return PutWithOptions(
+        queue, JobWithOptions(name, body, jid, wish), priority, retries, delay, mode, losses
+    )
 
 
 def name_of(klass: object) -> str:
@@ -197,7 +206,9 @@ def with_class_defaults(
     return {**{name: known[name] for name in known if name not in others}, **given}
 
 
-def put_of_item(settings: Settings, queue: str, item: object, shared: Mapping[str, Any]) -> Put | PutWished:
+def put_of_item(
+    settings: Settings, queue: str, item: object, shared: Mapping[str, Any]
+) -> Put | PutWithOptions:
     """The command for one item of `put_many`: (klass, data), or a mapping with klass, data and options."""
     if isinstance(item, tuple):
         return make_put(settings, queue, *_pair(cast("Any", item)), shared)

@@ -14,8 +14,8 @@ from holdfast.client.put_options import (
 )
 from holdfast.code.job_options import BackoffData
 from holdfast.codecs import encode_data
+from holdfast.commands.options import MAX_THROTTLES, ExtraOptions
 from holdfast.commands.recurring import Recur, RecurUpdate
-from holdfast.commands.wishes import MAX_THROTTLES, Wish
 from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
 from holdfast.settings import (
@@ -99,7 +99,7 @@ def make_recur(
         check_priority(options.get("priority") or 0),
         check_retries(options),
         _backlog(options.get("backlog") or 0),
-        wish or Wish(),
+        wish or ExtraOptions(),
         bool(options.get("keeps_time")),
         check_losses(options),
     )

@@ -5,7 +5,14 @@ from typing import Any, NoReturn, TypeVar, Unpack
 
 import msgspec
 
-from holdfast.client.descriptors import AsyncHandle, Named, PlanAsked, SyncHandle, Verb, Written
+from holdfast.client.descriptors import (
+    AsyncHandle,
+    CommandMethod,
+    Named,
+    PlanProperty,
+    SettableFact,
+    SyncHandle,
+)
 from holdfast.client.jobs.facts import Local, imported
 from holdfast.client.recur_options import Changes, make_update
 from holdfast.commands import Command
@@ -20,7 +27,9 @@ from holdfast.wire.plans import Ask, Plan
 T = TypeVar("T")
 
 
-def _twins(name: str, read: Callable[[RecurringFacts], T], doc: str) -> tuple[Written[T], Verb[[T], bool]]:
+def _twins(
+    name: str, read: Callable[[RecurringFacts], T], doc: str
+) -> tuple[SettableFact[T], CommandMethod[[T], bool]]:
     """An attribute of a template that is assigned in the store, and its `set_…` twin."""
 
     def said(job: Any) -> T:
@@ -33,7 +42,7 @@ def _twins(name: str, read: Callable[[RecurringFacts], T], doc: str) -> tuple[Wr
     tell.__doc__ = (
         f"Change `{name}` in the store and here. Raises UsageError, JobNotFound. Core: verbs/recur.lua."
     )
-    return Written(said, tell), Verb(tell)
+    return SettableFact(said, tell), CommandMethod(tell)
 
 
 class RecurringVerbs:
@@ -86,8 +95,8 @@ class RecurringVerbs:
         """Change `data` in the store and here: JSON text or any JSON value. Core: verbs/recur.lua."""
         return self._changed({"data": data})
 
-    data: Written[Any] = Written(_read_data, _tell_data)
-    set_data = Verb(_tell_data)
+    data: SettableFact[Any] = SettableFact(_read_data, _tell_data)
+    set_data = CommandMethod(_tell_data)
 
     def _read_klass(self) -> Any:
         """The class, function or module that performs its jobs, imported at the first look. Assigning one, or a name,
@@ -98,8 +107,8 @@ class RecurringVerbs:
         """Change `klass` in the store and here: a class, function, module or name. Core: verbs/recur.lua."""
         return self._changed({"klass": klass})
 
-    klass: Written[Any] = Written(_read_klass, _tell_klass)
-    set_klass = Verb(_tell_klass)
+    klass: SettableFact[Any] = SettableFact(_read_klass, _tell_klass)
+    set_klass = CommandMethod(_tell_klass)
 
     @property
     def count(self) -> int:
@@ -140,7 +149,7 @@ class RecurringVerbs:
         """The jid of the job that was put last; None before the first."""
         return f"{self.jid}-{self.count}" if self.count else None
 
-    @PlanAsked
+    @PlanProperty
     def last_spawned_job(self, ask: Ask) -> Plan[Any]:
         """The job that was put last; None before the first, and when it is gone. Core: verbs/inspect.lua."""
         jid = self.last_spawned_jid
@@ -149,7 +158,7 @@ class RecurringVerbs:
         found = yield from ask(JobGet((jid,)))
         return self._client.jobs.handle(found[0])
 
-    @Verb
+    @CommandMethod
     def update(self, **changes: Unpack[Changes]) -> Command[bool]:
         """Change the template in one step, in the store and here; jobs that were put stay as they are.
 
@@ -158,7 +167,7 @@ class RecurringVerbs:
         """
         return self._changed(changes)
 
-    @Verb
+    @CommandMethod
     def move(self, queue: object) -> Command[bool]:
         """Have its jobs go to another queue, a queue or its name, from the next one on, which stays due when it was.
 
@@ -188,12 +197,12 @@ class RecurringVerbs:
                 self._local.pop(local, None)
         return answer
 
-    @Verb
+    @CommandMethod
     def tag(self, *tags: str) -> Command[list[str]]:
         """Add tags, which jobs put from now on carry; answers all of them. Core: verbs/recur.lua."""
         return then(RecurTag("add", self.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
 
-    @Verb
+    @CommandMethod
     def untag(self, *tags: str) -> Command[list[str]]:
         """Remove tags; answers those left. Core: verbs/recur.lua."""
         return then(RecurTag("remove", self.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
@@ -202,7 +211,7 @@ class RecurringVerbs:
         self.tags = list(tags)
         return tags
 
-    @Verb
+    @CommandMethod
     def cancel(self) -> Command[list[str]]:
         """Put no more jobs; those that were put stay. Answers the jid asked for. Core: verbs/recur.lua."""
         return then(RecurCancel((self.jid,)), lambda _: [self.jid])
@@ -235,7 +244,7 @@ class RecurringsVerbs(Named):
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    @Verb
+    @CommandMethod
     def cancel(self, *jids: str) -> Command[list[bool]]:
         """Delete up to 512 templates in one step; True for each there was. Core: verbs/recur.lua."""
         return RecurCancel(check_each("jid", jids, MAX_BATCH))

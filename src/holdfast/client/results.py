@@ -22,7 +22,7 @@ UNHEARD: Final = 0.2
 OPEN: Final = Outcome("open")
 
 
-class _Ear:
+class _EndListener:
     """What one waiting thread hears, on a listener it has to itself."""
 
     def __init__(self, results: "SyncResults", channel_of: Any) -> None:
@@ -82,7 +82,7 @@ class SyncResults:
         end = None if timeout is None else monotonic() + timeout
         waiting = dict.fromkeys(jids)
         asked: Collection[str] = list(waiting)
-        ear = _Ear(self, self._client.shard.result_channel)
+        ear = _EndListener(self, self._client.shard.result_channel)
         try:
             while True:
                 for step in _steps(asked):
@@ -128,7 +128,7 @@ class AsyncResults:
     """Waiting on an async client; each of its loops has one listener."""
 
     def __init__(self, client: Any) -> None:
-        self._ears = PerLoop(lambda: _AsyncEar(client))
+        self._ears = PerLoop(lambda: _AsyncEndListener(client))
 
     async def wait_for(self, jid: str, timeout: float | None) -> Outcome:
         """Wait until `jid` has ended, or `timeout` seconds are over; then it is still `open`."""
@@ -150,7 +150,7 @@ class AsyncResults:
         await self._ears.here().close()
 
 
-class _AsyncEar:
+class _AsyncEndListener:
     """The listener of one loop, and who waits for which job."""
 
     def __init__(self, client: Any) -> None:

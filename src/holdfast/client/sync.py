@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
-from holdfast.client.base import Whole, time_of
+from holdfast.client.base import ClientBase, time_of
 from holdfast.client.bulk import ONE_PUT, Batch, OnePut
 from holdfast.client.chores import Chores, StatsOf
 from holdfast.client.descriptors import Part
@@ -42,7 +42,7 @@ R = TypeVar("R")
 log = logging.getLogger("holdfast")
 
 
-class Client(Decorating, Whole[Redis]):
+class Client(Decorating, ClientBase[Redis]):
     """Talks to one namespace of one store, blocking. Any number of threads may share one; it survives a fork.
 
     `url` is `redis://`, `rediss://` or `unix://`, or a `redis.Redis` whose connections are then used as they are; its

@@ -5,7 +5,14 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Final, Self, Unpack
 
-from holdfast.client.descriptors import Asked, AskedAndWritten, Named, PlanAsked, Planned, Verb
+from holdfast.client.descriptors import (
+    CommandMethod,
+    CommandProperty,
+    Named,
+    PlanMethod,
+    PlanProperty,
+    SettableProperty,
+)
 from holdfast.client.jobs.attributes import AttributesVerbs
 from holdfast.client.jobs.dependencies import Cancelling
 from holdfast.client.lists import ListVerbs
@@ -42,13 +49,13 @@ class QueueStatistics:
     _client: Any
     name: str
 
-    @Verb
+    @CommandMethod
     def tallies(self) -> Command[dict[str, int]]:
         """What happened here since the queue was first used: put, popped, completed, failed, retried, lost, timed_out
         and cancelled. Exact. Core: verbs/minutes.lua."""
         return then(Minutes(self.name, 2**53 - 1), lambda lines: lines[-1].as_dict())
 
-    @Verb
+    @CommandMethod
     def minutes(self, since: float = 0) -> Command[list[dict[str, Any]]]:
         """What happened here from line to line, from epoch second `since` on: dicts of `when`, the end of the time they
         count, and the counts of `tallies`.
@@ -69,7 +76,7 @@ class QueuePutting:
     _client: Any
     name: str
 
-    @Verb
+    @CommandMethod
     def put(
         self,
         klass: object,
@@ -95,7 +102,7 @@ class QueuePutting:
         said = _said(more, priority, tags, delay, retries, jid, depends, throttles)
         return make_put(self._client.settings, self.name, klass, data, said)
 
-    @Verb
+    @CommandMethod
     def requeue(
         self,
         klass: object,
@@ -116,7 +123,7 @@ class QueuePutting:
         said = _said(more, priority, tags, delay, retries, jid, depends, throttles)
         return make_put(self._client.settings, self.name, klass, data, said, must_exist=True)
 
-    @Verb
+    @CommandMethod
     def recur(
         self,
         klass: object,
@@ -202,7 +209,7 @@ class QueueVerbs(QueuePutting, QueueStatistics):
     def worker_name(self, name: str) -> None:
         self._worker_name = check_name("worker_name", name)
 
-    @Planned
+    @PlanMethod
     def pause(
         self, ask: Ask, stop_jobs: bool = False, *, why: str = "", who: str = "", seconds: float = 0
     ) -> Plan[int]:
@@ -218,12 +225,12 @@ class QueueVerbs(QueuePutting, QueueStatistics):
             yield from stopped(ask, self.name)
         return answer
 
-    @Verb
+    @CommandMethod
     def unpause(self) -> Command[int]:
         """Hand out jobs again. Core: verbs/pause.lua."""
         return Pause((self.name,), False, self._client.worker_name)
 
-    @Verb
+    @CommandMethod
     def forget(self) -> Command[int]:
         """Take this queue, which must be empty, off the list of known ones; answers 1 if it was there.
 
@@ -231,17 +238,17 @@ class QueueVerbs(QueuePutting, QueueStatistics):
         """
         return QueueForget((self.name,))
 
-    @Asked
+    @CommandProperty
     def counts(self) -> Command[dict[str, Any]]:
         """How many jobs are in which state: a dict. Core: verbs/counts.lua."""
         return then(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).as_dict())
 
-    @Verb
+    @CommandMethod
     def bounds(self) -> Command[dict[str, int]]:
         """What was set of `max-waiting` and `max-losses`: a dict. Core: verbs/allow.lua."""
         return QueueGet(self.name)
 
-    @Verb
+    @CommandMethod
     def set_bound(self, option: QueueOption, value: int | None) -> Command[int]:
         """Bound this queue; None takes the bound away.
 
@@ -253,17 +260,17 @@ class QueueVerbs(QueuePutting, QueueStatistics):
             raise UsageError(f"option must be one of {', '.join(BOUNDS)}, not {option!r}")
         return QueueSet(self.name, option, None if value is None else check_whole(option, value, least, most))
 
-    @Asked
+    @CommandProperty
     def paused(self) -> Command[bool]:
         """Whether this queue is paused. Core: verbs/counts.lua."""
         return then(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).paused)
 
-    @Verb
+    @CommandMethod
     def length(self) -> Command[int]:
         """Waiting, running, stalled and scheduled jobs together. Core: verbs/counts.lua."""
         return then(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).length)
 
-    @Verb
+    @CommandMethod
     def stats(self, date: float | days.date | str | None = None) -> Command[dict[str, Any]]:
         """How long jobs waited and ran on the UTC day of `date`: epoch seconds, a date, ISO text; default today.
 
@@ -280,8 +287,8 @@ class QueueVerbs(QueuePutting, QueueStatistics):
         """Let workers of this queue be silent for 1 to 86,400 seconds. Core: verbs/configure.lua."""
         return ConfigSet(f"{self.name}-heartbeat", str(check_whole("heartbeat", seconds, 1, DAY)))
 
-    heartbeat = AskedAndWritten(_ask_heartbeat, _tell_heartbeat)
-    set_heartbeat = Verb(_tell_heartbeat)
+    heartbeat = SettableProperty(_ask_heartbeat, _tell_heartbeat)
+    set_heartbeat = CommandMethod(_tell_heartbeat)
 
     def _ask_max_concurrency(self) -> Command[int]:
         """How many of its jobs may run at once, 0 for any number: the maximum of `throttle`. Core: verbs/throttling.lua."""
@@ -291,8 +298,8 @@ class QueueVerbs(QueuePutting, QueueStatistics):
         """Let at most so many of its jobs run at once, 0 for any number. Core: verbs/throttling.lua."""
         return ThrottleSet(OWN_THROTTLE + self.name, check_whole("max_concurrency", maximum, 0, HIGHEST), 0)
 
-    max_concurrency = AskedAndWritten(_ask_max_concurrency, _tell_max_concurrency)
-    set_max_concurrency = Verb(_tell_max_concurrency)
+    max_concurrency = SettableProperty(_ask_max_concurrency, _tell_max_concurrency)
+    set_max_concurrency = CommandMethod(_tell_max_concurrency)
 
     def _pop_count(self, count: int | None) -> int:
         return 1 if count is None else check_whole("count", count, 0, MAX_BATCH)
@@ -352,7 +359,7 @@ class QueuesVerbs(Named):
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    @PlanAsked
+    @PlanProperty
     def counts(self, ask: Ask) -> Plan[list[dict[str, Any]]]:
         """Every known queue with its jobs by state, in order of first use; up to 256 queues are one call.
 
@@ -361,7 +368,7 @@ class QueuesVerbs(Named):
         rows = yield from all_counts(ask)
         return [row.as_dict() for row in rows]
 
-    @Asked
+    @CommandProperty
     def names(self) -> Command[list[str]]:
         """The names of all known queues, in order of first use. Core: verbs/inspect.lua."""
         return QueueNames()
@@ -373,7 +380,7 @@ class JobsVerbs(ListVerbs, AttributesVerbs, Cancelling, Named):
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    @Verb
+    @CommandMethod
     def complete(self, offset: int = 0, count: int = 25) -> Command[list[str]]:
         """The jids of completed jobs, newest first. Core: verbs/inspect.lua."""
         return JobsComplete(*check_page(offset, count))

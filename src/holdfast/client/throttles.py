@@ -4,13 +4,13 @@ from collections.abc import Awaitable
 from typing import Any, Final
 
 from holdfast.client.descriptors import (
-    AskedAndWritten,
     AsyncHandle,
+    CommandMethod,
     Named,
-    Planned,
+    PlanMethod,
+    SettableMethod,
+    SettableProperty,
     SyncHandle,
-    Verb,
-    VerbAndWritten,
 )
 from holdfast.commands import Command
 from holdfast.commands.base import then
@@ -75,8 +75,8 @@ class ThrottleVerbs:
         ends = check_milliseconds("expiration", expiration, SHORTEST) if expiration else 0
         return ThrottleSet(self.name, most, ends)
 
-    maximum = VerbAndWritten(_ask_maximum, _tell_maximum)
-    set_maximum = Verb(_tell_maximum)
+    maximum = SettableMethod(_ask_maximum, _tell_maximum)
+    set_maximum = CommandMethod(_tell_maximum)
 
     def _ask_expiration(self) -> Command[float | None]:
         """Seconds until the limit ends, None if it has no end or there is none. Assigning says when it ends.
@@ -93,25 +93,25 @@ class ThrottleVerbs:
         """
         return ThrottleSet(self.name, None, check_milliseconds("expiration", seconds, SHORTEST))
 
-    expiration = AskedAndWritten(_ask_expiration, _tell_expiration)
-    set_expiration = Verb(_tell_expiration)
+    expiration = SettableProperty(_ask_expiration, _tell_expiration)
+    set_expiration = CommandMethod(_tell_expiration)
 
-    @Verb
+    @CommandMethod
     def ttl(self) -> Command[int]:
         """Seconds until the limit ends: -1 if it has no end, -2 if there is no limit. Core: verbs/throttling.lua."""
         return then(ThrottleGet(self.name), _seconds_left)
 
-    @Verb
+    @CommandMethod
     def facts(self) -> Command[ThrottleFacts]:
         """Maximum, slots in use, jobs waiting for one, and the time left, in one look. Core: verbs/throttling.lua."""
         return ThrottleGet(self.name)
 
-    @Verb
+    @CommandMethod
     def delete(self) -> Command[bool]:
         """Take the limit away, which lets waiting jobs go; False if there was none. Core: verbs/throttling.lua."""
         return ThrottleDelete(self.name)
 
-    @Verb
+    @CommandMethod
     def release(self, *jids: str) -> Command[int]:
         """Take the slots of up to 512 jobs, which run on; answers how many held one.
 
@@ -120,12 +120,12 @@ class ThrottleVerbs:
         """
         return ThrottleRelease(self.name, check_each("jid", jids, MAX_BATCH))
 
-    @Planned
+    @PlanMethod
     def locks(self, ask: Ask, count: int | None = None) -> Plan[list[str]]:
         """The jids that hold a slot; the first `count` of them, all when left out. Core: verbs/listing.lua."""
         return _members(ask, "holders", self.name, count)
 
-    @Planned
+    @PlanMethod
     def pending(self, ask: Ask, count: int | None = None) -> Plan[list[str]]:
         """The jids that wait for a slot, in the order they came; the first `count` of them, all when left out.
 
@@ -151,7 +151,7 @@ class ThrottlesVerbs(Named):
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    @Verb
+    @CommandMethod
     def names(self, cursor: str = "0", count: int = 100) -> Command[tuple[str, list[str]]]:
         """One page of the throttles that have a limit, in no order, after the cursor of the next ("0": no more).
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from holdfast.client.descriptors import AsyncHandle, SyncHandle, Verb
+from holdfast.client.descriptors import AsyncHandle, CommandMethod, SyncHandle
 from holdfast.commands import Command
 from holdfast.commands.admin import (
     Audit,
@@ -37,13 +37,13 @@ class AuditVerbs:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    @Verb
+    @CommandMethod
     def add(self, what: str, target: str = "", detail: str = "", who: str = "") -> Command[str]:
         """Write a line; answers its id. `detail` has up to 4096 bytes. Core: nouns/audit.lua."""
         names = check_name("who", who) if who else self._client.worker_name, check_name("what", what)
         return Audit(*names, check_name("target", target) if target else "", check_text("detail", detail))
 
-    @Verb
+    @CommandMethod
     def newest(self, count: int = 25, before: str = "") -> Command[list[AuditLine]]:
         """Up to 128 lines, newest first; `before`: only those older than the line of this id.
 
@@ -62,7 +62,7 @@ class UpkeepVerbs:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    @Verb
+    @CommandMethod
     def settings(self) -> Command[dict[str, int]]:
         """`stats-days` (statistics are kept so long), `keep-data` (1: what attempts began with is kept where it changed),
         `max-history-bytes` (of a job), `max-queues`, `max-data` (bytes with which a job is put) and `unknown-for`.
@@ -70,13 +70,13 @@ class UpkeepVerbs:
         """
         return SettingsGet()
 
-    @Verb
+    @CommandMethod
     def set(self, name: str, value: int | None) -> Command[int]:
         """Write one of them; None for its default. Raises Refused for a value out of bounds. Core: nouns/settings.lua."""
         number = None if value is None else check_whole("value", value, 0, MAX_WHOLE)
         return SettingSet(check_name("name", name), number)
 
-    @Verb
+    @CommandMethod
     def sweep(self) -> Command[int]:
         """Drop completed jobs that are too old, as later completions would; answers how many this call dropped.
 
@@ -84,14 +84,14 @@ class UpkeepVerbs:
         """
         return Sweep()
 
-    @Verb
+    @CommandMethod
     def tick(self, *queues: str) -> Command[int]:
         """Note the minute of up to 128 queues, which otherwise pops do; answers how many. Core: verbs/minutes.lua."""
         if not 1 <= len(queues) <= MOST_LINES:
             raise UsageError(f"tick takes 1 to {MOST_LINES} queues in one call, not {len(queues)}")
         return Tick([check_queue("queue", queue) for queue in check_list("queues", queues)])
 
-    @Verb
+    @CommandMethod
     def watch(self, seconds: float = 10) -> Command[float]:
         """Have changes published on `<root>e:c` for so many seconds, a minute at most; answers until when, as epoch seconds.
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.client.descriptors import AsyncHandle, PlanAsked, Planned, SyncHandle, Verb
+from holdfast.client.descriptors import AsyncHandle, CommandMethod, PlanMethod, PlanProperty, SyncHandle
 from holdfast.commands import Command
 from holdfast.commands.workers import (
     MOST_ROWS,
@@ -28,7 +28,7 @@ class WorkersVerbs:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    @PlanAsked
+    @PlanProperty
     def counts(self, ask: Ask) -> Plan[list[dict[str, Any]]]:
         """How many running and stalled jobs each worker holds: `name`, `jobs`, `stalled`, those that last took a job or
         gave a sign of life first. One that was silent for `max-worker-age` is left out.
@@ -43,12 +43,12 @@ class WorkersVerbs:
         names = sorted(active, key=lambda name: active[name], reverse=True)
         return [{"name": name, "jobs": jobs[name], "stalled": stalled[name]} for name in names]
 
-    @Planned
+    @PlanMethod
     def all(self, ask: Ask) -> Plan[list[WorkerFacts]]:
         """Every worker with what it says of itself, most recently seen first. Core: nouns/worker.lua."""
         return _all(ask)
 
-    @Planned
+    @PlanMethod
     def jobs(self, ask: Ask, name: str | None = None) -> Plan[list[HeldJob]]:
         """The leases a worker holds, those of all without a name; the one that lasts longest first.
 
@@ -56,7 +56,7 @@ class WorkersVerbs:
         """
         return _held(ask, "" if name is None else check_name("worker", name))
 
-    @Planned
+    @PlanMethod
     def __getitem__(self, ask: Ask, name: str) -> Plan[dict[str, list[str]]]:
         """The jids a worker holds, `jobs` and `stalled`, those whose leases last longest first.
 
@@ -64,7 +64,7 @@ class WorkersVerbs:
         """
         return _jids(ask, check_name("worker", name))
 
-    @Planned
+    @PlanMethod
     def quiet(self, ask: Ask, name: str) -> Plan[bool]:
         """Tell a worker to finish what it does and take no more jobs; answers whether it is known.
 
@@ -73,7 +73,7 @@ class WorkersVerbs:
         """
         return _tell(ask, check_name("worker", name), True)
 
-    @Planned
+    @PlanMethod
     def resume(self, ask: Ask, name: str) -> Plan[bool]:
         """Tell a quiet worker, or all processes of that name, to take jobs again; answers whether it is known.
 
@@ -81,7 +81,7 @@ class WorkersVerbs:
         """
         return _tell(ask, check_name("worker", name), False)
 
-    @Verb
+    @CommandMethod
     def forget(self, *names: str) -> Command[int]:
         """Take up to 512 workers off the list; answers how many were there.
 

@@ -120,11 +120,11 @@ def surround(thing: Any, method: Perform) -> Perform:
     return surround_by(thing, lambda job, _: worn.around_perform(job), method)
 
 
-Around = Callable[[Any, Perform], Any]
+Surroundings = Callable[[Any, Perform], Any]
 """Performs a job by what it is given."""
 
 
-def surround_by(owner: object, around: Around, method: Perform) -> Perform:
+def surround_by(owner: object, around: Surroundings, method: Perform) -> Perform:
     """Return `method` with `around` of `owner` around it.
 
     What it answers is what `around` answers, or if that is None, what the method did: middleware that forgets to return
@@ -151,7 +151,7 @@ def innermost_of(owner: object, job: Any) -> Perform | None:
     return None if call is None or call.owner is not owner or call.job is not job else call.perform
 
 
-def _surround_async(owner: object, around: Around, method: Perform) -> Perform:
+def _surround_async(owner: object, around: Surroundings, method: Perform) -> Perform:
     async def perform(job: Any) -> Any:
         call = _Call(owner, method, job)
         before = _innermost.set(call)

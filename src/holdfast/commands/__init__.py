@@ -20,7 +20,7 @@ _MODULES: Final = (
     "call",
     "views",
     "failures",
-    "wishes",
+    "options",
     "dependencies",
     "recurring",
     "workers",

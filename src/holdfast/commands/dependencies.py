@@ -8,7 +8,7 @@ import msgspec
 from holdfast.commands.base import Reply, Spoken, Word, refuse
 from holdfast.commands.jobs import budgets
 from holdfast.commands.leases import Held
-from holdfast.commands.wishes import Wished
+from holdfast.commands.options import JobWithOptions
 from holdfast.models import text
 
 
@@ -60,7 +60,7 @@ class FollowUp(msgspec.Struct, frozen=True, gc=False):
     """A job that is put by the completion of another; one whose jid is there already stays as it is."""
 
     queue: str
-    job: Wished
+    job: JobWithOptions
     priority: int = 0
     retries: int = 5
     delay_ms: int = 0

@@ -8,7 +8,7 @@ import msgspec
 from holdfast.commands.attributes import Tag
 from holdfast.commands.base import Reply, Spoken, Word
 from holdfast.commands.jobs import budgets
-from holdfast.commands.wishes import Wish
+from holdfast.commands.options import ExtraOptions
 from holdfast.ids import mint_jid
 from holdfast.models import text, texts
 
@@ -95,7 +95,7 @@ class Recur(Spoken, frozen=True, gc=False):
     priority: int = 0
     retries: int = 0
     backlog: int = 0
-    wish: Wish = Wish()
+    wish: ExtraOptions = ExtraOptions()
     keeps_time: bool = False
     max_losses: int | None = None
 

@@ -22,7 +22,7 @@ from holdfast.client.sync import Client
 from holdfast.errors import UsageError
 from holdfast.settings import check_list, check_seconds, check_whole
 from holdfast.testing.stand_in import StandIn
-from holdfast.work.parent.child import USED_UP, Slot
+from holdfast.work.parent.child import USED_UP, ChildProcess
 from holdfast.work.parent.supervisor import Supervisor
 from holdfast.work.performing.making import make_importable
 from holdfast.work.run import run_serial, run_worker
@@ -206,5 +206,5 @@ def become_worker(told: str) -> None:
 class _OnceOnly(Supervisor):
     """A supervisor that replaces nobody who did what was asked."""
 
-    def _is_last(self, slot: Slot, code: int) -> bool:
+    def _is_last(self, slot: ChildProcess, code: int) -> bool:
         return code == USED_UP or super()._is_last(slot, code)

@@ -32,7 +32,7 @@ from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
 from holdfast.work.performing.outcome import Ending
 from holdfast.work.queues.route import Route
-from holdfast.work.seat import Turns
+from holdfast.work.session import StoreSession
 
 T = TypeVar("T")
 Flow = Generator[Any, Any, T]
@@ -80,7 +80,7 @@ class Steps:
         self._most = check_whole("most", options.get("most", MOST), 1, 1 << 53)
         self._due: float | None = None
         self._known: Sequence[str] = ()
-        self._turns = Turns(shard, worker, Route(shard, self._queues))
+        self._turns = StoreSession(shard, worker, Route(shard, self._queues))
         self.resolver = _Noting(options, self._queues)
 
     def one(self, raises: bool) -> Flow[Performed | None]:
@@ -165,7 +165,7 @@ class Steps:
             if not queues:
                 return None
             self.resolver.plain_queues = frozenset(queues)
-            self._turns = Turns(self._shard, self._worker, Route(self._shard, queues), will_wait=False)
+            self._turns = StoreSession(self._shard, self._worker, Route(self._shard, queues), will_wait=False)
             popped: Popped = yield self._turns.turn(1)
             if popped:
                 return popped[0]
@@ -187,7 +187,7 @@ class Steps:
         return Performed(facts.jid, facts.klass, facts.queue, data, state, error, group, message)
 
 
-def _settled(turns: Turns, shard: Shard, jid: str, ending: Ending) -> Plan[list[JobFacts | None]]:
+def _settled(turns: StoreSession, shard: Shard, jid: str, ending: Ending) -> Plan[list[JobFacts | None]]:
     turns.end(ending)
     if turns.has_news:
         yield from turns.turn(0)

@@ -136,9 +136,9 @@ class AsyncLink:
         idle = self._idle.here()
         return idle.pop() if idle else await self.address.open()
 
-    def bell(self) -> "AsyncBell":
+    def bell(self) -> "AsyncWakeUp":
         """A new bell: a connection that waits for queues to ring."""
-        return AsyncBell(self.address)
+        return AsyncWakeUp(self.address)
 
     def listener(self) -> "AsyncListener":
         """A new listener: a connection that hears what is published."""
@@ -215,7 +215,7 @@ class _Waiter:
         await self.close()
 
 
-class AsyncBell(_Waiter):
+class AsyncWakeUp(_Waiter):
     """Waits until one of some queues rings. When a cancelled wait has ended, the store lets no bell ring for it."""
 
     async def _abandon(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar, cast
 from holdfast.code.current import collecting
 from holdfast.commands import Command
 from holdfast.commands.jobs import Put, PutMany
-from holdfast.commands.wishes import MAX_WEIGHT, PutWished, PutX
+from holdfast.commands.options import MAX_WEIGHT, PutWithOptions, PutX
 from holdfast.errors import HoldfastError
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.exchange import exchange_all
@@ -18,7 +18,7 @@ from holdfast.wire.waiting import PerLoop, running_loop
 
 R = TypeVar("R")
 
-_PUTS: Final = (Put, PutWished)
+_PUTS: Final = (Put, PutWithOptions)
 MAX_BYTES: Final = 1 << 20
 MAX_CALLS: Final = 512
 
@@ -28,7 +28,7 @@ class _Parcel:
 
     __slots__ = ("head", "jobs", "number", "places", "room", "size")
 
-    def __init__(self, head: Put | PutWished, number: int) -> None:
+    def __init__(self, head: Put | PutWithOptions, number: int) -> None:
         self.head = head
         self.number = number
         self.jobs: list[Any] = []
@@ -63,7 +63,7 @@ class _Packing:
         """Pack one more."""
         if type(command) is Put:
             self._put(command, index)
-        elif type(command) is PutWished:
+        elif type(command) is PutWithOptions:
             self._put_wished(command, index)
         else:
             self.calls.append(command)
@@ -82,8 +82,8 @@ class _Packing:
         if self._left_by is not None:
             self._left_by[put.jid] = parcel.number
 
-    def _put_wished(self, put: PutWished, index: int) -> None:
-        key = (PutWished, put.queue, put.priority, put.retries, put.delay_ms, put.mode, put.max_losses)
+    def _put_wished(self, put: PutWithOptions, index: int) -> None:
+        key = (PutWithOptions, put.queue, put.priority, put.retries, put.delay_ms, put.mode, put.max_losses)
         parcel = self._parcels.get(key)
         weight, size = put.job.weight, len(put.data)
         if (
@@ -100,20 +100,22 @@ class _Packing:
         if self._left_by is not None:
             self._left_by[put.jid] = parcel.number
 
-    def _open(self, key: tuple[Any, ...], head: Put | PutWished) -> _Parcel:
+    def _open(self, key: tuple[Any, ...], head: Put | PutWithOptions) -> _Parcel:
         parcel = self._parcels[key] = _Parcel(head, len(self.calls))
         self.calls.append(parcel)
         self.places.append(parcel.places)
         return parcel
 
-    def _has_later_parent(self, put: PutWished, parcel: _Parcel) -> bool:
+    def _has_later_parent(self, put: PutWithOptions, parcel: _Parcel) -> bool:
         left_by = self._left_by or {}
         return any(left_by.get(parent, -1) > parcel.number for parent in put.job.wish.depends)
 
 
 def packed(commands: Sequence[Command[Any]]) -> tuple[list[Command[Any]], list[list[int]]]:
     """Merge puts of the same queue and options; answer the calls and, for each, whose commands it carries."""
-    packing = _Packing(any(type(command) is PutWished and command.job.wish.depends for command in commands))
+    packing = _Packing(
+        any(type(command) is PutWithOptions and command.job.wish.depends for command in commands)
+    )
     for index, command in enumerate(commands):
         packing.take(command, index)
     return [call.sealed() if isinstance(call, _Parcel) else call for call in packing.calls], packing.places

@@ -37,7 +37,7 @@ OUTAGES: Final = Notice()
 """A store was found to be away."""
 
 
-class Away:
+class ReconnectGate:
     """Whether one store is away.
 
     `failing`: no call was answered since one failed, for `reason`; whoever gets an answer sets it back. `is_said`: people
@@ -90,14 +90,14 @@ class Away:
         return monotonic() - self._since
 
 
-_stores: WeakValueDictionary[str, Away] = WeakValueDictionary()
+_stores: WeakValueDictionary[str, ReconnectGate] = WeakValueDictionary()
 
 
-def away_of(url: str) -> Away:
+def away_of(url: str) -> ReconnectGate:
     """What this process knows of the store at `url`, shared by all its clients."""
     found = _stores.get(url)
     if found is None:
-        found = _stores[url] = Away()
+        found = _stores[url] = ReconnectGate()
     return found
 
 
@@ -115,8 +115,8 @@ class Outage:
     away once in the whole process.
     """
 
-    def __init__(self, away: Away | None = None) -> None:
-        self._away = away or Away()
+    def __init__(self, away: ReconnectGate | None = None) -> None:
+        self._away = away or ReconnectGate()
         self._tries = 0
         self._is_refused = False
 
@@ -145,7 +145,7 @@ class Outage:
             self._is_refused = False
 
 
-def answers_again(away: Away, was_refused: bool = False) -> None:
+def answers_again(away: ReconnectGate, was_refused: bool = False) -> None:
     """Say that the store is back, if it was said that it is away and nobody said this yet."""
     seconds = away.ends()
     if seconds:

@@ -23,7 +23,7 @@ from holdfast.errors import (
     StoreUnavailable,
     TransportError,
 )
-from holdfast.wire.outage import Away
+from holdfast.wire.outage import ReconnectGate
 from holdfast.wire.plans import Call, ErrorReply, LinkError, Plan, Replies, Step
 
 log = logging.getLogger("holdfast")
@@ -42,8 +42,8 @@ class Patience:
     `away` knows whether the store is said to be away.
     """
 
-    def __init__(self, seconds: float, clock: Callable[[], float], away: Away | None = None) -> None:
-        self.away = away or Away()
+    def __init__(self, seconds: float, clock: Callable[[], float], away: ReconnectGate | None = None) -> None:
+        self.away = away or ReconnectGate()
         self._clock = clock
         self._begun = clock()
         self._end = self._begun + seconds

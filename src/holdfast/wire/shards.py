@@ -11,7 +11,7 @@ from holdfast.ids import new_line
 from holdfast.models import CoreInfo
 from holdfast.settings import Settings
 from holdfast.wire.durability import FlushWatch
-from holdfast.wire.outage import Away
+from holdfast.wire.outage import ReconnectGate
 
 
 class Line:
@@ -79,7 +79,7 @@ class Shard:
         self.settings = settings
         self.root = "hf:{" + settings.namespace + "}:"
         self.lines = Lines()
-        self.away = Away()
+        self.away = ReconnectGate()
         self.met = False
         self.info: CoreInfo | None = None
         self.clock = clock

@@ -152,9 +152,9 @@ class Link:
         except IndexError:
             return self.address.open()
 
-    def bell(self) -> "Bell":
+    def bell(self) -> "WakeUp":
         """A new bell: a connection that waits for queues to ring."""
-        return Bell(self.address)
+        return WakeUp(self.address)
 
     def listener(self) -> "Listener":
         """A new listener: a connection that hears what is published."""
@@ -227,7 +227,7 @@ class _Waiter:
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
 
 
-class Bell(_Waiter):
+class WakeUp(_Waiter):
     """Waits until one of some queues rings. `send` and `receive` may be apart, with a selector in between."""
 
     def send(self, keys: Sequence[str], timeout: float) -> None:

@@ -20,7 +20,7 @@ from holdfast.work.parent.child import Body
 from holdfast.work.parent.http import HttpThread, hindrances, serve_probes
 from holdfast.work.parent.presence import Presence
 from holdfast.work.parent.supervisor import Supervisor
-from holdfast.work.performing.around import Around
+from holdfast.work.performing.around import Surroundings
 from holdfast.work.performing.making import make_performer
 from holdfast.work.performing.sandboxes import check_base, tidy_unclaimed
 from holdfast.work.performing.wear import BREAK_OFF, break_off, wake_main
@@ -98,7 +98,7 @@ def run_serial(settings: WorkerSettings, store: StoreChoice, stop: Stop | None =
     stop = stop or Stop()
     settings = with_what_it_held(settings, store)
     name = settings.worker_name(0)
-    around = Around.of_serial(settings)
+    around = Surroundings.of_serial(settings)
     client = store.client(name)
     beats = store.beating_client(name)
     presence = Presence(beats, settings)

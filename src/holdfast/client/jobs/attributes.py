@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypedDict, Unpack
 
-from holdfast.client.descriptors import Verb
+from holdfast.client.descriptors import CommandMethod
 from holdfast.client.jobs.callbacks import settling
 from holdfast.client.jobs.facts import JobView, most_data
 from holdfast.client.put_options import check_priority
@@ -12,7 +12,7 @@ from holdfast.commands import Command
 from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track
 from holdfast.commands.base import then
 from holdfast.commands.jobs import Move
-from holdfast.commands.wishes import MAX_DEPENDS, MAX_TAGS, MAX_THROTTLES
+from holdfast.commands.options import MAX_DEPENDS, MAX_TAGS, MAX_THROTTLES
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.settings import (
@@ -41,12 +41,12 @@ class AttributeVerbs:
     facts: JobFacts
     tags: Any
 
-    @Verb
+    @CommandMethod
     def tag(self, *tags: str) -> Command[list[str]]:
         """Add tags; answers all tags of the job, 64 at most. Raises JobNotFound. Core: verbs/tag.lua."""
         return then(Tag("add", self.facts.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
 
-    @Verb
+    @CommandMethod
     def untag(self, *tags: str) -> Command[list[str]]:
         """Remove tags; answers those left. Raises JobNotFound. Core: verbs/tag.lua."""
         return then(Tag("remove", self.facts.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
@@ -55,17 +55,17 @@ class AttributeVerbs:
         self.tags = list(tags)
         return tags
 
-    @Verb
+    @CommandMethod
     def track(self) -> Command[bool]:
         """Watch the job; answers whether nobody did so before. Raises JobNotFound. Core: verbs/track.lua."""
         return Track(True, self.facts.jid)
 
-    @Verb
+    @CommandMethod
     def untrack(self) -> Command[bool]:
         """Stop watching the job; answers whether it was watched. Core: verbs/track.lua."""
         return Track(False, self.facts.jid)
 
-    @Verb
+    @CommandMethod
     def log(self, message: str, data: Mapping[str, Any] | None = None) -> Command[bool]:
         """Add a line to the job's history: any name, and a mapping of up to 16 kB as JSON.
 
@@ -73,7 +73,7 @@ class AttributeVerbs:
         """
         return Log(self.facts.jid, check_name("message", message), _object(data))
 
-    @Verb
+    @CommandMethod
     def report(
         self, progress: float | None = None, note: str = "", lines: Iterable[str] = ()
     ) -> Command[bool]:
@@ -85,7 +85,7 @@ class AttributeVerbs:
         told = [check_text("line", line) for line in check_list("lines", lines)][-MAX_BATCH:]
         return self._report(progress, note, told)
 
-    @Verb
+    @CommandMethod
     def progress(self, fraction: float, note: str = "") -> Command[bool]:
         """Say how far the job is, from 0 to 1, with a note, of which 1,000 bytes are kept.
 
@@ -103,18 +103,18 @@ class AttributesVerbs:
 
     _client: Any
 
-    @Verb
+    @CommandMethod
     def tags(self, offset: int = 0, count: int = 100, *, least: int = 2) -> Command[list[str]]:
         """The tags that at least `least` jobs have, most used first. Core: verbs/tag.lua."""
         page = Tags(check_whole("least", least, 1, MAX_WHOLE), *check_page(offset, count))
         return then(page, list)
 
-    @Verb
+    @CommandMethod
     def tag_counts(self, offset: int = 0, count: int = 100, *, least: int = 1) -> Command[dict[str, int]]:
         """The same, with how many jobs have each. Core: verbs/tag.lua."""
         return Tags(check_whole("least", least, 1, MAX_WHOLE), *check_page(offset, count))
 
-    @Verb
+    @CommandMethod
     def tagged(self, tag: str, offset: int = 0, count: int = 25) -> Command[dict[str, Any]]:
         """How many jobs have the tag: `total`, and a page of their jids: `jobs`, the tag attached longest ago first.
 
@@ -123,12 +123,12 @@ class AttributesVerbs:
         page = Tagged(check_name("tag", tag), *check_page(offset, count))
         return then(page, lambda found: {"total": found[0], "jobs": found[1] or {}})
 
-    @Verb
+    @CommandMethod
     def track(self, jid: str) -> Command[bool]:
         """Watch a job; answers whether nobody did so before. Raises JobNotFound. Core: verbs/track.lua."""
         return Track(True, check_name("jid", jid))
 
-    @Verb
+    @CommandMethod
     def untrack(self, jid: str) -> Command[bool]:
         """Stop watching a job, even one that is gone; answers whether it was watched. Core: verbs/track.lua."""
         return Track(False, check_name("jid", jid))

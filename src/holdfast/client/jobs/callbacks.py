@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-from holdfast.client.descriptors import AsyncHandle, Verb
+from holdfast.client.descriptors import AsyncHandle, CommandMethod
 from holdfast.commands import Command
 from holdfast.settings import check_callable
 
@@ -63,12 +63,12 @@ class Callbacks:
     after_requeue = Hook("Call this when it was.")
 
 
-def settling(event: str) -> Callable[[Callable[Concatenate[Any, P], Command[R]]], Verb[P, R]]:
+def settling(event: str) -> Callable[[Callable[Concatenate[Any, P], Command[R]]], CommandMethod[P, R]]:
     """A verb of a job that has callbacks: `@settling("complete")` in place of `@Verb`."""
     return lambda make: _Settling(event, make)
 
 
-class _Settling(Verb[P, R]):
+class _Settling(CommandMethod[P, R]):
     def __init__(self, event: str, make: Callable[Concatenate[Any, P], Command[R]]) -> None:
         self.event = event
         super().__init__(make)

@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Any, Final, NamedTuple, Required, cast
 
 from holdfast.client.bulk import OnePut
-from holdfast.client.descriptors import Planned, Verb
+from holdfast.client.descriptors import CommandMethod, PlanMethod
 from holdfast.client.jobs.callbacks import settling
 from holdfast.client.put_options import NOTHING, PutOptions, make_put
 from holdfast.code.current import collecting
@@ -14,8 +14,8 @@ from holdfast.commands import Command
 from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
 from holdfast.commands.jobs import PutMany
 from holdfast.commands.leases import Complete
+from holdfast.commands.options import MAX_WEIGHT, JobWithOptions, PutWithOptions
 from holdfast.commands.outcomes import Advance
-from holdfast.commands.wishes import MAX_WEIGHT, PutWished, Wished
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.settings import (
@@ -139,7 +139,7 @@ class Block:
         flat: list[Any] = list(puts.jobs)
         shared = puts.priority, puts.retries, puts.delay_ms, puts.max_losses
         jobs = [
-            FollowUp(puts.queue, Wished(klass, body, jid), *shared)
+            FollowUp(puts.queue, JobWithOptions(klass, body, jid), *shared)
             for jid, klass, body in zip(flat[::3], flat[1::3], flat[2::3], strict=True)
         ]
         self._add(client, puts, jobs)
@@ -153,7 +153,7 @@ class Block:
 
 
 def follow_up_of(put: OnePut) -> FollowUp:
-    job = put.job if isinstance(put, PutWished) else Wished(put.klass, put.data, put.jid)
+    job = put.job if isinstance(put, PutWithOptions) else JobWithOptions(put.klass, put.data, put.jid)
     return FollowUp(put.queue, job, put.priority, put.retries, put.delay_ms, put.max_losses)
 
 
@@ -275,7 +275,7 @@ class WaitingJob:
     _client: Any
     facts: JobFacts
 
-    @Verb
+    @CommandMethod
     def depend(self, *jids: str) -> Command[int]:
         """Wait for more jobs, up to 512 a call; only while the job waits already (state `depends`).
 
@@ -284,7 +284,7 @@ class WaitingJob:
         """
         return Depend(self.facts.jid, check_each("jid", jids))
 
-    @Verb
+    @CommandMethod
     def undepend(self, *jids: str, all: bool = False) -> Command[int]:
         """Wait for these jobs no more, or with `all=True` for none; when the last one goes, the job is ready at once.
 
@@ -298,7 +298,7 @@ class WaitingJob:
             else Depend(self.facts.jid, check_each("jid", jids), "remove")
         )
 
-    @Planned
+    @PlanMethod
     def read_dependents(self, ask: Ask) -> Plan[list[str]]:
         """The jids of all jobs that wait for this one now, the first to come first. Core: verbs/depend.lua."""
         return _all_dependents(ask, self.facts.jid)
@@ -309,7 +309,7 @@ class Cancelling:
 
     _client: Any
 
-    @Planned
+    @PlanMethod
     def cancel(self, ask: Ask, *jids: str, dependents: bool = False) -> Plan[list[bool]]:
         """Delete jobs; True for each that was cancelled, False for unknown and complete ones.
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from time import time
 from typing import Any, Final, TypedDict, cast, get_args
 
-from holdfast.client.descriptors import PlanAsked
+from holdfast.client.descriptors import PlanProperty
 from holdfast.client.jobs.facts import most_data
 from holdfast.codecs import encode_data
 from holdfast.commands.recurring import RecurGet
@@ -163,7 +163,7 @@ class JobForms:
         moments = [when for when in told if isinstance(when, (int, float))]
         return datetime.fromtimestamp(min(moments), UTC) if moments else None
 
-    @PlanAsked
+    @PlanProperty
     def spawned_from(self, ask: Ask) -> Plan[Any]:
         """The recurring job that put this one; None if there is none, or none any more. Core: verbs/recur.lua."""
         jid = self.spawned_from_jid

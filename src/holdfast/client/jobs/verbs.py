@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Self, Unpack
 
-from holdfast.client.descriptors import Verb, Written
+from holdfast.client.descriptors import CommandMethod, SettableFact
 from holdfast.client.explanation import ExplainedVerbs
 from holdfast.client.jobs.attributes import AttributeVerbs, Moving
 from holdfast.client.jobs.callbacks import Callbacks, settling
@@ -149,7 +149,7 @@ class JobVerbs(
             wait = check_milliseconds("delay", delay)
         return self._ended(Retry(self._holder, self.facts, wait, *told, self._sent_data))
 
-    @Verb
+    @CommandMethod
     def heartbeat(self) -> Command[float]:
         """Push the lease's end away and save the data; answers and sets `expires_at`. Raises LeaseLost.
 
@@ -166,7 +166,7 @@ class JobVerbs(
         """Delete the job; answers the jids asked for. Core: verbs/cancel.lua."""
         return self._ended(CancelBy((self.jid,), self._client.worker_name), [self.jid])
 
-    @Verb
+    @CommandMethod
     def timeout(self) -> Command[int]:
         """Take the lease away at once; the job is offered again first. Raises WrongState. Core: verbs/timeout.lua."""
         return Timeout((self.jid,))
@@ -185,5 +185,5 @@ class JobVerbs(
         self._priority = priority
         return priority
 
-    priority = Written(JobView._read_priority, _tell_priority)
-    set_priority = Verb(_tell_priority)
+    priority = SettableFact(JobView._read_priority, _tell_priority)
+    set_priority = CommandMethod(_tell_priority)

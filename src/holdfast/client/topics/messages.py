@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, cast
 
-from holdfast.client.descriptors import AsyncHandle, SyncHandle, Verb
+from holdfast.client.descriptors import AsyncHandle, CommandMethod, SyncHandle
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
 from holdfast.commands.base import then
@@ -54,13 +54,13 @@ class ItemVerbs:
         """Until when it is reserved, in epoch seconds of the store; later it may come back and go to somebody else."""
         return self.message.when_ms / 1000
 
-    @Verb
+    @CommandMethod
     def done(self) -> Command[bool]:
         """Delete the message, which was handled; False if this reservation is over. Core: verbs/topic.lua."""
         self.settled = True
         return _only(TopicRelease(self.topic, [(self.id, self.message.when_ms)]))
 
-    @Verb
+    @CommandMethod
     def give_back(self, delay: float = 0) -> Command[bool]:
         """Queue the message again, ready in `delay` seconds; False if this reservation is over.
 

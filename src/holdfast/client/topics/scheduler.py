@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Any, Final
 
-from holdfast.client.descriptors import Named, PlanAsked, Planned, Verb
+from holdfast.client.descriptors import CommandMethod, Named, PlanMethod, PlanProperty
 from holdfast.client.topics.messages import body_of, epoch_ms
 from holdfast.client.topics.topic import SHORTEST, make_release, make_reserve, requeued, upto
 from holdfast.commands import Command
@@ -189,14 +189,14 @@ class SchedulerVerbs(Named):
         self._lock = Lock()
         self._pid = os.getpid()
 
-    @Verb
+    @CommandMethod
     def put(self, topic: str, id: str, body: object, expiration: float) -> Command[int]:
         """Put a message that is ready at the epoch second `expiration`; 1, or 0 if the id is there. Core: verbs/topic.lua."""
         when = epoch_ms("expiration", expiration)
         words = (check_name("id", id), when, body_of(body, self._client.settings.max_data))
         return then(TopicPut(check_name("topic", topic), "at", words), _number)
 
-    @Verb
+    @CommandMethod
     def reserve(
         self, topic: str, max: float | None = None, ttr: float | None = None
     ) -> Command[tuple[str, str] | None]:
@@ -207,12 +207,12 @@ class SchedulerVerbs(Named):
         command = make_reserve(topic, self.ttr if ttr is None else ttr, max)
         return then(command, lambda found: _pair(found.messages))
 
-    @Verb
+    @CommandMethod
     def pull(self, topic: str, max: float | None = None) -> Command[tuple[str, str] | None]:
         """Take the earliest message that is ready by `max` (now) for good; (id, body) or None. Core: verbs/topic_take.lua."""
         return then(TopicPull(check_name("topic", topic), upto(max)), _pair)
 
-    @Verb
+    @CommandMethod
     def release(self, topic: str, id: str, at: float | None = None) -> Command[int]:
         """Delete a reserved message, or with `at` queue it again, ready then; 0 if it is not reserved.
 
@@ -220,12 +220,12 @@ class SchedulerVerbs(Named):
         """
         return then(make_release(topic, id, at), _number)
 
-    @Verb
+    @CommandMethod
     def delete(self, topic: str, id: str) -> Command[int]:
         """Delete a message, queued or reserved; 0 if there is none of that id. Core: verbs/topic.lua."""
         return then(TopicDelete(check_name("topic", topic), (check_name("id", id),)), _number)
 
-    @Planned
+    @PlanMethod
     def requeue(self, ask: Ask, topic: str, max: float | None = None, limit: int = MOST_MOVED) -> Plan[int]:
         """Queue up to `limit` messages again whose reservation is over by `max` (now), ready then; how many.
 
@@ -233,17 +233,17 @@ class SchedulerVerbs(Named):
         """
         return requeued(ask, topic, max, limit)
 
-    @Verb
+    @CommandMethod
     def ready_count(self, topic: str) -> Command[int]:
         """How many messages are queued and ready now. Core: verbs/topic_look.lua."""
         return then(CountTopics((check_name("topic", topic),)), lambda found: found[0].ready)
 
-    @Planned
+    @PlanMethod
     def names(self, ask: Ask) -> Plan[list[str]]:
         """The topics that hold messages, in the order of their first. Core: verbs/listing.lua."""
         return _names(ask)
 
-    @PlanAsked
+    @PlanProperty
     def counts(self, ask: Ask) -> Plan[list[TopicCounts]]:
         """How many messages each topic has that holds any, in the order of their first. Core: verbs/topic_look.lua."""
         names = yield from _names(ask)
@@ -253,7 +253,7 @@ class SchedulerVerbs(Named):
             names = names[MOST_COUNTED:]
         return rows
 
-    @Planned
+    @PlanMethod
     def adopt(self, ask: Ask, topic: str, prefix: str = PREFIX) -> Plan[int]:
         """Take the messages of an older scheduler over, from its own keys on the same store; how many.
 

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from holdfast.client.descriptors import Asked, AsyncHandle, Planned, SyncHandle, Verb
+from holdfast.client.descriptors import AsyncHandle, CommandMethod, CommandProperty, PlanMethod, SyncHandle
 from holdfast.client.lists import check_cursor, check_direction
 from holdfast.client.topics.messages import (
     AsyncItem,
@@ -61,7 +61,7 @@ class TopicVerbs:
         self.ttr = ttr
         self._client = client
 
-    @Verb
+    @CommandMethod
     def put(
         self, id: str, body: object, delay: float | None = None, *, at: float | None = None
     ) -> Command[bool]:
@@ -73,7 +73,7 @@ class TopicVerbs:
         words = (check_name("id", id), when, body_of(body, self._client.settings.max_data))
         return then(TopicPut(self.name, how, words), first)
 
-    @Planned
+    @PlanMethod
     def put_many(
         self,
         ask: Ask,
@@ -96,7 +96,7 @@ class TopicVerbs:
             pairs = pairs[count:]
         return added
 
-    @Verb
+    @CommandMethod
     def reschedule(self, id: str, delay: float | None = None, *, at: float | None = None) -> Command[bool]:
         """Let a queued message be ready in `delay` seconds (0: deliver it now) or `at` an epoch second.
 
@@ -104,22 +104,22 @@ class TopicVerbs:
         """
         return then(TopicReschedule(self.name, (check_name("id", id),), *moment_of(delay, at)), first)
 
-    @Verb
+    @CommandMethod
     def delete(self, id: str) -> Command[bool]:
         """Delete a message, queued or reserved; False if there is none of that id. Core: verbs/topic.lua."""
         return then(TopicDelete(self.name, (check_name("id", id),)), first)
 
-    @Verb
+    @CommandMethod
     def get(self, id: str) -> Command[Message | None]:
         """Look at a message: its body, and when it is ready or until when it is reserved. Core: verbs/topic_look.lua."""
         return then(TopicGet(self.name, (check_name("id", id),)), first)
 
-    @Verb
+    @CommandMethod
     def exists(self, id: str) -> Command[bool]:
         """Whether there is a message of that id, queued or reserved. Core: verbs/topic_look.lua."""
         return then(TopicGet(self.name, (check_name("id", id),)), lambda found: found[0] is not None)
 
-    @Verb
+    @CommandMethod
     def done(self, item: str | ItemVerbs) -> Command[bool]:
         """Delete a reserved message, which was handled; False if it is not reserved.
 
@@ -127,7 +127,7 @@ class TopicVerbs:
         """
         return then(TopicRelease(self.name, [held(item)]), first)
 
-    @Verb
+    @CommandMethod
     def give_back(self, item: str | ItemVerbs, delay: float = 0) -> Command[bool]:
         """Queue a reserved message again, ready in `delay` seconds; False if it is not reserved.
 
@@ -136,7 +136,7 @@ class TopicVerbs:
         wait = check_milliseconds("delay", delay)
         return then(TopicRelease(self.name, [held(item)], "in", wait), first)
 
-    @Verb
+    @CommandMethod
     def release(self, id: str | ItemVerbs, at: float | None = None) -> Command[bool]:
         """End a reservation: `done`, or with `at`, an epoch second, given back and ready then; False if it is none.
 
@@ -144,7 +144,7 @@ class TopicVerbs:
         """
         return then(make_release(self.name, id, at), first)
 
-    @Planned
+    @PlanMethod
     def requeue(self, ask: Ask, limit: int = MOST_MOVED) -> Plan[int]:
         """Queue up to `limit` messages again whose reservation is over, ready now; answers how many.
 
@@ -152,22 +152,22 @@ class TopicVerbs:
         """
         return requeued(ask, self.name, None, limit)
 
-    @Verb
+    @CommandMethod
     def ready_count(self) -> Command[int]:
         """How many messages are queued and ready now. Core: verbs/topic_look.lua."""
         return then(CountTopics((self.name,)), lambda found: found[0].ready)
 
-    @Verb
+    @CommandMethod
     def length(self) -> Command[int]:
         """How many messages there are, queued or reserved; `len(topic)` in a blocking client. Core: verbs/topic_look.lua."""
         return then(CountTopics((self.name,)), lambda found: found[0].queued + found[0].reserved)
 
-    @Asked
+    @CommandProperty
     def counts(self) -> Command[TopicCounts]:
         """How many are queued, ready and reserved, and when the first of them is due. Core: verbs/topic_look.lua."""
         return then(CountTopics((self.name,)), lambda found: found[0])
 
-    @Planned
+    @PlanMethod
     def messages(
         self,
         ask: Ask,
@@ -191,7 +191,7 @@ class TopicVerbs:
         yield from in_slices(ask, lambda ids: TopicGet(self.name, ids), found.names, messages)
         return MessagePage([message for message in messages if message is not None], found.next)
 
-    @Verb
+    @CommandMethod
     def pull(self, max: float | None = None) -> Command[Message | None]:
         """Take the earliest message that is ready by `max`, an epoch second (now), for good; None if there is none.
 

@@ -13,7 +13,7 @@ from holdfast.settings import check_list, default_worker_name, unknown_option
 from holdfast.work.classes.logs import LOG_OPTIONS, level_of, logging_as_told
 from holdfast.work.parent.child import Place
 from holdfast.work.parent.presence import resumable
-from holdfast.work.performing.around import Around
+from holdfast.work.performing.around import Surroundings
 from holdfast.work.performing.chain import Mixable, own_middleware
 from holdfast.work.performing.making import make_importable
 from holdfast.work.queues.patterns import is_plain
@@ -143,7 +143,7 @@ class BaseWorker(Mixable):
         self.middleware: list[Any] = list(check_list("middleware", kwargs.get("middleware") or ()))
         self._resume = resume
         self._shutdown = False
-        self._within: tuple[Place, Around] | None = None
+        self._within: tuple[Place, Surroundings] | None = None
         self._used_up = False
 
     def _resolver_of(self, queues: Any) -> Any:
@@ -286,7 +286,7 @@ class BaseWorker(Mixable):
             **as_settings(self.kwargs, self.reserver is not None),
         ).checked()
 
-    def run_in(self, place: Place, around: Around) -> bool:
+    def run_in(self, place: Place, around: Surroundings) -> bool:
         """Run in a child of a forking worker. Answers whether its process is used up."""
         self._within = place, around
         self.run()

@@ -10,7 +10,7 @@ from holdfast.work.classes.many import AsyncioWorker, GeventWorker, ThreadWorker
 from holdfast.work.classes.serial import SerialWorker
 from holdfast.work.parent.child import Place
 from holdfast.work.parent.supervisor import Supervisor
-from holdfast.work.performing.around import Around
+from holdfast.work.performing.around import Surroundings
 from holdfast.work.run import run_worker
 from holdfast.work.settings import Pool
 
@@ -112,7 +112,7 @@ class ForkingWorker(BaseWorker):
             self.stop()
         return self._supervisor
 
-    def _be_child(self, place: Place, around: Around) -> bool:
+    def _be_child(self, place: Place, around: Surroundings) -> bool:
         """Be the worker of a child: everything it does may be overridden."""
         held = [lease.jid for lease in place.settings.held]
         resume = self.client.jobs.get(*held) if held else None

@@ -16,11 +16,11 @@ from holdfast.code.current import Running
 from holdfast.wire.waiting import hold
 from holdfast.work.classes.serial import Childlike
 from holdfast.work.parent.child import Place
-from holdfast.work.parent.guard import Guard
-from holdfast.work.parent.losses import Debts
-from holdfast.work.parent.presence import News
-from holdfast.work.parent.slate import Slate
-from holdfast.work.performing.around import Around
+from holdfast.work.parent.lease_table import LeaseTable
+from holdfast.work.parent.losses import PendingReleases
+from holdfast.work.parent.presence import StoreMessages
+from holdfast.work.parent.renewal import LeaseRenewal
+from holdfast.work.performing.around import Surroundings
 from holdfast.work.pools.holding import TROUBLED
 from holdfast.work.queues.routing import with_what_it_held
 from holdfast.work.run import body_of
@@ -37,10 +37,12 @@ _AS_BEFORE: Final = {signal.SIGUSR1: log_stack, signal.SIGUSR2: log_stack, signa
 class _Keeper:
     """Does in a thread what a parent does for its children: renews the leases, and reports that the worker is alive."""
 
-    def __init__(self, client: Client, settings: WorkerSettings, slate: Slate, pipe: socket.socket) -> None:
+    def __init__(
+        self, client: Client, settings: WorkerSettings, slate: LeaseTable, pipe: socket.socket
+    ) -> None:
         self.name, self.pid, self.slate = settings.worker_name(0), os.getpid(), slate
-        self._guard = Guard(client, settings, can_kill=False)
-        self._news = News(client, [self.name])
+        self._guard = LeaseRenewal(client, settings, can_kill=False)
+        self._news = StoreMessages(client, [self.name])
         self._pipe = pipe
         self._ended = Stop()
         self._thread = threading.Thread(target=self._run, name="holdfast-keeper", daemon=True)
@@ -111,11 +113,11 @@ class _Many(Childlike):
     def _work(self) -> None:
         settings, store = self._prepared()
         settings = with_what_it_held(settings, store)
-        name, slate = settings.worker_name(0), Slate(settings.concurrency)
-        around = Around.of_serial(settings)
+        name, slate = settings.worker_name(0), LeaseTable(settings.concurrency)
+        around = Surroundings.of_serial(settings)
 
         def give_back() -> None:
-            releases = Debts(store.beating_client(name), settings.queues)
+            releases = PendingReleases(store.beating_client(name), settings.queues)
             releases.add(name, slate, "preempted", order.cause)
             releases.finish()
 

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.code.current import Running
 from holdfast.work.classes.base import BaseWorker
 from holdfast.work.parent.child import Place
-from holdfast.work.performing.around import Around
+from holdfast.work.performing.around import Surroundings
 from holdfast.work.performing.chain import own_middleware
 from holdfast.work.run import body_of, run_serial
 from holdfast.work.signals import Stop
@@ -34,7 +34,7 @@ class Childlike(BaseWorker):
                 self.before_run()
                 self._work()
 
-    def _work_within(self, place: Place, around: Around) -> bool:
+    def _work_within(self, place: Place, around: Surroundings) -> bool:
         settings = place.settings
         mixed = own_middleware(self)
         for middleware in mixed:

@@ -26,7 +26,7 @@ from holdfast.wire.waiting import hold
 from holdfast.work import signals
 from holdfast.work.forking.solitary import BY_ITSELF, SETTLED, SIZE, Errand, become, read_ending
 from holdfast.work.observe.ledger import note_lost
-from holdfast.work.performing.around import Around
+from holdfast.work.performing.around import Surroundings
 from holdfast.work.performing.making import make_resolver, nothing
 from holdfast.work.performing.outcome import Ending, log_release
 from holdfast.work.processes import lead_group, prepare, stop_group
@@ -59,7 +59,7 @@ class Forking:
         self,
         store: StoreChoice,
         settings: WorkerSettings,
-        around: Around,
+        around: Surroundings,
         on_process: Callable[[int], None] = lambda pid: None,
     ) -> None:
         self._on_process = on_process
@@ -67,12 +67,14 @@ class Forking:
         self._store = store
         self._settings = settings
         self._around = around
-        self._current: Forked | None = None
+        self._current: ForkedJob | None = None
         self._resolver = make_resolver(settings)
         self._has_advised = False
         prepare()
 
-    def start(self, facts: JobFacts, ends: float = inf, on_settled: Callable[[], None] = nothing) -> "Forked":
+    def start(
+        self, facts: JobFacts, ends: float = inf, on_settled: Callable[[], None] = nothing
+    ) -> "ForkedJob":
         """Begin to perform a job, which may take until `ends`, on the monotonic clock; else as `perform`."""
         if facts.losses >= DANGEROUS:
             log.warning("job %s lost its lease %d times; it is performed alone", facts.jid, facts.losses)
@@ -93,14 +95,14 @@ class Forking:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             os.close(theirs)
-        return Forked(facts, pid, ours, ends, on_settled)
+        return ForkedJob(facts, pid, ours, ends, on_settled)
 
     def perform(self, facts: JobFacts, ends: float = inf, on_settled: Callable[[], None] = nothing) -> Ending:
         """Perform a job and wait for its end. Whatever interrupts the waiting ends the job's process too.
 
         `on_settled` is called when the job has settled itself; it may go on for long after that.
         """
-        forked: Forked | None = None
+        forked: ForkedJob | None = None
         try:
             with DeferredTermination():
                 forked = self._current = self.start(facts, ends, on_settled)
@@ -142,7 +144,7 @@ class Forking:
             forked.stop()
 
 
-class Forked:
+class ForkedJob:
     """The process of one job, as the one that forked it sees it. `stop` may be called by any thread."""
 
     def __init__(

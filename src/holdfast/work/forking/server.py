@@ -26,9 +26,9 @@ from holdfast.commands.leases import Lease
 from holdfast.commands.outcomes import Release
 from holdfast.models import JobFacts
 from holdfast.work import signals
-from holdfast.work.forking.forked import Forked, Forking
+from holdfast.work.forking.forked import ForkedJob, Forking
 from holdfast.work.forking.solitary import SIZE, read_ending, write_ending
-from holdfast.work.performing.around import Around
+from holdfast.work.performing.around import Surroundings
 from holdfast.work.performing.outcome import Ending, log_release
 from holdfast.work.processes import die_with
 from holdfast.work.signals import Terminated, ignore
@@ -48,7 +48,7 @@ class ForkServer:
     Make one before anything starts a thread.
     """
 
-    def __init__(self, forking: Forking, around: Around, inherited: Iterable[int] = ()) -> None:
+    def __init__(self, forking: Forking, around: Surroundings, inherited: Iterable[int] = ()) -> None:
         self._forking = forking
         self._socket, theirs = _socket.socketpair()
         parent = os.getpid()
@@ -63,7 +63,7 @@ class ForkServer:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
 
-    def start(self, facts: JobFacts, ends: float = inf) -> "ServedJob | Forked":
+    def start(self, facts: JobFacts, ends: float = inf) -> "ServedJob | ForkedJob":
         """Begin to perform a job alone, which may take until `ends`, on the monotonic clock."""
         ours, theirs = socket.socketpair()
         with theirs:
@@ -139,7 +139,7 @@ class ServedJob:
             self.has_settled = True
 
 
-def _serve(requests: _socket.socket, forking: Forking, around: Around, parent: int) -> NoReturn:
+def _serve(requests: _socket.socket, forking: Forking, around: Surroundings, parent: int) -> NoReturn:
     try:
         signals.reset()
         for number in signals.ALL:

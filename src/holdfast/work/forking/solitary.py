@@ -24,13 +24,13 @@ from holdfast.work import signals
 from holdfast.work.greenlets import prepare_child, thrown
 from holdfast.work.observe.board import note_forked
 from holdfast.work.observe.ledger import count_as_forked
-from holdfast.work.performing.around import Around
+from holdfast.work.performing.around import Surroundings
 from holdfast.work.performing.making import make_performer
 from holdfast.work.performing.outcome import Ending, given_back
 from holdfast.work.performing.wear import keep_standard
 from holdfast.work.processes import die_with, lead_group, send_rest
 from holdfast.work.queues.route import Route
-from holdfast.work.seat import Turns
+from holdfast.work.session import StoreSession
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import UNWIND, Terminated, ignore, log_stack, terminator
 from holdfast.work.store_choice import StoreChoice
@@ -92,7 +92,7 @@ class Errand(NamedTuple):
     parent: int
     store: StoreChoice
     settings: WorkerSettings
-    around: Around
+    around: Surroundings
     resolver: Resolver
 
 
@@ -104,7 +104,7 @@ def become(errand: Errand) -> NoReturn:
         if errand.settings.pool == "gevent":
             prepare_child()
             signal.signal(UNWIND, thrown(terminator()))
-        mouth = _Mouth(errand.pipe)
+        mouth = _ResultPipe(errand.pipe)
         facts = errand.facts
         note_forked(facts.jid)
         count_as_forked()
@@ -137,7 +137,7 @@ def become(errand: Errand) -> NoReturn:
             os._exit(code)
 
 
-class _Mouth:
+class _ResultPipe:
     """The pipe to who forked us. A job may close it, and open something else under its number."""
 
     def __init__(self, pipe: int) -> None:
@@ -187,7 +187,7 @@ def _settle(errand: Errand, ending: Ending) -> None:
     facts = errand.facts
     log.warning("job %s closed the pipe for its outcome; its own process settles it", facts.jid)
     client = errand.store.client(facts.worker)
-    turns = Turns(client.shard, facts.worker, Route(client.shard, errand.settings.queues))
+    turns = StoreSession(client.shard, facts.worker, Route(client.shard, errand.settings.queues))
     turns.end(ending)
     if turns.has_news:
         client.runner.run(turns.turn(0))

@@ -18,9 +18,9 @@ from holdfast.work import signals
 from holdfast.work.observe.board import listen
 from holdfast.work.observe.ledger import bury
 from holdfast.work.observe.metrics import State
+from holdfast.work.parent.lease_table import LeaseTable
 from holdfast.work.parent.presence import divide
-from holdfast.work.parent.slate import Slate
-from holdfast.work.performing.around import Around
+from holdfast.work.performing.around import Surroundings
 from holdfast.work.processes import send_rest, stop_group
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import (
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
     name: str
     number: int
-    slate: Slate
+    slate: LeaseTable
     pipe: socket.socket
     parent: int
     settings: WorkerSettings
@@ -75,7 +75,7 @@ class Place(NamedTuple):
             return True
 
 
-Body = Callable[[Place, Around], bool]
+Body = Callable[[Place, Surroundings], bool]
 """Works until told to stop, with what the process keeps around its jobs. Answers whether the process is used up, and another one should go on in its place."""
 
 _UNTIL_AT_WORK: Final[dict[signal.Signals, Handler | signal.Handlers]] = {
@@ -103,7 +103,7 @@ def become(place: Place, body: Body, inherited: Iterable[int]) -> NoReturn:
         for descriptor in inherited:
             os.close(descriptor)
         place.pipe.setblocking(False)
-        around = Around.of_child(place.settings, place.number)
+        around = Surroundings.of_child(place.settings, place.number)
         try:
             code = USED_UP if body(place, around) else 0
         finally:
@@ -132,13 +132,13 @@ LONGEST_PAUSE: Final = 5.0
 LOOK: Final = 0.05  # seconds between two looks at whether a new child has begun
 
 
-class Slot:
+class ChildProcess:
     """The place of one child: its name and slate outlive it. `fork_at` is on the monotonic clock."""
 
     def __init__(self, name: str, number: int, seats: int, fork_at: float = 0.0) -> None:
         self.name = name
         self.number = number
-        self.slate = Slate(seats)
+        self.slate = LeaseTable(seats)
         self.pid = 0
         self.pipe: socket.socket | None = None
         self.born = 0.0
@@ -270,16 +270,16 @@ class Rolling:
         """Replace everybody who lives now."""
         self._began = monotonic()
 
-    def step(self, slots: Sequence[Slot]) -> Slot | None:
+    def step(self, children: Sequence[ChildProcess]) -> ChildProcess | None:
         """Who is to be asked to go now, if anybody."""
-        if not self.is_under_way or any(slot.is_retiring for slot in slots):
+        if not self.is_under_way or any(child.is_retiring for child in children):
             return None
-        if not all(slot.is_at_work or slot.is_finished for slot in slots):
+        if not all(child.is_at_work or child.is_finished for child in children):
             return None
-        old = [slot for slot in slots if slot.pid and slot.born <= self._began]
+        old = [child for child in children if child.pid and child.born <= self._began]
         if old:
             # The idle first: who is busy for long keeps nobody waiting that could go at once.
-            return min(old, key=lambda slot: len(slot.slate.read_all()))
+            return min(old, key=lambda child: len(child.slate.read_all()))
         self._began = -inf
         return None
 

@@ -20,8 +20,8 @@ from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line
 from holdfast.wire.waiting import hold
 from holdfast.work.keeper import OVER, Held
+from holdfast.work.parent.lease_table import LeaseTable
 from holdfast.work.parent.presence import Said
-from holdfast.work.parent.slate import Slate
 from holdfast.work.performing.outcome import log_release
 
 log = logging.getLogger("holdfast")
@@ -33,7 +33,7 @@ PATIENCE: Final = 2.0  # seconds that a child has to end a job whose time is ove
 MOST_EARLY: Final = 1000
 
 
-class Charge(Protocol):
+class Supervised(Protocol):
     """A child process, as its guard sees it."""
 
     @property
@@ -41,7 +41,7 @@ class Charge(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def slate(self) -> Slate: ...
+    def slate(self) -> LeaseTable: ...
     def poke(self) -> None:
         """Make it read its lease table."""
 
@@ -56,10 +56,10 @@ class LostLeases:
     """
 
     def __init__(self) -> None:
-        self._lost: dict[Held, tuple[Charge, float]] = {}
+        self._lost: dict[Held, tuple[Supervised, float]] = {}
         self._glance_at = inf
 
-    def add(self, lease: Held, child: Charge) -> None:
+    def add(self, lease: Held, child: Supervised) -> None:
         """The store has reported that this lease of a child is lost."""
         if lease not in self._lost:
             self._lost[lease] = child, monotonic()
@@ -69,12 +69,12 @@ class LostLeases:
         """When to call `attend` next, on the monotonic clock."""
         return self._glance_at
 
-    def attend(self) -> list[tuple[Charge, Held]]:
+    def attend(self) -> list[tuple[Supervised, Held]]:
         """Look at the children again. Returns those that were killed, each for which lease."""
         now = monotonic()
         if now < self._glance_at:
             return []
-        killed: list[tuple[Charge, Held]] = []
+        killed: list[tuple[Supervised, Held]] = []
         for lease, (child, since) in list(self._lost.items()):
             if not _holds(child, lease):
                 del self._lost[lease]
@@ -94,9 +94,9 @@ class OverdueJobs:
     """
 
     def __init__(self) -> None:
-        self._told: dict[Held, tuple[Charge, float]] = {}
+        self._told: dict[Held, tuple[Supervised, float]] = {}
 
-    def add(self, lease: Held, child: Charge) -> None:
+    def add(self, lease: Held, child: Supervised) -> None:
         """The lease of a child is lost."""
         if lease not in self._told:
             self._told[lease] = child, monotonic() + PATIENCE
@@ -107,9 +107,9 @@ class OverdueJobs:
         """When to call `attend` next, on the monotonic clock."""
         return min((at for _, at in self._told.values()), default=inf)
 
-    def attend(self) -> list[tuple[Charge, Held]]:
+    def attend(self) -> list[tuple[Supervised, Held]]:
         """Look at the children again. Returns those to be killed, each for the lease of a job that it does not end."""
-        now, late = monotonic(), list[tuple[Charge, Held]]()
+        now, late = monotonic(), list[tuple[Supervised, Held]]()
         for lease, (child, at) in list(self._told.items()):
             if now < at:
                 continue
@@ -123,7 +123,7 @@ class OverdueJobs:
         return late
 
 
-class EarlyNews:
+class EarlyMessages:
     """Messages about jobs that are in no lease table yet: a cancel may arrive before the reply that grants the job."""
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class EarlyNews:
         """When to call `has_come` next, on the monotonic clock."""
         return self._glance_at
 
-    def has_come(self, children: Mapping[str, Charge]) -> bool:
+    def has_come(self, children: Mapping[str, Supervised]) -> bool:
         """Whether one of these jobs is in a lease table by now. Forgets those that cannot come any more."""
         now, came = monotonic(), False
         if now < self._glance_at:
@@ -160,7 +160,7 @@ class EarlyNews:
         return came
 
 
-def _stop_if_still(child: Charge, lease: Held) -> bool:
+def _stop_if_still(child: Supervised, lease: Held) -> bool:
     """Kill a child for a job it must not work on any more, and for no other job. Returns whether it did."""
     # It is halted first, so that it cannot begin its next job between this check and the kill.
     _halt(child.pid)
@@ -183,7 +183,7 @@ def _halt(pid: int) -> None:
         hold(HALT / 100)
 
 
-def _holds(child: Charge, lease: Held) -> bool:
+def _holds(child: Supervised, lease: Held) -> bool:
     holding = child.slate.read(lease.seat)
     return holding is not None and (holding.jid, holding.token) == (lease.jid, lease.token)
 
@@ -209,11 +209,17 @@ class Verdict(NamedTuple):
         return self.jobs.get((jid, token), ("preempted", "stuck"))
 
 
-class _Debt:
+class _PendingRelease:
     """What one dead process owes: leases, and perhaps the answer of one call."""
 
     def __init__(
-        self, worker: str, slate: Slate, how: HowReleased, cause: str, verdict: Verdict | None, now: float
+        self,
+        worker: str,
+        slate: LeaseTable,
+        how: HowReleased,
+        cause: str,
+        verdict: Verdict | None,
+        now: float,
     ) -> None:
         held = slate.read_all()
         self.worker = worker
@@ -229,20 +235,20 @@ class _Debt:
         self.until = now + max([holding.lease for holding in held], default=60.0)
 
 
-class Debts:
+class PendingReleases:
     """Gives leases back, as soon as the store can be reached."""
 
     def __init__(self, client: Client, queues: tuple[str, ...]) -> None:
         self._client = client
         self._queues = queues
-        self._debts: list[_Debt] = []
+        self._debts: list[_PendingRelease] = []
         self._outage = Outage(client.shard.away)
 
     def add(
-        self, worker: str, slate: Slate, how: HowReleased, cause: str, verdict: Verdict | None = None
+        self, worker: str, slate: LeaseTable, how: HowReleased, cause: str, verdict: Verdict | None = None
     ) -> None:
         """Read and clear the lease table of a process that died; its leases are released as `how`, or by the `verdict`."""
-        debt = _Debt(worker, slate, how, cause, verdict, monotonic())
+        debt = _PendingRelease(worker, slate, how, cause, verdict, monotonic())
         slate.wipe()
         # A child that was killed because its job was lost has been logged already.
         if verdict is None or verdict.jobs:
@@ -280,7 +286,7 @@ class Debts:
             hold(max(0.0, due - monotonic()))
             self.pay()
 
-    def _pay(self, debt: _Debt) -> None:
+    def _pay(self, debt: _PendingRelease) -> None:
         if debt.leases:
             # First: whatever the question adds, these are known.
             for like in list(debt.leases):

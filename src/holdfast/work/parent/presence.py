@@ -47,7 +47,7 @@ class Said(msgspec.Struct, frozen=True):
     question: str = ""
 
 
-class News:
+class StoreMessages:
     """A listener for a selector: `fileno()` becomes readable when something was said to one of `workers`."""
 
     def __init__(self, client: Client, workers: Sequence[str]) -> None:

@@ -13,11 +13,11 @@ from typing import Literal
 from holdfast.work import signals
 from holdfast.work.observe.ledger import close_ledgers
 from holdfast.work.observe.metrics import serve_metrics
-from holdfast.work.parent.child import Body, Slot
-from holdfast.work.parent.family import Family
-from holdfast.work.parent.guard import Guard, sentences
+from holdfast.work.parent.child import Body, ChildProcess
+from holdfast.work.parent.children import Children
 from holdfast.work.parent.http import Http, hindrances, serve_probes
-from holdfast.work.parent.presence import News
+from holdfast.work.parent.presence import StoreMessages
+from holdfast.work.parent.renewal import LeaseRenewal, sentences
 from holdfast.work.performing.around import Title
 from holdfast.work.performing.sandboxes import tidy_unclaimed
 from holdfast.work.queues.reserving import listed
@@ -44,14 +44,14 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._http = Http(self._selector)
         serve_probes(self._http, settings, self._why_not_ready, self._stuck)
-        serve_metrics(self._http, settings, lambda: [slot.state for slot in self._family.slots])
+        serve_metrics(self._http, settings, lambda: [child.state for child in self._family.children])
         self._wake = Stop()
         client = store.beating_client(settings.worker_name(0))
-        self._guard = Guard(client, settings)
-        self._family = Family(
+        self._guard = LeaseRenewal(client, settings)
+        self._family = Children(
             settings, store, body, self._guard, self._selector, self._wake.wake_fd, self._is_last
         )
-        self._news = News(client, [slot.name for slot in self._family.slots])
+        self._news = StoreMessages(client, [child.name for child in self._family.children])
         self._going: Going = ""
         self._cause = ""
         self._told_at = -TOGETHER
@@ -96,9 +96,9 @@ class Supervisor:
             times.append(self._news.at)
         return min(*times, self._unwind_at, self._kill_at)
 
-    def _is_last(self, slot: Slot, code: int) -> bool:
+    def _is_last(self, child: ChildProcess, code: int) -> bool:
         """Whether a child that ended with this code, and not in the middle of a job, is not replaced."""
-        return self._settings.drain and code == 0 and not slot.is_retiring
+        return self._settings.drain and code == 0 and not child.is_retiring
 
     def _end(self) -> None:
         """Leave no child behind, however the supervisor ends, and give their leases back."""
@@ -123,7 +123,7 @@ class Supervisor:
 
     def children(self) -> dict[int, int]:
         """The numbers of its living children, by their processes."""
-        return {slot.pid: slot.number for slot in self._family.living()}
+        return {child.pid: child.number for child in self._family.living()}
 
     def _say_title(self) -> None:
         doing = "Stopping" if self._going else "Paused -- with" if self._paused else "Working with"
@@ -134,13 +134,13 @@ class Supervisor:
         return sentences(self._guard.stuck(self._family.living()))
 
     def _why_not_ready(self) -> list[str]:
-        wanted = [slot for slot in self._family.slots if not slot.is_finished]
+        wanted = [child for child in self._family.children if not child.is_finished]
         why = hindrances(
             stopping=bool(self._going),
             heard=self._guard.is_heard,
-            paused=all(slot.slate.paused for slot in wanted),
+            paused=all(child.slate.paused for child in wanted),
         )
-        at_work = sum(slot.is_at_work for slot in wanted)
+        at_work = sum(child.is_at_work for child in wanted)
         if at_work < max(1, len(wanted) - 1):
             why.append(f"{at_work} of {len(wanted)} processes are at work")
         if obstacle():

@@ -74,7 +74,7 @@ class Title:
         self._shown: Status = ()
         self._next = 0.0
         self._later: Timer | None = None
-        # Asked for each job, where asking the thread itself would cost more than the job.
+        # CommandProperty for each job, where asking the thread itself would cost more than the job.
         self._is_followed = False
 
     def say(self, status: str, *parts: Any) -> None:
@@ -230,7 +230,7 @@ WORDS: Final = {"gevent": "greenlet", "thread": "thread"}
 """What the directory of one job of many is called: `greenlet-0`; elsewhere `task-0`."""
 
 
-class Around:
+class Surroundings:
     """Made by each process that performs jobs, after its fork; `close` when it has performed its last.
 
     `companions` go along with its jobs; `title` is its own.

@@ -13,7 +13,7 @@ from holdfast.code.current import not_lost
 from holdfast.code.resolver import Resolver
 from holdfast.commands.base import Command
 from holdfast.models import JobFacts
-from holdfast.work.performing.around import Around, companions_of
+from holdfast.work.performing.around import Surroundings, companions_of
 from holdfast.work.performing.chain import Chain
 from holdfast.work.performing.perform import Performer
 from holdfast.work.queues.patterns import is_plain
@@ -85,7 +85,7 @@ def make_performer(
     client: Client | None = None,
     on_settled: Callable[[], None] = nothing,
     lost: Callable[[], str] = not_lost,
-    around: Around | None = None,
+    around: Surroundings | None = None,
     resolver: Resolver | None = None,
 ) -> Performer:
     """The performer of one process; a client that was not given is made when the first job needs it.

@@ -21,15 +21,15 @@ from holdfast.work.forking.forked import DANGEROUS, Forking
 from holdfast.work.forking.server import ForkServer
 from holdfast.work.observe.slot_frames import for_slots
 from holdfast.work.parent.child import Place
-from holdfast.work.parent.slate import Slate
-from holdfast.work.performing.around import Around, Title
+from holdfast.work.parent.lease_table import LeaseTable
+from holdfast.work.performing.around import Surroundings, Title
 from holdfast.work.performing.making import make_performer
 from holdfast.work.performing.outcome import Ending, raised
 from holdfast.work.performing.perform import Performer
-from holdfast.work.pools.seats import FAREWELL, Seat, Seats
+from holdfast.work.pools.slots import FAREWELL, Slot, Slots
 from holdfast.work.queues.route import Route
 from holdfast.work.queues.routing import make_route
-from holdfast.work.seat import ANY_QUEUE, longer
+from holdfast.work.session import ANY_QUEUE, longer
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import UNWIND, at_usr2, log_stack
 
@@ -38,7 +38,7 @@ log = logging.getLogger("holdfast")
 AGAIN: Final = 0.05  # seconds
 
 
-class TaskSeat(Seat):
+class TaskSlot(Slot):
     """A seat whose job is a task."""
 
     __slots__ = ("task",)
@@ -46,7 +46,7 @@ class TaskSeat(Seat):
     task: "asyncio.Task[None]"
 
 
-class AsyncLoop(Seats[TaskSeat]):
+class AsyncLoop(Slots[TaskSlot]):
     """Takes as many jobs as there are free seats, performs each in a task, settles what ended in one call."""
 
     def __init__(
@@ -55,7 +55,7 @@ class AsyncLoop(Seats[TaskSeat]):
         settings: WorkerSettings,
         name: str,
         performer: Performer,
-        slate: Slate,
+        slate: LeaseTable,
         route: Route,
         forking: ForkServer,
         on_short_lease: Callable[[], None],
@@ -137,13 +137,13 @@ class AsyncLoop(Seats[TaskSeat]):
         self._after_turn(settling, jobs, since)
         return jobs
 
-    def _make_seat(self, facts: JobFacts, since: float, number: int) -> TaskSeat:
-        return TaskSeat(facts, self._name, since, number)
+    def _make_seat(self, facts: JobFacts, since: float, number: int) -> TaskSlot:
+        return TaskSlot(facts, self._name, since, number)
 
-    def _start(self, seat: TaskSeat, facts: JobFacts) -> None:
+    def _start(self, seat: TaskSlot, facts: JobFacts) -> None:
         seat.task = self._loop.create_task(self._sits[seat.seat](self, seat, facts))
 
-    async def _sit(self, seat: TaskSeat, facts: JobFacts) -> None:
+    async def _sit(self, seat: TaskSlot, facts: JobFacts) -> None:
         ending: Ending = None
         try:
             if facts.losses >= DANGEROUS:
@@ -161,7 +161,7 @@ class AsyncLoop(Seats[TaskSeat]):
             ending = raised(facts, None, error)
         self._end(seat, ending)
 
-    async def _perform_alone(self, facts: JobFacts, seat: TaskSeat) -> Ending:
+    async def _perform_alone(self, facts: JobFacts, seat: TaskSlot) -> Ending:
         forked = seat.forked = self._forking.start(facts, seat.ends)
         waiting = self._loop.run_in_executor(self._threads, forked.wait)
         try:
@@ -173,7 +173,7 @@ class AsyncLoop(Seats[TaskSeat]):
             forked.stop()
             raise
 
-    def _end(self, seat: TaskSeat, ending: Ending) -> None:
+    def _end(self, seat: TaskSlot, ending: Ending) -> None:
         super()._end(seat, ending)
         self._poke()
 
@@ -184,7 +184,7 @@ class AsyncLoop(Seats[TaskSeat]):
             if not seat.task.done():
                 self.drop(seat)
 
-    def drop(self, seat: TaskSeat) -> None:
+    def drop(self, seat: TaskSlot) -> None:
         """Stop the job of a seat whose lease was lost, unless the job has settled itself."""
         if self._goes_on(seat):
             return
@@ -254,13 +254,13 @@ class AsyncLoop(Seats[TaskSeat]):
             self._news.set_result(None)
 
 
-def body(place: Place, around: Around) -> bool:
+def body(place: Place, around: Surroundings) -> bool:
     """Work in a forked child until told to stop. Answers whether it is used up."""
     forking = ForkServer(Forking(place.store, place.settings, around), around, [place.pipe.fileno()])
     return asyncio.run(_work(place, around, forking))
 
 
-async def _work(place: Place, around: Around, forking: ForkServer) -> bool:
+async def _work(place: Place, around: Surroundings, forking: ForkServer) -> bool:
     client = place.store.async_client(place.name)
     performer = make_performer(place.store, place.settings, place.name, around=around)
     jobs = AsyncLoop(

@@ -21,20 +21,20 @@ from holdfast.work.forking.forked import DANGEROUS
 from holdfast.work.forking.server import ForkServer
 from holdfast.work.observe.slot_frames import for_slots
 from holdfast.work.parent.child import Place
-from holdfast.work.performing.around import Around, Title
+from holdfast.work.performing.around import Surroundings, Title
 from holdfast.work.performing.making import make_performer
 from holdfast.work.performing.outcome import Ending, raised
 from holdfast.work.performing.perform import Performer
-from holdfast.work.pools.seats import FAREWELL, BlockingSeat, Crew, Seats
+from holdfast.work.pools.slots import FAREWELL, BlockingSlot, Crew, Slots
 from holdfast.work.queues.route import Route
 from holdfast.work.queues.routing import make_route
-from holdfast.work.seat import ANY_QUEUE, longer
+from holdfast.work.session import ANY_QUEUE, longer
 from holdfast.work.signals import Stop, Terminated, start_without_signals
 
 log = logging.getLogger("holdfast")
 
 
-class BlockingLoop(Seats[BlockingSeat]):
+class BlockingLoop(Slots[BlockingSlot]):
     """Takes as many jobs as there are free seats, has each performed, settles what ended in one call.
 
     A seat whose lease was lost is free at once, whether its job can be ended or not. When as many jobs as there are seats
@@ -61,8 +61,8 @@ class BlockingLoop(Seats[BlockingSeat]):
         self._crew = crew
         self._stop = stop
         self._forking = forking
-        self._ended: deque[tuple[BlockingSeat, Ending]] = deque()
-        self._astray: list[BlockingSeat] = []
+        self._ended: deque[tuple[BlockingSlot, Ending]] = deque()
+        self._astray: list[BlockingSlot] = []
         self._sleeps = False
         self._bell = client.link.bell()
         self._listening = False
@@ -129,13 +129,13 @@ class BlockingLoop(Seats[BlockingSeat]):
             self._crew.give_way()
         return jobs
 
-    def _make_seat(self, facts: JobFacts, since: float, number: int) -> BlockingSeat:
-        return BlockingSeat(facts, self._name, since, number)
+    def _make_seat(self, facts: JobFacts, since: float, number: int) -> BlockingSlot:
+        return BlockingSlot(facts, self._name, since, number)
 
-    def _start(self, seat: BlockingSeat, facts: JobFacts) -> None:
+    def _start(self, seat: BlockingSlot, facts: JobFacts) -> None:
         self._crew.start(seat, lambda: self._sits[seat.seat](self, seat, facts))
 
-    def _sit(self, seat: BlockingSeat, facts: JobFacts) -> None:
+    def _sit(self, seat: BlockingSlot, facts: JobFacts) -> None:
         """Perform a job; in the thread or greenlet that does so."""
         ending: Ending = None
         try:
@@ -173,7 +173,7 @@ class BlockingLoop(Seats[BlockingSeat]):
         for seat in self._lost():
             self._drop(seat)
 
-    def _drop(self, seat: BlockingSeat) -> None:
+    def _drop(self, seat: BlockingSlot) -> None:
         """Free a seat whose lease was lost, unless its job has settled itself."""
         if self._goes_on(seat):
             return
@@ -274,7 +274,7 @@ class BlockingLoop(Seats[BlockingSeat]):
         if (self._turns.has_news or rung is not None) and self._say_last(rung):
             self._clear_settled()
 
-    def _wait_for(self, seats: Sequence[BlockingSeat], seconds: float) -> None:
+    def _wait_for(self, seats: Sequence[BlockingSlot], seconds: float) -> None:
         """Wait up to `seconds` for the jobs of these slots to unwind."""
         until = monotonic() + seconds
         while not all(seat.is_over for seat in seats) and monotonic() < until:
@@ -299,7 +299,7 @@ class BlockingLoop(Seats[BlockingSeat]):
         return said.is_set()
 
 
-def work_blocking(place: Place, around: Around, crew: Crew, stop: Stop, forking: ForkServer) -> bool:
+def work_blocking(place: Place, around: Surroundings, crew: Crew, stop: Stop, forking: ForkServer) -> bool:
     """Work in a forked child, with that crew, until told to stop. Answers whether the process is used up."""
     client = place.store.client(place.name)
     performer = make_performer(place.store, place.settings, place.name, client, around=around)

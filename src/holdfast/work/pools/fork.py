@@ -11,11 +11,11 @@ from holdfast.code.failure import brief, failure_of
 from holdfast.models import JobFacts
 from holdfast.work.forking.forked import Forking
 from holdfast.work.parent.child import Place
-from holdfast.work.performing.around import Around
+from holdfast.work.performing.around import Surroundings
 from holdfast.work.performing.chain import IN_PARENT, around_fork
 from holdfast.work.performing.making import HeldJob, nothing
 from holdfast.work.performing.outcome import Ending, raised, word_of
-from holdfast.work.pools.serial import SlateHolder, work
+from holdfast.work.pools.serial import LeaseTableHolder, work
 from holdfast.work.signals import Stop
 
 log = logging.getLogger("holdfast")
@@ -52,10 +52,10 @@ PATIENCE: Final = 2.0
 """Seconds that the parent leaves a child to end a job whose time is over, before it ends the child for that."""
 
 
-def body(place: Place, around: Around) -> bool:
+def body(place: Place, around: Surroundings) -> bool:
     """Work in a forked child until told to stop. Answers whether it is used up."""
     stop = Stop()
     # What stands now stays as it is: the processes of jobs share its pages, which their collectors leave alone.
     gc.freeze()
     forking = SurroundedForking(place.store, place.settings, around, partial(place.slate.note_process, 0))
-    return work(place, around, stop, SlateHolder(place, stop, PATIENCE), forking)
+    return work(place, around, stop, LeaseTableHolder(place, stop, PATIENCE), forking)

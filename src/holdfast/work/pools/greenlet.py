@@ -18,9 +18,9 @@ from holdfast.work.forking.forked import Forking
 from holdfast.work.forking.server import ForkServer
 from holdfast.work.greenlets import prepare_child, thrown
 from holdfast.work.parent.child import Place
-from holdfast.work.performing.around import Around
+from holdfast.work.performing.around import Surroundings
 from holdfast.work.pools.blocking import work_blocking
-from holdfast.work.pools.seats import BlockingSeat
+from holdfast.work.pools.slots import BlockingSlot
 from holdfast.work.signals import UNWIND, Handlers, Stop, Terminated, worker_handlers
 
 gevent: Any = importlib.import_module("gevent")
@@ -36,7 +36,7 @@ class Driver:
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Drive a coroutine to its end; other greenlets go on. When this greenlet is killed, the coroutine is cancelled."""
-        loop, ride = self._begun(), _Ride(coroutine)
+        loop, ride = self._begun(), _DrivenCoroutine(coroutine)
         # The context of this greenlet, with the current job in it, goes along.
         told = asyncio.run_coroutine_threadsafe(ride.go(), loop)
         try:
@@ -65,7 +65,7 @@ class Driver:
         return self._loop
 
 
-class _Ride:
+class _DrivenCoroutine:
     """One coroutine on the loop; all but `ended` belongs to the loop's thread."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
@@ -105,7 +105,7 @@ class Killed(Terminated, gevent.GreenletExit):  # type: ignore[misc]
     """Raised in the greenlet of a job that must not go on. Nothing is recorded."""
 
 
-def body(place: Place, around: Around) -> bool:
+def body(place: Place, around: Surroundings) -> bool:
     """Work in a forked child until told to stop. Answers whether it is used up."""
     forking = ForkServer(Forking(place.store, place.settings, around), around, [place.pipe.fileno()])
     prepare_child()
@@ -128,7 +128,7 @@ class Greenlets:
         self.greenlets: dict[str, Any] = {}
         self._driver = Driver()
 
-    def start(self, seat: BlockingSeat, work: Callable[[], None]) -> None:
+    def start(self, seat: BlockingSlot, work: Callable[[], None]) -> None:
         """Have a greenlet do `work`."""
 
         def perform() -> None:
@@ -148,7 +148,7 @@ class Greenlets:
         """Drive a coroutine in a thread beside, on the event loop of all."""
         return self._driver.run(coroutine)
 
-    def stop(self, seat: BlockingSeat) -> None:
+    def stop(self, seat: BlockingSlot) -> None:
         """Kill the greenlet of a seat."""
         seat.hand.kill(Killed, block=False)
         if seat.hand.ready():

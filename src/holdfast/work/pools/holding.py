@@ -19,8 +19,8 @@ from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import hold
 from holdfast.work.keeper import SHORT_LEASE, Held, Keeper, run_end
 from holdfast.work.observe.board import Asking, open_board
-from holdfast.work.parent.guard import SWEEP
-from holdfast.work.parent.presence import News, Presence, Said, Sign, log_quiet
+from holdfast.work.parent.presence import Presence, Said, Sign, StoreMessages, log_quiet
+from holdfast.work.parent.renewal import SWEEP
 from holdfast.work.performing.making import nothing
 from holdfast.work.performing.outcome import log_release
 from holdfast.work.signals import Stop, start_without_signals
@@ -85,7 +85,7 @@ class BeatingThread:
         chores: Chores | None = None,
     ) -> None:
         self._client = client
-        self._news = News(client, [worker])
+        self._news = StoreMessages(client, [worker])
         self._held = held
         self._on_news = on_news
         self._chores = chores or NoChores()

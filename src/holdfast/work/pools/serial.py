@@ -18,14 +18,14 @@ from holdfast.wire.shards import Line
 from holdfast.work.forking.forked import DANGEROUS, Forking
 from holdfast.work.keeper import OVER, run_end
 from holdfast.work.parent.child import Place
-from holdfast.work.performing.around import Around, Title
+from holdfast.work.performing.around import Surroundings, Title
 from holdfast.work.performing.making import make_performer
 from holdfast.work.performing.outcome import Ending, gives_back, timed_out
 from holdfast.work.performing.perform import Performer
 from holdfast.work.performing.wear import Wear
 from holdfast.work.queues.route import Route
 from holdfast.work.queues.routing import make_route
-from holdfast.work.seat import ANY_QUEUE, Turns, longer
+from holdfast.work.session import ANY_QUEUE, StoreSession, longer
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Handlers, Stop, worker_handlers
 from holdfast.work.stop_order import StopOrder
@@ -100,7 +100,7 @@ class SerialLoop:
         self._forking = forking
         self._forked_from = forked_from
         self._route = route
-        self._turns = Turns(client.shard, name, route, will_wait=not settings.drain)
+        self._turns = StoreSession(client.shard, name, route, will_wait=not settings.drain)
         # A line of its own, so that whoever comes after a sudden death knows what was asked last.
         self._line = Line()
         client.shard.lines.give(self._line)
@@ -289,7 +289,7 @@ class SerialLoop:
 LOOK: Final = 0.2  # seconds between two looks at whether the parent lives, while there is work
 
 
-class SlateHolder:
+class LeaseTableHolder:
     """Writes what the child holds where its parent reads it."""
 
     def __init__(self, place: Place, stop: Stop, patience: float = 0.0) -> None:
@@ -332,14 +332,14 @@ class SlateHolder:
             self._stop.request()
 
 
-def body(place: Place, around: Around) -> bool:
+def body(place: Place, around: Surroundings) -> bool:
     """Work in a forked child until told to stop. Answers whether it is used up."""
     stop = Stop()
-    return work(place, around, stop, SlateHolder(place, stop))
+    return work(place, around, stop, LeaseTableHolder(place, stop))
 
 
 def work(
-    place: Place, around: Around, stop: Stop, holder: SlateHolder, forking: Forking | None = None
+    place: Place, around: Surroundings, stop: Stop, holder: LeaseTableHolder, forking: Forking | None = None
 ) -> bool:
     """Work in this process until `stop`, or with `forking` in one for each job. Answers whether it is used up."""
     client = place.store.client(place.name)

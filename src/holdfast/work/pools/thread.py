@@ -15,13 +15,13 @@ from typing import Any, Final
 from holdfast.work.forking.forked import Forking
 from holdfast.work.forking.server import ForkServer
 from holdfast.work.parent.child import Place
-from holdfast.work.performing.around import Around
+from holdfast.work.performing.around import Surroundings
 from holdfast.work.pools.blocking import work_blocking
-from holdfast.work.pools.seats import BlockingSeat
+from holdfast.work.pools.slots import BlockingSlot
 from holdfast.work.signals import Handlers, Stop, Terminated, start_without_signals, worker_handlers
 
 
-def body(place: Place, around: Around) -> bool:
+def body(place: Place, around: Surroundings) -> bool:
     """Work in a forked child until told to stop. Answers whether it is used up."""
     forking = ForkServer(Forking(place.store, place.settings, around), around, [place.pipe.fileno()])
     stop = Stop()
@@ -44,13 +44,13 @@ class Hand:
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
-        self._seat: BlockingSeat | None = None
+        self._seat: BlockingSlot | None = None
         self._lock = threading.Lock()
         self._runner: asyncio.Runner | None = None
         self._task: asyncio.Task[Any] | None = None
         self._unwinds = False
 
-    def work(self, seat: BlockingSeat, work: Callable[[], None]) -> None:
+    def work(self, seat: BlockingSlot, work: Callable[[], None]) -> None:
         """Do `work` for a slot in this thread. An exception raised in it for this slot does not reach later work."""
         self._seat = seat
         try:
@@ -59,7 +59,7 @@ class Hand:
         finally:
             self._leave(seat)
 
-    def _leave(self, seat: BlockingSeat) -> None:
+    def _leave(self, seat: BlockingSlot) -> None:
         while self._seat is not None or not seat.is_over:
             try:
                 with self._lock:
@@ -105,7 +105,7 @@ class Hand:
         if not self.cancel():
             self.terminate(self._seat)
 
-    def terminate(self, seat: BlockingSeat | None) -> None:
+    def terminate(self, seat: BlockingSlot | None) -> None:
         """Raise Terminated in the job of a slot, at the next Python instruction of its thread; code in C is not interrupted."""
         with self._lock:
             if seat is not None and self._seat is seat:
@@ -121,13 +121,13 @@ class Threads:
     """A crew of threads. There are as many as ever worked at once; one that never ends its job is not waited for."""
 
     def __init__(self) -> None:
-        self._work: SimpleQueue[tuple[BlockingSeat, Callable[[], None]] | None] = SimpleQueue()
+        self._work: SimpleQueue[tuple[BlockingSlot, Callable[[], None]] | None] = SimpleQueue()
         self._here = threading.local()
         self._lock = threading.Lock()
         self._free = 0
         self._count = 0
 
-    def start(self, seat: BlockingSeat, work: Callable[[], None]) -> None:
+    def start(self, seat: BlockingSlot, work: Callable[[], None]) -> None:
         """Have a thread do `work`."""
         with self._lock:
             has_free = self._free > 0
@@ -144,14 +144,14 @@ class Threads:
         """Drive a coroutine on the event loop of this thread."""
         return self._here.hand.run_coroutine(coroutine)
 
-    def stop(self, seat: BlockingSeat) -> None:
+    def stop(self, seat: BlockingSlot) -> None:
         """Cancel a coroutine. Other code has a moment to see `job.cancelled` and end by itself; then Terminated is raised in it."""
         if seat.hand is not None and not seat.hand.cancel():
             later = threading.Timer(HEED, seat.hand.terminate, [seat])
             later.daemon, later.name = True, "holdfast-cancel"
             start_without_signals(later)
 
-    def unwind(self, seat: BlockingSeat) -> None:
+    def unwind(self, seat: BlockingSlot) -> None:
         """Raise Terminated in the job of a seat, as soon as its thread runs Python code."""
         if seat.hand is not None and not seat.is_over:
             seat.hand.unwind()

@@ -16,7 +16,14 @@ from holdfast.work.keeper import OVER, Held, Keeper
 from holdfast.work.observe.board import Asking, Board, open_board
 from holdfast.work.observe.slot_frames import slot_in
 from holdfast.work.observe.stacks import Dumped
-from holdfast.work.parent.losses import Charge, Debts, EarlyNews, LostLeases, OverdueJobs, Verdict
+from holdfast.work.parent.losses import (
+    EarlyMessages,
+    LostLeases,
+    OverdueJobs,
+    PendingReleases,
+    Supervised,
+    Verdict,
+)
 from holdfast.work.parent.presence import Presence, Said, Sign, log_quiet
 from holdfast.work.settings import ONE_SEAT, WorkerSettings
 
@@ -30,7 +37,7 @@ LEAST: Final = 1.0  # seconds without a response before a child counts as stuck,
 class Stuck(NamedTuple):
     """A child that must be killed: for how long it has not responded, and the slot of the job that blocks it, if known."""
 
-    child: Charge
+    child: Supervised
     seconds: float
     slot: int | None
 
@@ -61,12 +68,12 @@ class StuckChildren:
         """When to call `attend` next, on the monotonic clock."""
         return self._look_at
 
-    def seconds(self, child: Charge) -> float:
+    def seconds(self, child: Supervised) -> float:
         """For how long a child has been stuck, in seconds; 0 if it is not."""
         pinged = self._pinged.get(child.pid)
         return monotonic() - pinged.at if pinged is not None and pinged.is_logged else 0.0
 
-    def attend(self, children: Iterable[Charge]) -> list[Stuck]:
+    def attend(self, children: Iterable[Supervised]) -> list[Stuck]:
         """Ping the children that have responded, log those that are stuck. Returns those that must be killed."""
         now = monotonic()
         if now < self._look_at:
@@ -84,7 +91,7 @@ class StuckChildren:
         self._look_at = now + PERIOD / 4 if self._pinged else now + PERIOD
         return stuck
 
-    def _ping(self, child: Charge, pinged: _Pinged | None, now: float) -> _Pinged:
+    def _ping(self, child: Supervised, pinged: _Pinged | None, now: float) -> _Pinged:
         if pinged is not None and not child.slate.is_answered:
             return pinged
         if pinged is None or pinged.is_logged or now - pinged.at >= PERIOD:
@@ -93,7 +100,7 @@ class StuckChildren:
             return _Pinged(now)
         return pinged
 
-    def _look(self, child: Charge, pinged: _Pinged, lease: float, silence: float) -> list[Stuck]:
+    def _look(self, child: Supervised, pinged: _Pinged, lease: float, silence: float) -> list[Stuck]:
         if child.slate.is_answered:
             return []
         if silence >= self._stuck_timeout:
@@ -116,7 +123,7 @@ class StuckChildren:
         }
         return slots.pop() if len(slots) == 1 else None
 
-    def _dump(self, child: Charge) -> Dumped:
+    def _dump(self, child: Supervised) -> Dumped:
         self._board.ask("-", child.pid)
         end, text = monotonic() + DUMPING, ""
         while monotonic() < end:
@@ -136,7 +143,7 @@ SWEEP: Final = 60.0
 _Key = tuple[int, int, str, int]
 
 
-class Guard:
+class LeaseRenewal:
     """Renews the leases in the lease tables of the children, and releases those of dead children.
 
     `can_kill`: whether they are processes of their own, which are killed for jobs that they must not work on.
@@ -144,7 +151,7 @@ class Guard:
 
     def __init__(self, client: Client, settings: WorkerSettings, can_kill: bool = True) -> None:
         self._client = client
-        self._debts = Debts(client, settings.queues)
+        self._debts = PendingReleases(client, settings.queues)
         self._presence = Presence(client, settings)
         self._asking = Asking(client, open_board())
         self._keeper = Keeper()
@@ -155,7 +162,7 @@ class Guard:
         self._stuck = StuckChildren(
             open_board(), self._asking, 0 if settings.debugger else settings.stuck_timeout
         )
-        self._early = EarlyNews()
+        self._early = EarlyMessages()
         self._known: dict[_Key, Held] = {}
         self._verdicts: dict[int, Verdict] = {}
         self._outage = Outage(client.shard.away)
@@ -178,7 +185,7 @@ class Guard:
         owed = self._debts.due()
         return due if owed is None else min(due, owed)
 
-    def learn(self, child: Charge) -> None:
+    def learn(self, child: Supervised) -> None:
         """A child has sent: it holds a shorter lease than we renew in time, or it received a message."""
         self._promise(child)
         self._presence.hurry()
@@ -196,13 +203,13 @@ class Guard:
         """Whether the store has answered the last sign of life."""
         return self._presence.is_heard
 
-    def owe(self, child: Charge, how: HowReleased, cause: str) -> bool:
+    def owe(self, child: Supervised, how: HowReleased, cause: str) -> bool:
         """A child died: its leases are to be released as `how`. Returns whether we had stopped it."""
         verdict = self._verdicts.pop(child.pid, None)
         self._debts.add(child.name, child.slate, how, cause, verdict)
         return verdict is not None
 
-    def attend(self, children: Iterable[Charge]) -> None:
+    def attend(self, children: Iterable[Supervised]) -> None:
         """Do what is due: give back, heartbeat, say who lives, sweep."""
         children, now = list(children), monotonic()
         self._debts.pay()
@@ -230,7 +237,7 @@ class Guard:
         self._debts.finish()
         self._presence.end()
 
-    def _say(self, children: list[Charge]) -> None:
+    def _say(self, children: list[Supervised]) -> None:
         stuck = self.stuck(children)
         signs = [
             Sign(child.name, child.pid, len(child.slate.read_all()), stuck.get(child.name, 0.0))
@@ -249,12 +256,12 @@ class Guard:
         """Whether children must respond to pings while they run jobs."""
         return self._can_kill and not self._has_one_slot
 
-    def stuck(self, children: Iterable[Charge]) -> dict[str, float]:
+    def stuck(self, children: Iterable[Supervised]) -> dict[str, float]:
         """Return for how many seconds children have not responded, by name; without those that respond."""
         found = {child.name: self._stuck.seconds(child) for child in children}
         return {name: seconds for name, seconds in found.items() if seconds}
 
-    def _end_the_blocked(self, children: list[Charge]) -> None:
+    def _end_the_blocked(self, children: list[Supervised]) -> None:
         """Kill children that do not end a job whose time is over, or that have been stuck for too long."""
         overdue = self._overdue.attend()
         for child, lease in overdue if self._can_kill else ():
@@ -278,7 +285,7 @@ class Guard:
                 self._verdicts[stuck.child.pid] = _verdict_on_stuck(stuck)
                 stuck.child.kill()
 
-    def _look(self, children: list[Charge], now: float) -> None:
+    def _look(self, children: list[Supervised], now: float) -> None:
         held = self._held(children)
         for command, batch in self._keeper.look(held, now):
             try:
@@ -295,7 +302,7 @@ class Guard:
         for child in children:
             self._promise(child)
 
-    def _promise(self, child: Charge) -> None:
+    def _promise(self, child: Supervised) -> None:
         """Note in the lease table which leases are renewed in time, so that the child need not report each such job.
 
         A job may have been noted just before, under a stricter promise: the table is read after each promise.
@@ -304,9 +311,9 @@ class Guard:
         if self._keeper.learn(child.slate.shortest_lease()):
             child.slate.set_pace(self._keeper.period * 3)
 
-    def _held(self, children: list[Charge]) -> dict[Held, Charge]:
+    def _held(self, children: list[Supervised]) -> dict[Held, Supervised]:
         """All that stands on the slates; what stood there before keeps its last renewal."""
-        held: dict[Held, Charge] = {}
+        held: dict[Held, Supervised] = {}
         known, self._known = self._known, {}
         for child in children:
             for holding in child.slate.read_all():
@@ -330,7 +337,7 @@ class Guard:
             log.debug("sweeping failed: %s", error)
 
 
-def _verdict_on(child: Charge, lease: Held) -> Verdict:
+def _verdict_on(child: Supervised, lease: Held) -> Verdict:
     """What becomes of the jobs of a child that was killed for one of them."""
     if lease.lost != OVER:
         return Verdict({})

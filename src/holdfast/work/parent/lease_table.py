@@ -47,7 +47,7 @@ class Holding(NamedTuple):
     ends: float = inf
 
 
-class Slate:
+class LeaseTable:
     """A page with one entry a seat, made before the fork; only the child writes.
 
     An entry carries its version in front and behind: where they differ, the child is writing just now.

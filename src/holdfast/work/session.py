@@ -50,7 +50,7 @@ MOST_DONE: Final = 100
 """So many ends are never too heavy for one call, whatever the jobs use (verbs/complete.lua)."""
 
 
-class Turns:
+class StoreSession:
     """What one worker says to the store. `worker` is its name; its `route` says which queues are tried, in which order.
 
     What ended is kept until the store has answered for it; all of it may be said twice.

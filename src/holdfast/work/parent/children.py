@@ -19,8 +19,8 @@ from time import monotonic
 from typing import Final
 
 from holdfast.work import signals
-from holdfast.work.parent.child import Body, Place, Rolling, Slot, become
-from holdfast.work.parent.guard import Guard
+from holdfast.work.parent.child import Body, ChildProcess, Place, Rolling, become
+from holdfast.work.parent.renewal import LeaseRenewal
 from holdfast.work.processes import stop_group
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import UNWIND, how_ended
@@ -31,7 +31,7 @@ log = logging.getLogger("holdfast")
 LATE: Final = 1.0  # seconds
 
 
-class Family:
+class Children:
     """`settings.workers` places for children, each of which runs `body`; their leases are the guard's.
 
     What is registered in `selector` comes with the function to call when it is ready; children close all of that, and the
@@ -43,10 +43,10 @@ class Family:
         settings: WorkerSettings,
         store: StoreChoice,
         body: Body,
-        guard: Guard,
+        guard: LeaseRenewal,
         selector: selectors.BaseSelector,
         wake: int,
-        is_last: Callable[[Slot, int], bool],
+        is_last: Callable[[ChildProcess, int], bool],
     ) -> None:
         self._settings = settings
         self._store = store
@@ -56,30 +56,30 @@ class Family:
         self._wake = wake
         self._is_last = is_last
         self._rolling = Rolling()
-        self.slots = [self._make_slot(number) for number in range(settings.workers)]
+        self.children = [self._make_child(number) for number in range(settings.workers)]
 
-    def living(self) -> list[Slot]:
+    def living(self) -> list[ChildProcess]:
         """The places with a child."""
-        return [slot for slot in self.slots if slot.pid]
+        return [child for child in self.children if child.pid]
 
-    def missing(self) -> list[Slot]:
+    def missing(self) -> list[ChildProcess]:
         """The places for which a child is to be forked, now or later."""
-        return [slot for slot in self.slots if slot.awaits_child]
+        return [child for child in self.children if child.awaits_child]
 
     def due(self, *, fills: bool) -> float:
         """When to call `bury` next, or if `fills` also `fill`, on the monotonic clock."""
         # One that has let go of its pipe ends, but nobody tells when, where no signal is heard.
-        ends = monotonic() + LATE if any(slot.pipe is None for slot in self.living()) else inf
+        ends = monotonic() + LATE if any(child.pipe is None for child in self.living()) else inf
         if not fills:
             return ends
-        return min([ends, self._rolling.due(), *(slot.fork_at for slot in self.missing())])
+        return min([ends, self._rolling.due(), *(child.fork_at for child in self.missing())])
 
     def fill(self) -> None:
         """Fork where a child is missing, and ask the next one to go in a rolling restart."""
-        for slot in self.missing():
-            if slot.fork_at <= monotonic():
-                self._fork(slot)
-        old = self._rolling.step(self.slots)
+        for child in self.missing():
+            if child.fork_at <= monotonic():
+                self._fork(child)
+        old = self._rolling.step(self.children)
         if old is not None:
             log.info("worker %s (process %d) is replaced after its jobs", old.name, old.pid)
             old.retire()
@@ -90,59 +90,65 @@ class Family:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to every child."""
-        for slot in self.living():
-            slot.signal(number)
+        for child in self.living():
+            child.signal(number)
 
     def unwind(self, cause: str) -> None:
         """Order every child to stop its jobs and end, because of the signal `cause`; the jobs are requeued at no cost."""
-        for slot in self.living():
-            slot.preempt(cause)
-            slot.signal(UNWIND)
+        for child in self.living():
+            child.preempt(cause)
+            child.signal(UNWIND)
 
     def kill(self, cause: str) -> None:
         """Kill every child; its jobs are requeued at no cost, because of `cause`."""
-        for slot in self.living():
-            slot.preempt(cause)
-            slot.kill()
+        for child in self.living():
+            child.preempt(cause)
+            child.kill()
 
     def pause(self, pause: bool) -> None:
         """Have no more jobs taken, or go on."""
-        for slot in self.slots:
-            slot.slate.paused = pause
-            slot.poke()
+        for child in self.children:
+            child.slate.paused = pause
+            child.poke()
 
     def bury(self, *, replace: bool) -> None:
         """See to those that have died; `replace`: others are to come after them."""
-        for slot in self.living():
-            self._look_after(slot, replace)
+        for child in self.living():
+            self._look_after(child, replace)
 
     def end(self, cause: str) -> None:
         """Leave no child behind; those there are are killed because of `cause`."""
         self.kill(cause or "the end of its worker")
-        for slot in self.living():
+        for child in self.living():
             with suppress(ChildProcessError):
-                os.waitpid(slot.pid, 0)
-            self._bury(slot)
+                os.waitpid(child.pid, 0)
+            self._bury(child)
 
     def close(self) -> None:
         """Give the slates back."""
-        for slot in self.slots:
-            slot.slate.close()
+        for child in self.children:
+            child.slate.close()
 
-    def _make_slot(self, number: int) -> Slot:
+    def _make_child(self, number: int) -> ChildProcess:
         name, delay = self._settings.worker_name(number), uniform(0.0, self._settings.max_startup_interval)
-        return Slot(name, number, self._settings.concurrency, monotonic() + delay)
+        return ChildProcess(name, number, self._settings.concurrency, monotonic() + delay)
 
-    def _fork(self, slot: Slot) -> None:
+    def _fork(self, child: ChildProcess) -> None:
         _flush()
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:
-            self._cannot_fork(slot, error)
+            self._cannot_fork(child, error)
             return
         ours.setblocking(False)
         place = Place(
-            slot.name, slot.number, slot.slate, theirs, os.getpid(), slot.told(self._settings), self._store
+            child.name,
+            child.number,
+            child.slate,
+            theirs,
+            os.getpid(),
+            child.told(self._settings),
+            self._store,
         )
         with theirs:
             # A signal between the fork and the child's own handlers would be taken for one to the parent.
@@ -153,16 +159,18 @@ class Family:
                     become(place, self._body, [ours.fileno(), *self._descriptors()])
             except OSError as error:
                 ours.close()
-                self._cannot_fork(slot, error)
+                self._cannot_fork(child, error)
                 return
             finally:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
-        slot.settle(pid, ours)
-        self._selector.register(ours, selectors.EVENT_READ, partial(self._hear, slot, ours))
-        log.info("worker %s started as process %d", slot.name, pid)
+        child.settle(pid, ours)
+        self._selector.register(ours, selectors.EVENT_READ, partial(self._hear, child, ours))
+        log.info("worker %s started as process %d", child.name, pid)
 
-    def _cannot_fork(self, slot: Slot, error: OSError) -> None:
-        log.error("worker %s cannot be started, trying again in %.1f s: %s", slot.name, slot.put_off(), error)
+    def _cannot_fork(self, child: ChildProcess, error: OSError) -> None:
+        log.error(
+            "worker %s cannot be started, trying again in %.1f s: %s", child.name, child.put_off(), error
+        )
 
     def _descriptors(self) -> list[int]:
         """What of the parent's a child must close; an end of a pipe kept open would hide the parent's death."""
@@ -170,7 +178,7 @@ class Family:
         selector = getattr(self._selector, "fileno", None)
         return [*registered, self._wake, *([selector()] if selector else [])]
 
-    def _hear(self, slot: Slot, pipe: socket.socket) -> None:
+    def _hear(self, child: ChildProcess, pipe: socket.socket) -> None:
         try:
             heard = pipe.recv(4096)
         except BlockingIOError:
@@ -178,46 +186,46 @@ class Family:
         except OSError:
             heard = b""
         if heard:
-            self._guard.learn(slot)
+            self._guard.learn(child)
         else:
             # The child is ending; that it has ended is told by its signal.
             self._selector.unregister(pipe)
             pipe.close()
-            slot.pipe = None
+            child.pipe = None
 
-    def _look_after(self, slot: Slot, replace: bool) -> None:
+    def _look_after(self, child: ChildProcess, replace: bool) -> None:
         status: int | None
         try:
-            pid, status = os.waitpid(slot.pid, os.WNOHANG | os.WUNTRACED)
+            pid, status = os.waitpid(child.pid, os.WNOHANG | os.WUNTRACED)
         except ChildProcessError:
-            pid, status = slot.pid, None  # somebody else has taken its status
+            pid, status = child.pid, None  # somebody else has taken its status
         if pid and status is not None and os.WIFSTOPPED(status):
-            log.warning("worker %s (process %d) is halted by a signal until CONT", slot.name, pid)
+            log.warning("worker %s (process %d) is halted by a signal until CONT", child.name, pid)
         elif pid:
             known = None if status is None else os.waitstatus_to_exitcode(status)
-            slot.had_jobs = bool(slot.slate.read_all())
-            stopped, code = self._bury(slot, known), known or 0
-            slot.is_finished = self._is_last(slot, code) and not slot.had_jobs
-            _say_end(slot, pid, code, stopped, replace=replace and not slot.is_finished)
+            child.had_jobs = bool(child.slate.read_all())
+            stopped, code = self._bury(child, known), known or 0
+            child.is_finished = self._is_last(child, code) and not child.had_jobs
+            _say_end(child, pid, code, stopped, replace=replace and not child.is_finished)
 
-    def _bury(self, slot: Slot, code: int | None = None) -> bool:
+    def _bury(self, child: ChildProcess, code: int | None = None) -> bool:
         """Take over the leases of this slot's dead child. Returns whether we had killed it because of its job."""
-        for process in slot.slate.processes():
+        for process in child.slate.processes():
             stop_group(process)
-        stopped = self._guard.owe(slot, *slot.release_of(code))
-        if slot.pipe is not None:
-            self._selector.unregister(slot.pipe)
-        slot.leave()
+        stopped = self._guard.owe(child, *child.release_of(code))
+        if child.pipe is not None:
+            self._selector.unregister(child.pipe)
+        child.leave()
         return stopped
 
 
-def _say_end(slot: Slot, pid: int, code: int, stopped: bool, *, replace: bool) -> None:
+def _say_end(child: ChildProcess, pid: int, code: int, stopped: bool, *, replace: bool) -> None:
     if not replace:
-        log.info("worker %s (process %d) %s", slot.name, pid, how_ended(code) if code else "has ended")
+        log.info("worker %s (process %d) %s", child.name, pid, how_ended(code) if code else "has ended")
         return
-    how, was_meant, pause = slot.replace(code, stopped)
+    how, was_meant, pause = child.replace(code, stopped)
     level = logging.INFO if was_meant else logging.WARNING
-    log.log(level, "worker %s (process %d) %s; it is replaced in %.1f s", slot.name, pid, how, pause)
+    log.log(level, "worker %s (process %d) %s; it is replaced in %.1f s", child.name, pid, how, pause)
 
 
 def _flush() -> None:

@@ -18,7 +18,7 @@ MAX_DEPENDS: Final = 450
 """Of one job in one put; `depend` adds more."""
 
 
-class Wish(msgspec.Struct, frozen=True, gc=False):
+class ExtraOptions(msgspec.Struct, frozen=True, gc=False):
     """What may be wished for a job. None, 0 and empty mean nothing; a job that is put again has no other tags and throttles
     then, and all else as before.
 
@@ -53,13 +53,13 @@ class Wish(msgspec.Struct, frozen=True, gc=False):
         return [len(pairs) // 2, *pairs]
 
 
-class Wished(msgspec.Struct, frozen=True, gc=False):
+class JobWithOptions(msgspec.Struct, frozen=True, gc=False):
     """One job of a `PutX`."""
 
     klass: str
     data: bytes = b"{}"
     jid: str = msgspec.field(default_factory=mint_jid)
-    wish: Wish = Wish()
+    wish: ExtraOptions = ExtraOptions()
 
     def words(self) -> list[Word]:
         """The job and its wish."""
@@ -72,13 +72,13 @@ class Wished(msgspec.Struct, frozen=True, gc=False):
         return 2 + (options > 0) + options + len(self.wish.depends)
 
 
-class PutWished(SpokenPut, frozen=True, gc=False):
+class PutWithOptions(SpokenPut, frozen=True, gc=False):
     """Put one job with wishes, otherwise as `Put`. Core: verbs/put_x.lua."""
 
     verb: ClassVar[str] = "put_x"
 
     queue: str
-    job: Wished
+    job: JobWithOptions
     priority: int = 0
     retries: int = 5
     delay_ms: int = 0
@@ -114,7 +114,7 @@ class PutX(SpokenPut, frozen=True, gc=False):
     verb: ClassVar[str] = "put_x"
 
     queue: str
-    jobs: Sequence[Wished]
+    jobs: Sequence[JobWithOptions]
     priority: int = 0
     retries: int = 5
     delay_ms: int = 0

@@ -14,14 +14,14 @@ from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
 from holdfast.wire.shards import Line, Shard
-from holdfast.work.forking.forked import Forked
+from holdfast.work.forking.forked import ForkedJob
 from holdfast.work.forking.server import ServedJob
 from holdfast.work.keeper import OVER, Held, run_end
-from holdfast.work.parent.slate import Slate
+from holdfast.work.parent.lease_table import LeaseTable
 from holdfast.work.performing.outcome import Ending, timed_out
 from holdfast.work.performing.wear import Wear
 from holdfast.work.queues.route import Route
-from holdfast.work.seat import ANY_QUEUE, Turns
+from holdfast.work.session import ANY_QUEUE, StoreSession
 from holdfast.work.settings import WorkerSettings, own_of
 
 log = logging.getLogger("holdfast")
@@ -29,7 +29,7 @@ log = logging.getLogger("holdfast")
 FAREWELL: Final = 1.0  # time limit in seconds of the last call of a process that is about to end
 
 
-class Seat(Held):
+class Slot(Held):
     """A lease, and what works on it: the run, once its code was found, or the process of a job that is performed alone.
 
     `is_astray`: its job has ended as far as anybody is concerned, but cannot be stopped; nobody waits for it.
@@ -42,7 +42,7 @@ class Seat(Held):
         self.limit = ends - since
         super().__init__(facts.jid, facts.token, worker, lease, number, ends)
         self.current: Running | None = None
-        self.forked: ServedJob | Forked | None = None
+        self.forked: ServedJob | ForkedJob | None = None
         self.is_astray = False
 
     def stop_process(self) -> bool:
@@ -68,10 +68,10 @@ class Seat(Held):
         return told or (made is not None and bool(made.state_changed))
 
 
-S = TypeVar("S", bound=Seat)
+S = TypeVar("S", bound=Slot)
 
 
-class Seats(Generic[S]):
+class Slots(Generic[S]):
     """The slots of one process, and its round trips. The process that renews the leases reads them in the lease table, and
     is notified by `on_short_lease` of one that is shorter than those that it renews in time.
     """
@@ -81,7 +81,7 @@ class Seats(Generic[S]):
         shard: Shard,
         settings: WorkerSettings,
         name: str,
-        slate: Slate,
+        slate: LeaseTable,
         route: Route,
         on_short_lease: Callable[[], None],
     ) -> None:
@@ -92,7 +92,7 @@ class Seats(Generic[S]):
         self._on_short_lease = on_short_lease
         self._marks = slate.marks
         self._was_paused = slate.paused
-        self._turns = Turns(shard, name, route, will_wait=not settings.drain)
+        self._turns = StoreSession(shard, name, route, will_wait=not settings.drain)
         self._free = list(range(settings.concurrency))
         self._settling: list[int] = []
         self._in_turn: list[int] = []
@@ -163,7 +163,7 @@ class Seats(Generic[S]):
             seat.lost = seat.lost or self._slate.reason_of_loss(seat.seat, seat.token)
         return [seat for seat in self.running.values() if seat.lost]
 
-    # Turns.
+    # StoreSession.
 
     @property
     def _is_closing(self) -> bool:
@@ -280,7 +280,7 @@ class Seats(Generic[S]):
             self._slate.clear(number)
 
 
-class BlockingSeat(Seat):
+class BlockingSlot(Slot):
     """A seat whose job is performed by one of a crew, its `hand`. `is_over`: nobody works on it any more."""
 
     __slots__ = ("hand", "is_over")
@@ -294,7 +294,7 @@ class BlockingSeat(Seat):
 class Crew(Protocol):
     """Those who perform. All but `run_coroutine` is called by the loop."""
 
-    def start(self, seat: BlockingSeat, work: Callable[[], None]) -> None:
+    def start(self, seat: BlockingSlot, work: Callable[[], None]) -> None:
         """Have somebody do `work`, which raises nothing, for a seat."""
         ...
 
@@ -306,11 +306,11 @@ class Crew(Protocol):
         """Drive the coroutine of the job that is performed here to its end."""
         ...
 
-    def stop(self, seat: BlockingSeat) -> None:
+    def stop(self, seat: BlockingSlot) -> None:
         """End the work on a seat whose lease was lost, as far as it can be ended."""
         ...
 
-    def unwind(self, seat: BlockingSeat) -> None:
+    def unwind(self, seat: BlockingSlot) -> None:
         """The process ends now: raise Terminated in the job of a seat."""
         ...
 
