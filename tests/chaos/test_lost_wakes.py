@@ -35,20 +35,20 @@ QUEUES = ("q", "r")
 
 
 class Layout(NamedTuple):
-    """How many workers: `parents` of `children` processes with `seats` each, which know their queues by name or find them
+    """How many workers: `parents` of `children` processes with `slots` each, which know their queues by name or find them
     by a pattern.
     """
 
     pool: str
     parents: int
     children: int
-    seats: int = 1
+    slots: int = 1
     max_jobs: int = 0
     finds: bool = False
 
     def __str__(self) -> str:
         """The name of a test."""
-        return f"{self.pool}-{self.parents}x{self.children}x{self.seats}{'-finds' * self.finds}"
+        return f"{self.pool}-{self.parents}x{self.children}x{self.slots}{'-finds' * self.finds}"
 
 
 class Rounds:
@@ -61,7 +61,7 @@ class Rounds:
     def __init__(self, client: Client, layout: Layout, seed: int) -> None:
         self._client = client
         self._prefix = "a" if layout.pool == "asyncio" else ""
-        self._seats = layout.parents * layout.children * layout.seats
+        self._slots = layout.parents * layout.children * layout.slots
         self._dice = random.Random(seed)
         self.put = 0
 
@@ -95,10 +95,10 @@ class Rounds:
         if kind == "lone":
             works = [lambda dice: self.put_some(dice, f"errands.{self._prefix}nothing", b"{}", 1)]
         elif kind == "meeting" and more is not limiting:
-            here, name = self._dice.randint(0, self._seats), f"{self.put}"
+            here, name = self._dice.randint(0, self._slots), f"{self.put}"
             works = [
-                partial(self.meeting, name=name, jobs=jobs, of=self._seats)
-                for jobs in (here, self._seats - here)
+                partial(self.meeting, name=name, jobs=jobs, of=self._slots)
+                for jobs in (here, self._slots - here)
             ]
         if more is not None:
             works.append(partial(more, client=self._client))
@@ -158,7 +158,7 @@ FLAVOURS: dict[str, Any] = {"plain": None, "pauses": pausing, "limits": limiting
 def at_work(layout: Layout, url: str, namespace: str, here: Path) -> Iterator[None]:
     queues = ["-q", "*"] if layout.finds else ["-q", "q", "-q", "r"]
     flags = [*queues, "--pool", layout.pool, "-w", str(layout.children)]
-    flags += ["--concurrency", str(layout.seats), "--interval", BLOCK, "--max-jobs", str(layout.max_jobs)]
+    flags += ["--concurrency", str(layout.slots), "--interval", BLOCK, "--max-jobs", str(layout.max_jobs)]
     with Crew(here, url, namespace, {"HESITATE": "0.005", "ERRANDS_HERE": str(here)}) as crew:
         for _ in range(layout.parents):
             crew.start(*flags, "--setup", "hesitant:install", "-m", "errands")
@@ -237,13 +237,13 @@ def test_a_timer_is_handed_on_by_the_worker_that_is_busy_now(
         until(rounds.is_done, "both have met", 30)
 
 
-def leave(bell: WakeUp) -> None:
-    bell.send(["bell"], 10)
-    bell.leave()
+def leave(wake_up: WakeUp) -> None:
+    wake_up.send(["bell"], 10)
+    wake_up.leave()
 
 
-async def leave_async(bell: AsyncWakeUp) -> None:
-    waiting = asyncio.create_task(bell.wait(["bell"], 30))
+async def leave_async(wake_up: AsyncWakeUp) -> None:
+    waiting = asyncio.create_task(wake_up.wait(["bell"], 30))
     await asyncio.sleep(0.0005)
     waiting.cancel()
     with suppress(asyncio.CancelledError):
@@ -254,15 +254,15 @@ async def leave_async(bell: AsyncWakeUp) -> None:
 def test_no_token_is_given_to_a_bell_that_was_left(colour: str, engine_store: ScratchStore) -> None:
     with Client(engine_store.url) as client, asyncio.Runner() as loop, busy(engine_store):
         link = AsyncClient(engine_store.url).link
-        bell, async_bell = client.link.bell(), link.bell()
+        wake_up, async_bell = client.link.wake_up(), link.wake_up()
         for _ in range(300):
             if colour == "sync":
-                leave(bell)
+                leave(wake_up)
             else:
                 loop.run(leave_async(async_bell))
             say(client, "RPUSH", "bell", "token")
             assert say(client, "DEL", "bell") == 1
-        bell.close()
+        wake_up.close()
 
 
 @contextmanager

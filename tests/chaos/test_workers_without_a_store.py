@@ -46,7 +46,7 @@ def test_a_store_that_was_away_gets_what_was_done_meanwhile_and_is_worked_for_at
     ward.until_done(held, ward.put())
     assert ward.begun("gate") == 1
     assert set(told(worker).values()) == {1}, worker.said()
-    # Idle, and away for a moment: it does not sleep on.
+    # Idle, and gate for a moment: it does not sleep on.
     for _ in range(2):
         ward.store.kill()
         ward.store.restart()

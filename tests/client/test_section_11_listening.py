@@ -70,12 +70,12 @@ def test_it_ends_at_once_whatever_it_waits_for(client, channel, tmp_path, caplog
     monkeypatch.setattr("holdfast.client.listener.GLANCE", 60.0)
     monkeypatch.setattr("holdfast.wire.repeat.FIRST_PAUSE", 60.0)
     Hearing(Listener(client, [channel])).end()
-    away = Listener(Client(f"unix://{tmp_path}/nobody"), [channel], deadline=float("inf"))
-    trying = threading.Thread(target=lambda: list(away.listen()))
+    gate = Listener(Client(f"unix://{tmp_path}/nobody"), [channel], deadline=float("inf"))
+    trying = threading.Thread(target=lambda: list(gate.listen()))
     with caplog.at_level(logging.WARNING, "holdfast"):
         trying.start()
         until(lambda: caplog.records, "it says that the store is not heard")
-    away.unlisten()
+    gate.unlisten()
     trying.join(30)
     assert not trying.is_alive()
 

@@ -132,7 +132,7 @@ def test_without_a_bell_it_looks_when_its_interval_is_over(do, url, namespace):
     do(lambda: sched.subscribe("t", lambda item: got.append(item.id)))
     idle(do, sched, "t")
     with Client(url, namespace=namespace) as other:
-        # Another client's program that rings no bell.
+        # Another client's program that rings no wake_up.
         from holdfast.wire.plans import Step
 
         root = other.root
@@ -377,13 +377,13 @@ def test_one_that_ends_passes_on_a_token_that_was_on_its_way(client):
     waits = loop.send(client.runner.run(next(loop)))
     assert isinstance(waits, Listen)
     client.topics["t"].put("a", "x")
-    bell = client.link.bell()
-    assert bell.wait([ending.bell_key], 30) == ending.bell_key  # the token goes to the one that ends
+    wake_up = client.link.wake_up()
+    assert wake_up.wait([ending.bell_key], 30) == ending.bell_key  # the token goes to the one that ends
     ending.stopping = True
     client.runner.run(loop.send(None))
-    assert bell.wait([ending.bell_key], 30) == ending.bell_key
+    assert wake_up.wait([ending.bell_key], 30) == ending.bell_key
     assert next(loop, "over") == "over"
-    bell.close()
+    wake_up.close()
     ending._end_one()
     ending._end_one()
 

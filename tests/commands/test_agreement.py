@@ -57,7 +57,9 @@ SAMPLES = [
         "w",
         LEASE,
         depends=("p",),
-        follow=[dependencies.FollowUp("q", options.JobWithOptions("K", wish=options.ExtraOptions(tags=["t"])))],
+        follow=[
+            dependencies.FollowUp("q", options.JobWithOptions("K", wish=options.ExtraOptions(tags=["t"])))
+        ],
     ),
     leases.Pop("w", ("q",)),
     leases.Complete("w", LEASE),

@@ -9,7 +9,7 @@ from native_door import Door
 IDLE_BIT = 2**45
 
 
-def bell(door: Door, queue: str = "q") -> int:
+def wake_up(door: Door, queue: str = "q") -> int:
     """How many tokens lie in the list."""
     return door.ask("LLEN", door.key(f"n:{queue}"))
 
@@ -26,18 +26,18 @@ def take_token(door: Door, queue: str = "q") -> None:
 def test_nobody_waits_so_nobody_is_rung(core, door: Door):
     core(Pop("w", ["q"]))
     door.put("q", "a", "b")
-    assert (idle(door), bell(door)) == (False, 0)
+    assert (idle(door), wake_up(door)) == (False, 0)
 
 
 def test_a_short_pop_that_will_wait_raises_the_bit_and_the_next_put_rings_once(core, door: Door):
     core(Pop("w", ["q"], mode=WILL_WAIT))
-    assert (idle(door), bell(door)) == (True, 0)
+    assert (idle(door), wake_up(door)) == (True, 0)
     door.put("q", "a")
-    assert (idle(door), bell(door)) == (True, 1)
+    assert (idle(door), wake_up(door)) == (True, 1)
     door.put("q", "b")  # a token that lies there means that nobody is blocked: the bit goes down
-    assert (idle(door), bell(door)) == (False, 1)
+    assert (idle(door), wake_up(door)) == (False, 1)
     door.put("q", "c")
-    assert (idle(door), bell(door)) == (False, 1)
+    assert (idle(door), wake_up(door)) == (False, 1)
 
 
 def test_a_pop_that_got_all_it_wanted_does_not_raise_the_bit(core, door: Door):
@@ -51,10 +51,10 @@ def test_a_woken_worker_passes_the_bell_on_while_jobs_remain(core, door: Door):
     door.put("q", "a", "b")
     take_token(door)
     assert len(core(Pop("w", ["q"], mode=WOKEN))) == 1
-    assert (idle(door), bell(door)) == (True, 1)
+    assert (idle(door), wake_up(door)) == (True, 1)
     take_token(door)
     assert len(core(Pop("v", ["q"], mode=WOKEN))) == 1
-    assert (idle(door), bell(door)) == (True, 0)
+    assert (idle(door), wake_up(door)) == (True, 0)
 
 
 def test_a_worker_that_became_busy_passes_its_token_on(core, door: Door):
@@ -62,7 +62,7 @@ def test_a_worker_that_became_busy_passes_its_token_on(core, door: Door):
     door.put("q", "a")
     take_token(door)
     assert core(Pop("w", ["q"], limit=0, mode=WOKEN)) == []
-    assert (idle(door), bell(door)) == (True, 1)
+    assert (idle(door), wake_up(door)) == (True, 1)
 
 
 def test_the_mode_is_said_for_each_queue(core, door: Door):
@@ -70,7 +70,7 @@ def test_the_mode_is_said_for_each_queue(core, door: Door):
     door.put("two", "a", "b")
     take_token(door, "two")
     assert len(core(Pop("w", ["one", "two"], mode=[WILL_WAIT, WOKEN]))) == 1
-    assert (bell(door, "one"), bell(door, "two")) == (0, 1)
+    assert (wake_up(door, "one"), wake_up(door, "two")) == (0, 1)
 
 
 def test_everything_that_makes_a_job_ready_rings_whoever_waits(core, clock, door: Door):
@@ -89,9 +89,9 @@ def test_everything_that_makes_a_job_ready_rings_whoever_waits(core, clock, door
             core(Pop("w", ["q"], ttl=3600))
         door.ask("UNLINK", door.key("n:q"))
         core(Pop("v", ["q"], mode=WILL_WAIT))
-        assert (idle(door), bell(door)) == (True, 0), name
+        assert (idle(door), wake_up(door)) == (True, 0), name
         act()
-        assert bell(door) == 1, name
+        assert wake_up(door) == 1, name
         take_token(door)
 
 
@@ -99,24 +99,24 @@ def test_a_new_timer_rings_only_if_it_is_the_earliest(core, door: Door):
     door.put("q", "a", delay=5_000)
     core(Pop("w", ["q"], mode=WILL_WAIT))
     door.put("q", "b", delay=9_000)
-    assert bell(door) == 0
+    assert wake_up(door) == 0
     door.put("q", "c", delay=1_000)
-    assert bell(door) == 1
+    assert wake_up(door) == 1
 
 
 def test_going_on_and_a_higher_limit_and_a_free_slot_ring_without_a_bit(core, door: Door):
     core(Pause(["q"]))
-    assert bell(door) == 0
+    assert wake_up(door) == 0
     core(Pause(["q"], on=False))
-    assert bell(door) == 1
+    assert wake_up(door) == 1
     take_token(door)
     core(ThrottleSet("ql:q:q", 1))
     take_token(door)
     door.put("q", "a", "b")
     [a] = core(Pop("w", ["q"], limit=2))
-    assert bell(door) == 0
+    assert wake_up(door) == 0
     core(Complete("w", a))
-    assert bell(door) == 1
+    assert wake_up(door) == 1
 
 
 def test_the_end_of_a_job_that_ran_before_the_limit_rings_too(core, door: Door):
@@ -126,12 +126,12 @@ def test_the_end_of_a_job_that_ran_before_the_limit_rings_too(core, door: Door):
     take_token(door)
     assert core(Pop("v", ["q"], mode=WOKEN)) == []
     core(Complete("w", a))
-    assert bell(door) == 1
+    assert wake_up(door) == 1
 
 
 def test_a_blocked_worker_gets_the_token_at_once(core, door: Door, clock):
     core(Pop("w", ["q"], mode=WILL_WAIT))
-    waiting = clock._client.link.bell()
+    waiting = clock._client.link.wake_up()
     waiting.send([door.key("n:q")], 30.0)
     door.put("q", "a")
     assert waiting.receive() == door.key("n:q")

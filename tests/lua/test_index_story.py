@@ -24,7 +24,7 @@ def take(core, *queues: str, n: int = 1):
     return core(Pop("w", queues, limit=n, mode=FOUND))
 
 
-def bell(door: Door, fleet: str = "f") -> int:
+def wake_up(door: Door, fleet: str = "f") -> int:
     return door.ask("LLEN", door.key(f"N:{fleet}"))
 
 
@@ -75,7 +75,7 @@ def test_a_put_into_a_queue_that_has_work_changes_nothing_in_the_index(core, doo
     door.put("q", "a")
     find(core, mode=WILL_WAIT)
     door.put("q", "b")
-    assert bell(door) == 0
+    assert wake_up(door) == 0
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_one_waiting_worker_of_each_fleet_is_told(core, clock, door: Door, how: 
     assert take(core, "q") == []
     for fleet in ("f", "g"):
         assert find(core, fleet, WILL_WAIT).queues == ()
-    assert (bell(door, "f"), bell(door, "g")) == (0, 0)
+    assert (wake_up(door, "f"), wake_up(door, "g")) == (0, 0)
     if how == "a put":
         door.put("q", "c")
     elif how == "a delayed job":
@@ -106,7 +106,7 @@ def test_one_waiting_worker_of_each_fleet_is_told(core, clock, door: Door, how: 
         core(Pause(["q"], on=False))
     else:
         core(Complete("w", job))
-    assert (bell(door, "f"), bell(door, "g")) == (1, 1)
+    assert (wake_up(door, "f"), wake_up(door, "g")) == (1, 1)
     if how == "a delayed job":
         assert find(core).due == 2.0
         clock.advance(seconds=2)
@@ -119,11 +119,11 @@ def test_a_fleet_that_nobody_waits_in_is_rung_once(core, door: Door):
     door.put("q", "a")
     door.put("r", "b")  # a token that lies there means that nobody is blocked
     door.put("s", "c")
-    assert bell(door) == 1
+    assert wake_up(door) == 1
     assert door.ask("TTL", door.key("N:f")) > 0
     take_token(door)
     door.put("t", "d")
-    assert bell(door) == 0
+    assert wake_up(door) == 0
 
 
 def test_a_worker_that_was_told_and_is_busy_hands_on_only_what_there_is(core, door: Door):
@@ -133,12 +133,12 @@ def test_a_worker_that_was_told_and_is_busy_hands_on_only_what_there_is(core, do
     find(core, mode=WILL_WAIT)
     take(core, "q")
     core(FindWork("f", WOKEN, 0, 1))
-    assert bell(door) == 0
+    assert wake_up(door) == 0
     door.put("q", "b", "c")
     take_token(door)
     take(core, "q")
     core(FindWork("f", WOKEN, 0, 1))
-    assert bell(door) == 1
+    assert wake_up(door) == 1
 
 
 def test_what_comes_due_is_found_in_time_also_in_a_queue_that_is_full_or_paused(core, clock, door: Door):
@@ -186,7 +186,7 @@ def test_a_pause_that_is_made_shorter_is_an_earlier_timer(core, clock, door: Doo
     assert take(core, "q") == []
     assert find(core, mode=WILL_WAIT).due == 3600.0
     core(Pause(["q"], length_ms=5000))
-    assert bell(door) == 1
+    assert wake_up(door) == 1
     assert find(core).due == 5.0
     clock.advance(seconds=5)
     assert work(core) == ["q"]

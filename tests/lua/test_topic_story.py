@@ -40,7 +40,7 @@ def look(core, id: str) -> tuple[str, int] | None:
     return found and (found.state, found.when_ms)
 
 
-def rung(door: Door) -> bool:
+def woken(door: Door) -> bool:
     """Whether the bell rang; takes the token away."""
     return bool(door.ask("DEL", door.key("tn:t")))
 
@@ -160,7 +160,7 @@ def test_a_queued_message_may_be_ready_at_another_time(core, clock, door: Door):
     reserve(core)
     reserve(core, mode=WILL_WAIT)
     assert core(TopicReschedule("t", ("a", "held", "nobody"), "in", 0)) == [True, False, False]
-    assert rung(door)
+    assert woken(door)
     assert reserve(core, 5) == ["a"]
     assert core(TopicReschedule("t", ("b",), "at", clock.now_ms + 60_000)) == [True]
     assert look(core, "b") == ("queued", clock.now_ms + 60_000)
@@ -274,23 +274,23 @@ def test_an_answer_stays_below_its_bound_but_for_a_single_message(door: Door):
 
 def test_the_bell_rings_only_for_those_who_wait(core, door: Door):
     put(core, "a")
-    assert not rung(door)
+    assert not woken(door)
     pull(core)
     assert reserve(core, mode=WILL_WAIT) == []
     put(core, "b")
     put(core, "c")
-    assert rung(door)
+    assert woken(door)
     put(core, "d")
-    assert not rung(door)
+    assert not woken(door)
 
 
 def test_who_waits_is_told_of_what_is_ready_sooner_than_was_known(core, door: Door):
     put(core, "a", delay=5000)
     reserve(core, mode=WILL_WAIT)
     put(core, "later", delay=6000)
-    assert not rung(door)
+    assert not woken(door)
     core(TopicPut("t", "in", ("sooner", 4000, "x", "also later", 6000, "x")))
-    assert rung(door)
+    assert woken(door)
 
 
 def test_what_comes_back_rings_too(core, clock, door: Door):
@@ -298,25 +298,25 @@ def test_what_comes_back_rings_too(core, clock, door: Door):
     reserve(core, 2)
     reserve(core, mode=WILL_WAIT)
     core(TopicRelease("t", [("a", None)], "in", 0))
-    assert rung(door)
+    assert woken(door)
     reserve(core, 2, mode=WILL_WAIT)
     clock.advance(seconds=60)
     core(TopicRequeue("t"))
-    assert rung(door)
+    assert woken(door)
 
 
 def test_who_was_woken_and_is_busy_passes_the_bell_on(core, door: Door):
     reserve(core, mode=WILL_WAIT)
     put(core, "a", "b")
-    assert rung(door)
+    assert woken(door)
     reserve(core, mode=WOKEN)
-    assert rung(door)
+    assert woken(door)
     reserve(core, mode=WOKEN)
-    assert not rung(door)
+    assert not woken(door)
     put(core, "soon", delay=4999)
-    assert rung(door)
+    assert woken(door)
     assert reserve(core, 0, mode=WOKEN) == []
-    assert rung(door)
+    assert woken(door)
 
 
 def test_who_gets_a_full_answer_passes_the_bell_on(core, door: Door):
@@ -324,12 +324,12 @@ def test_who_gets_a_full_answer_passes_the_bell_on(core, door: Door):
     reserve(core, mode=WILL_WAIT)
     for id in "abc":
         core(TopicPut("t", "in", (id, 0, "x" * 5_000_000)))
-    assert rung(door)
+    assert woken(door)
     core(Watch(60_000))
     listener = door._client.link.listener()
     listener.subscribe(door.root + "e:c")
     assert reserve(core, 100, mode=WOKEN) == ["a"]
-    assert rung(door)
+    assert woken(door)
     assert listener.receive(5) is not None
     listener.close()
 

@@ -40,23 +40,23 @@ class _Only:
 class Player:
     """A worker with `room` for jobs. `state` is busy, in a turn, short (found too little and will block) or blocked.
 
-    A wait at the bell stays outstanding (`listening`) when a timer ends; what is heard (`rung`) may find the worker full.
+    A wait at the bell stays outstanding (`listening`) when a timer ends; what is heard (`woken`) may find the worker full.
     """
 
     def __init__(self, door: Door, name: str, queues: list[str], room: int) -> None:
         self.door, self.name, self.queues, self.room = door, name, queues, room
         shard = Shard(Settings("", "test-wakes"))
         shard.met = True
-        self.route = Route(shard, queues, seats=room, chooser=_Only(queues))
+        self.route = Route(shard, queues, slots=room, chooser=_Only(queues))
         self.turns = StoreSession(shard, name, self.route)
         self.state = "busy"
-        self.listening = self.rung = False
+        self.listening = self.woken = False
         self.jobs: list[JobFacts] = []
         self.plan: Plan[Any] | None = None
         self.limit = 0
 
     @property
-    def bell(self) -> str:
+    def wake_up(self) -> str:
         [key] = self.route.keys()
         return key
 
@@ -64,15 +64,15 @@ class Player:
     def is_told(self) -> bool:
         """Whether it was told, and is going to look or to tell another one."""
         is_going_on = self.state == "turn" or len(self.jobs) < self.room
-        return self.rung or (is_going_on and self.route._finding._is_woken)
+        return self.woken or (is_going_on and self.route._finding._is_woken)
 
     def begin(self) -> None:
         self.limit = self.room - len(self.jobs)
-        rung, self.rung = ANY_QUEUE if self.rung else None, False
-        if rung is None and self.limit == 0:
+        woken, self.woken = ANY_QUEUE if self.woken else None, False
+        if woken is None and self.limit == 0:
             return
         self.state = "turn"
-        self.plan = self.turns.turn(self.limit, rung)
+        self.plan = self.turns.turn(self.limit, woken)
         self.advance(None)
 
     def advance(self, replies: Any) -> None:
@@ -104,8 +104,8 @@ class FleetWakes(Wakes):
 
     def serve_blocked(self) -> None:
         for worker in self.workers:
-            if worker.listening and self.door.ask("LPOP", worker.bell) is not None:
-                worker.listening, worker.rung = False, True
+            if worker.listening and self.door.ask("LPOP", worker.wake_up) is not None:
+                worker.listening, worker.woken = False, True
                 worker.state = "busy" if worker.state == "blocked" else worker.state
 
     def block(self, worker: Any) -> None:
@@ -139,14 +139,14 @@ class FleetWakes(Wakes):
         self.door("clock", self.now)
         for worker in list(self.workers):
             if worker.state == "blocked":
-                worker.state, worker.rung = "busy", True
+                worker.state, worker.woken = "busy", True
 
     @invariant()
     def nobody_sleeps_beside_a_job(self) -> None:
         for queue in QUEUES if hasattr(self, "workers") else ():
             for worker in self.workers:
                 if worker.state == "blocked" and queue in worker.queues and self.could_pop(queue):
-                    fleet = [other for other in self.workers if other.bell == worker.bell]
+                    fleet = [other for other in self.workers if other.wake_up == worker.wake_up]
                     assert any(other.is_told for other in fleet), (worker.name, queue)
 
     def teardown(self) -> None:

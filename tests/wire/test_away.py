@@ -19,11 +19,11 @@ class Hands:
 
 
 def test_a_whole_process_knocks_about_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, away = Hands(monkeypatch), ReconnectGate()
-    away.failed(OSError("refused"))
+    clock, gate = Hands(monkeypatch), ReconnectGate()
+    gate.failed(OSError("refused"))
     allowed: list[float] = []
     while clock.now < 1060.0:
-        wait = away.knock()
+        wait = gate.knock()
         assert 0 <= wait <= GLANCE
         if not wait:
             allowed.append(clock.now)
@@ -36,24 +36,24 @@ def test_a_whole_process_knocks_about_once_a_second(monkeypatch: pytest.MonkeyPa
 
 def test_after_an_answer_everybody_may_connect_again(monkeypatch: pytest.MonkeyPatch) -> None:
     Hands(monkeypatch)
-    away = ReconnectGate()
-    assert [away.knock() for _ in range(3)] == [0, 0, 0]
-    away.failed(OSError("refused"))
-    assert away.knock() == 0
-    assert away.knock() > 0
-    away.failing = False
-    assert [away.knock() for _ in range(3)] == [0, 0, 0]
+    gate = ReconnectGate()
+    assert [gate.knock() for _ in range(3)] == [0, 0, 0]
+    gate.failed(OSError("refused"))
+    assert gate.knock() == 0
+    assert gate.knock() > 0
+    gate.failing = False
+    assert [gate.knock() for _ in range(3)] == [0, 0, 0]
 
 
 def test_clients_of_one_store_share_what_is_known_of_it() -> None:
     one, two, other = (Client(f"redis://localhost:{port}") for port in (1, 1, 2))
-    assert one.link.address.away is two.shard.away is away_of("redis://localhost:1")
-    assert one.shard.away is not other.shard.away
+    assert one.link.address.gate is two.shard.gate is away_of("redis://localhost:1")
+    assert one.shard.gate is not other.shard.gate
 
 
 def test_an_outage_is_said_once_by_all_who_notice(caplog: pytest.LogCaptureFixture) -> None:
-    away = ReconnectGate()
-    users = [Outage(away) for _ in range(3)]
+    gate = ReconnectGate()
+    users = [Outage(gate) for _ in range(3)]
     for user in users * 2:
         user.pause(ConnectionLost("gone"))
     for user in users:
@@ -68,11 +68,11 @@ def test_an_outage_is_said_once_by_all_who_notice(caplog: pytest.LogCaptureFixtu
 
 
 def test_a_refusal_is_not_taken_for_a_store_that_is_away(caplog: pytest.LogCaptureFixture) -> None:
-    away = ReconnectGate()
-    full, other = Outage(away), Outage(away)
+    gate = ReconnectGate()
+    full, other = Outage(gate), Outage(gate)
     full.pause(Refused("no room"))
     other.over()
     full.pause(Refused("no room"))
-    assert not away.is_said
+    assert not gate.is_said
     full.over()
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]

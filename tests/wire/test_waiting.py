@@ -30,59 +30,59 @@ def until(condition):
 
 
 def test_a_bell_rings_once_and_its_wait_ends(client, store):
-    bell = client.link.bell()
+    wake_up = client.link.wake_up()
     keys = [client.shard.bell_key("one"), client.shard.bell_key("two")]
-    assert bell.wait(keys, 0.02) is None
+    assert wake_up.wait(keys, 0.02) is None
     store.ask("LPUSH", keys[1], "1")
-    assert bell.wait(keys, 5) == keys[1]
-    assert bell.wait(keys, 0.02) is None
-    bell.close()
+    assert wake_up.wait(keys, 5) == keys[1]
+    assert wake_up.wait(keys, 0.02) is None
+    wake_up.close()
 
 
 def test_a_bell_can_be_selected_on_and_closed_from_elsewhere(client, store):
     key = client.shard.bell_key("one")
-    bell = client.link.bell()
-    bell.send([key], 30)
-    assert bell.fileno() >= 0
+    wake_up = client.link.wake_up()
+    wake_up.send([key], 30)
+    assert wake_up.fileno() >= 0
 
     def close_when_waiting():
         until(lambda: blocked(store) > 0)
-        bell.close()
+        wake_up.close()
 
     closing = threading.Thread(target=close_when_waiting)
     closing.start()
     with pytest.raises(ConnectionLost):
-        bell.receive()
+        wake_up.receive()
     closing.join()
     store.ask("LPUSH", key, "1")
-    assert bell.wait([key], 30) == key
-    bell.close()
+    assert wake_up.wait([key], 30) == key
+    wake_up.close()
 
 
 def test_a_bell_survives_a_lost_connection(client, store):
     key = client.shard.bell_key("one")
-    bell = client.link.bell()
-    assert bell.wait([key], 0.01) is None
+    wake_up = client.link.wake_up()
+    assert wake_up.wait([key], 0.01) is None
     drop_connections(store)
-    assert bell.wait([key], 0.01) is None
+    assert wake_up.wait([key], 0.01) is None
     store.ask("LPUSH", key, "1")
-    assert bell.wait([key], 30) == key
-    bell.close()
+    assert wake_up.wait([key], 30) == key
+    wake_up.close()
 
 
 def test_a_bell_of_a_loop_rings_and_can_be_cancelled(aclient, store):
     async def story():
         async with aclient:
             key = aclient.shard.bell_key("one")
-            bell = aclient.link.bell()
-            assert await bell.wait([key], 0.02) is None
-            waiting = asyncio.ensure_future(bell.wait([key], 30))
+            wake_up = aclient.link.wake_up()
+            assert await wake_up.wait([key], 0.02) is None
+            waiting = asyncio.ensure_future(wake_up.wait([key], 30))
             await asyncio.to_thread(until, lambda: blocked(store) > 0)
             waiting.cancel()
             await asyncio.wait([waiting])
             store.ask("LPUSH", key, "1")
-            assert await bell.wait([key], 30) == key
-            await bell.close()
+            assert await wake_up.wait([key], 30) == key
+            await wake_up.close()
 
     asyncio.run(story())
 

@@ -6,7 +6,7 @@ import pytest
 from worker_kit import until
 
 from holdfast import current_job
-from holdfast.work.settings import ONE_SEAT
+from holdfast.work.settings import ONE_SLOT
 
 WORN = """
 import chores
@@ -149,7 +149,7 @@ def test_a_job_that_hangs_fails_with_where_it_was_and_its_process_is_replaced(wo
     if pool == "serial":
         assert worker.wait() == 73
         return
-    ended = "ended with status 73" if pool in ONE_SEAT else "it is replaced"
+    ended = "ended with status 73" if pool in ONE_SLOT else "it is replaced"
     until(lambda: ended in worker.said(), "the parent says so")
     assert worn.chores.add.put(1).result(30) == 2
 

@@ -11,7 +11,7 @@ from worker_kit import until
 
 from holdfast.cli import main
 from holdfast.testing.store import ScratchStore
-from holdfast.work.settings import SEATS
+from holdfast.work.settings import SLOTS
 
 
 def run(*flags, env=None, cwd=None):
@@ -30,7 +30,7 @@ def test_help_lists_every_flag_with_its_default():
     for flag in flags.split():
         assert re.search(rf"(^| ){flag}[, ]", said), flag
     assert said.count("[default:") >= flags.count("--") - 2  # --host and --json have none
-    assert f"[default: {', '.join(f'{seats} for {pool}' for pool, seats in SEATS.items())}]" in said
+    assert f"[default: {', '.join(f'{slots} for {pool}' for pool, slots in SLOTS.items())}]" in said
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_an_idle_worker_makes_at_most_one_call_a_second(shop, pool, namespace):
     with ScratchStore() as store, Client(store.url, namespace=namespace) as client:
         worker = shop.start(pool, "--interval", "1", url=store.url)
         jid = client.queues["q"].put("chores.add", {"args": [1]})
-        # One that is due far away must not make anybody restless either.
+        # One that is due far gate must not make anybody restless either.
         client.queues["q"].put("chores.add", {"args": [1]}, delay=3600)
         assert client.result_of(jid, 30) == b"2"
         assert calls(client, 1.5) <= 2 / 1.5

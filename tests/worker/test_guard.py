@@ -22,27 +22,27 @@ def guard(client):
 
 
 def test_a_child_tells_its_parent_of_a_shorter_lease_once_and_not_at_each_job(guard):
-    slate = LeaseTable(2)
-    assert slate.hold(0, "a", 1, 30_000, monotonic())
-    guard.learn(SimpleNamespace(slate=slate))
-    assert not slate.hold(0, "b", 1, 30_000, monotonic())
-    assert not slate.hold(1, "c", 1, 60_000, monotonic())
-    assert slate.hold(1, "d", 1, 29_000, monotonic())
+    lease_table = LeaseTable(2)
+    assert lease_table.hold(0, "a", 1, 30_000, monotonic())
+    guard.learn(SimpleNamespace(lease_table=lease_table))
+    assert not lease_table.hold(0, "b", 1, 30_000, monotonic())
+    assert not lease_table.hold(1, "c", 1, 60_000, monotonic())
+    assert lease_table.hold(1, "d", 1, 29_000, monotonic())
 
 
 def test_the_next_child_on_a_page_tells_its_parent_of_its_lease_whatever_was_promised_to_the_one_before(
     guard,
 ):
-    slate = LeaseTable()
-    slate.hold(0, "a", 1, 1_000, monotonic())
-    guard.learn(SimpleNamespace(slate=slate))
-    assert not slate.hold(0, "b", 1, 1_000, monotonic())
-    slate.wipe()  # the child has died, and while there is none its parent looks less often
-    assert slate.hold(0, "c", 1, 1_000, monotonic())
+    lease_table = LeaseTable()
+    lease_table.hold(0, "a", 1, 1_000, monotonic())
+    guard.learn(SimpleNamespace(lease_table=lease_table))
+    assert not lease_table.hold(0, "b", 1, 1_000, monotonic())
+    lease_table.wipe()  # the child has died, and while there is none its parent looks less often
+    assert lease_table.hold(0, "c", 1, 1_000, monotonic())
 
 
 class Late(LeaseTable):
-    """A slate whose child begins a job between its parent's look and what the parent promises after that."""
+    """A lease table whose child begins a job between its parent's look and what the parent promises after that."""
 
     was_told = None
 
@@ -54,12 +54,12 @@ class Late(LeaseTable):
 
 
 def test_a_job_that_begins_while_its_parent_looks_is_looked_after_in_time(guard):
-    slate = Late()
-    child = SimpleNamespace(slate=slate, pid=1, name="w", poke=lambda: None)
+    lease_table = Late()
+    child = SimpleNamespace(lease_table=lease_table, pid=1, name="w", poke=lambda: None)
     guard.hear([])  # there is news: look now
     guard.attend([child])
-    assert slate.was_told is False
-    assert not slate.hold(0, "next", 1, 3_000, monotonic())  # it is looked after already
+    assert lease_table.was_told is False
+    assert not lease_table.hold(0, "next", 1, 3_000, monotonic())  # it is looked after already
 
 
 class Hand:
@@ -99,9 +99,9 @@ def test_a_job_that_is_granted_while_its_keeper_looks_is_renewed(client, url, na
 def test_what_a_dead_child_held_is_given_back_before_the_parent_ends(client, guard):
     client.queues["q"].put("k", {}, jid="a")
     [job] = client.queues["q"].pop(1)
-    slate = LeaseTable(1)
-    slate.hold(0, "a", job.facts.token, 30_000, monotonic())
-    guard.owe(SimpleNamespace(slate=slate, pid=1, name=job.worker_name), "preempted", "TERM")
+    lease_table = LeaseTable(1)
+    lease_table.hold(0, "a", job.facts.token, 30_000, monotonic())
+    guard.owe(SimpleNamespace(lease_table=lease_table, pid=1, name=job.worker_name), "preempted", "TERM")
     guard.finish()
     found = client.jobs["a"]
     assert (found.state, found.losses) == ("waiting", 0)

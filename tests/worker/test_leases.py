@@ -84,17 +84,17 @@ def child():
         os._exit(0)
     theirs.close()
     slot = ChildProcess("w", 0, 1)
-    slot.slate.begin("line")
+    slot.lease_table.begin("line")
     slot.settle(pid, ours)
     yield slot
     slot.signal(signal.SIGKILL)
     os.waitpid(pid, 0)
     slot.leave()
-    slot.slate.close()
+    slot.lease_table.close()
 
 
 def lost_lease(child):
-    child.slate.hold(0, "a", 7, 1_000, 0.0)
+    child.lease_table.hold(0, "a", 7, 1_000, 0.0)
     lease = Held("a", 7, "w", 1.0)
     lease.lost = LOST
     leases = LostLeases()
@@ -104,13 +104,13 @@ def lost_lease(child):
 
 def test_a_child_that_is_settling_the_job_whose_lease_is_gone_is_left_alone(child):
     leases = lost_lease(child)
-    child.slate.ask(4)
+    child.lease_table.ask(4)
     for _ in range(30):
         assert leases.attend() == []
         hold(0.01)
     # The next job has come, under the same jid even.
-    child.slate.hold(0, "a", 8, 1_000, 0.0)
-    child.slate.ask(0)
+    child.lease_table.hold(0, "a", 8, 1_000, 0.0)
+    child.lease_table.ask(0)
     killed = []
     until(lambda: killed.extend(leases.attend()) or killed or leases.due() == inf, "it has let go of the job")
     assert killed == []
@@ -127,17 +127,17 @@ def test_a_child_that_works_on_a_job_whose_lease_is_gone_is_killed(child):
 
 def test_a_cancel_that_overtakes_the_grant_is_heard_when_the_job_has_come(child):
     early, children = EarlyMessages(), {"w": child}
-    child.slate.ask(4)
+    child.lease_table.ask(4)
     early.hear([Said("canceled", "w", "a")])
     assert not early.has_come(children)
-    child.slate.hold(0, "a", 7, 1_000, 0.0)
-    child.slate.ask(0)
-    until(lambda: early.has_come(children), "it stands on the slate")
+    child.lease_table.hold(0, "a", 7, 1_000, 0.0)
+    child.lease_table.ask(0)
+    until(lambda: early.has_come(children), "it is in the lease table")
     # What was not granted by that call does not come any more.
-    child.slate.ask(5)
+    child.lease_table.ask(5)
     early.hear([Said("canceled", "w", "b")])
     assert not early.has_come(children)
-    child.slate.ask(6)
+    child.lease_table.ask(6)
     until(lambda: not early.has_come(children) and early.due() == inf, "it is forgotten")
 
 

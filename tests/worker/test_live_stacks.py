@@ -92,7 +92,7 @@ CASES = {
 
 
 def test_the_stack_of_a_running_job_is_its_own_code_innermost_last(site: Any, pool: str) -> None:
-    seats = 1 if pool in ("process", "serial", "fork") else len(CASES)
+    slots = 1 if pool in ("process", "serial", "fork") else len(CASES)
     stack_of = site.client.jobs.stack
     site.start(pool, "-m", "sites", "-n", "w", workers=len(CASES) if pool in ("process", "fork") else 1)
     for klass, functions in CASES.items() if pool != "serial" else [*CASES.items()][:2]:
@@ -106,7 +106,7 @@ def test_the_stack_of_a_running_job_is_its_own_code_innermost_last(site: Any, po
         assert "wait_for(" in str(found) or "await_for(" in str(found)
         assert found.worker.startswith("w-")
         assert found.note == ""
-        if seats == 1 and pool == "serial":
+        if slots == 1 and pool == "serial":
             site.open()
             until(lambda: site.state(jid) == "complete", "it ends")  # noqa: B023
             (site.here / "gate").unlink()

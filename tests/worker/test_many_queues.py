@@ -132,7 +132,7 @@ def test_each_of_two_fleets_is_told_of_its_own_queues(shop):
 def test_a_worker_that_is_woken_while_it_is_full_hands_on_what_it_was_told(shop):
     """The wait of a worker that takes a job by its timer stays outstanding: it is woken for a job that it cannot take."""
     shop.client.queues["q"].put("chores.count", {"args": [0]})
-    route = Route(shop.client.shard, ["q*"], seats=1, chooser=PatternResolver(shop.client, ("q*",)))
+    route = Route(shop.client.shard, ["q*"], slots=1, chooser=PatternResolver(shop.client, ("q*",)))
     route.refresh()
     turns = StoreSession(shop.client.shard, "w", route)
     [key] = route.keys()
@@ -149,7 +149,7 @@ def test_a_worker_that_is_woken_while_it_is_full_hands_on_what_it_was_told(shop)
 
 def test_jobs_are_kept_when_the_store_is_lost_while_another_worker_is_told(shop):
     put_count(shop, "q-other", 1)
-    route = Route(shop.client.shard, ["q*"], seats=1, chooser=PatternResolver(shop.client, ("q*",)))
+    route = Route(shop.client.shard, ["q*"], slots=1, chooser=PatternResolver(shop.client, ("q*",)))
     route.refresh()
     plan = StoreSession(shop.client.shard, "w", route).turn(1, ANY_QUEUE)
     step, verbs, jobs = next(plan), [], []
@@ -171,7 +171,7 @@ def test_jobs_are_kept_when_the_store_is_lost_while_another_worker_is_told(shop)
 def test_what_ends_while_the_store_is_asked_for_queues_is_said_too(shop):
     put_count(shop, "q-one", 1)
     put_count(shop, "q-two", 2)
-    route = Route(shop.client.shard, ["q*"], seats=3, chooser=PatternResolver(shop.client, ("q*",)))
+    route = Route(shop.client.shard, ["q*"], slots=3, chooser=PatternResolver(shop.client, ("q*",)))
     route.refresh()
     turns = StoreSession(shop.client.shard, "w", route)
     run, send = shop.client.runner.run, shop.client.link.send
@@ -193,7 +193,7 @@ def test_what_ends_while_the_store_is_asked_for_queues_is_said_too(shop):
 def test_rules_that_cannot_be_read_again_leave_those_that_were_read(shop, monkeypatch):
     put_count(shop, "q-one", 1)
     chooser = PatternResolver(shop.client, ("q*",))
-    route = Route(shop.client.shard, ["q*"], seats=2, chooser=chooser)
+    route = Route(shop.client.shard, ["q*"], slots=2, chooser=chooser)
     turns, run, send = (
         StoreSession(shop.client.shard, "w", route),
         shop.client.runner.run,
@@ -222,8 +222,8 @@ def test_a_worker_is_not_woken_in_the_place_of_one_whose_own_resolver_means_othe
         route.refresh()
         assert run(StoreSession(shop.client.shard, "w", route).turn(1)) == []
     put_count(shop, "a5", 1)
-    bells = [bell for route in routes for bell, _ in route.keys().items()]
-    assert send(Step([("LPOP", bell) for bell in bells])) == [b"", b""]
+    bells = [wake_up for route in routes for wake_up, _ in route.keys().items()]
+    assert send(Step([("LPOP", wake_up) for wake_up in bells])) == [b"", b""]
 
 
 def test_a_queue_that_goes_first_is_found_behind_a_thousand_others(shop):

@@ -91,7 +91,7 @@ def test_a_seat_whose_job_cannot_be_ended_is_not_lost_with_it(more, pool):
     [pid] = began(more)
     more.client.jobs.cancel(handle.jid)
     until(lambda: "dropped" in worker.said(), "the worker has heard")
-    # Both seats work, in the same process.
+    # Both slots work, in the same process.
     handles = [more.chores.block.put(name) for name in "bc"]
     assert began(more, 3)[1:] == [pid, pid]
     more.open()

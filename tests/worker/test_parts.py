@@ -24,44 +24,44 @@ FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w", retries=3, remainin
 
 
 def test_a_parent_reads_what_its_child_holds():
-    slate = LeaseTable(seats=3)
-    assert slate.read_all() == []
+    lease_table = LeaseTable(slots=3)
+    assert lease_table.read_all() == []
     pid = os.fork()
     if pid == 0:
-        slate.begin("line-1")
-        slate.ask(41)
-        slate.hold(1, "jid-é", 1_700_000_000_123, 60_000, 12.5)
-        slate.hold(2, "x" * 200, 3, 2_000, 1.0)
-        slate.hold(0, "gone", 4, 60_000, 1.0)
-        slate.clear(0)
+        lease_table.begin("line-1")
+        lease_table.ask(41)
+        lease_table.hold(1, "jid-é", 1_700_000_000_123, 60_000, 12.5)
+        lease_table.hold(2, "x" * 200, 3, 2_000, 1.0)
+        lease_table.hold(0, "gone", 4, 60_000, 1.0)
+        lease_table.clear(0)
         os._exit(0)
     os.waitpid(pid, 0)
-    assert slate.read_all() == [
+    assert lease_table.read_all() == [
         Holding(1, "jid-é", 1_700_000_000_123, 60.0, 12.5),
         Holding(2, "x" * 200, 3, 2.0, 1.0),
     ]
-    assert slate.shortest_lease() == 2.0
-    assert slate.asked() == ("line-1", 41)
-    slate.wipe()
-    assert slate.read_all() == []
-    assert slate.asked() is None
+    assert lease_table.shortest_lease() == 2.0
+    assert lease_table.asked() == ("line-1", 41)
+    lease_table.wipe()
+    assert lease_table.read_all() == []
+    assert lease_table.asked() is None
 
 
 def test_an_entry_that_is_just_being_written_is_not_read():
-    slate = LeaseTable()
-    slate.hold(0, "jid", 1, 60_000, 0.0)
-    struct.pack_into("<I", slate._page, 256, 99)  # the front of the next version, not yet its end
-    assert slate.read(0) is None
+    lease_table = LeaseTable()
+    lease_table.hold(0, "jid", 1, 60_000, 0.0)
+    struct.pack_into("<I", lease_table._page, 256, 99)  # the front of the next version, not yet its end
+    assert lease_table.read(0) is None
 
 
 def test_a_slate_says_when_a_lease_is_shorter_than_its_parent_looks_after():
-    slate = LeaseTable()
-    assert slate.hold(0, "a", 1, 60_000, 0.0)
-    slate.set_pace(60.0)
-    assert not slate.hold(0, "b", 1, 60_000, 0.0)
-    assert slate.hold(0, "c", 1, 1_000, 0.0)
-    slate.set_pace(1.0)
-    assert not slate.hold(0, "d", 1, 1_000, 0.0)
+    lease_table = LeaseTable()
+    assert lease_table.hold(0, "a", 1, 60_000, 0.0)
+    lease_table.set_pace(60.0)
+    assert not lease_table.hold(0, "b", 1, 60_000, 0.0)
+    assert lease_table.hold(0, "c", 1, 1_000, 0.0)
+    lease_table.set_pace(1.0)
+    assert not lease_table.hold(0, "d", 1, 1_000, 0.0)
 
 
 def held(jid="a", lease=30.0):
@@ -235,8 +235,8 @@ def test_a_turn_says_what_ended_and_takes_what_can_start():
     shard.met = True
     turns = StoreSession(shard, "w", Route(shard, ("a", "b")))
 
-    def words(limit, rung=None):
-        plan = turns.turn(limit, rung)
+    def words(limit, woken=None):
+        plan = turns.turn(limit, woken)
         call = next(plan).calls[0]
         plan.close()
         return call
@@ -276,6 +276,6 @@ def test_a_run_ends_by_the_limit_that_came_with_the_job():
 
 
 def test_a_slate_passes_on_when_a_run_ends():
-    slate = LeaseTable()
-    slate.hold(0, "j", 1, 60_000, 1.0, 91.0)
-    assert slate.read_all() == [Holding(0, "j", 1, 60.0, 1.0, 91.0)]
+    lease_table = LeaseTable()
+    lease_table.hold(0, "j", 1, 60_000, 1.0, 91.0)
+    assert lease_table.read_all() == [Holding(0, "j", 1, 60.0, 1.0, 91.0)]

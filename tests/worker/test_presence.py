@@ -76,8 +76,8 @@ def test_a_serial_worker_is_quiet_after_its_next_sign_of_life(client: Client, mo
 
 
 def test_a_store_that_is_away_makes_nobody_quiet(url: str, namespace: str):
-    away = Client(f"{url}-nobody", namespace=namespace, deadline=0.05)
-    says = Presence(away, WorkerSettings(("q",)).checked())
+    gate = Client(f"{url}-nobody", namespace=namespace, deadline=0.05)
+    says = Presence(gate, WorkerSettings(("q",)).checked())
     assert says.say([Sign("w", 1, 0)]) == {}
     says.end()
 

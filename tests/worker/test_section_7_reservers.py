@@ -194,7 +194,7 @@ def test_a_worker_of_every_pool_serves_its_queues_in_turns(shop, pool):
 def test_many_seats_are_shared_among_queues_that_take_turns():
     shard = Shard.__new__(Shard)
     names = ("a", "b", "c")
-    route = Route(shard, names, reserver=RoundRobin(names), seats=100)
+    route = Route(shard, names, reserver=RoundRobin(names), slots=100)
     left, got = Counter(dict.fromkeys(names, 1000)), Counter()
     free = 100
     while free:

@@ -133,8 +133,8 @@ def test_a_resolver_is_asked_on_every_pass_and_one_that_fails_leaves_what_was_kn
 
 
 def test_a_store_that_cannot_be_asked_for_queues_is_warned_of_once_and_without_a_traceback(caplog):
-    away = [ConnectionLost("away") for _ in range(3)]
-    route = Route(_Shard(), ("a*",), _Resolver(*away, ["b"]))
+    gate = [ConnectionLost("away") for _ in range(3)]
+    route = Route(_Shard(), ("a*",), _Resolver(*gate, ["b"]))
     for _ in range(4):
         route.refresh()
     assert route.order() == ("b",)

@@ -139,4 +139,4 @@ def test_a_place_counts_deaths_in_youth_until_one_grows_old():
     # One that died in a job says nothing of whether others can start.
     slot.had_jobs = True
     assert slot.replace(3, stopped=False) == ("ended with status 3", False, 0.0)
-    slot.slate.close()
+    slot.lease_table.close()

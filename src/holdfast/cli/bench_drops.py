@@ -99,7 +99,7 @@ class DropBench:
         chance = random.Random(number)
         shard = self._client.shard
         keys = [shard.bell_key(queue) for queue in self._plan.queues]
-        bell = self._client.link.bell()
+        wake_up = self._client.link.wake_up()
         mode = WILL_WAIT
         try:
             while not self._over.is_set():
@@ -107,14 +107,14 @@ class DropBench:
                 mode = WILL_WAIT
                 if not found:
                     due = LONGEST_WAIT if found.due is None else found.due
-                    if bell.wait(keys, min(due, LONGEST_WAIT)) is not None:
+                    if wake_up.wait(keys, min(due, LONGEST_WAIT)) is not None:
                         mode = WOKEN
                 elif chance.random() < self._plan.forgetfulness:
                     self._dropped[number] += 1
                 else:
                     self._finish(found[0])
         finally:
-            bell.close()
+            wake_up.close()
 
     def _finish(self, facts: JobFacts) -> None:
         stage = int(facts.queue.partition("-")[2]) + 1

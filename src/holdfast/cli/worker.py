@@ -15,10 +15,10 @@ from holdfast.cli.place import namespace_option
 from holdfast.cli.worker_log import open_log, set_level
 from holdfast.errors import UsageError
 from holdfast.work.greenlets import patch
-from holdfast.work.settings import LOG_FORMATS, POOLS, RESERVERS, SEATS, WorkerSettings
+from holdfast.work.settings import LOG_FORMATS, POOLS, RESERVERS, SLOTS, WorkerSettings
 from holdfast.work.startup import StartupCode
 
-_SEATS_HELP: Final = ", ".join(f"{seats} for {pool}" for pool, seats in SEATS.items())
+_SLOTS_HELP: Final = ", ".join(f"{slots} for {pool}" for pool, slots in SLOTS.items())
 _DEFAULTS: Final = WorkerSettings(("q",))
 _UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
@@ -55,7 +55,7 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
     "-w", "--workers", default=0, show_default=True, help="Number of child processes; 0: one per core."
 )
 @click.option(
-    "--concurrency", default=0, help=f"Number of jobs at once in each process [default: {_SEATS_HELP}]."
+    "--concurrency", default=0, help=f"Number of jobs at once in each process [default: {_SLOTS_HELP}]."
 )
 @click.option(
     "-g",

@@ -15,7 +15,7 @@ from holdfast.commands.workers import WorkerFacts
 
 ALIVE: Final = 30.0  # seconds; a worker gives a sign of life every ten
 
-_COLUMNS: Final = ("worker", "host", "pid", "pool", "queues", "busy", "seats", "up", "seen", "quiet", "stuck")
+_COLUMNS: Final = ("worker", "host", "pid", "pool", "queues", "busy", "slots", "up", "seen", "quiet", "stuck")
 
 
 @click.group()

@@ -45,8 +45,8 @@ class Message(TypedDict):
 class _Effort:
     """How hard to try: at first until a deadline, which may be never, and once it was heard for ever."""
 
-    def __init__(self, deadline: float, away: ReconnectGate) -> None:
-        self._away = away
+    def __init__(self, deadline: float, gate: ReconnectGate) -> None:
+        self._away = gate
         self._patience = Patience(deadline, monotonic)
         self._gives_up = deadline < inf
         self._is_out = False
@@ -97,7 +97,7 @@ class ListenerBase:
         wire = self._wire = self._source.link.listener()
         self._begun_in = os.getpid()
         deadline = self._source.settings.deadline if self._deadline is None else self._deadline
-        return wire, _Effort(deadline, self._source.shard.away)
+        return wire, _Effort(deadline, self._source.shard.gate)
 
     def _reset(self) -> None:
         """Forget what an earlier listening left behind."""

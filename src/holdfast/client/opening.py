@@ -87,7 +87,7 @@ class Opening(msgspec.Struct, frozen=True):
     def shard(self) -> Shard:
         """The shard of the namespace; the flushes of an embedded store are timed at first."""
         [shard] = Shards(self.settings).all
-        shard.away = away_of(self.settings.url)
+        shard.gate = away_of(self.settings.url)
         if self.embedded and self.settings.durability == "fsync":
             shard.flushes = FlushWatch(shard.clock)
         return shard

@@ -115,11 +115,11 @@ class SyncResults:
 class _Call:
     """One waiting caller: whether its channels are listened to, and of whom something was heard."""
 
-    __slots__ = ("heard", "listener", "ready", "rung")
+    __slots__ = ("heard", "listener", "ready", "woken")
 
     def __init__(self) -> None:
         self.ready = asyncio.Event()
-        self.rung = asyncio.Event()
+        self.woken = asyncio.Event()
         self.heard: set[str] = set()
         self.listener: asyncio.Task[None] | None = None
 
@@ -185,8 +185,8 @@ class _AsyncEndListener:
             self._follow_for(call, jids)
             await _at_most(call.ready, seconds)
             return jids
-        await _at_most(call.rung, seconds)
-        call.rung.clear()
+        await _at_most(call.woken, seconds)
+        call.woken.clear()
         heard, call.heard = call.heard, set()
         return [jid for jid in jids if jid in heard] if heard else jids
 
@@ -231,13 +231,13 @@ class _AsyncEndListener:
                 self._task = None
             for call in {call for calls in self._waiting.values() for call in calls}:
                 call.ready.set()
-                call.rung.set()
+                call.woken.set()
             await listener.close()
 
     def _tell(self, jid: str) -> None:
         for call in self._waiting.get(jid, ()):
             call.heard.add(jid)
-            call.rung.set()
+            call.woken.set()
 
     async def _follow(self, listener: Any, heard: set[str]) -> set[str]:
         """Listen for exactly the jobs somebody waits for."""

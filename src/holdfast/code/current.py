@@ -19,7 +19,7 @@ class Running:
 
     `lost` is the reason if its lease is known to be lost, else ""; `sandbox`, if it has one, is its directory, and
     `enter_sandbox` makes it the working directory, if class jobs of this pool run there;
-    `lines` are the last that it logged; `begun` is on the monotonic clock, where somebody measures; `seat` is the one of
+    `lines` are the last that it logged; `begun` is on the monotonic clock, where somebody measures; `slot` is the one of
     many it is performed at; `interrupted` is when it was last interrupted, on the monotonic clock.
     """
 
@@ -33,7 +33,7 @@ class Running:
         "lost",
         "made",
         "sandbox",
-        "seat",
+        "slot",
     )
 
     def __init__(
@@ -48,7 +48,7 @@ class Running:
         self.lines: deque[str] | None = None
         self.begun = 0.0
         self.interrupted = -inf
-        self.seat: Any = None
+        self.slot: Any = None
 
     def make_by(self, make: Callable[[JobFacts], Any]) -> None:
         """From now on `make` makes the object, if nobody has asked for it."""

@@ -206,5 +206,5 @@ def become_worker(told: str) -> None:
 class _OnceOnly(Supervisor):
     """A supervisor that replaces nobody who did what was asked."""
 
-    def _is_last(self, slot: ChildProcess, code: int) -> bool:
-        return code == USED_UP or super()._is_last(slot, code)
+    def _is_last(self, child: ChildProcess, code: int) -> bool:
+        return code == USED_UP or super()._is_last(child, code)

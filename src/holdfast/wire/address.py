@@ -70,7 +70,7 @@ class AddressBase:
         self._drive = drive
         self._settings = settings
         self._target = target
-        self.away = away_of(settings.url)
+        self.gate = away_of(settings.url)
         self._class: Any = None
         self._given: dict[str, Any] = {}
         if target.existing is None:
@@ -97,9 +97,9 @@ class AddressBase:
 
     def _next(self, **over: Any) -> Any:
         """A connection to be opened now. Raises LinkError while the store is away and others knock."""
-        after = self.away.knock()
+        after = self.gate.knock()
         if after:
-            raise LinkError(self.away.reason, sent=False, after=after)
+            raise LinkError(self.gate.reason, sent=False, after=after)
         return self._made(**over)
 
     def _made(self, **over: Any) -> Any:

@@ -70,7 +70,7 @@ class Address(AddressBase):
             await connection.connect()
         except FAILURES as error:
             await connection.disconnect(nowait=True)
-            self.away.failed(error)
+            self.gate.failed(error)
             raise opening_error(error) from error
         except BaseException:
             await connection.disconnect(nowait=True)
@@ -102,14 +102,14 @@ class AsyncLink:
                 return [ErrorReply(f"LOADING {error}")]
             raise LinkError(str(error)) from error
         except FAILURES as error:
-            self.address.away.failed(error)
+            self.address.gate.failed(error)
             await self._discard(connection)
             raise link_error(error) from error
         except BaseException:
             # A cancelled task leaves replies under way that belong to nobody.
             await self._discard(connection)
             raise
-        self.address.away.failing = False
+        self.address.gate.failing = False
         if is_demoted(replies):
             await self._discard(connection)
         else:
@@ -136,7 +136,7 @@ class AsyncLink:
         idle = self._idle.here()
         return idle.pop() if idle else await self.address.open()
 
-    def bell(self) -> "AsyncWakeUp":
+    def wake_up(self) -> "AsyncWakeUp":
         """A new bell: a connection that waits for queues to ring."""
         return AsyncWakeUp(self.address)
 

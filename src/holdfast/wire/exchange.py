@@ -35,8 +35,8 @@ def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
             shard.lines.give(line)
     if isinstance(reply, HoldfastError):
         raise reply
-    if shard.away.is_said and not command.reads:
-        answers_again(shard.away)
+    if shard.gate.is_said and not command.reads:
+        answers_again(shard.gate)
     return command.read(reply)
 
 
@@ -60,7 +60,7 @@ def exchange_all(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[An
         for line in lines:
             if line is not None:
                 shard.lines.give(line)
-    if shard.away.is_said:
+    if shard.gate.is_said:
         _look_around(shard, commands, replies)
     return [_read(command, reply) for command, reply in zip(commands, replies, strict=True)]
 
@@ -69,7 +69,7 @@ def _look_around(shard: Shard, commands: Sequence[Command[Any]], replies: Replie
     """Say that the store is back if it did what one of the commands wanted; a store that only tells is not enough."""
     pairs = zip(commands, replies, strict=True)
     if any(not command.reads and not isinstance(reply, HoldfastError) for command, reply in pairs):
-        answers_again(shard.away)
+        answers_again(shard.gate)
 
 
 def _meet_for(shard: Shard, command: Command[Any]) -> Plan[None]:
@@ -232,7 +232,7 @@ def _not_found(value: Any) -> bool:
 
 
 def _patience(shard: Shard) -> Patience:
-    return Patience(shard.settings.deadline, shard.clock, shard.away)
+    return Patience(shard.settings.deadline, shard.clock, shard.gate)
 
 
 def _timed(shard: Shard, step: Step) -> Plan[Replies]:

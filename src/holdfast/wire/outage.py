@@ -111,12 +111,12 @@ LONGEST_PAUSE: Final = 1.0
 class Outage:
     """Knows how long one kind of call has been failing, in tries.
 
-    `away` is what the process knows of the store (`shard.away`): with it, a store that cannot be reached is said to be
+    `gate` is what the process knows of the store (`shard.away`): with it, a store that cannot be reached is said to be
     away once in the whole process.
     """
 
-    def __init__(self, away: ReconnectGate | None = None) -> None:
-        self._away = away or ReconnectGate()
+    def __init__(self, gate: ReconnectGate | None = None) -> None:
+        self._away = gate or ReconnectGate()
         self._tries = 0
         self._is_refused = False
 
@@ -145,9 +145,9 @@ class Outage:
             self._is_refused = False
 
 
-def answers_again(away: ReconnectGate, was_refused: bool = False) -> None:
+def answers_again(gate: ReconnectGate, was_refused: bool = False) -> None:
     """Say that the store is back, if it was said that it is away and nobody said this yet."""
-    seconds = away.ends()
+    seconds = gate.ends()
     if seconds:
         log.warning("the store answers again, after %.1f s", seconds)
     elif was_refused:

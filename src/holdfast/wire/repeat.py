@@ -39,11 +39,11 @@ _NOT_NOW: Final = _BUSY | _UNWELL | {"OOM"}
 class Patience:
     """How long one call may still be repeated, and how long to wait before the next try.
 
-    `away` knows whether the store is said to be away.
+    `gate` knows whether the store is said to be away.
     """
 
-    def __init__(self, seconds: float, clock: Callable[[], float], away: ReconnectGate | None = None) -> None:
-        self.away = away or ReconnectGate()
+    def __init__(self, seconds: float, clock: Callable[[], float], gate: ReconnectGate | None = None) -> None:
+        self.gate = gate or ReconnectGate()
         self._clock = clock
         self._begun = clock()
         self._end = self._begun + seconds
@@ -105,7 +105,7 @@ def wait(reason: ErrorReply | LinkError, patience: Patience) -> float:
     pause = patience.next_pause()
     if pause is None:
         raise gave_up(reason, patience)
-    level = logging.WARNING if patience.tries >= 3 and patience.away.begins() else logging.DEBUG
+    level = logging.WARNING if patience.tries >= 3 and patience.gate.begins() else logging.DEBUG
     text = reason.text if isinstance(reason, ErrorReply) else reason
     log.log(level, "the store is not available (%s); trying again", text)
     return pause

@@ -59,13 +59,13 @@ class Shard:
     `met` says whether the store was checked and has our core since the last connection was lost; `info` is what
     the core said then. `clock` is monotonic seconds. A `test_clock_ms` given before the first touch makes
     the root a test root, whose clock stands at that time. `flushes` times the first calls of an embedded store.
-    `on_load` is told the digest of the core when this client loads it. `away` is what the process knows of the store.
+    `on_load` is told the digest of the core when this client loads it. `gate` is what the process knows of the store.
     """
 
     __slots__ = (
-        "away",
         "clock",
         "flushes",
+        "gate",
         "info",
         "lines",
         "met",
@@ -79,7 +79,7 @@ class Shard:
         self.settings = settings
         self.root = "hf:{" + settings.namespace + "}:"
         self.lines = Lines()
-        self.away = ReconnectGate()
+        self.gate = ReconnectGate()
         self.met = False
         self.info: CoreInfo | None = None
         self.clock = clock

@@ -69,7 +69,7 @@ class Address(AddressBase):
             connection.connect()
         except FAILURES as error:
             connection.disconnect()
-            self.away.failed(error)
+            self.gate.failed(error)
             raise opening_error(error) from error
         return connection
 
@@ -115,7 +115,7 @@ class Link:
                 return [ErrorReply(f"LOADING {error}")]
             raise LinkError(str(error)) from error
         except FAILURES as error:
-            self.address.away.failed(error)
+            self.address.gate.failed(error)
             self._discard(connection)
             # A single call that was not written to its end did not run.
             raise link_error(error, sent=len(calls) > 1 or "writing to socket" not in str(error)) from error
@@ -123,7 +123,7 @@ class Link:
             # An interrupt between question and answer leaves replies under way that belong to nobody.
             self._discard(connection)
             raise
-        self.address.away.failing = False
+        self.address.gate.failing = False
         if is_demoted(replies):
             self._discard(connection)
         else:
@@ -152,7 +152,7 @@ class Link:
         except IndexError:
             return self.address.open()
 
-    def bell(self) -> "WakeUp":
+    def wake_up(self) -> "WakeUp":
         """A new bell: a connection that waits for queues to ring."""
         return WakeUp(self.address)
 

@@ -30,16 +30,16 @@ class Held:
     `ends` is the end of the run's timeout, on the monotonic clock.
     """
 
-    __slots__ = ("ends", "jid", "lease", "lost", "seat", "token", "worker")
+    __slots__ = ("ends", "jid", "lease", "lost", "number", "token", "worker")
 
     def __init__(
-        self, jid: str, token: int, worker: str, lease: float, seat: int = 0, ends: float = inf
+        self, jid: str, token: int, worker: str, lease: float, number: int = 0, ends: float = inf
     ) -> None:
         self.jid = jid
         self.token = token
         self.worker = worker
         self.lease = lease
-        self.seat = seat
+        self.number = number
         self.ends = ends
         self.lost = ""
 

@@ -82,10 +82,10 @@ class StoreSession:
         """Whether something ended that the store does not know yet."""
         return bool(self._done or self._others or any(self._saying))
 
-    def turn(self, limit: int, rung: str | None = None) -> Plan[Popped]:
+    def turn(self, limit: int, woken: str | None = None) -> Plan[Popped]:
         """Say what ended and take up to `limit` jobs.
 
-        `rung` is the queue whose bell rang, ANY_QUEUE when a wait ended by itself, None when nobody waited.
+        `woken` is the queue whose bell rang, ANY_QUEUE when a wait ended by itself, None when nobody waited.
         Raises TransportError, and then keeps what it had to say; so it does when its caller is interrupted.
         """
         self._take_back()
@@ -93,14 +93,14 @@ class StoreSession:
         # What is more, and what ends from now on, belongs to the next turn.
         self._done, self._others = self._done[MOST_DONE:], []
         self._saying = done, others
-        yield from self._route.find(limit, rung, self._patient == WILL_WAIT)
+        yield from self._route.find(limit, woken, self._patient == WILL_WAIT)
         asked = self._route.share(limit)
-        mode = self._mode(asked, rung)
+        mode = self._mode(asked, woken)
         queues = self._route.order(asked)
         take: Command[Any]
         if done:
             take = CompletePop(self._worker, queues, done, asked, None, mode)
-        elif others or (queues if self._route.finds else asked or rung is not None):
+        elif others or (queues if self._route.finds else asked or woken is not None):
             take = Pop(self._worker, queues, asked, None, mode)
         else:
             return self._route.after(Popped(), asked, limit)
@@ -116,7 +116,7 @@ class StoreSession:
         self._saying = [], []
         jobs = self._route.after(_jobs_of(answer), asked, limit)
         if self._route.finds and (done or others) and self._patient == WILL_NOT_WAIT:
-            # The queues were asked for before: what ended may have made others ready, for which no bell will ring.
+            # The queues were asked for before: what ended may have made others ready, for which no wake_up will ring.
             jobs.due = 0.0
         yield from self._route.hand_on(jobs, limit)
         return jobs
@@ -143,12 +143,12 @@ class StoreSession:
             raise answers[-1]
         return answers[-1]
 
-    def _mode(self, limit: int, rung: str | None) -> int:
+    def _mode(self, limit: int, woken: str | None) -> int:
         if self._route.finds:
             return FOUND
         waiting = self._patient if limit else WILL_NOT_WAIT
         # Who leaves its wait hands on what it waited for, in all queues.
-        return waiting if rung is None else WOKEN
+        return waiting if woken is None else WOKEN
 
 
 def _jobs_of(answer: Popped | Settlement) -> Popped:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Pool = Literal["process", "fork", "asyncio", "thread", "gevent", "serial"]
 POOLS: Final[tuple[Pool, ...]] = get_args(Pool)
 
-SEATS: Final[dict[str, int]] = {
+SLOTS: Final[dict[str, int]] = {
     "process": 1,
     "fork": 1,
     "asyncio": 100,
@@ -32,7 +32,7 @@ SEATS: Final[dict[str, int]] = {
 }
 """Default number of slots of one process, by pool."""
 
-ONE_SEAT: Final = ("process", "fork", "serial")
+ONE_SLOT: Final = ("process", "fork", "serial")
 MOST_SEATS: Final = 512
 MOST_PORT: Final = 65535
 LOOPBACK: Final = "127.0.0.1"
@@ -120,7 +120,7 @@ class WorkerSettings(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(
             self,
             workers=1 if self.pool == "serial" else self.workers or os.cpu_count() or 1,
-            concurrency=self.concurrency or SEATS[self.pool],
+            concurrency=self.concurrency or SLOTS[self.pool],
             root=str(Path(self.root).resolve()),
             workdir=self.workdir and str(Path(self.workdir).resolve()),
             paths=tuple(str(Path(path).resolve()) for path in self.paths),
@@ -149,7 +149,7 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     def _check_numbers(self) -> None:
         check_whole("workers", self.workers, 0, 1000)
         check_whole("concurrency", self.concurrency, 0, MOST_SEATS)
-        if self.concurrency > 1 and self.pool in ONE_SEAT:
+        if self.concurrency > 1 and self.pool in ONE_SLOT:
             raise UsageError(f"a process of the pool {self.pool!r} performs one job at a time; use --workers")
         check_seconds("interval", self.interval, 0.05, 3600.0)
         check_seconds("term_timeout", self.term_timeout, 0.0, 3600.0)

@@ -168,7 +168,7 @@ class Delivering:
     def delivering(self) -> Loop:
         """Reserve, hand on, and look again; wait only when nothing is ready."""
         outage, mode, limit = (
-            Outage(self.client.shard.away),
+            Outage(self.client.shard.gate),
             WILL_WAIT,
             1 if self.bridge is None else MOST_BRIDGED,
         )
@@ -188,7 +188,7 @@ class Delivering:
 
     def bringing_back(self) -> Loop:
         """Queue messages again whose reservation is over."""
-        outage = Outage(self.client.shard.away)
+        outage = Outage(self.client.shard.gate)
         while not self.stopping:
             try:
                 found = yield self._ask(TopicRequeue(self.topic))

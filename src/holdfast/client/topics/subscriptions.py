@@ -36,7 +36,7 @@ class Subscription(Delivering):
             raise UsageError("handler is an async function: subscribe with an AsyncClient")
         # Closing the one end wakes whoever looks at the other.
         self._ending, self._awake = socket.socketpair()
-        self._bell = self.client.link.bell()
+        self._wake_up = self.client.link.wake_up()
         self._running = 2
         self._lock = threading.Lock()
         self._threads = [
@@ -73,7 +73,7 @@ class Subscription(Delivering):
             if self._running:
                 return
         self.end()
-        self._bell.close()
+        self._wake_up.close()
         self._ending.close()
         self._awake.close()
 
@@ -102,11 +102,11 @@ class Subscription(Delivering):
             self.on_error_failed()
 
     def _listen(self, seconds: float) -> None:
-        self._bell.send([self.bell_key], seconds)
-        if self._is_over(seconds + PATIENCE, self._bell.fileno()):
-            self._bell.leave()
+        self._wake_up.send([self.bell_key], seconds)
+        if self._is_over(seconds + PATIENCE, self._wake_up.fileno()):
+            self._wake_up.leave()
         else:
-            self._bell.receive()
+            self._wake_up.receive()
 
     def _is_over(self, seconds: float, *beside: int) -> bool:
         """Wait so long, for something to read on `beside`, or for the end; says whether it has come."""
@@ -126,7 +126,7 @@ class AsyncSubscription(Delivering):
         super().__init__(*settings)
         self._loop = asyncio.get_running_loop()
         self._over = asyncio.Event()
-        self._bell = self.client.link.bell()
+        self._wake_up = self.client.link.wake_up()
         self._running = 2
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -160,7 +160,7 @@ class AsyncSubscription(Delivering):
             self._running -= 1
             if not self._running:
                 self.end()
-                await self._bell.close()
+                await self._wake_up.close()
 
     async def _meet(self, need: Need) -> Any:
         if isinstance(need, Handle):
@@ -196,7 +196,7 @@ class AsyncSubscription(Delivering):
             self.on_error_failed()
 
     async def _listen(self, seconds: float) -> None:
-        waiting = asyncio.ensure_future(self._bell.wait([self.bell_key], seconds))
+        waiting = asyncio.ensure_future(self._wake_up.wait([self.bell_key], seconds))
         ending = asyncio.ensure_future(self._over.wait())
         both = {waiting, ending}
         try:

@@ -38,9 +38,9 @@ class _Keeper:
     """Does in a thread what a parent does for its children: renews the leases, and reports that the worker is alive."""
 
     def __init__(
-        self, client: Client, settings: WorkerSettings, slate: LeaseTable, pipe: socket.socket
+        self, client: Client, settings: WorkerSettings, lease_table: LeaseTable, pipe: socket.socket
     ) -> None:
-        self.name, self.pid, self.slate = settings.worker_name(0), os.getpid(), slate
+        self.name, self.pid, self.lease_table = settings.worker_name(0), os.getpid(), lease_table
         self._guard = LeaseRenewal(client, settings, can_kill=False)
         self._news = StoreMessages(client, [self.name])
         self._pipe = pipe
@@ -113,12 +113,12 @@ class _Many(Childlike):
     def _work(self) -> None:
         settings, store = self._prepared()
         settings = with_what_it_held(settings, store)
-        name, slate = settings.worker_name(0), LeaseTable(settings.concurrency)
+        name, lease_table = settings.worker_name(0), LeaseTable(settings.concurrency)
         around = Surroundings.of_serial(settings)
 
         def give_back() -> None:
             releases = PendingReleases(store.beating_client(name), settings.queues)
-            releases.add(name, slate, "preempted", order.cause)
+            releases.add(name, lease_table, "preempted", order.cause)
             releases.finish()
 
         order = StopOrder(settings.shutdown_timeout, settings.term_timeout, give_back)
@@ -127,12 +127,12 @@ class _Many(Childlike):
         try:
             with (
                 theirs,
-                _Keeper(store.beating_client(name), settings, slate, self._ours),
+                _Keeper(store.beating_client(name), settings, lease_table, self._ours),
                 Handlers(_AS_BEFORE),
             ):
                 if self.shutdown:
                     self._wake_up()
-                place = Place(name, 0, slate, theirs, os.getppid(), settings, store, order)
+                place = Place(name, 0, lease_table, theirs, os.getppid(), settings, store, order)
                 with order:
                     body_of(self.pool)(place, around)
         except Terminated:
@@ -141,7 +141,7 @@ class _Many(Childlike):
             give_back()
             self._wake_up()
             around.close()
-            slate.close()
+            lease_table.close()
 
     def _wake_up(self) -> None:
         # To the body it is as if its parent had gone: it ends after the jobs under way.

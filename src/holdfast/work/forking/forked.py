@@ -30,7 +30,7 @@ from holdfast.work.performing.around import Surroundings
 from holdfast.work.performing.making import make_resolver, nothing
 from holdfast.work.performing.outcome import Ending, log_release
 from holdfast.work.processes import lead_group, prepare, stop_group
-from holdfast.work.settings import ONE_SEAT, WorkerSettings
+from holdfast.work.settings import ONE_SLOT, WorkerSettings
 from holdfast.work.signals import DeferredTermination, Terminated
 from holdfast.work.store_choice import StoreChoice
 
@@ -107,7 +107,7 @@ class Forking:
             with DeferredTermination():
                 forked = self._current = self.start(facts, ends, on_settled)
                 self._on_process(forked.pid)
-            if self._settings.pool in ONE_SEAT:
+            if self._settings.pool in ONE_SLOT:
                 self._around.title.say("Forked %d at %d", forked.pid, time())
             ending = forked.wait()
             if isinstance(ending, Release) and ending.how == "crashed":

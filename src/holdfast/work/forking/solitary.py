@@ -199,4 +199,4 @@ def _flush() -> None:
         try:
             stream.flush()
         except (OSError, ValueError, AttributeError):
-            pass  # the job closed it, or took it away
+            pass  # the job closed it, or took it gate

@@ -79,7 +79,7 @@ def end_gracefully() -> None:
 OUT_OF_TIME: Final = 73
 """The exit status of a process whose job took too long."""
 
-FAREWELL: Final = 10.0  # seconds in which the job is failed, before the process ends in any case
+LAST_CALL: Final = 10.0  # seconds in which the job is failed, before the process ends in any case
 
 Limit = Callable[[Any], float | None] | float | None
 """Seconds, or what says from a job how many it gets; None for no limit."""
@@ -176,7 +176,7 @@ class _Watch:
         self._job = job
         self._is_awaited = isinstance(job, AsyncHandle)
         current = running.get()
-        self._seat: Any = None if current is None or self._is_awaited else current.seat
+        self._slot: Any = None if current is None or self._is_awaited else current.slot
         self._limit = limit
         self._caller = caller
         self._here = place_of_this()
@@ -197,20 +197,20 @@ class _Watch:
             if self._is_over:
                 return
             # The lock stays taken: the job's own thread may not go on. What it was in may hold any other lock.
-            last = threading.Timer(FAREWELL, os._exit, (OUT_OF_TIME,))
+            last = threading.Timer(LAST_CALL, os._exit, (OUT_OF_TIME,))
             last.daemon = True
             last.start()
             try:
                 self._tell()
             finally:
-                if self._seat is None:
+                if self._slot is None:
                     os._exit(OUT_OF_TIME)
                 last.cancel()
                 self._leave_astray()
 
     def _leave_astray(self) -> None:
         """Keep the job where it is until its process has ended, which waits for its neighbours alone."""
-        self._seat.is_astray = True
+        self._slot.is_stray = True
         end_gracefully()
         threading.Event().wait()
 
@@ -226,7 +226,7 @@ class _Watch:
                 job.fail(*failure_of(error, job.queue_name, lambda: job))
         except Exception:
             log.exception("job %s ran out of time, and could not be failed", job.jid)
-        after = "" if self._seat is None else " after its other jobs"
+        after = "" if self._slot is None else " after its other jobs"
         log.error("job %s: %s; its process ends%s", job.jid, error, after)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

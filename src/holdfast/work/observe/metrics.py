@@ -120,13 +120,13 @@ def _of_jobs(rows: Sequence[Row]) -> Iterator[Any]:
     yield took
 
 
-def _of_processes(states: Sequence[State], seats: int) -> Iterator[Any]:
+def _of_processes(states: Sequence[State], slots: int) -> Iterator[Any]:
     from prometheus_client.core import GaugeMetricFamily
 
     alive, busy = sum(state.alive for state in states), sum(state.busy for state in states)
     places = GaugeMetricFamily("holdfast_worker_slots", "Slots for jobs.", labels=["state"])
     places.add_metric(["busy"], busy)
-    places.add_metric(["free"], max(0, alive * seats - busy))
+    places.add_metric(["free"], max(0, alive * slots - busy))
     yield places
     yield GaugeMetricFamily("holdfast_worker_processes", "Processes that perform jobs.", value=alive)
     yield _counter(

@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
     name: str
     number: int
-    slate: LeaseTable
+    lease_table: LeaseTable
     pipe: socket.socket
     parent: int
     settings: WorkerSettings
@@ -59,7 +59,7 @@ class Place(NamedTuple):
         return os.getppid() != self.parent
 
     def poke(self) -> None:
-        """Make the parent look at the slate."""
+        """Make the parent look at the lease table."""
         try:
             self.pipe.send(b"\0")
         except OSError:
@@ -133,12 +133,12 @@ LOOK: Final = 0.05  # seconds between two looks at whether a new child has begun
 
 
 class ChildProcess:
-    """The place of one child: its name and slate outlive it. `fork_at` is on the monotonic clock."""
+    """The place of one child: its name and lease table outlive it. `fork_at` is on the monotonic clock."""
 
-    def __init__(self, name: str, number: int, seats: int, fork_at: float = 0.0) -> None:
+    def __init__(self, name: str, number: int, slots: int, fork_at: float = 0.0) -> None:
         self.name = name
         self.number = number
-        self.slate = LeaseTable(seats)
+        self.lease_table = LeaseTable(slots)
         self.pid = 0
         self.pipe: socket.socket | None = None
         self.born = 0.0
@@ -167,7 +167,7 @@ class ChildProcess:
     @property
     def is_at_work(self) -> bool:
         """Whether a child lives here that has begun to take jobs."""
-        return bool(self.pid) and self.slate.has_begun
+        return bool(self.pid) and self.lease_table.has_begun
 
     def settle(self, pid: int, pipe: socket.socket) -> None:
         """A child lives here now."""
@@ -177,7 +177,7 @@ class ChildProcess:
         self.preempted = ""
 
     def poke(self) -> None:
-        """Make the child look at its slate."""
+        """Make the child look at its lease table."""
         if self.pipe is not None:
             try:
                 self.pipe.send(b"\0")
@@ -195,7 +195,7 @@ class ChildProcess:
 
     def kill(self) -> None:
         """Kill the child, and what performs its jobs beside it."""
-        for process in self.slate.processes():
+        for process in self.lease_table.processes():
             stop_group(process)
         self.signal(signal.SIGKILL)
 
@@ -220,7 +220,7 @@ class ChildProcess:
     @property
     def state(self) -> State:
         """What is told of it to those who measure."""
-        return State(bool(self.pid), len(self.slate.read_all()), self.started, self.failed)
+        return State(bool(self.pid), len(self.lease_table.read_all()), self.started, self.failed)
 
     def put_off(self) -> float:
         """Nothing came of a child here: try again later, and later each time. Answers in how many seconds."""
@@ -279,7 +279,7 @@ class Rolling:
         old = [child for child in children if child.pid and child.born <= self._began]
         if old:
             # The idle first: who is busy for long keeps nobody waiting that could go at once.
-            return min(old, key=lambda child: len(child.slate.read_all()))
+            return min(old, key=lambda child: len(child.lease_table.read_all()))
         self._began = -inf
         return None
 

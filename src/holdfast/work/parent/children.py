@@ -108,7 +108,7 @@ class Children:
     def pause(self, pause: bool) -> None:
         """Have no more jobs taken, or go on."""
         for child in self.children:
-            child.slate.paused = pause
+            child.lease_table.paused = pause
             child.poke()
 
     def bury(self, *, replace: bool) -> None:
@@ -122,12 +122,12 @@ class Children:
         for child in self.living():
             with suppress(ChildProcessError):
                 os.waitpid(child.pid, 0)
-            self._bury(child)
+            self._reap(child)
 
     def close(self) -> None:
         """Give the slates back."""
         for child in self.children:
-            child.slate.close()
+            child.lease_table.close()
 
     def _make_child(self, number: int) -> ChildProcess:
         name, delay = self._settings.worker_name(number), uniform(0.0, self._settings.max_startup_interval)
@@ -144,7 +144,7 @@ class Children:
         place = Place(
             child.name,
             child.number,
-            child.slate,
+            child.lease_table,
             theirs,
             os.getpid(),
             child.told(self._settings),
@@ -203,14 +203,14 @@ class Children:
             log.warning("worker %s (process %d) is halted by a signal until CONT", child.name, pid)
         elif pid:
             known = None if status is None else os.waitstatus_to_exitcode(status)
-            child.had_jobs = bool(child.slate.read_all())
-            stopped, code = self._bury(child, known), known or 0
+            child.had_jobs = bool(child.lease_table.read_all())
+            stopped, code = self._reap(child, known), known or 0
             child.is_finished = self._is_last(child, code) and not child.had_jobs
             _say_end(child, pid, code, stopped, replace=replace and not child.is_finished)
 
-    def _bury(self, child: ChildProcess, code: int | None = None) -> bool:
+    def _reap(self, child: ChildProcess, code: int | None = None) -> bool:
         """Take over the leases of this slot's dead child. Returns whether we had killed it because of its job."""
-        for process in child.slate.processes():
+        for process in child.lease_table.processes():
             stop_group(process)
         stopped = self._guard.owe(child, *child.release_of(code))
         if child.pipe is not None:

@@ -34,12 +34,12 @@ _ALL: Final = (1 << 32) - 1
 
 
 class Holding(NamedTuple):
-    """One lease on a slate: `lease` in seconds, `since` on the monotonic clock, which all processes share.
+    """One lease in a lease table: `lease` in seconds, `since` on the monotonic clock, which all processes share.
 
     `ends`: when the run has taken all the time that it may, on that clock.
     """
 
-    seat: int
+    number: int
     jid: str
     token: int
     lease: float
@@ -53,36 +53,36 @@ class LeaseTable:
     An entry carries its version in front and behind: where they differ, the child is writing just now.
     """
 
-    def __init__(self, seats: int = 1) -> None:
-        self.seats = seats
-        self._page = mmap.mmap(-1, _SIZE * (seats + 1))
+    def __init__(self, slots: int = 1) -> None:
+        self.slots = slots
+        self._page = mmap.mmap(-1, _SIZE * (slots + 1))
         # A view, because the child reads it at each job, and unpacking takes five times as long.
         self._pace = memoryview(self._page)[:4].cast("I")
         self._pace[0] = _ALL
         self._version = 0
 
-    def hold(self, seat: int, jid: str, token: int, lease_ms: int, since: float, ends: float = inf) -> bool:
-        """Note that `seat` holds a lease. Returns whether the parent does not renew leases as short as this one in time yet."""
+    def hold(self, slot: int, jid: str, token: int, lease_ms: int, since: float, ends: float = inf) -> bool:
+        """Note that `slot` holds a lease. Returns whether the parent does not renew leases as short as this one in time yet."""
         version = self._version = (self._version + 1) & 0x7FFFFFFF or 1
         name = jid.encode()
         _write_entry(
-            self._page, _SIZE * (seat + 1), version, token, lease_ms, since, ends, len(name), name, version
+            self._page, _SIZE * (slot + 1), version, token, lease_ms, since, ends, len(name), name, version
         )
         pace = self._pace[0]
         return lease_ms < pace or (ends < inf and (ends - since) * 1000 < pace)
 
-    def clear(self, seat: int) -> None:
-        """Note that `seat` holds nothing any more."""
-        at = _SIZE * (seat + 1)
+    def clear(self, slot: int) -> None:
+        """Note that `slot` holds nothing any more."""
+        at = _SIZE * (slot + 1)
         self._page[at : at + 4] = _FREE
 
-    def note_process(self, seat: int, pid: int) -> None:
-        """Note the process, leader of a group, that runs the job of `seat`; 0: it has ended."""
-        _PROCESS.pack_into(self._page, _SIZE * (seat + 1) + _PROCESS_AT, pid)
+    def note_process(self, slot: int, pid: int) -> None:
+        """Note the process, leader of a group, that runs the job of `slot`; 0: it has ended."""
+        _PROCESS.pack_into(self._page, _SIZE * (slot + 1) + _PROCESS_AT, pid)
 
     def processes(self) -> list[int]:
         """The processes that were noted for jobs."""
-        at = range(_SIZE + _PROCESS_AT, _SIZE * (self.seats + 1), _SIZE)
+        at = range(_SIZE + _PROCESS_AT, _SIZE * (self.slots + 1), _SIZE)
         return [pid for [pid] in (_PROCESS.unpack_from(self._page, place) for place in at) if pid]
 
     def begin(self, line: str) -> None:
@@ -104,27 +104,27 @@ class LeaseTable:
         size, line = _LINE.unpack_from(self._page, _LINE_AT)
         return (line[:size].decode(), number) if number else None
 
-    def read(self, seat: int) -> Holding | None:
-        """Return what `seat` holds."""
+    def read(self, slot: int) -> Holding | None:
+        """Return what `slot` holds."""
         first, token, lease, since, ends, size, name, last = _ENTRY.unpack_from(
-            self._page, _SIZE * (seat + 1)
+            self._page, _SIZE * (slot + 1)
         )
         if not first or first != last:
             return None
-        return Holding(seat, name[:size].decode(), token, lease / 1000, since, ends)
+        return Holding(slot, name[:size].decode(), token, lease / 1000, since, ends)
 
     def read_all(self) -> list[Holding]:
         """Return all that is held."""
-        held = [self.read(seat) for seat in range(self.seats)]
+        held = [self.read(slot) for slot in range(self.slots)]
         return [entry for entry in held if entry is not None]
 
     def set_pace(self, lease: float) -> None:
         """Note that leases of that many seconds and more are renewed in time. The parent writes this."""
         self._pace[0] = round(lease * 1000)
 
-    def mark_lost(self, seat: int, token: int, reason: str) -> None:
-        """Note that the lease of `seat` under this token is lost. The parent writes this."""
-        _MARK.pack_into(self._page, _SIZE * (seat + 1) + _MARK_AT, token, _REASONS.index(reason) + 1)
+    def mark_lost(self, slot: int, token: int, reason: str) -> None:
+        """Note that the lease of `slot` under this token is lost. The parent writes this."""
+        _MARK.pack_into(self._page, _SIZE * (slot + 1) + _MARK_AT, token, _REASONS.index(reason) + 1)
         _MARKS.pack_into(self._page, _MARKS_AT, (self.marks + 1) & 0xFFFFFFFF)
 
     @property
@@ -132,11 +132,11 @@ class LeaseTable:
         """How many leases were marked as lost so far."""
         return int(_MARKS.unpack_from(self._page, _MARKS_AT)[0])
 
-    def reason_of_loss(self, seat: int, token: int) -> str:
-        """Why the lease of `seat` under this token is lost; "" if it is not."""
+    def reason_of_loss(self, slot: int, token: int) -> str:
+        """Why the lease of `slot` under this token is lost; "" if it is not."""
         marked: int
         reason: int
-        marked, reason = _MARK.unpack_from(self._page, _SIZE * (seat + 1) + _MARK_AT)
+        marked, reason = _MARK.unpack_from(self._page, _SIZE * (slot + 1) + _MARK_AT)
         return _REASONS[reason - 1] if reason and marked == token else ""
 
     def ping(self) -> None:
@@ -179,7 +179,7 @@ class LeaseTable:
     def wipe(self) -> None:
         """Forget all that was held, and what was promised: the next child on this page tells its parent of its first lease."""
         self._pace[0] = _ALL
-        self._page[_SIZE:] = bytes(_SIZE * self.seats)
+        self._page[_SIZE:] = bytes(_SIZE * self.slots)
         self.ask(0)
         self.begin("")
         self.answer()

@@ -1,6 +1,6 @@
 """Leases that are lost while a child still works on them, and leases of dead children that are to be released.
 
-What a dead child held stands on its slate. If it died in the middle of a call, nobody read what that call was
+What a dead child held is in its lease table. If it died in the middle of a call, nobody read what that call was
 granted; the call is then asked again under its own number, which answers the same grants and takes none.
 """
 
@@ -41,7 +41,7 @@ class Supervised(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def slate(self) -> LeaseTable: ...
+    def lease_table(self) -> LeaseTable: ...
     def poke(self) -> None:
         """Make it read its lease table."""
 
@@ -78,7 +78,7 @@ class LostLeases:
         for lease, (child, since) in list(self._lost.items()):
             if not _holds(child, lease):
                 del self._lost[lease]
-            elif child.slate.asked() is not None:
+            elif child.lease_table.asked() is not None:
                 self._lost[lease] = child, now
             elif now - since >= SETTLING and _stop_if_still(child, lease):
                 del self._lost[lease]
@@ -100,7 +100,7 @@ class OverdueJobs:
         """The lease of a child is lost."""
         if lease not in self._told:
             self._told[lease] = child, monotonic() + PATIENCE
-            child.slate.mark_lost(lease.seat, lease.token, lease.lost)
+            child.lease_table.mark_lost(lease.number, lease.token, lease.lost)
             child.poke()
 
     def due(self) -> float:
@@ -113,7 +113,7 @@ class OverdueJobs:
         for lease, (child, at) in list(self._told.items()):
             if now < at:
                 continue
-            is_settling = child.slate.is_answered and child.slate.asked() is not None
+            is_settling = child.lease_table.is_answered and child.lease_table.asked() is not None
             if is_settling and _holds(child, lease):
                 self._told[lease] = child, now + PATIENCE / 4
                 continue
@@ -149,8 +149,10 @@ class EarlyMessages:
         for (worker, jid), call in list(self._early.items()):
             child = children.get(worker)
             # In this order: a child notes its grants before it notes that the call has returned.
-            asked = child.slate.asked() if child is not None else None
-            is_here = child is not None and any(holding.jid == jid for holding in child.slate.read_all())
+            asked = child.lease_table.asked() if child is not None else None
+            is_here = child is not None and any(
+                holding.jid == jid for holding in child.lease_table.read_all()
+            )
             came = came or is_here
             if is_here or asked is None or call not in (None, asked):
                 del self._early[worker, jid]
@@ -164,7 +166,7 @@ def _stop_if_still(child: Supervised, lease: Held) -> bool:
     """Kill a child for a job it must not work on any more, and for no other job. Returns whether it did."""
     # It is halted first, so that it cannot begin its next job between this check and the kill.
     _halt(child.pid)
-    if _holds(child, lease) and child.slate.asked() is None:
+    if _holds(child, lease) and child.lease_table.asked() is None:
         log.warning(
             "job %s: %s; its process %d is stopped and its work dropped", lease.jid, lease.lost, child.pid
         )
@@ -184,7 +186,7 @@ def _halt(pid: int) -> None:
 
 
 def _holds(child: Supervised, lease: Held) -> bool:
-    holding = child.slate.read(lease.seat)
+    holding = child.lease_table.read(lease.number)
     return holding is not None and (holding.jid, holding.token) == (lease.jid, lease.token)
 
 
@@ -215,20 +217,20 @@ class _PendingRelease:
     def __init__(
         self,
         worker: str,
-        slate: LeaseTable,
+        lease_table: LeaseTable,
         how: HowReleased,
         cause: str,
         verdict: Verdict | None,
         now: float,
     ) -> None:
-        held = slate.read_all()
+        held = lease_table.read_all()
         self.worker = worker
         self.cause = cause
         self.leases: dict[tuple[HowReleased, str], list[Lease]] = {}
         for jid, token in ((holding.jid, holding.token) for holding in held):
             like = verdict.on(jid, token) if verdict is not None else (how, cause)
             self.leases.setdefault(like, []).append(Lease(jid, token, worker))
-        self.asked = slate.asked()
+        self.asked = lease_table.asked()
         self.questions = 2 if self.asked else 0
         self.at = now
         # Later than this the leases have ended by themselves.
@@ -242,14 +244,19 @@ class PendingReleases:
         self._client = client
         self._queues = queues
         self._debts: list[_PendingRelease] = []
-        self._outage = Outage(client.shard.away)
+        self._outage = Outage(client.shard.gate)
 
     def add(
-        self, worker: str, slate: LeaseTable, how: HowReleased, cause: str, verdict: Verdict | None = None
+        self,
+        worker: str,
+        lease_table: LeaseTable,
+        how: HowReleased,
+        cause: str,
+        verdict: Verdict | None = None,
     ) -> None:
         """Read and clear the lease table of a process that died; its leases are released as `how`, or by the `verdict`."""
-        debt = _PendingRelease(worker, slate, how, cause, verdict, monotonic())
-        slate.wipe()
+        debt = _PendingRelease(worker, lease_table, how, cause, verdict, monotonic())
+        lease_table.wipe()
         # A child that was killed because its job was lost has been logged already.
         if verdict is None or verdict.jobs:
             for like, leases in debt.leases.items():

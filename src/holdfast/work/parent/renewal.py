@@ -25,7 +25,7 @@ from holdfast.work.parent.losses import (
     Verdict,
 )
 from holdfast.work.parent.presence import Presence, Said, Sign, log_quiet
-from holdfast.work.settings import ONE_SEAT, WorkerSettings
+from holdfast.work.settings import ONE_SLOT, WorkerSettings
 
 log = logging.getLogger("holdfast")
 
@@ -82,9 +82,9 @@ class StuckChildren:
         stuck: list[Stuck] = []
         for child in children:
             asked = before.get(child.pid)
-            if asked is not None and asked.is_logged and child.slate.is_answered:
+            if asked is not None and asked.is_logged and child.lease_table.is_answered:
                 log.warning("worker %s (process %d) responds again", child.name, child.pid)
-            lease = child.slate.shortest_lease()
+            lease = child.lease_table.shortest_lease()
             if lease:
                 pinged = self._pinged[child.pid] = self._ping(child, asked, now)
                 stuck += self._look(child, pinged, lease, now - pinged.at)
@@ -92,16 +92,16 @@ class StuckChildren:
         return stuck
 
     def _ping(self, child: Supervised, pinged: _Pinged | None, now: float) -> _Pinged:
-        if pinged is not None and not child.slate.is_answered:
+        if pinged is not None and not child.lease_table.is_answered:
             return pinged
         if pinged is None or pinged.is_logged or now - pinged.at >= PERIOD:
-            child.slate.ping()
+            child.lease_table.ping()
             child.poke()
             return _Pinged(now)
         return pinged
 
     def _look(self, child: Supervised, pinged: _Pinged, lease: float, silence: float) -> list[Stuck]:
-        if child.slate.is_answered:
+        if child.lease_table.is_answered:
             return []
         if silence >= self._stuck_timeout:
             return [Stuck(child, silence, self._slot(self._dump(child)))]
@@ -158,14 +158,14 @@ class LeaseRenewal:
         self._can_kill = can_kill
         self._lost = LostLeases()
         self._overdue = OverdueJobs()
-        self._has_one_slot = settings.pool in ONE_SEAT
+        self._has_one_slot = settings.pool in ONE_SLOT
         self._stuck = StuckChildren(
             open_board(), self._asking, 0 if settings.debugger else settings.stuck_timeout
         )
         self._early = EarlyMessages()
         self._known: dict[_Key, Held] = {}
         self._verdicts: dict[int, Verdict] = {}
-        self._outage = Outage(client.shard.away)
+        self._outage = Outage(client.shard.gate)
         now = monotonic()
         self._keeper.begin(now)
         self._sweep_at = now + SWEEP
@@ -206,7 +206,7 @@ class LeaseRenewal:
     def owe(self, child: Supervised, how: HowReleased, cause: str) -> bool:
         """A child died: its leases are to be released as `how`. Returns whether we had stopped it."""
         verdict = self._verdicts.pop(child.pid, None)
-        self._debts.add(child.name, child.slate, how, cause, verdict)
+        self._debts.add(child.name, child.lease_table, how, cause, verdict)
         return verdict is not None
 
     def attend(self, children: Iterable[Supervised]) -> None:
@@ -240,14 +240,14 @@ class LeaseRenewal:
     def _say(self, children: list[Supervised]) -> None:
         stuck = self.stuck(children)
         signs = [
-            Sign(child.name, child.pid, len(child.slate.read_all()), stuck.get(child.name, 0.0))
+            Sign(child.name, child.pid, len(child.lease_table.read_all()), stuck.get(child.name, 0.0))
             for child in children
         ]
         quiet = self._presence.say(signs)
         for child in children:
-            told = quiet.get(child.name, child.slate.quiet)
-            if told != child.slate.quiet:
-                child.slate.quiet = told
+            told = quiet.get(child.name, child.lease_table.quiet)
+            if told != child.lease_table.quiet:
+                child.lease_table.quiet = told
                 child.poke()
                 log_quiet(child.name, told)
 
@@ -307,23 +307,23 @@ class LeaseRenewal:
 
         A job may have been noted just before, under a stricter promise: the table is read after each promise.
         """
-        child.slate.set_pace(self._keeper.period * 3)
-        if self._keeper.learn(child.slate.shortest_lease()):
-            child.slate.set_pace(self._keeper.period * 3)
+        child.lease_table.set_pace(self._keeper.period * 3)
+        if self._keeper.learn(child.lease_table.shortest_lease()):
+            child.lease_table.set_pace(self._keeper.period * 3)
 
     def _held(self, children: list[Supervised]) -> dict[Held, Supervised]:
         """All that stands on the slates; what stood there before keeps its last renewal."""
         held: dict[Held, Supervised] = {}
         known, self._known = self._known, {}
         for child in children:
-            for holding in child.slate.read_all():
-                key = (child.pid, holding.seat, holding.jid, holding.token)
+            for holding in child.lease_table.read_all():
+                key = (child.pid, holding.number, holding.jid, holding.token)
                 lease = known.get(key) or Held(
                     holding.jid,
                     holding.token,
                     child.name,
                     holding.lease,
-                    holding.seat,
+                    holding.number,
                     holding.ends,
                 )
                 self._known[key] = lease
@@ -341,7 +341,7 @@ def _verdict_on(child: Supervised, lease: Held) -> Verdict:
     """What becomes of the jobs of a child that was killed for one of them."""
     if lease.lost != OVER:
         return Verdict({})
-    holding = child.slate.read(lease.seat)
+    holding = child.lease_table.read(lease.number)
     limit = holding.ends - holding.since if holding is not None else 0.0
     return Verdict({(lease.jid, lease.token): ("timed-out", f"{limit:g} s")})
 
@@ -349,8 +349,8 @@ def _verdict_on(child: Supervised, lease: Held) -> Verdict:
 def _verdict_on_stuck(stuck: Stuck) -> Verdict:
     """Return how the jobs of a stuck child are released: if it is unknown which of them blocked it, all count as lost."""
     how: tuple[HowReleased, str] = ("crashed", f"stuck for {stuck.seconds:.0f} s")
-    held = stuck.child.slate.read_all()
-    suspects = [one for one in held if stuck.slot in (None, one.seat)] or held
+    held = stuck.child.lease_table.read_all()
+    suspects = [one for one in held if stuck.slot in (None, one.number)] or held
     now, found = monotonic(), dict[tuple[str, int], tuple[HowReleased, str]]()
     for one in suspects:
         is_over = now >= one.ends

@@ -138,7 +138,7 @@ class Supervisor:
         why = hindrances(
             stopping=bool(self._going),
             heard=self._guard.is_heard,
-            paused=all(child.slate.paused for child in wanted),
+            paused=all(child.lease_table.paused for child in wanted),
         )
         at_work = sum(child.is_at_work for child in wanted)
         if at_work < max(1, len(wanted) - 1):

@@ -23,7 +23,7 @@ from holdfast.work.performing.logs import JobLines, OnlyJob, mark_records
 from holdfast.work.performing.outcome import Ending
 from holdfast.work.performing.sandboxed import Home, LentSandboxes, OneJob
 from holdfast.work.queues.reserving import listed
-from holdfast.work.settings import ONE_SEAT, WorkerSettings, own_of
+from holdfast.work.settings import ONE_SLOT, WorkerSettings, own_of
 from holdfast.work.signals import start_without_signals
 
 log = logging.getLogger("holdfast")
@@ -264,7 +264,7 @@ class Surroundings:
     def alone(self) -> Self:
         """In a process that was forked to perform one job: what is kept around that."""
         home, companions = self._home, self.companions
-        if self._settings.pool not in ONE_SEAT:
+        if self._settings.pool not in ONE_SLOT:
             home = home.other()
             companions = (
                 OneTitle(self.title, "Processing"),
@@ -300,7 +300,7 @@ def _begun(settings: WorkerSettings) -> Title:
 
 def _companions(settings: WorkerSettings, title: Title, home: Home, word: str) -> Companions:
     records = mark_records()
-    if settings.pool in ONE_SEAT:
+    if settings.pool in ONE_SLOT:
         has_parent = settings.pool != "serial"
         own: Companions = (OnlyJob(records),) if has_parent else ()
         return OneTitle(title, word), *own, OneJob(home, enters=has_parent)

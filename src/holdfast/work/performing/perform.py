@@ -181,14 +181,14 @@ class Performer:
         self._waits_for_code = waits_for_code
         self._forks = _Forks.count
 
-    def perform(self, facts: JobFacts, run: Drives, seat: Watching | None = None) -> Ending:
-        """Perform a job in this thread or greenlet; `run` drives a coroutine to its end. `seat`: one of many.
+    def perform(self, facts: JobFacts, run: Drives, slot: Watching | None = None) -> Ending:
+        """Perform a job in this thread or greenlet; `run` drives a coroutine to its end. `slot`: one of many.
 
         Whatever the job raises is an ending of the job. Raises Terminated when this process must end.
         """
-        current = Running(facts, self._make_job, self._lost if seat is None else lambda: seat.lost)
-        if seat is not None:
-            seat.current, current.seat = current, seat
+        current = Running(facts, self._make_job, self._lost if slot is None else lambda: slot.lost)
+        if slot is not None:
+            slot.current, current.slot = current, slot
         running.set(current)
         # Whoever performs this inside a job of its own does not get its puts.
         collecting.set(None)
@@ -205,18 +205,18 @@ class Performer:
             running.set(None)
         return ending
 
-    async def perform_async(self, facts: JobFacts, threads: ThreadPoolExecutor, seat: Watching) -> Ending:
+    async def perform_async(self, facts: JobFacts, threads: ThreadPoolExecutor, slot: Watching) -> Ending:
         """Perform a job in a task of its own; plain functions run in one of `threads`.
 
         Raises CancelledError when the task, or the job by itself, was cancelled.
         """
-        current = Running(facts, self._make_job, lambda: seat.lost)
+        current = Running(facts, self._make_job, lambda: slot.lost)
         running.set(current)
         collecting.set(None)
         ending: Ending = None
         begun = self._begin(current)
         try:
-            ending = told(current, await self._perform_async(current, threads, seat))
+            ending = told(current, await self._perform_async(current, threads, slot))
         except (Terminated, asyncio.CancelledError):
             raise
         except BaseException as error:
@@ -260,12 +260,12 @@ class Performer:
         self._leave_if_forked(None)
         return after_return(current, target, value)
 
-    async def _perform_async(self, current: Running, threads: ThreadPoolExecutor, seat: Watching) -> Ending:
+    async def _perform_async(self, current: Running, threads: ThreadPoolExecutor, slot: Watching) -> Ending:
         prepared = self._prepare(current)
         if not isinstance(prepared, tuple):
             return prepared
         target, args, kwargs = prepared
-        seat.current, current.seat = current, seat
+        slot.current, current.slot = current, slot
         target, call = self._surrounded(target, current, partial(self._lifted, threads))
         try:
             if target.is_async:

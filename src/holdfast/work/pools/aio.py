@@ -26,7 +26,7 @@ from holdfast.work.performing.around import Surroundings, Title
 from holdfast.work.performing.making import make_performer
 from holdfast.work.performing.outcome import Ending, raised
 from holdfast.work.performing.perform import Performer
-from holdfast.work.pools.slots import FAREWELL, Slot, Slots
+from holdfast.work.pools.slots import LAST_CALL, Slot, Slots
 from holdfast.work.queues.route import Route
 from holdfast.work.queues.routing import make_route
 from holdfast.work.session import ANY_QUEUE, longer
@@ -55,13 +55,13 @@ class AsyncLoop(Slots[TaskSlot]):
         settings: WorkerSettings,
         name: str,
         performer: Performer,
-        slate: LeaseTable,
+        lease_table: LeaseTable,
         route: Route,
         forking: ForkServer,
         on_short_lease: Callable[[], None],
         title: Title,
     ) -> None:
-        super().__init__(client.shard, settings, name, slate, route, on_short_lease)
+        super().__init__(client.shard, settings, name, lease_table, route, on_short_lease)
         self._title = title
         self._client = client
         self._performer = performer
@@ -69,7 +69,7 @@ class AsyncLoop(Slots[TaskSlot]):
         self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix="job")
         self._loop = asyncio.get_running_loop()
         self._news: asyncio.Future[None] = self._loop.create_future()
-        self._bell = client.link.bell()
+        self._wake_up = client.link.wake_up()
         self._ringing: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._aborting = False
@@ -116,11 +116,11 @@ class AsyncLoop(Slots[TaskSlot]):
                     self._wait_for_more(jobs.due)
             else:
                 if not self.running:
-                    self._title.rest(self._route.description, self._slate.paused)
+                    self._title.rest(self._route.description, self._lease_table.paused)
                 await self._news
                 self._news = self._loop.create_future()
 
-    async def _ask(self, limit: int, rung: str | None) -> Popped | None:
+    async def _ask(self, limit: int, woken: str | None) -> Popped | None:
         """Have a turn and start what it took; None, after a pause, when the store could not be reached."""
         since = monotonic()
         settling = self._before_turn()
@@ -128,7 +128,7 @@ class AsyncLoop(Slots[TaskSlot]):
         try:
             if limit and self._route.asks_store:
                 await self._loop.run_in_executor(None, self._route.refresh)
-            jobs = await self._client.runner.run(self._turns.turn(limit, rung))
+            jobs = await self._client.runner.run(self._turns.turn(limit, woken))
         except (TransportError, Refused) as error:
             await asyncio.sleep(self._after_failed_turn(settling, error))
             return None
@@ -137,32 +137,32 @@ class AsyncLoop(Slots[TaskSlot]):
         self._after_turn(settling, jobs, since)
         return jobs
 
-    def _make_seat(self, facts: JobFacts, since: float, number: int) -> TaskSlot:
+    def _make_slot(self, facts: JobFacts, since: float, number: int) -> TaskSlot:
         return TaskSlot(facts, self._name, since, number)
 
-    def _start(self, seat: TaskSlot, facts: JobFacts) -> None:
-        seat.task = self._loop.create_task(self._sits[seat.seat](self, seat, facts))
+    def _start(self, slot: TaskSlot, facts: JobFacts) -> None:
+        slot.task = self._loop.create_task(self._sits[slot.number](self, slot, facts))
 
-    async def _sit(self, seat: TaskSlot, facts: JobFacts) -> None:
+    async def _sit(self, slot: TaskSlot, facts: JobFacts) -> None:
         ending: Ending = None
         try:
             if facts.losses >= DANGEROUS:
-                ending = await self._perform_alone(facts, seat)
+                ending = await self._perform_alone(facts, slot)
             else:
-                ending = await self._performer.perform_async(facts, self._threads, seat)
+                ending = await self._performer.perform_async(facts, self._threads, slot)
         except asyncio.CancelledError as error:
             if self._aborting:
                 return
-            if not seat.lost:
+            if not slot.lost:
                 ending = self._performer.cancelled(facts, error)
         except Exception as error:
-            # Ours, not the job's: that would have been an ending. The seat must not be lost with it.
+            # Ours, not the job's: that would have been an ending. The slot must not be lost with it.
             log.exception("job %s could not be performed", facts.jid)
             ending = raised(facts, None, error)
-        self._end(seat, ending)
+        self._end(slot, ending)
 
-    async def _perform_alone(self, facts: JobFacts, seat: TaskSlot) -> Ending:
-        forked = seat.forked = self._forking.start(facts, seat.ends)
+    async def _perform_alone(self, facts: JobFacts, slot: TaskSlot) -> Ending:
+        forked = slot.forked = self._forking.start(facts, slot.ends)
         waiting = self._loop.run_in_executor(self._threads, forked.wait)
         try:
             return await asyncio.shield(waiting)
@@ -173,26 +173,26 @@ class AsyncLoop(Slots[TaskSlot]):
             forked.stop()
             raise
 
-    def _end(self, seat: TaskSlot, ending: Ending) -> None:
-        super()._end(seat, ending)
+    def _end(self, slot: TaskSlot, ending: Ending) -> None:
+        super()._end(slot, ending)
         self._poke()
 
     def look(self) -> None:
         """The parent has woken us: drop jobs whose leases were lost."""
         self.heed()
-        for seat in self._lost():
-            if not seat.task.done():
-                self.drop(seat)
+        for slot in self._lost():
+            if not slot.task.done():
+                self.drop(slot)
 
-    def drop(self, seat: TaskSlot) -> None:
+    def drop(self, slot: TaskSlot) -> None:
         """Stop the job of a seat whose lease was lost, unless the job has settled itself."""
-        if self._goes_on(seat):
+        if self._goes_on(slot):
             return
-        coroutine = seat.task.get_coro()
-        seat.task.cancel()
+        coroutine = slot.task.get_coro()
+        slot.task.cancel()
         if isinstance(coroutine, CoroutineType) and getcoroutinestate(coroutine) == CORO_CREATED:
             # A task that is cancelled before its first step does nothing, not even its end.
-            self._end(seat, None)
+            self._end(slot, None)
 
     def _wait_for_more(self, due: float | None) -> None:
         """There were fewer jobs than seats: wait for the bell, and for what is due next."""
@@ -209,11 +209,13 @@ class AsyncLoop(Slots[TaskSlot]):
 
     async def _ring(self) -> None:
         try:
-            key = await self._bell.wait(list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1))
-            self._heard_bell(key)
+            key = await self._wake_up.wait(
+                list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1)
+            )
+            self._woken_by(key)
         except ConnectionLost:
             await asyncio.sleep(self._outage.cut_off())
-            self._rung = ANY_QUEUE
+            self._woken = ANY_QUEUE
         finally:
             self._ringing = None
             self._poke()
@@ -225,14 +227,14 @@ class AsyncLoop(Slots[TaskSlot]):
         if ringing is not None:
             ringing.cancel()
             await asyncio.wait([ringing])
-        await self._bell.close()
+        await self._wake_up.close()
         if ringing is not None:
             # A token may have been on its way: pass it on.
             await self._say_last(ANY_QUEUE)
 
     async def _leave(self) -> None:
         """Let the jobs unwind, and say what had ended before."""
-        tasks = [seat.task for seat in self.running.values()]
+        tasks = [slot.task for slot in self.running.values()]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -240,11 +242,11 @@ class AsyncLoop(Slots[TaskSlot]):
         if self._turns.has_news and await self._say_last():
             self._clear_settled()
 
-    async def _say_last(self, rung: str | None = None) -> bool:
+    async def _say_last(self, woken: str | None = None) -> bool:
         self._before_last_turn()
         try:
-            async with asyncio.timeout(FAREWELL):
-                await self._client.runner.run(self._turns.turn(0, rung))
+            async with asyncio.timeout(LAST_CALL):
+                await self._client.runner.run(self._turns.turn(0, woken))
         except (TransportError, Refused, TimeoutError):
             return False
         return True
@@ -268,7 +270,7 @@ async def _work(place: Place, around: Surroundings, forking: ForkServer) -> bool
         place.settings,
         place.name,
         performer,
-        place.slate,
+        place.lease_table,
         make_route(place.settings, place.store, place.name, client.shard),
         forking,
         place.poke,

@@ -25,7 +25,7 @@ from holdfast.work.performing.around import Surroundings, Title
 from holdfast.work.performing.making import make_performer
 from holdfast.work.performing.outcome import Ending, raised
 from holdfast.work.performing.perform import Performer
-from holdfast.work.pools.slots import FAREWELL, BlockingSlot, Crew, Slots
+from holdfast.work.pools.slots import LAST_CALL, BlockingSlot, Crew, Slots
 from holdfast.work.queues.route import Route
 from holdfast.work.queues.routing import make_route
 from holdfast.work.session import ANY_QUEUE, longer
@@ -53,7 +53,7 @@ class BlockingLoop(Slots[BlockingSlot]):
         on_short_lease: Callable[[], None],
         title: Title,
     ) -> None:
-        super().__init__(client.shard, place.settings, place.name, place.slate, route, on_short_lease)
+        super().__init__(client.shard, place.settings, place.name, place.lease_table, route, on_short_lease)
         self._title = title
         self._place = place
         self._client = client
@@ -64,7 +64,7 @@ class BlockingLoop(Slots[BlockingSlot]):
         self._ended: deque[tuple[BlockingSlot, Ending]] = deque()
         self._astray: list[BlockingSlot] = []
         self._sleeps = False
-        self._bell = client.link.bell()
+        self._wake_up = client.link.wake_up()
         self._listening = False
         self._due = inf
         self._poll = select.poll()
@@ -83,12 +83,12 @@ class BlockingLoop(Slots[BlockingSlot]):
         try:
             self._work()
             self._stop_listening()
-            self._wait_for(self._astray, FAREWELL)
+            self._wait_for(self._astray, LAST_CALL)
         except Terminated:
             self._leave()
             raise
         finally:
-            self._bell.close()
+            self._wake_up.close()
             self._crew.close()
 
     def _work(self) -> None:
@@ -109,17 +109,17 @@ class BlockingLoop(Slots[BlockingSlot]):
                 if self.running:
                     self._crew.give_way()
                 else:
-                    self._title.rest(self._route.description, self._slate.paused)
+                    self._title.rest(self._route.description, self._lease_table.paused)
                 self._wait(inf)
 
-    def _ask(self, limit: int, rung: str | None) -> Popped | None:
+    def _ask(self, limit: int, woken: str | None) -> Popped | None:
         """Have a turn and start what it took; None, after a pause, when the store could not be reached."""
         since = monotonic()
         settling = self._before_turn()
         try:
             if limit and self._route.asks_store:
                 self._route.refresh()
-            jobs = self._client.runner.run(self._turns.turn(limit, rung))
+            jobs = self._client.runner.run(self._turns.turn(limit, woken))
         except (TransportError, Refused) as error:
             self._hold_on(self._after_failed_turn(settling, error))
             return None
@@ -129,32 +129,32 @@ class BlockingLoop(Slots[BlockingSlot]):
             self._crew.give_way()
         return jobs
 
-    def _make_seat(self, facts: JobFacts, since: float, number: int) -> BlockingSlot:
+    def _make_slot(self, facts: JobFacts, since: float, number: int) -> BlockingSlot:
         return BlockingSlot(facts, self._name, since, number)
 
-    def _start(self, seat: BlockingSlot, facts: JobFacts) -> None:
-        self._crew.start(seat, lambda: self._sits[seat.seat](self, seat, facts))
+    def _start(self, slot: BlockingSlot, facts: JobFacts) -> None:
+        self._crew.start(slot, lambda: self._sits[slot.number](self, slot, facts))
 
-    def _sit(self, seat: BlockingSlot, facts: JobFacts) -> None:
+    def _sit(self, slot: BlockingSlot, facts: JobFacts) -> None:
         """Perform a job; in the thread or greenlet that does so."""
         ending: Ending = None
         try:
             if facts.losses >= DANGEROUS:
-                seat.forked = self._forking.start(facts, seat.ends)
-                ending = seat.forked.wait()
+                slot.forked = self._forking.start(facts, slot.ends)
+                ending = slot.forked.wait()
             else:
-                ending = self._performer.perform(facts, self._crew.run_coroutine, seat)
+                ending = self._performer.perform(facts, self._crew.run_coroutine, slot)
         except Terminated:
-            # Not an ending: it stays on the slate, and the parent gives it back.
-            seat.is_over = True
+            # Not an ending: it stays on the lease_table, and the parent gives it back.
+            slot.is_over = True
         except Exception as error:
-            # Ours, not the job's: that would have been an ending. The seat must not be lost with it.
+            # Ours, not the job's: that would have been an ending. The slot must not be lost with it.
             log.exception("job %s could not be performed", facts.jid)
             ending = raised(facts, None, error)
         finally:
-            if not seat.is_over:
-                seat.is_over = True
-                self._ended.append((seat, ending))
+            if not slot.is_over:
+                slot.is_over = True
+                self._ended.append((slot, ending))
             if self._sleeps:
                 self._sleeps = False
                 self._poke()
@@ -167,20 +167,20 @@ class BlockingLoop(Slots[BlockingSlot]):
     def _collect(self) -> None:
         """Take note of what ended, and of what was lost."""
         while self._ended:
-            seat, ending = self._ended.popleft()
-            if self.running.get(seat.seat) is seat:
-                self._end(seat, ending)
-        for seat in self._lost():
-            self._drop(seat)
+            slot, ending = self._ended.popleft()
+            if self.running.get(slot.number) is slot:
+                self._end(slot, ending)
+        for slot in self._lost():
+            self._drop(slot)
 
-    def _drop(self, seat: BlockingSlot) -> None:
+    def _drop(self, slot: BlockingSlot) -> None:
         """Free a seat whose lease was lost, unless its job has settled itself."""
-        if self._goes_on(seat):
+        if self._goes_on(slot):
             return
-        if not seat.stop_process():
-            self._crew.stop(seat)
-        self._end(seat, None)
-        self._astray = [other for other in (*self._astray, seat) if not other.is_over]
+        if not slot.stop_process():
+            self._crew.stop(slot)
+        self._end(slot, None)
+        self._astray = [other for other in (*self._astray, slot) if not other.is_over]
         if len(self._astray) >= self._settings.concurrency and not self.is_used_up:
             log.warning(
                 "worker %s is replaced: as many jobs as it has slots lost their leases and still run",
@@ -201,7 +201,7 @@ class BlockingLoop(Slots[BlockingSlot]):
             if descriptor == self._stop.fileno():
                 self._stop.heard()
             else:
-                self._hear_bell()
+                self._on_wake_up()
         if self._stop.requested and not self._stopping:
             self.stop()
         if monotonic() >= self._due:
@@ -215,7 +215,7 @@ class BlockingLoop(Slots[BlockingSlot]):
             self._collect()
             self._wait(until)
 
-    # The bell.
+    # The wake_up.
 
     def _wait_for_more(self, due: float | None) -> None:
         """There were fewer jobs than seats: wait for the bell, and for what is due next."""
@@ -230,22 +230,22 @@ class BlockingLoop(Slots[BlockingSlot]):
 
     def _listen(self) -> None:
         try:
-            self._bell.send(list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1))
+            self._wake_up.send(list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1))
         except ConnectionLost:
-            self._bell_lost()
+            self._wake_up_lost()
         else:
             self._listening = True
-            self._poll.register(self._bell.fileno(), select.POLLIN)
+            self._poll.register(self._wake_up.fileno(), select.POLLIN)
 
-    def _hear_bell(self) -> None:
+    def _on_wake_up(self) -> None:
         self._listening = False
-        self._poll.unregister(self._bell.fileno())
+        self._poll.unregister(self._wake_up.fileno())
         try:
-            self._heard_bell(self._bell.receive())
+            self._woken_by(self._wake_up.receive())
         except ConnectionLost:
-            self._bell_lost()
+            self._wake_up_lost()
 
-    def _bell_lost(self) -> None:
+    def _wake_up_lost(self) -> None:
         """Look everywhere, after a pause; whether the store is there at all will be seen then."""
         self._due = min(self._due, monotonic() + self._outage.cut_off())
 
@@ -253,49 +253,49 @@ class BlockingLoop(Slots[BlockingSlot]):
         """Leave the bell; a token that was on its way is passed on."""
         if self._listening:
             self._listening = False
-            self._bell.leave()
+            self._wake_up.leave()
             self._say_last(ANY_QUEUE)
 
     # The end.
 
     def _leave(self) -> None:
         """Let the jobs unwind, and say what had ended before."""
-        seats = list(self.running.values())
-        for seat in seats:
-            if not seat.unwind_process():
-                self._crew.unwind(seat)
-        self._wait_for(seats, self._settings.unwind_timeout)
-        for seat in seats:
-            seat.stop_process()
+        slots = list(self.running.values())
+        for slot in slots:
+            if not slot.unwind_process():
+                self._crew.unwind(slot)
+        self._wait_for(slots, self._settings.unwind_timeout)
+        for slot in slots:
+            slot.stop_process()
         self._collect()
         if self._listening:
-            self._bell.leave()
-        rung = ANY_QUEUE if self._listening else None
-        if (self._turns.has_news or rung is not None) and self._say_last(rung):
+            self._wake_up.leave()
+        woken = ANY_QUEUE if self._listening else None
+        if (self._turns.has_news or woken is not None) and self._say_last(woken):
             self._clear_settled()
 
-    def _wait_for(self, seats: Sequence[BlockingSlot], seconds: float) -> None:
+    def _wait_for(self, slots: Sequence[BlockingSlot], seconds: float) -> None:
         """Wait up to `seconds` for the jobs of these slots to unwind."""
         until = monotonic() + seconds
-        while not all(seat.is_over for seat in seats) and monotonic() < until:
+        while not all(slot.is_over for slot in slots) and monotonic() < until:
             self._wait(until)
             self._collect()
 
-    def _say_last(self, rung: str | None = None) -> bool:
+    def _say_last(self, woken: str | None = None) -> bool:
         """Have a turn that takes nothing. Answers whether the store has heard it within a second."""
         self._before_last_turn()
         said = threading.Event()
 
         def say() -> None:
             try:
-                self._client.runner.run(self._turns.turn(0, rung))
+                self._client.runner.run(self._turns.turn(0, woken))
             except (TransportError, Refused):
                 return
             said.set()
 
         saying = threading.Thread(target=say, name="holdfast-farewell", daemon=True)
         saying.start()
-        saying.join(FAREWELL)
+        saying.join(LAST_CALL)
         return said.is_set()
 
 

@@ -57,5 +57,7 @@ def body(place: Place, around: Surroundings) -> bool:
     stop = Stop()
     # What stands now stays as it is: the processes of jobs share its pages, which their collectors leave alone.
     gc.freeze()
-    forking = SurroundedForking(place.store, place.settings, around, partial(place.slate.note_process, 0))
+    forking = SurroundedForking(
+        place.store, place.settings, around, partial(place.lease_table.note_process, 0)
+    )
     return work(place, around, stop, LeaseTableHolder(place, stop, PATIENCE), forking)

@@ -128,17 +128,17 @@ class Greenlets:
         self.greenlets: dict[str, Any] = {}
         self._driver = Driver()
 
-    def start(self, seat: BlockingSlot, work: Callable[[], None]) -> None:
+    def start(self, slot: BlockingSlot, work: Callable[[], None]) -> None:
         """Have a greenlet do `work`."""
 
         def perform() -> None:
             try:
                 work()
             finally:
-                if self.greenlets.get(seat.jid) is seat.hand:
-                    del self.greenlets[seat.jid]
+                if self.greenlets.get(slot.jid) is slot.hand:
+                    del self.greenlets[slot.jid]
 
-        seat.hand = self.greenlets[seat.jid] = gevent.spawn(perform)
+        slot.hand = self.greenlets[slot.jid] = gevent.spawn(perform)
 
     def give_way(self) -> None:
         """Let every greenlet go on once that can: short jobs have ended then."""
@@ -148,13 +148,13 @@ class Greenlets:
         """Drive a coroutine in a thread beside, on the event loop of all."""
         return self._driver.run(coroutine)
 
-    def stop(self, seat: BlockingSlot) -> None:
+    def stop(self, slot: BlockingSlot) -> None:
         """Kill the greenlet of a seat."""
-        seat.hand.kill(Killed, block=False)
-        if seat.hand.ready():
+        slot.hand.kill(Killed, block=False)
+        if slot.hand.ready():
             # It had not begun: nobody but us can say that it is over.
-            seat.is_over = True
-            self.greenlets.pop(seat.jid, None)
+            slot.is_over = True
+            self.greenlets.pop(slot.jid, None)
 
     unwind = stop
 

@@ -91,7 +91,7 @@ class BeatingThread:
         self._chores = chores or NoChores()
         self._keeper = Keeper()
         self._wake = Stop()
-        self._outage = Outage(client.shard.away)
+        self._outage = Outage(client.shard.gate)
         self._heard = -inf
         self._is_early = False
         self._shortest = SHORT_LEASE

@@ -105,10 +105,10 @@ class SerialLoop:
         self._line = Line()
         client.shard.lines.give(self._line)
         holder.begin(self._line.name)
-        self._bell = client.link.bell()
+        self._wake_up = client.link.wake_up()
         self._listening = False
         self._early = 0.0
-        self._outage = Outage(client.shard.away)
+        self._outage = Outage(client.shard.gate)
         self._coroutines: asyncio.Runner | None = None
         self._since = 0.0
         self._wear = Wear(settings, stop.fileno(), stop.wake_fd, holder.fileno())
@@ -120,19 +120,19 @@ class SerialLoop:
         try:
             self._work()
         finally:
-            self._bell.close()
+            self._wake_up.close()
             if self._coroutines is not None:
                 self._coroutines.close()
 
     def _work(self) -> None:
-        rung: str | None = None
+        woken: str | None = None
         while True:
             paused = self._stop.paused or not self._holder.may_take()
             stopping = self._stop.requested or self.is_used_up or self._route.is_over
             if stopping and not self._turns.has_news:
                 break
-            jobs = self._ask(0 if stopping or paused else 1, rung)
-            rung = None
+            jobs = self._ask(0 if stopping or paused else 1, woken)
+            woken = None
             if jobs is None:
                 if stopping:
                     break
@@ -141,11 +141,11 @@ class SerialLoop:
                 self._early = 0.0
                 self._perform(jobs[0])
             elif paused and not stopping:
-                rung = self._pause()
+                woken = self._pause()
             elif self._settings.drain and jobs.due != 0:
                 break
             elif not stopping:
-                rung = self._wait(jobs.due)
+                woken = self._wait(jobs.due)
         self._stop_listening()
 
     @property
@@ -153,16 +153,16 @@ class SerialLoop:
         """Whether `max_jobs` were performed, or the process is worn in another way."""
         return self._wear.is_used_up or 0 < self._settings.max_jobs <= self.performed
 
-    def _ask(self, limit: int, rung: str | None) -> Popped | None:
+    def _ask(self, limit: int, woken: str | None) -> Popped | None:
         """Have a turn; None, after a pause, when the store could not be reached."""
-        if not limit and rung is None and not self._turns.has_news:
+        if not limit and woken is None and not self._turns.has_news:
             return Popped()
         since, settles = monotonic(), self._turns.has_news
         self._holder.ask(self._line.number + 1)
         try:
             if limit and self._route.asks_store:
                 self._route.refresh()
-            jobs = self._client.runner.run(self._turns.turn(limit, rung))
+            jobs = self._client.runner.run(self._turns.turn(limit, woken))
         except (TransportError, Refused) as error:
             self._hold_on(self._outage.pause(error))
             return None
@@ -227,13 +227,13 @@ class SerialLoop:
         try:
             self._title.rest(self._route.description)
             if not self._listening:
-                self._bell.send(list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1))
+                self._wake_up.send(list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1))
                 self._listening = True
-            rang = self._bell.fileno() in self._readable(self._bell.fileno(), timeout=self._soon(due))
+            rang = self._wake_up.fileno() in self._readable(self._wake_up.fileno(), timeout=self._soon(due))
             if not rang:
                 return None
             self._listening = False
-            key = self._bell.receive()
+            key = self._wake_up.receive()
         except ConnectionLost:
             self._listening = False
             self._hold_on(self._outage.cut_off())
@@ -253,7 +253,7 @@ class SerialLoop:
         """Leave the bell before working; a token that was on its way is passed on."""
         if self._listening:
             self._listening = False
-            self._bell.leave()
+            self._wake_up.leave()
             self._pass_on()
 
     def _pass_on(self) -> None:
@@ -294,24 +294,24 @@ class LeaseTableHolder:
 
     def __init__(self, place: Place, stop: Stop, patience: float = 0.0) -> None:
         self._place = place
-        self._slate = place.slate
+        self._lease_table = place.lease_table
         self._stop = stop
         self._patience = patience
         self._look_at = 0.0
 
     def begin(self, line: str) -> None:
-        self._slate.begin(line)
+        self._lease_table.begin(line)
 
     def ask(self, number: int) -> None:
-        self._slate.ask(number)
+        self._lease_table.ask(number)
 
     def hold(self, facts: JobFacts, since: float) -> None:
         ends = run_end(facts, since) + self._patience
-        if self._slate.hold(0, facts.jid, facts.token, facts.lease_ms, since, ends):
+        if self._lease_table.hold(0, facts.jid, facts.token, facts.lease_ms, since, ends):
             self._place.poke()
 
     def release(self) -> None:
-        self._slate.clear(0)
+        self._lease_table.clear(0)
 
     def lost(self) -> str:
         return ""
@@ -322,7 +322,7 @@ class LeaseTableHolder:
             self._look_at = now + LOOK
             if self._place.is_orphan():
                 self._stop.request()
-        return not self._slate.paused
+        return not self._lease_table.paused
 
     def fileno(self) -> int:
         return self._place.pipe.fileno()

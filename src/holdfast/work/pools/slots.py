@@ -26,16 +26,16 @@ from holdfast.work.settings import WorkerSettings, own_of
 
 log = logging.getLogger("holdfast")
 
-FAREWELL: Final = 1.0  # time limit in seconds of the last call of a process that is about to end
+LAST_CALL: Final = 1.0  # time limit in seconds of the last call of a process that is about to end
 
 
 class Slot(Held):
     """A lease, and what works on it: the run, once its code was found, or the process of a job that is performed alone.
 
-    `is_astray`: its job has ended as far as anybody is concerned, but cannot be stopped; nobody waits for it.
+    `is_stray`: its job has ended as far as anybody is concerned, but cannot be stopped; nobody waits for it.
     """
 
-    __slots__ = ("current", "forked", "is_astray", "limit")
+    __slots__ = ("current", "forked", "is_stray", "limit")
 
     def __init__(self, facts: JobFacts, worker: str, since: float, number: int) -> None:
         lease, ends = facts.lease_ms / 1000, run_end(facts, since)
@@ -43,7 +43,7 @@ class Slot(Held):
         super().__init__(facts.jid, facts.token, worker, lease, number, ends)
         self.current: Running | None = None
         self.forked: ServedJob | ForkedJob | None = None
-        self.is_astray = False
+        self.is_stray = False
 
     def stop_process(self) -> bool:
         """Kill the process of a job that runs alone. Returns whether there is one."""
@@ -81,17 +81,17 @@ class Slots(Generic[S]):
         shard: Shard,
         settings: WorkerSettings,
         name: str,
-        slate: LeaseTable,
+        lease_table: LeaseTable,
         route: Route,
         on_short_lease: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._name = name
-        self._slate = slate
+        self._lease_table = lease_table
         self._route = route
         self._on_short_lease = on_short_lease
-        self._marks = slate.marks
-        self._was_paused = slate.paused
+        self._marks = lease_table.marks
+        self._was_paused = lease_table.paused
         self._turns = StoreSession(shard, name, route, will_wait=not settings.drain)
         self._free = list(range(settings.concurrency))
         self._settling: list[int] = []
@@ -101,11 +101,11 @@ class Slots(Generic[S]):
         self._shard = shard
         self._line = Line()
         shard.lines.give(self._line)
-        slate.begin(self._line.name)
-        self._rung: str | None = None
+        lease_table.begin(self._line.name)
+        self._woken: str | None = None
         self._look = True
         self._early = 0.0
-        self._outage = Outage(shard.away)
+        self._outage = Outage(shard.gate)
         self._stopping = False
         self._left = settings.max_jobs or 1 << 60
         self._own: tuple[int, ...] = ()
@@ -117,11 +117,11 @@ class Slots(Generic[S]):
         """Have the loop look at what happened. Any thread, task or handler may call this."""
         raise NotImplementedError
 
-    def _make_seat(self, facts: JobFacts, since: float, number: int) -> S:
+    def _make_slot(self, facts: JobFacts, since: float, number: int) -> S:
         """A seat of that number for a job that was asked for at `since`."""
         raise NotImplementedError
 
-    def _start(self, seat: S, facts: JobFacts) -> None:
+    def _start(self, slot: S, facts: JobFacts) -> None:
         """Begin to work on a job."""
         raise NotImplementedError
 
@@ -146,22 +146,22 @@ class Slots(Generic[S]):
 
     def heed(self) -> bool:
         """The parent has woken us: respond, and note a pause. Returns whether leases were lost. Any thread may call this."""
-        slate = self._slate
-        slate.answer()
-        if slate.paused != self._was_paused:
-            self._was_paused = slate.paused
+        lease_table = self._lease_table
+        lease_table.answer()
+        if lease_table.paused != self._was_paused:
+            self._was_paused = lease_table.paused
             self.wake()
-        return slate.marks != self._marks
+        return lease_table.marks != self._marks
 
     def _lost(self) -> list[S]:
         """Return the slots whose leases were lost since the last call; for the loop only."""
-        marks = self._slate.marks
+        marks = self._lease_table.marks
         if marks == self._marks:
             return []
         self._marks = marks
-        for seat in self.running.values():
-            seat.lost = seat.lost or self._slate.reason_of_loss(seat.seat, seat.token)
-        return [seat for seat in self.running.values() if seat.lost]
+        for slot in self.running.values():
+            slot.lost = slot.lost or self._lease_table.reason_of_loss(slot.number, slot.token)
+        return [slot for slot in self.running.values() if slot.lost]
 
     # StoreSession.
 
@@ -172,7 +172,7 @@ class Slots(Generic[S]):
     def _has_ended(self) -> bool:
         if not self._is_closing or self._turns.has_news:
             return False
-        return all(seat.is_astray for seat in self.running.values())
+        return all(slot.is_stray for slot in self.running.values())
 
     def _limit(self) -> int:
         """How many jobs may be taken just now."""
@@ -182,32 +182,32 @@ class Slots(Generic[S]):
             self._wear.look()
             if self._wear.is_used_up:
                 self._left = 0
-        if self._is_closing or self._slate.paused:
+        if self._is_closing or self._lease_table.paused:
             return 0
         return min(self._settings.concurrency - len(self.running), self._left)
 
     def _is_due(self, limit: int) -> bool:
         """Whether it is time for a turn."""
-        return self._turns.has_news or self._rung is not None or (limit > 0 and self._look)
+        return self._turns.has_news or self._woken is not None or (limit > 0 and self._look)
 
     def _rang(self) -> str | None:
         """What rang since the last turn."""
-        rung, self._rung = self._rung, None
-        return rung
+        woken, self._woken = self._woken, None
+        return woken
 
     def _before_turn(self) -> list[int]:
         """Note that a turn begins. Answers the seats that it settles."""
         settling, self._settling = self._settling, []
         self._in_turn = settling
         self._look = False
-        self._slate.ask(self._line.number + 1)
+        self._lease_table.ask(self._line.number + 1)
         return settling
 
     def _after_turn(self, settling: list[int], jobs: Popped, since: float) -> None:
         """The store has answered: those seats are free, and these jobs begin."""
         self._outage.over()
         self._in_turn = []
-        clear = self._slate.clear
+        clear = self._lease_table.clear
         for number in settling:
             clear(number)
         self._free += settling
@@ -216,12 +216,12 @@ class Slots(Generic[S]):
         self._left -= len(jobs)
         for facts in jobs:
             number = self._free.pop()
-            seat = self._make_seat(facts, since, number)
-            if self._slate.hold(number, facts.jid, facts.token, facts.lease_ms, since, seat.ends):
+            slot = self._make_slot(facts, since, number)
+            if self._lease_table.hold(number, facts.jid, facts.token, facts.lease_ms, since, slot.ends):
                 self._on_short_lease()
-            self.running[number] = seat
-            self._start(seat, facts)
-        self._slate.ask(0)
+            self.running[number] = slot
+            self._start(slot, facts)
+        self._lease_table.ask(0)
 
     def _after_failed_turn(self, settling: list[int], error: HoldfastError) -> float:
         """The store did not answer. Answers how many seconds to wait."""
@@ -229,29 +229,29 @@ class Slots(Generic[S]):
         self._look = True
         return self._outage.pause(error)
 
-    def _end(self, seat: S, ending: Ending) -> None:
+    def _end(self, slot: S, ending: Ending) -> None:
         """A seat has ended; the next turn says how."""
-        number = seat.seat
+        number = slot.number
         del self.running[number]
-        if seat.lost:
-            log.warning("job %s: %s; what it did is dropped", seat.jid, seat.lost)
-            ending = seat.timed_out() if seat.lost == OVER else None
+        if slot.lost:
+            log.warning("job %s: %s; what it did is dropped", slot.jid, slot.lost)
+            ending = slot.timed_out() if slot.lost == OVER else None
         if ending is None:
             self._vacate(number)
         else:
             self._turns.end(ending)
             self._settling.append(number)
 
-    def _goes_on(self, seat: S) -> bool:
+    def _goes_on(self, slot: S) -> bool:
         """Whether a job whose lease was lost may go on, because it has settled itself; if not, its worker is told."""
-        if seat.settled_itself():
-            seat.lost = ""
+        if slot.settled_itself():
+            slot.lost = ""
             return True
-        own_of(self._settings).hear_of_loss(seat.jid)
+        own_of(self._settings).hear_of_loss(slot.jid)
         return False
 
     def _vacate(self, number: int) -> None:
-        self._slate.clear(number)
+        self._lease_table.clear(number)
         self._free.append(number)
         self._look = True
 
@@ -261,23 +261,23 @@ class Slots(Generic[S]):
 
     def _come_due(self) -> None:
         """Look for what is due; if no seat is free by now, another worker is told."""
-        self._rung = self._rung or ANY_QUEUE
+        self._woken = self._woken or ANY_QUEUE
         self.wake()
 
-    def _heard_bell(self, key: str | None) -> None:
+    def _woken_by(self, key: str | None) -> None:
         """The wait at the bell has ended, with a key that rang or without."""
         self._early = 0.0
-        self._rung = ANY_QUEUE if key is None else self._route.keys().get(key, ANY_QUEUE)
+        self._woken = ANY_QUEUE if key is None else self._route.keys().get(key, ANY_QUEUE)
 
     def _before_last_turn(self) -> None:
         """Leave the line of a turn that was cut off as it is: the parent asks what that was granted."""
-        if self._slate.asked():
+        if self._lease_table.asked():
             self._shard.lines.give(Line())
 
     def _clear_settled(self) -> None:
         """The last turn was answered: a parent need not give these back."""
         for number in (*self._in_turn, *self._settling):
-            self._slate.clear(number)
+            self._lease_table.clear(number)
 
 
 class BlockingSlot(Slot):
@@ -294,7 +294,7 @@ class BlockingSlot(Slot):
 class Crew(Protocol):
     """Those who perform. All but `run_coroutine` is called by the loop."""
 
-    def start(self, seat: BlockingSlot, work: Callable[[], None]) -> None:
+    def start(self, slot: BlockingSlot, work: Callable[[], None]) -> None:
         """Have somebody do `work`, which raises nothing, for a seat."""
         ...
 
@@ -306,11 +306,11 @@ class Crew(Protocol):
         """Drive the coroutine of the job that is performed here to its end."""
         ...
 
-    def stop(self, seat: BlockingSlot) -> None:
+    def stop(self, slot: BlockingSlot) -> None:
         """End the work on a seat whose lease was lost, as far as it can be ended."""
         ...
 
-    def unwind(self, seat: BlockingSlot) -> None:
+    def unwind(self, slot: BlockingSlot) -> None:
         """The process ends now: raise Terminated in the job of a seat."""
         ...
 

@@ -44,28 +44,28 @@ class Hand:
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
-        self._seat: BlockingSlot | None = None
+        self._slot: BlockingSlot | None = None
         self._lock = threading.Lock()
         self._runner: asyncio.Runner | None = None
         self._task: asyncio.Task[Any] | None = None
         self._unwinds = False
 
-    def work(self, seat: BlockingSlot, work: Callable[[], None]) -> None:
+    def work(self, slot: BlockingSlot, work: Callable[[], None]) -> None:
         """Do `work` for a slot in this thread. An exception raised in it for this slot does not reach later work."""
-        self._seat = seat
+        self._slot = slot
         try:
             # Each job in a context of its own: what one sets there is none of the next one's business.
             Context().run(work)
         finally:
-            self._leave(seat)
+            self._leave(slot)
 
-    def _leave(self, seat: BlockingSlot) -> None:
-        while self._seat is not None or not seat.is_over:
+    def _leave(self, slot: BlockingSlot) -> None:
+        while self._slot is not None or not slot.is_over:
             try:
                 with self._lock:
-                    self._seat = None
+                    self._slot = None
                     _raise_in(self.thread, None)
-                    seat.is_over = True
+                    slot.is_over = True
             except Terminated:
                 pass  # it came just now, when the job had ended
 
@@ -103,12 +103,12 @@ class Hand:
         """Raise Terminated in what is performed here, from another thread."""
         self._unwinds = True
         if not self.cancel():
-            self.terminate(self._seat)
+            self.terminate(self._slot)
 
-    def terminate(self, seat: BlockingSlot | None) -> None:
+    def terminate(self, slot: BlockingSlot | None) -> None:
         """Raise Terminated in the job of a slot, at the next Python instruction of its thread; code in C is not interrupted."""
         with self._lock:
-            if seat is not None and self._seat is seat:
+            if slot is not None and self._slot is slot:
                 _raise_in(self.thread, Terminated)
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class Threads:
         self._free = 0
         self._count = 0
 
-    def start(self, seat: BlockingSlot, work: Callable[[], None]) -> None:
+    def start(self, slot: BlockingSlot, work: Callable[[], None]) -> None:
         """Have a thread do `work`."""
         with self._lock:
             has_free = self._free > 0
@@ -135,7 +135,7 @@ class Threads:
         if not has_free:
             self._count += 1
             threading.Thread(target=self._perform, name=f"holdfast-job-{self._count}", daemon=True).start()
-        self._work.put((seat, work))
+        self._work.put((slot, work))
 
     def give_way(self) -> None:
         """Threads go on by themselves."""
@@ -144,17 +144,17 @@ class Threads:
         """Drive a coroutine on the event loop of this thread."""
         return self._here.hand.run_coroutine(coroutine)
 
-    def stop(self, seat: BlockingSlot) -> None:
+    def stop(self, slot: BlockingSlot) -> None:
         """Cancel a coroutine. Other code has a moment to see `job.cancelled` and end by itself; then Terminated is raised in it."""
-        if seat.hand is not None and not seat.hand.cancel():
-            later = threading.Timer(HEED, seat.hand.terminate, [seat])
+        if slot.hand is not None and not slot.hand.cancel():
+            later = threading.Timer(HEED, slot.hand.terminate, [slot])
             later.daemon, later.name = True, "holdfast-cancel"
             start_without_signals(later)
 
-    def unwind(self, seat: BlockingSlot) -> None:
+    def unwind(self, slot: BlockingSlot) -> None:
         """Raise Terminated in the job of a seat, as soon as its thread runs Python code."""
-        if seat.hand is not None and not seat.is_over:
-            seat.hand.unwind()
+        if slot.hand is not None and not slot.is_over:
+            slot.hand.unwind()
 
     def close(self) -> None:
         """End the threads that are free; the others, when their jobs end."""
@@ -165,9 +165,9 @@ class Threads:
         hand = self._here.hand = Hand()
         try:
             while (given := self._work.get()) is not None:
-                seat, work = given
-                seat.hand = hand
-                hand.work(seat, work)
+                slot, work = given
+                slot.hand = hand
+                hand.work(slot, work)
                 with self._lock:
                     self._free += 1
         except Terminated:

@@ -166,7 +166,7 @@ class Route:
 
     A `chooser` stands for patterns; a `resolver` that is left out means the plain names of `queues`, and a `reserver` their
     own order. Where there is a chooser, or more than a few names, the store is asked which of them have work.
-    A `source` is asked for jobs instead of the store, `first` before anything else until it has no more. `seats` is how many
+    A `source` is asked for jobs instead of the store, `first` before anything else until it has no more. `slots` is how many
     jobs the process performs at once, `again` the seconds until it looks again after the resolver or the source could not
     answer.
     """
@@ -179,7 +179,7 @@ class Route:
         reserver: Reserver | None = None,
         source: Source | None = None,
         first: Source | None = None,
-        seats: int = 1,
+        slots: int = 1,
         again: float = AGAIN,
         chooser: Chooses | None = None,
     ) -> None:
@@ -191,7 +191,7 @@ class Route:
         self._reserver = reserver
         self._source = source
         self._first = first
-        self._seats = seats
+        self._slots = slots
         self._again = again
         self._known = () if resolver or chooser or source else tuple(queues)
         self._rank: dict[str, int] = {}
@@ -266,11 +266,11 @@ class Route:
         """Whether there are so many queues that the store is asked which of them have work."""
         return self._chooser is not None or len(self._known) > FEW
 
-    def find(self, limit: int, rung: str | None, will_wait: bool) -> Plan[None]:
+    def find(self, limit: int, woken: str | None, will_wait: bool) -> Plan[None]:
         """Have the store say which queues have work, where there are many; before a turn. Raises TransportError."""
         if not self.finds:
             return
-        if rung is not None:
+        if woken is not None:
             self._finding.woken()
         if limit and not self._taken:
             yield from self._finding.find(self._shard, self._meant, will_wait)
@@ -322,7 +322,7 @@ class Route:
             return 0
         queues = self._finding.names if self.finds else self._known
         if self._took is not None and limit > 1 and queues:
-            return min(limit, -(-self._seats // len(queues)))
+            return min(limit, -(-self._slots // len(queues)))
         return limit
 
     def after(self, jobs: Popped, asked: int, limit: int) -> Popped:

@@ -221,7 +221,7 @@ def make_route(settings: WorkerSettings, store: StoreChoice, name: str, shard: S
         reserver,
         source=None if own.ask is None else Taking(client, name, own.ask()),
         first=Resuming(client, name, settings.held) if settings.held else None,
-        seats=settings.concurrency or 1,
+        slots=settings.concurrency or 1,
         again=0.0 if settings.drain else AGAIN,
         chooser=chooser,
     )
