@@ -1,0 +1,44 @@
+"""The page of all limits says what the code does."""
+
+import re
+
+import pytest
+from source_tree import LUA, ROOT
+
+from holdfast import codecs, settings
+from holdfast.client.jobs import attributes, dependencies
+from holdfast.code import failure
+from holdfast.commands import wishes as options
+from holdfast.work import settings as worker
+from holdfast.work.queues import route
+
+PAGE = (ROOT / "docs" / "reference" / "limits.md").read_text()
+CHECKS = (LUA / "doors" / "checks.lua").read_text()
+
+ROWS = {
+    "names of queues": int(re.findall(r"M\.LONGEST_NAME.* = (\d+)", CHECKS)[0]),
+    "`priority`": settings.MAX_PRIORITY,
+    "`retries`": settings.MAX_RETRIES,
+    "`max_losses`": settings.MAX_LOSSES,
+    "`tags`": options.MAX_TAGS,
+    "`throttles`": options.MAX_THROTTLES,
+    "`depends`": options.MAX_DEPENDS,
+    "follow-ups": settings.MAX_BATCH,
+    "puts kept back": dependencies.MAX_FOLLOWED,
+    "data of one job": codecs.MAX_DATA_CAP >> 20,
+    "depth of JSON": codecs.MAX_DEPTH,
+    "data of one log line": attributes.MAX_LINE_DATA,
+    "message of a failure": failure.LONGEST,
+    "jobs of one call": settings.MAX_BATCH,
+    "jobs with tags": options.MAX_WEIGHT,
+    "jobs of one page": settings.MAX_PAGE,
+    "lease (": settings.DEFAULT_HEARTBEAT,
+    "slots of one process": worker.MOST_SEATS,
+    "queues given by name": route.FEW,
+}
+
+
+@pytest.mark.parametrize(("row", "limit"), ROWS.items())
+def test_the_page_of_limits_has_the_number_of_the_code(row: str, limit: int) -> None:
+    [line] = [line for line in PAGE.splitlines() if line.startswith(f"| {row}")]
+    assert re.search(rf"(?<![\d,]){limit:,}(?![\d,])", line)
