@@ -8,7 +8,7 @@ from source_tree import LUA, ROOT
 from holdfast import codecs, settings
 from holdfast.client.jobs import attributes, dependencies
 from holdfast.code import failure
-from holdfast.commands import wishes as options
+from holdfast.commands import options
 from holdfast.work import settings as worker
 from holdfast.work.queues import route
 
