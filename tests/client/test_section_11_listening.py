@@ -164,7 +164,7 @@ def test_an_async_listener_that_shall_try_for_ever_waits_for_the_store(tmp_path,
 
     with caplog.at_level(logging.WARNING, "holdfast"):
         asyncio.run(story())
-    assert ["is not heard" in record.getMessage() for record in caplog.records] == [True]
+    assert ["was lost" in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_a_silent_store_is_asked_by_an_async_listener_too(aclient, channel, store, monkeypatch):

@@ -158,7 +158,7 @@ def bench(
         return
     if host is not None or port is not None:
         if url is not None:
-            raise UsageError("--url and --host or --port both say where the store is: give one of them")
+            raise UsageError("--url and --host or --port both name the store: give one of them")
         url = url_of_parts({"host": host or "localhost", "port": port or 6379})
     if url is not None and durability is not None:
         raise UsageError("--durability is for the embedded store: a store at a URL has its own settings")

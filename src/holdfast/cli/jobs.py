@@ -22,15 +22,15 @@ def jobs() -> None:
     type=click.FloatRange(0.01, 3600),
     default=PATIENCE,
     show_default=True,
-    help="Seconds that its worker has to answer.",
+    help="Seconds to wait for its worker.",
 )
 @store_options
 @json_option
 def stack(jid: str, timeout: float, url: str | None, namespace: str, as_json: bool) -> int:
     """Show the stack of a running job, innermost frame last.
 
-    Its worker is asked; code that hogs its process is shown too. Exit code 1 when there is no such job, when nobody
-    performs it just now, or when no worker answers, 3 when the store cannot be asked.
+    Its worker takes the stack; code that blocks its process is shown too. Exit code 1 when there is no such job, when nobody
+    performs it just now, or when no worker responds, 3 when the store cannot be reached.
     """
     with Client(url, namespace=namespace) as client:
         try:

@@ -48,7 +48,7 @@ def notify(
 ) -> None:
     """Send notices of tracked jobs as events happen, until INT.
 
-    A job is tracked by client.track(jid). What happens while the store is away is not told. --json prints JSON.
+    A job is tracked by client.track(jid). What happens while the store is unavailable is not sent. --json prints JSON.
     """
     sinks: list[Sink] = [*map(Webhook, webhooks), *map(Chat, chats), *([Desktop()] if desktop else [])]
     if stdout or as_json or not sinks:

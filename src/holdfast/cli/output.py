@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def json_option(command: F) -> F:
     """Gives a command `--json`, passed on as `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Answer with JSON.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def say_json(value: object) -> None:

@@ -25,7 +25,7 @@ def url_of(place: str | None, port: int | None) -> str | None:
     """The URL of a place that is a URL already, a bare host, or the port of one. Raises UsageError."""
     if place is not None and "://" in place:
         if port is not None:
-            raise UsageError("--port goes with a bare host: a URL says the port itself")
+            raise UsageError("--port goes with a bare host: a URL contains the port")
         return place
     if place is None and port is None:
         return None
@@ -35,5 +35,5 @@ def url_of(place: str | None, port: int | None) -> str | None:
     if place is None or not host or ":" in host or not said.isdecimal():
         return url_of_parts({"host": place or "localhost", "port": 6379 if port is None else port})
     if port is not None:
-        raise UsageError(f"--host {place} and --port {port} both say the port")
+        raise UsageError(f"--host {place} and --port {port} both give the port")
     return url_of_parts({"host": host, "port": int(said)})

@@ -214,7 +214,7 @@ def statsd(
     """Send the figures to a statsd as gauges, every interval.
 
     Dots and other characters of queues and failure groups that statsd would not keep become underscores. A store or a
-    statsd that is away is said once, and tried again at the next interval. INT ends it. Exit code 1 when the last
+    statsd that cannot be reached is reported once, and tried again at the next interval. INT ends it. Exit code 1 when the last
     emission failed.
     """
     target = Statsd(host, port, prefix, postfix)

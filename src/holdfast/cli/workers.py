@@ -54,7 +54,7 @@ def list_workers(url: str | None, namespace: str, as_json: bool) -> None:
     type=click.FloatRange(0.01),
     default=5.0,
     show_default=True,
-    help="Seconds that the store has to answer.",
+    help="Seconds to wait for the store.",
 )
 @store_options
 @json_option

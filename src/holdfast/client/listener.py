@@ -55,7 +55,7 @@ class _Effort:
         """The subscription is active."""
         if self._is_out:
             level = logging.WARNING if self._away.ends() else logging.INFO
-            log.log(level, "the store is heard again; what was published meanwhile is lost")
+            log.log(level, "the subscription works again; what was published meanwhile is lost")
         self._gives_up = self._is_out = False
         self._patience = Patience(inf, monotonic)
 
@@ -66,7 +66,7 @@ class _Effort:
             raise error
         if not self._gives_up and not self._is_out:
             if self._away.begins():
-                log.warning("the store is not heard (%s); trying again", error)
+                log.warning("the subscription was lost (%s); trying again", error)
             self._is_out = True
         return pause
 

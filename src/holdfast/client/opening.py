@@ -134,7 +134,7 @@ def _callback(own: Mapping[str, Any]) -> Callable[[Any, str], object] | None:
 def _existing(url: object, redis: object) -> Any:
     """The connection that was given instead of a URL, None if there is none."""
     if url is not None and redis is not None:
-        raise UsageError("url and redis both say where the store is: give one of them")
+        raise UsageError("url and redis both name the store: give one of them")
     found = redis if url is None or isinstance(url, str) else url
     if found is not None and not hasattr(found, "connection_pool"):
         wanted = "redis must be" if url is None else "url must be text or"

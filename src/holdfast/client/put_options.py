@@ -201,7 +201,7 @@ def with_class_defaults(
         return given
     made: Any = defaults({} if data is NOTHING else data)
     if not isinstance(made, Mapping):
-        raise UsageError(f"default_job_options of {name_of(klass)} must answer a mapping, not {made!r:.80}")
+        raise UsageError(f"default_job_options of {name_of(klass)} must return a mapping, not {made!r:.80}")
     known = cast("Mapping[str, Any]", made)
     return {**{name: known[name] for name in known if name not in others}, **given}
 

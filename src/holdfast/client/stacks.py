@@ -80,7 +80,7 @@ class _Question:
             return left
         why = "" if self._heard_by else ": nobody listens under that name; was it taken by hand?"
         raise TimeoutError(
-            f"worker {self._worker} did not say within {self._timeout:g} s where job {self.jid} is{why}"
+            f"worker {self._worker} did not report within {self._timeout:g} s where job {self.jid} is{why}"
         )
 
     def answer(self, message: tuple[str, bytes]) -> LiveStack:

@@ -105,7 +105,7 @@ def url_of_parts(parts: Mapping[str, Any]) -> str:
     if path is not None:
         for name in ("host", "port", "ssl"):
             if name in parts:
-                raise UsageError(f"unix_socket_path and {name} both say where the store is: give one of them")
+                raise UsageError(f"unix_socket_path and {name} both name the store: give one of them")
         base = f"unix://{quote(path)}"
     else:
         host = parts.get("host", "localhost")
@@ -121,12 +121,12 @@ def url_with(url: str, parts: Mapping[str, Any]) -> str:
     _check(parts)
     for name in _WHERE:
         if name in parts:
-            raise UsageError(f"url and {name} both say where the store is: give one of them")
+            raise UsageError(f"url and {name} both name the store: give one of them")
     split = urlsplit(check_url(url))
     says = _said(split)
     for name, value in parts.items():
         if says[name] not in (None, value):
-            raise UsageError(f"url and {name} say different things: give one of them")
+            raise UsageError(f"url and {name} differ: give one of them")
         says[name] = value
     return _joined(split, says)
 

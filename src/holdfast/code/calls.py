@@ -68,7 +68,7 @@ def moment_of(what: str, moment: object) -> float:
     """Return a moment in epoch seconds: a datetime with its time zone, or such a number. Raises UsageError."""
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
-            raise UsageError(f"{what} has no time zone: say datetime(…, tzinfo=…), or datetime.now(UTC) + …")
+            raise UsageError(f"{what} has no time zone: use datetime(…, tzinfo=…), or datetime.now(UTC) + …")
         moment = moment.timestamp()
     if isinstance(moment, bool) or not isinstance(moment, (int, float)):
         raise UsageError(f"{what} must be a datetime or epoch seconds, not {moment!r:.80}")

@@ -46,7 +46,7 @@ class AnyFunctionJob(Generic[P, C, R]):
         for name in changes:
             if name in JobOptions.__annotations__ and name not in PutChanges.__annotations__:
                 raise UsageError(
-                    f"{name} is the same for all puts of a function: say it to @app.job({name}=…)"
+                    f"{name} is the same for all puts of a function: give it to @app.job({name}=…)"
                 )
             if name not in PutChanges.__annotations__:
                 raise unknown_option("options", name, tuple(PutChanges.__annotations__))

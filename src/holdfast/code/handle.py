@@ -142,7 +142,9 @@ def _decoded(entry: Registered, result: bytes | None) -> Any:
     try:
         return _result_type(entry)(result)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise CodecError(f"the result of {entry.name} is not what it says it returns: {error}") from error
+        raise CodecError(
+            f"the result of {entry.name} is not of the type that it declares: {error}"
+        ) from error
 
 
 @functools.lru_cache(maxsize=1024)
@@ -236,7 +238,7 @@ def _is_async(handles: Sequence[Any]) -> bool:
         if not isinstance(handle, AnyHandle):
             several = isinstance(handle, list | tuple)
             hint = "; handles of a list are named one by one: gather(*handles)" if several else ""
-            raise UsageError(f"what is waited for is a handle, as put answers it, not {handle!r:.80}{hint}")
+            raise UsageError(f"expected a handle, as put returns it, not {handle!r:.80}{hint}")
     colours = {isinstance(handle, AsyncHandle) for handle in handles}
     if len(colours) > 1 or any(handle.app != handles[0].app for handle in handles):
         raise UsageError("all handles must come from one client")
@@ -292,7 +294,7 @@ def _check_all(open_: dict[str, list[Any]], handles: Sequence[Any]) -> None:
         one = next(iter(open_))
         raise TimeoutError(
             f"{len(open_)} of {len(handles)} jobs have not ended in time, among them {one}; "
-            f"`holdfast jobs why {one}` says why"
+            f"`holdfast jobs why {one}` shows why"
         )
 
 

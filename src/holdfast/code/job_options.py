@@ -69,7 +69,7 @@ def make_backoff(wish: Backoff | BackoffData | None) -> Backoff:
 def backoff_words(wish: object) -> str:
     """A backoff that is data, in the core's words `kind:first:longest:jitter`. Raises UsageError."""
     if callable(wish):
-        raise UsageError("backoff: a function cannot travel with a job; say it in data, or at @client.job")
+        raise UsageError("backoff: a function cannot travel with a job; give it as data, or to @client.job")
     kind, first, longest, jitter = _checked(wish)
     return f"{kind}:{round(first * 1000)}:{round(longest * 1000)}:{round(jitter * 100)}"
 

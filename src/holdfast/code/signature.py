@@ -30,7 +30,7 @@ _PLAIN: Final = _SAME | {float, list, tuple, dict, type(None)}
 
 
 class _Parameter(NamedTuple):
-    """`decode` turns JSON into the value; `annotation` is None where anything goes, and where `blind` says why a worker
+    """`decode` turns JSON into the value; `annotation` is None where anything goes, and where `blind` shows why a worker
     could not build anything but plain JSON values again. `place` is beyond all where none is taken by position."""
 
     name: str

@@ -64,7 +64,7 @@ class Call(Spoken, frozen=True, gc=False):
         if type(reply) is list:
             texts = [_text(value) for value in cast("Sequence[Any]", reply)]
             if texts == ["again"]:
-                raise Refused(f"{self.command} was done before, and its answer was too long to keep")
+                raise Refused(f"{self.command} was done before, and its reply was too long to keep")
             return texts
         return _text(reply)
 

@@ -264,7 +264,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
         if self.error is not None:
             raise JobCancelled(self.error.by, self.error.at, jid)
         if self.status == "open":
-            raise TimeoutError(f"job {jid} has not ended in time; `holdfast jobs why {jid}` says why")
+            raise TimeoutError(f"job {jid} has not ended in time; `holdfast jobs why {jid}` shows why")
         raise JobNotFound(f"neither job {jid} nor a result of it is kept", "HF_JOB_NOT_FOUND")
 
 

@@ -62,7 +62,7 @@ _LARGEST_LOG = 1 << 20
 class Record(NamedTuple):
     """``server.json``: what a warden says of its server.
 
-    `state` is ``starting``, ``running`` or ``unwell`` (then `why` says why, and nothing runs). A process is
+    `state` is ``starting``, ``running`` or ``unwell`` (then `why` shows why, and nothing runs). A process is
     known by its pid *and* `…_started`, for pids are used again; `run_id` is the server's own name for this run.
     `since` is in seconds of the epoch, `linger` in seconds, `crashes` counts since the warden came.
     """

@@ -130,7 +130,7 @@ class Server:
             except (OSError, talk.Refusal):
                 pass
             if time.monotonic() > deadline:
-                raise StoreUnavailable(f"the store's server (pid {self.pid}) gave no answer for {wait:g} s")
+                raise StoreUnavailable(f"the store's server (pid {self.pid}) did not respond for {wait:g} s")
             time.sleep(pause)
             pause = min(pause * 1.5, 0.05)
 

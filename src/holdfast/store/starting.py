@@ -196,7 +196,7 @@ def _accept(address: StoreAddress, durability: str, linger: float) -> None:
 def _give_up(directory: Path, wait: float) -> NoReturn:
     said = files.tail(directory / files.SERVER_LOG)
     raise StoreUnavailable(
-        f"the store in {directory} did not answer within {wait:g} s; its server said last: {said}"
+        f"the store in {directory} did not respond within {wait:g} s; the last line of its server's log: {said}"
     )
 
 

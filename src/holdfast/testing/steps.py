@@ -172,7 +172,7 @@ class Steps:
             self._due = popped.due
             if popped.due != 0:
                 return None
-        raise WorkError("the store says that something is due, and hands out nothing")
+        raise WorkError("something is due in the store, and nothing is handed out")
 
     def _finish(self, facts: JobFacts, raises: bool) -> Flow[Performed]:
         turns, self._known = self._turns, ()

@@ -149,6 +149,6 @@ def answers_again(gate: ReconnectGate, was_refused: bool = False) -> None:
     """Say that the store is back, if it was said that it is away and nobody said this yet."""
     seconds = gate.ends()
     if seconds:
-        log.warning("the store answers again, after %.1f s", seconds)
+        log.warning("the store is available again, after %.1f s", seconds)
     elif was_refused:
-        log.warning("the store answers again")
+        log.warning("the store is available again")

@@ -40,7 +40,7 @@ class SharedLink(sync.Link):
     def _read(self, connection: sync.Driver, count: int) -> Replies:
         def read() -> Any:
             if not connection.can_read(self._timeout):
-                raise TimeoutError("Timeout: no answer in time")
+                raise TimeoutError("Timeout: no reply in time")
             return connection.read_response(disable_decoding=True)
 
         return sync.read_replies(read, count)
@@ -92,7 +92,7 @@ class AsyncSharedLink(aio.AsyncLink):
             async with asyncio.timeout(self._timeout):
                 return await aio.read_replies(read, count)
         except TimeoutError as error:
-            raise TimeoutError("Timeout: no answer in time") from error
+            raise TimeoutError("Timeout: no reply in time") from error
 
     async def _keep(self, connection: aio.Driver) -> None:
         if connection is self._existing.connection:

@@ -182,7 +182,7 @@ class OnCompletion:
             # Nobody could complete it by this object, so what is kept back would never leave.
             raise UsageError(
                 f"job {self.facts.jid} is {self.facts.state}, so it cannot complete: on_completion is for the job that runs, "
-                "as current_job() and pop() answer it"
+                "as current_job() and pop() return it"
             )
         collector = self._collector = self._collector or Collector(self)
         block = collector.begin()

@@ -1,7 +1,7 @@
 """Deliver messages of a subscription: to a function, or as jobs into a queue.
 
 One loop reserves messages and hands them on, the other brings those back whose reservation is over. Neither ends for
-an error of the store: it waits, less and less impatiently, until the store answers again.
+an error of the store: it waits, less and less impatiently, until the store is available again.
 """
 
 import logging

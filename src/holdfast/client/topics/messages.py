@@ -110,7 +110,7 @@ def body_of(body: object, most: int) -> bytes:
     try:
         text = body.encode() if isinstance(body, str) else body.decode().encode()
     except UnicodeError as error:
-        raise UsageError(f"the body is no text that UTF-8 can say: {error}") from None
+        raise UsageError(f"the body is not valid UTF-8: {error}") from None
     if len(text) > most:
         raise UsageError(
             f"the body has {len(text)} bytes, more than the {most} allowed: "
@@ -139,7 +139,7 @@ def moment_of(delay: object, at: object) -> tuple[How, int]:
     if at is None:
         return "in", check_milliseconds("delay", 0 if delay is None else delay)
     if delay is not None:
-        raise UsageError("delay and at are two ways to say when: give one of them")
+        raise UsageError("delay and at both give the time: give one of them")
     return "at", epoch_ms("at", at)
 
 

@@ -59,7 +59,7 @@ class AbstractJobProcessor(ABC, Generic[JD]):
                     [given, *_] = get_args(base)
                     if not isinstance(given, TypeVar):
                         return cast("type[JD]", given)
-        raise RuntimeError(f"{cls.__name__} does not say the class of its data: AbstractJobProcessor[…]")
+        raise RuntimeError(f"{cls.__name__} does not declare the class of its data: AbstractJobProcessor[…]")
 
     @classmethod
     def deserialize_data_json(cls, data: str) -> JD:

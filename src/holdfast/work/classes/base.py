@@ -241,11 +241,11 @@ class BaseWorker(Mixable):
 
     def run(self) -> None:
         """Work until told to stop."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how to run")
+        raise NotImplementedError(f"{type(self).__name__} does not define how to run")
 
     def halt_job_processing(self, jid: str) -> None:
         """Called, perhaps in another thread, when a job under way is not this worker's any more."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how to halt a job")
+        raise NotImplementedError(f"{type(self).__name__} does not define how to halt a job")
 
     # Jobs to go on with.
 

@@ -128,7 +128,7 @@ class Forking:
             try:
                 self._resolver.resolve(facts.klass, facts.queue)
             except Exception as error:
-                log.debug("the process of job %s will say what is wrong: %s", facts.jid, brief(error))
+                log.debug("the process of job %s reports what is wrong: %s", facts.jid, brief(error))
         elif self._settings.pool == "fork" and not self._has_advised:
             self._has_advised = True
             log.info(

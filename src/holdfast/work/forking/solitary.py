@@ -69,7 +69,7 @@ def read_ending(told: bytes, facts: JobFacts) -> Ending:
             fields["follow"] = msgspec.convert(fields["follow"], tuple[FollowUp, ...])
         ending: Ending = _KINDS[kind](**fields)
     except (msgspec.MsgspecError, KeyError, TypeError) as error:
-        raise WorkError(f"the process of job {facts.jid} told nonsense: {error}") from error
+        raise WorkError(f"the process of job {facts.jid} sent an invalid outcome: {error}") from error
     return ending
 
 

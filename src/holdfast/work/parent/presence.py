@@ -83,7 +83,7 @@ class StoreMessages:
             while (message := self._listener.receive(0)) is not None:
                 heard += _read(message[1])
         except HoldfastError as error:
-            log.debug("the store is not heard any more: %s", error)
+            log.debug("the subscription was lost: %s", error)
             self.close()
         return heard
 

@@ -90,7 +90,7 @@ def make_performer(
 ) -> Performer:
     """The performer of one process; a client that was not given is made when the first job needs it.
 
-    `lost` says why the lease of the job under way is known to be lost, where one job is performed at a time; `around`
+    `lost` shows why the lease of the job under way is known to be lost, where one job is performed at a time; `around`
     is what the process keeps around its jobs; `resolver` finds their code, one of its own unless given.
     """
 

@@ -310,7 +310,7 @@ class Route:
             known = tuple(reserver.order(names))
         except Exception as error:
             if not self._has_own_order:
-                log.exception("the reserver cannot say which queue goes first, trying again: %s", error)
+                log.exception("the reserver failed to choose a queue, trying again: %s", error)
             self._has_own_order = True
             return names
         self._has_own_order = False
