@@ -10,7 +10,7 @@ from holdfast.wire.plans import ErrorReply, Step
 Word = str | bytes | int
 
 
-class Said(Exception):
+class StoreMessage(Exception):
     """What the core refused, as its sentence."""
 
     @property
@@ -29,7 +29,7 @@ class Door:
         """One plain command of the store."""
         [reply] = self._client.link.send(Step([words]))
         if isinstance(reply, ErrorReply):
-            raise Said(reply.text)
+            raise StoreMessage(reply.text)
         return reply
 
     def __call__(self, verb: str, *words: Word) -> Any:

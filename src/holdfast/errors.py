@@ -113,7 +113,7 @@ class StoreUnavailable(TransportError):
     """The store could not take writes until the deadline had passed."""
 
 
-class StoreSaid(Exception):
+class StoreErrorText(Exception):
     """The store's own words, as the `__cause__` of an error whose sentence leaves some of them out."""
 
 

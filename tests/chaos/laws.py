@@ -20,7 +20,7 @@ LOSSES = ("timed-out", "crashed", "lost")
 
 
 @dataclass(frozen=True)
-class Said:
+class StoreMessage:
     """One put, as its client saw it: `outcome` is ok or unknown."""
 
     jid: str
@@ -64,7 +64,7 @@ class Harm:
 
 @dataclass
 class History:
-    puts: list[Said] = field(default_factory=list)
+    puts: list[StoreMessage] = field(default_factory=list)
     jobs: dict[str, Told] = field(default_factory=dict)
     begun: list[tuple[str, int]] = field(default_factory=list)
     """(jid, token) of each execution, as workers wrote it down."""
@@ -95,7 +95,9 @@ def history(diaries: list[dict[str, Any]], jobs: list[JobFacts]) -> History:
         elif entry["what"] == "begin":
             made.begun.append((entry["jid"], entry["token"]))
     made.puts = [
-        Said(jid, outcomes.get(jid, "unknown"), one["delay_ms"], tuple(one["parents"]), one["throttle"])
+        StoreMessage(
+            jid, outcomes.get(jid, "unknown"), one["delay_ms"], tuple(one["parents"]), one["throttle"]
+        )
         for jid, one in asked.items()
     ]
     return made
@@ -218,7 +220,7 @@ def _leases(past: History) -> Iterator[str]:
                 grant = None
 
 
-def _due(job: Told, said: Said) -> int:
+def _due(job: Told, said: StoreMessage) -> int:
     return next((line.when for line in job.lines if line.what == "put"), 0) + said.delay_ms
 
 

@@ -1,7 +1,7 @@
 """The checker itself: it accepts good histories, and bites at a bad one for each law."""
 
 import pytest
-from laws import Harm, History, Line, Said, Told, broken
+from laws import Harm, History, Line, StoreMessage, Told, broken
 
 PUT = Line("put", 100)
 
@@ -19,7 +19,7 @@ def lost(when: int, token: int, worker: str = "ann") -> Line:
 
 
 def one_job(*lines: Line, state: str = "complete", said: str = "ok", delay_ms: int = 0) -> History:
-    return History([Said("j", said, delay_ms)], {"j": Told(state, list(lines))}, [])
+    return History([StoreMessage("j", said, delay_ms)], {"j": Told(state, list(lines))}, [])
 
 
 def whole(*whens: int) -> Told:
@@ -30,7 +30,7 @@ def whole(*whens: int) -> Told:
 
 def under_a_throttle(second: int) -> History:
     """Two jobs under a throttle of one slot; the first runs from 110 to 120."""
-    puts = [Said("a", throttle="db"), Said("b", throttle="db")]
+    puts = [StoreMessage("a", throttle="db"), StoreMessage("b", throttle="db")]
     return History(puts, {"a": whole(100, 110, 120), "b": whole(100, second, 300)}, limits={"db": 1})
 
 
@@ -40,7 +40,7 @@ def family(granted: int, *states: str) -> History:
     if states:
         parent = Told("failed", [PUT, popped(110, 1), Line("failed", 120, 1, "ann")])
     child = Told("depends", [PUT]) if states == ("depends",) else whole(100, granted, 300)
-    return History([Said("p"), Said("c", parents=("p",))], {"p": parent, "c": child})
+    return History([StoreMessage("p"), StoreMessage("c", parents=("p",))], {"p": parent, "c": child})
 
 
 def turns(*moments: int) -> History:
@@ -85,11 +85,11 @@ GOOD = {
         PUT, popped(110, 1), lost(200, 1), Line("failed", 300), state="failed"
     ),
     "unknown and there": one_job(PUT, popped(110, 1), done(120, 1), said="unknown"),
-    "unknown and not there": History([Said("j", "unknown")]),
+    "unknown and not there": History([StoreMessage("j", "unknown")]),
 }
 
 BAD = {
-    "L1": History([Said("j")]),
+    "L1": History([StoreMessage("j")]),
     "L2": one_job(PUT, PUT, popped(110, 1), done(120, 1), said="unknown"),
     "L3": History([], {"j": Told("complete", [PUT, popped(110, 1), done(120, 1)])}),
     "L4": one_job(PUT, popped(110, 1), popped(120, 2, "bob"), done(130, 2, "bob")),

@@ -11,7 +11,7 @@ from holdfast import Client
 from holdfast.cli.main import run
 
 
-class Said:
+class StoreMessage:
     """Runs `holdfast config …` on the test's namespace; keeps what it printed."""
 
     def __init__(self, url: str, namespace: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,11 +30,11 @@ class Said:
 
 
 @pytest.fixture
-def config(url: str, namespace: str, capsys: pytest.CaptureFixture[str]) -> Said:
-    return Said(url, namespace, capsys)
+def config(url: str, namespace: str, capsys: pytest.CaptureFixture[str]) -> StoreMessage:
+    return StoreMessage(url, namespace, capsys)
 
 
-def test_dump_prints_all_settings_as_pretty_json(config: Said, client: Client) -> None:
+def test_dump_prints_all_settings_as_pretty_json(config: StoreMessage, client: Client) -> None:
     client.config["mine"] = "text"
     found = config.json("dump")
     assert (found["heartbeat"], found["mine"], found["application"]) == (30, "text", "holdfast")
@@ -47,7 +47,7 @@ def test_dump_prints_all_settings_as_pretty_json(config: Said, client: Client) -
     "text", ["007", "1e3", "1.50", "inf", "nan", "true", "", "-3", "0.5", '{"a": 1}', "é\n"]
 )
 def test_what_was_dumped_and_loaded_is_what_it_was(
-    config: Said, client: Client, tmp_path: Path, text: str
+    config: StoreMessage, client: Client, tmp_path: Path, text: str
 ) -> None:
     client.config["odd"] = text
     before = client.config.all
@@ -59,7 +59,9 @@ def test_what_was_dumped_and_loaded_is_what_it_was(
     assert client.config.all == before
 
 
-def test_load_sets_what_the_file_has_and_keeps_the_rest(config: Said, client: Client, tmp_path: Path) -> None:
+def test_load_sets_what_the_file_has_and_keeps_the_rest(
+    config: StoreMessage, client: Client, tmp_path: Path
+) -> None:
     client.config["mine"] = "kept"
     file = tmp_path / "settings.json"
     file.write_text('{"heartbeat": 30, "mail-heartbeat": "10"}')
@@ -73,7 +75,7 @@ def test_load_sets_what_the_file_has_and_keeps_the_rest(config: Said, client: Cl
 
 
 def test_load_with_clear_returns_the_rest_to_its_defaults(
-    config: Said, client: Client, tmp_path: Path
+    config: StoreMessage, client: Client, tmp_path: Path
 ) -> None:
     client.config.update({"mine": "gone", "grace-period": 99})
     file = tmp_path / "settings.json"
@@ -105,7 +107,7 @@ def test_load_with_clear_returns_the_rest_to_its_defaults(
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused_whole(
-    config: Said, client: Client, tmp_path: Path, text: str, word: str
+    config: StoreMessage, client: Client, tmp_path: Path, text: str, word: str
 ) -> None:
     file = tmp_path / "settings.json"
     file.write_text(text)
@@ -114,14 +116,14 @@ def test_a_file_that_makes_no_sense_is_refused_whole(
     assert client.config["heartbeat"] == 30
 
 
-def test_a_file_that_is_missing_or_no_text_is_said(config: Said, tmp_path: Path) -> None:
+def test_a_file_that_is_missing_or_no_text_is_said(config: StoreMessage, tmp_path: Path) -> None:
     assert config("load", str(tmp_path / "missing")) == 2
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     assert config("load", str(tmp_path / "binary")) == 2
     assert "no text" in config.err
 
 
-def test_one_setting_is_set_shown_and_unset(config: Said) -> None:
+def test_one_setting_is_set_shown_and_unset(config: StoreMessage) -> None:
     assert config("get", "mine") == 1
     assert "mine is not set" in config.err
     assert config("set", "mine", "5") == 0

@@ -5,7 +5,7 @@ import pytest
 import holdfast
 from holdfast import Client, ConnectionLost, HoldfastError, UsageError
 from holdfast.core.texts import lib
-from holdfast.errors import StoreSaid
+from holdfast.errors import StoreErrorText
 from holdfast.testing import ScratchStore
 from holdfast.wire.plans import ErrorReply, Step
 
@@ -105,7 +105,7 @@ def test_the_store_s_own_words_stay_as_the_cause(do):
     plugin = made(do, "error('too odd')")
     with pytest.raises(HoldfastError) as thrown:
         do(plugin.call)
-    assert isinstance(thrown.value.__cause__, StoreSaid)
+    assert isinstance(thrown.value.__cause__, StoreErrorText)
     assert "user_script:" in str(thrown.value.__cause__)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 TOLD = 128
 """Jobs of one call that get a line of history each."""
@@ -27,7 +27,7 @@ def of_each(names: list[str], token: int, *tail: object) -> list[object]:
 )
 def test_a_verb_that_tells_a_line_a_job_takes_its_most_and_no_more(door: Door, clock, verb, head):
     words = of_each(held(door, TOLD + 1), clock.now_ms, "")
-    with pytest.raises(Said, match="HF_TOO_MANY"):
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
         door(verb, *head, *words)
     assert door.state("q0") == "running"
     door(verb, *head, *words[: 3 * TOLD])
@@ -36,9 +36,9 @@ def test_a_verb_that_tells_a_line_a_job_takes_its_most_and_no_more(door: Door, c
 
 def test_timeout_and_expire_take_their_most_and_no_more(door: Door, clock):
     names = held(door, TOLD + 1)
-    with pytest.raises(Said, match="HF_TOO_MANY"):
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
         door("timeout", "", 0, *names)
-    with pytest.raises(Said, match="HF_TOO_MANY"):
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
         door("expire", *[word for name in names for word in ("w", name, clock.now_ms)])
     assert {door.state(name) for name in names} == {"running"}
     door("timeout", "", 0, *names[1:])
@@ -51,7 +51,7 @@ def test_jobs_of_many_throttles_are_completed_a_hundred_and_two_a_call(door: Doo
         door("put_x", "", 0, "new", "q", 0, 5, 0, name, "k", "{}", 1, "throttle", "t")
     assert len(door.pop("w", "q", n=103)) == 103
     words = of_each(names, clock.now_ms, "", 0, "")
-    with pytest.raises(Said, match="HF_TOO_MANY"):
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
         door("complete", "w", *words)
     assert {door.state(name) for name in names} == {"running"}
     assert door("complete", "w", *words[:-5]) == [102]
@@ -62,7 +62,7 @@ def test_jobs_of_many_tags_are_not_all_cancelled_in_one_call(door: Door):
     names = [f"j{n}" for n in range(40)]
     for name in names:
         door("put_x", "", 0, "new", "q", 0, 5, 0, name, "k", "{}", 64, *tags)
-    with pytest.raises(Said, match="HF_TOO_MANY"):
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
         door("cancel", "", 0, *names)
     assert {door.state(name) for name in names} == {"waiting"}
     assert door("cancel", "", 0, *names[:15]) == [1] * 15
@@ -110,6 +110,6 @@ def test_rows_of_jobs_with_many_parents_are_more_than_one_call_tells(door: Door)
     names = [f"c{n}" for n in range(30)]
     for name in names:
         door("put_x", "", 0, "new", "r", 0, 5, 0, name, "k", "{}", 400, *words)
-    with pytest.raises(Said, match="HF_TOO_MANY"):
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
         door("job_get", *names)
     assert len(door("job_get", *names[:10])) == 10

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.commands.call import Call
 from holdfast.testing.clock import StoppedClock
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 
 def call(door: Door, *words: Any, line: str = "", number: int = 0) -> Any:
@@ -47,7 +47,7 @@ def test_a_call_that_is_sent_again_answers_as_it_did(door: Door):
     assert call(door, "queue.pop", "q", "w", 1, line="l", number=7) == first
     assert door.state("b") == "waiting"
     assert "b" in call(door, "queue.pop", "q", "w", 1, line="l", number=8)
-    with pytest.raises(Said, match="HF_STALE_NUMBER"):
+    with pytest.raises(StoreMessage, match="HF_STALE_NUMBER"):
         call(door, "queue.pop", "q", "w", 1, line="l", number=7)
 
 
@@ -76,15 +76,15 @@ def test_an_answer_that_is_too_long_to_keep_says_that_it_was_given(door: Door):
 
 def test_a_refusal_is_the_sentence_of_the_protocol(door: Door):
     put(door, "j")
-    with pytest.raises(Said) as said:
+    with pytest.raises(StoreMessage) as said:
         call(door, "job.complete", "j", "w", "q", "{}")
     assert str(said.value) == "HF_REFUSED Complete(): Job is not currently running: waiting"
 
 
 def test_limits_of_native_names_hold_in_lists_too(door: Door):
-    with pytest.raises(Said, match="HF_BAD_ARGUMENT tags is not a name"):
+    with pytest.raises(StoreMessage, match="HF_BAD_ARGUMENT tags is not a name"):
         call(door, "queue.put", "w", "q", "j", "k", "{}", 0, "tags", '["a", "\\n"]')
-    with pytest.raises(Said, match="HF_BAD_ARGUMENT at most 64 tags a job"):
+    with pytest.raises(StoreMessage, match="HF_BAD_ARGUMENT at most 64 tags a job"):
         call(door, "queue.put", "w", "q", "j", "k", "{}", 0, "tags", json.dumps([str(n) for n in range(65)]))
     assert door.state("j") == "absent"
 
@@ -93,16 +93,16 @@ def test_brackets_within_texts_are_no_depth(door: Door):
     put(door, "j", json.dumps({"a": '[["' * 200}))
     put(door, "k", "[" * 100 + "]" * 100)
     put(door, "l", json.dumps([[[]]] * 300))
-    with pytest.raises(Said, match="deeper than 100"):
+    with pytest.raises(StoreMessage, match="deeper than 100"):
         put(door, "m", "[" * 101 + "]" * 101)
-    with pytest.raises(Said, match="deeper than 100"):
+    with pytest.raises(StoreMessage, match="deeper than 100"):
         put(door, "m", '{"a":' * 101 + '"[]"' + "}" * 101)
 
 
 def test_a_job_has_at_most_so_many_tags_however_they_came(door: Door):
     put(door, "j")
     call(door, "job.addTag", "j", *[f"t{n}" for n in range(40)])
-    with pytest.raises(Said, match="HF_"):
+    with pytest.raises(StoreMessage, match="HF_"):
         call(door, "job.addTag", "j", *[f"u{n}" for n in range(30)])
     assert len(json.loads(call(door, "job.get", "j"))["tags"]) == 40
 
@@ -124,5 +124,5 @@ def test_whoever_pops_is_listed(door: Door, clock: StoppedClock):
      ("many", "limit is not a whole number from 1 to 200")],
 )  # fmt: skip
 def test_a_refused_unfail_names_the_counts_that_are_taken(door: Door, count: Any, sentence: str):
-    with pytest.raises(Said, match=sentence):
+    with pytest.raises(StoreMessage, match=sentence):
         call(door, "queue.unfail", "q", "G", count)

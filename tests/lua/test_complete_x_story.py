@@ -12,7 +12,7 @@ from holdfast.commands.outcomes import Retry
 from holdfast.commands.throttles import ThrottleSet
 from holdfast.errors import DependencyRefused, JobNotFound, LeaseLost
 from holdfast.models import JobFacts
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 
 def follow(jid: str, *parents: str, queue: str = "q", **options: Any) -> FollowUp:
@@ -260,10 +260,10 @@ def test_a_job_cannot_go_on_into_a_circle(core, door: Door):
 def test_512_follow_ups_are_allowed_and_one_more_is_not(core, door: Door):
     job = held(door)
     before = door.dump()
-    with pytest.raises(Said, match="HF_TOO_MANY"):
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
         door("complete_x", *CompleteX("w", job, follow=[follow(f"a{n}") for n in range(513)]).words())
     many = [follow(f"a{n}", *(f"p{m}" for m in range(5))) for n in range(410)]
-    with pytest.raises(Said, match="HF_TOO_MANY"):
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
         door("complete_x", *CompleteX("w", job, follow=many).words())
     assert door.dump() == before
     assert core(CompleteX("w", job, follow=[follow(f"a{n}") for n in range(512)])) == "complete"

@@ -9,7 +9,7 @@ from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Advance, Fail, Timeout
 from holdfast.commands.throttles import ThrottleSet
 from holdfast.errors import DependencyRefused, JobNotFound, WrongState
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 
 def finish(door: Door, jid: str, queue: str = "q") -> None:
@@ -466,11 +466,11 @@ def test_a_thousand_parents_are_allowed_and_one_more_is_not(door: Door):
         door.put("q", *[f"p{n}" for n in range(start, start + 500)])
     door.put("q", "one-more")
     parents = [f"p{n}" for n in range(1000)]
-    with pytest.raises(Said, match="HF_TOO_MANY"):
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
         door.put_waiting("c", *parents)  # in one call
     assert door.put_waiting("c", *parents[:500]) == [1]
     door("depend", "", 0, "add", "c", *parents[500:])
-    with pytest.raises(Said, match="HF_TOO_MANY"):
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
         door("depend", "", 0, "add", "c", "one-more")
     assert len(edges(door, "c")[0]) == 1000
 

@@ -7,7 +7,7 @@ import pytest
 from holdfast.client.sync import Client
 from holdfast.testing.clock import StoppedClock
 from holdfast.testing.store import Engine, ScratchStore
-from native_door import Door, Said, rows
+from native_door import Door, StoreMessage, rows
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ ADDING = [
 @pytest.mark.parametrize("call", ADDING, ids=lambda call: call[0])
 def test_what_adds_work_is_refused_untouched(call, full: Door):
     before = full.dump()
-    with pytest.raises(Said, match=r"^OOM"):
+    with pytest.raises(StoreMessage, match=r"^OOM"):
         full(*call)
     assert full.dump() == before
 

@@ -7,7 +7,7 @@ from holdfast.commands.leases import FOUND, WILL_NOT_WAIT, WILL_WAIT, WOKEN, Com
 from holdfast.commands.outcomes import Release
 from holdfast.commands.queues import Pause
 from holdfast.commands.throttles import ThrottleSet
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 DAY = 86_400
 
@@ -284,7 +284,7 @@ def test_one_queue_too_many_is_refused_and_leaves_no_trace(core, door: Door):
         recurring,
     ):
         with pytest.raises(
-            Said, match=r"HF_TOO_MANY_QUEUES there are 2 queues, and max-queues allows no more: c"
+            StoreMessage, match=r"HF_TOO_MANY_QUEUES there are 2 queues, and max-queues allows no more: c"
         ):
             door(*call)
         assert door.dump() == before, call

@@ -8,7 +8,7 @@ from holdfast.commands.leases import Complete, Pop
 from holdfast.commands.outcomes import Fail
 from holdfast.commands.queues import CountQueues
 from holdfast.commands.views import SETS, Cursor, Entry, ListSet
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 
 def walk(core, set: str, name: str = "", count: int = 100, **options) -> Iterator[Entry]:
@@ -166,5 +166,5 @@ def test_every_set_can_be_listed_when_there_is_nothing(core, door: Door):
      ("waiting", "q", "", "", 5, "sideways"), ("completed", "", "", "", 5, "up")],
 )  # fmt: skip
 def test_a_list_that_makes_no_sense_is_refused(words, door: Door):
-    with pytest.raises(Said, match="HF_BAD_ARGUMENT"):
+    with pytest.raises(StoreMessage, match="HF_BAD_ARGUMENT"):
         door.look("list", *words, *["", "", 5][len(words) - 2 :])

@@ -10,7 +10,7 @@ from holdfast.commands.admin import (
     SettingSet,
     SettingsGet,
 )
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 ANY = {"default": '["*"]'}
 LAST = '{"fairly": false, "pattern": ["default"]}'
@@ -58,7 +58,7 @@ def test_the_rules_of_priority_keep_their_order_and_end_with_the_default(core, d
 def test_what_is_no_pattern_is_refused_before_anything_changes(words, core, door: Door):
     core(IdentifiersSet({"mail": '["m"]'}))
     before = door.dump()
-    with pytest.raises(Said, match="HF_BAD_ARGUMENT"):
+    with pytest.raises(StoreMessage, match="HF_BAD_ARGUMENT"):
         door(*words)
     assert door.dump() == before
 

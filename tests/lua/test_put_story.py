@@ -5,7 +5,7 @@ import pytest
 from holdfast.commands.jobs import Cancel, JobGet, Move, Put, PutMany
 from holdfast.commands.queues import QueueNames
 from holdfast.errors import JobExists, JobNotFound, Refused
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 LONG = b'"' + b"x" * 2000 + b'"'
 
@@ -67,7 +67,7 @@ def test_a_batch_of_512_jobs_is_put_in_one_call_and_in_order(core, door: Door):
 
 def test_a_batch_of_513_is_refused_whole(door: Door):
     before = door.dump()
-    with pytest.raises(Said, match="HF_TOO_MANY"):
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
         door.put("q", *[f"j{number}" for number in range(513)])
     assert door.dump() == before
 

@@ -7,7 +7,7 @@ from holdfast.commands.leases import Complete, Pop
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Retry
 from holdfast.errors import JobExists, Refused
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 PLAIN = ExtraOptions()
 HEAD = ("new", "q", 0, 5, 0)
@@ -116,7 +116,7 @@ def test_a_numbered_call_that_is_sent_again_gets_its_first_answer(door: Door):
     assert door("put_x", *words) == [1]
     assert door.dump() == before
     assert door.job("a").token == job.token
-    with pytest.raises(Said, match="HF_STALE_NUMBER"):
+    with pytest.raises(StoreMessage, match="HF_STALE_NUMBER"):
         door("put_x", "line", 6, *words[2:])
 
 
@@ -132,7 +132,7 @@ def test_a_dependency_on_itself_is_refused_for_that_job_alone(core, door: Door):
 
 @pytest.mark.parametrize("count", [513, 2_000])
 def test_more_jobs_than_a_call_may_carry_are_refused(count: int, door: Door):
-    with pytest.raises(Said, match="HF_TOO_MANY"):
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
         door("put_x", "", 0, *HEAD, *(word for n in range(count) for word in (f"j{n}", "k", "{}", 0)))
 
 
@@ -143,7 +143,7 @@ def test_more_options_than_a_call_may_carry_are_refused(door: Door):
         for word in (f"j{n}", "k", "{}", 60, *(w for m in range(60) for w in ("tag", f"t{m}")))
     ]
     before = door.dump()
-    with pytest.raises(Said, match="HF_TOO_MANY"):
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
         door("put_x", "", 0, *HEAD, *words)
     assert door.dump() == before
 

@@ -9,7 +9,7 @@ from holdfast.commands.queues import GetStats
 from holdfast.commands.recurring import Recur, RecurCancel, RecurGet, RecurTag, RecurUpdate
 from holdfast.errors import JobNotFound
 from holdfast.models import JobFacts
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 MINUTE = 60_000
 
@@ -208,9 +208,9 @@ def test_w30_an_interval_must_be_longer_than_nothing(turns: StoreSession, core, 
     turns.recur(interval=60)
     before = door.dump()
     for interval in ("0", "-1", "0.5", "nan"):
-        with pytest.raises(Said, match="HF_BAD_ARGUMENT"):
+        with pytest.raises(StoreMessage, match="HF_BAD_ARGUMENT"):
             door("recur_update", "", 0, "r", "priority", 1, "interval", interval)
-        with pytest.raises(Said, match="HF_BAD_ARGUMENT"):
+        with pytest.raises(StoreMessage, match="HF_BAD_ARGUMENT"):
             door("recur", "", 0, "set", "q", "r", "K", "{}", interval, 0, 0, 0, 0, 0)
     assert door.dump() == before
 

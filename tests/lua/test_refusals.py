@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.core.library import PREFIX, library
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 LONG = "n" * 201
 PUT = ("put", "", 0, "new", "q", 0, 5, 0)
@@ -271,7 +271,7 @@ def test_a_refused_call_leaves_no_trace(verb, busy: Door):
     before = busy.dump()
     for call in BAD:
         if call[0] == verb:
-            with pytest.raises(Said, match=r"^HF_"):
+            with pytest.raises(StoreMessage, match=r"^HF_"):
                 busy(*[token if word == "T" else word for word in call])
     assert busy.dump() == before
 

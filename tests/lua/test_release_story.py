@@ -11,7 +11,7 @@ from holdfast.commands.outcomes import Release, Retry
 from holdfast.commands.throttles import QueueSet, ThrottleSet
 from holdfast.errors import LeaseLost
 from holdfast.models import JobFacts
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 WAYS = ("preempted", "crashed", "lost", "timed-out", "unknown")
 
@@ -226,7 +226,7 @@ def test_unknown_for_nothing_fails_at_once(core, door: Door):
 
 def test_the_bounds_of_unknown_for(core, door: Door):
     for bad in ("abc", "-1", "2592001", "1.5"):
-        with pytest.raises(Said, match="unknown-for is not a whole number from 0 to 2592000"):
+        with pytest.raises(StoreMessage, match="unknown-for is not a whole number from 0 to 2592000"):
             door("setting", "", 0, "unknown-for", bad)
     door("setting", "", 0, "unknown-for", "86400")
 
@@ -238,7 +238,7 @@ def test_what_a_release_refuses(door: Door):
         "cause has at most 4096 bytes": ("lost", "x" * 4097, "", *words), "a group of 3": ("lost", "", "", "w", "j"),
         "at most 128 in one call": ("lost", "", "", *words * 129),
     }.items():  # fmt: skip
-        with pytest.raises(Said, match=sentence):
+        with pytest.raises(StoreMessage, match=sentence):
             door("release", "", 0, *call)
 
 

@@ -5,7 +5,7 @@ import pytest
 from holdfast.commands.jobs import PutMany
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.errors import QueueFull
-from native_door import Door, Said, rows
+from native_door import Door, StoreMessage, rows
 
 
 def pop(door: Door, line: str, number: int, n: int = 2, worker: str = "w", queue: str = "q"):
@@ -56,7 +56,7 @@ def test_a_lower_number_is_a_straggler(door: Door):
         ("sweep", "l", 4), ("config_unset", "l", 4, "heartbeat"),
     ]  # fmt: skip
     for call in calls:
-        with pytest.raises(Said, match="HF_STALE_NUMBER"):
+        with pytest.raises(StoreMessage, match="HF_STALE_NUMBER"):
             door(*call)
     assert door.dump() == before
     pop(door, "other", 1)

@@ -17,7 +17,7 @@ from holdfast.commands.jobs import JobGet, JobsComplete
 from holdfast.commands.leases import Complete, CompleteMany, Done, Pop
 from holdfast.commands.queues import CountQueues, Pause, QueueNames
 from holdfast.commands.throttles import ThrottleGet, ThrottleSet
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 DEFAULTS = {
     "application": "holdfast", "grace-period": "5", "heartbeat": "30", "jobs-history": "604800",
@@ -262,16 +262,16 @@ def test_a_root_is_made_only_on_purpose_and_a_test_root_only_where_it_may_be(
 ):
     unknown = f"hf:{{{namespace}-other}}:"
     for words in (("info", "", 0), ("counts",), ("put", "", 0, "new", "q", 0, 5, 0, "j", "k", "{}")):
-        with pytest.raises(Said, match="HF_NO_ROOT"):
+        with pytest.raises(StoreMessage, match="HF_NO_ROOT"):
             door.ask("FCALL", f"hf1_{words[0]}", 1, unknown, *words[1:])
     for words in (("info", "test", 5), ("clock", 5)):
-        with pytest.raises(Said, match=r"HF_NO(T_A_TEST)?_ROOT"):
+        with pytest.raises(StoreMessage, match=r"HF_NO(T_A_TEST)?_ROOT"):
             door.ask("FCALL", f"hf1_{words[0]}", 1, f"hf:{{real-{namespace}}}:", *words[1:])
-    with pytest.raises(Said, match="HF_BAD_ARGUMENT"):
+    with pytest.raises(StoreMessage, match="HF_BAD_ARGUMENT"):
         door.ask("FCALL", "hf1_info", 1, unknown, "maybe", 0)
     made = door.ask("FCALL", "hf1_info", 1, unknown, "make", 0)
     assert door.ask("FCALL", "hf1_info", 1, unknown, "test", 5)[3:6:2] == [made[3], 0]
-    with pytest.raises(Said, match="HF_NOT_A_TEST_ROOT"):
+    with pytest.raises(StoreMessage, match="HF_NOT_A_TEST_ROOT"):
         door.ask("FCALL", "hf1_clock", 1, unknown, 5)
     door.ask("UNLINK", unknown)
 
@@ -314,7 +314,9 @@ def test_data_with_more_bytes_than_allowed_are_refused_before_anything_is_writte
     door("recur", "", 0, "set", "q", "r", "k", "{}", 100_000_000, 100_000_000, 0, 0, 0, 0)
     [job] = door.pop("w", "q")
     before = door.dump()
-    with pytest.raises(Said, match=r"HF_DATA_TOO_LARGE data has 2049 bytes, and max-data allows 2048"):
+    with pytest.raises(
+        StoreMessage, match=r"HF_DATA_TOO_LARGE data has 2049 bytes, and max-data allows 2048"
+    ):
         door(*[job.token if word == "TOKEN" else word for word in call])
     assert door.dump() == before
     fits = [TOO_LONG.replace("xx", "x", 1) if word == TOO_LONG else word for word in call]

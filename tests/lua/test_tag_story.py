@@ -7,7 +7,7 @@ from holdfast.commands.attributes import Tag, Tagged, Tags
 from holdfast.commands.jobs import Cancel, Move
 from holdfast.commands.leases import Complete, CompleteMany, Done
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 
 def put_tagged(core, jid: str, *tags: str, mode="new") -> None:
@@ -34,7 +34,7 @@ def test_a_job_has_at_most_64_tags_however_they_come(core, door: Door):
     put_tagged(core, "a", *[f"t{n}" for n in range(63)])
     assert len(core(Tag("add", "a", ["last", "t0"]))) == 64
     before = door.dump()
-    with pytest.raises(Said, match="TOO_MANY"):
+    with pytest.raises(StoreMessage, match="TOO_MANY"):
         door("tag", "add", "a", "one-more")
     assert door.dump() == before
 

@@ -18,7 +18,7 @@ from holdfast.commands.topics import (
     TopicReserve,
 )
 from holdfast.commands.views import ListSet
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 TTR = 60_000
 
@@ -235,7 +235,7 @@ def test_a_repeated_reservation_answers_the_same_messages_while_they_are_held(do
     clock.advance(seconds=1)
     assert door("topic_reserve", "m", 1, "t", 0, 1, "", TTR)[1] == b"b"
     assert door("topic_reserve", "l", 1, "t", 0, 3, "", TTR)[1:] == [b"c", clock.now_ms - 1000 + TTR, b"z"]
-    with pytest.raises(Said, match="HF_STALE_NUMBER"):
+    with pytest.raises(StoreMessage, match="HF_STALE_NUMBER"):
         door("topic_reserve", "l", 0, "t", 0, 1, "", TTR)
 
 
@@ -265,7 +265,7 @@ def test_an_answer_stays_below_its_bound_but_for_a_single_message(door: Door):
     body = b"x" * 5_000_000
     for id in "abc":
         door("topic_put", "", 0, "t", "in", id, 0, body)
-    with pytest.raises(Said, match="HF_TOO_MANY"):
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
         door.look("topic_get", "t", "a", "b")
     assert len(door.look("topic_get", "t", "a")) == 1
     assert door("topic_reserve", "", 0, "t", 0, 5, "", TTR)[1::3] == [b"a"]

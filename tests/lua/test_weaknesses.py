@@ -14,7 +14,7 @@ from holdfast.commands.recurring import Recur
 from holdfast.commands.throttles import ThrottleRelease, ThrottleSet
 from holdfast.commands.workers import Workers
 from holdfast.errors import LeaseLost, WrongState
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 VERBATIM = b'{"b":[],"n":12345678901234567890,"a":0.1000000000000000055}'
 
@@ -103,7 +103,7 @@ def test_w9_what_is_left_of_a_vanished_job_stops_nothing(core, clock, door: Door
 def test_w10_as_many_as_a_call_may_take_are_taken_whole_and_more_is_refused(core, door: Door):
     for first in range(0, 1_024, 512):
         core(PutMany("q", [word for n in range(first, first + 512) for word in (f"j{n}", "k", b"{}")]))
-    with pytest.raises(Said):
+    with pytest.raises(StoreMessage):
         door("pop", "w", "", 0, 513, 0, "q", 0)
     assert (counts(core).waiting, counts(core).running) == (1_024, 0)
     assert len(door.pop("w", "q", n=512)) == 512
@@ -113,7 +113,7 @@ def test_w10_as_many_as_a_call_may_take_are_taken_whole_and_more_is_refused(core
 @pytest.mark.parametrize("data", ["7", '"text"', "null", "true", "[1]"])
 def test_w11_a_line_takes_an_object_or_nothing_and_the_job_stays_readable(core, door: Door, data: str):
     door.put("q", "a")
-    with pytest.raises(Said, match="JSON object"):
+    with pytest.raises(StoreMessage, match="JSON object"):
         door("log", "", 0, "a", "seen", data)
     core(Log("a", "seen", b'{"x":1}'))
     assert facts(door).history[-1].data == {"x": 1}
@@ -237,7 +237,7 @@ def test_w26_one_bad_wish_among_many_leaves_everything_as_it_was(core, door: Doo
     core(PutX("q", [JobWithOptions("k", b"{}", "a", ExtraOptions(tags=["red"]))]))
     before = door.dump()
     bad = ("a", "k", "{}", 2, "tag", "blue", "expires", "soon")
-    with pytest.raises(Said, match="expires"):
+    with pytest.raises(StoreMessage, match="expires"):
         door("put_x", "", 0, "move", "q", 0, 5, 0, "b", "k", "{}", 0, *bad)
     assert door.dump() == before
 
@@ -339,7 +339,7 @@ def test_w37_no_name_meets_a_key_of_another(core, door: Door):
 
 def test_w38_a_maximum_is_a_number_and_a_higher_one_lets_jobs_go(core, door: Door):
     limit(door, "q", 1)
-    with pytest.raises(Said):
+    with pytest.raises(StoreMessage):
         door("throttle_set", "", 0, "ql:q:q", "many", 0)
     door.put("q", "a")
     door.pop("w", "q")
@@ -371,7 +371,7 @@ def test_w45_a_setting_that_is_no_number_counts_as_not_set(core, clock, door: Do
 
 
 def test_w46_retries_are_whole(core, door: Door):
-    with pytest.raises(Said, match="retries"):
+    with pytest.raises(StoreMessage, match="retries"):
         door("put", "", 0, "new", "q", 0, "2.5", 0, "a", "k", "{}")
     assert door.names() == {""} or "j:a" not in door.names()
 
@@ -439,7 +439,7 @@ def test_w26_what_is_wrong_at_the_end_of_a_call_is_found_before_its_beginning_is
     core(Recur("q", "k", jid="r", interval_ms=1_000, offset_ms=9_000))
     core(ThrottleSet("db", 3))
     before = door.dump()
-    with pytest.raises(Said):
+    with pytest.raises(StoreMessage):
         door(*call)
     assert door.dump() == before
 
@@ -450,7 +450,7 @@ def test_w30_a_template_that_is_far_behind_leaves_room_for_others(core, clock, d
     clock.advance(seconds=3_600)
     spawned = {job.spawned_from for _ in range(45) for job in door.pop("w", "q", n=100)}
     assert spawned == {"far", "near"}
-    with pytest.raises(Said, match="interval"):
+    with pytest.raises(StoreMessage, match="interval"):
         door("recur_update", "", 0, "far", "interval", 0)
 
 

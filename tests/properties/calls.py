@@ -7,7 +7,7 @@ import msgspec
 
 from holdfast.commands.leases import FOUND, WILL_NOT_WAIT
 from holdfast.models import JobFacts
-from native_door import Door, Said, rows
+from native_door import Door, StoreMessage, rows
 
 Call = tuple[str, tuple[Any, ...]]
 """A method of the model and its arguments."""
@@ -57,7 +57,7 @@ class Core:
         name, args = call
         try:
             return getattr(self, name)(*args)
-        except Said as said:
+        except StoreMessage as said:
             # Only a refusal is an answer; anything else is a defect and says so in full.
             return said.code if said.code.startswith("HF_") else str(said)
 

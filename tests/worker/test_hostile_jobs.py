@@ -10,7 +10,7 @@ from hostile_jobs import MODULES, Job, made
 from worker_kit import until
 
 from holdfast import CodecError
-from native_door import Door, Said
+from native_door import Door, StoreMessage
 
 EVERY = 10  # so many hostile jobs stand before a good one
 
@@ -88,7 +88,7 @@ def test_names_and_options_that_are_no_text_are_refused_at_each_door(shop):
             ("call", "", 0, "queue.put", "w", "q", "j", "k", "{}", "0", "tags", b'["%s"]' % bad),
             ("call", "", 0, "queue.put", "w", "q", "j", "k", "{}", "0", "throttles", b'["%s"]' % bad),
         ):
-            with pytest.raises(Said) as said:
+            with pytest.raises(StoreMessage) as said:
                 door(*words)
             assert said.value.code in ("HF_BAD_ARGUMENT", "HF_REFUSED"), words
     assert shop.q.length() == 0

@@ -12,7 +12,7 @@ from holdfast.wire.waiting import hold
 from holdfast.work.keeper import LOST, Held
 from holdfast.work.parent.child import ChildProcess
 from holdfast.work.parent.losses import EarlyMessages, LostLeases
-from holdfast.work.parent.presence import Said
+from holdfast.work.parent.presence import StoreMessage
 
 
 def short_leases(shop, seconds=1):
@@ -128,14 +128,14 @@ def test_a_child_that_works_on_a_job_whose_lease_is_gone_is_killed(child):
 def test_a_cancel_that_overtakes_the_grant_is_heard_when_the_job_has_come(child):
     early, children = EarlyMessages(), {"w": child}
     child.lease_table.ask(4)
-    early.hear([Said("canceled", "w", "a")])
+    early.hear([StoreMessage("canceled", "w", "a")])
     assert not early.has_come(children)
     child.lease_table.hold(0, "a", 7, 1_000, 0.0)
     child.lease_table.ask(0)
     until(lambda: early.has_come(children), "it is in the lease table")
     # What was not granted by that call does not come any more.
     child.lease_table.ask(5)
-    early.hear([Said("canceled", "w", "b")])
+    early.hear([StoreMessage("canceled", "w", "b")])
     assert not early.has_come(children)
     child.lease_table.ask(6)
     until(lambda: not early.has_come(children) and early.due() == inf, "it is forgotten")

@@ -285,7 +285,7 @@ def test_middleware_are_objects_that_can_go_around_jobs():
     assert checked_middleware([JobMetrics()])
 
 
-class Said:
+class StoreMessage:
     said: list[str]
 
     def around_perform(self, job):
@@ -316,7 +316,7 @@ def performed(*middleware: object) -> object:
 
 
 def test_mixins_of_a_worker_are_middleware():
-    class Mixed(Said, Mixable):
+    class Mixed(StoreMessage, Mixable):
         said = []
 
     assert performed(*own_middleware(Mixed())) == "done"

@@ -10,7 +10,7 @@ from holdfast.commands.failures import Failed
 from holdfast.commands.workers import WorkerForget
 from holdfast.settings import MAX_BATCH, check_list, check_name, check_queue, check_whole
 from holdfast.wire.cancelling import cancel_jobs
-from holdfast.wire.plans import Ask, Plan, failed_counts, found_jobs, unfailed
+from holdfast.wire.plans import Plan, Planner, failed_counts, found_jobs, unfailed
 
 MOST_AT_ONCE: Final = 1_000_000
 _LOOKED_AT: Final = 25
@@ -26,7 +26,7 @@ class ChoresVerbs:
         self._client = client
 
     @PlanMethod
-    def deregister_workers(self, ask: Ask, *names: str) -> Plan[int]:
+    def deregister_workers(self, ask: Planner, *names: str) -> Plan[int]:
         """Take workers off the list of known ones; answers how many were there.
 
         What they hold stays theirs, and one that is alive comes back with its next sign of life. Raises UsageError.
@@ -39,7 +39,7 @@ class ChoresVerbs:
         return gone
 
     @PlanMethod
-    def bulk_cancel(self, ask: Ask, jids: Iterable[str]) -> Plan[list[str]]:
+    def bulk_cancel(self, ask: Planner, jids: Iterable[str]) -> Plan[list[str]]:
         """Cancel many jobs, also those that wait for each other; answers the jids.
 
         Up to 512 go in one atomic call; a larger set goes leaves first, each call closed in itself. Unknown and
@@ -51,7 +51,7 @@ class ChoresVerbs:
         return names
 
     @PlanMethod
-    def unfail_all(self, ask: Ask, batch_size: int = 10_000) -> Plan[int]:
+    def unfail_all(self, ask: Planner, batch_size: int = 10_000) -> Plan[int]:
         """Put all failed jobs back to work, each group into the queue of its first job; answers how many.
 
         The first is the newest failure. Goes in steps of up to `batch_size` jobs, the oldest failures first; what
@@ -69,7 +69,7 @@ class ChoresVerbs:
         return moved
 
 
-def _queue_of(ask: Ask, group: str) -> Plan[str]:
+def _queue_of(ask: Planner, group: str) -> Plan[str]:
     """The queue of a group's first job, '' if the group is empty by now."""
     _, jids = yield from ask(Failed(group, 0, _LOOKED_AT))
     for facts in (yield from found_jobs(ask, jids)):

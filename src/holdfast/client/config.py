@@ -13,7 +13,7 @@ from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, SettingSe
 from holdfast.commands.base import then
 from holdfast.errors import CodecError, UsageError
 from holdfast.settings import check_name, check_text
-from holdfast.wire.plans import Ask, Plan
+from holdfast.wire.plans import Plan, Planner
 
 Settings = Mapping[str, object] | Iterable[tuple[str, object]]
 KNOWN: Final[Mapping[str, tuple[int, bool]]] = {
@@ -83,14 +83,14 @@ class ConfigVerbs:
         return _unset(key)
 
     @PlanMethod
-    def pop(self, ask: Ask, key: str, default: Any = None) -> Plan[Any]:
+    def pop(self, ask: Planner, key: str, default: Any = None) -> Plan[Any]:
         """The decoded value or `default`; then the setting is back at its own default. Core: verbs/configure.lua."""
         value = _value_of((yield from ask(ConfigGet((check_name("key", key),)))).get(key), default)
         yield from ask(_unset(key))
         return value
 
     @PlanMethod
-    def setdefault(self, ask: Ask, key: str, default: Any = None) -> Plan[Any]:
+    def setdefault(self, ask: Planner, key: str, default: Any = None) -> Plan[Any]:
         """The decoded value; where there is none, `default`, which is written. Core: verbs/configure.lua."""
         value = _value_of((yield from ask(ConfigGet((check_name("key", key),)))).get(key), None)
         if value is not None or default is None:
@@ -99,7 +99,7 @@ class ConfigVerbs:
         return default
 
     @PlanMethod
-    def update(self, ask: Ask, settings: Settings = _NONE, /, **more: object) -> Plan[None]:
+    def update(self, ask: Planner, settings: Settings = _NONE, /, **more: object) -> Plan[None]:
         """Write several settings, a mapping, pairs, or by name; all are checked before the first is written.
 
         Core: verbs/configure.lua.
@@ -108,7 +108,7 @@ class ConfigVerbs:
             yield from ask(command)
 
     @PlanMethod
-    def clear(self, ask: Ask, key: str | None = None) -> Plan[None]:
+    def clear(self, ask: Planner, key: str | None = None) -> Plan[None]:
         """Return one setting, or all, to the defaults. Core: verbs/configure.lua."""
         for name in [key] if key is not None else list((yield from ask(ConfigGet()))):
             yield from ask(_unset(name))

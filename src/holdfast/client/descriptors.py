@@ -12,7 +12,7 @@ from types import MethodType
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from holdfast.commands import Command
-from holdfast.wire.plans import Ask, Plan
+from holdfast.wire.plans import Plan, Planner
 
 
 class Named:
@@ -144,7 +144,7 @@ class SettableMethod(CommandMethod[P, R]):
 class PlanMethod(Generic[P, R]):
     """A plan of several calls worn as a method. `make` is given the handle and what turns a command into a plan."""
 
-    def __init__(self, make: Callable[Concatenate[Any, Ask, P], Plan[R]]) -> None:
+    def __init__(self, make: Callable[Concatenate[Any, Planner, P], Plan[R]]) -> None:
         self.make = make
         self.__doc__ = make.__doc__
 
@@ -189,7 +189,7 @@ class CommandProperty(Generic[R]):
 class PlanProperty(Generic[R]):
     """A question of several calls worn as an attribute."""
 
-    def __init__(self, make: Callable[[Any, Ask], Plan[R]]) -> None:
+    def __init__(self, make: Callable[[Any, Planner], Plan[R]]) -> None:
         self.make = make
         self.__doc__ = make.__doc__
 

@@ -154,7 +154,7 @@ class EventsBase:
 
     canceled = Registers("Register what is called with the jid of a job that was cancelled.")
     completed = Registers(
-        "Register what is called with the jid of a completed job, also of one that goes on elsewhere."
+        "Register what is called with the jid of a completed job, also of one that continues in another queue."
     )
     failed = Registers("Register what is called with the jid of a failed job.")
     popped = Registers("Register what is called with the jid of a job that a worker took.")

@@ -9,11 +9,11 @@ from holdfast.commands.failures import FailureGroup
 from holdfast.commands.views import NAMELESS, SETS, Cursor, Direction, ListSet, Page
 from holdfast.errors import UsageError
 from holdfast.settings import MAX_BATCH, check_name, check_page, check_whole
-from holdfast.wire.plans import Ask, Plan, all_failure_groups, unfailed
+from holdfast.wire.plans import Plan, Planner, all_failure_groups, unfailed
 
 
 def _view(state: str, doc: str) -> PlanMethod[..., list[str]]:
-    def make(view: Any, ask: Ask, offset: int = 0, count: int = 25) -> Plan[list[str]]:
+    def make(view: Any, ask: Planner, offset: int = 0, count: int = 25) -> Plan[list[str]]:
         return _page(ask, state, view.name, *check_page(offset, count))
 
     make.__doc__ = (
@@ -52,7 +52,7 @@ class AsyncQueueJobs(QueueJobsVerbs, AsyncHandle):
     """The jobs of a queue of an async client: `await queue.jobs.running()`."""
 
 
-def _page(ask: Ask, state: str, queue: str, offset: int, count: int) -> Plan[list[str]]:
+def _page(ask: Planner, state: str, queue: str, offset: int, count: int) -> Plan[list[str]]:
     """The names from place `offset` on, read in pages, because a set is read behind a member, not from a place."""
     found: list[str] = []
     seen, after = 0, None
@@ -112,14 +112,14 @@ class ListVerbs:
         return explained(check_name("jid", jid))
 
     @PlanMethod
-    def failure_groups(self, ask: Ask) -> Plan[list[FailureGroup]]:
+    def failure_groups(self, ask: Planner) -> Plan[list[FailureGroup]]:
         """Every failure group, the latest failure first: its size, first and last failure, newest jid, and how many
         failed in each of the last 48 hours. Core: verbs/inspect.lua.
         """
         return all_failure_groups(ask)
 
     @PlanMethod
-    def unfail(self, ask: Ask, group: str, queue: str, count: int = 500) -> Plan[int]:
+    def unfail(self, ask: Planner, group: str, queue: str, count: int = 500) -> Plan[int]:
         """Put up to `count` failed jobs of `group` to work in `queue`, the oldest failures first; answers how many.
 
         Their retries are renewed; priority, data and history stay. Raises UsageError, StoreFull. Core: verbs/unfail.lua.

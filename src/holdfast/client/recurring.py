@@ -22,7 +22,7 @@ from holdfast.commands.recurring import RecurCancel, RecurGet, RecurringFacts, R
 from holdfast.errors import UsageError
 from holdfast.models import text
 from holdfast.settings import MAX_BATCH, check_each, check_name
-from holdfast.wire.plans import Ask, Plan
+from holdfast.wire.plans import Plan, Planner
 
 T = TypeVar("T")
 
@@ -150,7 +150,7 @@ class RecurringVerbs:
         return f"{self.jid}-{self.count}" if self.count else None
 
     @PlanProperty
-    def last_spawned_job(self, ask: Ask) -> Plan[Any]:
+    def last_spawned_job(self, ask: Planner) -> Plan[Any]:
         """The job that was put last; None before the first, and when it is gone. Core: verbs/inspect.lua."""
         jid = self.last_spawned_jid
         if jid is None:

@@ -40,7 +40,7 @@ from holdfast.settings import (
     check_text,
     check_whole,
 )
-from holdfast.wire.plans import Ask, Plan, all_counts, stopped
+from holdfast.wire.plans import Plan, Planner, all_counts, stopped
 
 
 class QueueStatistics:
@@ -211,7 +211,7 @@ class QueueVerbs(QueuePutting, QueueStatistics):
 
     @PlanMethod
     def pause(
-        self, ask: Ask, stop_jobs: bool = False, *, why: str = "", who: str = "", seconds: float = 0
+        self, ask: Planner, stop_jobs: bool = False, *, why: str = "", who: str = "", seconds: float = 0
     ) -> Plan[int]:
         """Hand out nothing from this queue until `unpause`, or for so many `seconds`.
 
@@ -360,7 +360,7 @@ class QueuesVerbs(Named):
         self._client = client
 
     @PlanProperty
-    def counts(self, ask: Ask) -> Plan[list[dict[str, Any]]]:
+    def counts(self, ask: Planner) -> Plan[list[dict[str, Any]]]:
         """Every known queue with its jobs by state, in order of first use; up to 256 queues are one call.
 
         Core: verbs/counts.lua.

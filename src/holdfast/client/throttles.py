@@ -35,7 +35,7 @@ from holdfast.settings import (
     check_throttle,
     check_whole,
 )
-from holdfast.wire.plans import Ask, Plan
+from holdfast.wire.plans import Plan, Planner
 
 HIGHEST: Final = 1_000_000
 SHORTEST: Final = 0.001
@@ -121,12 +121,12 @@ class ThrottleVerbs:
         return ThrottleRelease(self.name, check_each("jid", jids, MAX_BATCH))
 
     @PlanMethod
-    def locks(self, ask: Ask, count: int | None = None) -> Plan[list[str]]:
+    def locks(self, ask: Planner, count: int | None = None) -> Plan[list[str]]:
         """The jids that hold a slot; the first `count` of them, all when left out. Core: verbs/listing.lua."""
         return _members(ask, "holders", self.name, count)
 
     @PlanMethod
-    def pending(self, ask: Ask, count: int | None = None) -> Plan[list[str]]:
+    def pending(self, ask: Planner, count: int | None = None) -> Plan[list[str]]:
         """The jids that wait for a slot, in the order they came; the first `count` of them, all when left out.
 
         Core: verbs/listing.lua.
@@ -196,7 +196,7 @@ def _names_of_own() -> Command[list[str]]:
     return then(QueueNames(), lambda names: [OWN_THROTTLE + name for name in names])
 
 
-def _members(ask: Ask, kind: str, name: str, count: int | None) -> Plan[list[str]]:
+def _members(ask: Planner, kind: str, name: str, count: int | None) -> Plan[list[str]]:
     left = MAX_WHOLE if count is None else check_whole("count", count, 0, MAX_WHOLE)
     found: dict[str, None] = {}
     after = None

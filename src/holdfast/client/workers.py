@@ -17,7 +17,7 @@ from holdfast.commands.workers import (
 )
 from holdfast.errors import UsageError
 from holdfast.settings import MAX_BATCH, check_name
-from holdfast.wire.plans import Ask, Plan
+from holdfast.wire.plans import Plan, Planner
 
 
 class WorkersVerbs:
@@ -29,7 +29,7 @@ class WorkersVerbs:
         self._client = client
 
     @PlanProperty
-    def counts(self, ask: Ask) -> Plan[list[dict[str, Any]]]:
+    def counts(self, ask: Planner) -> Plan[list[dict[str, Any]]]:
         """How many running and stalled jobs each worker holds: `name`, `jobs`, `stalled`, those that last took a job or
         gave a sign of life first. One that was silent for `max-worker-age` is left out.
 
@@ -44,12 +44,12 @@ class WorkersVerbs:
         return [{"name": name, "jobs": jobs[name], "stalled": stalled[name]} for name in names]
 
     @PlanMethod
-    def all(self, ask: Ask) -> Plan[list[WorkerFacts]]:
+    def all(self, ask: Planner) -> Plan[list[WorkerFacts]]:
         """Every worker with what it says of itself, most recently seen first. Core: nouns/worker.lua."""
         return _all(ask)
 
     @PlanMethod
-    def jobs(self, ask: Ask, name: str | None = None) -> Plan[list[HeldJob]]:
+    def jobs(self, ask: Planner, name: str | None = None) -> Plan[list[HeldJob]]:
         """The leases a worker holds, those of all without a name; the one that lasts longest first.
 
         Core: verbs/holding.lua.
@@ -57,7 +57,7 @@ class WorkersVerbs:
         return _held(ask, "" if name is None else check_name("worker", name))
 
     @PlanMethod
-    def __getitem__(self, ask: Ask, name: str) -> Plan[dict[str, list[str]]]:
+    def __getitem__(self, ask: Planner, name: str) -> Plan[dict[str, list[str]]]:
         """The jids a worker holds, `jobs` and `stalled`, those whose leases last longest first.
 
         Core: verbs/holding.lua.
@@ -65,7 +65,7 @@ class WorkersVerbs:
         return _jids(ask, check_name("worker", name))
 
     @PlanMethod
-    def quiet(self, ask: Ask, name: str) -> Plan[bool]:
+    def quiet(self, ask: Planner, name: str) -> Plan[bool]:
         """Tell a worker to finish what it does and take no more jobs; answers whether it is known.
 
         It hears of it at once or within ten seconds. The name that `holdfast worker --name` was given stands for all its
@@ -74,7 +74,7 @@ class WorkersVerbs:
         return _tell(ask, check_name("worker", name), True)
 
     @PlanMethod
-    def resume(self, ask: Ask, name: str) -> Plan[bool]:
+    def resume(self, ask: Planner, name: str) -> Plan[bool]:
         """Tell a quiet worker, or all processes of that name, to take jobs again; answers whether it is known.
 
         Core: nouns/worker.lua.
@@ -115,7 +115,7 @@ def is_meant(given: str, name: str) -> bool:
     return name == given or (name.startswith(given + "-") and name[len(given) + 1 :].isdecimal())
 
 
-def _all(ask: Ask) -> Plan[list[WorkerFacts]]:
+def _all(ask: Planner) -> Plan[list[WorkerFacts]]:
     """Every worker that is not too old, once, most recently seen first."""
     found: dict[str, WorkerFacts] = {}
     after = ("", "")
@@ -127,7 +127,7 @@ def _all(ask: Ask) -> Plan[list[WorkerFacts]]:
         after = (str(page[-1].seen_ms), page[-1].name)
 
 
-def _tell(ask: Ask, name: str, quiet: bool) -> Plan[bool]:
+def _tell(ask: Planner, name: str, quiet: bool) -> Plan[bool]:
     """Tell a worker, or if there is none of that name the processes that were named after it: `<name>-<number>`."""
     if (yield from ask(WorkerQuiet(name, quiet))):
         return True
@@ -139,7 +139,7 @@ def _tell(ask: Ask, name: str, quiet: bool) -> Plan[bool]:
     return known
 
 
-def _held(ask: Ask, worker: str) -> Plan[list[HeldJob]]:
+def _held(ask: Planner, worker: str) -> Plan[list[HeldJob]]:
     """The leases of a worker ('' for all), each once, the one that lasts longest first."""
     found: dict[str, HeldJob] = {}
     cursor = ""
@@ -151,7 +151,7 @@ def _held(ask: Ask, worker: str) -> Plan[list[HeldJob]]:
             return sorted(found.values(), key=lambda held: held.expires_ms, reverse=True)
 
 
-def _jids(ask: Ask, worker: str) -> Plan[dict[str, list[str]]]:
+def _jids(ask: Planner, worker: str) -> Plan[dict[str, list[str]]]:
     held = yield from _held(ask, worker)
     return {
         "jobs": [job.jid for job in held if not job.stalled],

@@ -66,7 +66,7 @@ def _watch(limit: _Limit) -> AbstractContextManager[Any]:
     if gevent is not None and isinstance(gevent.getcurrent(), gevent.Greenlet):
         timeout: AbstractContextManager[Any] = gevent.Timeout(limit.seconds, limit.error())
         return timeout
-    return _Alarm(limit) if threading.current_thread() is threading.main_thread() else _Prod(limit)
+    return _Alarm(limit) if threading.current_thread() is threading.main_thread() else _Interrupter(limit)
 
 
 class _Alarm:
@@ -96,7 +96,7 @@ class _Alarm:
             raise self._limit.error()
 
 
-class _Prod:
+class _Interrupter:
     """The watch of any other thread, by a timer that raises there what the interpreter lets one raise."""
 
     def __init__(self, limit: _Limit) -> None:
@@ -130,13 +130,13 @@ def _kind_of(limit: _Limit) -> type[PerformTimeout]:
     """A subclass of the limit's kind with the limit's message: a thread is made to raise a class, which it calls without arguments."""
     text = str(limit.error())
 
-    class Told(limit.kind):  # type: ignore[name-defined,misc]
+    class Worded(limit.kind):  # type: ignore[name-defined,misc]
         def __str__(self) -> str:
             return text
 
-    Told.__name__ = Told.__qualname__ = limit.kind.__name__  # by which failures are grouped
-    Told.__module__ = limit.kind.__module__
-    return Told
+    Worded.__name__ = Worded.__qualname__ = limit.kind.__name__  # by which failures are grouped
+    Worded.__module__ = limit.kind.__module__
+    return Worded
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> None:

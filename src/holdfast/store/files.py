@@ -159,7 +159,7 @@ def is_locked(path: Path) -> bool:
     descriptor = take_lock(path)
     if descriptor is None:
         return True
-    # Said aloud, not left to close: a fork of this process at this moment would otherwise keep the lock.
+    # StoreMessage aloud, not left to close: a fork of this process at this moment would otherwise keep the lock.
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
     return False

@@ -29,7 +29,7 @@ from holdfast.work.performing.perform import Performer
 
 async def perform_in_task(performer: Performer, facts: JobFacts, threads: ThreadPoolExecutor) -> Ending:
     """Perform a job in a task of its own, plain code in one of `threads`."""
-    task = asyncio.create_task(performer.perform_async(facts, threads, _Seat()))
+    task = asyncio.create_task(performer.perform_async(facts, threads, _Slot()))
     try:
         return await task
     except asyncio.CancelledError as error:
@@ -40,7 +40,7 @@ async def perform_in_task(performer: Performer, facts: JobFacts, threads: Thread
         return performer.cancelled(facts, error)
 
 
-class _Seat:
+class _Slot:
     """Where the performer says what is under way; nobody looks."""
 
     current: Running | None = None
@@ -132,7 +132,7 @@ class Awaiting:
     """A worker that is awaited."""
 
 
-class Told(Generic[P, R]):
+class FlowMethod(Generic[P, R]):
     """A flow of steps worn as a method; the worker it hangs on decides who waits."""
 
     def __init__(self, make: Callable[Concatenate[Any, P], Flow[R]]) -> None:
@@ -140,7 +140,7 @@ class Told(Generic[P, R]):
         self.__doc__ = make.__doc__
 
     @overload
-    def __get__(self, worker: None, owner: object) -> "Told[P, R]": ...
+    def __get__(self, worker: None, owner: object) -> "FlowMethod[P, R]": ...
     @overload
     def __get__(self, worker: "Blocking", owner: object = None) -> Callable[P, R]: ...
     @overload
@@ -161,12 +161,12 @@ class WorkerVerbs:
 
     _steps: Steps
 
-    @Told
+    @FlowMethod
     def run_one(self, *, raises: bool = True) -> Flow[Performed | None]:
         """Perform the next job that is ready; None if there is none. Raises JobFailed."""
         return self._steps.one(raises)
 
-    @Told
+    @FlowMethod
     def drain(self, *, raises: bool = True) -> Flow[list[Performed]]:
         """Perform what is ready, and what becomes ready thereby, until nothing is; delayed jobs stay.
 
@@ -174,7 +174,7 @@ class WorkerVerbs:
         """
         return self._steps.drain(raises)
 
-    @Told
+    @FlowMethod
     def run_for(
         self,
         *,
@@ -187,7 +187,7 @@ class WorkerVerbs:
         """Let so much time pass, and perform each job when it is due. Raises as `drain`, UsageError without a clock."""
         return self._steps.run_for(span(days, hours, minutes, seconds), raises)
 
-    @Told
+    @FlowMethod
     def run_until(self, moment: datetime | float, *, raises: bool = True) -> Flow[list[Performed]]:
         """Let time pass until `moment`, a datetime with its time zone or epoch seconds, and perform each job when due.
 

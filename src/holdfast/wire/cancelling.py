@@ -8,7 +8,7 @@ from holdfast.commands.jobs import CancelBy
 from holdfast.errors import DependencyRefused, HoldfastError, Refused
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.exchange import exchange_all
-from holdfast.wire.plans import TOO_MANY, Ask, Plan, in_slices
+from holdfast.wire.plans import TOO_MANY, Plan, Planner, in_slices
 from holdfast.wire.shards import Shard
 
 TRIES: Final = 5
@@ -16,7 +16,7 @@ TRIES: Final = 5
 
 
 def cancel_jobs(
-    shard: Shard, ask: Ask, jids: Sequence[str], who: str, *, dependents: bool
+    shard: Shard, ask: Planner, jids: Sequence[str], who: str, *, dependents: bool
 ) -> Plan[list[bool]]:
     """Cancel jobs as `who`; return True for each of `jids` that was cancelled.
 
@@ -46,7 +46,7 @@ def cancel_jobs(
     return [gone.get(jid, False) for jid in jids]
 
 
-def _cancel_in_order(ask: Ask, order: Sequence[str], who: str, gone: dict[str, bool]) -> Plan[None]:
+def _cancel_in_order(ask: Planner, order: Sequence[str], who: str, gone: dict[str, bool]) -> Plan[None]:
     """Cancel slices of an order in which each job stands behind all that wait for it."""
     answers: list[bool] = []
     try:

@@ -5,7 +5,14 @@ from typing import Any, TypeVar
 
 from holdfast.commands import Command
 from holdfast.commands.jobs import JobGet
-from holdfast.errors import CoreMismatch, HoldfastError, StoreSaid, StoreUnsupported, TransportError, refusal
+from holdfast.errors import (
+    CoreMismatch,
+    HoldfastError,
+    StoreErrorText,
+    StoreUnsupported,
+    TransportError,
+    refusal,
+)
 from holdfast.wire.meeting import is_ours, meet
 from holdfast.wire.outage import answers_again
 from holdfast.wire.plans import Call, ErrorReply, LinkError, Plan, Replies, Step
@@ -197,7 +204,7 @@ def final_error(reply: ErrorReply, verb: str = "") -> HoldfastError:
     """The exception for an error reply that no repeat can mend; its `__cause__` has what was cut off the sentence."""
     error = _meaning(reply, verb)
     if reply.sentence != reply.text:
-        error.__cause__ = StoreSaid(reply.text)
+        error.__cause__ = StoreErrorText(reply.text)
     return error
 
 

@@ -106,14 +106,14 @@ def is_demoted(replies: Replies) -> bool:
 Plan = Generator[Step, Replies, R]
 
 
-class Ask(Protocol):
+class Planner(Protocol):
     """What turns a command into a plan: `exchange`, bound to a shard."""
 
     def __call__(self, command: Command[R]) -> Plan[R]: ...
 
 
 def in_slices(
-    ask: Ask, command_of: Callable[[Sequence[S]], Command[list[R]]], names: Sequence[S], found: list[R]
+    ask: Planner, command_of: Callable[[Sequence[S]], Command[list[R]]], names: Sequence[S], found: list[R]
 ) -> Plan[None]:
     """Ask about `names` in calls of up to 512, smaller ones where that is too much for one, until there is no answer.
 
@@ -135,14 +135,14 @@ def in_slices(
         at, size = at + len(some), min(2 * size, MAX_BATCH)
 
 
-def found_jobs(ask: Ask, jids: Sequence[str]) -> Plan[list[JobFacts | None]]:
+def found_jobs(ask: Planner, jids: Sequence[str]) -> Plan[list[JobFacts | None]]:
     """The facts of any number of jobs, None for an unknown one."""
     found: list[JobFacts | None] = []
     yield from in_slices(ask, JobGet, jids, found)
     return found
 
 
-def peeked_jobs(ask: Ask, queue: str, offset: int, count: int) -> Plan[list[JobFacts]]:
+def peeked_jobs(ask: Planner, queue: str, offset: int, count: int) -> Plan[list[JobFacts]]:
     """The facts of up to `count` jobs that would be popped next, but for the first `offset`."""
     found: list[JobFacts] = []
     places = range(offset, offset + count)
@@ -150,7 +150,7 @@ def peeked_jobs(ask: Ask, queue: str, offset: int, count: int) -> Plan[list[JobF
     return found
 
 
-def failed_jobs(ask: Ask, group: str, offset: int, count: int) -> Plan[tuple[int, list[JobFacts]]]:
+def failed_jobs(ask: Planner, group: str, offset: int, count: int) -> Plan[tuple[int, list[JobFacts]]]:
     """One page of a failure group: its size, and the facts of the jobs that are still there."""
     total, jids = yield from ask(Failed(group, offset, count))
     if not jids:
@@ -159,7 +159,7 @@ def failed_jobs(ask: Ask, group: str, offset: int, count: int) -> Plan[tuple[int
     return total, [facts for facts in found if facts is not None]
 
 
-def all_counts(ask: Ask) -> Plan[list[Counts]]:
+def all_counts(ask: Planner) -> Plan[list[Counts]]:
     """The counts of every known queue, in order of first use: one call, but for the queues beyond 256."""
     rows = yield from ask(CountQueues())
     if len(rows) < MOST_COUNTED:
@@ -170,7 +170,7 @@ def all_counts(ask: Ask) -> Plan[list[Counts]]:
     return rows
 
 
-def failed_counts(ask: Ask) -> Plan[dict[str, int]]:
+def failed_counts(ask: Planner) -> Plan[dict[str, int]]:
     """How many jobs every failure group holds."""
     found: dict[str, int] = {}
     cursor: str | None = START
@@ -180,7 +180,7 @@ def failed_counts(ask: Ask) -> Plan[dict[str, int]]:
     return found
 
 
-def all_failure_groups(ask: Ask) -> Plan[list[FailureGroup]]:
+def all_failure_groups(ask: Planner) -> Plan[list[FailureGroup]]:
     """Every failure group with what is known of it, the latest failure first."""
     found: dict[str, FailureGroup] = {}
     cursor: str | None = START
@@ -190,7 +190,7 @@ def all_failure_groups(ask: Ask) -> Plan[list[FailureGroup]]:
     return sorted(found.values(), key=lambda group: (-group.last_ms, group.name))
 
 
-def unfailed(ask: Ask, queue: str, group: str, count: int) -> Plan[int]:
+def unfailed(ask: Planner, queue: str, group: str, count: int) -> Plan[int]:
     """Put up to `count` failed jobs to work, in steps; how many it were."""
     moved = 0
     while moved < count:
@@ -202,7 +202,7 @@ def unfailed(ask: Ask, queue: str, group: str, count: int) -> Plan[int]:
     return moved
 
 
-def stopped(ask: Ask, queue: str) -> Plan[int]:
+def stopped(ask: Planner, queue: str) -> Plan[int]:
     """Take the leases of all running jobs of a queue away; how many they were. It should be paused."""
     count = 0
     for state in ("running", "stalled"):
@@ -215,7 +215,7 @@ def stopped(ask: Ask, queue: str) -> Plan[int]:
     return count
 
 
-def _timed_out(ask: Ask, jids: Sequence[str]) -> Plan[int]:
+def _timed_out(ask: Planner, jids: Sequence[str]) -> Plan[int]:
     """Take leases away; where one is gone already nothing is changed, so then one by one."""
     try:
         return (yield from ask(Timeout(jids)))
@@ -228,7 +228,7 @@ def _timed_out(ask: Ask, jids: Sequence[str]) -> Plan[int]:
     return count
 
 
-def tracked_jobs(ask: Ask) -> Plan[tuple[list[JobFacts], list[str]]]:
+def tracked_jobs(ask: Planner) -> Plan[tuple[list[JobFacts], list[str]]]:
     """The facts of the watched jobs, those watched longest first, and the watched jids that have no job."""
     marks = yield from ask(Tracked())
     there = [mark.jid for mark in marks if mark.exists]

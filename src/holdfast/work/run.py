@@ -21,9 +21,9 @@ from holdfast.work.parent.http import HttpThread, hindrances, serve_probes
 from holdfast.work.parent.presence import Presence
 from holdfast.work.parent.supervisor import Supervisor
 from holdfast.work.performing.around import Surroundings
+from holdfast.work.performing.housekeeping import BREAK_OFF, break_off, wake_main
 from holdfast.work.performing.making import make_performer
 from holdfast.work.performing.sandboxes import check_base, tidy_unclaimed
-from holdfast.work.performing.wear import BREAK_OFF, break_off, wake_main
 from holdfast.work.pools import aio, fork, serial, thread
 from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.pools.serial import SerialLoop

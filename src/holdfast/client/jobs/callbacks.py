@@ -51,7 +51,7 @@ class Callbacks:
 
     _callbacks: dict[str, list[Callback]]
 
-    before_complete = Hook("Call this before the job is completed or goes on to its next queue.")
+    before_complete = Hook("Call this before the job is completed or moves to its next queue.")
     after_complete = Hook("Call this when it was.")
     before_fail = Hook("Call this before the job is failed.")
     after_fail = Hook("Call this when it was.")

@@ -29,7 +29,7 @@ from holdfast.settings import (
     check_switch,
 )
 from holdfast.wire.cancelling import cancel_jobs
-from holdfast.wire.plans import Ask, Plan
+from holdfast.wire.plans import Plan, Planner
 
 MOST_BYTES: Final = 16 << 20
 """Of the data of all jobs that leave with one completion; a single larger one is let through."""
@@ -299,7 +299,7 @@ class WaitingJob:
         )
 
     @PlanMethod
-    def read_dependents(self, ask: Ask) -> Plan[list[str]]:
+    def read_dependents(self, ask: Planner) -> Plan[list[str]]:
         """The jids of all jobs that wait for this one now, the first to come first. Core: verbs/depend.lua."""
         return _all_dependents(ask, self.facts.jid)
 
@@ -310,7 +310,7 @@ class Cancelling:
     _client: Any
 
     @PlanMethod
-    def cancel(self, ask: Ask, *jids: str, dependents: bool = False) -> Plan[list[bool]]:
+    def cancel(self, ask: Planner, *jids: str, dependents: bool = False) -> Plan[list[bool]]:
         """Delete jobs; True for each that was cancelled, False for unknown and complete ones.
 
         A job for which another one waits is refused unless that one is given too; with `dependents=True` all that wait
@@ -348,7 +348,7 @@ def _follow_up(settings: Settings, given: object) -> FollowUp:
     return follow_up_of(put)
 
 
-def _all_dependents(ask: Ask, jid: str) -> Generator[Any, Any, list[str]]:
+def _all_dependents(ask: Planner, jid: str) -> Generator[Any, Any, list[str]]:
     cursor, found = yield from ask(Dependents(jid))
     while cursor:
         cursor, page = yield from ask(Dependents(jid, cursor))

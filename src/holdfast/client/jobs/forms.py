@@ -22,7 +22,7 @@ from holdfast.settings import (
     check_whole,
     unknown_option,
 )
-from holdfast.wire.plans import Ask, Plan
+from holdfast.wire.plans import Plan, Planner
 
 
 class JobParts(TypedDict, total=False):
@@ -164,7 +164,7 @@ class JobForms:
         return datetime.fromtimestamp(min(moments), UTC) if moments else None
 
     @PlanProperty
-    def spawned_from(self, ask: Ask) -> Plan[Any]:
+    def spawned_from(self, ask: Planner) -> Plan[Any]:
         """The recurring job that put this one; None if there is none, or none any more. Core: verbs/recur.lua."""
         jid = self.spawned_from_jid
         if not jid:

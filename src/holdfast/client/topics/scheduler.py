@@ -33,7 +33,7 @@ from holdfast.errors import UsageError
 from holdfast.models.job import text
 from holdfast.settings import MAX_BATCH, check_callable, check_name, check_seconds
 from holdfast.wire.exchange import final_error
-from holdfast.wire.plans import Ask, Call, ErrorReply, Plan, Replies, in_slices
+from holdfast.wire.plans import Call, ErrorReply, Plan, Planner, Replies, in_slices
 from holdfast.wire.repeat import Patience, patient
 from holdfast.wire.shards import Shard
 
@@ -45,7 +45,7 @@ SECONDS_END: Final = 1e11
 """Times below it are seconds (until the year 5138), others milliseconds (from 1973 on)."""
 
 
-def adopted(shard: Shard, ask: Ask, topic: str, prefix: str) -> Plan[int]:
+def adopted(shard: Shard, ask: Planner, topic: str, prefix: str) -> Plan[int]:
     """Take over what is queued, and what was reserved by somebody who did not end it in time; how many messages."""
     older = _Older(shard, prefix, topic)
     yield from older.bring_back()
@@ -64,7 +64,7 @@ def adopted(shard: Shard, ask: Ask, topic: str, prefix: str) -> Plan[int]:
     return count
 
 
-def _put(ask: Ask, topic: str, page: Sequence[tuple[bytes, int, bytes | None]]) -> Plan[set[bytes]]:
+def _put(ask: Planner, topic: str, page: Sequence[tuple[bytes, int, bytes | None]]) -> Plan[set[bytes]]:
     """Put messages here; the ids of those that are here now, and of those that have no body and are no messages."""
     named: dict[str, tuple[bytes, int, bytes]] = {}
     gone: set[bytes] = set()
@@ -226,7 +226,9 @@ class SchedulerVerbs(Named):
         return then(TopicDelete(check_name("topic", topic), (check_name("id", id),)), _number)
 
     @PlanMethod
-    def requeue(self, ask: Ask, topic: str, max: float | None = None, limit: int = MOST_MOVED) -> Plan[int]:
+    def requeue(
+        self, ask: Planner, topic: str, max: float | None = None, limit: int = MOST_MOVED
+    ) -> Plan[int]:
         """Queue up to `limit` messages again whose reservation is over by `max` (now), ready then; how many.
 
         Core: verbs/topic.lua.
@@ -239,12 +241,12 @@ class SchedulerVerbs(Named):
         return then(CountTopics((check_name("topic", topic),)), lambda found: found[0].ready)
 
     @PlanMethod
-    def names(self, ask: Ask) -> Plan[list[str]]:
+    def names(self, ask: Planner) -> Plan[list[str]]:
         """The topics that hold messages, in the order of their first. Core: verbs/listing.lua."""
         return _names(ask)
 
     @PlanProperty
-    def counts(self, ask: Ask) -> Plan[list[TopicCounts]]:
+    def counts(self, ask: Planner) -> Plan[list[TopicCounts]]:
         """How many messages each topic has that holds any, in the order of their first. Core: verbs/topic_look.lua."""
         names = yield from _names(ask)
         rows: list[TopicCounts] = []
@@ -254,7 +256,7 @@ class SchedulerVerbs(Named):
         return rows
 
     @PlanMethod
-    def adopt(self, ask: Ask, topic: str, prefix: str = PREFIX) -> Plan[int]:
+    def adopt(self, ask: Planner, topic: str, prefix: str = PREFIX) -> Plan[int]:
         """Take the messages of an older scheduler over, from its own keys on the same store; how many.
 
         Their keys are `<prefix>JOBS__<topic>` and so on; times in seconds and in milliseconds are told apart by their size.
@@ -287,7 +289,7 @@ class SchedulerVerbs(Named):
         return f"<{type(self).__name__} of {self._client!r}>"
 
 
-def _names(ask: Ask) -> Plan[list[str]]:
+def _names(ask: Planner) -> Plan[list[str]]:
     names: dict[str, None] = {}
     after: Cursor | None = None
     while True:

@@ -36,7 +36,7 @@ from holdfast.commands.topics import (
 from holdfast.commands.views import OF_TOPICS, Cursor, Direction, ListSet
 from holdfast.errors import UsageError
 from holdfast.settings import MAX_BATCH, MAX_WHOLE, check_milliseconds, check_name, check_whole
-from holdfast.wire.plans import Ask, Plan, in_slices
+from holdfast.wire.plans import Plan, Planner, in_slices
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class TopicVerbs:
     @PlanMethod
     def put_many(
         self,
-        ask: Ask,
+        ask: Planner,
         messages: Mapping[str, object] | Iterable[tuple[str, object]],
         delay: float | None = None,
         *,
@@ -145,7 +145,7 @@ class TopicVerbs:
         return then(make_release(self.name, id, at), first)
 
     @PlanMethod
-    def requeue(self, ask: Ask, limit: int = MOST_MOVED) -> Plan[int]:
+    def requeue(self, ask: Planner, limit: int = MOST_MOVED) -> Plan[int]:
         """Queue up to `limit` messages again whose reservation is over, ready now; answers how many.
 
         Raises UsageError. Core: verbs/topic.lua.
@@ -170,7 +170,7 @@ class TopicVerbs:
     @PlanMethod
     def messages(
         self,
-        ask: Ask,
+        ask: Planner,
         state: str = "queued",
         after: Cursor | None = None,
         count: int = 100,
@@ -251,7 +251,7 @@ def make_release(topic: object, item: object, at: object) -> TopicRelease:
     return TopicRelease(name, reservation, *moment_of(None, at))
 
 
-def requeued(ask: Ask, topic: object, max: object, limit: object) -> Plan[int]:
+def requeued(ask: Planner, topic: object, max: object, limit: object) -> Plan[int]:
     """Queue messages again whose reservation is over, a thousand a call; how many. Raises UsageError."""
     name, until, most = check_name("topic", topic), upto(max), check_whole("limit", limit, 1, MAX_WHOLE)
     moved = 0

@@ -24,7 +24,7 @@ from holdfast.errors import WorkError
 from holdfast.models import JobFacts
 from holdfast.wire.waiting import hold
 from holdfast.work import signals
-from holdfast.work.forking.solitary import BY_ITSELF, SETTLED, SIZE, Errand, become, read_ending
+from holdfast.work.forking.solitary import BY_ITSELF, SETTLED, SIZE, Assignment, become, read_ending
 from holdfast.work.observe.ledger import note_lost
 from holdfast.work.performing.around import Surroundings
 from holdfast.work.performing.making import make_resolver, nothing
@@ -80,7 +80,9 @@ class Forking:
             log.warning("job %s lost its lease %d times; it is performed alone", facts.jid, facts.losses)
         self._look_for(facts)
         ours, theirs = os.pipe()
-        errand = Errand(facts, theirs, os.getpid(), self._store, self._settings, self._around, self._resolver)
+        errand = Assignment(
+            facts, theirs, os.getpid(), self._store, self._settings, self._around, self._resolver
+        )
         # A signal between the fork and the handlers of the new process would be taken for one to this one.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ALL)
         try:

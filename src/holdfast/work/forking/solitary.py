@@ -25,9 +25,9 @@ from holdfast.work.greenlets import prepare_child, thrown
 from holdfast.work.observe.board import note_forked
 from holdfast.work.observe.ledger import count_as_forked
 from holdfast.work.performing.around import Surroundings
+from holdfast.work.performing.housekeeping import keep_standard
 from holdfast.work.performing.making import make_performer
 from holdfast.work.performing.outcome import Ending, given_back
-from holdfast.work.performing.wear import keep_standard
 from holdfast.work.processes import die_with, lead_group, send_rest
 from holdfast.work.queues.route import Route
 from holdfast.work.session import StoreSession
@@ -84,7 +84,7 @@ BY_ITSELF: Final = SIZE.pack(0)
 """What is told when a job has settled itself: its code may go on for long after that."""
 
 
-class Errand(NamedTuple):
+class Assignment(NamedTuple):
     """What the process is given: its job, its end of the pipe, who forked it, and what is the worker's own."""
 
     facts: JobFacts
@@ -96,7 +96,7 @@ class Errand(NamedTuple):
     resolver: Resolver
 
 
-def become(errand: Errand) -> NoReturn:
+def become(errand: Assignment) -> NoReturn:
     """Be the process of one job."""
     code = 1
     try:
@@ -181,7 +181,7 @@ def _run(coroutine: Coroutine[Any, Any, Any]) -> Any:
         return runner.run(coroutine, context=copy_context())
 
 
-def _settle(errand: Errand, ending: Ending) -> None:
+def _settle(errand: Assignment, ending: Ending) -> None:
     """Settle the job from here, because its pipe is closed."""
     keep_standard()
     facts = errand.facts

@@ -28,7 +28,7 @@ from holdfast.client.sync import Client
 from holdfast.commands.workers import WorkerAnswer
 from holdfast.errors import HoldfastError
 from holdfast.work.observe.stacks import Dumped, stack_of_job
-from holdfast.work.parent.presence import Said
+from holdfast.work.parent.presence import StoreMessage
 
 SIGNAL: Final = signal.SIGURG
 MOST_TEXT: Final = 49152  # bytes of a stack
@@ -196,19 +196,19 @@ class Asking:
     def __init__(self, client: Client, board: Board) -> None:
         self._client = client
         self._board = board
-        self._waiting: deque[Said] = deque()
-        self._asked: Said | None = None
+        self._waiting: deque[StoreMessage] = deque()
+        self._asked: StoreMessage | None = None
         self._pid = 0
         self._until = 0.0
         self._look_at = inf
 
-    def hear(self, said: Iterable[Said]) -> None:
+    def hear(self, said: Iterable[StoreMessage]) -> None:
         """Take the questions among what was said; of too many the last are not heard."""
         for one in said:
             if one.event == "stack":
                 self._take(one)
 
-    def _take(self, question: Said) -> None:
+    def _take(self, question: StoreMessage) -> None:
         names = (question.question, question.jid)
         if len(self._waiting) < MOST_WAITING and all(
             0 < len(name.encode()) <= LONGEST_NAME for name in names
@@ -234,7 +234,7 @@ class Asking:
                 self._asked = None
         self._look_at = now + GLANCE if self._asked is not None or self._waiting else inf
 
-    def _begin(self, asked: Said, processes: Mapping[str, int], now: float) -> None:
+    def _begin(self, asked: StoreMessage, processes: Mapping[str, int], now: float) -> None:
         self._pid = processes.get(asked.worker, 0)
         if not self._pid:
             self._tell(asked, Answer(asked.worker, problem=f"{asked.worker} has no process just now"))
@@ -242,7 +242,7 @@ class Asking:
         self._asked, self._until = asked, now + PATIENCE
         self._board.ask(asked.jid, self._pid)
 
-    def _found(self, asked: Said, now: float) -> Answer | None:
+    def _found(self, asked: StoreMessage, now: float) -> Answer | None:
         reply = self._board.reply()
         if reply is None and now < self._until:
             return None
@@ -255,7 +255,7 @@ class Asking:
             return None
         return Answer(asked.worker, self._pid, problem=f"process {self._pid} does not perform it just now")
 
-    def _tell(self, asked: Said, answer: Answer) -> None:
+    def _tell(self, asked: StoreMessage, answer: Answer) -> None:
         try:
             self._client.run(WorkerAnswer(asked.question, msgspec.json.encode(answer)))
         except HoldfastError as error:

@@ -21,7 +21,7 @@ from holdfast.wire.shards import Line
 from holdfast.wire.waiting import hold
 from holdfast.work.keeper import OVER, Held
 from holdfast.work.parent.lease_table import LeaseTable
-from holdfast.work.parent.presence import Said
+from holdfast.work.parent.presence import StoreMessage
 from holdfast.work.performing.outcome import log_release
 
 log = logging.getLogger("holdfast")
@@ -130,7 +130,7 @@ class EarlyMessages:
         self._early: dict[tuple[str, str], tuple[str, int] | None] = {}
         self._glance_at = inf
 
-    def hear(self, said: Iterable[Said]) -> None:
+    def hear(self, said: Iterable[StoreMessage]) -> None:
         """Remember the jobs of these messages."""
         for one in said:
             if one.jid and one.event != "stack" and len(self._early) < MOST_EARLY:

@@ -38,7 +38,7 @@ AGAIN: Final = 1.0
 PATIENCE: Final = 1.0  # seconds for the store to confirm
 
 
-class Said(msgspec.Struct, frozen=True):
+class StoreMessage(msgspec.Struct, frozen=True):
     """What was said: what happened, to which worker, and to which job or by which question."""
 
     event: str
@@ -76,9 +76,9 @@ class StoreMessages:
         """Whether there is something to wait on."""
         return self._open
 
-    def hear(self) -> list[Said]:
+    def hear(self) -> list[StoreMessage]:
         """Take what was said; the listener may be closed afterwards. A message that is none is logged and ignored."""
-        heard: list[Said] = []
+        heard: list[StoreMessage] = []
         try:
             while (message := self._listener.receive(0)) is not None:
                 heard += _read(message[1])
@@ -94,9 +94,9 @@ class StoreMessages:
         self._listener.close()
 
 
-def _read(message: bytes) -> list[Said]:
+def _read(message: bytes) -> list[StoreMessage]:
     try:
-        return [msgspec.json.decode(message, type=Said)]
+        return [msgspec.json.decode(message, type=StoreMessage)]
     except msgspec.MsgspecError as error:
         log.warning("Pubsub error: %s in %.100r", error, message)
         return []

@@ -24,7 +24,7 @@ from holdfast.work.parent.losses import (
     Supervised,
     Verdict,
 )
-from holdfast.work.parent.presence import Presence, Said, Sign, log_quiet
+from holdfast.work.parent.presence import Presence, Sign, StoreMessage, log_quiet
 from holdfast.work.settings import ONE_SLOT, WorkerSettings
 
 log = logging.getLogger("holdfast")
@@ -190,7 +190,7 @@ class LeaseRenewal:
         self._promise(child)
         self._presence.hurry()
 
-    def hear(self, said: Iterable[Said]) -> None:
+    def hear(self, said: Iterable[StoreMessage]) -> None:
         """This was said to children, or they are not heard any more, which is news too: look now."""
         heard = list(said)
         self._keeper.hurry()

@@ -19,7 +19,7 @@ from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import hold
 from holdfast.work.keeper import SHORT_LEASE, Held, Keeper, run_end
 from holdfast.work.observe.board import Asking, open_board
-from holdfast.work.parent.presence import Presence, Said, Sign, StoreMessages, log_quiet
+from holdfast.work.parent.presence import Presence, Sign, StoreMessage, StoreMessages, log_quiet
 from holdfast.work.parent.renewal import SWEEP
 from holdfast.work.performing.making import nothing
 from holdfast.work.performing.outcome import log_release
@@ -51,7 +51,7 @@ class Chores(Protocol):
         """Do what is due."""
         ...
 
-    def hear(self, said: Sequence[Said]) -> None:
+    def hear(self, said: Sequence[StoreMessage]) -> None:
         """This was said to the worker."""
         ...
 
@@ -65,7 +65,7 @@ class NoChores:
     def attend(self) -> None:
         pass
 
-    def hear(self, said: Sequence[Said]) -> None:
+    def hear(self, said: Sequence[StoreMessage]) -> None:
         pass
 
 
@@ -268,7 +268,7 @@ class SerialHolder:
     def due(self) -> float:
         return min(self._presence.due(), self._asking.due(), self._sweep_at)
 
-    def hear(self, said: Sequence[Said]) -> None:
+    def hear(self, said: Sequence[StoreMessage]) -> None:
         self._asking.hear(said)
 
     def attend(self) -> None:

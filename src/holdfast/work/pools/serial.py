@@ -19,10 +19,10 @@ from holdfast.work.forking.forked import DANGEROUS, Forking
 from holdfast.work.keeper import OVER, run_end
 from holdfast.work.parent.child import Place
 from holdfast.work.performing.around import Surroundings, Title
+from holdfast.work.performing.housekeeping import Housekeeping
 from holdfast.work.performing.making import make_performer
 from holdfast.work.performing.outcome import Ending, gives_back, timed_out
 from holdfast.work.performing.perform import Performer
-from holdfast.work.performing.wear import Wear
 from holdfast.work.queues.route import Route
 from holdfast.work.queues.routing import make_route
 from holdfast.work.session import ANY_QUEUE, StoreSession, longer
@@ -111,7 +111,7 @@ class SerialLoop:
         self._outage = Outage(client.shard.gate)
         self._coroutines: asyncio.Runner | None = None
         self._since = 0.0
-        self._wear = Wear(settings, stop.fileno(), stop.wake_fd, holder.fileno())
+        self._wear = Housekeeping(settings, stop.fileno(), stop.wake_fd, holder.fileno())
         self.performed = 0
 
     def run(self) -> None:

@@ -18,8 +18,8 @@ from holdfast.work.forking.forked import ForkedJob
 from holdfast.work.forking.server import ServedJob
 from holdfast.work.keeper import OVER, Held, run_end
 from holdfast.work.parent.lease_table import LeaseTable
+from holdfast.work.performing.housekeeping import Housekeeping
 from holdfast.work.performing.outcome import Ending, timed_out
-from holdfast.work.performing.wear import Wear
 from holdfast.work.queues.route import Route
 from holdfast.work.session import ANY_QUEUE, StoreSession
 from holdfast.work.settings import WorkerSettings, own_of
@@ -109,7 +109,7 @@ class Slots(Generic[S]):
         self._stopping = False
         self._left = settings.max_jobs or 1 << 60
         self._own: tuple[int, ...] = ()
-        self._wear: Wear | None = None
+        self._wear: Housekeeping | None = None
 
     # What differs from loop to loop.
 
@@ -177,7 +177,7 @@ class Slots(Generic[S]):
     def _limit(self) -> int:
         """How many jobs may be taken just now."""
         if self._wear is None:
-            self._wear = Wear(self._settings, *self._own)
+            self._wear = Housekeeping(self._settings, *self._own)
         elif self._settling:
             self._wear.look()
             if self._wear.is_used_up:

@@ -39,7 +39,7 @@ def keep_standard() -> bool:
     return closed
 
 
-class Wear:
+class Housekeeping:
     """Whether a process should end after the jobs under way, to be replaced: it has grown too large, or is spoilt.
 
     Made when its signal handlers stand. `own` are descriptors that it cannot work without.
