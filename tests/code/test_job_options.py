@@ -73,7 +73,7 @@ def test_a_change_that_cannot_be_is_refused_at_the_put(client: Client):
     with pytest.raises(UsageError, match="backoff"):
         job.options(backoff=lambda attempt, error: 1.0).put("a")
     with pytest.raises(
-        UsageError, match=r"retries is the same for all puts of a function: say it to @app.job\(retries=…\)"
+        UsageError, match=r"retries is the same for all puts of a function: give it to @app.job\(retries=…\)"
     ):
         job.options(retries=3)
     with pytest.raises(UsageError, match="no option 'prioritty'; did you mean 'priority'"):

@@ -45,5 +45,5 @@ def test_every_ending_arrives_as_it_was(ending):
     [b"", b"nonsense", write_ending(Done("j1", 7))[:-3], b"\x92\xa4Evil\x80", b"\x92\xa4Done\x81\xa1x\x01"],
 )
 def test_nonsense_is_refused(told):
-    with pytest.raises(WorkError, match="nonsense"):
+    with pytest.raises(WorkError, match="invalid outcome"):
         read_ending(told, FACTS)
