@@ -51,9 +51,9 @@ def test_term_and_int_stop_at_once_and_give_the_job_back(shop, pool, number):
 
 SLOW_END = """
 import chores
-from holdfast.work.performing.around import Around
+from holdfast.work.performing.around import Surroundings
 
-close = Around.close
+close = Surroundings.close
 
 
 def close_slowly(around):
@@ -62,7 +62,7 @@ def close_slowly(around):
     close(around)
 
 
-Around.close = close_slowly
+Surroundings.close = close_slowly
 """
 
 
