@@ -41,8 +41,8 @@ from holdfast.errors import (
     UsageError,
     WorkError,
     WrongState,
-    renamed,
 )
+from holdfast.errors import renamed as _renamed
 from holdfast.ids import mint_jid as generate_jid
 from holdfast.logs import logger
 
@@ -94,7 +94,7 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     module = _LAZY.get(name)
     if module is None:
-        return renamed(name)
+        return _renamed(name)
     found = getattr(importlib.import_module(module), name)
     globals()[name] = found
     return found

@@ -98,7 +98,7 @@ class Pop(Spoken, frozen=True, gc=False):
 
     `queues` are tried in order, each by priority and then oldest first. `ttl` is in seconds, None for the
     queue's own heartbeat. `mode`, one for all or one a queue, says whether the caller will wait
-    for the bell (WILL_NOT_WAIT, WILL_WAIT, WOKEN). An empty list means nothing was ready.
+    for a wake-up (WILL_NOT_WAIT, WILL_WAIT, WOKEN). An empty list means nothing was ready.
     Core: verbs/pop.lua.
     """
 

@@ -137,7 +137,7 @@ class AsyncLink:
         return idle.pop() if idle else await self.address.open()
 
     def wake_up(self) -> "AsyncWakeUp":
-        """A new bell: a connection that waits for queues to ring."""
+        """Return a new connection that waits for wake-ups."""
         return AsyncWakeUp(self.address)
 
     def listener(self) -> "AsyncListener":
@@ -216,7 +216,7 @@ class _Waiter:
 
 
 class AsyncWakeUp(_Waiter):
-    """Waits until one of some queues rings. When a cancelled wait has ended, the store lets no bell ring for it."""
+    """Waits for a wake-up at some wake keys. When a cancelled wait has ended, the store gives it none."""
 
     async def _abandon(self) -> None:
         if self._connection is not None:

@@ -9,11 +9,11 @@ What workers use of a client, in both colours (async: awaited where it talks):
     client.run(command)              one command; async: gathered with what else leaves in this loop turn
     client.run_all([command, …])     one pipeline; answers or the HoldfastError of each, in order
     client.runner.run(plan)          any plan; `exchange(client.shard, command)` is the plan of one command
-    client.link.bell()               a Bell: `wait(keys, timeout) -> key | None`; sync also `send(keys, timeout)`,
+    client.link.wake_up()            a WakeUp: `wait(keys, timeout) -> key | None`; sync also `send(keys, timeout)`,
                                      `fileno()` for a selector, `receive()`, and `interrupt()`
     client.link.listener()           a Listener: `subscribe(*channels)`, `receive(timeout) -> (channel, bytes) | None`
 
-A bell or listener is one connection of its own. They raise ConnectionLost and open anew at the next use. Links,
+A wake-up or listener is one connection of its own. They raise ConnectionLost and open anew at the next use. Links,
 lines and jids may be used after a fork: a child opens its own connections and draws new names.
 """
 

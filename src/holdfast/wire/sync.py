@@ -153,7 +153,7 @@ class Link:
             return self.address.open()
 
     def wake_up(self) -> "WakeUp":
-        """A new bell: a connection that waits for queues to ring."""
+        """Return a new connection that waits for wake-ups."""
         return WakeUp(self.address)
 
     def listener(self) -> "Listener":
@@ -238,7 +238,7 @@ class WakeUp(_Waiter):
         self._say("BLPOP", *keys, f"{max(timeout, 0.01):.3f}")
 
     def leave(self) -> None:
-        """End the connection; when this returns, the store lets no bell ring for it any more."""
+        """End the connection; when this returns, the store gives it no wake-up any more."""
         if self._connection is not None and self._pid == os.getpid():
             hang_up(_socket_of(self._connection))
         self.close()

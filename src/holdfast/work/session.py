@@ -1,7 +1,7 @@
 """One turn of a worker: say what ended, take what can be started, in one call.
 
 Every pool works by these turns and differs only in how it performs and waits. Nothing is taken that no free
-seat can start, and a stopping worker takes nothing: a job never granted needs no one to give it back.
+slot can start, and a stopping worker takes nothing: a job never granted needs no one to give it back.
 """
 
 import logging
@@ -85,7 +85,7 @@ class StoreSession:
     def turn(self, limit: int, woken: str | None = None) -> Plan[Popped]:
         """Say what ended and take up to `limit` jobs.
 
-        `woken` is the queue whose bell rang, ANY_QUEUE when a wait ended by itself, None when nobody waited.
+        `woken` is the queue that woke the worker, ANY_QUEUE when a wait ended by itself, None when nobody waited.
         Raises TransportError, and then keeps what it had to say; so it does when its caller is interrupted.
         """
         self._take_back()

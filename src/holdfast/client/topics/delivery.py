@@ -128,7 +128,7 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 class Listen(msgspec.Struct, frozen=True):
-    """Wait until the bell rings, so many seconds have passed, or the subscription ends. Raises ConnectionLost."""
+    """Wait until a wake-up comes, these seconds have passed, or the subscription ends. Raises ConnectionLost."""
 
     seconds: float
 
@@ -200,7 +200,7 @@ class Delivering:
                 yield Pause(_wait(found.due, self.scheduler.requeue_interval))
 
     def _pass_on(self) -> Loop:
-        """Whoever else waits may have to look, because a token of the bell was on its way here."""
+        """Whoever else waits may have to look, because a wake-up was on its way here."""
         try:
             yield self._ask(TopicReserve(self.topic, self.ttr_ms, None, 0, WOKEN))
         except HoldfastError as error:

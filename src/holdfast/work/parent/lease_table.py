@@ -48,7 +48,7 @@ class Holding(NamedTuple):
 
 
 class LeaseTable:
-    """A page with one entry a seat, made before the fork; only the child writes.
+    """A page with one entry a slot, made before the fork; only the child writes.
 
     An entry carries its version in front and behind: where they differ, the child is writing just now.
     """

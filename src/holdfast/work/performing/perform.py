@@ -158,7 +158,7 @@ class Performer:
     """Performs jobs of one worker.
 
     `make_job` and `make_async_job` build what code sees as its job; `async def` gets the async one, whatever
-    the pool. `lost` shows why the lease of the one job under way is known to be lost; a seat says so itself. `chain` goes
+    the pool. `lost` shows why the lease of the one job under way is known to be lost; a slot says so itself. `chain` goes
     around the code of each job, `companions` around all that is done for it.
     """
 

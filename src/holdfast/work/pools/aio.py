@@ -39,7 +39,7 @@ AGAIN: Final = 0.05  # seconds
 
 
 class TaskSlot(Slot):
-    """A seat whose job is a task."""
+    """A slot whose job is a task."""
 
     __slots__ = ("task",)
 
@@ -47,7 +47,7 @@ class TaskSlot(Slot):
 
 
 class AsyncLoop(Slots[TaskSlot]):
-    """Takes as many jobs as there are free seats, performs each in a task, settles what ended in one call."""
+    """Takes as many jobs as there are free slots, performs each in a task, settles what ended in one call."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class AsyncLoop(Slots[TaskSlot]):
                 self.drop(slot)
 
     def drop(self, slot: TaskSlot) -> None:
-        """Stop the job of a seat whose lease was lost, unless the job has settled itself."""
+        """Stop the job of a slot whose lease was lost, unless the job has settled itself."""
         if self._goes_on(slot):
             return
         coroutine = slot.task.get_coro()
@@ -195,7 +195,7 @@ class AsyncLoop(Slots[TaskSlot]):
             self._end(slot, None)
 
     def _wait_for_more(self, due: float | None) -> None:
-        """There were fewer jobs than seats: wait for the bell, and for what is due next."""
+        """There were fewer jobs than slots: wait for a wake-up, and for what is due next."""
         if self._settings.drain:
             self._look = self._look or due == 0
             return

@@ -35,9 +35,9 @@ log = logging.getLogger("holdfast")
 
 
 class BlockingLoop(Slots[BlockingSlot]):
-    """Takes as many jobs as there are free seats, has each performed, settles what ended in one call.
+    """Takes as many jobs as there are free slots, has each performed, settles what ended in one call.
 
-    A seat whose lease was lost is free at once, whether its job can be ended or not. When as many jobs as there are seats
+    A slot whose lease was lost is free at once, whether its job can be ended or not. When as many jobs as there are slots
     go astray like that, the process is used up: it ends what it can still settle, and its end is theirs.
     """
 
@@ -174,7 +174,7 @@ class BlockingLoop(Slots[BlockingSlot]):
             self._drop(slot)
 
     def _drop(self, slot: BlockingSlot) -> None:
-        """Free a seat whose lease was lost, unless its job has settled itself."""
+        """Free a slot whose lease was lost, unless its job has settled itself."""
         if self._goes_on(slot):
             return
         if not slot.stop_process():
@@ -218,7 +218,7 @@ class BlockingLoop(Slots[BlockingSlot]):
     # The wake_up.
 
     def _wait_for_more(self, due: float | None) -> None:
-        """There were fewer jobs than seats: wait for the bell, and for what is due next."""
+        """There were fewer jobs than slots: wait for a wake-up, and for what is due next."""
         if self._settings.drain:
             self._look = self._look or due == 0
             return
@@ -250,7 +250,7 @@ class BlockingLoop(Slots[BlockingSlot]):
         self._due = min(self._due, monotonic() + self._outage.cut_off())
 
     def _stop_listening(self) -> None:
-        """Leave the bell; a token that was on its way is passed on."""
+        """Stop waiting for a wake-up; one that was on its way is passed on."""
         if self._listening:
             self._listening = False
             self._wake_up.leave()

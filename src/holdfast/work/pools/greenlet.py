@@ -149,7 +149,7 @@ class Greenlets:
         return self._driver.run(coroutine)
 
     def stop(self, slot: BlockingSlot) -> None:
-        """Kill the greenlet of a seat."""
+        """Kill the greenlet of a slot."""
         slot.hand.kill(Killed, block=False)
         if slot.hand.ready():
             # It had not begun: nobody but us can say that it is over.

@@ -61,7 +61,7 @@ class Holder(Protocol):
         ...
 
     def fileno(self) -> int:
-        """A descriptor to wait on beside the bell, -1 for none."""
+        """A descriptor to wait on beside the wake-up, -1 for none."""
         ...
 
     def heard(self) -> None:
@@ -223,7 +223,7 @@ class SerialLoop:
             raise
 
     def _wait(self, due: float | None) -> str | None:
-        """Wait for the bell, for what is due next, or for being stopped. Answers what rang."""
+        """Wait for a wake-up, for what is due next, or for being stopped. Return the queue that woke us."""
         try:
             self._title.rest(self._route.description)
             if not self._listening:
@@ -250,7 +250,7 @@ class SerialLoop:
         return wait
 
     def _stop_listening(self) -> None:
-        """Leave the bell before working; a token that was on its way is passed on."""
+        """Stop waiting before working; a wake-up that was on its way is passed on."""
         if self._listening:
             self._listening = False
             self._wake_up.leave()

@@ -1,6 +1,6 @@
 """The slots of one process with many of them, and the crew of threads or greenlets that performs their jobs.
 
-A loop takes as many jobs as there are free seats; seats that end together share the call that says so. How a job is
+A loop takes as many jobs as there are free slots; slots that end together share the call that says so. How a job is
 started and stopped, and how a loop waits, is the loop's own.
 """
 
@@ -118,7 +118,7 @@ class Slots(Generic[S]):
         raise NotImplementedError
 
     def _make_slot(self, facts: JobFacts, since: float, number: int) -> S:
-        """A seat of that number for a job that was asked for at `since`."""
+        """A slot of that number for a job that was asked for at `since`."""
         raise NotImplementedError
 
     def _start(self, slot: S, facts: JobFacts) -> None:
@@ -196,7 +196,7 @@ class Slots(Generic[S]):
         return woken
 
     def _before_turn(self) -> list[int]:
-        """Note that a turn begins. Answers the seats that it settles."""
+        """Note that a turn begins. Return the slots that it settles."""
         settling, self._settling = self._settling, []
         self._in_turn = settling
         self._look = False
@@ -204,7 +204,7 @@ class Slots(Generic[S]):
         return settling
 
     def _after_turn(self, settling: list[int], jobs: Popped, since: float) -> None:
-        """The store has answered: those seats are free, and these jobs begin."""
+        """The store has answered: those slots are free, and these jobs begin."""
         self._outage.over()
         self._in_turn = []
         clear = self._lease_table.clear
@@ -230,7 +230,7 @@ class Slots(Generic[S]):
         return self._outage.pause(error)
 
     def _end(self, slot: S, ending: Ending) -> None:
-        """A seat has ended; the next turn says how."""
+        """A slot has ended; the next turn says how."""
         number = slot.number
         del self.running[number]
         if slot.lost:
@@ -260,12 +260,12 @@ class Slots(Generic[S]):
         return self._settings.drain and idle
 
     def _come_due(self) -> None:
-        """Look for what is due; if no seat is free by now, another worker is told."""
+        """Look for what is due; if no slot is free by now, another worker is told."""
         self._woken = self._woken or ANY_QUEUE
         self.wake()
 
     def _woken_by(self, key: str | None) -> None:
-        """The wait at the bell has ended, with a key that rang or without."""
+        """The wait for a wake-up has ended, with a wake key or without."""
         self._early = 0.0
         self._woken = ANY_QUEUE if key is None else self._route.keys().get(key, ANY_QUEUE)
 
@@ -281,7 +281,7 @@ class Slots(Generic[S]):
 
 
 class BlockingSlot(Slot):
-    """A seat whose job is performed by one of a crew, its `hand`. `is_over`: nobody works on it any more."""
+    """A slot whose job is performed by one of a crew, its `hand`. `is_over`: nobody works on it any more."""
 
     __slots__ = ("hand", "is_over")
 
@@ -295,7 +295,7 @@ class Crew(Protocol):
     """Those who perform. All but `run_coroutine` is called by the loop."""
 
     def start(self, slot: BlockingSlot, work: Callable[[], None]) -> None:
-        """Have somebody do `work`, which raises nothing, for a seat."""
+        """Have somebody do `work`, which raises nothing, for a slot."""
         ...
 
     def give_way(self) -> None:
@@ -307,11 +307,11 @@ class Crew(Protocol):
         ...
 
     def stop(self, slot: BlockingSlot) -> None:
-        """End the work on a seat whose lease was lost, as far as it can be ended."""
+        """End the work on a slot whose lease was lost, as far as it can be ended."""
         ...
 
     def unwind(self, slot: BlockingSlot) -> None:
-        """The process ends now: raise Terminated in the job of a seat."""
+        """The process ends now: raise Terminated in the job of a slot."""
         ...
 
     def close(self) -> None:

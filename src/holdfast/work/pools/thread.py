@@ -152,7 +152,7 @@ class Threads:
             start_without_signals(later)
 
     def unwind(self, slot: BlockingSlot) -> None:
-        """Raise Terminated in the job of a seat, as soon as its thread runs Python code."""
+        """Raise Terminated in the job of a slot, as soon as its thread runs Python code."""
         if slot.hand is not None and not slot.is_over:
             slot.hand.unwind()
 

@@ -115,13 +115,13 @@ AGAIN: Final = 1.0
 """Seconds until somebody is asked again who could not say which queues are meant."""
 
 NO_QUEUE: Final = ""
-"""No queue has this name, so nobody rings its bell: what waits where no queue is meant just now."""
+"""No queue has this name, so no wake-up comes from it: waited at while no queue is to be served."""
 
 
 class Reserver(Protocol):
     """Whatever says which queue goes first.
 
-    One that also has `took(queue)` is told whose job was taken last, and gives each queue its share of many seats.
+    One that also has `took(queue)` is told whose job was taken last, and gives each queue its share of the slots.
     """
 
     @property
@@ -342,7 +342,7 @@ class Route:
         return jobs
 
     def keys(self) -> dict[str, str]:
-        """The bells to listen to, each with its queue; never none."""
+        """The wake keys to wait at, each with its queue; at least one."""
         if self.finds:
             return {self._shard.fleet_wake_key(self._finding.fleet): NO_QUEUE}
         if self._keys_of is not self._known:

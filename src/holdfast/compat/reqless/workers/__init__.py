@@ -1,6 +1,6 @@
 """Workers as programs start them: `ForkingWorker(queues, client, interval=1).run()`.
 
-They are holdfast's own: they wait for the store's bell instead of asking it, and run only code that lies under the
+They are holdfast's own: the store wakes them, so they do not poll it, and run only code that lies under the
 working directory, `paths`, `imports` or `allow`. `interval` is 60 seconds unless given.
 """
 

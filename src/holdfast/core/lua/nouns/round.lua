@@ -64,15 +64,15 @@ local function look_at(at, page)
 end
 
 -- In a root that release 0.1 filled, queues that were first used in the same millisecond share a score: those of the
--- last score are looked at together, for the next page begins behind it.
-local function with_all_of_last(at, page)
+-- last score are looked at together, for the next page begins behind it. Returns that score.
+local function complete(at, page)
   local last, n = page[#page], #page
   while n > 0 and page[n] == last do
     page[n], page[n - 1], n = nil, nil, n - 2
   end
   local same = call("ZRANGE", at.keys.queues, last, last, "BYSCORE", "LIMIT", 0, 4 * PIECE)
   for i = 1, #same do page[n + 1], page[n + 2], n = same[i], last, n + 2 end
-  return page, last
+  return last
 end
 
 -- Goes on with the round, unless it is too early. Returns whether all queues were looked at once, and the ms until the
@@ -84,8 +84,8 @@ function M.go_on(at)
   local page = call("ZRANGE", at.keys.queues, "(" .. (found[2] or "-1"), "+inf", "BYSCORE", "LIMIT", 0, PIECE,
     "WITHSCORES")
   if #page == 2 * PIECE then
-    local whole, last = with_all_of_last(at, page)
-    look_at(at, whole)
+    local last = complete(at, page)
+    look_at(at, page)
     local pause = is_done and PAUSE or 0
     call("HSET", at.keys.root, "round-at", at.now + pause, "round-from", last)
     return is_done, pause
