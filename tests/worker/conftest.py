@@ -19,7 +19,7 @@ from holdfast.work.settings import POOLS
 
 HERE = Path(__file__).parent
 BY_TURNS = ("asyncio", "fork", "serial", "thread", "gevent")
-OF_THEIR_OWN = ("test_many_seats", "test_greenlets")
+OF_THEIR_OWN = ("test_many_slots", "test_greenlets")
 """Files whose stories are about these two."""
 
 ARRIVALS = ("at once", "delayed", "retried", "recurring", "lost")

@@ -170,7 +170,7 @@ def test_the_message_begins_with_the_jobs_own_code(do):
     do(lambda: job.process())
     frames = [line for line in again(do, job).failure["message"].splitlines() if line.startswith("  File")]
     assert len(frames) == 1
-    assert "test_section_5_performing.py" in frames[0]
+    assert "test_performing_without_worker.py" in frames[0]
 
 
 def test_another_formatter_tells_the_failure(do):

@@ -151,7 +151,7 @@ def test_the_clients_of_the_jobs_work_on_the_store_of_the_test_in_other_processe
         (
             ["q"],
             {"imports": [__file__]},
-            "imports names modules, such as test_section_13_3_testing, and .* is a file",
+            "imports names modules, such as test_helpers_for_real_workers, and .* is a file",
         ),
     ],
 )

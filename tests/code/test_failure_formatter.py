@@ -46,7 +46,7 @@ def test_the_older_way_groups_by_klass_and_error_and_says_the_text_first():
     group, message = ByKlass().format(JOB, raised("no stamp"), [])
     assert group == "shop.Parcel:ValueError"
     assert message.startswith("no stamp\n\n")
-    assert f'test_section_13_1_failure_formatter.py", line {raised("").__traceback__.tb_lineno}' in message
+    assert f'test_failure_formatter.py", line {raised("").__traceback__.tb_lineno}' in message
     assert "Traceback" not in message
 
 
@@ -60,10 +60,10 @@ def test_a_long_text_is_cut_to_ten_thousand_characters_and_says_so():
 def test_the_working_directory_and_the_environment_are_shortened(monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[2])
     _, message = ByKlass().format(JOB, raised(""), [])
-    assert '"./tests/code/test_section_13_1_failure_formatter.py"' in message
+    assert '"./tests/code/test_failure_formatter.py"' in message
     monkeypatch.setattr(sys, "prefix", str(Path(__file__).parent))
     _, message = ByKlass().format(JOB, raised(""), [])
-    assert '"<PREFIX>/test_section_13_1_failure_formatter.py"' in message
+    assert '"<PREFIX>/test_failure_formatter.py"' in message
 
 
 @pytest.mark.parametrize("formatter", [ByQueue(), ByKlass()])
