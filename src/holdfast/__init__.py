@@ -1,4 +1,4 @@
-"""Background jobs on Valkey or Redis that do not get dropped."""
+"""Background jobs on Valkey or Redis that are not lost."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-# Loaded when first named: the driver alone takes longer to import than all of this.
+# Imported at the first use: the driver alone takes longer to import than this package.
 _LAZY = {
     "AsyncClient": "holdfast.client.aio",
     "AsyncEvents": "holdfast.client.events",

@@ -1,7 +1,7 @@
-"""Data in and out of JSON, with the limits every client keeps. No pickle, by design.
+"""Encode and decode data as JSON, with limits. There is no pickle, by design.
 
-Beside what JSON says by itself, msgspec writes and reads dataclasses, structs, attrs classes, dates and times, UUID,
-Decimal, enums, sets, tuples and bytes; `to_plain` and `from_plain` add paths, pydantic models, and subclasses of text and numbers.
+Beyond plain JSON values, msgspec encodes and decodes dataclasses, structs, attrs classes, dates and times, UUID, Decimal,
+enums, sets, tuples and bytes; `to_plain` and `from_plain` add paths, pydantic models, and subclasses of str and numbers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,10 +20,10 @@ MAX_DEPTH: Final = 100
 
 
 def to_plain(value: Any) -> Any:
-    """What msgspec writes for a value that it does not know. Raises TypeError for what nobody could read again."""
+    """Return a plain value for one that msgspec cannot encode. Raises TypeError for a value that could not be decoded."""
     if isinstance(value, PurePath):
         return str(value)
-    # Of text and numbers of a class of their own, such as marked-up text or numpy's float, what they are.
+    # Subclasses of str and numbers, such as markup strings or numpy's float, become plain ones.
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
@@ -37,7 +37,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: Any, plain: Any) -> Any:
-    """The value of type `kind`, which msgspec does not know, from what `to_plain` made of it. Raises TypeError, ValueError."""
+    """Return the value of type `kind` for what `to_plain` made of it. Raises TypeError, ValueError."""
     if not isinstance(kind, type) or isinstance(plain, kind):
         return plain
     if hasattr(kind, "model_validate"):
@@ -52,19 +52,19 @@ _decode = msgspec.json.Decoder().decode
 
 
 def encode_data(data: object, limit: int = MAX_DATA) -> bytes:
-    """Write `data` as JSON bytes; text and bytes are taken as JSON already and sent untouched.
+    """Return `data` as JSON bytes. Text and bytes must be JSON already, and are returned unchanged.
 
-    `limit` is in bytes. A set is written as a list. Raises CodecError for what JSON cannot express (NaN and infinities
-    among it) and for nesting deeper than 100, UsageError for more bytes than `limit`.
+    `limit` is in bytes. A set becomes a list. Raises CodecError for values that JSON cannot express (such as NaN and
+    infinities) and for nesting deeper than 100, UsageError for more bytes than `limit`.
     """
     if isinstance(data, (str, bytes)):
         return _within(_checked_text(data), limit)
-    # Raw is what `Arguments.write` made: JSON that was checked piece by piece.
+    # Raw is made by `Arguments.write`: JSON whose parts were checked.
     return _within(bytes(data) if type(data) is msgspec.Raw else _encoded(data), limit)
 
 
 def encode_value(value: object, limit: int = MAX_DATA) -> bytes:
-    """Write one value as JSON bytes; text becomes a JSON string. Raises UsageError as `encode_data` does."""
+    """Return one value as JSON bytes; text becomes a JSON string. Raises UsageError as `encode_data` does."""
     return _within(_encoded(value), limit)
 
 
@@ -133,7 +133,7 @@ def _check_depth(value: object) -> None:
 
 
 def decode(body: bytes | str) -> Any:
-    """Read JSON. Raises CodecError."""
+    """Return the value of a JSON text. Raises CodecError."""
     try:
         return _decode(body)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:

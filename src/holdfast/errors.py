@@ -1,7 +1,7 @@
-"""Every error holdfast raises, in one tree, and the table from the core's code words to classes.
+"""Every error that holdfast raises, in one tree, and the table from the core's error codes to classes.
 
-The tree says what a caller may conclude. `UsageError`: nothing was sent. `Refused`: the core said no and
-nothing changed. `TransportError`: it is not known whether it happened. The rest says who must act.
+The tree tells callers what happened. `UsageError`: nothing was sent. `Refused`: the core refused the call, and nothing
+was changed. `TransportError`: it may be unknown whether the call happened. Other errors name what has to be fixed.
 """
 
 import warnings
@@ -11,11 +11,11 @@ from typing import Final
 
 
 class HoldfastError(Exception):
-    """The root of the tree; older programs catch it as `ReqlessError`."""
+    """The base of all errors; older programs catch it as `ReqlessError`."""
 
 
 class UsageError(HoldfastError, ValueError):
-    """The caller's mistake, found before anything was sent."""
+    """A wrong argument, found before anything was sent."""
 
 
 class UnknownEvent(UsageError, NotImplementedError):
@@ -23,10 +23,10 @@ class UnknownEvent(UsageError, NotImplementedError):
 
 
 class Refused(HoldfastError):
-    """The core said no, and nothing changed.
+    """The core refused the call, and nothing was changed.
 
-    `code` is the core's word (`HF_LEASE_LOST`), `detail` the rest of its sentence. A code this client does
-    not know arrives as a plain `Refused`, so that old clients survive new cores.
+    `code` is the core's error code (`HF_LEASE_LOST`), `detail` the rest of its message. A code that this client does not
+    know becomes a plain `Refused`, so that old clients work with newer cores.
     """
 
     def __init__(self, detail: str = "", code: str = "") -> None:
@@ -40,15 +40,15 @@ class JobNotFound(Refused):
 
 
 class JobExists(Refused):
-    """A job with this jid is there already, with other content."""
+    """A job with this jid exists already, with other content."""
 
 
 class WrongState(Refused):
-    """The job is in a state in which this cannot be done."""
+    """The job is in a state that does not allow this call."""
 
 
 class DependencyRefused(Refused):
-    """The dependencies asked for are impossible, or somebody still depends on the job."""
+    """The dependencies are impossible, or another job still depends on the job."""
 
 
 class LeaseLost(Refused):
@@ -64,19 +64,19 @@ class QueueNotEmpty(Refused):
 
 
 class QueueFull(Refused):
-    """The queue holds as many waiting jobs as it may."""
+    """The queue has its maximum number of waiting jobs."""
 
 
 class TooManyQueues(Refused):
-    """The namespace has as many queues as it may (setting `max-queues`)."""
+    """The namespace has its maximum number of queues (setting `max-queues`)."""
 
 
 class DataTooLarge(Refused):
-    """The data of a job have more bytes than the namespace allows (setting `max-data`)."""
+    """The data of a job has more bytes than the namespace allows (setting `max-data`)."""
 
 
 class StoreFull(Refused):
-    """The store has no memory left for more work; what it holds can still be worked off.
+    """The store has no memory left for new jobs; existing jobs can still be performed.
 
     `may_have_happened` is True when an earlier try of the same call was sent and its reply was lost; the message
     states whether the call may be repeated.
@@ -86,10 +86,10 @@ class StoreFull(Refused):
 
 
 class TransportError(HoldfastError):
-    """The call did not come to its end, and the sentence says what is known of it.
+    """The call did not complete; the message states what is known about it.
 
-    `may_have_happened` is False when it certainly did not happen: nothing was sent, or nothing was applied. Else the
-    sentence says whether the call may be made again.
+    `may_have_happened` is False if it certainly did not happen: nothing was sent, or nothing was applied. Otherwise the
+    message states whether the call may be made again.
     """
 
     def __init__(self, sentence: str = "", *, may_have_happened: bool = True) -> None:
@@ -98,23 +98,23 @@ class TransportError(HoldfastError):
 
 
 class ConnectionLost(TransportError):
-    """The connection ended, or could not be made, until the deadline had passed."""
+    """The connection was lost, or could not be opened, until the deadline."""
 
 
 class StoreTimeout(TransportError):
-    """The store did not answer until the deadline had passed."""
+    """The store did not reply until the deadline."""
 
 
 class StoreBusy(TransportError):
-    """The store was busy or loading until the deadline had passed; nothing was applied."""
+    """The store was busy or loading until the deadline; nothing was applied."""
 
 
 class StoreUnavailable(TransportError):
-    """The store could not take writes until the deadline had passed."""
+    """The store refused writes until the deadline; nothing was applied."""
 
 
 class StoreErrorText(Exception):
-    """The store's own words, as the `__cause__` of an error whose sentence leaves some of them out."""
+    """The error text of the store, as the `__cause__` of an error whose message omits part of it."""
 
 
 class CoreMismatch(HoldfastError):
@@ -122,18 +122,18 @@ class CoreMismatch(HoldfastError):
 
 
 class StoreUnsupported(HoldfastError):
-    """The store is too old, may throw data away, or bars what holdfast needs."""
+    """The store is too old, may evict data, or forbids commands that holdfast needs."""
 
 
 class CodecError(UsageError, TypeError):
-    """Data could not be written as JSON or read; a TypeError, as the encoder of Python raises it."""
+    """Data could not be encoded as JSON, or decoded; a TypeError too, as Python's encoder raises it."""
 
 
 class JobFailed(HoldfastError):
-    """What waiting for the result of a failed job raises; `group`, `message` and `jid` are the failure's and the job's.
+    """The awaited job failed; `group` and `message` are those of the failure, `jid` is that of the job.
 
-    `remote_traceback` is the traceback in the message, "" where it holds none. The text of the error is the group and
-    what was raised, in one line where it was one; the traceback is printed behind it.
+    `remote_traceback` is the traceback in the message, "" if there is none. The text of this error is the group and the
+    exception; the whole traceback is printed after it.
     """
 
     def __init__(self, group: str, message: str = "", jid: str = "") -> None:
@@ -151,9 +151,9 @@ class JobFailed(HoldfastError):
 
 
 class JobCancelled(HoldfastError):
-    """What waiting for the result of a cancelled job raises; `by` is who cancelled it, "" where that is not known.
+    """The awaited job was cancelled; `by` is who cancelled it, "" if unknown.
 
-    `at` is when, in seconds since 1970; `jid` is the job's.
+    `at` is when, in epoch seconds; `jid` is that of the job.
     """
 
     def __init__(self, by: str = "", at: float = 0.0, jid: str = "") -> None:
@@ -167,7 +167,7 @@ class JobCancelled(HoldfastError):
 
 
 def cancelled_text(by: str, at: float) -> str:
-    """When and by whom a job was cancelled: `cancelled at 2026-11-22 23:10:03 UTC by web-1`."""
+    """Return when and by whom a job was cancelled: `cancelled at 2026-11-22 23:10:03 UTC by web-1`."""
     when = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return f"cancelled at {when} by {by or 'somebody who gave no name'}"
 
@@ -177,11 +177,11 @@ _TRACEBACKS: Final = (
     "  + Exception Group Traceback (most recent call last):",
 )
 _PARTS, _END, _OF_GROUP = "  +-+--", "    +--", "  | "
-"""How tracebacks of groups begin their parts, end, and begin what is said of the group itself."""
+"""The prefixes in the traceback of an exception group: of a member, of the end, of the group itself."""
 
 
 def _raised_line(traceback: str) -> str:
-    """The end of a traceback, which says what was raised: what follows the last indented line."""
+    """Return the end of a traceback, which has the exception: the text after the last indented line."""
     lines = traceback.rstrip().splitlines()
     if lines[-1].startswith(_END):
         parts = max((at for at, line in enumerate(lines) if line.startswith(_PARTS)), default=len(lines))
@@ -194,23 +194,23 @@ def _raised_line(traceback: str) -> str:
 
 
 class WorkError(HoldfastError):
-    """Something is wrong on the worker's side."""
+    """An error of a worker."""
 
 
 class StartFailed(WorkError):
-    """Code that a worker loads before it takes jobs has raised: its setup hook, middleware, or an imported module."""
+    """Code that a worker imports before it takes jobs has raised: its setup hook, middleware, or a module."""
 
 
 class NotAllowed(WorkError):
-    """The klass of this job lies outside what the worker may run."""
+    """The worker is not allowed to run the klass of this job."""
 
 
 class UnknownKlass(WorkError):
-    """The klass of this job could not be found."""
+    """The klass of this job does not exist here."""
 
 
 class MiddlewareMisconfigured(WorkError):
-    """The middleware of this worker or job cannot work as it is put together."""
+    """The middleware of this worker or job class is combined in a wrong way."""
 
 
 class InvalidTimeout(WorkError):
@@ -218,11 +218,11 @@ class InvalidTimeout(WorkError):
 
 
 class PerformTimeout(WorkError):
-    """A job ran longer than it may."""
+    """A job exceeded its time limit."""
 
 
 class JobTimedOutError(PerformTimeout):
-    """A job of a class ran longer than its `Timeout` middleware lets it."""
+    """A class job exceeded the limit of its `Timeout` middleware."""
 
 
 _CLASSES: Final[dict[str, type[Refused]]] = {
@@ -240,11 +240,11 @@ _CLASSES: Final[dict[str, type[Refused]]] = {
 
 
 _BARE: Final = {"HF_JOB_NOT_FOUND": "job {} does not exist", "HF_JOB_EXISTS": "there is a job {} already"}
-"""What a refusal says that names its job and nothing else."""
+"""The messages of refusals that consist of a jid only."""
 
 
 def refusal(text: str | bytes) -> Refused:
-    """Turn the core's `HF_CODE detail` into the exception of that code, not raised."""
+    """Return the exception for the core's `HF_CODE detail`."""
     sentence = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     code, _, detail = sentence.partition(" ")
     if not code.startswith("HF_"):

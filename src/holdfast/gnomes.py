@@ -1,9 +1,9 @@
-"""The example pipeline of the older documents: gnomes collect underpants, something happens, and there is profit.
+"""The example pipeline of the older documents: gnomes collect underpants, an unknown step follows, then profit.
 
     holdfast worker -q profit -q unknown -q underpants --import holdfast.gnomes
     python -c "import holdfast; holdfast.Client().queues['underpants'].put('holdfast.gnomes.GnomesJob', {'pairs': 3})"
 
-Or all of it at once, with a worker in this process, on the embedded store: `python -m holdfast.gnomes`.
+Or all at once, with a worker in this process, on the embedded store: `python -m holdfast.gnomes`.
 """
 
 import argparse
@@ -17,32 +17,32 @@ PRICE: Final = 5
 
 
 class GnomesJob:
-    """One job that goes through three queues; in each it is performed by the method named like the queue.
+    """A job that goes through three queues; in each it is performed by the method named like the queue.
 
-    Its data is `{"pairs": 3}`, one pair if it does not say; what is known after each step is added to it.
+    Its data is `{"pairs": 3}`, one pair by default; each step adds its result.
     """
 
     @staticmethod
     def underpants(job: Any) -> None:
-        """Collect underpants, and go on to the next step."""
+        """Collect underpants, and move to the next queue."""
         job["collected"] = json.loads(job.data).get("pairs", 1)
         job.complete("unknown")
 
     @staticmethod
     def unknown(job: Any) -> None:
-        """Nobody knows what this step is, but it must not be left out."""
+        """Do the unknown step, and move to the next queue."""
         job["idea"] = f"something with {job['collected']} pairs"
         job.complete("profit")
 
     @staticmethod
     def profit(job: Any) -> None:
-        """Profit: this is where the job is complete."""
+        """Profit, and complete the job."""
         job["profit"] = job["collected"] * PRICE
         job.complete()
 
 
 def run(url: str, count: int, namespace: str = "gnomes") -> list[dict[str, Any]]:
-    """Put `count` jobs into the store at `url`, perform them here, and answer what has become of their data."""
+    """Put `count` jobs into the store at `url` and perform them here. Returns jid, state and data of each."""
     from holdfast.client.sync import Client
     from holdfast.work.run import run_worker
     from holdfast.work.settings import WorkerSettings
@@ -50,7 +50,7 @@ def run(url: str, count: int, namespace: str = "gnomes") -> list[dict[str, Any]]
 
     with Client(url, namespace=namespace) as client:
         jids = [client.queues["underpants"].put(GnomesJob, {"pairs": number + 1}) for number in range(count)]
-        # What is nearly done goes first; a worker that drains its queues ends when they are empty.
+        # The last step first; a worker that drains its queues ends when they are empty.
         settings = WorkerSettings(QUEUES[::-1], pool="serial", drain=True, imports=("holdfast.gnomes",))
         run_worker(settings, StoreChoice(url, {"namespace": namespace}))
         return [
@@ -59,7 +59,7 @@ def run(url: str, count: int, namespace: str = "gnomes") -> list[dict[str, Any]]
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the example on the command line; answers the exit status."""
+    """Run the example on the command line. Returns the exit status."""
     from holdfast import store
 
     parser = argparse.ArgumentParser("python -m holdfast.gnomes", description="Collect underpants. Profit.")

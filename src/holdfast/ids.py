@@ -1,8 +1,8 @@
-"""Minting names: jids (UUIDv7) and lines.
+"""Generate jids (UUIDv7) and names of request sequences.
 
-A jid is minted before the first try of its put, so that the put may be repeated. It is a UUIDv7 as 32
-lower-case hex digits; its 12 `rand_a` bits hold the shard. The last 62 bits start at a random number in
-each process and count up, which keeps jids of one process in order and unique without a lock.
+A jid is generated before the first try of its put, so that the put may be repeated. It is a UUIDv7 as 32 lower-case hex
+digits; its 12 `rand_a` bits are the shard. The last 62 bits start at a random number in each process and count up, so
+the jids of one process are ordered and unique without a lock.
 """
 
 import itertools
@@ -16,7 +16,7 @@ _VARIANT: Final = 2 << 62
 
 
 class _Mint:
-    """The state behind `mint_jid` and `new_line`; renewed in a forked child."""
+    """The state of `mint_jid` and `new_line`; replaced in a forked child."""
 
     __slots__ = ("heads", "line", "lines", "millisecond", "tail")
 
@@ -40,7 +40,7 @@ os.register_at_fork(after_in_child=_renew)
 
 
 def mint_jid(shard: int = 0) -> str:
-    """Make a new jid of `shard` (0..4095): 32 hex digits, growing within this process."""
+    """Return a new jid of `shard` (0..4095): 32 hex digits, increasing within this process."""
     mint = _mint
     now = time_ns() // 1_000_000
     if now > mint.millisecond:
@@ -49,11 +49,11 @@ def mint_jid(shard: int = 0) -> str:
     heads = mint.heads
     head = heads.get(shard)
     if head is None:
-        # A clock that steps back keeps the last millisecond: order within the process matters more.
+        # If the clock steps back, the last millisecond is used: order within the process matters more.
         head = heads[shard] = f"{mint.millisecond:012x}7{shard:03x}"
     return f"{head}{next(mint.tail):016x}"
 
 
 def new_line() -> str:
-    """Name a new line: one caller with one numbered call under way at a time."""
+    """Return the name of a new request sequence, which has one numbered call under way at a time."""
     return f"{_mint.line}-{next(_mint.lines)}"

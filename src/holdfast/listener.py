@@ -1,4 +1,4 @@
-"""Listening to channels of the store, for programs that want more than the events of tracked jobs."""
+"""Listeners for channels of the store, for programs that need more than the events of tracked jobs."""
 
 from holdfast.client.events import AsyncSubscriber, Subscriber
 from holdfast.client.listener import AsyncListener, Listener, Message

@@ -1,4 +1,4 @@
-"""The one logger of holdfast, and how lines are written: to read, or as JSON."""
+"""The logger of holdfast, and its formatters: text and JSON."""
 
 import json
 import logging
@@ -12,46 +12,46 @@ FORMAT: Final = "%(asctime)s | PID %(process)d | [%(levelname)s] %(message)s"
 
 
 class WhenAsked(logging.StreamHandler[Any]):
-    """Writes to standard error for programs that asked for our log and set up no logging of their own.
+    """Write to standard error if the program has set a level, and has no handlers of its own.
 
-    Asking is `holdfast.logger.setLevel("INFO")`. A program with handlers of its own sees each line there, and once.
+    The level is set by `holdfast.logger.setLevel("INFO")`. A program with its own handlers gets each line there, and once.
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line, or nothing."""
+        """Write a record, if the program has set a level and has no handlers."""
         if logger.level and logger.handlers == [self] and not logging.root.handlers:
-            self.setStream(sys.stderr)  # as it is now: programs replace it
+            self.setStream(sys.stderr)  # looked up each time: programs replace it
             super().emit(record)
 
 
 logger: Final = logging.getLogger("holdfast")
-"""It says nothing until the program sets its level or configures logging."""
+"""It is silent until the program sets its level or configures logging."""
 _own: Final = WhenAsked()
 logger.addHandler(_own)
 
 jobs_log: Final = logging.getLogger("holdfast.jobs")
-"""One line at the start and one at the end of each job of a worker, for who asks for so many."""
+"""The logger for the start and the end of each job, which may be set to another level."""
 
 JOB: Final = "holdfast_job"
-"""The attribute by which a record tells which job wrote it: its facts."""
+"""The attribute of a record for the facts of the job that logged it."""
 _OWN_FIELDS: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", JOB}
 
 
 class TextFormatter(logging.Formatter):
-    """One line to read; those of a job name it: `… | [INFO] | jid=… queue=… attempt=1 | …`.
+    """Format a record as text, with the job that logged it: `… | [INFO] | jid=… queue=… attempt=1 | …`.
 
-    What jobs and others put into a message steers no terminal, and its further lines are indented: none passes for ours.
+    Control characters in messages are replaced, and further lines are indented, so that none looks like a separate one.
     """
 
     def __init__(self, form: str = FORMAT) -> None:
         super().__init__(form)
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line with its traceback."""
+        """Return the line with its traceback."""
         return indented(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """The line without its traceback."""
+        """Return the line without its traceback."""
         job = getattr(record, JOB, None)
         if job is not None:
             record.message = f"jid={job.jid} queue={job.queue} attempt={job.attempts} | {record.message}"
@@ -62,12 +62,12 @@ _own.setFormatter(TextFormatter())
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time (UTC), level, logger, pid, message, of a job also jid, queue, attempt, klass and worker;
-    the traceback as `error`, and whatever was logged as `extra`.
+    """Format a record as one JSON object: time (UTC), level, logger, pid, message; of a job also jid, queue, attempt, klass
+    and worker; the traceback as `error`, the stack as `stack`, and the fields of `extra`.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The object, in ASCII."""
+        """Return the object, in ASCII."""
         said: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,

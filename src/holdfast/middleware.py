@@ -1,4 +1,4 @@
-"""What stands around the performing of jobs: the base that job classes need, and the middleware that ships."""
+"""Middleware for jobs: the base that job classes need, and the middleware that holdfast contains."""
 
 from holdfast.code.failure import ByKlass, ByQueue, FailureFormatter, failure_formatter, use_failure_formatter
 from holdfast.code.middleware import SupportsMiddleware

@@ -1,4 +1,4 @@
-"""Text from outside made safe to show: nothing in it moves a cursor, changes a colour, or looks like a line of ours."""
+"""Make text from outside safe to show: it cannot move the cursor, change colours, or look like a log line of ours."""
 
 import re
 from typing import Final
@@ -19,12 +19,12 @@ def one_line(text: str) -> str:
 
 
 def indented(text: str) -> str:
-    """Return `printable(text)` with all lines but the first indented, so that none of them looks like a line of its own."""
+    """Return `printable(text)` with all lines but the first indented, so that none looks like a separate log line."""
     return printable(text).replace("\n", "\n    ")
 
 
 def printable_json(text: str) -> str:
-    """Return a JSON text with each character that is not printable as its escape, which means the same."""
+    """Return a JSON text with each character that is not printable escaped; its value stays the same."""
     if text.isprintable():
         return text
     return re.sub(r"[^\n -~]", _escaped, text)

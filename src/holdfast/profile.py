@@ -1,4 +1,4 @@
-"""Which calls keep the store busy, and with what: `with Profiler(client): …`."""
+"""A profiler of the calls to the store: `with Profiler(client): …`."""
 
 from holdfast.client.profile import Profiler, Timing
 

@@ -1,4 +1,4 @@
-"""Which queues a worker looks into: the protocol, and resolvers over the patterns kept in the store."""
+"""The queues of a worker: the protocol of resolvers, and resolvers for the patterns in the store."""
 
 from holdfast.client.patterns import QueuePriorityPattern
 from holdfast.work.queues.routing import (

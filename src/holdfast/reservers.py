@@ -1,4 +1,4 @@
-"""Which queue goes first: what workers are given in place of names, and what reservers are given in place of queues."""
+"""The order of queues: reservers, which workers get in place of names, and strategies, which reservers get."""
 
 from holdfast.work.queues import strategies
 from holdfast.work.queues.reserving import Delegating, Ordered, RoundRobin, ShuffledRoundRobin

@@ -1,4 +1,4 @@
-"""One frozen Settings, and the checks of everything a caller may hand in."""
+"""The frozen settings of a client, and the checks of arguments."""
 
 import re
 import socket
@@ -37,13 +37,14 @@ _known: set[str] = set()
 
 
 class Settings(msgspec.Struct, frozen=True, gc=False):
-    """How a client talks to its store; times in seconds, sizes in bytes.
+    """How a client uses its store; times in seconds, sizes in bytes.
 
     `durability` is how safe a write is when its call returns: `memory` (in the store's memory), `process` (in its
     append-only file: a crash of the store while the disk is slow, or a power loss, may lose about two seconds), `fsync` (on
-    disk). `timeout` bounds one try, `deadline` a call with all its repeats. `load_core` allows this client to load or
-    replace the library; `trust_store` accepts a durability level that cannot be verified because CONFIG is barred. `strict_loop` makes a sync client inside a running event loop an error.
-    `ensure_minimum_version` off lets a store pass that is too old, at the caller's own risk.
+    disk). `timeout` limits one try, `deadline` a call with all its repeats. `load_core` allows this client to load or
+    replace the library; `trust_store` accepts a durability level that cannot be verified because CONFIG is forbidden.
+    `strict_loop` makes the use of a Client inside a running event loop an error. Without `ensure_minimum_version`, stores
+    that are too old are accepted, at the caller's own risk.
     """
 
     url: str
@@ -59,12 +60,12 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
     ensure_minimum_version: bool = True
 
     def __repr__(self) -> str:
-        """As they are made, but for what is secret in the URL."""
+        """The fields, without secrets of the URL."""
         fields = [name for name in self.__struct_fields__ if name != "url"]
         return f"Settings({', '.join([f'url={shown_url(self.url)!r}', *(f'{name}={getattr(self, name)!r}' for name in fields)])})"
 
     def checked(self) -> "Settings":
-        """Return these settings if every one of them is sensible. Raises UsageError."""
+        """Return these settings if all of them are valid. Raises UsageError."""
         check_url(self.url)
         check_namespace(self.namespace)
         if self.durability not in get_args(Durability):
@@ -80,7 +81,7 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
 
 
 def default_worker_name() -> str:
-    """The machine's name, as a worker name."""
+    """Return the host name, as a worker name."""
     return socket.gethostname() or "localhost"
 
 
@@ -104,7 +105,7 @@ def check_name(what: str, name: object) -> str:
 
 
 def check_queue(what: str, queue: object) -> str:
-    """Return the name of a queue that is given itself or by its name. Raises UsageError."""
+    """Return the name of a queue, given as an object or by name. Raises UsageError."""
     return check_name(what, getattr(queue, "name", queue) if hasattr(queue, "worker_name") else queue)
 
 
@@ -119,7 +120,7 @@ def check_names(what: str, given: object, most: int) -> list[str]:
 
 
 def check_each(what: str, given: Iterable[str], most: int | None = None) -> list[str]:
-    """Return names as they were given to one call, at most `most` of them. Raises UsageError."""
+    """Return the names given to one call, at most `most` of them. Raises UsageError."""
     names = [check_name(what, name) for name in given]
     if most is not None and len(names) > most:
         raise UsageError(f"at most {most} {what}s in one call, not {len(names)}")
@@ -127,7 +128,7 @@ def check_each(what: str, given: Iterable[str], most: int | None = None) -> list
 
 
 def check_list(what: str, given: object) -> Iterable[Any]:
-    """Return `given` if one can go through it and it is no text and no mapping. Raises UsageError."""
+    """Return `given` if it is iterable, and neither text nor a mapping. Raises UsageError."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         raise UsageError(f"{what} must be a list, not {given!r:.80}")
     items: Iterable[Any] = cast("Any", given)
@@ -142,14 +143,14 @@ def check_callable(what: str, given: Called) -> Called:
 
 
 def check_text(what: str, text: object) -> str:
-    """Return `text` as UTF-8 can say it: half characters, as in odd file names, are spelled out. Raises UsageError."""
+    """Return `text` so that it can be encoded as UTF-8: surrogates, as in odd file names, are escaped. Raises UsageError."""
     if not isinstance(text, str):
         raise UsageError(f"{what} must be text, not {type(text).__name__}")
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 OWN_THROTTLE = "ql:q:"
-"""What the throttle of a queue begins with; the queue's name follows."""
+"""The prefix of the throttle of a queue; the name of the queue follows."""
 
 
 def check_throttle(name: object) -> str:
@@ -186,7 +187,7 @@ def check_url(url: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Return a URL as it may be shown and logged: no password, no option but `db`, and nothing of what is no store URL."""
+    """Return a URL for display and logs: without password, with no option but `db`; "…" for anything but a store URL."""
     if not url.startswith(_SCHEMES):
         return "…"
     scheme, _, rest = url.partition("://")
@@ -220,7 +221,7 @@ def check_switch(what: str, value: object) -> bool:
 def check_page(
     offset: object, count: object, names: tuple[str, str] = ("offset", "count")
 ) -> tuple[int, int]:
-    """Return offset and count if they name a page; `names` are what the caller calls them. Raises UsageError."""
+    """Return offset and count if they are valid; `names` are the names of the arguments. Raises UsageError."""
     return check_whole(names[0], offset, 0, MAX_WHOLE), check_whole(names[1], count, 0, MAX_PAGE)
 
 
@@ -234,12 +235,12 @@ def check_seconds(what: str, value: object, low: float = 0.0, high: float = MAX_
 
 
 def check_timeout(timeout: object) -> float | None:
-    """Return how many seconds to wait, None for ever; less than none is none. Raises UsageError."""
+    """Return a timeout in seconds, None for ever; it may be negative. Raises UsageError."""
     return None if timeout is None else check_seconds("timeout", timeout, -MAX_DELAY)
 
 
 def check_milliseconds(what: str, value: object, low: float = 0.0, high: float = MAX_DELAY) -> int:
-    """Return `value` seconds as whole milliseconds, as `check_seconds` allows them."""
+    """Return `value` seconds as whole milliseconds. Raises UsageError as `check_seconds`."""
     if value == 0 and low == 0 and type(value) is int:
         return 0
     return round(check_seconds(what, value, low, high) * 1000)
@@ -254,11 +255,11 @@ def unknown_option(
     others: tuple[str, ...] = (),
     whose: str = "",
 ) -> UsageError:
-    """The error for an option nobody knows; it names the nearest one that exists.
+    """Return the error for an unknown option, with the nearest existing one.
 
-    Where none is near it lists the `known` ones; `others`, of which there are many, are only said to be `whose`.
+    If none is near it lists the `known` ones; `others`, of which there are many, are described by `whose`.
     """
-    from difflib import get_close_matches  # of no use to those who make no mistakes
+    from difflib import get_close_matches  # needed only for errors
 
     close = get_close_matches(str(given), (*known, *others), 1)
     rest = f" and {whose}" if others else ""

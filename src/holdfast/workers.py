@@ -1,4 +1,4 @@
-"""Workers that a program makes, subclasses and runs itself; `holdfast worker` runs the same."""
+"""Worker classes for programs that create or subclass workers; `holdfast worker` runs the same code."""
 
 from holdfast.work.classes.base import BaseWorker
 from holdfast.work.classes.forking import ForkingWorker, ForkPerJobWorker

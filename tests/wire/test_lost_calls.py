@@ -68,12 +68,12 @@ def test_a_call_did_not_happen_when_only_the_look_at_the_store_was_sent():
 @pytest.mark.parametrize(
     ("command", "again"),
     [
-        (JobGet(["j"]), "it only looks, so asking again is safe"),
-        (then(JobGet(["j"]), len), "it only looks, so asking again is safe"),
-        (Complete("w", Lease("j", 7)), "saying it again is safe"),
-        (Track(True, "j"), "look before you say it again"),
-        (Pop("w", ("q",)), "popping again is safe: what was leased and not heard of is handed out again"),
-        (PutMany("q", ("j", "K", b"1")), "look before you put them again, unless each has a jid of its own"),
+        (JobGet(["j"]), "it only reads, so repeating it is safe"),
+        (then(JobGet(["j"]), len), "it only reads, so repeating it is safe"),
+        (Complete("w", Lease("j", 7)), "repeating it is safe"),
+        (Track(True, "j"), "check before you repeat it"),
+        (Pop("w", ("q",)), "popping again is safe: jobs that were leased by a lost reply are leased again"),
+        (PutMany("q", ("j", "K", b"1")), "check before you put them again, unless each has a jid of its own"),
     ],
     ids=lambda value: getattr(value, "verb", "again"),
 )

@@ -1,1 +1,1 @@
-"""What a klass means: function jobs, class jobs, and which of them a worker may run."""
+"""The code of a klass: function jobs, class jobs, and which of them a worker may run."""

@@ -1,8 +1,8 @@
-"""Which modules a worker may import for the sake of a job; decided before anything is imported.
+"""Which modules a worker may import for a job; decided before anything is imported.
 
-Allowed are modules named by `--import`, klass names under a prefix of `--allow`, modules whose file lies under
-`--path`, and modules and packages directly in the working directory. What is installed is never allowed by location:
-a virtual environment usually lies under the working directory.
+Allowed are modules named by `--import`, klass names with a prefix of `--allow`, modules whose file is below `--path`, and
+modules and packages directly in the working directory. Installed packages are never allowed by their location, because a
+virtual environment is usually below the working directory.
 """
 
 import os
@@ -20,7 +20,7 @@ from holdfast.errors import NotAllowed, UnknownKlass
 
 _PACKAGES: Final = ("site-packages", "dist-packages")
 NEVER: Final = ("setup", "conftest", "tests")
-"""What lies in the working directory of many projects, and is run by other programs than workers."""
+"""Modules in the working directory of many projects that are not meant for workers."""
 RULE: Final = (
     "in the working directory, only modules and packages (with an __init__.py) directly in it are allowed, if no other user "
     f"may write them, and never {', '.join(NEVER)}"
@@ -29,19 +29,19 @@ ADVICE: Final = "name its module with --import, or its prefix with --allow"
 
 
 class NotKnown(NotAllowed):
-    """The name leads to nothing that may run here, and names no module either that must not be imported."""
+    """The klass is not allowed here, and names no existing module."""
 
 
 class Located(NamedTuple):
-    """A klass found without importing it: the longest module in front, and the attributes behind."""
+    """A klass that was located without importing it: its module, and the attributes in it."""
 
     module: str
     attributes: tuple[str, ...]
 
 
 class AllowList:
-    """What may be imported: `modules` by full name, `prefixes` of klass names, files under `roots`, and in the working
-    `directory` the modules and regular packages that lie directly in it (decision D39).
+    """What may be imported: `modules` by full name, `prefixes` of klass names, files below `roots`, and modules and regular
+    packages directly in the working `directory` (decision D39).
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class AllowList:
         self.directory = None if directory is None else Path(directory).resolve()
 
     def locate(self, klass: str) -> Located:
-        """Find `klass` without running any of its code. Raises NotAllowed, or UnknownKlass if there is no such thing."""
+        """Locate `klass` without running any of its code. Raises NotAllowed, or UnknownKlass if there is no such module."""
         parts = klass.split(".")
         if not all(part.isidentifier() for part in parts):
             raise NotKnown(f"{klass} is not allowed here: it is not a dotted name")
@@ -71,22 +71,22 @@ class AllowList:
         return Located(module, tuple(parts[len(specs) :]))
 
     def allows(self, module: str) -> bool:
-        """Say whether things defined in the imported `module` may be used, for example as a base class."""
+        """Return whether objects defined in the imported `module` may be used, for example as a base class."""
         if self._is_named(module, module):
             return True
         return self.holds(sys.modules.get(module))
 
     def permits(self, klass: str, module: ModuleType) -> bool:
-        """Say whether the imported `module` is what `locate` allowed for `klass`."""
+        """Return whether the imported `module` is what `locate` allowed for `klass`."""
         return self._is_named(klass, module.__name__) or self.holds(module)
 
     def holds(self, module: ModuleType | None) -> bool:
-        """Say whether the file of `module` lies where modules are allowed."""
+        """Return whether the file of `module` is in an allowed location."""
         file = getattr(module, "__file__", None)
         return file is not None and self._allows_file(file)
 
     def _rule(self, spec: ModuleSpec) -> str:
-        """Return the rule that a refused module in the working directory breaks; "" for modules elsewhere."""
+        """Return the rule for a refused module in the working directory; "" for modules elsewhere."""
         here, file = self.directory, Path(spec.origin or "/").resolve()
         if here is None or here == Path(here.anchor) or not file.is_relative_to(here) or _is_installed(file):
             return ""
@@ -98,7 +98,7 @@ class AllowList:
         return any(klass == prefix or klass.startswith(prefix.rstrip(".") + ".") for prefix in self.prefixes)
 
     def _lies_well(self, spec: ModuleSpec) -> bool:
-        # A namespace package has no file and runs nothing; what is found inside it is looked at itself.
+        # A namespace package has no file and runs nothing; the modules in it are checked themselves.
         if spec.origin is None and spec.submodule_search_locations is not None:
             return True
         return spec.has_location and spec.origin is not None and self._allows_file(spec.origin)
@@ -111,7 +111,7 @@ class AllowList:
 
     def _is_in_directory(self, path: Path) -> bool:
         here = self.directory
-        # The directory of a service is often `/`, under which everything lies that anyone can write.
+        # The working directory of a service is often `/`, below which there are directories that anyone can write.
         if here is None or here == Path(here.anchor) or not path.is_relative_to(here):
             return False
         outermost, *_ = path.relative_to(here).parts
@@ -128,7 +128,7 @@ def _is_installed(path: Path) -> bool:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether only we and root may write there."""
+    """Return whether only this user and root may write the file."""
     try:
         found = path.stat()
     except OSError:
@@ -138,13 +138,13 @@ def _is_ours(path: Path) -> bool:
 
 @lru_cache(maxsize=1)
 def _installed() -> tuple[Path, ...]:
-    """Where installed code lies: the environment, the standard library, and holdfast itself."""
+    """Return the locations of installed code: the environment, the standard library, and holdfast itself."""
     paths = {sys.prefix, sys.exec_prefix, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
     return (*(Path(path).resolve() for path in paths), Path(__file__).resolve().parents[1])
 
 
 def _specs(parts: Sequence[str]) -> list[ModuleSpec]:
-    """Return the specs of the longest chain of modules that `parts` begin with."""
+    """Return the specs of the packages and the module that `parts` begin with."""
     specs: list[ModuleSpec] = []
     where: Sequence[str] | None = None
     for count, part in enumerate(parts, 1):
@@ -154,7 +154,7 @@ def _specs(parts: Sequence[str]) -> list[ModuleSpec]:
         specs.append(spec)
         if spec.submodule_search_locations is None:
             break
-        # The locations of a namespace package are computed from its imported parent, which is not imported yet.
+        # The locations of a namespace package depend on its imported parent, which is not imported yet.
         is_namespace = spec.origin is None
         places = [str(Path(place, part)) for place in (sys.path if where is None else where)]
         where = places if is_namespace else list(spec.submodule_search_locations)
@@ -162,19 +162,19 @@ def _specs(parts: Sequence[str]) -> list[ModuleSpec]:
 
 
 def _names_module(parts: Sequence[str], specs: Sequence[ModuleSpec]) -> bool:
-    """Whether all of the module that a function `<module>.<function>` would lie in exists."""
+    """Return whether the module of a function `<module>.<function>` exists."""
     if len(specs) == len(parts):
-        return False  # the name of a module is none of a function in one
+        return False  # it is the name of a module, not of a function in one
     return len(specs) == len(parts) - 1 or specs[-1].submodule_search_locations is None
 
 
 def _find(name: str, where: Sequence[str] | None) -> ModuleSpec | None:
-    # Not importlib.util.find_spec: it imports the parents, which is what must not happen yet.
+    # Not importlib.util.find_spec, which imports the parents.
     for finder in sys.meta_path:
         try:
             spec = finder.find_spec(name, where)
         except KeyError:
-            # A namespace package in another one asks for its imported parent; under its last name it has none.
+            # A nested namespace package looks for its imported parent; under its last name it has none.
             spec = finder.find_spec(name.rpartition(".")[2], where)
         if spec is not None:
             spec.name = name

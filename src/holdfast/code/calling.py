@@ -1,4 +1,4 @@
-"""Which callable of a class or module a job runs, whether it may, and what is said when none can be."""
+"""Which callable of a class or module performs a job, whether that is allowed, and the error if there is none."""
 
 import inspect
 from collections.abc import Callable
@@ -21,10 +21,10 @@ class MethodMissing(WorkError):
 
 
 class CannotRun(WorkError):
-    """This job cannot be performed here: it fails in `<queue>-<reason>` with `message`.
+    """A job that cannot be performed here: it fails in `<queue>-<reason>` with `message`.
 
-    `is_unknown`: its code does not exist here, or cannot be imported, and another worker may know it; `cause` states that in
-    one line.
+    `is_unknown`: its code does not exist here, or cannot be imported, but another worker may have it; `cause` is the
+    reason in one line.
     """
 
     def __init__(self, reason: str, message: str, cause: str = "", is_unknown: bool = False) -> None:
@@ -36,7 +36,7 @@ class CannotRun(WorkError):
 
 
 def find_code(klass: str, find: Callable[[], T]) -> T:
-    """Answer what `find` finds for `klass`. Raises CannotRun, which says how the job fails."""
+    """Return the result of `find`, the lookup of `klass`. Raises CannotRun with how the job fails."""
     try:
         return find()
     except NotAllowed as error:
@@ -59,8 +59,8 @@ def _import_failure(klass: str, error: BaseException) -> tuple[str, str, str]:
 def read_arguments(function: Registered, data: bytes) -> tuple[list[Any], dict[str, Any]]:
     """Read the arguments of a function job from its data.
 
-    Raises CannotRun: "ArgumentError" where they do not fit, "InvalidData" where they cannot be read at all, whichever exception reading
-    them raises: data come from anywhere, and the classes that validate them are the user's.
+    Raises CannotRun: "ArgumentError" if they do not fit, "InvalidData" if they cannot be read, whatever exception reading
+    raises: any program may have written the data, and the classes that validate them are the user's.
     """
     try:
         return function.arguments.read(data)
@@ -77,10 +77,10 @@ def read_arguments(function: Registered, data: bytes) -> tuple[list[Any], dict[s
 
 
 def walk(module: ModuleType, located: Located, klass: str, allow: AllowList) -> Any:
-    """Follow the attributes of `klass` into `module`.
+    """Return the object that the attributes of `klass` lead to in `module`.
 
-    Only classes that were defined right there are followed, and a module that `allow` allows by itself may come last.
-    Raises AttributeError, or NotAllowed for what the module merely imported.
+    Each must be a class defined in that place; the last one may also be a module that `allow` allows. Raises
+    AttributeError, or NotAllowed for an object that the module only imported.
     """
     thing: Any = module
     for depth, name in enumerate(located.attributes, 1):
@@ -102,10 +102,10 @@ def walk(module: ModuleType, located: Located, klass: str, allow: AllowList) -> 
 def find_method(
     thing: Any, klass: str, queue: str, queue_method: bool, allow: AllowList | None = None
 ) -> tuple[str, Callable[[Any], Any]]:
-    """Return the name and the callable that performs a job of `klass` in `queue`.
+    """Return the name and the callable of the method that performs a job of `klass` in `queue`.
 
-    `queue_method`: whether a method named like the queue counts. Without `allow`, in a program of the user's own, all
-    that is there may run. Raises NotAllowed or MethodMissing.
+    `queue_method`: whether a method named like the queue is looked for. Without `allow`, any method may run: the caller
+    is a program of the user. Raises NotAllowed or MethodMissing.
     """
     if allow is not None and not (inspect.isclass(thing) or inspect.ismodule(thing)):
         raise NotKnown(f"{klass} is not allowed here: it is neither a function job nor a class nor a module")

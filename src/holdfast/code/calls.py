@@ -1,7 +1,7 @@
-"""One call of a function job as it is put, now or again and again: `report.every(3600).put("sales")`.
+"""Calls of a function job for `put_many`, and recurring calls: `report.every(3600).put("sales")`.
 
-The recurrence has a name made of the function and its arguments, so a program that says it each time it starts says
-the same one. What it says replaces what was said before, and when the next job is due stays as it was.
+The jid of a recurrence is made of the function and its arguments, so a program that creates it at each start updates the
+same one: its options are replaced, and the time of its next job stays.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Bound(Generic[R_co]):
-    """A call with its arguments, checked and written; `put_many` takes it."""
+    """A call of a function job for `put_many`, with its arguments checked and encoded."""
 
     __slots__ = ("data", "entry")
 
@@ -34,7 +34,7 @@ class Bound(Generic[R_co]):
 
 
 def data_of_all(entry: Registered, calls: Iterable[object], limit: int) -> Iterator[Raw]:
-    """The data of each call that `put_many` was given. Raises UsageError saying which of them does not fit."""
+    """Return the data of each call given to `put_many`. Raises UsageError with the number of one that does not fit."""
     for number, call in enumerate(check_list("put_many", calls)):
         try:
             yield _data_of(entry, call, limit)
@@ -48,7 +48,7 @@ def _data_of(entry: Registered, call: object, limit: int) -> Raw:
         if bound.entry is not entry:
             raise UsageError(f"{bound!r} is not a call of {entry.name}")
         return bound.data
-    # A named tuple is a value like any other; a plain one stands for the parentheses of a call.
+    # A plain tuple has the arguments of a call; a named tuple is one argument.
     if type(call) is tuple:
         return entry.arguments.write(cast("tuple[object, ...]", call), {}, limit)
     if isinstance(call, Mapping):
@@ -60,12 +60,12 @@ def _data_of(entry: Registered, call: object, limit: int) -> Raw:
 
 
 def seconds_of(what: str, span: object, low: float = 0.0) -> float:
-    """Return a span of time in seconds. Raises UsageError for one below `low`, and for no span at all."""
+    """Return a duration in seconds. Raises UsageError for one below `low`, and for other types."""
     return check_seconds(what, span.total_seconds() if isinstance(span, timedelta) else span, low)
 
 
 def moment_of(what: str, moment: object) -> float:
-    """Return a moment in epoch seconds: a datetime with its time zone, or such a number. Raises UsageError."""
+    """Return a time in epoch seconds; it is given as a datetime with a time zone, or in epoch seconds. Raises UsageError."""
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
             raise UsageError(f"{what} has no time zone: use datetime(…, tzinfo=…), or datetime.now(UTC) + …")
@@ -79,7 +79,7 @@ P = ParamSpec("P")
 
 SHORTEST: Final = 0.001
 _LONGEST_NAME: Final = 140
-# Sets have another order in each process; the name of a recurrence must not.
+# The order of a set differs between processes; the jid of a recurrence must not.
 _same_everywhere: Final = msgspec.json.Encoder(enc_hook=to_plain, order="deterministic").encode
 _NOT_RECURRING: Final = {
     "jid": "name it by every(jid=…)",
@@ -89,7 +89,7 @@ _NOT_RECURRING: Final = {
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """When a function recurs: the arguments of `every`."""
+    """The arguments of `every`."""
 
     interval: float | timedelta
     starting: datetime | float | None
@@ -100,13 +100,13 @@ class Timing(msgspec.Struct, frozen=True):
         seconds_of("interval", self.interval, SHORTEST)
 
     def options(self) -> dict[str, Any]:
-        """The options of the template, all but when it begins."""
+        """Return the options of the template, without its first time."""
         interval = seconds_of("interval", self.interval, SHORTEST)
         return {"interval": interval, "backlog": self.backlog, "keeps_time": True}
 
 
 class Recurrence:
-    """A function that recurs; its jobs are `<jid>-1`, `<jid>-2`, …"""
+    """A recurring function job; its jobs have the jids `<jid>-1`, `<jid>-2`, …"""
 
     __slots__ = ("_app", "jid")
 
@@ -115,7 +115,7 @@ class Recurrence:
         self.jid = jid
 
     def cancel(self) -> bool:
-        """Put no more jobs; those that were put stay. Answers whether it recurred. Core: verbs/recur.lua."""
+        """Stop putting jobs; those that were put stay. Returns whether the recurrence existed. Core: verbs/recur.lua."""
         return bool(self._app.recurring.cancel(self.jid)[0])
 
     def __repr__(self) -> str:
@@ -123,12 +123,12 @@ class Recurrence:
 
 
 class AsyncRecurrence(Recurrence):
-    """The same of an async client."""
+    """A recurring function job of an AsyncClient."""
 
     __slots__ = ()
 
     async def cancel(self) -> bool:  # type: ignore[override]
-        """Put no more jobs; those that were put stay. Answers whether it recurred. Core: verbs/recur.lua."""
+        """Stop putting jobs; those that were put stay. Returns whether the recurrence existed. Core: verbs/recur.lua."""
         return bool((await self._app.recurring.cancel(self.jid))[0])
 
 
@@ -141,7 +141,7 @@ class _Every(Generic[P]):
         return f"<{type(self).__name__} {self._timing.interval} of {self._job!r}>"
 
     def _checked(self, args: Any, kwargs: Any) -> tuple[Any, Raw, dict[str, Any], float | None]:
-        """The queue, the data, the options, and when it is to begin. Raises UsageError."""
+        """Return the queue, the data, the options, and the first time. Raises UsageError."""
         job, data = self._job, self._job.write(args, kwargs)
         queue, options = job.put_options()
         for name in options:
@@ -158,10 +158,10 @@ class _Every(Generic[P]):
 
 
 class Every(_Every[P]):
-    """A function job of a blocking client, and when it recurs."""
+    """A function job of a Client with the arguments of `every`."""
 
     def put(self, *args: P.args, **kwargs: P.kwargs) -> Recurrence:
-        """Let it recur with these arguments. Raises UsageError naming an argument that does not fit. Core: verbs/recur.lua."""
+        """Put a recurring job with these arguments. Raises UsageError naming one that does not fit. Core: verbs/recur.lua."""
         job = self._job
         queue, data, options, starting = self._checked(args, kwargs)
         if starting is not None:
@@ -170,10 +170,10 @@ class Every(_Every[P]):
 
 
 class AsyncEvery(_Every[P]):
-    """A function job of an async client, and when it recurs."""
+    """A function job of an AsyncClient with the arguments of `every`."""
 
     async def put(self, *args: P.args, **kwargs: P.kwargs) -> AsyncRecurrence:
-        """Let it recur with these arguments. Raises UsageError naming an argument that does not fit. Core: verbs/recur.lua."""
+        """Put a recurring job with these arguments. Raises UsageError naming one that does not fit. Core: verbs/recur.lua."""
         job = self._job
         queue, data, options, starting = self._checked(args, kwargs)
         if starting is not None:
@@ -182,7 +182,7 @@ class AsyncEvery(_Every[P]):
 
 
 def _offset(seconds: float, interval: float) -> float:
-    """How far away the first job is: of a moment in the past, the next one that is whole intervals later."""
+    """Return the seconds until the first job: of a time in the past, whole intervals later."""
     return seconds if seconds >= 0 else seconds % interval
 
 

@@ -1,4 +1,4 @@
-"""The job that is being performed here and now, and where its puts go."""
+"""The job that the present code performs, and the collector of its puts."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -10,17 +10,17 @@ from holdfast.models import JobFacts
 
 
 def not_lost() -> str:
-    """Nothing is known of a lost lease."""
+    """Return "": the lease is not known to be lost."""
     return ""
 
 
 class Running:
-    """A job under way; its `Job` object is made when somebody asks for it.
+    """A running job. Its `Job` object is made at the first use.
 
-    `lost` is the reason if its lease is known to be lost, else ""; `sandbox`, if it has one, is its directory, and
-    `enter_sandbox` makes it the working directory, if class jobs of this pool run there;
-    `lines` are the last that it logged; `begun` is on the monotonic clock, where somebody measures; `slot` is the one of
-    many it is performed at; `interrupted` is when it was last interrupted, on the monotonic clock.
+    `lost` returns the reason if its lease is known to be lost, else "". `sandbox` returns the directory of its sandbox,
+    and `enter_sandbox` makes that the working directory, if class jobs of this pool run there. `lines` are the last that
+    it logged. `begun` and `interrupted` are when it began and was last interrupted, in monotonic seconds. `slot` is its
+    slot in a pool with several.
     """
 
     __slots__ = (
@@ -51,11 +51,11 @@ class Running:
         self.slot: Any = None
 
     def make_by(self, make: Callable[[JobFacts], Any]) -> None:
-        """From now on `make` makes the object, if nobody has asked for it."""
+        """Set the function that makes the `Job` object, if it is not made yet."""
         self._make = make
 
     def job(self) -> Any:
-        """The `Job` of this run, the same one each time."""
+        """Return the `Job` object of this run, always the same."""
         if self.made is None:
             self.made = self._make(self.facts)
             self.made.run_of = self
@@ -72,14 +72,14 @@ def current_job() -> Any:
 
 
 class Collecting(Protocol):
-    """Whoever keeps puts back, instead of sending them."""
+    """An object that collects puts, which are then not sent."""
 
     def take(self, client: Any, put: Any, /) -> str:
-        """Keep one put back; answers its jid."""
+        """Collect one put. Returns its jid."""
         ...
 
     def take_all(self, client: Any, puts: Sequence[Any], /) -> list[Any]:
-        """Keep the puts of one step back; answers what each would."""
+        """Collect several puts. Returns what each would have returned."""
         ...
 
 

@@ -1,6 +1,6 @@
-"""`@app.job(…)`: how a function of a program becomes a job of its client.
+"""`@client.job(…)`: make a function a job of a client.
 
-What functions need is loaded with the first of them: many programs only put jobs by name.
+The code for function jobs is imported at the first use, because many programs only put jobs by name.
 """
 
 from collections.abc import Callable, Coroutine
@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 class JobDecorator:
-    """`@client.job(…)` of a blocking client."""
+    """`@client.job(…)` of a Client."""
 
     def __init__(self, app: "SyncApp", options: "JobOptions") -> None:
         _check(options)
@@ -38,7 +38,7 @@ class JobDecorator:
 
 
 class AsyncJobDecorator:
-    """`@client.job(…)` of an async client."""
+    """`@client.job(…)` of an AsyncClient."""
 
     def __init__(self, app: "AsyncApp", options: "JobOptions") -> None:
         _check(options)
@@ -60,7 +60,7 @@ class AsyncJobDecorator:
 
 
 class Decorating:
-    """What a blocking client can make of functions."""
+    """The methods of a Client for function jobs."""
 
     @overload
     def job(
@@ -73,15 +73,15 @@ class Decorating:
     def job(self, function: Any = None, /, **options: "Unpack[JobOptions]") -> Any:
         """Make a function a job: `@client.job(queue="mail", retries=5)`, or just `@client.job`; then `function.put(…)` puts it.
 
-        The function may be plain or `async def`; it is still called as before. Options are those of `JobOptions`. Raises
-        UsageError for one that does not exist or cannot be, and for what is no function that returns.
+        The function may be plain or `async def`, and can still be called as before. Options are those of `JobOptions`.
+        Raises UsageError for an unknown or invalid option, and for anything but a function that returns a value.
         """
         decorate = JobDecorator(cast("SyncApp", self), options)
         return decorate if function is None else decorate(function)
 
 
 class AsyncDecorating:
-    """What an async client can make of functions."""
+    """The methods of an AsyncClient for function jobs."""
 
     @overload
     def job(

@@ -1,4 +1,4 @@
-"""How a job may wish to end, by what its code returns: `return Retry(after=30)`. Anything else is its result."""
+"""Outcomes that the code of a job can return: `return Retry(after=30)`. Anything else is its result."""
 
 import typing
 from typing import Any, Final
@@ -7,13 +7,13 @@ import msgspec
 
 
 class Terminated(BaseException):
-    """Raised in the code of a job whose process must end now, so that blocks unwind. Nothing is recorded of the job."""
+    """Raised in the code of a job whose process must end now, so that `finally` blocks run. The job has no outcome."""
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """The wish to be tried again; it costs a retry. Without retries left the job fails.
+    """Retry the job, which costs a retry. Without retries left the job fails.
 
-    `after` is in seconds; None: by the job's own backoff, at once if it has none.
+    `after` is in seconds; None: the backoff of the job, at once if it has none.
     """
 
     after: float | None = None
@@ -22,14 +22,14 @@ class Retry(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The wish to fail for good, in a failure group."""
+    """Fail the job, in a failure group."""
 
     group: str
     message: str = ""
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """The wish to be complete here and go on in `queue`, after `delay` seconds."""
+    """Complete the job here, and put it into `queue`, after `delay` seconds."""
 
     queue: str
     delay: float = 0.0
@@ -39,10 +39,10 @@ WISHES: Final = frozenset((Retry, Failed, Moved))
 
 
 def result_of(hint: Any) -> Any:
-    """What is left of the annotation of a return value without the wishes: the type of the result."""
+    """Return the type of the result: the annotation of a return value without these outcomes."""
     if hint in WISHES:
         return Any
     kinds = typing.get_args(hint)
     left = tuple([kind for kind in kinds if kind not in WISHES])
-    # Only a union holds them as they are; of other types the arguments stay as they were.
+    # Only the members of a union are removed; the arguments of other types stay.
     return typing.Union[left] if left and len(left) < len(kinds) else hint  # noqa: UP007

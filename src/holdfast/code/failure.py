@@ -1,11 +1,11 @@
 """Describe a failure: its group and its message, safe against any exception and any code of it.
 
 An exception comes from the job's code: its text may have 100 MB, its `__str__` may raise SystemExit, its causes may form a
-circle or never end. So Python's formatter gets plain copies: of a limited number of exceptions, frames and characters, made
-without running more of an exception's code than what returns its text and its notes.
+cycle or never end. So Python's formatter gets plain copies, with a limited number of exceptions, frames and characters.
+Making them runs no code of an exception but that which returns its text and its notes.
 
-The formatter is global, as the code it tells of is, and can be replaced. Whatever a formatter does, the failure is
-recorded: one that cannot be used is logged, and the default one tells it.
+The formatter is global and can be replaced. A failure is always recorded: if a formatter raises, that is logged, and the
+default formatter is used.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_text
 
 LONGEST: Final = 16_000
-"""Characters of a text that are kept, from its beginning and its end."""
+"""How many characters of a text are kept, from its beginning and its end."""
 _HEAD: Final = 4_000
 _MOST_EXCEPTIONS: Final = 30  # of one failure: causes and members of groups together
 _MOST_NOTES: Final = 30
@@ -44,7 +44,7 @@ _context: Final = BaseException.__dict__["__context__"].__get__
 _suppressed: Final = BaseException.__dict__["__suppress_context__"].__get__
 _traceback: Final = BaseException.__dict__["__traceback__"].__get__
 _members: Final = BaseExceptionGroup.__dict__["exceptions"].__get__
-"""Attributes of every exception, read past a class that redefines them."""
+"""Readers of attributes of exceptions, for classes that redefine them."""
 
 _PLACE: Final = ("filename", "lineno", "offset", "text", "end_lineno", "end_offset", "msg")
 _HINTS: Final[dict[type, tuple[str, ...]]] = {
@@ -53,7 +53,7 @@ _HINTS: Final[dict[type, tuple[str, ...]]] = {
     **dict.fromkeys((ImportError, ModuleNotFoundError), ("name", "name_from")),
     **dict.fromkeys((SyntaxError, IndentationError, TabError), _PLACE),
 }
-"""Attributes of Python's own exceptions that its formatter shows beside their text."""
+"""Attributes of built-in exceptions that Python's formatter uses in addition to their text."""
 
 
 def name_of(error: BaseException) -> str:
@@ -77,7 +77,7 @@ def whole_text_of(thing: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a text of about 16,000 characters at most: of a longer one the beginning and the end."""
+    """Return a text of at most about 16,000 characters: the beginning and the end of a longer one."""
     if len(text) <= LONGEST:
         return text
     return f"{text[:_HEAD]}\n… cut …\n{text[_HEAD - LONGEST :]}"
@@ -86,7 +86,7 @@ def shortened(text: str) -> str:
 def traceback_of(error: BaseException, ours: tuple[str, ...] = ()) -> list[str]:
     """Return the entries of the traceback of an exception, as `traceback.format_exception` makes them.
 
-    Outer frames whose files begin as `ours` are left out. Raises nothing but Terminated.
+    Outer frames whose files begin with one of `ours` are left out. Raises nothing but Terminated.
     """
     try:
         copy = _Copying().copy(error, ours)
@@ -98,13 +98,13 @@ def traceback_of(error: BaseException, ours: tuple[str, ...] = ()) -> list[str]:
 
 
 class _Copying:
-    """Makes plain copies of an exception and of those that belong to it."""
+    """Make plain copies of an exception, its causes, contexts and group members."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
 
     def copy(self, error: BaseException, ours: tuple[str, ...] = ()) -> BaseException:
-        """Return a copy that runs no code of the exception's own when it is formatted."""
+        """Return a copy that can be formatted without running code of the exception's class."""
         self._seen.add(id(error))
         kind, notes = type(error), _notes_of(error)
         members = [self._reached(member, notes) for member in _members_of(error)]
@@ -121,7 +121,7 @@ class _Copying:
         return cast("BaseException", made)
 
     def _reached(self, error: BaseException | None, notes: list[str]) -> BaseException | None:
-        """Return the copy of an exception that belongs to another one; None for one that was copied already, or is one too many."""
+        """Return the copy of a cause, context or member; None if it was copied already, or there are too many."""
         if error is None or id(error) in self._seen:
             return None
         if len(self._seen) < _MOST_EXCEPTIONS:
@@ -153,7 +153,7 @@ def _names_of(kind: type[BaseException]) -> tuple[str, str]:
 
 @lru_cache(maxsize=256)
 def _kind_of(base: Any, module: str, qualname: str) -> Any:
-    """Return a class that is formatted as the one of that name, with `text_of_original` of its object."""
+    """Return a class that is formatted under that name, with `text_of_original` of its object as text."""
     return type("Copy", (base,), {"__module__": module, "__qualname__": qualname, "__str__": _text})
 
 
@@ -182,7 +182,7 @@ def _notes_of(error: BaseException) -> list[str]:
 
 
 def _trimmed(trace: TracebackType | None, ours: tuple[str, ...]) -> TracebackType | None:
-    """Return a traceback without outer frames that are `ours`, and of a very long one both ends."""
+    """Return a traceback without outer frames in `ours`, and only both ends of a very long one."""
     first = trace
     while first is not None and _file_of(first).startswith(ours or ("\0",)):
         first = first.tb_next
@@ -205,7 +205,7 @@ def _file_of(entry: TracebackType) -> str:
 
 
 def _look_away(file: str) -> None:
-    """Keep the formatter from reading a pipe, a device or a huge file: a frame may name any file as its own."""
+    """Keep the formatter from reading a pipe, a device or a huge file: the file name of a frame can be anything."""
     if file in linecache.cache:
         return
     try:
@@ -221,11 +221,11 @@ log = logging.getLogger("holdfast")
 MESSAGE_LIMIT: Final = LONGEST
 BRIEF: Final = 400
 TEXT_LIMIT: Final = 10_000
-"""So much of an exception's own text is kept by the older way to tell it."""
+"""How many characters of the text of an exception `ByKlass` keeps."""
 _GROUP_LIMIT: Final = 200
 _NOT_IN_NAMES: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FRAME: Final = "  File "
-# How a job is called: this package, an event loop, a pool of threads.
+# The code that calls jobs: this package, an event loop, a pool of threads.
 _OURS: Final = (
     str(Path(__file__).resolve().parents[1]),
     *(str(Path(str(module.__file__)).resolve().parent) for module in (asyncio, futures)),
@@ -233,18 +233,18 @@ _OURS: Final = (
 
 
 class FailureFormatter(Protocol):
-    """Chooses how the failure of a job is told."""
+    """A formatter: it turns an exception into failure group and message."""
 
     def format(self, job: Any, error: BaseException, lines_to_remove: Iterable[str] = ()) -> tuple[str, str]:
         """Return group and message, as `job.fail` takes them.
 
-        `lines_to_remove` are frames, as `traceback.format_stack` writes them, that the message leaves out.
+        The message leaves out the frames `lines_to_remove`, written as by `traceback.format_stack`.
         """
         ...
 
 
 class ByQueue:
-    """The default: failures are grouped by `<queue>-<Error>`, and the message is the traceback."""
+    """The default formatter: the group is `<queue>-<Error>`, the message is the traceback."""
 
     def format(self, job: Any, error: BaseException, lines_to_remove: Iterable[str] = ()) -> tuple[str, str]:
         """Return the group and the traceback without the worker's own frames, cut to 16,000 characters."""
@@ -252,7 +252,7 @@ class ByQueue:
 
 
 class ByKlass:
-    """The older way: failures are grouped by `<klass>:<Error>`; the message says first what went wrong."""
+    """The formatter of older programs: the group is `<klass>:<Error>`, the message begins with the text of the error."""
 
     def format(self, job: Any, error: BaseException, lines_to_remove: Iterable[str] = ()) -> tuple[str, str]:
         """Return the group, and a message of the error's text (10,000 characters of it), an empty line and the traceback.
@@ -276,9 +276,9 @@ def failure_formatter() -> FailureFormatter:
 
 
 def use_failure_formatter(formatter: FailureFormatter | None) -> FailureFormatter:
-    """Tell failures with `formatter` from now on, None: with the default one; answers the one in use before.
+    """Use `formatter` for failures from now on, None: the default one. Returns the one in use before.
 
-    A worker is told by its `--setup`, whose children inherit it. Raises UsageError for what has no `format`.
+    In a worker, call it in `--setup`; child processes inherit it. Raises UsageError for an object without `format`.
     """
     global _chosen
     if formatter is not None and not callable(getattr(formatter, "format", None)):
@@ -290,7 +290,7 @@ def use_failure_formatter(formatter: FailureFormatter | None) -> FailureFormatte
 
 
 def failure_of(error: BaseException, queue: str, job: Callable[[], Any]) -> tuple[str, str]:
-    """Return group and message of a job of `queue` that raised `error`; `job` makes what a formatter is shown."""
+    """Return group and message of a job of `queue` that raised `error`; `job` makes the job for a formatter."""
     if _chosen is not _default:
         try:
             group, message = _chosen.format(job(), error, ())
@@ -298,7 +298,7 @@ def failure_of(error: BaseException, queue: str, job: Callable[[], Any]) -> tupl
         except Terminated:
             raise
         except BaseException as problem:
-            # It is the user's code; that it is wrong must not hide why the job failed.
+            # It is code of the user; an error in it must not hide why the job failed.
             log.error(
                 "the failure formatter %s cannot be used; taking the default\n%s",
                 text_of(_chosen),
@@ -308,13 +308,13 @@ def failure_of(error: BaseException, queue: str, job: Callable[[], Any]) -> tupl
 
 
 def describe(error: BaseException, lines_to_remove: Iterable[str] = ()) -> str:
-    """The traceback of `error` without the worker's own frames, cut to what the store keeps."""
+    """Return the traceback of `error` without the worker's own frames, shortened for the store."""
     return cut("".join(_trace(error, lines_to_remove)))
 
 
 def _trace(error: BaseException, lines_to_remove: Iterable[str]) -> list[str]:
     entries = traceback_of(error, _OURS)
-    # The code below a frame may be marked in one and not in the other: where it stands tells which it is.
+    # The marks below the code of a frame may differ, so frames are compared by file and line.
     unwanted = {line.partition("\n")[0] for line in lines_to_remove}
     return [
         entry for entry in entries if not (entry.startswith(_FRAME) and entry.partition("\n")[0] in unwanted)
@@ -324,29 +324,29 @@ def _trace(error: BaseException, lines_to_remove: Iterable[str]) -> list[str]:
 def _shortened(text: str) -> str:
     here = str(Path.cwd())
     places = [(sys.prefix, "<PREFIX>")] + ([(here, ".")] if len(here) > 1 else [])
-    # An environment usually lies below the working directory: the longer name goes first.
+    # An environment is usually below the working directory, so the longer path is replaced first.
     for place, short in sorted(places, key=lambda pair: -len(pair[0])):
         text = text.replace(place, short)
     return text
 
 
 def brief(error: BaseException) -> str:
-    """One line about `error` for the log, whatever its text holds or does."""
+    """Return one line about `error` for the log, whatever its text contains or raises."""
     text = " ".join(text_of(error)[: 8 * BRIEF].split())
     return check_text("error", f"{name_of(error)[:BRIEF]}: {text[:BRIEF]}")
 
 
 def cut(message: str) -> str:
-    """A failure message as the store keeps it, shortened: its beginning and its end say most. Raises UsageError."""
+    """Return a failure message as the store keeps it: the beginning and the end of a long one. Raises UsageError."""
     message = check_text("message", shortened(message) if type(message) is str else message)
     return shortened(message)
 
 
 def group_of(queue: str, name: str) -> str:
-    """The failure group `<queue>-<name>`, within the 200 bytes of a name."""
+    """Return the failure group `<queue>-<name>`, cut to the 200 bytes of a name."""
     return clip(f"{queue}-{name}")
 
 
 def clip(group: str) -> str:
-    """As much of the name of a group as the store takes; `?` stands for what no name may hold."""
+    """Return the name of a group cut to 200 bytes, with `?` for each control character."""
     return _NOT_IN_NAMES.sub("?", group).encode()[:_GROUP_LIMIT].decode("utf-8", "ignore")

@@ -1,7 +1,7 @@
-"""Functions as jobs: `@app.job(…)` on a plain or async function.
+"""Functions as jobs: `@client.job(…)` on a plain or async function.
 
-The decorated function is called as before; `put` puts it as a job, typed by the function's own signature. The
-client it belongs to decides the colour of `put` and of the handle it answers.
+The decorated function can be called as before; `put` puts it as a job, typed by the function's own signature. `put` and
+its handle are blocking or async as the client is.
 """
 
 import functools
@@ -24,11 +24,11 @@ R = TypeVar("R")
 
 
 class AnyFunctionJob(Generic[P, C, R]):
-    """What both colours share: the function, its registration, and how one put differs from it."""
+    """The base of sync and async function jobs: the function, its registration, and the options of one put."""
 
     __name__: str
     is_function_job = True
-    """By which `klass_name`, which stands below, knows one."""
+    """Lets `klass_name` recognise a function job without importing this module."""
 
     def __init__(self, app: Any, function: Callable[P, C], entry: Registered, changes: PutChanges) -> None:
         functools.update_wrapper(self, function)
@@ -38,11 +38,11 @@ class AnyFunctionJob(Generic[P, C, R]):
         self._changes = changes
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C:
-        """Call the function, here and now."""
+        """Call the function in this process."""
         return self._function(*args, **kwargs)
 
     def options(self, **changes: Unpack[PutChanges]) -> Self:
-        """The same job with other options for its puts: `welcome.options(delay=60).put(7)`."""
+        """Return the same job with other options for its puts: `welcome.options(delay=60).put(7)`."""
         for name in changes:
             if name in JobOptions.__annotations__ and name not in PutChanges.__annotations__:
                 raise UsageError(
@@ -53,20 +53,20 @@ class AnyFunctionJob(Generic[P, C, R]):
         return type(self)(self.app, self._function, self.registered, {**self._changes, **changes})
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
-        """A call for `put_many`, its arguments checked now, by type checkers too. Raises UsageError."""
+        """Return a call for `put_many`, with its arguments checked now, by type checkers too. Raises UsageError."""
         return Bound(self.registered, self.write(args, kwargs))
 
     def write(self, args: Any, kwargs: Any) -> Raw:
-        """The data of a put. Raises UsageError naming an argument that does not fit."""
+        """Return the data of a put. Raises UsageError naming an argument that does not fit."""
         return self.registered.arguments.write(args, kwargs, self.app.settings.max_data)
 
     @property
     def stored_name(self) -> str:
-        """The name under which a worker finds the function. Raises UsageError if there is none."""
+        """The name under which a worker finds the function. Raises UsageError if it has none."""
         return stored_name(self.registered)
 
     def put_options(self) -> tuple[str, dict[str, Any]]:
-        """The queue, and the options of one put."""
+        """Return the queue and the options of one put."""
         options: dict[str, Any] = {**self.registered.travelling, **self._changes}
         return options.pop("queue", self.registered.queue), options
 
@@ -75,7 +75,7 @@ class AnyFunctionJob(Generic[P, C, R]):
         return bool(self._changes.get("result_keep", self.registered.keep_ms))
 
     def _put(self, data: Raw) -> Any:
-        """Put what was written; the answer is the jid, or what is awaited for it."""
+        """Put a job with these data. Returns the jid, or an awaitable of it."""
         queue, options = self.put_options()
         return self.app.queues[queue].put(self.stored_name, data, **options)
 
@@ -84,7 +84,7 @@ class AnyFunctionJob(Generic[P, C, R]):
         if "jid" in options:
             raise UsageError("put_many: one jid cannot name many jobs")
         name = self.stored_name
-        # All are checked and written before the first leaves.
+        # All are checked and encoded before the first is sent.
         pairs = [(name, data) for data in data_of_all(self.registered, calls, self.app.settings.max_data)]
         return self.app.queues[queue].put_many(pairs, **options)
 
@@ -99,7 +99,7 @@ class AnyFunctionJob(Generic[P, C, R]):
 
 
 class FunctionJob(AnyFunctionJob[P, C, R]):
-    """A function job of a blocking client."""
+    """A function job of a Client."""
 
     app: SyncApp
 
@@ -108,10 +108,10 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
         return Handle(self.app, self._put(self.write(args, kwargs)), self.registered, self._keeps)
 
     def put_many(self, calls: Iterable[object]) -> list[Handle[R]]:
-        """Put one job for each call, 512 a step: `put_many([(7,), (8, "de")])`; answers their handles in order.
+        """Put one job for each call, 512 at once: `put_many([(7,), (8, "de")])`. Returns their handles in order.
 
-        A call is a tuple of arguments, a mapping of named ones, what `bind` answers (which type checkers see through), or
-        else the one argument itself. All are checked before the first is put. Raises UsageError. Core: verbs/put.lua.
+        A call is a tuple of arguments, a mapping of named arguments, the result of `bind` (which type checkers understand),
+        or otherwise the only argument. All are checked before the first is put. Raises UsageError. Core: verbs/put.lua.
         """
         return [Handle(self.app, jid, self.registered, self._keeps) for jid in self._put_many(calls)]
 
@@ -120,9 +120,9 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
         return self._in(delay).put(*args, **kwargs)
 
     def put_at(self, moment: datetime | float, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """Put the function as a job that is due at `moment`, by `Client.store_time`; at once if that is over.
+        """Put the function as a job that is due at `moment` by `Client.store_time`, at once if that has passed.
 
-        It is a datetime with its time zone, or epoch seconds. Raises UsageError.
+        `moment` is a datetime with a time zone, or epoch seconds. Raises UsageError.
         """
         data, due = self.write(args, kwargs), moment_of("moment", moment)
         later = self._at(due, self.app.store_time())
@@ -137,18 +137,18 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
         backlog: int = 1,
         jid: str | None = None,
     ) -> Every[P]:
-        """Put it again and again, every `interval` seconds or timedelta: `report.every(3600).put("sales")`.
+        """Put the job at a fixed `interval`, in seconds or a timedelta: `report.every(3600).put("sales")`.
 
-        The first job is put at once, or at `starting` (a datetime with its time zone, or epoch seconds; of one in the past,
-        whole intervals later). Said again, with the same arguments or the same `jid`, it is the same recurrence: its next
-        job comes when it would have come, with what was said last. Jobs missed while no worker looked are made up for,
-        at most `backlog` of them, 0 for all. Core: verbs/recur.lua.
+        The first job is put at once, or at `starting` (a datetime with a time zone, or epoch seconds; if that has passed,
+        whole intervals later). A second call with the same arguments or the same `jid` updates the same recurrence: its
+        options are replaced, and the time of its next job stays. Of the jobs that were missed while no worker took jobs,
+        at most `backlog` are put later, 0 for all. Core: verbs/recur.lua.
         """
         return Every(self, Timing(interval, starting, backlog, jid))
 
 
 class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
-    """A function job of an async client: what `FunctionJob` has, awaited."""
+    """A function job of an AsyncClient: the methods of `FunctionJob`, awaited."""
 
     app: AsyncApp
 
@@ -181,5 +181,5 @@ class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
         backlog: int = 1,
         jid: str | None = None,
     ) -> AsyncEvery[P]:
-        """Put it again and again, as `FunctionJob.every`: `await report.every(3600).put("sales")`."""
+        """Put the job at a fixed interval, as `FunctionJob.every`: `await report.every(3600).put("sales")`."""
         return AsyncEvery(self, Timing(interval, starting, backlog, jid))

@@ -1,6 +1,6 @@
 """Handles of function jobs that were put: wait for one result, or for many at once.
 
-`gather` and `as_completed` have the colour of the handles they are given.
+`gather` and `as_completed` are blocking for handles of a Client, and async for those of an AsyncClient.
 """
 
 import functools
@@ -31,7 +31,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class SyncApp(Protocol):
-    """What a function job needs of a blocking client."""
+    """The part of a Client that function jobs use."""
 
     settings: Settings
 
@@ -47,7 +47,7 @@ class SyncApp(Protocol):
 
 
 class AsyncApp(Protocol):
-    """What a function job needs of an async client."""
+    """The part of an AsyncClient that function jobs use."""
 
     settings: Settings
 
@@ -63,7 +63,7 @@ class AsyncApp(Protocol):
 
 
 class AnyHandle(Generic[R_co]):
-    """What both colours share: the job's name, how it ended once that is known, and how to read what it returned."""
+    """The base of the sync and the async handle: the jid, the outcome once it is known, and how to decode the result."""
 
     __slots__ = ("app", "ended", "entry", "jid", "keeps")
 
@@ -75,13 +75,13 @@ class AnyHandle(Generic[R_co]):
         self.ended: Any = None
 
     def learn(self, outcome: Any) -> Any:
-        """Take note of how the job ended, which does not change any more; answers it."""
+        """Keep the outcome of a job that has ended, which cannot change any more. Returns it."""
         if outcome.status in ("done", "failed", "cancelled"):
             self.ended = outcome
         return outcome
 
     def read(self, outcome: Any) -> R_co:
-        """The return value. Raises JobFailed, JobCancelled, JobNotFound, TimeoutError for other ends, CodecError."""
+        """Return the result. Raises JobFailed, JobCancelled, JobNotFound or TimeoutError for other outcomes, CodecError."""
         result = outcome.result_of(self.jid)
         if result is None and self.keeps:
             # A job that returned None left `null`.
@@ -94,21 +94,21 @@ class AnyHandle(Generic[R_co]):
 
 
 class Handle(AnyHandle[R_co]):
-    """A job that was put by a blocking client. Once it knows how the job ended, it asks nobody any more."""
+    """A job that was put by a Client. Once the outcome is known, no more calls are sent."""
 
     __slots__ = ()
 
     def result(self, timeout: float | None = None) -> R_co:
-        """Wait for the return value, for at most `timeout` seconds; None: for ever.
+        """Wait for the result of the function, for at most `timeout` seconds; None: for ever.
 
-        It is pushed by the store, not polled. Raises JobFailed with the failure's group, message and remote traceback,
-        JobCancelled with who cancelled it and when, JobNotFound when the job or its result is not kept any more,
-        TimeoutError. With `result_keep=0`, returns None. Core: verbs/await.lua.
+        The store publishes the end of the job; nothing is polled. Raises JobFailed with group, message and remote
+        traceback, JobCancelled with who cancelled it and when, JobNotFound if the job or its result is not kept any
+        more, TimeoutError. With `result_keep=0`, returns None. Core: verbs/await.lua.
         """
         return self.read(self._wait(timeout))
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the job has ended, well or not; False when `timeout` seconds were too short."""
+        """Wait until the job has ended, whatever its outcome. Returns False after `timeout` seconds."""
         return bool(self._wait(timeout).status != "open")
 
     def _wait(self, timeout: float | None) -> Any:
@@ -116,16 +116,16 @@ class Handle(AnyHandle[R_co]):
 
 
 class AsyncHandle(AnyHandle[R_co]):
-    """A job that was put by an async client; what waits is awaited. `await handle` is `await handle.result()`."""
+    """A job that was put by an AsyncClient. `await handle` is `await handle.result()`."""
 
     __slots__ = ()
 
     async def result(self, timeout: float | None = None) -> R_co:
-        """Wait for the return value, for at most `timeout` seconds. Raises as `Handle.result` does."""
+        """Wait for the result of the function, for at most `timeout` seconds. Raises as `Handle.result` does."""
         return self.read(await self._wait(timeout))
 
     async def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the job has ended, well or not; False when `timeout` seconds were too short."""
+        """Wait until the job has ended, whatever its outcome. Returns False after `timeout` seconds."""
         outcome = await self._wait(timeout)
         return bool(outcome.status != "open")
 
@@ -153,7 +153,7 @@ def _result_type(entry: Registered) -> Callable[[bytes], Any]:
         wanted = result_of(hints_of(entry.function).get("return", Any))
         return msgspec.json.Decoder(wanted, dec_hook=from_plain).decode
     except Exception:
-        # An annotation that cannot be decoded to: the plain JSON value.
+        # The annotation is no type that JSON can be decoded to: return the plain JSON value.
         return msgspec.json.Decoder().decode
 
 
@@ -176,11 +176,11 @@ def gather(
 def gather(
     *handles: Any, timeout: float | None = None, return_exceptions: bool = False
 ) -> list[Any] | Coroutine[Any, Any, list[Any]]:
-    """Wait for all jobs, for at most `timeout` seconds; answers what they returned, in the order of `handles`.
+    """Wait for all jobs, for at most `timeout` seconds. Returns their results, in the order of `handles`.
 
-    As soon as one has failed its JobFailed is raised, and the others go on; with `return_exceptions=True` errors stand in
-    the list instead. With handles of an async client, await the result. Raises JobFailed, JobCancelled, JobNotFound,
-    TimeoutError, UsageError for handles of different clients. Core: verbs/await.lua.
+    When one has failed, its JobFailed is raised at once, and the others continue; with `return_exceptions=True`, the list
+    has the errors instead. With handles of an async client, await the result. Raises JobFailed, JobCancelled,
+    JobNotFound, TimeoutError, UsageError for handles of different clients. Core: verbs/await.lua.
     """
     check_timeout(timeout)
     if _is_async(handles):
@@ -198,9 +198,9 @@ def as_completed(
     handles: Iterable[AsyncHandle[R]], timeout: float | None = None
 ) -> AsyncIterator[AsyncHandle[R]]: ...
 def as_completed(handles: Iterable[Any], timeout: float | None = None) -> Any:
-    """The handles, each when its job has ended, well or not: its `result()` then answers or raises at once.
+    """Iterate over the handles, each when its job has ended: its `result()` then returns or raises at once.
 
-    Handles of an async client: `async for`. Raises TimeoutError when not all have ended within `timeout` seconds,
+    For handles of an async client, use `async for`. Raises TimeoutError if not all have ended within `timeout` seconds,
     UsageError for handles of different clients. Core: verbs/await.lua.
     """
     check_timeout(timeout)
@@ -209,7 +209,7 @@ def as_completed(handles: Iterable[Any], timeout: float | None = None) -> Any:
 
 
 class Values(list[Any]):
-    """What `gather` answers in a blocking program. Awaiting it is allowed: nobody can tell the colour of no handles."""
+    """The result of `gather` in blocking code. It may be awaited, because without handles it is unknown whether to."""
 
     def __await__(self) -> Generator[Any, Any, list[Any]]:
         yield from ()
@@ -217,7 +217,7 @@ class Values(list[Any]):
 
 
 class Ends(Iterator[Any]):
-    """What `as_completed` answers in a blocking program; of no handles, it may be gone through by `async for` too."""
+    """The result of `as_completed` in blocking code. Without handles it may be used with `async for` too."""
 
     def __init__(self, ends: Iterator[Any]) -> None:
         self._ends = ends
@@ -275,7 +275,7 @@ async def _gather_async(handles: Sequence[Any], timeout: float | None, return_ex
 
 
 def _sorted(handles: Sequence[Any]) -> tuple[list[Any], dict[str, list[Any]]]:
-    """Those whose end is known, and the others by jid."""
+    """Return the handles whose outcome is known, and the others by jid."""
     open_: dict[str, list[Any]] = {}
     for handle in handles:
         if handle.ended is None:

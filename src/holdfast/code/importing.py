@@ -1,7 +1,7 @@
-"""Importing what a name stands for, and importing it again when its file changed.
+"""Import the object of a dotted name, and reload its module after the file was changed.
 
-What is remembered here belongs to the process, as `sys.modules` does: a module that was loaded again for one asker
-is loaded again for all of them, once.
+The table of watches belongs to the process, as `sys.modules` does: a module that is reloaded for one caller is reloaded
+for all of them, once.
 """
 
 import importlib
@@ -24,7 +24,7 @@ _BROKEN: Final = -1
 
 
 class Watch:
-    """One module's file, looked at now and then. `changed_at` is the time the loaded file was saved."""
+    """The file of a module, whose time is checked. `changed_at` is when the loaded file was saved."""
 
     __slots__ = ("_is_warned", "changed_at", "file", "loading", "looked", "module")
 
@@ -32,25 +32,25 @@ class Watch:
         self.module = module
         self.file = file
         self.looked = monotonic()
-        # A module is loaded again by one thread or greenlet at a time; it may ask for itself while it loads.
+        # Only one thread or greenlet reloads a module at a time; the module may look itself up meanwhile.
         self.loading = RLock()
         self._is_warned = False
         self.changed_at = self._modified()
 
     def is_newer(self, at_once: bool = False) -> bool:
-        """Say whether the file changed since it was loaded; unless `at_once`, looks at most ten times a second."""
+        """Return whether the file changed since it was loaded; unless `at_once`, looks at most ten times a second."""
         now = monotonic()
         if now - self.looked < LOOK_AGAIN and not at_once:
             return False
         self.looked = now
-        # A file that is gone for the moment is being saved: what is loaded stays in use.
+        # A file that is missing is probably being saved: the loaded module stays in use.
         return self._modified() not in (0, self.changed_at)
 
     def reload(self) -> ModuleType:
-        """Load the module again. What a broken file raises is raised each time, until a good one is saved."""
+        """Reload the module. Raises what the file raises, each time until a correct file is saved."""
         modified = self._modified()
         _forget_bytecode(self.file)
-        # Until it is loaded, everything that was found in it is outdated, for whoever asks.
+        # Until the reload has succeeded, everything that was found in the module is outdated.
         self.changed_at = _BROKEN
         self.module = importlib.reload(self.module)
         self.changed_at = modified
@@ -72,7 +72,7 @@ _watches: Final[dict[str, Watch]] = {}
 
 
 def watch(module: ModuleType | None) -> Watch | None:
-    """Return the watch on the file of `module`; None if it has none, or is the program itself."""
+    """Return the watch of the file of `module`; None if it has no file, or is the program itself."""
     file = getattr(module, "__file__", None)
     if module is None or file is None or module.__name__ == "__main__":
         return None
@@ -83,21 +83,21 @@ def watch(module: ModuleType | None) -> Watch | None:
 
 
 def refresh(module: ModuleType, at_any_rate: bool = False) -> bool:
-    """Load `module` again if its file changed since it was loaded; answers whether it was."""
+    """Reload `module` if its file was changed since it was loaded. Returns whether it was reloaded."""
     known = watch(module)
     if known is None or not (at_any_rate or known.is_newer(at_once=True)):
         return False
     with known.loading:
         if not (at_any_rate or known.is_newer(at_once=True)):
-            return False  # another thread or greenlet did it meanwhile
+            return False  # another thread or greenlet has reloaded it
         known.reload()
     return True
 
 
 def import_class(name: str) -> Any:
-    """Import what the dotted `name` stands for: a class, also a nested one, a function, or a module.
+    """Return the object of the dotted `name`: a class, also a nested one, a function, or a module.
 
-    The longest front that is a module is imported, the rest is read from it; nothing is loaded twice. Raises UsageError,
+    The longest beginning that is a module is imported, the rest are attributes; nothing is reloaded. Raises UsageError,
     ModuleNotFoundError, AttributeError, and whatever the module raises.
     """
     module, attributes = _import_module(name)
@@ -105,16 +105,16 @@ def import_class(name: str) -> Any:
 
 
 class Importer:
-    """Imports job classes by name, and loads their modules again when a newer file was saved.
+    """Import job classes by name, and reload their modules after a newer file was saved.
 
-    What a file that cannot be loaded raises is raised at each import of that name, until a good one is saved.
+    What a file raises while it is loaded is raised at each import of that name, until a correct file is saved.
     """
 
     _marked: ClassVar[set[str]] = set()
 
     @classmethod
     def import_class(cls, name: str) -> Any:
-        """Import what `name` stands for, as it is in its file now. Raises as the function `import_class` does."""
+        """Return the object of `name`, as it is in its file now. Raises as the function `import_class` does."""
         module, attributes = _import_module(name)
         if refresh(module, at_any_rate=name in cls._marked):
             module = sys.modules.get(module.__name__, module)
@@ -123,7 +123,7 @@ class Importer:
 
     @classmethod
     def mark_for_reload_on_next_import(cls, name: str) -> None:
-        """Have the module of `name` loaded again by the next import of that name, whether its file changed or not."""
+        """Reload the module of `name` at the next import of that name, even if its file was not changed."""
         cls._marked.add(_checked(name))
 
 
@@ -134,12 +134,12 @@ def _checked(name: object) -> str:
 
 
 def _import_module(name: str) -> tuple[ModuleType, list[str]]:
-    """Import the longest front of `name` that is a module; answers it, and the names behind it."""
+    """Import the longest beginning of `name` that is a module. Returns it, and the remaining names."""
     parts = _checked(name).split(".")
     if not all(part.isidentifier() for part in parts):
         raise ModuleNotFoundError(f"{name!r} is not a dotted name", name=name)
     if parts[0] not in sys.modules and parts[0] == _program():
-        # Importing it would run the program once more, inside itself.
+        # Importing it would run the program a second time, inside itself.
         return sys.modules["__main__"], parts[1:]
     module = importlib.import_module(parts[0])
     for count in range(2, len(parts) + 1):
@@ -154,7 +154,7 @@ def _import_module(name: str) -> tuple[ModuleType, list[str]]:
 
 
 def _program() -> str:
-    """The name that the file of this program has as a module, '' if it has none."""
+    """Return the name of this program's file as a module, '' if it has none."""
     try:
         return real_module("__main__")
     except UsageError:
@@ -169,7 +169,7 @@ def _walk(module: ModuleType, attributes: list[str]) -> Any:
 
 
 def _forget_bytecode(file: str) -> None:
-    # Bytecode is matched by whole seconds and size: two quick saves of equal length would look the same.
+    # Bytecode is compared by whole seconds and size: two saves of equal length within a second look the same.
     try:
         Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
     except (OSError, ValueError, NotImplementedError):

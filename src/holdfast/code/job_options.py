@@ -1,7 +1,7 @@
-"""Options of function jobs: which exist, which travel with each job, and how long to wait between attempts.
+"""Options of function jobs: their names, those that are sent with each put, and backoff between attempts.
 
-A backoff that is data travels with the job, and the core does the sum; one that is a function stays with the
-code, so only the workers of that code can do it.
+A backoff that is data is sent with the job, and the core computes the pause; one that is a function is called by the
+worker, so it must be part of the worker's code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,16 +40,16 @@ class BackoffOptions(TypedDict, total=False):
 
 
 BackoffData = BackoffOptions | Kind | float
-"""What can travel with a job: options, a kind with the usual ones, or a fixed number of seconds."""
+"""A backoff that can be sent with a job: options, a kind with default options, or a fixed number of seconds."""
 
 
 def exponential(
     first: float = FIRST, factor: float = 2.0, longest: float = LONGEST, jitter: float = JITTER
 ) -> Backoff:
-    """Make a backoff of `first`, `first * factor`, … seconds, at most `longest`, each spread by ± `jitter`."""
+    """Return a backoff of `first`, `first * factor`, … seconds, at most `longest`, each spread by ± `jitter`."""
 
     def delay(attempt: int, error: BaseException) -> float:
-        # 64 doublings are beyond any cap, and keep the power from overflowing.
+        # 64 doublings exceed any limit, and keep the power from overflowing.
         wait = first * factor ** min(attempt - 1, 64)
         return min(longest, wait * uniform(1 - jitter, 1 + jitter))
 
@@ -57,7 +57,7 @@ def exponential(
 
 
 def make_backoff(wish: Backoff | BackoffData | None) -> Backoff:
-    """Turn what `backoff=` was given into a function: None is the default."""
+    """Return the argument `backoff=` as a function; None is the default."""
     if wish is None:
         return exponential()
     if callable(wish):
@@ -67,7 +67,7 @@ def make_backoff(wish: Backoff | BackoffData | None) -> Backoff:
 
 
 def backoff_words(wish: object) -> str:
-    """A backoff that is data, in the core's words `kind:first:longest:jitter`. Raises UsageError."""
+    """Return a backoff that is data as the core writes it, `kind:first:longest:jitter`. Raises UsageError."""
     if callable(wish):
         raise UsageError("backoff: a function cannot travel with a job; give it as data, or to @client.job")
     kind, first, longest, jitter = _checked(wish)
@@ -105,11 +105,12 @@ _TRAVEL: Final = ("priority", "delay", "tags", "throttles", "expires", "timeout"
 class JobOptions(TypedDict, total=False):
     """Options of a function job. `queue` (`default`); `name`, its stored name; `retries` and `backoff` for when it
     fails, that is, raises or exceeds its `timeout` (None: it fails at once); `max_losses` (3), how often it may be lost,
-    because its process died or its lease expired (0: it runs at most once); `priority`; `tags` and `throttles`, lists of names. In seconds: `delay`,
-    `expires` (not started later than so long after the put), `timeout` (the longest run), `result_keep` (3600), and
-    `soft_timeout`, after which PerformTimeout is raised in the function, which may catch it and end in its own way.
+    because its process died or its lease expired (0: it runs at most once); `priority`; `tags` and `throttles`, lists of
+    names. In seconds: `delay`, `expires` (the job is not started later than this after the put), `timeout` (the longest
+    run), `result_keep` (3600), and `soft_timeout`, after which PerformTimeout is raised in the function, which may
+    catch it.
 
-    All but `soft_timeout` and a `backoff` that is a function travel with the job, from the put on.
+    All but `soft_timeout` and a `backoff` that is a function are sent with each put.
     """
 
     queue: str
@@ -128,8 +129,8 @@ class JobOptions(TypedDict, total=False):
 
 
 class PutChanges(TypedDict, total=False):
-    """What may differ for one put: options as of `JobOptions`, `depends` (jids of jobs that must be complete before), a
-    `jid` of the caller's choice, `only_new` to leave an existing job alone."""
+    """Options of one put: those of `JobOptions`, `depends` (jids of jobs that must be complete first), a `jid` chosen by
+    the caller, and `only_new` to leave an existing job unchanged."""
 
     queue: str
     priority: int
@@ -154,7 +155,7 @@ def check_known(options: JobOptions) -> None:
 
 
 def travelling(options: JobOptions) -> dict[str, Any]:
-    """The options that each put sends: those that differ from the defaults, and always the budgets."""
+    """Return the options that each put sends: those that differ from the defaults, and always the budgets."""
     given: dict[str, Any] = {
         name: value for name, value in options.items() if name in _TRAVEL and value is not None
     }
@@ -166,7 +167,7 @@ def travelling(options: JobOptions) -> dict[str, Any]:
     for name in ("tags", "throttles"):
         if name in given:
             given[name] = check_each(name, check_list(name, given[name]))
-    # Nothing need be sent of what holds anyway.
+    # Defaults are not sent.
     given = {name: value for name, value in given.items() if value}
     given["retries"] = options.get("retries") or 0
     losses = options.get("max_losses")

@@ -1,7 +1,7 @@
-"""What stands around the method of a job class: the middleware the class wears.
+"""The middleware of job classes.
 
-A job class is never made an object, so its middleware are mixins whose `around_perform(cls, job)` is a class method.
-Each calls the next by `super()`; the base `SupportsMiddleware`, behind all of them, calls the job's own method.
+A job class has no instances, so its middleware are mixins whose `around_perform(cls, job)` is a class method. Each calls
+the next by `super()`; the base `SupportsMiddleware`, the last of them, calls the method of the job.
 """
 
 import inspect
@@ -22,11 +22,11 @@ R = TypeVar("R")
 AROUND: Final = "around_perform"
 
 Perform = Callable[[Any], Any]
-"""Performs a job; answers what its method returned, or what is awaited for that."""
+"""A function that performs a job. It returns the result of its method, or an awaitable of it."""
 
 
 class SupportsMiddleware:
-    """The base of a job class that wears middleware, named last among its bases.
+    """The base of a job class with middleware, named last among its bases.
 
         class Fetch(RetryExceptions, SupportsMiddleware): ...
 
@@ -36,16 +36,16 @@ class SupportsMiddleware:
 
     @classmethod
     def around_perform(cls, job: Any) -> Any:
-        """Call the job's own method; that of a `process` that is `async def` is awaited."""
+        """Call the method of the job. Returns its result, an awaitable if the method is `async def`."""
         perform = innermost_of(cls, job)
         if perform is None:
-            # Called by hand, or from another thread: the method is looked up as for any other job.
+            # Called by the user, or from another thread: the method is looked up as for any other job.
             perform = find_method(cls, cls.__qualname__, job.queue_name, True)[1]
         return perform(job)
 
 
 class Either(Generic[P, R]):
-    """A method of an object and of its class alike: middleware is worn by classes, and given to workers as objects."""
+    """A method that is bound to the instance or to the class: workers get middleware as instances, job classes as mixins."""
 
     def __init__(self, method: Callable[Concatenate[Any, P], R]) -> None:
         self._method = method
@@ -57,9 +57,9 @@ class Either(Generic[P, R]):
 
 
 def behind(kind: type, worn: object, given: Perform | None) -> Perform:
-    """What a middleware of `kind` performs by: what it was given, or what is worn behind it.
+    """Return what a middleware of `kind` calls to perform a job: what it was given, or the next one of its class.
 
-    Raises MiddlewareMisconfigured where nothing is worn behind it.
+    Raises MiddlewareMisconfigured if there is no next one.
     """
     rest = cast("Any", super(kind, worn))
     try:
@@ -69,7 +69,7 @@ def behind(kind: type, worn: object, given: Perform | None) -> Perform:
 
 
 class Wearable:
-    """A middleware that workers are given as an object, and job classes wear: as a mixin, or by such an object.
+    """A middleware that workers get as an instance, and job classes as a mixin or as such an instance.
 
     class Slow(Timeout(60), SupportsMiddleware): ...
     """
@@ -79,7 +79,7 @@ class Wearable:
 
 
 class _Call:
-    """One performance of a job by the method that its middleware surrounds."""
+    """One call of the method of a job inside its middleware."""
 
     def __init__(self, owner: object, method: Perform, job: Any) -> None:
         self.owner = owner
@@ -89,7 +89,7 @@ class _Call:
         self._waiting: Coroutine[Any, Any, Any] | None = None
 
     def perform(self, job: Any = None) -> Any:
-        """Perform the job by its method, whatever is handed in for it."""
+        """Call the method with the job, whatever the argument is."""
         if inspect.iscoroutinefunction(self._method):
             self._waiting = self._awaited()
             return self._waiting
@@ -101,7 +101,7 @@ class _Call:
         return self.value
 
     def forgotten(self) -> bool:
-        """Whether the method was asked for, but what it answered was not awaited; it is given up then."""
+        """Return whether the method was called but its coroutine not awaited; the coroutine is closed then."""
         waiting = self._waiting
         if waiting is None or inspect.getcoroutinestate(waiting) != inspect.CORO_CREATED:
             return False
@@ -121,14 +121,14 @@ def surround(thing: Any, method: Perform) -> Perform:
 
 
 Surroundings = Callable[[Any, Perform], Any]
-"""Performs a job by what it is given."""
+"""A function that performs a job by calling its second argument."""
 
 
 def surround_by(owner: object, around: Surroundings, method: Perform) -> Perform:
     """Return `method` with `around` of `owner` around it.
 
-    What it answers is what `around` answers, or if that is None, what the method did: middleware that forgets to return
-    what it was answered loses nothing.
+    It returns the result of `around`, or if that is None, the result of the method: middleware that forgets to return the
+    result does not lose it.
     """
     if inspect.iscoroutinefunction(method):
         return _surround_async(owner, around, method)
@@ -146,7 +146,7 @@ def surround_by(owner: object, around: Surroundings, method: Perform) -> Perform
 
 
 def innermost_of(owner: object, job: Any) -> Perform | None:
-    """What `super().around_perform(job)` of `owner` performs by in the end; None outside of a performance of its."""
+    """Return what the last `super().around_perform(job)` of `owner` calls; None outside of a call of this job."""
     call = _innermost.get()
     return None if call is None or call.owner is not owner or call.job is not job else call.perform
 
@@ -184,7 +184,7 @@ def _baseless(worn: object) -> MiddlewareMisconfigured:
 
 
 def _wears_middleware(owner: type) -> bool:
-    """Say whether a class wears middleware, beside the base. Raises MiddlewareMisconfigured."""
+    """Return whether a class has middleware in addition to the base. Raises MiddlewareMisconfigured."""
     layers = [base for base in owner.__mro__ if AROUND in vars(base)]
     if not layers or layers == [SupportsMiddleware]:
         return False
@@ -203,17 +203,17 @@ def _wears_middleware(owner: type) -> bool:
 
 
 Handle = Callable[[Exception], Steps[bool]]
-"""What is done about an exception; answers whether it is settled by that, or to be raised on."""
+"""A function that handles an exception. It returns True if the exception is handled, False to raise it again."""
 
 
 def handled(perform: Perform, job: Any, handle: Handle) -> Any:
-    """Perform a job, and let `handle` deal with what it raises; answers what the job did, in its colour."""
+    """Perform a job, and pass what it raises to `handle`. Returns the result, an awaitable for async code."""
     try:
         value = perform(job)
     except Exception as error:
         is_settled = begin_steps(handle(error))
         if isawaitable(is_settled):
-            # Plain code of a job whose client is async.
+            # A plain method of a job whose client is async.
             return _settled(is_settled, error)
         if not is_settled:
             raise
@@ -234,7 +234,7 @@ async def _settled(is_settled: Awaitable[bool], error: Exception) -> None:
 
 
 def within(manager: AbstractContextManager[Any], perform: Perform, job: Any) -> Any:
-    """Perform a job inside `manager`, until its code has ended; answers what the job did, in its colour."""
+    """Perform a job inside `manager`, until its code has ended. Returns the result, an awaitable for async code."""
     with ExitStack() as stack:
         stack.enter_context(manager)
         value = perform(job)
@@ -250,5 +250,5 @@ async def _within(rest: ExitStack[bool | None], value: Awaitable[Any]) -> Any:
 
 
 def is_open(job: Any, error: Exception) -> bool:
-    """Say whether a job that raised `error` can still be settled: it was neither settled by itself nor lost."""
+    """Return whether a job that raised `error` can still be settled: it was not settled, and its lease was not lost."""
     return not isinstance(error, LeaseLost) and not getattr(job, "state_changed", False)

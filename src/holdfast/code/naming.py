@@ -1,4 +1,4 @@
-"""Names of functions, classes and modules, as they are stored with a job."""
+"""Names of functions, classes and modules, as stored with a job."""
 
 import sys
 from pathlib import Path
@@ -9,11 +9,10 @@ from holdfast.errors import UsageError
 
 
 def klass_name(thing: Any) -> str:
-    """Name a class, function or module so that another process can import it.
+    """Return the name under which another process can import a class, function or module.
 
-    `<module>.<qualified name>`, the plain `__name__` for what was defined inside a function, and for a function job the
-    name it is registered under. What lives in `__main__` gets the name its file has for everybody else. Raises
-    UsageError if it has none.
+    That is `<module>.<qualified name>`, the plain `__name__` for one defined inside a function, and the registered name
+    of a function job. For `__main__`, the name of its file as a module is used. Raises UsageError if it has none.
     """
     if getattr(type(cast("object", thing)), "is_function_job", False):
         return str(thing.stored_name)
@@ -30,7 +29,7 @@ def klass_name(thing: Any) -> str:
 
 
 def real_module(name: str) -> str:
-    """Return the name under which other processes import module `name`. Raises UsageError for a prompt."""
+    """Return the name under which other processes import module `name`. Raises UsageError for an interactive session."""
     if name != "__main__":
         return name
     main = sys.modules["__main__"]

@@ -1,7 +1,6 @@
-"""The function jobs this process knows, by name.
+"""The function jobs of this process, by name.
 
-The one table in holdfast that belongs to the process and not to somebody who made it: a decorator fills it
-as an import fills `sys.modules`.
+This is the only state at module level: decorators fill the table as imports fill `sys.modules`.
 """
 
 import inspect
@@ -30,9 +29,9 @@ log = logging.getLogger("holdfast")
 class Registered:
     """A function that is a job.
 
-    `retries` is None when the job was not given any: then it fails at its first exception. `keep_ms` says for how
-    many milliseconds the result is kept, where the job does not say so itself. `travelling`: the options of each put;
-    `soft_timeout`: seconds until PerformTimeout is raised in the function, None for never.
+    `retries`: None if the option was not given; then the job fails at its first exception. `keep_ms`: how long the result
+    is kept if the put has no `result_keep`. `travelling`: the options that each put sends. `soft_timeout`: seconds until
+    PerformTimeout is raised in the function, None for never.
     """
 
     name: str
@@ -55,7 +54,7 @@ _functions: dict[str, Registered] = {}
 
 
 def register(entry: Registered) -> None:
-    """Make `entry` known; a later one of the same name replaces it, as reloading a module does. Another function is told of."""
+    """Add `entry` to the table. One of the same name is replaced, with a warning if it is another function."""
     before = _functions.get(entry.name)
     if before is not None and _place(before.function) != _place(entry.function):
         log.warning(
@@ -68,7 +67,7 @@ def register(entry: Registered) -> None:
 
 
 def _place(function: Callable[..., Any]) -> tuple[str, str]:
-    """The name of a function and its file, which are the same when its module is loaded again under any name."""
+    """Return the name of a function and its file, which stay the same when its module is reloaded under any name."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return function.__qualname__, getattr(code, "co_filename", function.__module__)
 
@@ -79,7 +78,7 @@ def find(name: str) -> Registered | None:
 
 
 def make_entry(function: Callable[..., Any], options: JobOptions) -> Registered:
-    """Register `function` as a job. Raises UsageError for options that cannot be."""
+    """Register `function` as a job. Raises UsageError for invalid options."""
     function = _checked_function(function)
     retries = options.get("retries")
     backoff = options.get("backoff")
@@ -119,13 +118,13 @@ def _checked_name(function: Callable[..., Any], wish: str | None) -> str:
         try:
             return klass_name(function)
         except UsageError:
-            # Defining a job at a prompt is harmless; putting it is what cannot work.
+            # Defining a job in an interactive session is allowed; only putting it raises.
             return f"__main__.{function.__qualname__}"
     return check_name("name", f"{function.__module__}.{function.__qualname__}")
 
 
 def stored_name(entry: Registered) -> str:
-    """The name to put the function under. Raises UsageError, with advice, for one that no worker could find."""
+    """Return the name of the function for a put. Raises UsageError, with advice, if no worker could find it."""
     if entry.name.startswith("__main__."):
         klass_name(entry.function)  # raises, with advice
     return entry.name

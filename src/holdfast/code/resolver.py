@@ -1,4 +1,4 @@
-"""From the klass of a job to the code that performs it, cached, and loaded again when its file changed."""
+"""Find the code that performs a klass. It is cached, and reloaded after its file was changed."""
 
 import importlib
 import inspect
@@ -18,9 +18,9 @@ from holdfast.errors import JobTimedOutError, NotAllowed
 
 
 class Target:
-    """What performs the jobs of one klass in one queue.
+    """The code that performs the jobs of one klass in one queue.
 
-    `function` is set for function jobs. `completes` says that returning completes the job.
+    `function` is set for function jobs. `completes`: returning completes the job.
     """
 
     __slots__ = ("_changed_at", "_watch", "call", "completes", "function", "is_async")
@@ -37,16 +37,16 @@ class Target:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the code it was found in changed, or was loaded again by somebody else."""
+        """Whether the module of the code was changed, or reloaded elsewhere."""
         watch = self._watch
         return watch is not None and (watch.changed_at != self._changed_at or watch.is_newer())
 
 
 class Resolver:
-    """Finds what performs a job: registered functions first, then names inside the allow-list.
+    """Find the code of jobs: registered functions first, then names allowed by the allow-list.
 
-    `plain_queues` are the queues given to the worker by name, in which a method may be named like the queue.
-    `auto_complete` completes class jobs whatever their method is called.
+    `plain_queues` are the queues that the worker was given by name: their jobs may use a method named like the queue.
+    `auto_complete`: class jobs are completed when they return, whatever the name of their method.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Resolver:
         self._targets: dict[tuple[str, str], Target] = {}
 
     def resolve(self, klass: str, queue: str) -> Target:
-        """Return what performs `klass` in `queue`. Raises CannotRun."""
+        """Return the code that performs `klass` in `queue`. Raises CannotRun."""
         key = (klass, queue)
         target = self._targets.get(key)
         if target is not None and not target.is_outdated:
@@ -74,7 +74,7 @@ class Resolver:
         located = self.allow.locate(klass)
         module = self._load(located.module)
         if not self.allow.permits(klass, module):
-            # The search path led to an allowed file, but another module had taken its name before.
+            # The search path led to an allowed file, but another module of that name was imported before.
             raise NotAllowed(f"{klass} is not allowed here: {located.module} was loaded from elsewhere")
         entry = registry.find(klass)
         if entry is not None:
@@ -97,10 +97,10 @@ class Resolver:
         return importlib.import_module(name)
 
     def _refresh(self, module: ModuleType | None) -> None:
-        """Load a module again if its file changed. A file that cannot be loaded fails every job of it."""
+        """Reload a module if its file was changed. If that fails, every job of the module fails."""
         if module is not None and self.allow.holds(module):
             refresh(module)
 
     def _watched(self, module: ModuleType | None) -> Watch | None:
-        """Watch a module that may be loaded again: one that lies where modules are allowed by location."""
+        """Return the watch of a module that may be reloaded: one that is allowed by its location."""
         return watch(module) if self.allow.holds(module) else None

@@ -1,4 +1,4 @@
-"""`@holdfast.retry(…)`: exceptions of these types requeue the job for another attempt."""
+"""`@holdfast.retry(…)`: retry a job after exceptions of these classes."""
 
 import functools
 import inspect
@@ -12,11 +12,11 @@ from holdfast.code.middleware import is_open
 from holdfast.errors import UsageError
 
 Matcher = type[Exception] | Callable[[Exception], object]
-"""An exception class, which means its subclasses too, or a function that says whether it means this exception."""
+"""An exception class, which matches its subclasses too, or a function that returns whether an exception matches."""
 
 
 def check_matchers(what: str, matchers: Iterable[object]) -> tuple[Any, ...]:
-    """Return `matchers` if there are any and each can mean an exception. Raises UsageError."""
+    """Return `matchers` if there is at least one and each is an exception class or a function. Raises UsageError."""
     given = tuple(matchers)
     if not given:
         raise UsageError(f"{what}: name at least one exception")
@@ -28,12 +28,12 @@ def check_matchers(what: str, matchers: Iterable[object]) -> tuple[Any, ...]:
 
 
 def matches(matcher: Any, error: Exception) -> bool:
-    """Say whether `matcher` means this exception."""
+    """Return whether `matcher` matches this exception."""
     return isinstance(error, matcher) if inspect.isclass(matcher) else bool(matcher(error))
 
 
 def means(matcher: Any, kind: type[BaseException]) -> bool:
-    """Say whether `matcher` means all exceptions of a class; a function is not known to."""
+    """Return whether `matcher` matches all exceptions of class `kind`; False for a function, because that is unknown."""
     return inspect.isclass(matcher) and issubclass(kind, matcher)
 
 
@@ -46,9 +46,9 @@ log = logging.getLogger("holdfast")
 def retry(*errors: type[Exception]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Try a job again when its method raises one of `errors` (or a subclass): `job.retry()` is called, the error logged.
 
-    It stands under `@staticmethod`, on plain and `async def` methods, or under `@client.job`; several may be stacked.
-    Other errors are raised on, and so is one raised when the job has settled itself or lost its lease. Raises UsageError when `errors`
-    are not exception classes.
+    Write it below `@staticmethod`, on plain and `async def` methods, or below `@client.job`; several may be stacked.
+    Other errors are raised again, and so is an error after the job was settled or lost its lease. Raises UsageError if
+    `errors` are not exception classes.
     """
     for error in check_matchers("retry", errors):
         if not inspect.isclass(error):
@@ -74,7 +74,7 @@ def _retrying(method: Callable[..., Any], errors: tuple[type[Exception], ...]) -
             if job is None:
                 raise
             answer = job.retry()
-            # Plain code of a job whose client is async: whoever performs it awaits what it answers.
+            # A plain method of a job whose client is async: the caller awaits the result.
             return answer if inspect.isawaitable(answer) else None
 
     return perform
@@ -95,7 +95,7 @@ def _retrying_async(method: Callable[..., Any], errors: tuple[type[Exception], .
 
 
 def _to_retry(args: tuple[Any, ...], error: Exception) -> Any:
-    """The job to be retried: a method's last argument, or the running one; None if it has settled itself."""
+    """Return the job to retry: the last argument of a method, or the running job; None if it is settled already."""
     job = args[-1] if args and hasattr(args[-1], "retry") else current_job()
     if job is None or not is_open(job, error):
         return None

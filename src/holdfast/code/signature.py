@@ -1,6 +1,6 @@
-"""The arguments of a function job: checked and written when it is put, read and checked again when it is performed.
+"""The arguments of a function job: checked and encoded at the put, decoded and checked again by the worker.
 
-What is put is read back at once where that is not plain, so a put that succeeds carries what a worker can read.
+At the put, arguments that are not plain JSON values are also decoded, so that a worker can read every put that succeeds.
 """
 
 import inspect
@@ -22,16 +22,19 @@ T = TypeVar("T")
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _SAME: Final = frozenset((int, str, bool))
-"""Types whose values JSON gives back exactly as they were."""
+"""Types whose values are the same after encoding and decoding."""
 _encode_same: Final = msgspec.json.Encoder().encode
 _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""What reading raises for data that are not JSON, not UTF-8, or nested too deep."""
+"""What decoding raises for data that are not JSON, not UTF-8, or nested too deep."""
 _PLAIN: Final = _SAME | {float, list, tuple, dict, type(None)}
 
 
 class _Parameter(NamedTuple):
-    """`decode` turns JSON into the value; `annotation` is None where anything goes, and where `blind` shows why a worker
-    could not build anything but plain JSON values again. `place` is beyond all where none is taken by position."""
+    """A parameter of a function: `decode` turns JSON into its value.
+
+    `annotation` is None if any JSON value fits; then `blind` has the reason why a worker can decode it only to plain JSON
+    values. `place` is its position, 1 << 30 if it has none.
+    """
 
     name: str
     place: int
@@ -42,7 +45,7 @@ class _Parameter(NamedTuple):
 
 
 class _Envelope(msgspec.Struct, gc=False):
-    """The data of a function job: `{"args": […], "kwargs": {…}}`, either of which may be missing."""
+    """The data of a function job: `{"args": […], "kwargs": {…}}`; either may be missing."""
 
     args: list[msgspec.Raw] = []
     kwargs: dict[str, msgspec.Raw] = {}
@@ -52,7 +55,7 @@ _decode_envelope: Final = msgspec.json.Decoder(_Envelope).decode
 
 
 class Arguments:
-    """What one function accepts. Annotations are looked up at the first use, when all names exist."""
+    """The parameters of one function. Annotations are evaluated at the first use, when all names exist."""
 
     def __init__(self, function: Callable[..., Any], title: str) -> None:
         self._function = function
@@ -65,7 +68,7 @@ class Arguments:
         self._required: list[tuple[int, str]] = []
 
     def write(self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int = MAX_DATA) -> msgspec.Raw:
-        """The data of a put, as JSON. Raises UsageError naming the argument that does not fit or cannot be written."""
+        """Return the data of a put, as JSON. Raises UsageError naming an argument that does not fit or cannot be encoded."""
         values, named = self._bind(args, kwargs, partial(self._written, limit))
         try:
             pairs = [b"%s:%s" % (_encode_same(parameter.name), value) for parameter, value in named]
@@ -74,9 +77,10 @@ class Arguments:
         return msgspec.Raw(b'{"args":[%s],"kwargs":{%s}}' % (b",".join(values), b",".join(pairs)))
 
     def read(self, data: bytes) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments in the data of a job, as the annotations want them.
+        """Return the arguments in the data of a job, with the types of the annotations.
 
-        Raises UsageError naming the one that does not fit; CodecError for data that are not JSON, and anything that the code of an annotation raises.
+        Raises UsageError naming an argument that does not fit, CodecError for data that are not JSON, and anything that
+        the code of an annotation raises.
         """
         try:
             envelope = _decode_envelope(data)
@@ -90,8 +94,7 @@ class Arguments:
         return values, {parameter.name: value for parameter, value in named}
 
     def by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Arguments that were written, by the names of what takes them, behind those that have none: the same for each
-        way to write a call."""
+        """Return arguments without a name, and those with one by name: the same for each way to write a call."""
         known = self._positional
         named = {parameter.name: value for parameter, value in zip(known, args, strict=False)}
         return list(args[len(known) :]), {**named, **kwargs}
@@ -134,7 +137,7 @@ class Arguments:
             try:
                 return _encode_same(value)
             except (ValueError, OverflowError):
-                pass  # half a character, or a number too large: said below
+                pass  # half a character, or a number too large: reported below
         try:
             if parameter.annotation is None:
                 if parameter.blind and kind not in _PLAIN:
@@ -146,7 +149,7 @@ class Arguments:
                 value = to_plain(value)
             msgspec.convert(value, parameter.annotation, str_keys=True, dec_hook=from_plain)
             body = encode_value(value, limit)
-            # Values of the right class may hold wrong ones, of which nobody would know before a worker reads them.
+            # Values of the right class may contain wrong ones, which would fail only in the worker.
             parameter.decode(body)
         except msgspec.ValidationError as error:
             raise self._misfit(parameter, error) from None

@@ -1,8 +1,7 @@
-"""A soft limit on how long one run of a job may take: an exception raised in the job, where it is, which it may catch.
+"""A soft limit on the duration of a run: an exception is raised in the code of the job, which may catch it.
 
-In the main thread it comes by a signal, in another thread between two of its steps, in a greenlet and in a coroutine
-where they wait. Code that waits inside a library written in C is reached when that returns; the hard limit, `timeout`,
-needs nobody's consent.
+In the main thread it is raised by a signal, in another thread between two instructions, in a greenlet and in a coroutine
+where they wait. Code inside a C function gets it when that returns; the hard limit, `timeout`, ends the job anyway.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ SHORTEST: Final = 0.001
 
 
 def checked(soft: object, hard: float | None = None) -> float | None:
-    """Return a soft limit in seconds, None for none. Raises UsageError for one that is not shorter than the hard one."""
+    """Return a soft limit in seconds, None for none. Raises UsageError for one that is longer than the hard limit."""
     if soft is None:
         return None
     return check_seconds("soft_timeout", soft, SHORTEST, threading.TIMEOUT_MAX if hard is None else hard)
@@ -41,7 +40,7 @@ class _Limit(NamedTuple):
 def limited(
     call: Callable[..., Any], seconds: float | None, kind: type[PerformTimeout] = PerformTimeout
 ) -> Callable[..., Any]:
-    """Return `call` with an exception of `kind` raised in it after `seconds`, None: as it is."""
+    """Return `call` with an exception of `kind` raised in it after `seconds`, None: unchanged."""
     if seconds is None:
         return call
     limit = _Limit(seconds, kind)
@@ -70,7 +69,7 @@ def _watch(limit: _Limit) -> AbstractContextManager[Any]:
 
 
 class _Alarm:
-    """The watch of the main thread, by its alarm clock. One that was running goes on afterwards."""
+    """The limit in the main thread, by ITIMER_REAL. A timer that was running before is continued afterwards."""
 
     def __init__(self, limit: _Limit) -> None:
         self._limit = limit
@@ -97,7 +96,7 @@ class _Alarm:
 
 
 class _Interrupter:
-    """The watch of any other thread, by a timer that raises there what the interpreter lets one raise."""
+    """The limit in any other thread, by a timer thread that raises the exception there."""
 
     def __init__(self, limit: _Limit) -> None:
         self._limit = limit
@@ -116,9 +115,9 @@ class _Interrupter:
                 self._timer.cancel()
                 with self._lock:
                     self._is_over = True
-                    _raise_in(self._thread, None)  # what has not been delivered comes no more
+                    _raise_in(self._thread, None)  # withdraw it if it was not delivered yet
             except PerformTimeout:
-                pass  # it came just now, when the job had ended
+                pass  # it was delivered just after the job had ended
 
     def _ring(self) -> None:
         with self._lock:
@@ -127,34 +126,34 @@ class _Interrupter:
 
 
 def _kind_of(limit: _Limit) -> type[PerformTimeout]:
-    """A subclass of the limit's kind with the limit's message: a thread is made to raise a class, which it calls without arguments."""
+    """Return a subclass of the limit's kind with its message: the interpreter takes a class and calls it without arguments."""
     text = str(limit.error())
 
     class Worded(limit.kind):  # type: ignore[name-defined,misc]
         def __str__(self) -> str:
             return text
 
-    Worded.__name__ = Worded.__qualname__ = limit.kind.__name__  # by which failures are grouped
+    Worded.__name__ = Worded.__qualname__ = limit.kind.__name__  # used in the failure group
     Worded.__module__ = limit.kind.__module__
     return Worded
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Have a thread raise an exception of a class; None takes back what it has not raised yet."""
+    """Make a thread raise an exception of class `error`; None withdraws one that was not raised yet."""
     what = None if error is None else ctypes.py_object(error)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
 
 
 class _Expired(PerformTimeout, asyncio.CancelledError):
-    """Raised in a coroutine: its own code may catch it as a PerformTimeout, libraries clean up as when cancelled."""
+    """Raised in a coroutine: its code may catch it as a PerformTimeout; libraries clean up as for a cancellation."""
 
 
 class _JobExpired(_Expired, JobTimedOutError):
-    """The same in the coroutine of a class job."""
+    """The exception for the coroutine of a class job."""
 
 
 class _Driven:
-    """Awaits a coroutine for so many seconds, and then raises in it where it waits."""
+    """Await a coroutine, and raise the exception in it after the limit, where it waits."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], limit: _Limit) -> None:
         self._coroutine = coroutine
@@ -192,7 +191,7 @@ class _Driven:
                 step, value = self._coroutine.throw, self._meant(error, task)
 
     def _meant(self, error: BaseException, task: Any) -> BaseException:
-        """What is to be raised in the coroutine: our own cancelling means that its time is over."""
+        """Return what to raise in the coroutine: the exception of the limit for our own cancellation."""
         if self._is_due and isinstance(error, asyncio.CancelledError):
             self._is_due = False
             if not task.uncancel():

@@ -1,6 +1,6 @@
-"""Something to be done in several steps, said once for code that waits and for code that awaits.
+"""Drivers for generators that are written once for blocking and for async code.
 
-A generator yields what talks to the store. In blocking code that is an answer already; in async code it is awaited.
+A generator yields the results of calls to the store: in blocking code the result itself, in async code an awaitable.
 """
 
 from collections.abc import Awaitable, Callable, Generator
@@ -14,12 +14,12 @@ Steps = Generator[Any, Any, R]
 
 
 def run_steps(steps: Steps[R]) -> R:
-    """Go through `steps` in blocking code; answers what they return."""
+    """Run `steps` in blocking code. Returns their result."""
     return _run(steps, None)
 
 
 async def await_steps(steps: Steps[R]) -> R:
-    """Go through `steps`, awaiting what can be awaited; what that raises is raised where it was yielded."""
+    """Run `steps`, awaiting each awaitable; an exception is raised at the `yield`. Returns their result."""
     try:
         step = next(steps)
     except StopIteration as end:
@@ -29,7 +29,7 @@ async def await_steps(steps: Steps[R]) -> R:
 
 
 def begin_steps(steps: Steps[R]) -> R | Awaitable[R]:
-    """Go through `steps` where only they know the colour: answers what they return, or what is awaited for that."""
+    """Run `steps` that may be blocking or async. Returns their result, or an awaitable of it."""
     try:
         step = next(steps)
     except StopIteration as end:
@@ -56,7 +56,7 @@ async def _waited(step: Any) -> Any:
 
 
 def drive(flow: Generator[S, Any, R], answer: Callable[[S], Any]) -> R:
-    """Go through `flow`, whose steps are needs: each goes to `answer`, and what that raises is raised where it was yielded."""
+    """Run `flow`: pass each step to `answer` and send the result back; an exception is raised at the `yield`."""
     try:
         step = next(flow)
         while True:
@@ -72,7 +72,7 @@ def drive(flow: Generator[S, Any, R], answer: Callable[[S], Any]) -> R:
 
 
 async def drive_async(flow: Generator[S, Any, R], answer: Callable[[S], Awaitable[Any]]) -> R:
-    """The same, where answers are awaited."""
+    """Run `flow` as `drive` does, awaiting each answer."""
     try:
         step = next(flow)
     except StopIteration as end:

@@ -1,7 +1,7 @@
-"""Traces that go from the program that puts a job to the worker that performs it, by OpenTelemetry.
+"""OpenTelemetry traces from the program that puts a job to the worker that performs it.
 
-A program that has not loaded that package (extra `otel`) pays a look into a table. What travels with a job is what W3C Trace Context
-says, in one line: `traceparent`, and behind a space `tracestate` if there is one.
+For a program that has not imported that package (extra `otel`), the cost is one dictionary lookup. The option `trace` of a
+job is one line of W3C Trace Context: `traceparent`, and after a space `tracestate` if there is one.
 """
 
 import sys
@@ -15,14 +15,14 @@ _API: Final = "opentelemetry.trace"
 
 
 def is_traced() -> bool:
-    """Whether this program has loaded OpenTelemetry, and said where its spans go."""
+    """Return whether this program has imported OpenTelemetry and configured a tracer provider."""
     api: Any = sys.modules.get(_API)
-    ask = getattr(api, "get_tracer_provider", None)  # it may be in the middle of being imported
+    ask = getattr(api, "get_tracer_provider", None)  # it may be half imported
     return ask is not None and not isinstance(ask(), api.ProxyTracerProvider)
 
 
 def put_span(queue: str, klass: str, jid: str) -> str:
-    """Say that a job is made; answers what travels with it, "" where nobody traces."""
+    """Record the span of a put. Returns the option `trace` of the job, "" without a valid span."""
     api: Any = sys.modules[_API]
     attributes = attributes_of(queue, klass, jid, "create")
     span = _tracer().start_span(f"put {queue}", kind=api.SpanKind.PRODUCER, attributes=attributes)
@@ -33,7 +33,7 @@ def put_span(queue: str, klass: str, jid: str) -> str:
 
 
 def attributes_of(queue: str, klass: str, jid: str, operation: str) -> dict[str, Any]:
-    """What a span says of a job, by the conventions for messaging."""
+    """Return the attributes of a span of a job, by the conventions for messaging."""
     return {
         "messaging.system": SYSTEM,
         "messaging.destination.name": queue,
@@ -45,14 +45,14 @@ def attributes_of(queue: str, klass: str, jid: str, operation: str) -> dict[str,
 
 
 def context_of(trace: str) -> Any:
-    """The context that a job was put in, of what travelled with it; what cannot be read is an empty one."""
+    """Return the context of the put, from the option `trace` of a job; an empty one if that cannot be read."""
     parent, _, state = trace.partition(" ")
     carrier = {"traceparent": parent, "tracestate": state} if state else {"traceparent": parent}
     return _propagator().extract(carrier)
 
 
 def start_span(trace: str, name: str, attributes: Mapping[str, Any]) -> Any:
-    """A span for the performing of a job, below the one that it was put in."""
+    """Return a new span for the performance of a job, a child of the span of its put."""
     api: Any = sys.modules[_API]
     context = context_of(trace) if trace else None
     return _tracer().start_span(name, context=context, kind=api.SpanKind.CONSUMER, attributes=attributes)

@@ -1,4 +1,4 @@
-"""What can be said: one frozen command class per verb of the core."""
+"""Commands: one frozen class for each verb of the core."""
 
 import importlib
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any, Final
 from holdfast.commands.base import Command, Reply, Spoken, Word
 
 COMMANDS: Mapping[str, type[Spoken]]
-"""Verb name → class, of all modules below. Made when first asked for: clients use the classes that they need."""
+"""Verb name → class, of all modules below. Made at the first use, because clients import only the classes they need."""
 
 _MODULES: Final = (
     "jobs",

@@ -10,9 +10,9 @@ from holdfast.models import CoreInfo, text, texts
 
 
 class Info(Spoken, frozen=True, gc=False):
-    """What the core says of itself and of this root.
+    """Read the version of the core, and the facts of this root.
 
-    `mode` `make` makes the root if it is missing; `test` makes a test root, whose clock stands at `clock_ms`
+    `mode` `make` makes the root if it is missing; `test` makes a test root, whose clock is stopped at `clock_ms`
     (only in namespaces that begin with `test`). Core: verbs/info.lua.
     """
 
@@ -44,7 +44,7 @@ class SetClock(Spoken, frozen=True, gc=False):
 
 
 class ConfigGet(Spoken, frozen=True, gc=False):
-    """Read settings, all of them when no key is named. Answers raw texts, None if unset.
+    """Read settings, all of them if no key is named. Returns their texts by key, None if not set.
 
     Core: verbs/configure.lua.
     """
@@ -79,7 +79,7 @@ class ConfigSet(Spoken, frozen=True, gc=False):
 
 
 class ConfigUnset(Spoken, frozen=True, gc=False):
-    """Return one setting to its default. Answers whether it was set. Core: verbs/configure.lua."""
+    """Reset one setting to its default. Returns whether it was set. Core: verbs/configure.lua."""
 
     verb: ClassVar[str] = "config_unset"
     adds: ClassVar[bool] = True
@@ -95,7 +95,7 @@ class ConfigUnset(Spoken, frozen=True, gc=False):
 
 
 class Sweep(Spoken, frozen=True, gc=False):
-    """Drop completed jobs that are too old. Answers how many. Core: verbs/configure.lua."""
+    """Delete completed jobs beyond the age and count to keep. Returns how many. Core: verbs/configure.lua."""
 
     verb: ClassVar[str] = "sweep"
     line_at: ClassVar[int] = 0
@@ -108,7 +108,7 @@ class Sweep(Spoken, frozen=True, gc=False):
 
 
 class VerbFacts(msgspec.Struct, frozen=True, gc=False):
-    """One function of the library: its verb, its flags, its arguments in words."""
+    """One function of the library: its verb, its flags, and the names of its arguments."""
 
     verb: str
     flags: tuple[str, ...]
@@ -116,7 +116,7 @@ class VerbFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Describe(Spoken, frozen=True, gc=False):
-    """What functions the store's library has. Core: doors/native.lua."""
+    """List the functions of the library in the store. Core: doors/native.lua."""
 
     verb: ClassVar[str] = "describe"
     reads: ClassVar[bool] = True
@@ -132,14 +132,14 @@ class Describe(Spoken, frozen=True, gc=False):
 
 
 class PatternFacts(msgspec.Struct, frozen=True, gc=False):
-    """Which queues the identifiers stand for, and the rules of their order; all as stored, which is JSON."""
+    """The patterns of each queue identifier, and the rules for the order of queues; as stored, in JSON."""
 
     identifiers: Mapping[str, str]
     priorities: tuple[str, ...]
 
 
 class Patterns(Spoken, frozen=True, gc=False):
-    """Read the patterns of queues that workers go by. Core: nouns/patterns.lua."""
+    """Read the queue patterns that workers use. Core: nouns/patterns.lua."""
 
     verb: ClassVar[str] = "patterns"
     reads: ClassVar[bool] = True
@@ -156,7 +156,7 @@ class Patterns(Spoken, frozen=True, gc=False):
 
 
 class IdentifiersSet(Spoken, frozen=True, gc=False):
-    """Replace what the identifiers stand for: each a JSON list of patterns. An empty one is left out.
+    """Replace all queue identifiers: each has a JSON list of patterns. One with an empty list is left out.
 
     Core: nouns/patterns.lua.
     """
@@ -174,7 +174,7 @@ class IdentifiersSet(Spoken, frozen=True, gc=False):
 
 
 class PrioritiesSet(Spoken, frozen=True, gc=False):
-    """Replace the rules of the order of queues: each a JSON object with `pattern` and `fairly`.
+    """Replace the rules for the order of queues: each a JSON object with `pattern` and `fairly`.
 
     Core: nouns/patterns.lua.
     """
@@ -192,7 +192,7 @@ class PrioritiesSet(Spoken, frozen=True, gc=False):
 
 
 class SettingsGet(Spoken, frozen=True, gc=False):
-    """Read the settings that are no configuration keys. Core: nouns/settings.lua."""
+    """Read the settings that are not configuration keys. Core: nouns/settings.lua."""
 
     verb: ClassVar[str] = "settings"
     reads: ClassVar[bool] = True
@@ -205,7 +205,7 @@ class SettingsGet(Spoken, frozen=True, gc=False):
 
 
 class SettingSet(Spoken, frozen=True, gc=False):
-    """Write one of those settings, None for its default. Core: nouns/settings.lua."""
+    """Write one of these settings, None for its default. Core: nouns/settings.lua."""
 
     verb: ClassVar[str] = "setting"
     adds: ClassVar[bool] = True
@@ -222,7 +222,7 @@ class SettingSet(Spoken, frozen=True, gc=False):
 
 
 class AuditLine(msgspec.Struct, frozen=True, gc=False):
-    """One line of the audit log; `when_ms` by the store's clock."""
+    """One line of the audit log; `when_ms` is by the store's clock."""
 
     id: str
     when_ms: int
@@ -233,7 +233,7 @@ class AuditLine(msgspec.Struct, frozen=True, gc=False):
 
 
 class Audit(Spoken, frozen=True, gc=False):
-    """Write down who did what to what; answers the id of the line. Core: nouns/audit.lua."""
+    """Add a line to the audit log: who did what, to which target. Returns its id. Core: nouns/audit.lua."""
 
     verb: ClassVar[str] = "audit"
     line_at: ClassVar[int] = 0
@@ -251,7 +251,7 @@ class Audit(Spoken, frozen=True, gc=False):
 
 
 class AuditList(Spoken, frozen=True, gc=False):
-    """Read up to 128 lines of the audit log, newest first, before the one of id `before`.
+    """Read up to 128 lines of the audit log, newest first, before the line with id `before`.
 
     Core: nouns/audit.lua.
     """
@@ -270,9 +270,9 @@ class AuditList(Spoken, frozen=True, gc=False):
 
 
 class Watch(Spoken, frozen=True, gc=False):
-    """Have changes told on the namespace's channel for `length_ms`, at most a minute.
+    """Publish changes on the channel of the namespace for `length_ms`, at most a minute.
 
-    Answers until when, in milliseconds of the store's clock. Core: verbs/watch.lua.
+    Returns the end, in milliseconds of the store's clock. Core: verbs/watch.lua.
     """
 
     verb: ClassVar[str] = "watch"

@@ -1,4 +1,4 @@
-"""Commands about what people attach to jobs: tags, marks, lines of history, reports of progress."""
+"""Commands about what is attached to jobs: tags, tracking, lines of history, progress."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
@@ -11,9 +11,9 @@ from holdfast.models import JobFacts, text
 
 
 class Tag(Spoken, frozen=True, gc=False):
-    """Add tags to a job, or remove some; answers all it has then, in the order they came.
+    """Add tags to a job, or remove some. Returns all its tags, in the order they were added.
 
-    A job has at most 64. Adding one again renews the time it was attached. Raises JobNotFound. Core: verbs/tag.lua.
+    A job has at most 64. Adding one again renews its time. Raises JobNotFound. Core: verbs/tag.lua.
     """
 
     verb: ClassVar[str] = "tag"
@@ -31,7 +31,7 @@ class Tag(Spoken, frozen=True, gc=False):
 
 
 class Tags(Spoken, frozen=True, gc=False):
-    """Tags and how many jobs have them, for those that at least `least` have; most used first. Core: verbs/tag.lua."""
+    """Count the jobs of each tag that at least `least` jobs have; most used first. Core: verbs/tag.lua."""
 
     verb: ClassVar[str] = "tags"
     reads: ClassVar[bool] = True
@@ -48,7 +48,7 @@ class Tags(Spoken, frozen=True, gc=False):
 
 
 class Tagged(Spoken, frozen=True, gc=False):
-    """How many jobs have a tag, and a page of their jids by the time it was attached. Core: verbs/tag.lua."""
+    """Count the jobs that have a tag, and list a page of their jids, by the time it was added. Core: verbs/tag.lua."""
 
     verb: ClassVar[str] = "tagged"
     reads: ClassVar[bool] = True
@@ -65,10 +65,10 @@ class Tagged(Spoken, frozen=True, gc=False):
 
 
 class Track(Spoken, frozen=True, gc=False):
-    """Watch a job, or stop watching it; answers whether that changed anything.
+    """Track a job, or stop tracking it. Returns whether that changed anything.
 
-    What happens to a watched job is published on `<root>e:<event>`. The mark of a job that is gone can be taken away.
-    Raises JobNotFound. Core: verbs/track.lua.
+    Events of a tracked job are published on `<root>e:<event>`. Tracking of a deleted job can be stopped too. Raises
+    JobNotFound. Core: verbs/track.lua.
     """
 
     verb: ClassVar[str] = "track"
@@ -86,7 +86,7 @@ class Track(Spoken, frozen=True, gc=False):
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
-    """A jid that is watched, since when in milliseconds, and whether there is such a job still."""
+    """A tracked jid, since when in milliseconds, and whether the job still exists."""
 
     jid: str
     since_ms: int
@@ -94,7 +94,7 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
 
 
 class Tracked(Spoken, frozen=True, gc=False):
-    """The jids that are watched, at most 1,000, those watched longest first. Core: verbs/track.lua."""
+    """List the tracked jids, at most 1,000, those tracked longest first. Core: verbs/track.lua."""
 
     verb: ClassVar[str] = "tracked"
     reads: ClassVar[bool] = True
@@ -109,7 +109,7 @@ class Tracked(Spoken, frozen=True, gc=False):
 
 
 class Log(Spoken, frozen=True, gc=False):
-    """Add a line to a job's history: any name, and a JSON object (up to 16 kB of bytes) or nothing.
+    """Add a line to the history of a job: any name, and optionally a JSON object of up to 16 kB.
 
     Raises JobNotFound, and WrongState for a job completed more than 100,000 completions ago. Core: verbs/log.lua.
     """
@@ -130,10 +130,10 @@ class Log(Spoken, frozen=True, gc=False):
 
 
 class Report(Spoken, frozen=True, gc=False):
-    """Say how far a job is that one holds: `progress` from 0 to 1 with a note (up to 1,000 bytes), and lines it logged.
+    """Report the progress of a leased job, from 0 to 1 with a note (up to 1,000 bytes), and lines that it logged.
 
-    None leaves progress and note as they were. Of the lines the newest are kept, 100 and 8 kB of them. They stay over
-    retries, and go when the job is put anew. Raises LeaseLost. Core: verbs/report.lua.
+    None leaves progress and note unchanged. The newest 100 lines are kept, up to 8 kB. They are kept over retries, and
+    deleted when the job is put again. Raises LeaseLost. Core: verbs/report.lua.
     """
 
     verb: ClassVar[str] = "report"

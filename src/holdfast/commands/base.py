@@ -1,7 +1,7 @@
-"""What a command is: a frozen value that writes itself as words and reads its reply.
+"""What a command is: a frozen value that turns itself into words and reads its reply.
 
-A command has no socket and no colour. `words()` leaves out the line and request number of a numbered call:
-the exchange inserts them at `line_at`, because only it knows which line is free.
+A command has no socket, and sync and async clients share it. `words()` leaves out the request id of a numbered call:
+`wire.exchange` inserts it at `line_at`.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,9 +22,9 @@ T = TypeVar("T")
 class Command(Protocol[R_co]):
     """One call of one verb.
 
-    `line_at` is where line and request number go among the words, -1 when the call carries none. `adds`:
-    the verb adds something, so a full store refuses it at once. `reads`: it changes nothing. `settles`: it ends
-    leases, so a job that is not found by a repeat was settled by the first try and forgotten since.
+    `line_at`: the position of the request id among the words, -1 for a call without one. `adds`: the verb adds
+    something, so a full store refuses it at once. `reads`: it changes nothing. `settles`: it ends leases, so a job that
+    a repeat does not find was settled by the first try and deleted since.
     """
 
     verb: ClassVar[str]
@@ -40,7 +40,7 @@ class Command(Protocol[R_co]):
 
     @property
     def again(self) -> str:
-        """Whether the caller may say this again when nobody knows whether it happened: part of a sentence."""
+        """Advice on repeating the call when it is unknown whether it happened: the end of an error message."""
         ...
 
     def words(self) -> Sequence[Word]:
@@ -48,12 +48,12 @@ class Command(Protocol[R_co]):
         ...
 
     def read(self, reply: Reply) -> R_co:
-        """Turn the core's reply into the caller's answer. Raises Refused for a refused job."""
+        """Return the result for the core's reply. Raises Refused for a refused job."""
         ...
 
 
 class Spoken(msgspec.Struct, frozen=True, gc=False):
-    """The usual flags of a command; each verb overrides what differs."""
+    """The base of all commands, with the default flags; each verb overrides what differs."""
 
     line_at: ClassVar[int] = -1
     adds: ClassVar[bool] = False
@@ -67,16 +67,16 @@ class Spoken(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def again(self) -> str:
-        """Whether the caller may say this again: what only looks, or needs no number, may."""
+        """Advice on repeating the call: reads and calls without a request id are safe to repeat."""
         if self.reads:
-            return "it only looks, so asking again is safe"
+            return "it only reads, so repeating it is safe"
         if self.line_at < 0:
-            return "saying it again is safe"
-        return "look before you say it again"
+            return "repeating it is safe"
+        return "check before you repeat it"
 
 
 def named(reply: Sequence[Any], start: int = 1) -> dict[int, Refused | None]:
-    """Read the (index, code) pairs from `start` on: None for `again`, which is a success repeated."""
+    """Read (index, code) pairs from `start` on. Returns the refusal by index, None for `again` (the first try succeeded)."""
     answers: dict[int, Refused | None] = {}
     for at in range(start, len(reply), 2):
         answers[int(reply[at])] = said(reply[at + 1])
@@ -84,29 +84,29 @@ def named(reply: Sequence[Any], start: int = 1) -> dict[int, Refused | None]:
 
 
 def said(code: Any) -> Refused | None:
-    """One code of a batch: None for `again`, else the refusal it names."""
+    """Return the refusal for a code of a batch, None for `again`."""
     return None if code == b"again" else refusal(code)
 
 
 def refuse(code: Any) -> None:
-    """Raise what `code` says, unless it is `again`."""
+    """Raise the refusal for `code`, unless it is `again`."""
     refused = said(code)
     if refused is not None:
         raise refused
 
 
 def milliseconds(seconds: float | None) -> int:
-    """Seconds as whole milliseconds; None is 0, which the core reads as its default."""
+    """Return seconds as whole milliseconds; None is 0, the core's default."""
     return round(seconds * 1000) if seconds else 0
 
 
 def then(command: Command[T], turn: Callable[[T], R]) -> Command[R]:
-    """A command whose answer is turned into something else, such as facts into a handle."""
+    """Return a command whose result is converted by `turn`, such as facts to a handle."""
     return cast("Command[R]", _Then(command, turn))
 
 
 class _Then:
-    """Not declared a Command, because its flags are those of one other command, not of a class."""
+    """A command with a converted result. Its flags are those of one command, not of a class, so it is no Command by type."""
 
     __slots__ = (
         "_turn",

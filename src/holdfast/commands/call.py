@@ -1,4 +1,4 @@
-"""The commands of the reqless protocol, by their names there, on a native root."""
+"""Commands of the reqless protocol, by their names there, on a native root."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, cast
@@ -36,11 +36,11 @@ LOOKS = frozenset(
         "workers.counts",
     ]
 )
-"""Commands that may be sent twice: they need no request number."""
+"""Commands that may be sent twice, so they need no request id."""
 
 
 class Call(Spoken, frozen=True, gc=False):
-    """One command with its arguments, and the reply of that protocol: text, a whole number, a list of texts, None.
+    """Run one command of the reqless protocol. Returns its reply: text, a whole number, a list of texts, or None.
 
     Core: doors/native_call.lua.
     """
@@ -54,7 +54,7 @@ class Call(Spoken, frozen=True, gc=False):
 
     @property
     def numbered(self) -> bool:
-        """Whether a repeat would be noticed."""
+        """Whether the core has to recognise a repeat."""
         return self.command not in LOOKS
 
     def words(self) -> Sequence[Word]:

@@ -1,4 +1,4 @@
-"""Commands about jobs that wait for others."""
+"""Commands about dependencies between jobs, and jobs that follow the completion of another."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal
@@ -13,10 +13,10 @@ from holdfast.models import text
 
 
 class Depend(Spoken, frozen=True, gc=False):
-    """Change what a job in state `depends` waits for: `add` or `remove` up to 512 `parents`, or let go of `all`.
+    """Change the dependencies of a job in state `depends`: `add` or `remove` up to 512 `parents`, or remove `all`.
 
-    Parents that are unknown or complete count as done. When the last one is let go, the job is ready at once, whatever
-    delay it was put with. Answers 1. Raises JobNotFound, WrongState, DependencyRefused (itself, or a circle), Refused
+    Parents that are unknown or complete count as done. When the last one is removed, the job is ready at once, whatever
+    delay it was put with. Returns 1. Raises JobNotFound, WrongState, DependencyRefused (itself, or a cycle), Refused
     beyond 1,000 parents. Core: verbs/depend.lua.
     """
 
@@ -36,9 +36,9 @@ class Depend(Spoken, frozen=True, gc=False):
 
 
 class Dependents(Spoken, frozen=True, gc=False):
-    """One page of the jobs that wait for `jid`, the first to come first: up to 512.
+    """List a page of up to 512 jobs that wait for `jid`, oldest first.
 
-    Answers the cursor of the next page ("" when this is the last) and the jids. An unknown job has none. Core:
+    Returns the cursor of the next page ("" after the last one) and the jids. An unknown job has none. Core:
     verbs/depend.lua.
     """
 
@@ -57,7 +57,7 @@ class Dependents(Spoken, frozen=True, gc=False):
 
 
 class FollowUp(msgspec.Struct, frozen=True, gc=False):
-    """A job that is put by the completion of another; one whose jid is there already stays as it is."""
+    """A job that is put by the completion of another. An existing job with its jid stays unchanged."""
 
     queue: str
     job: JobWithOptions
@@ -67,17 +67,18 @@ class FollowUp(msgspec.Struct, frozen=True, gc=False):
     max_losses: int | None = None
 
     def words(self) -> list[Word]:
-        """Where it goes, then the job."""
+        """The words of its queue and budgets, then those of the job."""
         paid = budgets(self.retries, self.max_losses)
         return [self.queue, self.priority, paid, self.delay_ms, *self.job.words()]
 
 
 class CompleteX(Spoken, frozen=True, gc=False):
-    """Complete one job and put up to 512 follow-ups in the same step; with `next_queue`, the job goes on there.
+    """Complete one job and put up to 512 follow-ups in the same call; with `next_queue`, the job is then put there.
 
-    `result` is kept `keep_ms` where the job ends. `delay_ms` and `depends` are for the next queue: the job may wait for
-    its follow-ups there, and they for it. Follow-ups have 2,048 options together. Answers the new state: complete,
-    waiting, scheduled or depends. Nothing is changed by a refusal. Raises LeaseLost, DependencyRefused. Core: verbs/complete_x.lua.
+    `result` is kept for `keep_ms` if the job ends. `delay_ms` and `depends` are for the next queue: the job may wait for
+    its follow-ups there, and they for it. All follow-ups together have at most 2,048 options. Returns the new state:
+    complete, waiting, scheduled or depends. A refusal changes nothing. Raises LeaseLost, DependencyRefused. Core:
+    verbs/complete_x.lua.
     """
 
     verb: ClassVar[str] = "complete_x"
@@ -105,7 +106,7 @@ class CompleteX(Spoken, frozen=True, gc=False):
         if answer in _STATES:
             return answer
         refuse(reply[0])
-        # An earlier try did it: the job is what it came to since, or forgotten already.
+        # An earlier try completed the job: return its present state, or `complete` if it was deleted since.
         return text(reply[1]) if len(reply) > 1 else "complete"
 
 

@@ -1,4 +1,4 @@
-"""Commands about failed jobs: their groups, what is in them, and back to work."""
+"""Commands about failed jobs: failure groups, their jobs, and putting these into a queue again."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -9,10 +9,10 @@ from holdfast.commands.base import Reply, Spoken, Word
 from holdfast.models import text
 
 MOST_UNFAILED = 200
-"""Jobs that one call puts to work again."""
+"""The largest number of jobs in one call of `unfail`."""
 
 START = "0"
-"""The cursor of a scan that begins; one that has ended answers None."""
+"""The cursor of the first page; None is that after the last page."""
 
 
 def _following(cursor: Any) -> str | None:
@@ -20,7 +20,7 @@ def _following(cursor: Any) -> str | None:
 
 
 class Failures(Spoken, frozen=True, gc=False):
-    """How many jobs each failure group holds: about `count` groups (512 at most), and the next cursor.
+    """Count the jobs of about `count` failure groups (512 at most). Returns the next cursor, and the counts by group.
 
     Core: verbs/inspect.lua.
     """
@@ -40,10 +40,10 @@ class Failures(Spoken, frozen=True, gc=False):
 
 
 class FailureGroup(msgspec.Struct, frozen=True, gc=False):
-    """A failure group: how many jobs are in it, when the first and the last of them failed, and which was the last.
+    """A failure group: how many jobs are in it, when the first and the last of them failed, and the jid of the last.
 
-    `trend` says how many failures there were in each of the last 48 hours, this one last, whatever became of the
-    jobs since; `trend_from_ms` is when its first hour began.
+    `trend`: the number of failures in each of the last 48 hours, the present hour last, whatever happened to the jobs
+    since; `trend_from_ms`: when its first hour began.
     """
 
     name: str
@@ -63,7 +63,7 @@ class FailureGroup(msgspec.Struct, frozen=True, gc=False):
 
 
 class FailureGroups(Spoken, frozen=True, gc=False):
-    """About `count` failure groups (200 at most) with what is known of each, and the next cursor.
+    """Describe about `count` failure groups (200 at most). Returns the next cursor, and the groups.
 
     Core: verbs/inspect.lua.
     """
@@ -82,7 +82,7 @@ class FailureGroups(Spoken, frozen=True, gc=False):
 
 
 class Failed(Spoken, frozen=True, gc=False):
-    """One failure group: its size, and a page of jids, newest failure first. Core: verbs/inspect.lua."""
+    """List a failure group. Returns its size, and a page of jids, newest failure first. Core: verbs/inspect.lua."""
 
     verb: ClassVar[str] = "failed"
     reads: ClassVar[bool] = True
@@ -99,9 +99,9 @@ class Failed(Spoken, frozen=True, gc=False):
 
 
 class Unfail(Spoken, frozen=True, gc=False):
-    """Put up to `count` failed jobs of `group` (200 at most) to work in `queue`, the oldest failures first.
+    """Put up to `count` failed jobs of `group` (200 at most) into `queue`, the oldest failures first.
 
-    Their retries are renewed, their priority stays. Answers how many. Core: verbs/unfail.lua.
+    They get all their retries again, and keep their priority. Returns how many. Core: verbs/unfail.lua.
     """
 
     verb: ClassVar[str] = "unfail"

@@ -1,4 +1,4 @@
-"""Commands about jobs: putting, finding, cancelling and moving them."""
+"""Commands about jobs: put, find, cancel and move them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
@@ -14,12 +14,12 @@ Mode = Literal["new", "move", "only", "old"]
 
 
 def budgets(retries: int, max_losses: int | None) -> Word:
-    """The word of a put for what its jobs may cost: retries alone, which pay for losses too, or both apart."""
+    """Return the budget word of a put: retries alone, which then also pay for losses, or `retries/max_losses`."""
     return retries if max_losses is None else f"{retries}/{max_losses}"
 
 
 class SpokenPut(Spoken, frozen=True, gc=False):
-    """What the puts share: a minted jid, and a jid that must be new, tell a repeat by themselves."""
+    """The base of the puts. A generated jid, or one that must be new, identifies a repeat, so no request id is needed."""
 
     line_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
@@ -30,7 +30,7 @@ class SpokenPut(Spoken, frozen=True, gc=False):
 
     @property
     def minted(self) -> Sequence[str]:
-        """The jids, if only this call can have put jobs under them (they were generated for it); else none."""
+        """The jids, if they were generated for this call, so that only this call can have put them; else none."""
         return []
 
     @property
@@ -38,16 +38,16 @@ class SpokenPut(Spoken, frozen=True, gc=False):
         jid = getattr(self, "jid", "")
         if jid:
             return f"putting it again with jid={jid!r} and only_new=True is safe"
-        return "look before you put them again, unless each has a jid of its own and only_new=True"
+        return "check before you put them again, unless each has a jid of its own and only_new=True"
 
 
 class Put(SpokenPut, frozen=True, gc=False):
-    """Put one job. Answers its jid; a put repeated after a lost answer is never a second one.
+    """Put one job. Returns its jid. A put that is repeated after a lost reply never puts a second job.
 
-    `data` is JSON bytes, `delay_ms` how long it stays scheduled. `mode`: `new` for a minted jid, `move` for
-    a caller's own (an existing job is moved here), `only` for a job that must not exist with other content, `old` as
-    `move` for a job that must exist. With `max_losses` the job has budgets of its own: lost attempts are paid from that
-    number, no longer with retries. Raises JobExists, JobNotFound, QueueFull. Core: verbs/put.lua.
+    `data` is JSON bytes; `delay_ms` is how long the job stays scheduled. `mode`: `new` for a generated jid; `move` for a
+    jid of the caller (an existing job is moved here); `only` for a job that must not exist with other content; `old` is
+    `move` for a job that must exist. With `max_losses`, lost attempts are counted against that number in place of
+    `retries`. Raises JobExists, JobNotFound, QueueFull. Core: verbs/put.lua.
     """
 
     verb: ClassVar[str] = "put"
@@ -85,7 +85,7 @@ class Put(SpokenPut, frozen=True, gc=False):
 
 
 class PutMany(SpokenPut, frozen=True, gc=False):
-    """Put up to 512 jobs that share queue and options. Answers one jid or refusal a job, in their order.
+    """Put up to 512 jobs that share queue and options. Returns a jid or refusal for each job, in order.
 
     `jobs` is flat: jid, klass, data, jid, klass, data, … Core: verbs/put.lua.
     """
@@ -118,9 +118,9 @@ class PutMany(SpokenPut, frozen=True, gc=False):
 
 
 class Cancel(Spoken, frozen=True, gc=False):
-    """Delete up to 512 jobs. Answers True for each that was cancelled, False for unknown or complete ones.
+    """Delete up to 512 jobs. Returns True for each that was cancelled, False for unknown or complete ones.
 
-    A worker that holds one learns of it at its next heartbeat. Core: verbs/cancel.lua.
+    A worker that runs one is notified, at the latest by its next heartbeat. Core: verbs/cancel.lua.
     """
 
     verb: ClassVar[str] = "cancel"
@@ -136,7 +136,7 @@ class Cancel(Spoken, frozen=True, gc=False):
 
 
 class CancelBy(Cancel, frozen=True, gc=False):
-    """Delete jobs as `cancel` does, and record `who`, for jobs that ran or are awaited. Core: verbs/cancel.lua."""
+    """Delete jobs as `cancel` does, and record `who` for jobs that ran or are awaited. Core: verbs/cancel.lua."""
 
     verb: ClassVar[str] = "cancel_by"
 
@@ -149,7 +149,7 @@ class CancelBy(Cancel, frozen=True, gc=False):
 def list_pairs(
     tags: Sequence[str] | None, throttles: Sequence[str] | None, depends: Sequence[str] = ()
 ) -> list[Word]:
-    """Lists of a job as (option, value) pairs. None: not said; empty: none at all."""
+    """Return the lists of a job as (option, value) pairs. None: not given; empty: the job gets none."""
     pairs: list[Word] = []
     if tags is not None and not tags:
         pairs += ("untagged", "")
@@ -162,9 +162,9 @@ def list_pairs(
 
 
 class Move(Spoken, frozen=True, gc=False):
-    """Take a job out of whatever state it is in and put it into `queue`; its holder loses the lease.
+    """Move a job in any state to `queue`; a worker that runs it loses the lease.
 
-    Empty `data`, `klass` and `depends`, and None, keep what the job has. Answers the jid. Raises JobNotFound,
+    Empty `data`, `klass` and `depends`, and None, keep the values of the job. Returns the jid. Raises JobNotFound,
     DependencyRefused. Core: verbs/move.lua.
     """
 
@@ -195,7 +195,7 @@ class Move(Spoken, frozen=True, gc=False):
 
 
 class SetPriority(Spoken, frozen=True, gc=False):
-    """Give jobs another priority; waiting ones change places. Answers True for each known job.
+    """Set the priority of jobs; waiting ones change their place in the queue. Returns True for each known job.
 
     Core: verbs/reprioritise.lua.
     """
@@ -214,7 +214,7 @@ class SetPriority(Spoken, frozen=True, gc=False):
 
 
 class JobGet(Spoken, frozen=True, gc=False):
-    """Look up jobs. Answers facts, or None for an unknown jid, in the order asked. Core: verbs/inspect.lua."""
+    """Look up jobs. Returns the facts of each, or None for an unknown jid, in order. Core: verbs/inspect.lua."""
 
     verb: ClassVar[str] = "job_get"
     reads: ClassVar[bool] = True
@@ -229,7 +229,7 @@ class JobGet(Spoken, frozen=True, gc=False):
 
 
 class JobsComplete(Spoken, frozen=True, gc=False):
-    """The jids of completed jobs, newest first. Core: verbs/inspect.lua."""
+    """List the jids of completed jobs, newest first. Core: verbs/inspect.lua."""
 
     verb: ClassVar[str] = "jobs_complete"
     reads: ClassVar[bool] = True
@@ -245,20 +245,20 @@ class JobsComplete(Spoken, frozen=True, gc=False):
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """How far a job has come: `open`, `done` with its result, `failed` or `cancelled` with its error, or `gone`."""
+    """The status of an awaited job: `open`, `done` with its result, `failed` or `cancelled` with its error, or `gone`."""
 
     status: str
     result: bytes | None = None
     error: JobFailed | JobCancelled | None = None
 
     def result_of(self, jid: str) -> bytes | None:
-        """The result of a job that is done.
+        """Return the result of a job that is done.
 
-        Raises JobFailed, JobCancelled, JobNotFound, TimeoutError for the other ends.
+        Raises JobFailed, JobCancelled, JobNotFound or TimeoutError for any other status.
         """
         if self.status == "done":
             return self.result
-        # An exception of its own each time: raising one adds to it.
+        # A new exception each time, because raising one changes it.
         if isinstance(self.error, JobFailed):
             raise JobFailed(self.error.group, self.error.message, jid)
         if self.error is not None:
@@ -269,10 +269,10 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class Await(Spoken, frozen=True, gc=False):
-    """Ask for the ends of jobs, and mark the open ones, so that their end is published.
+    """Look up how jobs ended, and mark the open ones, so that their end is published.
 
-    Answers an Outcome a jid, in order. The message comes on the channel `<root>e:r:<jid>`; asking again then
-    tells the outcome. Core: verbs/await.lua.
+    Returns an Outcome for each jid, in order. The message is published on the channel `<root>e:r:<jid>`; send the
+    command again then. Core: verbs/await.lua.
     """
 
     verb: ClassVar[str] = "await"

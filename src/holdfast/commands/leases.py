@@ -1,7 +1,7 @@
-"""Commands of workers: taking leases, keeping them, completing them.
+"""Commands of workers: take leases, renew them, complete jobs.
 
-Each settling verb has two forms: for one job, raising what the core refused, and for many (`…Many`), answering
-one refusal or None a job, so that a lost lease does not spoil its neighbours.
+`Complete` and `Heartbeat` have two forms: for one job, which raises a refusal, and for many (`…Many`), which returns the
+refusals, so that one lost lease does not affect the others.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,11 +17,11 @@ WILL_NOT_WAIT = 0
 WILL_WAIT = 1
 WOKEN = 2
 FOUND = 3
-"""As mode of a pop: the caller found the queue by FindWork."""
+"""Modes of a pop: whether the caller is going to wait, was woken, or found the queue by FindWork."""
 
 
 class Held(Protocol):
-    """A lease: which job, and the token of this grant. JobFacts is one."""
+    """Anything with the jid and the token of a lease, such as JobFacts."""
 
     @property
     def jid(self) -> str: ...
@@ -30,7 +30,7 @@ class Held(Protocol):
 
 
 class Lease(msgspec.Struct, frozen=True, gc=False):
-    """A lease by name; empty `data` leaves the job's data as they are."""
+    """A lease: the jid, its token, and the worker that holds it. Empty `data` leaves the data of the job unchanged."""
 
     jid: str
     token: int
@@ -39,7 +39,7 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):
-    """A job whose work is done; `result` is kept `keep_ms` when not empty, empty `data` changes nothing."""
+    """A job to complete. A `result` that is not empty is kept for `keep_ms`; empty `data` changes nothing."""
 
     jid: str
     token: int
@@ -49,13 +49,13 @@ class Done(msgspec.Struct, frozen=True, gc=False):
 
 
 class Popped(list[JobFacts]):
-    """The jobs a pop granted. `due` is seconds until one of its queues has something due, None if nothing is."""
+    """The jobs that a pop leased. `due`: seconds until a job of its queues is due, None if none is scheduled."""
 
     due: float | None = None
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):
-    """What a completing call answered: refusals by jid (none for the good ones), and the next jobs."""
+    """The result of `CompletePop`: the refusals by jid, and the next jobs."""
 
     lost: Mapping[str, Refused]
     jobs: Popped
@@ -94,12 +94,11 @@ def _lost(reply: Sequence[Any], first: int, last: int) -> dict[str, Refused]:
 
 
 class Pop(Spoken, frozen=True, gc=False):
-    """Lease up to `limit` ready jobs to `worker`.
+    """Lease up to `limit` ready jobs to `worker`. Returns them; an empty list means that none was ready.
 
-    `queues` are tried in order, each by priority and then oldest first. `ttl` is in seconds, None for the
-    queue's own heartbeat. `mode`, one for all or one a queue, says whether the caller will wait
-    for a wake-up (WILL_NOT_WAIT, WILL_WAIT, WOKEN). An empty list means nothing was ready.
-    Core: verbs/pop.lua.
+    `queues` are tried in order, each by priority and then oldest first. `ttl` is the length of the lease in seconds,
+    None for the heartbeat setting of the queue. `mode`, one for all or one for each queue: whether the caller is going
+    to wait for a wake-up (WILL_NOT_WAIT, WILL_WAIT, WOKEN, FOUND). Core: verbs/pop.lua.
     """
 
     verb: ClassVar[str] = "pop"
@@ -113,9 +112,7 @@ class Pop(Spoken, frozen=True, gc=False):
 
     @property
     def again(self) -> str:
-        return (
-            "popping again is safe: what was leased and not heard of is handed out again when its lease ends"
-        )
+        return "popping again is safe: jobs that were leased by a lost reply are leased again when their lease ends"
 
     def words(self) -> Sequence[Word]:
         return (self.worker, self.limit, milliseconds(self.ttl), *_queue_words(self.queues, self.mode))
@@ -125,9 +122,9 @@ class Pop(Spoken, frozen=True, gc=False):
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """Queues that may have something to hand out, in the order of their first use, then others that have something due.
+    """Queues that may have ready jobs, in the order of their first use, then others that have jobs due.
 
-    `due` is seconds until another queue has something due, None if nothing is; `has_more` whether there are more names.
+    `due`: seconds until another queue has a job due, None if none has; `has_more`: whether there are more names.
     """
 
     queues: Sequence[str]
@@ -136,11 +133,11 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
 
 class FindWork(Spoken, frozen=True, gc=False):
-    """Ask which queues of the namespace have work, up to `count` names from place `first` on.
+    """List the queues of the namespace that have work, up to `count` names from position `first` on.
 
-    `fleet` names the workers that serve the same queues. `mode` says that one of them is going to wait if none of the queues
-    is its own (WILL_WAIT), or that one that was woken can take no more (WOKEN): another one is woken then, and the answer
-    names no queue. Core: verbs/find_work.lua.
+    `fleet` is the name shared by all workers that serve the same queues. `mode` WILL_WAIT: the caller is going to wait if
+    it serves none of the queues; WOKEN: the caller was woken and can take no more, so another worker is woken and no
+    queue is returned. Core: verbs/find_work.lua.
     """
 
     verb: ClassVar[str] = "find_work"
@@ -160,7 +157,7 @@ class FindWork(Spoken, frozen=True, gc=False):
 
 
 class CompletePop(Spoken, frozen=True, gc=False):
-    """Complete `jobs` and lease up to `limit` more in the same step; 0 when the worker wants no more.
+    """Complete `jobs` and lease up to `limit` more in the same call, 0 for none.
 
     Core: verbs/complete.lua.
     """
@@ -192,7 +189,7 @@ class CompletePop(Spoken, frozen=True, gc=False):
 
 
 class Complete(Spoken, frozen=True, gc=False):
-    """Complete one job. Answers the state `complete`. Raises LeaseLost. Core: verbs/complete.lua."""
+    """Complete one job. Returns `complete`. Raises LeaseLost. Core: verbs/complete.lua."""
 
     verb: ClassVar[str] = "complete"
     settles: ClassVar[bool] = True
@@ -213,7 +210,7 @@ class Complete(Spoken, frozen=True, gc=False):
 
 
 class CompleteMany(Spoken, frozen=True, gc=False):
-    """Complete many jobs. Answers the refusals by jid; the others are complete. Core: verbs/complete.lua."""
+    """Complete many jobs. Returns the refusals by jid; all others are complete. Core: verbs/complete.lua."""
 
     verb: ClassVar[str] = "complete"
     settles: ClassVar[bool] = True
@@ -229,9 +226,9 @@ class CompleteMany(Spoken, frozen=True, gc=False):
 
 
 class Heartbeat(Spoken, frozen=True, gc=False):
-    """Push the end of one lease away. Answers the new end in milliseconds of the store's clock.
+    """Renew one lease. Returns its new end in milliseconds of the store's clock.
 
-    `ttl` is in seconds, None for the queue's own heartbeat. Raises LeaseLost. Core: verbs/heartbeat.lua.
+    `ttl` is in seconds, None for the heartbeat setting of the queue. Raises LeaseLost. Core: verbs/heartbeat.lua.
     """
 
     verb: ClassVar[str] = "heartbeat"
@@ -254,9 +251,9 @@ class Heartbeat(Spoken, frozen=True, gc=False):
 
 
 class HeartbeatMany(Spoken, frozen=True, gc=False):
-    """Push the ends of many leases away, each with its worker. Answers a number a lease, in order.
+    """Renew many leases, each with its worker. Returns a number for each lease, in order.
 
-    The number is the new end in milliseconds, 0 for a lost lease, -1 for a job that is gone (cancelled).
+    The number is the new end in milliseconds, 0 for a lost lease, -1 for a job that was deleted.
     Core: verbs/heartbeat.lua.
     """
 
@@ -276,10 +273,10 @@ class HeartbeatMany(Spoken, frozen=True, gc=False):
 
 
 class Resume(Spoken, frozen=True, gc=False):
-    """Take over leases, each with the worker that holds it: `worker` goes on with what it held under other names.
+    """Transfer leases to `worker`, which held them under other names; each has the name of its present holder.
 
-    `ttl` is in seconds, None for the queue's own heartbeat. Answers the jobs that it holds now, for the same attempts; those
-    whose leases were lost are missing. Core: verbs/resume.lua.
+    `ttl` is in seconds, None for the heartbeat setting of the queue. Returns the jobs that it holds now, in the same
+    attempts; those whose leases were lost are missing. Core: verbs/resume.lua.
     """
 
     verb: ClassVar[str] = "resume"

@@ -1,4 +1,4 @@
-"""Putting jobs with wishes: tags, throttles, dependencies, backoff, deadlines."""
+"""Commands that put jobs with options: tags, throttles, dependencies, backoff, deadlines."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
@@ -11,7 +11,7 @@ from holdfast.errors import Refused
 from holdfast.ids import mint_jid
 
 MAX_WEIGHT: Final = 1024
-"""What a call may carry, as `Wished.weight` counts it."""
+"""The largest sum of `JobWithOptions.weight` in one call."""
 MAX_TAGS: Final = 64
 MAX_THROTTLES: Final = 16
 MAX_DEPENDS: Final = 450
@@ -19,13 +19,13 @@ MAX_DEPENDS: Final = 450
 
 
 class ExtraOptions(msgspec.Struct, frozen=True, gc=False):
-    """What may be wished for a job. None, 0 and empty mean nothing; a job that is put again has no other tags and throttles
-    then, and all else as before.
+    """Options of a job. None, 0 and empty mean: not given. If the job exists, tags and throttles replace those that it
+    has, and other options that are not given stay.
 
-    `backoff` is the pause between tries as the core writes it, `kind:first:most:jitter` in milliseconds and
-    percent (`exponential:1000:600000:25`). `expires_ms`: do not start later than so long after the put.
-    `limit_ms`: longest run. `keep_ms`: how long the result is kept, 0: not at all, None: as its code says. `trace`: which
-    trace the put belongs to, up to 1,024 bytes that come back with the job (code/tracing.py); it belongs to one put.
+    `backoff`: the pause between attempts as the core writes it, `kind:first:longest:jitter` in milliseconds and
+    percent (`exponential:1000:600000:25`). `expires_ms`: do not start the job later than this after the put.
+    `limit_ms`: the longest run. `keep_ms`: how long to keep the result, 0: not at all, None: the default of its code.
+    `trace`: the trace that the put belongs to, up to 1,024 bytes (code/tracing.py); it applies to this put only.
     """
 
     tags: Sequence[str] | None = None
@@ -62,18 +62,18 @@ class JobWithOptions(msgspec.Struct, frozen=True, gc=False):
     wish: ExtraOptions = ExtraOptions()
 
     def words(self) -> list[Word]:
-        """The job and its wish."""
+        """The words of the job and its options."""
         return [self.jid, self.klass, self.data, *self.wish.words()]
 
     @property
     def weight(self) -> int:
-        """How much of a call this job takes: 2, with options 3, each option 1, a parent 2."""
+        """The share of this job in MAX_WEIGHT: 2, with options 3, plus 1 for each option, plus 2 for each dependency."""
         options = (len(self.wish.words()) - 1) // 2
         return 2 + (options > 0) + options + len(self.wish.depends)
 
 
 class PutWithOptions(SpokenPut, frozen=True, gc=False):
-    """Put one job with wishes, otherwise as `Put`. Core: verbs/put_x.lua."""
+    """Put one job with options, otherwise as `Put`. Core: verbs/put_x.lua."""
 
     verb: ClassVar[str] = "put_x"
 
@@ -87,12 +87,12 @@ class PutWithOptions(SpokenPut, frozen=True, gc=False):
 
     @property
     def jid(self) -> str:
-        """The job's name."""
+        """The jid of the job."""
         return self.job.jid
 
     @property
     def data(self) -> bytes:
-        """The job's data."""
+        """The data of the job."""
         return self.job.data
 
     def words(self) -> Sequence[Word]:
@@ -106,7 +106,7 @@ class PutWithOptions(SpokenPut, frozen=True, gc=False):
 
 
 class PutX(SpokenPut, frozen=True, gc=False):
-    """Put jobs with wishes, together of up to MAX_WEIGHT. Answers one jid or refusal a job, in their order.
+    """Put jobs with options, with a sum of weights up to MAX_WEIGHT. Returns a jid or refusal for each job, in order.
 
     Core: verbs/put_x.lua.
     """

@@ -1,4 +1,4 @@
-"""Commands that end a lease otherwise than by completing the job for good."""
+"""Commands that end a lease in other ways than completing the job."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal
@@ -8,17 +8,17 @@ from holdfast.commands.leases import Held, Lease
 from holdfast.errors import refusal
 
 HowReleased = Literal["preempted", "crashed", "lost", "timed-out", "unknown"]
-"""How leases come to be given back."""
+"""Reasons of `Release`."""
 
 OWN_BACKOFF: Final = -1
-"""As delay of a retry: by the backoff that the job was put with."""
+"""As `delay_ms` of a retry: use the backoff that the job was put with."""
 
 MOST_TOLD: Final = 128
-"""Jobs of one call of these verbs: each gets a line of history."""
+"""The largest number of jobs in one call of these verbs."""
 
 
 class Advance(Spoken, frozen=True, gc=False):
-    """Complete one job and put it into `next_queue` under the same jid. Answers the jid.
+    """Complete one job in its queue and put it into `next_queue` under the same jid. Returns the jid.
 
     Raises LeaseLost. Core: verbs/advance.lua.
     """
@@ -42,10 +42,11 @@ class Advance(Spoken, frozen=True, gc=False):
 
 
 class Retry(Spoken, frozen=True, gc=False):
-    """Give one job back for another try after `delay_ms`; it costs a retry. OWN_BACKOFF: as the job itself says.
+    """Retry one job after `delay_ms`, which costs a retry. OWN_BACKOFF: use the backoff of the job.
 
-    Without a backoff of its own it waits a second, then twice as long each time, up to ten minutes. Answers the retries left, -1 when there were none and the job failed (in `group`, or in
-    `failed-retries-<queue>`). Raises LeaseLost. Core: verbs/retry.lua. `lines`: as those of `Fail`.
+    The default backoff is 1 s, then twice as long each time, up to 10 minutes. Returns the retries left, -1 if there were
+    none and the job failed (in `group`, or in `failed-retries-<queue>`). `lines`: as in `Fail`. Raises LeaseLost. Core:
+    verbs/retry.lua.
     """
 
     verb: ClassVar[str] = "retry"
@@ -70,9 +71,9 @@ class Retry(Spoken, frozen=True, gc=False):
 
 
 class Fail(Spoken, frozen=True, gc=False):
-    """Fail one job for good, under a failure group. Answers its jid. Raises LeaseLost. Core: verbs/fail.lua.
+    """Fail one job in a failure group. Returns its jid. Raises LeaseLost. Core: verbs/fail.lua.
 
-    `lines`, which the job logged, are not sent with it: a worker reports them first.
+    `lines` that the job logged are not part of this call: a worker reports them first.
     """
 
     verb: ClassVar[str] = "fail"
@@ -95,9 +96,9 @@ class Fail(Spoken, frozen=True, gc=False):
 
 
 class Expire(Spoken, frozen=True, gc=False):
-    """Give back the leases of a worker that died: the jobs are handed out again at once, one retry poorer.
+    """Release the leases of a worker that died: each job loses a retry and is ready again at once.
 
-    Answers how many were given back. Core: verbs/release.lua.
+    Returns how many were still held. Core: verbs/release.lua.
     """
 
     verb: ClassVar[str] = "expire"
@@ -115,11 +116,11 @@ class Release(Spoken, frozen=True, gc=False):
     """Release leases of jobs that have not ended, with the reason. Returns how many were still held.
 
     `preempted`: the worker had to stop (`cause`: "TERM"); it costs nothing, and the jobs are the next of their priority.
-    `crashed`: their process died (`cause`: "SIGSEGV", "exit status 3"); `lost`: the cause is unknown. Both are paid from
-    `max_losses`, by class jobs with a retry, and the jobs are handed out again at once. `timed-out`: they took longer than
-    they may (`cause`: "2 s"), which is paid from `retries`. `unknown`: the worker does not know their code (`cause`: the
-    error); they wait for another one, and fail in `group` after the setting `unknown-for`. At most MOST_TOLD leases;
-    those that are not held are left alone. Core: verbs/release.lua.
+    `crashed`: their process died (`cause`: "SIGSEGV", "exit status 3"); `lost`: the cause is unknown. Both count against
+    `max_losses` (for class jobs: `retries`), and the jobs are ready again at once. `timed-out`: they exceeded their
+    timeout (`cause`: "2 s"), which counts against `retries`. `unknown`: the worker does not have their code (`cause`: the
+    error); they wait for another worker, and fail in `group` after the setting `unknown-for`. At most 128 leases; those
+    that are not held are ignored. Core: verbs/release.lua.
     """
 
     verb: ClassVar[str] = "release"
@@ -139,9 +140,9 @@ class Release(Spoken, frozen=True, gc=False):
 
 
 class Timeout(Spoken, frozen=True, gc=False):
-    """Take the leases of running jobs away at once; they are offered again first. Answers how many.
+    """End the leases of running jobs at once; these jobs are the next to be leased. Returns how many.
 
-    Raises WrongState, changing nothing, when one is not running. Core: verbs/timeout.lua.
+    Raises WrongState, and changes nothing, if one is not running. Core: verbs/timeout.lua.
     """
 
     verb: ClassVar[str] = "timeout"

@@ -1,4 +1,4 @@
-"""Commands about queues: counts, peeks, statistics, pausing."""
+"""Commands about queues: counts, next jobs, statistics, pauses."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -7,11 +7,11 @@ from holdfast.commands.base import Reply, Spoken, Word
 from holdfast.models import Counts, JobFacts, Stats, text
 
 MOST_COUNTED = 256
-"""Queues that one count takes in when it names none."""
+"""How many queues one `counts` covers if it names none."""
 
 
 class CountQueues(Spoken, frozen=True, gc=False):
-    """Count the jobs of `queues` by state, of the first 256 known ones when empty. Core: verbs/counts.lua."""
+    """Count the jobs of `queues` by state, of the first 256 known ones if empty. Core: verbs/counts.lua."""
 
     verb: ClassVar[str] = "counts"
     reads: ClassVar[bool] = True
@@ -26,7 +26,7 @@ class CountQueues(Spoken, frozen=True, gc=False):
 
 
 class Peek(Spoken, frozen=True, gc=False):
-    """Look at the jobs that would be popped next, without taking them. Core: verbs/inspect.lua."""
+    """List the jobs that would be popped next. Core: verbs/inspect.lua."""
 
     verb: ClassVar[str] = "peek"
     reads: ClassVar[bool] = True
@@ -43,7 +43,7 @@ class Peek(Spoken, frozen=True, gc=False):
 
 
 class QueueNames(Spoken, frozen=True, gc=False):
-    """The names of all known queues, in order of first use. Core: verbs/inspect.lua."""
+    """List the names of all known queues, in order of first use. Core: verbs/inspect.lua."""
 
     verb: ClassVar[str] = "queues"
     reads: ClassVar[bool] = True
@@ -56,7 +56,7 @@ class QueueNames(Spoken, frozen=True, gc=False):
 
 
 class GetStats(Spoken, frozen=True, gc=False):
-    """The statistics of one queue on the UTC day that holds `day_ms`, 0 for today. Core: verbs/stats.lua."""
+    """Read the statistics of one queue for the UTC day of `day_ms`, 0 for today. Core: verbs/stats.lua."""
 
     verb: ClassVar[str] = "stats"
     reads: ClassVar[bool] = True
@@ -72,9 +72,9 @@ class GetStats(Spoken, frozen=True, gc=False):
 
 
 class Pause(Spoken, frozen=True, gc=False):
-    """Stop (`on`) or start handing out the jobs of `queues`; who and why are kept.
+    """Pause (`on`) or resume `queues`: workers take no jobs of a paused queue. `who` and `why` are recorded.
 
-    `length_ms`: the pause ends by itself after so long, 0 for never. Core: verbs/pause.lua.
+    `length_ms`: after which the pause ends by itself, 0 for never. Core: verbs/pause.lua.
     """
 
     verb: ClassVar[str] = "pause"
@@ -94,9 +94,9 @@ class Pause(Spoken, frozen=True, gc=False):
 
 
 class QueueForget(Spoken, frozen=True, gc=False):
-    """Take up to 4 empty queues off the list of known ones, with all that is left of them.
+    """Delete up to 4 empty queues from the list of known ones, with their settings and statistics.
 
-    Answers how many were known. Raises QueueNotEmpty, and then forgets none; a job that failed counts too.
+    Returns how many were known. Raises QueueNotEmpty, and then deletes none; failed jobs count too.
     Core: verbs/forget.lua.
     """
 

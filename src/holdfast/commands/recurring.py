@@ -1,4 +1,4 @@
-"""Commands about recurring jobs: templates that put a job again and again."""
+"""Commands about recurring jobs: templates that put a job at a fixed interval."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -14,11 +14,11 @@ from holdfast.models import text, texts
 
 
 class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
-    """A template as it was at one moment.
+    """A template of a recurring job, at one moment.
 
     `count` jobs were put so far, the newest under the jid `<jid>-<count>`; the next is due at `next_ms`. At most
-    `backlog` missed occurrences are made up, 0 for all. `options` are what was wished for each job, as the core
-    writes it. `since_ms` is when the template was made or replaced.
+    `backlog` missed occurrences are put later, 0 for all. `options` are those of each job, as the core writes them.
+    `since_ms` is when the template was made or replaced.
     """
 
     jid: str
@@ -75,11 +75,10 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Recur(Spoken, frozen=True, gc=False):
-    """Put a job every `interval_ms`, the first one `offset_ms` from now. Answers the template's jid.
+    """Put a job every `interval_ms`, the first one `offset_ms` from now. Returns the jid of the template.
 
-    A template of that jid is replaced, but for its count; with `keeps_time` it also stays when its next job is due, a
-    new interval counted from the last occurrence. Raises UsageError from the handles, Refused for bad
-    arguments. Core: verbs/recur.lua.
+    An existing template of that jid is replaced, and keeps its count; with `keeps_time` it also keeps the time of its
+    next job (a new interval counts from the last occurrence). Raises Refused for bad arguments. Core: verbs/recur.lua.
     """
 
     verb: ClassVar[str] = "recur"
@@ -119,7 +118,7 @@ class Recur(Spoken, frozen=True, gc=False):
 
 
 class RecurGet(Spoken, frozen=True, gc=False):
-    """Find up to 512 templates by jid; None for an unknown one. Core: verbs/recur.lua."""
+    """Look up to 512 templates up by jid. Returns the facts of each, None for an unknown one. Core: verbs/recur.lua."""
 
     verb: ClassVar[str] = "recur_get"
     reads: ClassVar[bool] = True
@@ -134,9 +133,9 @@ class RecurGet(Spoken, frozen=True, gc=False):
 
 
 class RecurUpdate(Spoken, frozen=True, gc=False):
-    """Change a template: what is not None. Jobs that were put stay as they are. Answers True.
+    """Change those attributes of a template that are not None. Jobs that were put stay unchanged. Returns True.
 
-    A new interval counts from the last occurrence. `throttles` replace those there are. Raises JobNotFound.
+    A new interval counts from the last occurrence. `throttles` replaces the present ones. Raises JobNotFound.
     Core: verbs/recur.lua.
     """
 
@@ -178,7 +177,7 @@ class RecurUpdate(Spoken, frozen=True, gc=False):
 
 
 class RecurTag(Tag, frozen=True, gc=False):
-    """Add or remove tags of a template, for jobs put afterwards. Answers its tags.
+    """Add or remove tags of a template, for jobs that are put later. Returns its tags.
 
     Raises JobNotFound. Core: verbs/recur.lua.
     """
@@ -187,7 +186,7 @@ class RecurTag(Tag, frozen=True, gc=False):
 
 
 class RecurCancel(Spoken, frozen=True, gc=False):
-    """Delete up to 512 templates; jobs that were put stay. Answers True for each that there was.
+    """Delete up to 512 templates; jobs that were put stay. Returns True for each that existed.
 
     Core: verbs/recur.lua.
     """

@@ -1,4 +1,4 @@
-"""Commands about throttles, and about what a queue may hold."""
+"""Commands about throttles, and about the limits of a queue."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal
@@ -13,9 +13,9 @@ UNDEFINED = -2
 
 
 class ThrottleFacts(msgspec.Struct, frozen=True, gc=False):
-    """A throttle: how many of its jobs may run at once (0: any number), hold a slot now, and wait for one.
+    """A throttle: how many of its jobs may run at once (0: any number), how many run now, and how many wait for that.
 
-    `ttl_ms` is how long the limit holds: -1 without end, -2 if there is no limit.
+    `ttl_ms` is how long the limit applies: -1 for ever, -2 if there is no limit.
     """
 
     maximum: int
@@ -30,7 +30,7 @@ class ThrottleFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class ThrottleGet(Spoken, frozen=True, gc=False):
-    """Look at a throttle. Core: verbs/throttling.lua."""
+    """Look up a throttle. Core: verbs/throttling.lua."""
 
     verb: ClassVar[str] = "throttle_get"
     reads: ClassVar[bool] = True
@@ -45,9 +45,9 @@ class ThrottleGet(Spoken, frozen=True, gc=False):
 
 
 class ThrottleSet(Spoken, frozen=True, gc=False):
-    """Let at most `maximum` jobs of a throttle run at once, 0 for any number, None for as many as before.
+    """Set how many jobs of a throttle may run at once: 0 for any number, None for the present maximum.
 
-    `expires_ms` is how long that holds; 0 leaves the end of the limit as it is. Core: verbs/throttling.lua.
+    `expires_ms` is how long the limit applies; 0 leaves its end unchanged. Core: verbs/throttling.lua.
     """
 
     verb: ClassVar[str] = "throttle_set"
@@ -66,7 +66,7 @@ class ThrottleSet(Spoken, frozen=True, gc=False):
 
 
 class ThrottleDelete(Spoken, frozen=True, gc=False):
-    """Take a throttle's limit away; False if it had none. Core: verbs/throttling.lua."""
+    """Delete the limit of a throttle. Returns False if it had none. Core: verbs/throttling.lua."""
 
     verb: ClassVar[str] = "throttle_delete"
     line_at: ClassVar[int] = 0
@@ -81,9 +81,9 @@ class ThrottleDelete(Spoken, frozen=True, gc=False):
 
 
 class ThrottleRelease(Spoken, frozen=True, gc=False):
-    """Take the slots of a throttle from `jids`, which run on; answers how many held one.
+    """Take the slots of a throttle from `jids`, which continue to run. Returns how many held one.
 
-    A jid that waits for a slot waits no more, and stays set aside until it is put again or cancelled.
+    A job that waits for a slot waits no more, and is not run until it is put again or cancelled.
     Core: verbs/throttling.lua.
     """
 
@@ -101,9 +101,9 @@ class ThrottleRelease(Spoken, frozen=True, gc=False):
 
 
 class ThrottleNames(Spoken, frozen=True, gc=False):
-    """One page of the throttles that have a limit, in no order; about `count` of them.
+    """List a page of about `count` throttles that have a limit, in no order.
 
-    Answers the cursor of the next page, "0" after the last one, and the names. Core: verbs/throttling.lua.
+    Returns the cursor of the next page, "0" after the last one, and the names. Core: verbs/throttling.lua.
     """
 
     verb: ClassVar[str] = "throttles"
@@ -124,10 +124,10 @@ BOUNDS: Final = {"max-waiting": (1, 4_294_967_295), "max-losses": (0, 254)}
 
 
 class QueueSet(Spoken, frozen=True, gc=False):
-    """Bound a queue; None takes the bound away. Core: verbs/allow.lua.
+    """Set a limit of a queue, None to remove it. Core: verbs/allow.lua.
 
-    `max-waiting`: puts are refused (QueueFull) while so many of its jobs do not run yet, whatever they wait for.
-    `max-losses`: a job is handed out again so often after lost leases; the next loss fails it, whatever its retries.
+    `max-waiting`: puts are refused (QueueFull) while that many jobs of the queue are not running yet. `max-losses`: how
+    often a job may lose its lease; the next loss fails it, whatever its retries.
     """
 
     verb: ClassVar[str] = "queue_set"
@@ -146,7 +146,7 @@ class QueueSet(Spoken, frozen=True, gc=False):
 
 
 class QueueGet(Spoken, frozen=True, gc=False):
-    """The bounds of a queue that are set, by option. Core: verbs/allow.lua."""
+    """Read the limits of a queue that are set, by option. Core: verbs/allow.lua."""
 
     verb: ClassVar[str] = "queue_get"
     reads: ClassVar[bool] = True

@@ -18,8 +18,8 @@ NEVER: Final = -1
 class Message(msgspec.Struct, frozen=True, gc=False):
     """A delayed message: its topic, its id, and its body as text.
 
-    `state` is `queued` or `reserved`, and `when_ms` the moment it is ready or its reservation is over, in epoch
-    milliseconds; `""` and 0 for one that was pulled, which is nowhere any more.
+    `state` is `queued` or `reserved`, and `when_ms` when it is ready or its reservation ends, in epoch milliseconds;
+    `""` and 0 for one that was pulled, which is deleted.
     """
 
     topic: str
@@ -30,25 +30,25 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def data(self) -> Any:
-        """The body read as JSON. Raises CodecError if it is none."""
+        """The body, decoded from JSON. Raises CodecError."""
         return decode(self.body)
 
     @property
     def ready(self) -> float | None:
-        """When it is ready, in epoch seconds; None unless it is queued."""
+        """When a queued message is ready, in epoch seconds; None for others."""
         return self.when_ms / 1000 if self.state == "queued" else None
 
     @property
     def deadline(self) -> float | None:
-        """Until when it is reserved, in epoch seconds; None unless it is."""
+        """When the reservation ends, in epoch seconds; None if it is not reserved."""
         return self.when_ms / 1000 if self.state == "reserved" else None
 
 
 class TopicCounts(msgspec.Struct, frozen=True, gc=False):
-    """How many messages a topic has: `queued`, of these `ready` now, and `reserved`.
+    """How many messages a topic has: `queued`, those of them that are `ready`, and `reserved`.
 
-    `first_ready_ms` is when the earliest of the queued is (or was) ready, `first_deadline_ms` when the first reservation
-    is over, in epoch milliseconds; -1 where there is none.
+    `first_ready_ms` is when the first queued message is (or was) ready, `first_deadline_ms` when the first reservation
+    ends, in epoch milliseconds; -1 if there is none.
     """
 
     name: str
@@ -60,24 +60,24 @@ class TopicCounts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reserved(msgspec.Struct, frozen=True, gc=False):
-    """What a reservation got, and in how many seconds the next message is ready (None: none is queued)."""
+    """Messages that were reserved, and the seconds until the next one is ready (None: none is queued)."""
 
     messages: list[Message]
     due: float | None = None
 
 
 class Requeued(msgspec.Struct, frozen=True, gc=False):
-    """How many messages came back, and in how many seconds the next reservation is over (None: there is none)."""
+    """How many messages were queued again, and the seconds until the next reservation ends (None: there is none)."""
 
     moved: int
     due: float | None = None
 
 
 class TopicPut(Spoken, frozen=True, gc=False):
-    """Add messages, up to 512, each an id, when it is ready, and its body; True for each that was added.
+    """Add up to 512 messages, each an id, when it is ready, and its body. Returns True for each that was added.
 
-    `how`: after so many milliseconds (`in`) or at a moment in epoch milliseconds (`at`). Nothing changes where the topic
-    has a message of that id. Core: verbs/topic.lua.
+    `how`: the time is a delay in milliseconds (`in`) or in epoch milliseconds (`at`). A message whose id the topic has
+    already is not added. Core: verbs/topic.lua.
     """
 
     verb: ClassVar[str] = "topic_put"
@@ -96,10 +96,10 @@ class TopicPut(Spoken, frozen=True, gc=False):
 
 
 class TopicReserve(Spoken, frozen=True, gc=False):
-    """Reserve up to `limit` (512) messages that are ready by `max_ms` (None: now), the earliest first; answers Reserved.
+    """Reserve up to `limit` (512) messages that are ready at `max_ms` (None: now), the earliest first.
 
-    Each is kept from others for `ttr_ms` from `max_ms` on. `mode` is as in a pop: whether the caller is going to wait if
-    there are fewer, or was woken. Core: verbs/topic_take.lua.
+    The reservation ends `ttr_ms` after `max_ms`. `mode` is that of a pop: whether the caller is going to wait if there
+    are fewer, or was woken. Core: verbs/topic_take.lua.
     """
 
     verb: ClassVar[str] = "topic_reserve"
@@ -124,7 +124,7 @@ class TopicReserve(Spoken, frozen=True, gc=False):
 
 
 class TopicPull(Spoken, frozen=True, gc=False):
-    """Take up to `limit` (512) messages that are ready by `max_ms` (None: now) for good. Core: verbs/topic_take.lua."""
+    """Delete and return up to `limit` (512) messages that are ready at `max_ms` (None: now). Core: verbs/topic_take.lua."""
 
     verb: ClassVar[str] = "topic_pull"
     line_at: ClassVar[int] = 0
@@ -141,10 +141,10 @@ class TopicPull(Spoken, frozen=True, gc=False):
 
 
 class TopicRelease(Spoken, frozen=True, gc=False):
-    """End reservations, up to 512; True for each that was one. A message that is queued is untouched.
+    """End up to 512 reservations. Returns True for each that existed; queued messages stay unchanged.
 
-    `held` are ids and their deadlines in epoch milliseconds (None: whatever reservation it is). `how`: `done` deletes
-    them, `in` and `at` queue them again, ready after `when_ms` or at that moment. Core: verbs/topic.lua.
+    `held` are ids and the ends of their reservations in epoch milliseconds (None: any). `how`: `done` deletes the
+    messages, `in` and `at` queue them again, ready after `when_ms` or at that time. Core: verbs/topic.lua.
     """
 
     verb: ClassVar[str] = "topic_release"
@@ -164,9 +164,9 @@ class TopicRelease(Spoken, frozen=True, gc=False):
 
 
 class TopicReschedule(Spoken, frozen=True, gc=False):
-    """Change when messages are ready, up to 512; False for each that is not queued.
+    """Change when up to 512 messages are ready. Returns False for each that is not queued.
 
-    `how`: after so many milliseconds (`in`) or at a moment in epoch milliseconds (`at`). Core: verbs/topic.lua.
+    `how`: after `when_ms` milliseconds (`in`) or at that time in epoch milliseconds (`at`). Core: verbs/topic.lua.
     """
 
     verb: ClassVar[str] = "topic_reschedule"
@@ -185,7 +185,7 @@ class TopicReschedule(Spoken, frozen=True, gc=False):
 
 
 class TopicDelete(Spoken, frozen=True, gc=False):
-    """Delete messages, queued or reserved, up to 512; True for each there was. Core: verbs/topic.lua."""
+    """Delete up to 512 messages, queued or reserved. Returns True for each that existed. Core: verbs/topic.lua."""
 
     verb: ClassVar[str] = "topic_delete"
     line_at: ClassVar[int] = 0
@@ -201,9 +201,9 @@ class TopicDelete(Spoken, frozen=True, gc=False):
 
 
 class TopicRequeue(Spoken, frozen=True, gc=False):
-    """Queue up to `limit` (1,000) messages again whose reservation is over by `max_ms` (None: now), ready then.
+    """Queue up to `limit` (1,000) messages again whose reservations ended by `max_ms` (None: now); they are ready at once.
 
-    Answers Requeued. Core: verbs/topic.lua.
+    Core: verbs/topic.lua.
     """
 
     verb: ClassVar[str] = "topic_requeue"
@@ -221,7 +221,7 @@ class TopicRequeue(Spoken, frozen=True, gc=False):
 
 
 class TopicGet(Spoken, frozen=True, gc=False):
-    """Look at up to 512 messages; None for each that is not there. Core: verbs/topic_look.lua."""
+    """Look up to 512 messages up by id. Returns None for each that does not exist. Core: verbs/topic_look.lua."""
 
     verb: ClassVar[str] = "topic_get"
     reads: ClassVar[bool] = True
@@ -240,7 +240,7 @@ class TopicGet(Spoken, frozen=True, gc=False):
 
 
 class CountTopics(Spoken, frozen=True, gc=False):
-    """Count the messages of up to 128 topics; answers TopicCounts. Core: verbs/topic_look.lua."""
+    """Count the messages of up to 128 topics. Core: verbs/topic_look.lua."""
 
     verb: ClassVar[str] = "topic_counts"
     reads: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Commands that read without changing anything: sets page by page, counts minute by minute, why a job does not run."""
+"""Commands that only read: sets page by page, counts minute by minute, the reasons why a job does not run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, cast
@@ -17,34 +17,34 @@ OF_QUEUES: Final = frozenset(
 NAMELESS: Final = frozenset(("completed", "tracked", "workers", "queues", "topics"))
 OF_TOPICS: Final = frozenset(("queued", "reserved"))
 SETS: Final = OF_QUEUES | OF_TOPICS | NAMELESS | {"group", "tagged", "holders", "pending"}
-"""What can be listed: the sets of a queue, of a topic, of something else with a name, and those of nobody."""
+"""The sets that can be listed: those of a queue, of a topic, of another name, and those of the namespace."""
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One member of a set, and its score as the store wrote it: a place among the ready, or a time in ms."""
+    """One member of a set, and its score as the store wrote it: a position among ready jobs, or a time in ms."""
 
     member: str
     score: str
 
 
 class Page(msgspec.Struct, frozen=True, gc=False):
-    """Some entries of a set in its order, and the cursor that reads on behind them; None at the end."""
+    """Some entries of a set in order, and the cursor of the next page, None after the last one."""
 
     entries: tuple[Entry, ...]
     next: Cursor | None = None
 
     @property
     def names(self) -> list[str]:
-        """The jids, or names, alone."""
+        """The jids or names of the entries."""
         return [entry.member for entry in self.entries]
 
 
 class ListSet(Spoken, frozen=True, gc=False):
-    """Read up to `count` (512 at most) entries of a set behind `after`; answers a Page.
+    """List up to `count` (512 at most) entries of a set after the cursor `after`.
 
-    `set` is one of SETS, `name` whose it is: a queue, a topic, a failure group, a tag or a throttle. A job whose time has come
-    is listed as waiting, behind what is ready; a lease past its end as stalled. Failed, tracked, completed and worker
-    lists begin with the newest, unless `direction` says otherwise. Core: verbs/listing.lua.
+    `set` is one of SETS, `name` its owner: a queue, a topic, a failure group, a tag or a throttle. A scheduled job that is
+    due is listed as waiting, after those that are ready; a job whose lease has ended as stalled. Failed, tracked,
+    completed and worker lists begin with the newest, unless `direction` is given. Core: verbs/listing.lua.
     """
 
     verb: ClassVar[str] = "list"
@@ -67,10 +67,10 @@ class ListSet(Spoken, frozen=True, gc=False):
 
 
 class Tallies(msgspec.Struct, frozen=True, gc=False):
-    """What happened in a queue since it was first used, exactly; `when_ms` is the moment of the count.
+    """Exact counts of what happened in a queue since its first use; `when_ms` is the time of the count.
 
-    `put` counts jobs that came in, by a put, a move, an unfail or from another queue; `completed` attempts that ended
-    well, also into a next queue; `lost` leases whose holder fell silent; `timed_out` those that people ended.
+    `put` counts jobs that came in, by a put, a move, an unfail or from another queue; `completed` attempts that
+    succeeded, also with a next queue; `lost` leases that expired; `timed_out` leases that a user ended.
     """
 
     when_ms: int
@@ -89,22 +89,22 @@ class Tallies(msgspec.Struct, frozen=True, gc=False):
         return cls(*[int(value) for value in row[:9]])
 
     def since(self, earlier: "Tallies") -> "Tallies":
-        """What happened between an earlier count and this one."""
+        """Return the difference to an earlier count."""
         counts = zip(msgspec.structs.astuple(self)[1:], msgspec.structs.astuple(earlier)[1:], strict=True)
         return Tallies(self.when_ms, *[now - before for now, before in counts])
 
     def as_dict(self) -> dict[str, int]:
-        """The counts by name, without the moment."""
+        """Return the counts by name, without the time."""
         counts = msgspec.structs.asdict(self)
         del counts["when_ms"]
         return counts
 
 
 class Minutes(Spoken, frozen=True, gc=False):
-    """The tallies of a queue at the beginnings of minutes from `since_ms` on, and the last of them now.
+    """Read the tallies of a queue at the beginning of each minute from `since_ms` on; the last ones are those of now.
 
-    Up to 180 lines are a minute apart, up to 1,008 before those ten minutes; a minute in which nobody looked at the
-    queue has none. Core: verbs/minutes.lua.
+    Up to 180 lines are a minute apart, and up to 1,008 before them ten minutes. A minute without a pop or a `tick` has
+    none. Core: verbs/minutes.lua.
     """
 
     verb: ClassVar[str] = "minutes"
@@ -121,7 +121,7 @@ class Minutes(Spoken, frozen=True, gc=False):
 
 
 class Tick(Spoken, frozen=True, gc=False):
-    """Note the minute of up to 128 queues, in case nobody pops from them. Answers how many.
+    """Note the tallies of this minute for up to 128 queues, for queues without pops. Returns how many.
 
     Core: verbs/minutes.lua.
     """
@@ -138,9 +138,9 @@ class Tick(Spoken, frozen=True, gc=False):
 
 
 class Explain(Spoken, frozen=True, gc=False):
-    """Everything that decides whether a job runs, of one instant: facts by name, times in ms.
+    """Read everything that decides whether a job runs, at one moment: facts by name, times in ms.
 
-    What is not there is left out; a job that is not kept has only `now`, `jid`, `state` (gone) and `result`.
+    Missing facts are left out; a job that does not exist has only `now`, `jid`, `state` (gone) and `result`.
     Core: verbs/explain.lua.
     """
 

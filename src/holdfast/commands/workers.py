@@ -1,4 +1,4 @@
-"""Commands about workers: what they say of themselves, what they hold, quieting and forgetting them."""
+"""Commands about workers: register them, list them and their leases, pause them, ask where a job is, forget them."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
@@ -14,9 +14,9 @@ MOST_ANSWER: Final = 65536
 
 
 class WorkerSeen(Spoken, frozen=True, gc=False):
-    """A sign of life of a worker, with up to 32 facts in place of those it gave before; none: they stay.
+    """Note that a worker is alive, with up to 32 facts that replace its earlier ones; none: those stay.
 
-    Answers whether somebody told it to be quiet, which is to take no more jobs. Core: nouns/worker.lua.
+    Returns whether the worker is quiet: it should take no more jobs. Core: nouns/worker.lua.
     """
 
     verb: ClassVar[str] = "worker_seen"
@@ -32,7 +32,7 @@ class WorkerSeen(Spoken, frozen=True, gc=False):
 
 
 class WorkerFacts(msgspec.Struct, frozen=True, gc=False):
-    """A worker: when it was last seen, whether it was told to be quiet, and what it says of itself."""
+    """A worker: when it was last seen, whether it is quiet (takes no more jobs), and its facts."""
 
     name: str
     seen_ms: int
@@ -41,7 +41,7 @@ class WorkerFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Workers(Spoken, frozen=True, gc=False):
-    """Read up to 64 workers, most recently seen first, behind the one of `after` (its seen time and name).
+    """List up to 64 workers, most recently seen first, after that of `after` (its seen time and name).
 
     Those not seen for `max-worker-age` are left out. Core: nouns/worker.lua.
     """
@@ -67,7 +67,7 @@ def _mapping(flat: Sequence[object]) -> dict[str, str]:
 
 
 class HeldJob(msgspec.Struct, frozen=True, gc=False):
-    """A lease, and when it began: `stalled` when its end has passed and nobody has noticed yet."""
+    """A lease, and when it began; `stalled`: it has ended, and the job was not leased again yet."""
 
     jid: str
     queue: str
@@ -78,16 +78,16 @@ class HeldJob(msgspec.Struct, frozen=True, gc=False):
 
 
 class HeldPage(msgspec.Struct, frozen=True, gc=False):
-    """Some leases, and where the next page begins; '' when there is none."""
+    """A page of leases, and the cursor of the next page, '' after the last one."""
 
     cursor: str
     jobs: tuple[HeldJob, ...]
 
 
 class WorkerJobs(Spoken, frozen=True, gc=False):
-    """Look through up to 500 leases for those of `worker` ('' for all), behind `cursor`.
+    """List those of up to 500 leases after `cursor` that `worker` holds ('' for all workers).
 
-    Those of a worker that was silent for `max-worker-age` are left out. Core: verbs/holding.lua.
+    Those of a worker that was not seen for `max-worker-age` are left out. Core: verbs/holding.lua.
     """
 
     verb: ClassVar[str] = "worker_jobs"
@@ -109,7 +109,7 @@ class WorkerJobs(Spoken, frozen=True, gc=False):
 
 
 class WorkerQuiet(Spoken, frozen=True, gc=False):
-    """Tell a worker to take no more jobs, or (`on` False) to take jobs again. Answers whether it is known.
+    """Stop a worker from taking jobs, or (`on` False) let it take jobs again. Returns whether it is known.
 
     Core: nouns/worker.lua.
     """
@@ -127,7 +127,7 @@ class WorkerQuiet(Spoken, frozen=True, gc=False):
 
 
 class WorkerAsk(Spoken, frozen=True, gc=False):
-    """Ask a worker where one of its jobs is just now. Answers how many heard that, on this node of the store.
+    """Ask a worker for the stack of one of its jobs. Returns how many subscribers got that, on this node of the store.
 
     The answer is published on the channel `<root>e:s:<question>`. Core: nouns/event.lua.
     """
@@ -146,7 +146,7 @@ class WorkerAsk(Spoken, frozen=True, gc=False):
 
 
 class WorkerAnswer(Spoken, frozen=True, gc=False):
-    """Answer what a worker was asked, with up to MOST_ANSWER bytes. Answers how many heard that, on this node of the store.
+    """Answer a WorkerAsk with up to 65,536 bytes. Returns how many subscribers got that, on this node of the store.
 
     Core: nouns/event.lua.
     """
@@ -164,7 +164,7 @@ class WorkerAnswer(Spoken, frozen=True, gc=False):
 
 
 class WorkerForget(Spoken, frozen=True, gc=False):
-    """Take workers off the list; their jobs run on. Answers how many were known. Core: nouns/worker.lua."""
+    """Delete workers from the list; their jobs continue. Returns how many were known. Core: nouns/worker.lua."""
 
     verb: ClassVar[str] = "worker_forget"
     line_at: ClassVar[int] = 0

@@ -1,1 +1,1 @@
-"""Stand-ins for other packages' names, so that a program moves by one import. Nothing else lives here."""
+"""Modules with the names of other packages, so that a program can move by changing one import."""

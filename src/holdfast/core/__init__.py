@@ -1,1 +1,1 @@
-"""The Lua core and what assembles it."""
+"""The Lua core, and the modules that assemble it."""

@@ -1,13 +1,13 @@
-"""Assembling the Lua core: modules that require each other become one text.
+"""Assemble the Lua core: modules that require each other become one text.
 
-A file is a plain Lua module (`local job = require("nouns.job")` … `return M`). From a door, the requires are followed
-and sorted so that each module comes after what it needs. Nothing generated is stored: assembling takes well under a
-millisecond once the files are read.
+A file is a plain Lua module (`local job = require("nouns.job")` … `return M`). Beginning with a door, the requires are
+followed and sorted so that each module comes after those it needs. The result is not stored in a file: assembling takes
+well under a millisecond after the files were read.
 
-`assemble` is for libraries, which are run once. The store keeps whatever a library made, and goes through all of it
-again and again to find what is garbage: what a call costs depends on how much there is, used or not. So only what the
-usual calls need is made at the start; any other module is kept as text, until something of it is first used.
-`core.script` is for texts that the store runs anew for every call; no client of ours needs it.
+`assemble` is for libraries, which are run once. The store keeps the objects that a library made, and its garbage
+collector visits all of them again and again, so the cost of a call grows with their number. Therefore only the modules
+of the most frequent calls are made at the start; any other is kept as text until one of its members is first used.
+`core.script` is for texts that the store runs again for each call; no client of ours needs it.
 """
 
 import re
@@ -63,7 +63,7 @@ def assemble(door: str, at_once: Collection[str] | None = None) -> str:
 
 
 def _kept(module: str) -> str:
-    """A module as text. Of a file of rows the verbs are known at once, and what runs them is made later."""
+    """Return a module as text, to be made later. The verbs of a file of rows are known at once, their functions later."""
     text = source(module)
     known = "".join(_row(module, place, row) for place, row in enumerate(rows(module), 1))
     body = _SPARE.sub("", text.replace("local M = {}\n", "\n", 1))  # a line stays a line

@@ -11,7 +11,7 @@ NAME = "holdfast1"
 """The library's name; the number is the protocol between client and core."""
 PREFIX = "hf1_"
 VERSION = "0.2.0.dev"
-"""The core's version. A checkout calls itself `<release>.dev` and may replace any core of that release."""
+"""The version of the core. That of a checkout is `<release>.dev`, and may replace any core of that release."""
 
 
 AT_ONCE = frozenset(
@@ -25,12 +25,12 @@ AT_ONCE = frozenset(
     }.items()
     for name in names.split()
 )
-"""The modules that the usual life of a job needs; any other is made when something of it is first used."""
+"""The modules that a put, a pop and a completion need. Any other is made at the first use of one of its members."""
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """What `FUNCTION LOAD` takes, and what `hf1_info` answers once it is loaded."""
+    """The argument of `FUNCTION LOAD`, and what `hf1_info` returns after it was loaded."""
 
     name: str
     version: str

@@ -1,4 +1,4 @@
-"""The verbs that a door's files register: each a row of verb, flags and arguments, read from their text."""
+"""The verbs that the files of a door register: rows of verb, flags and arguments, read from their text."""
 
 import re
 from typing import NamedTuple
@@ -10,7 +10,7 @@ _ROW = re.compile(
 )
 _BEGIN = re.compile(r'^(?:  \{ "|register\(")', re.MULTILINE)
 FLAGS = {"ADDS": (), "DRAINS": ("allow-oom",), "READS": ("no-writes",)}
-"""What a word of the files means to the store."""
+"""The flags of the store for each word in the files."""
 
 
 class Row(NamedTuple):
@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
 
 def rows(module: str) -> list[Row]:
-    """The rows of one file, in its order. Raises CoreBroken if one cannot be read."""
+    """Return the rows of one file, in order. Raises CoreBroken if one cannot be read."""
     text = source(module)
     found = _ROW.findall(text)
     if len(found) != len(_BEGIN.findall(text)):
@@ -31,5 +31,5 @@ def rows(module: str) -> list[Row]:
 
 
 def rows_of(door: str) -> list[Row]:
-    """The rows of all files that a door needs."""
+    """Return the rows of all files that a door needs."""
     return [row for module in in_order(door) if module.startswith("doors.") for row in rows(module)]

@@ -1,4 +1,4 @@
-"""The Lua files of the core, and which of them need which."""
+"""The Lua files of the core, and their dependencies."""
 
 import re
 from functools import cache
@@ -14,7 +14,7 @@ class CoreBroken(RuntimeError):
 
 @cache
 def source(module: str) -> str:
-    """The text of a module such as `nouns.job`. Raises CoreBroken if there is none."""
+    """Return the text of a module such as `nouns.job`. Raises CoreBroken if there is none."""
     path = LUA / (module.replace(".", "/") + ".lua")
     try:
         return path.read_text(encoding="utf-8")
@@ -23,12 +23,12 @@ def source(module: str) -> str:
 
 
 def requires(module: str) -> list[str]:
-    """The modules that `module` names, in the order of its lines."""
+    """Return the modules that `module` requires, in order."""
     return _REQUIRE.findall(source(module))
 
 
 def in_order(door: str) -> list[str]:
-    """All modules that `door` needs, itself last, each after what it requires. Raises CoreBroken on a cycle."""
+    """Return all modules that `door` needs, itself last, each after those it requires. Raises CoreBroken for a cycle."""
     done: list[str] = []
     under_way: list[str] = []
 

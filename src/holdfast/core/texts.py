@@ -1,4 +1,4 @@
-"""The texts that the core is made into, for clients in any language to load into a store."""
+"""The texts of the core, which clients in any language can load into a store."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
@@ -9,7 +9,7 @@ from holdfast.core.script import script
 
 
 class Text(NamedTuple):
-    """One of them: how a file of it is usually called, what it is for, and what makes it."""
+    """One text: the usual name of its file, its purpose, and the function that makes it."""
 
     file: str
     purpose: str
@@ -17,12 +17,12 @@ class Text(NamedTuple):
 
 
 def native() -> str:
-    """The function library of our own clients."""
+    """Return the function library of our own clients."""
     return library().text
 
 
 def lib() -> str:
-    """The front half of a user's own script, which goes behind it and finds `Holdfast` there."""
+    """Return the beginning of a user's own script, which follows it and can use `Holdfast`."""
     return f'local Holdfast = (function()\n{assemble("doors.lib")}return loaded["doors.lib"]\nend)()\n'
 
 
@@ -48,4 +48,4 @@ TEXTS: Final[Mapping[str, Text]] = {
         lib,
     ),
 }
-"""By the name that `holdfast lua` knows them by."""
+"""The texts by their names in `holdfast lua`."""

@@ -1,5 +1,7 @@
-"""What is talked about: frozen data, read from the core's replies. Times are whole milliseconds of the
-store's clock unless a name says otherwise; properties ending in no unit are seconds."""
+"""Frozen data read from the core's replies.
+
+Names that end in `_ms` are whole milliseconds of the store's clock; times without a unit in their name are seconds.
+"""
 
 from holdfast.models.job import Failure, HistoryEntry, JobFacts, Progress, State, text, texts
 from holdfast.models.queue import CoreInfo, Counts, Sample, Stats

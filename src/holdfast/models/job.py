@@ -1,4 +1,4 @@
-"""What is known of one job, of its failure, its history, its progress."""
+"""The facts of one job: its attributes, failure, history and progress."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,12 @@ import msgspec
 
 
 def text(value: Any) -> str:
-    """A reply value as text; bytes that are none, which another client may have left, show as such."""
+    """Return a reply value as text; bytes that are not UTF-8, perhaps of another client, become replacement characters."""
     return value.decode("utf-8", "replace") if type(value) is bytes else str(value)
 
 
 def texts(values: Sequence[Any]) -> tuple[str, ...]:
-    """Reply values as text."""
+    """Return reply values as text."""
     return tuple([text(value) for value in values])
 
 
@@ -22,7 +22,7 @@ def texts(values: Sequence[Any]) -> tuple[str, ...]:
 _FACTS = struct.Struct("<dddhHhhBddH")
 _QUEUE_AT = _FACTS.size
 
-# Flags of a record that tell what a popped job has and came without; base/record.lua names them all.
+# Flags of a record: what a popped job has, but its row leaves out. base/record.lua names all flags.
 TRACKED: Final = 1
 EXTRA: Final = 2
 DEPENDENTS: Final = 4
@@ -43,20 +43,20 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
     worker: str
 
     def as_dict(self) -> dict[str, Any]:
-        """The mapping that `job.failure` shows."""
+        """Return the mapping that `job.failure` shows."""
         when = self.when_ms / 1000
         return {"group": self.group, "message": self.message, "when": when, "worker": self.worker}
 
 
 _NAMES_A_GROUP: Final = frozenset(("failed", "failed-retries", "retried"))
 _PAID: Final = frozenset(("crashed", "lost"))
-"""Lines of attempts that were lost: their name is the budget that paid, `losses` or `retries`."""
+"""Lines of lost attempts: their `name` is the budget that was charged, `losses` or `retries`."""
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
-    """One line of a job's history; `name` is the queue, the group of a failure, or the budget that paid for a loss.
+    """One line of a job's history; `name` is the queue, the group of a failure, or the budget charged for a loss.
 
-    A line that somebody logged has a `what` of their own, and `data`.
+    A line that was added by `log` has its own `what`, and `data`.
     """
 
     what: str
@@ -77,7 +77,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
         return cls(text(what), *numbers, text(worker), text(name), text(reason), data)
 
     def as_dict(self) -> dict[str, Any]:
-        """The mapping that `job.history` shows: `what`, `when` in seconds, and what is known beside them."""
+        """Return the mapping that `job.history` shows: `what`, `when` in seconds, and whatever else is known."""
         entry: dict[str, Any] = {**self.data, "what": self.what, "when": self.when_ms / 1000}
         if self.name and self.what in _PAID:
             entry["paid"] = self.name
@@ -91,7 +91,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Progress(msgspec.Struct, frozen=True, gc=False):
-    """How far a running job says it is: a fraction from 0 to 1, a note, and when it said so."""
+    """The progress that a running job reported: a fraction from 0 to 1, a note, and when."""
 
     fraction: float
     note: str = ""
@@ -99,12 +99,12 @@ class Progress(msgspec.Struct, frozen=True, gc=False):
 
 
 class JobFacts(msgspec.Struct, frozen=True, gc=False):
-    """Everything the store knows of one job at one moment.
+    """Everything the store knows about one job at one moment.
 
-    `data` is the stored JSON. `token` and `worker` are the lease, 0 and '' when nobody holds one;
-    `remaining` counts the retries left, `losses` the leases lost. A row of `pop` fills what a worker
-    needs (and `lease_ms`); a row of `job_get` or `peek` fills the rest. `options` are what was wished at the put
-    (`expires` as a moment), `log` the lines of the last report, `earlier` the data of earlier attempts by number.
+    `data` is the stored JSON. `token` and `worker` are those of the lease, 0 and '' without one. `remaining` is the
+    number of retries left, `losses` the number of lost leases. A row of `pop` has what a worker needs (and `lease_ms`);
+    a row of `job_get` or `peek` has the rest. `options` are those of the put (`expires` as a time), `log` the lines of
+    the last report, `earlier` the data of earlier attempts by number.
     """
 
     width: ClassVar[int] = 4
@@ -175,7 +175,7 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
         try:
             return _with_extras(facts_of_row, extras)
         except (msgspec.MsgspecError, ValueError, TypeError, KeyError, IndexError):
-            # Somebody wrote past the core. The job itself is there, and must not be lost because of that.
+            # The record was written by another program than the core. The job itself is readable, and must not be lost.
             return facts_of_row
 
     @classmethod
@@ -221,13 +221,13 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def max_losses(self) -> int | None:
-        """How many losses the job may have; None if it has no budget of its own for them and pays with retries."""
+        """How many losses the job may have; None if losses count against its retries."""
         if not self.flags & BUDGETED:
             return None
         return int(self.options.get("losses", _USUAL_LOSSES))
 
     def all_history(self) -> tuple[HistoryEntry, ...]:
-        """What happened, oldest first. A popped job comes without it: in an ordinary life it follows from the row."""
+        """Return the history, oldest first. That of a popped job is derived from its row."""
         if self.history or not self.lease_ms:
             return self.history
         put = HistoryEntry("put", self.created_ms, name=self.queue)
@@ -246,7 +246,7 @@ def _logged(data: bytes) -> Mapping[str, Any]:
 
 
 def _with_extras(facts: JobFacts, packed: bytes) -> JobFacts:
-    """A popped job with what it has beside its record: t tags, k throttles, o options, s template, e last failure."""
+    """Return a popped job with the extras of its row: t tags, k throttles, o options, s template, e last failure."""
     known: dict[str, Any] = msgspec.msgpack.decode(packed)
     failure = known.get("e")
     return msgspec.structs.replace(

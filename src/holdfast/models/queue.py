@@ -1,4 +1,4 @@
-"""What is known of one queue (its counts, its statistics), and what the core returns about itself."""
+"""The counts and statistics of one queue, and the facts of the core."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +10,10 @@ from holdfast.models.job import text
 
 
 class Counts(msgspec.Struct, frozen=True, gc=False):
-    """How many jobs of one queue are in which state, and what people want to know beside that.
+    """The number of jobs of one queue in each state, and its limits and pause.
 
-    `oldest_ms`: since when the job waits that is next, `next_ms`: when the next scheduled one is due (0: none).
-    `limit` and `max_waiting` are 0 where there is none, and so is the end of a pause.
+    `oldest_ms`: when the next ready job was queued, `next_ms`: when the next scheduled one is due (0: none). `limit`,
+    `max_waiting` and `paused_until_ms` are 0 if there is none.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
         return self.waiting + self.running + self.stalled + self.scheduled
 
     def as_dict(self) -> dict[str, Any]:
-        """The mapping that `queue.counts` shows; its times are in seconds."""
+        """Return the mapping that `queue.counts` shows; its times are in seconds."""
         return {
             name.removesuffix("_ms"): value / 1000 if name.endswith("_ms") else value
             for name, value in msgspec.structs.asdict(self).items()
@@ -78,7 +78,7 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):
-    """Durations of one day: count, mean and deviation in seconds, the 148 buckets, the finer scale."""
+    """Durations of one day: count, mean and standard deviation in seconds, 148 buckets, and finer buckets."""
 
     count: int
     mean: float
@@ -95,9 +95,9 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
         return cls(int(count), float(mean), float(std), tuple([int(value) for value in buckets]), pairs)
 
     def percentile(self, percent: float) -> float:
-        """So many percent of the durations were at most this long, in seconds; 0.0 if there were none.
+        """Return the duration in seconds that `percent` percent of all durations do not exceed; 0.0 if there are none.
 
-        Read off the finer scale, whose steps are a quarter wide at most. Raises UsageError.
+        It is read from the finer buckets, which are at most a quarter wide. Raises UsageError.
         """
         if not 0 <= percent <= 100:
             raise UsageError(f"a percentile is from 0 to 100, not {percent!r}")
@@ -109,12 +109,12 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
         return 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """The mapping that `queue.stats()` shows for `wait` and `run`."""
+        """Return the mapping that `queue.stats()` shows for `wait` and `run`."""
         return {"count": self.count, "mean": self.mean, "std": self.std, "histogram": list(self.histogram)}
 
 
 class Stats(msgspec.Struct, frozen=True, gc=False):
-    """One queue on one UTC day: lost leases, jobs still failed, failures, time waited, time run."""
+    """One queue on one UTC day: lost leases, jobs that are still failed, failures, waiting times, run times."""
 
     retries: int
     failed: int
@@ -130,7 +130,7 @@ class Stats(msgspec.Struct, frozen=True, gc=False):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The mapping that `queue.stats()` shows."""
+        """Return the mapping that `queue.stats()` shows."""
         return {
             "retries": self.retries,
             "failed": self.failed,
@@ -141,13 +141,13 @@ class Stats(msgspec.Struct, frozen=True, gc=False):
 
 
 def _moment(place: float) -> float:
-    """The seconds at a place of the finer scale: bucket b begins at b mod 4 + 4 eighths of a power of two."""
+    """Return the seconds at a position of the finer buckets: bucket b begins at b mod 4 + 4 eighths of a power of two."""
     power, quarter = divmod(place - 4, 4)
     return (2**power * (quarter + 4) / 8 - 1) / 1000
 
 
 class CoreInfo(msgspec.Struct, frozen=True, gc=False):
-    """What the core says of itself and of this root; `heartbeat` and `grace` are seconds."""
+    """The version of the core, and the facts of this root; `heartbeat` and `grace` are in seconds."""
 
     version: str
     digest: str

@@ -1,4 +1,4 @@
-"""The embedded store: one server per data directory, shared by whoever needs it, owned by its warden."""
+"""The embedded store: one server for each data directory, shared by all programs that use it, owned by its warden."""
 
 from holdfast.store.paths import default_directory
 from holdfast.store.starting import StoreAddress, StoreStatus, ensure, status, stop

@@ -1,13 +1,13 @@
-"""The small files in a store's directory: what it is, what runs in it now, and a server that outlived its warden.
+"""The small files in a store's directory: its format, what runs in it now, and a server that outlived its warden.
 
 holdfast.json   format of the directory, engine and newest version that opened it
-server.json     what runs now (see Record), or why nothing does; removed by a polite end
-linger          a longer wish for the warden that runs
+server.json     what runs now (see Record), or why nothing does; removed when the store stops
+linger          a request for a longer linger time, for the running warden
 lock            held by the warden          server.lock   held by the server itself
-data/           the server's log of writes  server.log    what it says
+data/           the server's log of writes  server.log    its messages
 
-Possible where the system has no "die with your parent", and on Linux for the moment a server takes to finish
-its log. Two servers must never write one log, so the next warden waits for the lock that the server holds.
+A server can outlive its warden where the system has no parent-death signal, and on Linux while it finishes its log.
+Two servers must never write one log, so the next warden waits for the lock that the server holds.
 """
 
 import contextlib
@@ -31,16 +31,16 @@ STARTED, FAILED, TAKEN = 0, 1, 3
 """Exit codes of the launcher: a warden runs now, it crashed, another warden owns the directory already."""
 
 REFUSALS: dict[int, type[HoldfastError]] = {4: StoreUnsupported, 5: UsageError, 6: StoreUnavailable}
-"""Exit codes of a launcher that refuses; its error output is the sentence."""
+"""Exit codes of a launcher that refuses to start a warden; its standard error is the message."""
 
 
 def longer(one: float, other: float) -> float:
-    """The longer of two linger times in seconds; 0 is for ever."""
+    """Return the longer of two linger times in seconds; 0 is for ever."""
     return 0.0 if 0.0 in (one, other) else max(one, other)
 
 
 def say(text: str) -> None:
-    """A line in the warden's log."""
+    """Write a line to the warden's log."""
     sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {os.getpid()} {text}\n")
     sys.stderr.flush()
 
@@ -60,11 +60,11 @@ _LARGEST_LOG = 1 << 20
 
 
 class Record(NamedTuple):
-    """``server.json``: what a warden says of its server.
+    """``server.json``: what a warden records about its server.
 
-    `state` is ``starting``, ``running`` or ``unwell`` (then `why` shows why, and nothing runs). A process is
-    known by its pid *and* `…_started`, for pids are used again; `run_id` is the server's own name for this run.
-    `since` is in seconds of the epoch, `linger` in seconds, `crashes` counts since the warden came.
+    `state` is ``starting``, ``running`` or ``unwell`` (then nothing runs, and `why` has the reason). A process is
+    identified by its pid *and* `…_started`, because pids are reused; `run_id` is the server's own id of this run.
+    `since` is in epoch seconds, `linger` in seconds; `crashes` counts those since the warden started.
     """
 
     state: str
@@ -87,7 +87,7 @@ class Record(NamedTuple):
         content = _read(directory / "server.json")
         try:
             return cls(**content) if content else None
-        except TypeError:  # written by another version: it cannot be told what runs
+        except TypeError:  # written by another version: what runs is unknown
             return None
 
     def write(self, directory: Path) -> None:
@@ -95,17 +95,17 @@ class Record(NamedTuple):
 
 
 def forget(directory: Path) -> None:
-    """Nothing runs here any more."""
+    """Remove the files of a store that has stopped."""
     for name in ("server.json", "linger"):
         (directory / name).unlink(missing_ok=True)
 
 
 def open_format(directory: Path, program: Program, durability: str) -> None:
-    """Check that this program may open what lies here, and record that it did.
+    """Check that this program may open the data here, and record its version.
 
     Raises StoreUnsupported for a format of a later holdfast, for another engine, for an older server than
-    the one that wrote last (its load would break, or worse, not break), and for a level without a log
-    where there is one (the jobs in it would be invisible).
+    the one that wrote last (it could misread the log), and for durability `memory` where there is a log (the
+    jobs in it would be ignored).
     """
     content = _read(directory / "holdfast.json")
     if content:
@@ -139,9 +139,9 @@ def _check_format(directory: Path, content: dict[str, Any], program: Program) ->
 
 
 def take_lock(path: Path) -> int | None:
-    """Lock this file for as long as the returned descriptor (or a copy of it) is open; None if it is taken.
+    """Lock this file while the returned descriptor (or a copy of it) is open. Returns None if it is locked.
 
-    A lock dies with its holder and travels through fork and exec, so it needs no cleaning up.
+    The lock ends with the process that holds it and is kept through fork and exec, so it needs no cleanup.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
@@ -153,20 +153,20 @@ def take_lock(path: Path) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody holds this lock; makes no file."""
+    """Return whether this lock is held, without making the file."""
     if not path.is_file():
         return False
     descriptor = take_lock(path)
     if descriptor is None:
         return True
-    # StoreMessage aloud, not left to close: a fork of this process at this moment would otherwise keep the lock.
+    # Unlock explicitly: a copy of the descriptor in a forked child would otherwise keep the lock.
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
     return False
 
 
 def tail(path: Path, lines: int = 6) -> str:
-    """The last lines of a log, or nothing."""
+    """Return the last lines of a log, "" if it cannot be read."""
     try:
         with path.open("rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - 8192))
@@ -176,7 +176,7 @@ def tail(path: Path, lines: int = 6) -> str:
 
 
 def rotate(path: Path) -> None:
-    """Move a long log aside; one older one is kept."""
+    """Rename a log of more than 1 MiB; one older log is kept."""
     with contextlib.suppress(OSError):
         if path.stat().st_size > _LARGEST_LOG:
             path.replace(path.with_name(path.name + ".1"))
@@ -192,7 +192,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _write(path: Path, content: dict[str, Any], *, lasting: bool = False) -> None:
     """Replace the file in one step, so that a reader sees the old or the new content."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.unlink(missing_ok=True)  # of a process that had our number
+    draft.unlink(missing_ok=True)  # of an earlier process with our pid
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
         json.dump(content, out)
         if lasting:
@@ -205,9 +205,9 @@ LEFTOVER_WAIT = 5.0
 
 
 def settle_leftover(directory: Path, before: Record | None) -> int:
-    """Wait for, and if need be end, a server whose warden was killed; returns the server's lock, held.
+    """Wait until a server whose warden was killed has ended, and end it if needed. Returns the locked server lock.
 
-    Raises StoreUnavailable if something holds it that nobody can name.
+    Raises StoreUnavailable if an unknown process holds the lock.
     """
     path = directory / SERVER_LOCK
     deadline, told = time.monotonic() + LEFTOVER_WAIT, False
@@ -222,7 +222,7 @@ def settle_leftover(directory: Path, before: Record | None) -> int:
 
 
 def is_leftover(before: Record) -> bool:
-    """Whether the recorded server lives: same pid, same start, and, if it answers, same run id."""
+    """Return whether the recorded server runs: same pid, same start and, if it replies, same run id."""
     if not processes.is_alive(before.pid, before.started):
         return False
     try:
@@ -237,5 +237,5 @@ def _force_leftover(lock_path: Path, before: Record | None) -> None:
     if is_leftover(before):
         processes.send(before.pid, before.started, signal.SIGKILL)
         return
-    # The server is dead; who holds its lock is its child, which was rewriting the log and writes for nobody.
+    # The server is dead. Its child, which was rewriting the log, holds the lock; what it writes is not used.
     lock_path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """The program that starts a warden: `python launch.py DIRECTORY PROGRAM DURABILITY LINGER`.
 
-Run by path, without site-packages: a warden needs a few files of this package and the standard library, and
-starts in a quarter of the time it would take to import all of holdfast.
+It is run by path, without site-packages: a warden needs a few files of this package and the standard library, and
+starts in a quarter of the time that an import of all of holdfast takes.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Where an embedded store may live, and where its socket is."""
+"""Which directory an embedded store may use, and where its socket is."""
 
 import hashlib
 import os
@@ -32,9 +32,9 @@ def default_directory() -> Path:
 
 
 def prepare(directory: Path) -> Path:
-    """Make the directory if it is missing, check that it is ours alone, and return its full path.
+    """Make the directory if it is missing, check that it belongs to us alone, and return its full path.
 
-    Raises UsageError when something else is there: a file, somebody else's directory, one with other content.
+    Raises UsageError for a file, a directory of another user, or one with other content.
     """
     try:
         directory = directory.expanduser().resolve()
@@ -52,20 +52,20 @@ def prepare(directory: Path) -> Path:
     _check_content(directory, writable_by_others=bool(mode & 0o022))
     if mode & 0o077:
         directory.chmod(0o700)
-        # What came until now was put there by others too.
+        # Others could write there until now.
         _check_content(directory, writable_by_others=bool(mode & 0o022))
     return directory
 
 
 def _make(directory: Path) -> None:
-    """Make a directory, with what is missing above it, for this user alone."""
+    """Make a directory and its missing parents, for this user alone."""
     if not directory.parent.exists():
         _make(directory.parent)
     directory.mkdir(mode=0o700, exist_ok=True)
 
 
 def _check_content(directory: Path, writable_by_others: bool) -> None:
-    """Raise UsageError for content that is not ours, or that others could have put there."""
+    """Raise UsageError for content that is not ours, or that others could have written."""
     names = [path.name for path in directory.iterdir()]
     if names and writable_by_others:
         raise UsageError(
@@ -84,15 +84,15 @@ def _check_content(directory: Path, writable_by_others: bool) -> None:
 
 
 def check_file_system(directory: Path) -> str:
-    """Refuse network file systems; return a warning to show, or ''.
+    """Return a warning about the file system, or ''.
 
-    Raises StoreUnsupported: over a network locks and flushes do not mean what they say.
+    Raises StoreUnsupported for a network file system, where locks and flushes are not reliable.
     """
     return judge_file_system(directory, file_system(directory))
 
 
 def judge_file_system(directory: Path, kind: str) -> str:
-    """What `check_file_system` says of a kind."""
+    """Return or raise what `check_file_system` does, for a kind of file system."""
     if _NETWORK.fullmatch(kind):
         raise StoreUnsupported(
             f"{directory} lies on a network file system ({kind}), where locks and flushes cannot be trusted: "
@@ -104,7 +104,7 @@ def judge_file_system(directory: Path, kind: str) -> str:
 
 
 def file_system(directory: Path) -> str:
-    """The kind of file system that holds this directory, '' if that cannot be told."""
+    """Return the kind of file system that holds this directory, '' if unknown."""
     try:
         if ON_LINUX:
             return kind_in_mountinfo(Path("/proc/self/mountinfo").read_text(), directory)
@@ -115,7 +115,7 @@ def file_system(directory: Path) -> str:
 
 
 def kind_in_mountinfo(text: str, directory: Path) -> str:
-    """Find the mount a directory lies on in Linux's list: the longest, of equal ones the last."""
+    """Return the kind of the mount of a directory, from Linux's list: the longest path, of equal ones the last."""
     mounts: list[tuple[str, str]] = []
     for line in text.splitlines():
         front, _, back = line.partition(" - ")
@@ -125,7 +125,7 @@ def kind_in_mountinfo(text: str, directory: Path) -> str:
 
 
 def kind_in_mount_list(text: str, directory: Path) -> str:
-    """The same in what ``mount`` prints elsewhere: ``server:/x on /x (nfs, …)``."""
+    """Return the same from the output of ``mount`` on other systems: ``server:/x on /x (nfs, …)``."""
     mounts: list[tuple[str, str]] = []
     for line in text.splitlines():
         front, _, options = line.rpartition(" (")
@@ -142,7 +142,7 @@ def _longest(mounts: list[tuple[str, str]], directory: Path) -> str:
 
 
 def socket_path(directory: Path) -> Path:
-    """Where the socket is: in the directory, or, if that path is too long for a socket, in a short one."""
+    """Return the path of the socket: in the directory, or in a shorter one if that path is too long for a socket."""
     near = directory / "socket"
     if len(os.fsencode(near)) <= LONGEST_SOCKET_PATH:
         return near
@@ -172,7 +172,7 @@ def _private(path: Path) -> Path:
 
 
 def half_of_memory() -> int:
-    """Half of what this machine, or the container we are in, has; in bytes."""
+    """Return half of the memory of this machine or container, in bytes."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:

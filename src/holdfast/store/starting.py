@@ -1,6 +1,6 @@
-"""Start a directory's embedded store unless it runs, ask for its state, and stop it.
+"""Start the embedded store of a directory unless it runs, read its status, and stop it.
 
-The first who needs a directory's store starts its warden (`warden.py`); everybody else finds it running.
+The first program that needs a directory's store starts its warden (`warden.py`); the others find it running.
 """
 
 import logging
@@ -35,7 +35,7 @@ _NEEDED: Final = (
     "DYLD_LIBRARY_PATH",
     "LD_LIBRARY_PATH",
 )
-"""What a warden is given of the environment: it outlives the program, whose variables may hold secrets."""
+"""The environment variables that a warden gets. It outlives the program, whose other variables may be secret."""
 
 
 class StoreAddress(NamedTuple):
@@ -60,12 +60,12 @@ def ensure(
     wait: float = 10.0,
     program: Path | None = None,
 ) -> StoreAddress:
-    """Make sure that this directory's store runs, and say where.
+    """Start this directory's store if it does not run, and return its address.
 
     `directory` is made if missing (default: `default_directory()`); `program` is a server program to use instead
-    of the bundled one. A store that this call starts ends itself `linger` seconds after its last connection
-    closed, 0 for never; the longest wish counts. Waits up to `wait` seconds, longer only while the server
-    says that it loads its data.
+    of the bundled one. A store that this call starts stops by itself `linger` seconds after its last connection
+    was closed, 0 for never; the longest time that any program requested applies. Waits up to `wait` seconds, longer
+    only while the server is loading its data.
 
     Raises UsageError for a directory that cannot be used, StoreUnsupported for a network file system, a server
     older than its data or a running store of a lower durability, StoreUnavailable if it does not start.
@@ -90,7 +90,7 @@ def ensure(
 
 
 class _Starter:
-    """Starts wardens for one call of `ensure`, and says why it did not work."""
+    """Start wardens for one call of `ensure`, and raise the reason if that fails."""
 
     def __init__(self, directory: Path, durability: str, linger: float, program: Path | None) -> None:
         self.directory = directory
@@ -101,7 +101,7 @@ class _Starter:
         self._began = time.time()
 
     def launch(self, wait: float) -> None:
-        """Start a warden, unless the one before it said that it cannot."""
+        """Start a warden. Raises StoreUnavailable if an earlier one recorded that it cannot start."""
         record = Record.read(self.directory)
         if record and record.state == "unwell" and record.since >= self._began:
             raise StoreUnavailable(f"the store in {self.directory} does not start: {record.why}")
@@ -121,10 +121,10 @@ class _Starter:
         self.launched += code == STARTED
 
     def _run(self, wait: float) -> tuple[int, str]:
-        """Run the launcher, which leaves a warden behind."""
+        """Run the launcher, which starts a warden. Returns its exit code and error output."""
         launcher = Path(__file__).with_name("launch.py")
         program = self.program or bundled_program()
-        # Neither site-packages nor the user's start-up files: a warden needs nothing but this package.
+        # Without site-packages and the user's start-up files: a warden needs only this package.
         words = [_python(), "-I", "-S", str(launcher), str(self.directory), str(program), self.durability]
         try:
             answer = subprocess.run(
@@ -155,9 +155,9 @@ def _check(durability: str, linger: float, wait: float) -> None:
 
 
 def _find(directory: Path, launched: int) -> tuple[StoreAddress | None, bool]:
-    """The store that runs here, if its server answers; and whether it is loading."""
+    """Return the address of the store that runs here, if its server replies, and whether it is loading."""
     record = Record.read(directory)
-    # A server whose warden was killed still answers for a moment, while it finishes its log.
+    # A server whose warden was killed still replies while it finishes its log.
     if record is None or not processes.is_alive(record.warden_pid, record.warden_started):
         return None, False
     try:
@@ -201,7 +201,7 @@ def _give_up(directory: Path, wait: float) -> NoReturn:
 
 
 def _python() -> str:
-    """The interpreter: inside some application servers `sys.executable` names the server."""
+    """Return the interpreter. Inside some application servers, `sys.executable` is the server program."""
     if Path(sys.executable).name.startswith(("python", "pypy")):
         return sys.executable
     return str(Path(sys.prefix, "bin", "python3"))
@@ -211,10 +211,11 @@ _CORE = re.compile(r'HOLDFAST_CORE = { version = "([^"]*)", digest = "([^"]*)" }
 
 
 class StoreStatus(NamedTuple):
-    """What can be said of a directory's store.
+    """The status of a directory's store.
 
     `state` is ``running``, ``starting``, ``stopped`` or ``unwell`` (it crashed too often; `why` has the reason).
-    `linger` and `uptime` are in seconds, `memory` and `disk` in bytes; `clients` does not count the one who asks. `core` is the version of the core that the store holds, "" for none.
+    `linger` and `uptime` are in seconds, `memory` and `disk` in bytes; `clients` does not count the caller. `core` is
+    the version of the core in the store, "" if there is none.
     """
 
     state: str
@@ -237,7 +238,7 @@ class StoreStatus(NamedTuple):
 
 
 def status(directory: Path | None = None) -> StoreStatus:
-    """What runs in this directory, without starting or making anything."""
+    """Return the status of this directory's store, without starting or making anything."""
     directory = (directory or paths.default_directory()).expanduser().resolve()
     record = Record.read(directory)
     if record is None:
@@ -261,7 +262,7 @@ def status(directory: Path | None = None) -> StoreStatus:
         durability=record.durability,
         linger=record.linger,
         uptime=float(facts.get("uptime_in_seconds", 0)),
-        clients=max(0, int(facts.get("connected_clients", 0)) - 2),  # the warden and us
+        clients=max(0, int(facts.get("connected_clients", 0)) - 2),  # the warden and this connection
         memory=int(facts.get("used_memory", 0)),
         disk=_disk(directory),
         crashes=record.crashes,
@@ -271,7 +272,7 @@ def status(directory: Path | None = None) -> StoreStatus:
 
 
 def _core(socket: str) -> tuple[str, str]:
-    """Version and digest of the core in the store, "" and "" where it has none."""
+    """Return version and digest of the core in the store, "" and "" if there is none."""
     try:
         found = talk.ask(socket, "FUNCTION", "LIST", "LIBRARYNAME", "holdfast1", "WITHCODE")
     except (OSError, talk.Refusal):
@@ -281,9 +282,9 @@ def _core(socket: str) -> tuple[str, str]:
 
 
 def stop(directory: Path | None = None, *, wait: float = 15.0) -> bool:
-    """End this directory's store, its log complete; False if none ran.
+    """Stop this directory's store after it has finished its log. Returns False if none ran.
 
-    Clients that are still connected may start it again. Raises StoreUnavailable if it is still there after
+    Clients that are still connected may start it again. Raises StoreUnavailable if it still runs after
     `wait` seconds.
     """
     directory = (directory or paths.default_directory()).expanduser().resolve()
@@ -292,7 +293,7 @@ def stop(directory: Path | None = None, *, wait: float = 15.0) -> bool:
     deadline, told = time.monotonic() + wait, 0
     while _is_held(directory):
         record = Record.read(directory)
-        # A warden that has only just come has not said its pid yet.
+        # A new warden has not recorded its pid yet.
         if record and told != record.warden_pid:
             told = record.warden_pid
             if not processes.send(told, record.warden_started, signal.SIGTERM) and is_leftover(record):
@@ -304,7 +305,7 @@ def stop(directory: Path | None = None, *, wait: float = 15.0) -> bool:
 
 
 def _is_held(directory: Path) -> bool:
-    """Whether a warden, or a server that outlived one, is there."""
+    """Return whether a warden, or a server that outlived one, runs here."""
     return files.is_locked(directory / files.LOCK) or files.is_locked(directory / files.SERVER_LOCK)
 
 

@@ -1,7 +1,7 @@
-"""The few words a store's owner says to its server, over a Unix socket.
+"""A minimal client for a server's Unix socket.
 
-The embedded store must be able to start without the store driver, so this speaks just enough of the wire
-format for PING, INFO, CONFIG and the like: replies of one line, or one block of text.
+The embedded store must start without the driver, so this has just enough of the protocol (RESP) for PING, INFO,
+CONFIG and the like: replies of one line, one block of text, or a list of them.
 """
 
 import os
@@ -13,13 +13,13 @@ _PEER: Final = struct.Struct("3i")
 
 
 class Refusal(Exception):
-    """The server answered with an error; the text is its own, such as ``LOADING …``."""
+    """An error reply of the server; the text is its own, such as ``LOADING …``."""
 
 
 class Line:
-    """One connection to a server's Unix socket, for plain questions one after the other.
+    """One connection to a server's Unix socket, for one command at a time.
 
-    `timeout` is in seconds and holds for each step. Every failure to talk is an OSError.
+    `timeout` is in seconds, for each read and write. A failed connection raises OSError.
     """
 
     def __init__(self, path: str, timeout: float = 1.0) -> None:
@@ -34,7 +34,7 @@ class Line:
             raise
 
     def ask(self, *words: str) -> str:
-        """Send one command and return its one-line or block reply as text; raise Refusal for an error."""
+        """Send one command and return its reply as text, a list as lines. Raises Refusal for an error reply."""
         parts = [b"*%d\r\n" % len(words)]
         for word in words:
             encoded = word.encode()
@@ -64,7 +64,7 @@ class Line:
         return body[:-2].decode(errors="replace")
 
     def facts(self, *sections: str) -> dict[str, str]:
-        """What INFO says of these sections, by name."""
+        """Return the fields of these sections of INFO, by name."""
         lines = self.ask("INFO", *sections).splitlines()
         pairs = (line.partition(":") for line in lines if not line.startswith("#"))
         return {name: value for name, colon, value in pairs if colon}
@@ -81,21 +81,21 @@ class Line:
 
 
 def _check_peer(connection: socket.socket) -> None:
-    """Raise PermissionError where another user, but root, listens: it would be told our jobs."""
+    """Raise PermissionError if another user (not root) listens: that user would get our jobs."""
     if not hasattr(socket, "SO_PEERCRED"):
-        return  # the socket lies in a directory that only we can open
+        return  # the socket is in a directory that only this user can open
     _, user, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
     if user not in (0, os.geteuid()):
         raise PermissionError(f"user {user} listens at the socket of this store")
 
 
 def ask(path: str, *words: str, timeout: float = 1.0) -> str:
-    """One question on a connection of its own."""
+    """Send one command on a connection of its own. Returns and raises as `Line.ask`."""
     with Line(path, timeout) as line:
         return line.ask(*words)
 
 
 def facts(path: str, *sections: str, timeout: float = 1.0) -> dict[str, str]:
-    """INFO on a connection of its own."""
+    """Read sections of INFO on a connection of its own."""
     with Line(path, timeout) as line:
         return line.facts(*sections)

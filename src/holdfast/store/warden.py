@@ -1,9 +1,8 @@
-"""The warden: one small process per data directory, which owns the server there.
+"""The warden: one small process for each data directory, which owns the server there.
 
-It starts the server, starts it again when it crashes, and ends it when nobody has needed it for a while. It
-lives as long as it holds ``lock``; the server lives as long as it holds ``server.lock``, so the next warden
-knows for certain whether a server has outlived its own (possible where the system has no "die with your
-parent", and on Linux for the moment a server takes to finish its log).
+It starts the server, restarts it after a crash, and stops it when no client was connected for the linger time. The
+warden holds ``lock`` while it runs, and the server holds ``server.lock``, so the next warden knows for certain
+whether a server has outlived its warden (see `files.py`).
 """
 
 import contextlib
@@ -24,7 +23,7 @@ from holdfast.store.server import LOG_SETTINGS, Program, Server, describe_end, e
 
 
 class Visitors:
-    """Tells how long nobody but the warden has been connected to a server."""
+    """Measure for how long no client but the warden has been connected to a server."""
 
     def __init__(self, socket: str) -> None:
         self._socket = socket
@@ -33,7 +32,7 @@ class Visitors:
         self._last_seen = time.monotonic()
 
     def absent_for(self) -> float:
-        """In seconds. A server that does not answer has somebody who keeps it busy."""
+        """Return that time in seconds. A server that does not reply counts as busy with a client."""
         try:
             if self._line is None:
                 self._line = talk.Line(self._socket, timeout=2.0)
@@ -43,7 +42,7 @@ class Visitors:
             self.close()
             self._last_seen = time.monotonic()
             return 0.0
-        # The total also shows who came and went since we last looked.
+        # The total also shows clients that came and left since the last look.
         connections = int(facts["total_connections_received"])
         if int(facts["connected_clients"]) > 1 or connections != self._connections:
             self._last_seen = time.monotonic()
@@ -62,7 +61,7 @@ START_WAIT = 30.0
 
 
 def main(words: Sequence[str]) -> NoReturn:
-    """Become the warden of a directory, in the background, or exit with a code that says why not."""
+    """Become the warden of a directory, in the background, or exit with a code for the reason."""
     directory, program_path, durability, linger = Path(words[0]), words[1], words[2], float(words[3])
     os.umask(0o077)
     try:
@@ -83,7 +82,7 @@ def main(words: Sequence[str]) -> NoReturn:
 
 
 class Warden:
-    """One directory's owner. `run` returns the exit code: 0 after a polite end, 1 after giving up."""
+    """The owner of one directory. `run` returns the exit code: 0 after a stop, 1 after giving up."""
 
     def __init__(
         self, directory: Path, program: Program, durability: str, linger: float, socket: str, lock: int
@@ -108,7 +107,7 @@ class Warden:
             signal.signal(number, self._on_stop)
 
     def run(self) -> int:
-        """Serve until nobody needs it, somebody stops it, or it crashes too often."""
+        """Run servers until no client needs them, a signal stops the warden, or they crash too often."""
         before = Record.read(self.directory)
         files.forget(self.directory)
         files.rotate(self.directory / files.SERVER_LOG)
@@ -129,7 +128,7 @@ class Warden:
         return STARTED
 
     def _serve(self) -> str | None:
-        """Run one server to its end. None after a polite one, else how it crashed."""
+        """Run one server to its end. Returns None after a stop, else how it crashed."""
         data = self.directory / files.DATA
         data.mkdir(exist_ok=True)
         server = Server(
@@ -148,8 +147,8 @@ class Warden:
         return None if self.stopping else reason
 
     def _watch(self, server: Server, run_id: str, visitors: Visitors) -> str:
-        """Wait until the server ends or should; sets `stopping` if it should."""
-        visitors.absent_for()  # connects, so that from now on one of the server's clients is us
+        """Wait until the server has ended (returns how), or should be stopped (sets `stopping`)."""
+        visitors.absent_for()  # connects, so that from now on one client of the server is the warden
         while not self.stopping:
             self._rest(0.1 if 0 < self.linger < 2 else 1.0)
             ended = server.child.poll()
@@ -198,7 +197,7 @@ class Warden:
         ).write(self.directory)
 
     def _hear_wish(self) -> bool:
-        """Whether somebody asked for a longer linger time."""
+        """Apply a request for a longer linger time. Returns whether that changed it."""
         try:
             wish = float((self.directory / "linger").read_text())
         except (OSError, ValueError):
@@ -234,22 +233,22 @@ class Warden:
             self._rest(left)
 
     def _rest(self, seconds: float) -> None:
-        """Wait so long, or until a signal comes: our server ended, or somebody wants us to."""
+        """Wait for `seconds`, or until a signal arrives: the server ended, or the warden should stop."""
         select.select([self._wakeup], [], [], seconds)
         with contextlib.suppress(BlockingIOError):
             os.read(self._wakeup, 4096)
 
     def _on_end(self, *_: object) -> None:
-        """The server ended: only the wake-up matters."""
+        """Do nothing: the signal only has to wake `_rest`."""
 
     def _on_stop(self, *_: object) -> None:
         self.stopping = True
-        if self.server:  # it may be loading for minutes
+        if self.server:  # it may load for minutes before it ends
             self.server.child.terminate()
 
 
 def _take_lock(directory: Path) -> int | None:
-    """The directory's lock. Whoever looks whether it is free holds it for a moment, so one try is not enough."""
+    """Lock the directory. Several tries, because `is_locked` of another process holds the lock for a moment."""
     for _ in range(5):
         lock = files.take_lock(directory / files.LOCK)
         if lock is not None:

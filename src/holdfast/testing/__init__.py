@@ -1,6 +1,6 @@
-"""What tests of programs that use holdfast need: stores, a worker of their own, a clock, real workers.
+"""Tools for tests of programs that use holdfast: stores, workers that run in the test, a clock, real workers.
 
-The pytest plugin (`holdfast.testing.plugin`) makes fixtures of it. Everything is loaded when it is first named.
+The pytest plugin (`holdfast.testing.plugin`) has fixtures for them. Each module is imported at its first use.
 """
 
 import importlib

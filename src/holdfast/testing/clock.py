@@ -1,4 +1,4 @@
-"""A root whose clock stands still until a test moves it."""
+"""A stopped clock, which a test moves."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -13,9 +13,9 @@ START_MS: Final = 1_700_000_000_000
 
 
 class StoppedClock:
-    """The clock of one namespace, whose name must begin with `test` and must be new to the store.
+    """The clock of one namespace, whose name must begin with `test` and which must be new in the store.
 
-    It works on the namespace, so every other client of it sees the same time. Time starts on 14 November 2023.
+    It belongs to the namespace, so all its clients see the same time. It starts at 14 November 2023.
     """
 
     def __init__(self, client: Client) -> None:
@@ -26,22 +26,22 @@ class StoppedClock:
 
     @property
     def now(self) -> float:
-        """Epoch seconds by this clock."""
+        """The time of this clock, in epoch seconds."""
         return self.now_ms / 1000
 
     @property
     def moment(self) -> datetime:
-        """The same as a moment in UTC."""
+        """The time of this clock, as a datetime in UTC."""
         return datetime.fromtimestamp(self.now, UTC)
 
     def start(self) -> None:
-        """Make the namespace now, so that whoever comes first to it finds the clock stopped. Raises Refused."""
+        """Make the namespace now, so that the clock is stopped for all its clients. Raises Refused."""
         self._client.runner.run(exchange(self._client.shard, Info()))
 
     def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
-        """Let time pass, or turn the clock back; nothing that falls due meanwhile is done by it. Raises UsageError."""
+        """Move the clock, forward or back. It performs no jobs that become due. Raises UsageError."""
         self.now_ms += span(days, hours, minutes, seconds, -MAX_DELAY)
-        # Past the client's own `run`, which warns inside an event loop: a test may turn the clock there.
+        # Not by the client's own `run`, which warns inside an event loop: a test may move the clock there.
         self._client.runner.run(exchange(self._client.shard, SetClock(self.now_ms)))
 
     def core(self, command: Any) -> Any:
@@ -50,7 +50,7 @@ class StoppedClock:
 
 
 def span(days: float, hours: float, minutes: float, seconds: float, least: float = 0.0) -> int:
-    """So much time in milliseconds. Raises UsageError for what is no finite number, or less than `least`."""
+    """Return a duration in milliseconds. Raises UsageError for a part that is no finite number, or below `least`."""
     parts = (
         ("days", days, 86_400),
         ("hours", hours, 3600),
@@ -61,7 +61,7 @@ def span(days: float, hours: float, minutes: float, seconds: float, least: float
 
 
 def check_client(client: object, *kinds: type) -> None:
-    """Raise UsageError unless `client` is of one of these kinds."""
+    """Raise UsageError unless `client` is an instance of one of `kinds`."""
     if not isinstance(client, kinds):
         names = " or ".join(kind.__name__ for kind in kinds)
         raise UsageError(f"client must be a holdfast.{names}, not {client!r:.80}")

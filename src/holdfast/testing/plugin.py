@@ -1,12 +1,12 @@
-"""The pytest plugin: a store for the session, a namespace of its own for each test, and workers that work on demand.
+"""The pytest plugin: a store for the session, a namespace for each test, and workers that a test calls.
 
     def test_a_welcome_is_sent(holdfast_client, holdfast_worker):
         sign_up("ann@example.org")                      # the code under test puts a job
         assert_put(holdfast_client, welcome, "ann@example.org")
         holdfast_worker.drain()                         # and here it is performed
 
-A test that names one of these fixtures has all of its clients moved to its namespace, those of the program too; no
-address is read from the environment. Until a test does, nothing of holdfast is loaded.
+While a test uses one of these fixtures, all clients of the process, those of the program too, use its namespace; no
+address is read from the environment. Without such a test, nothing of holdfast is imported.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def holdfast_store() -> "Iterator[ScratchStore]":
-    """The store of this session's tests, started once; it ends with the session, however that ends."""
+    """A store for the tests of this session; it ends with the session."""
     from holdfast.testing.store import ScratchStore, find_engine
 
     with ScratchStore("valkey" if find_engine("valkey") else "redis") as running:
@@ -33,7 +33,7 @@ def holdfast_store() -> "Iterator[ScratchStore]":
 
 
 class _Stage:
-    """What the fixtures of one test share."""
+    """The objects that the fixtures of one test share."""
 
     def __init__(self, store: "ScratchStore", stopped: bool) -> None:
         from holdfast.client.sync import Client
@@ -50,7 +50,7 @@ class _Stage:
         self.stand_in: StandIn = StandIn(self.url, self.namespace).begin()
 
     def end(self) -> None:
-        """Give the program its clients back."""
+        """Restore the clients of the program."""
         self.stand_in.end()
         self.client.close()
 
@@ -66,13 +66,13 @@ def _holdfast_stage(request: pytest.FixtureRequest, holdfast_store: "ScratchStor
 
 @pytest.fixture
 def holdfast_client(_holdfast_stage: _Stage) -> "Client":
-    """A blocking client of this test's namespace."""
+    """A Client of this test's namespace."""
     return _holdfast_stage.client
 
 
 @pytest.fixture
 def holdfast_async_client(_holdfast_stage: _Stage) -> "Iterator[AsyncClient]":
-    """An async client of this test's namespace, for whichever loop the test runs."""
+    """An AsyncClient of this test's namespace, for any event loop of the test."""
     from holdfast.client.aio import AsyncClient
 
     made = AsyncClient(_holdfast_stage.url, namespace=_holdfast_stage.namespace)
@@ -82,7 +82,7 @@ def holdfast_async_client(_holdfast_stage: _Stage) -> "Iterator[AsyncClient]":
 
 @pytest.fixture
 def holdfast_clock(_holdfast_stage: _Stage) -> "StoppedClock":
-    """The clock of this test's namespace: it stands still until the test, or a worker's `run_for`, moves it."""
+    """The clock of this test's namespace: stopped until the test, or `run_for` of a worker, moves it."""
     if _holdfast_stage.clock is None:
         raise pytest.UsageError(
             "name holdfast_clock among the arguments of the test: its clock cannot stop any more"
@@ -92,7 +92,7 @@ def holdfast_clock(_holdfast_stage: _Stage) -> "StoppedClock":
 
 @pytest.fixture
 def holdfast_options() -> "WorkerOptions":
-    """What the workers of tests are told; a project gives this fixture its own, say `{"imports": ["shop.jobs"]}`."""
+    """Options of the workers in tests. A project can override this fixture, for example by `{"imports": ["shop.jobs"]}`."""
     return {}
 
 
@@ -103,7 +103,7 @@ def holdfast_worker(
     holdfast_options: "WorkerOptions",
     pytestconfig: pytest.Config,
 ) -> "Iterator[LocalWorker]":
-    """A worker that performs jobs in this process when it is told to."""
+    """A worker that performs jobs in this process when the test calls it."""
     from holdfast.testing.worker import LocalWorker
 
     options: WorkerOptions = {"root": pytestconfig.rootpath, **holdfast_options}
@@ -120,7 +120,7 @@ def holdfast_async_worker(
     holdfast_options: "WorkerOptions",
     pytestconfig: pytest.Config,
 ) -> "Iterator[AsyncLocalWorker]":
-    """The same on the loop of the test: `await holdfast_async_worker.drain()`."""
+    """A worker on the event loop of the test: `await holdfast_async_worker.drain()`."""
     from holdfast.testing.worker import AsyncLocalWorker
 
     options: WorkerOptions = {"root": pytestconfig.rootpath, **holdfast_options}

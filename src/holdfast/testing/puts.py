@@ -1,4 +1,4 @@
-"""What was put during a test, read from the store itself, whoever put it and whatever became of it."""
+"""The jobs that were put during a test, read from the store."""
 
 import inspect
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ def assert_put(client: Client | AsyncClient, job: object, *args: Any, **kwargs: 
     """Assert that a job was put, and return it, the first if there were several.
 
     `job` is a function job, a class, a module or a name. A function job's arguments must be those given, defaults
-    included; for others the first is the whole data, and named ones are items of it. With none of them, any will do.
-    Everything else is for the test to say: `assert_put(client, welcome, 7).priority == 10`. Reads the store and is
-    never awaited; jobs that were cancelled are not found. Raises AssertionError, which lists what was put.
+    included; for others the first argument is the whole data, and named ones are items of it. Without arguments, any
+    data match. Check other attributes yourself: `assert_put(client, welcome, 7).priority == 10`. It reads the store and
+    is never awaited; cancelled jobs are not found. Raises AssertionError, which lists what was put.
     """
     __tracebackhide__ = True
     there = all_put(client)
@@ -53,7 +53,7 @@ def assert_not_put(client: Client | AsyncClient, job: object, *args: Any, **kwar
 
 
 def all_put(client: Client | AsyncClient) -> list[Job]:
-    """Every job of the namespace, whatever its state, in the order in which they were put."""
+    """Return all jobs of the namespace, in any state, in the order in which they were put."""
     check_client(client, Client, AsyncClient)
     settings = client.settings
     with Client(client.store_url, namespace=settings.namespace) as reader:
@@ -83,7 +83,7 @@ def _members(shard: Shard, which: str, name: str) -> Plan[list[str]]:
 
 
 class _Wanted:
-    """A job that somebody looks for."""
+    """The job that an assertion looks for."""
 
     def __init__(self, job: object, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         entry = getattr(job, "registered", None)
@@ -98,7 +98,7 @@ class _Wanted:
             self._call = _call(self.entry, bytes(self.entry.arguments.write(args, kwargs)))
 
     def fits(self, job: Job) -> bool:
-        """Say whether `job` is such a one."""
+        """Return whether `job` matches."""
         if job.klass_name != self.klass:
             return False
         if not self.args and not self.kwargs:
@@ -124,7 +124,7 @@ class _Wanted:
 
 
 def _call(entry: Registered, data: bytes) -> dict[str, Any]:
-    """The arguments of a function job by name, as the function would get them."""
+    """Return the arguments of a function job by name, as the function would get them."""
     args, kwargs = entry.arguments.read(data)
     bound = inspect.signature(entry.function).bind(*args, **kwargs)
     bound.apply_defaults()

@@ -1,7 +1,7 @@
-"""Real workers for tests: of any pool, signals and children included, for the length of a block or a number of jobs.
+"""Real workers for tests, of any pool, with signals and children, for a block or a number of jobs.
 
-A `serial` worker is a thread of this process, any other a process of its own, where every client works on the store
-and namespace of the test too.
+A `serial` worker is a thread of this process, any other is a process of its own, where every client uses the store and
+namespace of the test too.
 """
 
 import os
@@ -37,7 +37,7 @@ PATIENCE: Final = 30.0  # seconds
 
 
 class Runnable(Protocol):
-    """A worker as these helpers want it."""
+    """The attributes of a worker that these functions use."""
 
     @property
     def settings(self) -> WorkerSettings: ...
@@ -46,9 +46,9 @@ class Runnable(Protocol):
 
 
 class RealWorker:
-    """What a worker is told: the queues of `client`'s store and namespace, the pool, and what code it may run.
+    """The configuration of a worker: queues in the store and namespace of `client`, pool, and the code it may run.
 
-    Making one starts nothing. `paths` are looked at besides the working directory. Raises UsageError.
+    Creating one starts nothing. Code may be in `paths` and in the working directory. Raises UsageError.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class RealWorker:
             workers,
             concurrency,
             interval=1.0,
-            # Classes of tests lie in `tests`, of which a worker of the command line runs nothing.
+            # Test classes are in `tests`, which a worker of the command line does not allow.
             paths=(*map(str, check_list("paths", paths)), "."),
             imports=tuple(check_list("imports", imports)),
             allow=tuple(check_list("allow", allow)),
@@ -81,9 +81,9 @@ class RealWorker:
 
 @contextmanager
 def run_worker_concurrently_with(worker: Runnable, timeout: float = PATIENCE) -> Generator[None]:
-    """Let a worker run beside a block; at its end it finishes the jobs under way and stops.
+    """Run a worker during a block; after the block it finishes its running jobs and stops.
 
-    Raises what the worker ended with, TimeoutError if it does not end within `timeout` seconds.
+    Raises what the worker raised, TimeoutError if it does not end within `timeout` seconds.
     """
     running = _start(worker.settings, worker.store)
     try:
@@ -94,13 +94,13 @@ def run_worker_concurrently_with(worker: Runnable, timeout: float = PATIENCE) ->
 
 
 def stop_worker_after(worker: Runnable, block: Callable[[], R], timeout: float = PATIENCE) -> R:
-    """Call `block` while a worker runs, stop the worker, and answer what the block did."""
+    """Call `block` while a worker runs, and stop the worker. Returns the result of `block`."""
     with run_worker_concurrently_with(worker, timeout):
         return block()
 
 
 def run_jobs(worker: Runnable, count: int, timeout: float = PATIENCE) -> None:
-    """Let a worker perform exactly `count` jobs. Raises TimeoutError when they do not come."""
+    """Run a worker for exactly `count` jobs. Raises TimeoutError if that takes longer than `timeout` seconds."""
     settings = msgspec.structs.replace(
         worker.settings, workers=1, max_jobs=check_whole("count", count, 1, 1 << 53)
     )
@@ -108,7 +108,7 @@ def run_jobs(worker: Runnable, count: int, timeout: float = PATIENCE) -> None:
 
 
 def drain_worker_queues(worker: Runnable, timeout: float = PATIENCE) -> None:
-    """Let a worker perform jobs until its queues are empty. Raises TimeoutError."""
+    """Run a worker until its queues are empty. Raises TimeoutError."""
     settings = msgspec.structs.replace(worker.settings, drain=True)
     _start(settings, worker.store).wait(check_seconds("timeout", timeout))
 
@@ -147,10 +147,10 @@ class _Thread:
 
     def wait(self, timeout: float) -> None:
         self._thread.join(timeout)
-        # The rest of the session imports from where it did before.
+        # Restore the import path for the rest of the session.
         sys.path[:] = [path for path in sys.path if path not in self._added]
         if self._thread.is_alive():
-            # It goes on with its job, which cannot be stopped, and takes no other.
+            # It continues its job, which cannot be stopped, and takes no other.
             self._stop.request()
             raise TimeoutError(f"the worker has not ended within {timeout:g} s")
         self._stop.close()
@@ -171,7 +171,7 @@ class _Process:
         told = msgspec.json.encode((settings, store.url, store.options)).decode()
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
         program = f"import sys; from {__name__} import become_worker; become_worker(sys.argv[1])"
-        # A stop that comes before the worker can hear it waits: a supervisor unblocks its signals when it does.
+        # A signal that is sent before the worker handles it stays blocked until the supervisor unblocks its signals.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
         self._process = subprocess.Popen([sys.executable, "-c", program, told], env=environment)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -192,19 +192,19 @@ class _Process:
 
 
 def become_worker(told: str) -> None:
-    """Be the worker that a test asked for: the main program of its process."""
+    """Run the worker of a test: the main program of its process."""
     settings, url, options = msgspec.json.decode(told, type=tuple[WorkerSettings, str, dict[str, Any]])
     store = StoreChoice(url, ClientOptions(**options))  # type: ignore[typeddict-item]
     with StandIn(url, options["namespace"]), TemporaryDirectory(prefix="holdfast-") as workdir:
         make_importable(settings)
         import_modules(settings.imports)
-        # Sandboxes are made below the working directory, and a test leaves nothing in that of its project.
+        # Sandboxes are made below the working directory; a test must leave nothing in that of its project.
         os.chdir(workdir)
         run_worker(settings, store, _OnceOnly if settings.max_jobs else Supervisor)
 
 
 class _OnceOnly(Supervisor):
-    """A supervisor that replaces nobody who did what was asked."""
+    """A supervisor that does not replace a child that has performed its number of jobs."""
 
     def _is_last(self, child: ChildProcess, code: int) -> bool:
         return code == USED_UP or super()._is_last(child, code)

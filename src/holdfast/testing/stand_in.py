@@ -1,8 +1,8 @@
-"""While a test runs, every client of the process works on the test's namespace.
+"""Move every client of the process to the namespace of a test, while that runs.
 
-A program makes its client when it is imported, from an address it has from its environment. A test must neither
-meet that store nor ask the program to be written for tests; so the clients that exist are given another place, and
-so is each that is made meanwhile. Left alone are those of namespaces that begin with `test`: they are tests' own.
+A program usually makes its client when it is imported, with an address from its environment. A test must not use that
+store, and the program need not be written for tests: existing and new clients are moved to another store and namespace.
+Clients of namespaces that begin with `test` are not moved: they belong to tests.
 """
 
 from typing import Any, Self
@@ -12,7 +12,7 @@ from holdfast.client.aio import AsyncClient
 
 
 class StandIn:
-    """Moves all clients to `namespace` of the store at `url`, from `begin` to `end`, or for a `with` block.
+    """Move all clients to `namespace` of the store at `url`, from `begin` to `end`, or for a `with` block.
 
     `clients` are those that were moved.
     """
@@ -24,23 +24,23 @@ class StandIn:
 
     @property
     def clients(self) -> list[Any]:
-        """The clients that were moved, of both colours."""
+        """The clients that were moved, sync and async."""
         return [client for client, _ in self._before]
 
     def begin(self) -> Self:
-        """Move the clients there are, and from now on each that is made."""
+        """Move the existing clients, and each new one from now on."""
         opening.newcomers.append(self._move)
         for client in opening.clients():
             self._move(client)
         return self
 
     def end(self) -> None:
-        """Give every client back what it had."""
+        """Restore every client."""
         opening.newcomers.remove(self._move)
         while self._before:
             client, before = self._before.pop()
             if isinstance(client, AsyncClient):
-                # The loop of the test is gone, or its own affair.
+                # The loop of the test has ended, or closes its connections itself.
                 client.link.drop()
             else:
                 client.close()
@@ -57,11 +57,11 @@ class StandIn:
         self._before.append((client, before))
         kind: type = client.__class__
         ours: Any = next(base for base in kind.__mro__ if base.__module__.startswith("holdfast."))
-        # Anew and in place: what hangs on the client, such as a queue that somebody kept, goes with it.
+        # Initialise the same object again, so that objects that refer to the client, such as queues, are moved too.
         ours.__init__(client, self._url, namespace=self._namespace, hostname=client.worker_name)
         for name, value in before.items():
-            # Parts that are made when first asked for belong to the place before; what the program hung on stays, and so
-            # do the callbacks that it registered for events, which ask the client where it is when they listen.
+            # Cached parts belong to the store before; attributes set by the program stay, and so do its callbacks for
+            # events, which look up the store of the client when they listen.
             if name != "events" and held.get(name) is value and hasattr(kind, name):
                 del held[name]
 

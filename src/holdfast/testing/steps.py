@@ -1,6 +1,6 @@
-"""What a worker for tests does, step by step; whoever drives it waits, so that it is said once for both colours.
+"""The flows of workers for tests, written once for the blocking and the async worker.
 
-A step is a plan to be run at the store, or a job to be performed, whose ending is the answer.
+A flow yields steps: a plan to run, which returns its result, or a job to perform, which returns its outcome.
 """
 
 import functools
@@ -41,13 +41,13 @@ MOST: Final = 10_000
 DEEPEST: Final = 20
 LOOKS: Final = 1_000
 _depth: Final[ContextVar[int]] = ContextVar("holdfast_inline_depth", default=0)
-"""How many inline puts lie around this one; of those beside it nobody speaks."""
+"""How deep inline puts are nested here."""
 _OPTIONS: Final = ("queues", "root", "paths", "imports", "allow", "auto_complete", "most")
 _LISTS: Final = ("queues", "paths", "imports", "allow")
 
 
 class Performed(msgspec.Struct, frozen=True, eq=False):
-    """A job that was performed: `state` is what the store says of it afterwards, empty when the job is gone.
+    """A job that was performed: `state` is its state in the store afterwards, "" if it was deleted.
 
     `data` is JSON, `error` what its code raised, None if it raised nothing; `group` and `message` are those of the failure.
     """
@@ -63,7 +63,7 @@ class Performed(msgspec.Struct, frozen=True, eq=False):
 
 
 class Steps:
-    """The steps of one worker for tests. Raises UsageError for options that cannot be."""
+    """The flows of one worker for tests. Raises UsageError for invalid options."""
 
     def __init__(
         self, shard: Shard, worker: str, clock: StoppedClock | None, options: Mapping[str, Any]
@@ -84,7 +84,7 @@ class Steps:
         self.resolver = _Noting(options, self._queues)
 
     def one(self, raises: bool) -> Flow[Performed | None]:
-        """Perform one job; None if none is ready."""
+        """Perform one job. Returns None if none is ready."""
         self._known = ()
         return (yield from self._one(raises))
 
@@ -95,14 +95,14 @@ class Steps:
         return (yield from self._finish(facts, raises))
 
     def drain(self, raises: bool) -> Flow[list[Performed]]:
-        """Perform jobs until none is ready. Raises WorkError when there is no end of it."""
+        """Perform jobs until none is ready. Raises WorkError after too many jobs."""
         found: list[Performed] = []
         self._known = ()
         yield from self._drain(found, raises)
         return found
 
     def nested(self, raises: bool) -> Flow[list[Performed]]:
-        """`drain`, inside the put of what may be a job itself."""
+        """Drain inside a put, which may itself be inside a job."""
         depth = _depth.get()
         if depth == DEEPEST:
             raise UsageError(
@@ -115,11 +115,11 @@ class Steps:
             _depth.reset(before)
 
     def run_for(self, span_ms: int, raises: bool) -> Flow[list[Performed]]:
-        """Let so many milliseconds pass."""
+        """Move the clock by `span_ms` and perform what becomes due."""
         return (yield from self._until(self._stopped().now_ms + span_ms, raises))
 
     def run_until(self, moment: datetime | float, raises: bool) -> Flow[list[Performed]]:
-        """Let time pass until `moment`. Raises UsageError if it has passed, or has no time zone."""
+        """Move the clock to `moment` and perform what becomes due. Raises UsageError if it has passed, or has no time zone."""
         clock = self._stopped()
         end_ms = round(moment_of("moment", moment) * 1000)
         if end_ms < clock.now_ms:
@@ -157,7 +157,7 @@ class Steps:
                 )
 
     def _take(self) -> Flow[JobFacts | None]:
-        """Take a job, and note when the next is due if none is ready."""
+        """Take a job. If none is ready, note when the next one is due and return None."""
         self._due = None
         for _ in range(LOOKS):
             queues = self._queues or self._known or (yield exchange(self._shard, QueueNames()))
@@ -195,7 +195,7 @@ def _settled(turns: StoreSession, shard: Shard, jid: str, ending: Ending) -> Pla
 
 
 class _Noting(Resolver):
-    """A resolver that remembers what the code of a job raised, by its jid."""
+    """A resolver that records what the code of each job raised, by jid."""
 
     def __init__(self, options: Mapping[str, Any], queues: Iterable[str]) -> None:
         roots = [options.get("root", "."), *options.get("paths", ())]
@@ -239,7 +239,7 @@ class _Noting(Resolver):
 
 
 class _Loaded(AllowList):
-    """What may run in tests: as in a worker, and test modules too, wherever the runner has them from."""
+    """The allow-list for tests: that of a worker, and imported modules in its locations under any name."""
 
     def locate(self, klass: str) -> Located:
         parts = klass.split(".")

@@ -1,4 +1,4 @@
-"""Throwaway stores for tests and benchmarks."""
+"""Temporary stores for tests and benchmarks."""
 
 import shutil
 import signal
@@ -18,7 +18,7 @@ Durability = Literal["memory", "process", "fsync"]
 
 
 def find_engine(engine: Engine) -> Path | None:
-    """The program for an engine: the bundled one, or the ``redis-server`` on the path; None if missing."""
+    """Return the program of an engine: the bundled one, or ``redis-server`` from PATH, None if missing."""
     if engine == "valkey":
         return bundled_program()
     found = shutil.which("redis-server")
@@ -26,7 +26,7 @@ def find_engine(engine: Engine) -> Path | None:
 
 
 class ScratchStore:
-    """A server with an empty data directory of its own, which dies with the process that started it.
+    """A server with an empty data directory, which ends with the process that started it.
 
     It listens on a Unix socket (`url`) and, with ``tcp=True``, on a free loopback port too (`tcp_url`).
     `settings` are further settings of the server, by their own names. Use it as a context manager, or call
@@ -76,7 +76,7 @@ class ScratchStore:
         return self._running().pid
 
     def start(self) -> Self:
-        """Make the directory and start the server; returns when it answers."""
+        """Make the directory and start the server. Returns when it replies."""
         self.directory = _short_directory()
         try:
             self._start_server()
@@ -98,20 +98,20 @@ class ScratchStore:
         self._running().kill()
 
     def restart(self) -> None:
-        """Start it again on the same directory and the same addresses, killing it first if it runs."""
+        """Kill the server if it runs, and start it again with the same directory and addresses."""
         self._running().kill()
         self._start_server()
 
     def flush(self) -> None:
-        """Forget all data; loaded function libraries stay."""
+        """Delete all data; loaded function libraries stay."""
         self.ask("FLUSHALL", "SYNC")
 
     def ask(self, *words: str, timeout: float = 30.0) -> str:
-        """One plain command, for settings and INFO; lists come back as lines."""
+        """Send one plain command, for settings and INFO. Returns a list as lines."""
         return talk.ask(str(self.socket_path), *words, timeout=timeout)
 
     def log(self) -> str:
-        """What the server wrote to its log."""
+        """Return the log of the server."""
         path = self.directory / "server.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
@@ -135,7 +135,7 @@ class ScratchStore:
                 facts = self._server.wait_until_ready(30)
             except StoreUnavailable as error:
                 self._server.kill()
-                # Somebody else may take a free port between our asking and the server's binding.
+                # Another process may take the free port before the server binds it.
                 if "bind" in self.log() and attempt < 9 and not self.version:
                     self.port = 0
                     (self.directory / "server.log").unlink()

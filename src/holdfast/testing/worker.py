@@ -1,7 +1,7 @@
-"""Workers for tests: they perform jobs in this process when the test asks for it, and return.
+"""Workers for tests: they perform jobs in this process when the test calls them.
 
-They take, perform and settle jobs with the parts real workers are made of, on the real core; what a test sees is
-what happens in production. With a stopped clock they let time pass from one due moment to the next.
+They take, perform and settle jobs with the code of real workers, on the real core, so a test sees what happens in
+production. With a stopped clock they move the time from one due job to the next.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from holdfast.work.performing.perform import Performer
 
 
 async def perform_in_task(performer: Performer, facts: JobFacts, threads: ThreadPoolExecutor) -> Ending:
-    """Perform a job in a task of its own, plain code in one of `threads`."""
+    """Perform a job in a new task, plain functions in one of `threads`."""
     task = asyncio.create_task(performer.perform_async(facts, threads, _Slot()))
     try:
         return await task
@@ -41,7 +41,7 @@ async def perform_in_task(performer: Performer, facts: JobFacts, threads: Thread
 
 
 class _Slot:
-    """Where the performer says what is under way; nobody looks."""
+    """The slot that a performer needs. Nothing reads it."""
 
     current: Running | None = None
     lost = ""
@@ -52,7 +52,7 @@ AsyncDrain = Callable[[], Awaitable[Any]]
 
 
 class Inline:
-    """Turns clients inline for a block: blocking ones by `drain`, async ones by `async_drain`."""
+    """Make clients perform jobs inside each call, for a block: Clients by `drain`, AsyncClients by `async_drain`."""
 
     def __init__(self, clients: Iterable[Any], drain: Drain, async_drain: AsyncDrain) -> None:
         self._clients = list(clients)
@@ -105,7 +105,7 @@ class _AsyncRunner:
 
 
 class _Submit:
-    """`AsyncClient.run`, whose commands leave together; each performs after its own answer."""
+    """A replacement for `AsyncClient.run`, which performs jobs after each result."""
 
     def __init__(self, inner: Any, drain: AsyncDrain) -> None:
         self.inner = inner
@@ -125,15 +125,15 @@ R = TypeVar("R")
 
 
 class Blocking:
-    """A worker whose caller waits."""
+    """The base of workers whose methods block."""
 
 
 class Awaiting:
-    """A worker that is awaited."""
+    """The base of workers whose methods are awaited."""
 
 
 class FlowMethod(Generic[P, R]):
-    """A flow of steps worn as a method; the worker it hangs on decides who waits."""
+    """A flow of steps as a method: blocking on a `Blocking` worker, awaited on an `Awaiting` one."""
 
     def __init__(self, make: Callable[Concatenate[Any, P], Flow[R]]) -> None:
         self._make = make
@@ -157,7 +157,7 @@ class FlowMethod(Generic[P, R]):
 
 
 class WorkerVerbs:
-    """What a worker for tests can be told."""
+    """The methods of workers for tests."""
 
     _steps: Steps
 
@@ -168,9 +168,9 @@ class WorkerVerbs:
 
     @FlowMethod
     def drain(self, *, raises: bool = True) -> Flow[list[Performed]]:
-        """Perform what is ready, and what becomes ready thereby, until nothing is; delayed jobs stay.
+        """Perform jobs until none is ready; delayed jobs stay. Returns what was performed.
 
-        Raises JobFailed, WorkError when there is no end of it.
+        Raises JobFailed, WorkError after too many jobs.
         """
         return self._steps.drain(raises)
 
@@ -184,12 +184,12 @@ class WorkerVerbs:
         seconds: float = 0,
         raises: bool = True,
     ) -> Flow[list[Performed]]:
-        """Let so much time pass, and perform each job when it is due. Raises as `drain`, UsageError without a clock."""
+        """Move the clock by this time, and perform each job when it is due. Raises as `drain`, UsageError without a clock."""
         return self._steps.run_for(span(days, hours, minutes, seconds), raises)
 
     @FlowMethod
     def run_until(self, moment: datetime | float, *, raises: bool = True) -> Flow[list[Performed]]:
-        """Let time pass until `moment`, a datetime with its time zone or epoch seconds, and perform each job when due.
+        """Move the clock to `moment`, a datetime with a time zone or epoch seconds, and perform each job when it is due.
 
         Raises as `run_for`.
         """
@@ -200,9 +200,9 @@ WORKER: Final = "test-worker"
 
 
 class WorkerOptions(TypedDict, total=False):
-    """What a worker for tests can be told: `queues` in their order (all there are, unless named), and what code may
-    run, as `holdfast worker` is told it: `root` and `paths` are directories, `imports` modules, `allow` prefixes;
-    `auto_complete` completes class jobs that return. `most` jobs are performed by one call (10,000)."""
+    """Options of workers for tests: `queues` in order (default: all), and which code may run, as the options of
+    `holdfast worker`: `root` and `paths` are directories, `imports` modules, `allow` prefixes; `auto_complete`
+    completes class jobs that return. `most`: the largest number of jobs in one call (10,000)."""
 
     queues: Iterable[str]
     root: str | Path
@@ -216,9 +216,9 @@ class WorkerOptions(TypedDict, total=False):
 class LocalWorker(Blocking, WorkerVerbs):
     """Performs the jobs of `client`'s namespace in this thread.
 
-    Plain code sees `client` through its job, `async def` an async client. A job that ends up failed is raised as
-    JobFailed, from what its code raised, unless `raises=False`; one that will be tried again is not. With a `clock`,
-    `run_for` and `run_until` let time pass. Raises UsageError for options that cannot be.
+    The job of a plain function uses `client`, that of an `async def` an AsyncClient. A job that has failed is raised as
+    JobFailed, from what its code raised, unless `raises=False`; one that is going to be retried is not. With a `clock`,
+    `run_for` and `run_until` move it. Raises UsageError for invalid options.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class LocalWorker(Blocking, WorkerVerbs):
         self.client = client
         self.inline_clients: Callable[[], list[Any]] = lambda: [client]
         settings = client.settings
-        # Beside the test's own client, whose every call may perform jobs (`inline`).
+        # Not the client of the test, each call of which may perform jobs (`inline`).
         self._own = Client(client.store_url, namespace=settings.namespace)
         self._steps = Steps(self._own.shard, WORKER, clock, options)
         self._async_client = AsyncClient(client.store_url, namespace=settings.namespace)
@@ -237,9 +237,9 @@ class LocalWorker(Blocking, WorkerVerbs):
         self._performer = Performer(self._steps.resolver, self._job, self._async_job)
 
     def inline(self, *, raises: bool = True) -> Inline:
-        """A block in which a put performs its job at once, before it answers: `with worker.inline():`.
+        """Return a block in which a put performs its job before it returns: `with worker.inline():`.
 
-        So does every other call that makes a job ready. Jobs that jobs put are performed inside them.
+        So does any other call that makes a job ready. Jobs that jobs put are performed inside them.
         """
 
         def drain() -> None:
@@ -251,7 +251,7 @@ class LocalWorker(Blocking, WorkerVerbs):
         return Inline([*self.inline_clients(), self._async_client], drain, async_drain)
 
     def close(self) -> None:
-        """Close the connections of this worker; the client stays as it is."""
+        """Close the connections of this worker, but not those of the client."""
         self._threads.shutdown()
         if self._coroutines is not None:
             self._coroutines.close()
@@ -263,7 +263,7 @@ class LocalWorker(Blocking, WorkerVerbs):
         return drive(flow, lambda step: self._perform(step) if isinstance(step, JobFacts) else run(step))
 
     def _perform(self, facts: JobFacts) -> Ending:
-        # In a context of its own: a job that puts another inline is still the current one after that.
+        # In its own context: a job that puts another one inline stays the current job afterwards.
         return copy_context().run(self._performer.perform, facts, self._run_coroutine)
 
     def _run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -277,7 +277,7 @@ class LocalWorker(Blocking, WorkerVerbs):
             self._coroutines = asyncio.Runner()
         loop = self._coroutines.get_loop()
         if loop.is_running():
-            # In a thread of a plain job that a coroutine put inline.
+            # This is the thread of a plain job that a coroutine put inline.
             return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
         return self._coroutines.run(coroutine, context=copy_context())
 
@@ -297,9 +297,9 @@ class LocalWorker(Blocking, WorkerVerbs):
 
 
 class AsyncLocalWorker(Awaiting, WorkerVerbs):
-    """The same on the running loop: `async def` is performed in a task of it, plain code in a thread.
+    """A worker on the running event loop: an `async def` is performed in a task, a plain function in a thread.
 
-    All is awaited but `inline`, which is `async with`.
+    All methods are awaited but `inline`, which is used by `async with`.
     """
 
     def __init__(
@@ -316,7 +316,7 @@ class AsyncLocalWorker(Awaiting, WorkerVerbs):
         self._performer = Performer(self._steps.resolver, self._job, self._async_job)
 
     def inline(self, *, raises: bool = True) -> Inline:
-        """A block in which an awaited put performs its job at once: `async with worker.inline():`."""
+        """Return a block in which an awaited put performs its job first: `async with worker.inline():`."""
         loop = asyncio.get_running_loop()
 
         async def async_drain() -> None:
@@ -332,12 +332,12 @@ class AsyncLocalWorker(Awaiting, WorkerVerbs):
         return Inline([*self.inline_clients(), self._plain], drain, async_drain)
 
     async def close(self) -> None:
-        """Close the connections of this worker; the client stays as it is."""
+        """Close the connections of this worker, but not those of the client."""
         await self._own.close()
         self.drop()
 
     def drop(self) -> None:
-        """The same without a loop, after the one of the test has ended."""
+        """Close the connections without a loop, after the one of the test has ended."""
         self._threads.shutdown()
         self._plain.close()
         self._own.link.drop()
@@ -358,5 +358,5 @@ class AsyncLocalWorker(Awaiting, WorkerVerbs):
 
 
 def _threads() -> ThreadPoolExecutor:
-    # More than one for plain jobs that plain jobs put inline.
+    # One for each level of plain jobs that put plain jobs inline.
     return ThreadPoolExecutor(DEEPEST + 1, thread_name_prefix="job")

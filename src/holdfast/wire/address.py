@@ -1,7 +1,7 @@
-"""How connections are made: said once for both links, which hand in their half of the driver.
+"""How connections are made, for the sync and the async link alike; each passes its classes of the driver.
 
-A link decides some things itself, because it repeats calls, reads bytes and keeps its own connections. Such options
-of the driver may be given all the same; they hold for `client.database`, the connection that people use.
+A link sets some options of the driver itself, because it repeats calls, reads bytes and keeps its own connections.
+Users may give these options too: they apply to `client.database`, the driver's client for users.
 """
 
 import inspect
@@ -23,14 +23,14 @@ LINKS_OWN: Final = frozenset(
         "parser_class", "protocol", "retry", "retry_on_error", "retry_on_timeout", "single_connection_client",
     }
 )  # fmt: skip
-"""Options of the driver that a link decides itself."""
+"""Options of the driver that a link sets itself."""
 _NOT_TAKEN: Final = frozenset(
     {"self", "kwargs", "connection_pool", "oss_cluster_maint_notifications_handler"}
 )
 
 
 class Drive(NamedTuple):
-    """One half of the driver: what it makes connections, pools and clients of."""
+    """The classes and functions of the driver that make connections, pools and clients: sync or async."""
 
     redis: Any
     pool: Any
@@ -41,10 +41,10 @@ class Drive(NamedTuple):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where connections lead, beside the URL of the settings.
+    """Where connections lead, in addition to the URL of the settings.
 
-    `options` are for the driver. `where` finds the URL anew for each connection, for a store that is started when it
-    is needed. `existing` is a client of the driver whose connections are used as they are.
+    `options` are passed to the driver. `where` returns the URL for each new connection, for a store that is started on
+    demand. `existing` is a client of the driver whose connections are used unchanged.
     """
 
     options: Mapping[str, Any] = {}
@@ -52,16 +52,16 @@ class Target(msgspec.Struct, frozen=True):
     existing: Any = None
 
     def __repr__(self) -> str:
-        """The names of the options: what they say may be secret."""
+        """Show only the names of the options: their values may be secret."""
         return f"Target({', '.join(self.options)})"
 
 
 HERE: Final = Target()
-"""The URL, and nothing beside it."""
+"""The URL of the settings, without options."""
 
 
 class AddressBase:
-    """Makes connections that are not yet open, and clients of the driver for people.
+    """Make connections that are not open yet, and clients of the driver for users.
 
     Raises UsageError for a URL or an option that cannot be used.
     """
@@ -79,14 +79,14 @@ class AddressBase:
             pool = target.existing.connection_pool
             self._class = pool.connection_class
             self._given = _usable(drive, pool.connection_kwargs)
-        # What cannot be used is found now, not at the first call.
+        # Raises for unusable options now, not at the first call.
         self._made()
 
     def _aim(self, url: str) -> None:
         try:
             parsed = dict(self._drive.parse(url))
         except ValueError:
-            # What the driver says of it quotes it.
+            # The message of the driver quotes the URL, which may hold a password.
             raise UsageError(f"the store URL {shown_url(url)!r} cannot be used") from None
         self._class = parsed.pop("connection_class", self._drive.connection)
         if url.startswith("unix:") and not parsed.get("path"):
@@ -96,14 +96,14 @@ class AddressBase:
         self._given = {**self._target.options, **parsed}
 
     def _next(self, **over: Any) -> Any:
-        """A connection to be opened now. Raises LinkError while the store is away and others knock."""
+        """Return a connection to open now. Raises LinkError while reconnects have to wait."""
         after = self.gate.knock()
         if after:
             raise LinkError(self.gate.reason, sent=False, after=after)
         return self._made(**over)
 
     def _made(self, **over: Any) -> Any:
-        """A connection for a link: bytes, no retries of the driver, every wait bounded."""
+        """Return a connection for a link: it reads bytes, has no retries of the driver, and every wait has a timeout."""
         options = {name: value for name, value in self._given.items() if name not in LINKS_OWN}
         options["retry"] = self._drive.no_retry()
         options["protocol"] = 2
@@ -125,9 +125,9 @@ class AddressBase:
             raise UsageError(f"the store URL has an option that cannot be used: {error}") from error
 
     def redis(self) -> Any:
-        """A new client of the driver for the same store, with the options that were given; it answers text.
+        """Return a new client of the driver for the same store, with the given options; it decodes replies to text.
 
-        Where there is a connection already, the new one has its settings.
+        If `existing` was given, it has the settings of that client's connections.
         """
         existing = self._target.existing
         if existing is not None:
@@ -139,7 +139,7 @@ class AddressBase:
         return self._client(self._class, self._for_people() | most)
 
     def _client(self, kind: Any, options: Mapping[str, Any]) -> Any:
-        """A client of the driver that closes its pool when it is closed."""
+        """Return a client of the driver that closes its pool when it is closed."""
         return self._drive.redis.from_pool(self._drive.pool(connection_class=kind, **options))
 
     def _for_people(self) -> dict[str, Any]:
@@ -147,14 +147,14 @@ class AddressBase:
         return {name: value for name, value in self._given.items() if name in known}
 
     def _found(self, **of_pool: Any) -> Any:
-        """A connection to a store that is looked for, and started if need be, when a pool wants one."""
+        """Return a connection for a pool, to a store that is located first, and started if needed."""
         if self._target.where is not None:
             self._aim(self._target.where())
         return self._construct({**self._for_people(), **of_pool})
 
 
 def check_options(drive: Drive, options: Iterable[str], known: tuple[str, ...]) -> None:
-    """Refuse an option that neither holdfast (`known`) nor the driver knows. Raises UsageError."""
+    """Raise UsageError for an option that neither holdfast (`known`) nor the driver has."""
     taken = driver_options(drive)
     for option in options:
         if option not in taken:
@@ -165,17 +165,17 @@ def check_options(drive: Drive, options: Iterable[str], known: tuple[str, ...]) 
 
 @cache
 def driver_options(drive: Drive) -> frozenset[str]:
-    """What a client of the driver can be given, but for what is given otherwise here."""
+    """Return the names of the options of the driver's client and connections that users may give."""
     return (_parameters(drive.redis) | _parameters(drive.tls_connection)) - _NOT_TAKEN
 
 
 def _nothing() -> None:
-    """What a class without a constructor of its own is made by."""
+    """Stand for the constructor of a class that has none."""
 
 
 @cache
 def _parameters(kind: type) -> frozenset[str]:
-    """The names that a class and its ancestors take."""
+    """Return the names of the constructor parameters of a class and its bases."""
     found: set[str] = set()
     for ancestor in kind.__mro__[:-1]:
         found |= set(inspect.signature(vars(ancestor).get("__init__", _nothing)).parameters)
@@ -191,6 +191,6 @@ def _refuse_tls(options: Iterable[str]) -> None:
 
 
 def _usable(drive: Drive, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Of what a pool makes its connections of, what anybody may say; the rest is between driver and pool."""
+    """Return those arguments of a pool's connections that users may give; the others are internal to the driver."""
     known = driver_options(drive) | {"path", "host", "port", "connection_pool"}
     return {name: value for name, value in given.items() if name in known}

@@ -1,4 +1,4 @@
-"""The link of an event loop: connections, pools, timeouts, and nothing else. The other file that imports the driver."""
+"""The link of the async client: connections, pools and timeouts. The other file that imports the driver."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ _pack: Callable[[Sequence[str | bytes | int | float]], bytes] = cast(
 
 
 class Driver(Protocol):
-    """What a link uses of a connection of the driver."""
+    """The methods of a driver's connection that a link calls."""
 
     async def connect(self) -> None: ...
     async def disconnect(self, nowait: bool = False) -> None: ...
@@ -56,13 +56,13 @@ DRIVE: Final = Drive(
 
 
 class Address(AddressBase):
-    """Makes connections to one store, with the driver's retries off. Raises UsageError for options it cannot use."""
+    """Make connections to one store, with the driver's retries off. Raises UsageError for options it cannot use."""
 
     def __init__(self, settings: Settings, target: Target = HERE) -> None:
         super().__init__(DRIVE, settings, target)
 
     async def open(self, **over: Any) -> Driver:
-        """An open connection. Raises LinkError (nothing was sent), StoreUnsupported for wrong credentials."""
+        """Return an open connection. Raises LinkError (nothing was sent), StoreUnsupported for wrong credentials."""
         if self._target.where is not None:
             self._aim(await asyncio.to_thread(self._target.where))
         connection = cast("Driver", self._next(**over))
@@ -79,7 +79,7 @@ class Address(AddressBase):
 
 
 class AsyncLink:
-    """Sends steps over pooled connections of the running loop, one of many perhaps; it survives a fork."""
+    """Send steps over pooled connections. Each event loop has its own, and the link may be used after a fork."""
 
     def __init__(self, settings: Settings, target: Target = HERE) -> None:
         self.address = Address(settings, target)
@@ -106,7 +106,7 @@ class AsyncLink:
             await self._discard(connection)
             raise link_error(error) from error
         except BaseException:
-            # A cancelled task leaves replies under way that belong to nobody.
+            # After a cancellation, the connection would return the replies of this step to the next.
             await self._discard(connection)
             raise
         self.address.gate.failing = False
@@ -131,7 +131,7 @@ class AsyncLink:
 
     async def _take(self) -> Driver:
         if self._pid != os.getpid():
-            # The connections of another process cannot be used here.
+            # The connections belong to the parent process.
             self._idle, self._pid = PerLoop(list, _let_go_of), os.getpid()
         idle = self._idle.here()
         return idle.pop() if idle else await self.address.open()
@@ -141,18 +141,18 @@ class AsyncLink:
         return AsyncWakeUp(self.address)
 
     def listener(self) -> "AsyncListener":
-        """A new listener: a connection that hears what is published."""
+        """Return a new connection that receives published messages."""
         return AsyncListener(self.address)
 
     async def close(self) -> None:
-        """Close what is idle on this loop, and what loops left that do not run; the link may be used again."""
+        """Close the idle connections of this loop and of loops that have ended. The link may be used again."""
         idle = self._idle.here()
         while idle:
             await idle.pop().disconnect()
         self.drop()
 
     def drop(self) -> None:
-        """Close what is idle without a loop, after those it belongs to have ended."""
+        """Close idle connections without a running loop, after their loops have ended."""
         if self._pid == os.getpid():
             self._idle.drop()
 
@@ -165,7 +165,7 @@ def _let_go_of(idle: list[Driver]) -> None:
 
 
 async def read_replies(read: Callable[[], Awaitable[Any]], count: int) -> Replies:
-    """So many replies; refusals are among them."""
+    """Read `count` replies; refusals are among them, as ErrorReply."""
     replies: Replies = []
     for _ in range(count):
         try:
@@ -176,14 +176,14 @@ async def read_replies(read: Callable[[], Awaitable[Any]], count: int) -> Replie
 
 
 class _Waiter:
-    """A connection of its own that one task waits on; it is opened at first use and after it broke."""
+    """A connection of its own for the wait of one task. It is opened at the first use, and again after it was lost."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
         self._connection: Driver | None = None
 
     async def close(self) -> None:
-        """End the connection; the next use opens a new one."""
+        """Close the connection. The next use opens a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.disconnect(nowait=True)
@@ -207,7 +207,7 @@ class _Waiter:
             await self.close()
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
         except BaseException:
-            # Cancelled between question and answer: the answer would be taken for the next one.
+            # Cancelled between request and reply: the reply would be read as that of the next request.
             await self._abandon()
             raise
 
@@ -216,7 +216,7 @@ class _Waiter:
 
 
 class AsyncWakeUp(_Waiter):
-    """Waits for a wake-up at some wake keys. When a cancelled wait has ended, the store gives it none."""
+    """Wait for a wake-up at some wake keys. After a cancelled wait has returned, the store sends no wake-up to it."""
 
     async def _abandon(self) -> None:
         if self._connection is not None:
@@ -224,7 +224,7 @@ class AsyncWakeUp(_Waiter):
         await self.close()
 
     async def wait(self, keys: Sequence[str], timeout: float) -> str | None:
-        """The key that rang, None when none did for `timeout` seconds. Raises ConnectionLost."""
+        """Return the key of the wake-up, None if none came for `timeout` seconds. Raises ConnectionLost."""
         timeout = max(timeout, 0.01)
         try:
             async with asyncio.timeout(timeout + 5.0):
@@ -236,7 +236,7 @@ class AsyncWakeUp(_Waiter):
 
 
 class AsyncListener(_Waiter):
-    """Hears messages on channels. One task subscribes and receives."""
+    """Receive messages from channels. One task subscribes and receives."""
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)
@@ -244,15 +244,15 @@ class AsyncListener(_Waiter):
         self._reading: asyncio.Task[Any] | None = None
 
     async def subscribe(self, *channels: str) -> None:
-        """Listen on `channels` too; returns when the store has confirmed all. Raises ConnectionLost."""
+        """Subscribe to `channels`. Returns when the store has confirmed all. Raises ConnectionLost."""
         await self._confirmed("SUBSCRIBE", channels)
 
     async def unsubscribe(self, *channels: str) -> None:
-        """Listen on `channels` no more. Raises ConnectionLost."""
+        """Unsubscribe from `channels`. Raises ConnectionLost."""
         await self._confirmed("UNSUBSCRIBE", channels)
 
     async def receive(self, timeout: float) -> tuple[str, bytes] | None:
-        """The next (channel, message), None when none came for `timeout` seconds. Raises ConnectionLost."""
+        """Return the next (channel, message), None if none came for `timeout` seconds. Raises ConnectionLost."""
         if self._heard:
             return self._heard.popleft()
         reply = await self._next(timeout)
@@ -261,7 +261,7 @@ class AsyncListener(_Waiter):
         return None
 
     async def close(self) -> None:
-        """End the connection; the next use opens a new one."""
+        """Close the connection. The next use opens a new one."""
         reading, self._reading = self._reading, None
         if reading is not None and reading is not asyncio.current_task():
             reading.cancel()
@@ -269,7 +269,7 @@ class AsyncListener(_Waiter):
         await super().close()
 
     async def _next(self, timeout: float) -> Any:
-        # The read goes on when the wait is over: breaking it off would end the connection.
+        # The read continues after the wait: cancelling it would end the connection.
         reading = self._reading = self._reading or asyncio.ensure_future(self._hear())
         done, _ = await asyncio.wait([reading], timeout=timeout)
         if not done:

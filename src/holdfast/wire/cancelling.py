@@ -1,4 +1,4 @@
-"""Cancelling sets of jobs of any size, and jobs with all that wait for them."""
+"""Cancelling any number of jobs, with or without their dependents."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -12,7 +12,7 @@ from holdfast.wire.plans import TOO_MANY, Plan, Planner, in_slices
 from holdfast.wire.shards import Shard
 
 TRIES: Final = 5
-"""How often a family is read anew, because a job came into it while it was cancelled."""
+"""How often the dependents are read again, because a new one came while they were cancelled."""
 
 
 def cancel_jobs(
@@ -20,9 +20,10 @@ def cancel_jobs(
 ) -> Plan[list[bool]]:
     """Cancel jobs as `who`; return True for each of `jids` that was cancelled.
 
-    Up to 512 jobs go in one atomic call. A larger set, or one of more ties than a call may look at, goes leaves first
-    in several, each of which leaves nobody waiting for ever. With `dependents`, all that wait for them go too.
-    Raises DependencyRefused, before anything is cancelled unless a job came to wait meanwhile.
+    Up to 512 jobs are cancelled by one atomic call. A larger set, or one with more dependencies than a call may
+    follow, takes several calls: dependents first, so that no job is left waiting for a cancelled one. With
+    `dependents`, all jobs that wait for them are cancelled too. Raises DependencyRefused, before anything is
+    cancelled unless a new dependent came meanwhile.
     """
     if len(jids) <= MAX_BATCH and not dependents:
         try:
@@ -47,7 +48,7 @@ def cancel_jobs(
 
 
 def _cancel_in_order(ask: Planner, order: Sequence[str], who: str, gone: dict[str, bool]) -> Plan[None]:
-    """Cancel slices of an order in which each job stands behind all that wait for it."""
+    """Cancel slices of `order`, in which each job comes after its dependents."""
     answers: list[bool] = []
     try:
         yield from in_slices(ask, lambda some: CancelBy(some, who), order, answers)
@@ -65,7 +66,7 @@ def _check_closed(children: Mapping[str, Sequence[str]]) -> None:
 
 
 def _read_family(shard: Shard, jids: Iterable[str], *, whole: bool) -> Plan[dict[str, list[str]]]:
-    """Who waits for each of `jids`; with `whole`, also for those, and so on."""
+    """Return the dependents of each of `jids`; with `whole`, also those of the dependents, and so on."""
     children: dict[str, list[str]] = {}
     asked = [Dependents(jid) for jid in dict.fromkeys(jids)]
     while asked:
@@ -86,7 +87,7 @@ def _read_family(shard: Shard, jids: Iterable[str], *, whole: bool) -> Plan[dict
 
 
 def leaves_first(jids: Iterable[str], children: Mapping[str, Sequence[str]]) -> list[str]:
-    """`jids` and all below them that are keys of `children`, each behind all that wait for it."""
+    """Return `jids` and all their dependents that are keys of `children`, each job after its dependents."""
     order: list[str] = []
     met: set[str] = set()
     for start in jids:

@@ -1,6 +1,6 @@
-"""Whether a store may be trusted with jobs: its version, its eviction policy, its persistence.
+"""Checks of a store: its version, its eviction policy, its persistence.
 
-Read from INFO, because CONFIG may be barred; only the flush policy has to be asked for.
+They read INFO, because CONFIG may be forbidden; only the flush policy needs CONFIG GET.
 """
 
 import logging
@@ -19,7 +19,7 @@ ASK_FLUSH: Final[list[Call]] = [("CONFIG", "GET", "appendfsync")]
 
 
 class FlushWatch:
-    """Times the first flushes of an embedded store, and says once when its disk makes them slow."""
+    """Time the first flushes of an embedded store, and log once if its disk makes them slow."""
 
     ENOUGH = 50
     SLOW = 0.003
@@ -35,7 +35,7 @@ class FlushWatch:
         return self._times >= self.ENOUGH
 
     def timed(self, step: Step) -> Plan[Replies]:
-        """Send a step that changes something, and time it."""
+        """Send a step that changes data, and time it."""
         begun = self._clock()
         replies = yield step
         self._times += 1
@@ -50,7 +50,7 @@ class FlushWatch:
 
 
 def facts_of(sections: list[object]) -> dict[str, str]:
-    """The `name:value` lines of INFO replies. Raises StoreUnsupported when INFO is barred."""
+    """Return the `name:value` lines of INFO replies. Raises StoreUnsupported if INFO is forbidden."""
     facts: dict[str, str] = {}
     for section in sections:
         if isinstance(section, ErrorReply):
@@ -64,7 +64,7 @@ def facts_of(sections: list[object]) -> dict[str, str]:
 
 
 def check_store(facts: dict[str, str], settings: Settings) -> None:
-    """Refuse a store that is too old, throws keys away, or keeps less than was asked. Raises StoreUnsupported."""
+    """Raise StoreUnsupported for a store that is too old, evicts keys, or has a lower durability than `settings`."""
     if settings.ensure_minimum_version:
         _check_version(facts)
     _check_policy(facts.get("maxmemory_policy", "noeviction"))
@@ -76,7 +76,7 @@ def check_store(facts: dict[str, str], settings: Settings) -> None:
 
 
 def check_flush(reply: object, settings: Settings) -> None:
-    """Refuse a store whose log is not flushed before it answers. Raises StoreUnsupported."""
+    """Raise StoreUnsupported for a store that replies before its log is flushed."""
     if isinstance(reply, ErrorReply):
         if settings.trust_store:
             return
@@ -93,7 +93,7 @@ def check_flush(reply: object, settings: Settings) -> None:
 
 
 def _flush_policy(reply: Any) -> Any:
-    """What CONFIG GET says; a connection of the newer protocol answers with a mapping."""
+    """Return the value in a reply to CONFIG GET: a flat list, or a mapping in the newer protocol."""
     if type(reply) is dict:
         return cast("Mapping[bytes, bytes]", reply).get(b"appendfsync")
     words = cast("Sequence[bytes]", reply) if type(reply) is list else ()
@@ -112,7 +112,7 @@ def _check_version(facts: dict[str, str]) -> None:
 
 
 def _version(text: str) -> tuple[int, int]:
-    """Its first two numbers; what follows them, such as `-pre2`, says nothing about age."""
+    """Return the first two numbers of a version; (0, 0) if there are none."""
     found = re.match(r"(\d+)(?:\.(\d+))?", text)
     return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 

@@ -1,4 +1,4 @@
-"""One call, start to finish: meet the store if need be, send, repeat what may be repeated, read or raise."""
+"""One call from start to finish: check the store if needed, send, send again if allowed, return the result or raise."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
-    """Run one command on its shard and answer what it reads. Raises what the store refused."""
+    """Run one command on its shard and return its result. Raises the refusal of the store."""
     if not shard.met:
         yield from _meet_for(shard, command)
     line = shard.lines.take() if command.line_at >= 0 and command.numbered else None
@@ -48,7 +48,7 @@ def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
 
 
 def exchange_all(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[Any]]:
-    """Run commands in one pipeline. Answers what each reads, or the HoldfastError it would have raised."""
+    """Run commands in one pipeline. Returns the result of each, or the HoldfastError it would have raised."""
     if not shard.met and commands:
         yield from _meet_for(shard, commands[0])
     lines = [
@@ -73,7 +73,7 @@ def exchange_all(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[An
 
 
 def _look_around(shard: Shard, commands: Sequence[Command[Any]], replies: Replies) -> None:
-    """Say that the store is back if it did what one of the commands wanted; a store that only tells is not enough."""
+    """Log the end of an outage if a command that changes data succeeded; a read is not enough."""
     pairs = zip(commands, replies, strict=True)
     if any(not command.reads and not isinstance(reply, HoldfastError) for command, reply in pairs):
         answers_again(shard.gate)
@@ -87,9 +87,9 @@ def _meet_for(shard: Shard, command: Command[Any]) -> Plan[None]:
 
 
 class Repeating:
-    """The calls of one step that did not all end at the first try, and their answers so far.
+    """The calls of one step that did not all succeed at the first try, and their answers so far.
 
-    An answer is a reply, a HoldfastError to raise, or (until its call has ended) an ErrorReply or LinkError.
+    An answer is a reply, a HoldfastError to raise, or, while its call is pending, an ErrorReply or LinkError.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Repeating:
         self.unsure: list[int] = []
 
     def plan(self) -> Plan[Replies]:
-        """Send again what may be sent again, until every call has an answer."""
+        """Send pending calls again until each has a final answer."""
         while pending := self.pending():
             try:
                 yield from self.once_more(pending, self.pause(self.answers[pending[0]]))
@@ -113,13 +113,13 @@ class Repeating:
         return self.answers
 
     def pause(self, reason: ErrorReply | LinkError) -> float:
-        """Seconds to wait before the next try. Raises what `reason` means when there is no time for one."""
+        """Return the seconds to wait before the next try. Raises the error for `reason` after the deadline."""
         if self.meetings == 1 and type(reason) is ErrorReply and (lacks_core(reason) or is_older(reason)):
             return 0.0
         return wait(reason, self.patience)
 
     def once_more(self, pending: list[int], pause: float) -> Plan[None]:
-        """Meet the store again if it may be another one, then send the pending calls as they were."""
+        """Check the store again if it may be another one, then send the pending calls unchanged."""
         if not self.shard.met:
             yield from meet(self.shard, self.patience, pause)
             pause = 0.0
@@ -131,7 +131,7 @@ class Repeating:
             self.answers[index] = _forgive(self.commands[index], reply) if index in self.resent else reply
 
     def pending(self) -> list[int]:
-        """The calls that have no final answer; those whose error is final get the exception instead."""
+        """Return the calls that may be sent again; replace final errors of the others by exceptions."""
         pending: list[int] = []
         for index, answer in enumerate(self.answers):
             if type(answer) is LinkError:
@@ -149,13 +149,13 @@ class Repeating:
         return pending
 
     def may_repeat(self, command: Command[Any], answer: ErrorReply) -> bool:
-        """Whether a refused call may succeed soon, or once the core is loaded and the root is made."""
+        """Return whether a refused call may succeed soon, or after the core was loaded and the root was made."""
         if is_not_now(answer):
             return not (command.adds and answer.code == "OOM")
         if lacks_core(answer):
             self.shard.met = False
             self.meetings += 1
-            # Our own core has the function: it was flushed again. Another one will not learn it.
+            # Our own core has the function, so it was flushed again. Another core will not get it.
             return self.meetings <= 3 or (self.shard.info is not None and is_ours(self.shard.info.digest))
         if is_older(answer):
             self.shard.met = False
@@ -164,7 +164,7 @@ class Repeating:
         return False
 
     def look_up(self) -> Plan[None]:
-        """Puts that a full store refused when they were sent again: the first try may have put the jobs."""
+        """Look up the jobs of puts that a full store refused at a repeat: the first try may have put them."""
         for index in self.unsure:
             command, answer = self.commands[index], self.answers[index]
             jids: Sequence[str] = [] if command.numbered else getattr(command, "minted", [])
@@ -174,14 +174,14 @@ class Repeating:
                 self.answers[index] = full_after_resend(answer, command.verb, command.again)
 
     def end(self, pending: list[int], error: HoldfastError) -> None:
-        """Give every pending call the same last answer, as it concerns this call."""
+        """End every pending call with `error`, and what it means for this call."""
         for index in pending:
             command = self.commands[index]
             self.answers[index] = told(error, command.verb, command.again, sent=index in self.resent)
 
 
 def _are_there(shard: Shard, jids: Sequence[str]) -> Plan[bool]:
-    """Whether all these jobs exist. False also if the store cannot be asked now."""
+    """Return whether all these jobs exist. False also if the lookup fails."""
     try:
         replies: Replies = yield Step([_call(shard, JobGet(jids), None)])
     except LinkError:
@@ -190,18 +190,21 @@ def _are_there(shard: Shard, jids: Sequence[str]) -> Plan[bool]:
 
 
 def lacks_core(reply: ErrorReply) -> bool:
-    """Whether a call was refused because the core, or the root, is missing."""
+    """Return whether a call was refused because the core or the root is missing."""
     return reply.code == "HF_NO_ROOT" or "Function not found" in reply.text
 
 
 def is_older(reply: ErrorReply) -> bool:
-    """Whether a core may have refused what it does not know: ours takes what we send, but a program of an earlier
-    release that looked before ours was loaded may have loaded its own over it."""
+    """Return whether an older core may have refused an argument that it does not know.
+
+    Our core takes what we send, but a program of an earlier release that checked the store before our core was loaded
+    may have replaced it by its own.
+    """
     return reply.code == "HF_BAD_ARGUMENT"
 
 
 def final_error(reply: ErrorReply, verb: str = "") -> HoldfastError:
-    """The exception for an error reply that no repeat can mend; its `__cause__` has what was cut off the sentence."""
+    """Return the exception for a final error reply; its `__cause__` has the text as the store sent it, if that is longer."""
     error = _meaning(reply, verb)
     if reply.sentence != reply.text:
         error.__cause__ = StoreErrorText(reply.text)
@@ -223,9 +226,9 @@ def _meaning(reply: ErrorReply, verb: str) -> HoldfastError:
 
 
 def _forgive(command: Command[Any], reply: Any) -> Any:
-    """Read the answer to a repeat: what its first try may have done counts as done."""
+    """Return the reply to a repeated call: what the first try may have done counts as done."""
     if command.settles and _is_list(reply):
-        # The first try settled the job, which was forgotten before the repeat came.
+        # The first try settled the job, which was deleted before the repeat arrived.
         return [b"again" if _not_found(value) else value for value in reply]
     return reply
 

@@ -1,4 +1,4 @@
-"""Calls of one moment leave as one: puts that share queue and options as one call, everything in one pipeline."""
+"""Commands of one moment are sent together: puts that share queue and options as one call, all calls in one pipeline."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ MAX_CALLS: Final = 512
 
 
 class _Parcel:
-    """The puts that leave as one call, and where their answers go."""
+    """Puts that are sent as one call, and the positions of their results."""
 
     __slots__ = ("head", "jobs", "number", "places", "room", "size")
 
@@ -37,7 +37,7 @@ class _Parcel:
         self.size = 0
 
     def sealed(self) -> Command[Any]:
-        """The call that carries them."""
+        """Return the command that puts them."""
         head = self.head
         if len(self.places) == 1:
             return head
@@ -48,9 +48,9 @@ class _Parcel:
 
 
 class _Packing:
-    """One moment's commands on their way into as few calls as they allow.
+    """Merges commands into as few calls as possible.
 
-    A child never leaves before its parent: `_left_by` says by which call each job leaves, where any waits for others.
+    A job is never sent before its dependencies: `_left_by` has the number of the call of each job, if any has some.
     """
 
     def __init__(self, with_families: bool) -> None:
@@ -60,7 +60,7 @@ class _Packing:
         self._left_by: dict[str, int] | None = {} if with_families else None
 
     def take(self, command: Command[Any], index: int) -> None:
-        """Pack one more."""
+        """Add one command."""
         if type(command) is Put:
             self._put(command, index)
         elif type(command) is PutWithOptions:
@@ -112,7 +112,7 @@ class _Packing:
 
 
 def packed(commands: Sequence[Command[Any]]) -> tuple[list[Command[Any]], list[list[int]]]:
-    """Merge puts of the same queue and options; answer the calls and, for each, whose commands it carries."""
+    """Merge puts of the same queue and options. Returns the calls and, for each, the positions of its commands."""
     packing = _Packing(
         any(type(command) is PutWithOptions and command.job.wish.depends for command in commands)
     )
@@ -122,7 +122,7 @@ def packed(commands: Sequence[Command[Any]]) -> tuple[list[Command[Any]], list[l
 
 
 def together(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[Any]]:
-    """Run commands as few calls of one pipeline; each gets its own answer or HoldfastError, in order."""
+    """Run commands as few calls in one pipeline. Returns the result or HoldfastError of each, in order."""
     calls, places = packed(commands)
     answers = yield from exchange_all(shard, calls)
     spread: list[Any] = [None] * len(commands)
@@ -139,7 +139,7 @@ def together(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[Any]]:
 
 
 class _Asked:
-    """What one loop asked for and has not sent, and the task that does."""
+    """The commands of one loop that are not sent yet, and the task that sends them."""
 
     __slots__ = ("commands", "sending")
 
@@ -149,18 +149,20 @@ class _Asked:
 
 
 class Gatherer:
-    """Collects the commands awaited in one loop turn. One parcel is under way at a time; what is asked for
-    meanwhile leaves with the next, which packs the better the busier the loop is."""
+    """Collect the commands that are awaited in one iteration of the event loop, and send them together.
+
+    One pipeline is under way at a time; commands that come meanwhile go with the next one.
+    """
 
     def __init__(self, shard: Shard, runner: AsyncRunner, client: Any = None) -> None:
         self._shard = shard
         self._runner = runner
         self._client = client
-        # What a loop had asked for dies with it.
+        # The pending commands of a loop end with it.
         self._asked = PerLoop(_Asked)
 
     def submit(self, command: Command[R]) -> "asyncio.Future[R]":
-        """Ask for one command; the future gets its answer or its error. A put may be kept back by who collects them."""
+        """Send one command soon; the future gets its result or its error. A put collector may keep a put back."""
         loop = running_loop()
         future: asyncio.Future[R] = loop.create_future()
         asked: Any = command

@@ -1,7 +1,7 @@
-"""Meeting a store: check it, load our core where it is missing or older, make the root.
+"""First contact with a store: check it, load our core where it is missing or older, make the root.
 
-no library, or an older one          load ours
-a newer one                          keep it
+no core, or an older one             load ours
+a newer core                         keep it
 the same version, another digest     CoreMismatch; but a core from a checkout (`.dev`) may replace any
                                      core of that release, and is older than the release itself
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _library() -> "Library":
-    # Imported when a store is met, because the core's text is of no use before.
+    # Imported at the first contact with a store: the text of the core is not needed before.
     from holdfast.core.library import library
 
     return library()
@@ -41,7 +41,7 @@ READS: Final = frozenset(
         "mget", "strlen", "time", "xrevrange", "zcard", "zcount", "zrange", "zrank", "zscan", "zscore",
     }
 )  # fmt: skip
-"""The commands that the core's reading functions run, with the rights of the caller."""
+"""The commands that the reading functions of the core run, with the permissions of the caller."""
 WRITES: Final = frozenset(
     {
         "append", "decrby", "expire", "hdel", "hincrby", "hset", "hsetnx", "incrby", "lpop", "lrem", "lset", "mset",
@@ -49,12 +49,12 @@ WRITES: Final = frozenset(
         "zpopmin", "zrem",
     }
 )  # fmt: skip
-"""The commands that only its changing functions run."""
+"""The commands that only the changing functions of the core run."""
 _LOAD: Final = "`holdfast lua native | redis-cli -x FUNCTION LOAD REPLACE`"
 
 
 def meet(shard: Shard, patience: Patience, pause: float = 0.0) -> Plan[CoreInfo]:
-    """Make sure that the store is fit, holds a core this client can use, and has our root.
+    """Check that the store is supported, has a core that this client can use, and has our root.
 
     Raises StoreUnsupported, CoreMismatch, StoreFull, TransportError.
     """
@@ -77,9 +77,9 @@ def meet(shard: Shard, patience: Patience, pause: float = 0.0) -> Plan[CoreInfo]
 
 
 def check_rights(denied: Sequence[str], root: str) -> None:
-    """Refuse a user for whom a call could end half done. Raises StoreUnsupported.
+    """Raise StoreUnsupported for a user for whom a call could fail halfway.
 
-    One who lacks all writing commands can change nothing, and may read.
+    A user without any of the writing commands can change nothing, and may read.
     """
     missing = [name for name in denied if name in READS] if set(denied) >= WRITES else denied
     if missing:
@@ -100,7 +100,7 @@ def _make(shard: Shard) -> Call:
 
 
 def _with_core(shard: Shard, patience: Patience, reply: Any) -> Plan[CoreInfo]:
-    """From the first answer of `info` to one that came from a core we can use and a root that exists."""
+    """Load the core and make the root until `info` is answered by a usable core for an existing root."""
     replaced, missing, makes = 0, 0, False
     while replaced < 4:
         if not isinstance(reply, ErrorReply):
@@ -111,7 +111,7 @@ def _with_core(shard: Shard, patience: Patience, reply: Any) -> Plan[CoreInfo]:
             yield from _load(shard, patience)
             replaced += 1
         elif "Function not found" in reply.text:
-            # Functions may be flushed again and again: that ends with the deadline.
+            # Functions may be flushed again and again, until the deadline.
             yield from _load(shard, patience, wait(reply, patience) if missing else 0.0)
             missing += 1
         elif reply.code != "HF_NO_ROOT":
@@ -124,7 +124,7 @@ def _with_core(shard: Shard, patience: Patience, reply: Any) -> Plan[CoreInfo]:
 
 
 def _say_replaced(version: str, digest: str) -> None:
-    """Warn, once for each core, of programs of other builds on this store, which replace our core in turn."""
+    """Warn, once for each digest, about programs of other builds that replace our core in turn."""
     ours = _library()
     if release_of(version) != release_of(ours.version) or digest in _replaced:
         return
@@ -150,7 +150,7 @@ def _load(shard: Shard, patience: Patience, pause: float = 0.0) -> Plan[None]:
 
 
 def must_load(version: str, digest: str) -> bool:
-    """Whether our core must replace the one found, by version and digest. Raises CoreMismatch."""
+    """Return whether our core must replace the one found, by version and digest. Raises CoreMismatch."""
     ours = _library()
     if digest == ours.digest:
         return False
@@ -166,12 +166,12 @@ def must_load(version: str, digest: str) -> bool:
 
 
 def is_ours(digest: str) -> bool:
-    """Whether a core with this digest is the one that this client brings."""
+    """Return whether `digest` is the one of this client's core."""
     return digest == _library().digest
 
 
 def release_of(version: str) -> tuple[int, ...]:
-    """The numbers of a version, without `.dev`."""
+    """Return the numbers of a version, without `.dev`."""
     return tuple(int(number) for number in re.findall(r"\d+", version.removesuffix(".dev")))
 
 

@@ -1,10 +1,10 @@
-"""What a process knows of a store that is unavailable, and how it waits until the store can be reached again.
+"""What a process knows about a store that is unavailable, and how it limits reconnects.
 
-    a call failed         nobody opens a connection for a moment, then one, then another a little later …
-    at last               about one a second for the whole process, however many clients and threads it has
-    a call was answered   everybody may again
+    a call failed          no connection is opened for 0.05 s, then one, then another after a longer pause …
+    in the end             about one attempt a second for the whole process, however many clients and threads it has
+    a call had a reply     connections are opened without a pause again
 
-No lock guards this: two threads that knock at the same moment do no harm, and a fork finds nothing locked.
+There is no lock: two threads that connect at the same moment do no harm, and a fork cannot inherit a held lock.
 """
 
 import logging
@@ -19,29 +19,29 @@ from holdfast.errors import HoldfastError, TransportError
 FIRST: Final = 0.05
 LONGEST: Final = 1.05
 GLANCE: Final = 0.25
-"""Seconds after which who may not knock looks again: by then another one may have found the store."""
+"""Seconds after which a waiting caller looks again: another one may have connected meanwhile."""
 
 
 def _nobody() -> None:
-    """Nobody counts."""
+    """The default callback: do nothing."""
 
 
 class Notice:
-    """Something that happens, and who in this process is told of it."""
+    """An event, and the callback of this process for it."""
 
     def __init__(self) -> None:
         self.told: Callable[[], None] = _nobody
 
 
 OUTAGES: Final = Notice()
-"""A store was found to be away."""
+"""The event that a store has become unavailable."""
 
 
 class ReconnectGate:
-    """Whether one store is away.
+    """Whether one store is unavailable, and when the next connection may be opened.
 
-    `failing`: no call was answered since one failed, for `reason`; whoever gets an answer sets it back. `is_said`: people
-    were told, and not yet told that it is back.
+    `failing`: no call has had a reply since one failed, for `reason`; a link that gets a reply resets it. `is_said`: the
+    outage was logged, and its end was not.
     """
 
     __slots__ = ("__weakref__", "_next", "_pause", "_since", "failing", "is_said", "reason")
@@ -55,7 +55,7 @@ class ReconnectGate:
         self._since = 0.0
 
     def knock(self) -> float:
-        """Ask to open a connection. Answers 0 when that is allowed now, else how many seconds to wait."""
+        """Return 0 if a connection may be opened now, else the seconds to wait."""
         if not self.failing:
             return 0.0
         now = monotonic()
@@ -67,7 +67,7 @@ class ReconnectGate:
         return 0.0
 
     def failed(self, error: Exception) -> None:
-        """A call, or the opening of a connection, had no answer."""
+        """Note that a call had no reply, or a connection could not be opened."""
         self.reason = str(error)
         if not self.failing:
             self.failing = True
@@ -75,7 +75,7 @@ class ReconnectGate:
             self._next = 0.0
 
     def begins(self) -> bool:
-        """Somebody is about to say that the store is away. Answers whether it was not said yet."""
+        """Note that an outage is about to be logged. Returns whether it was not logged yet."""
         if self.is_said:
             return False
         self.is_said, self._since = True, monotonic()
@@ -83,7 +83,7 @@ class ReconnectGate:
         return True
 
     def ends(self) -> float:
-        """Somebody found the store back. Answers how many seconds ago it was said to be away, 0 if it was not."""
+        """Note that the store is available. Returns how many seconds ago the outage was logged, 0 if it was not."""
         if not self.is_said:
             return 0.0
         self.is_said = False
@@ -94,7 +94,7 @@ _stores: WeakValueDictionary[str, ReconnectGate] = WeakValueDictionary()
 
 
 def away_of(url: str) -> ReconnectGate:
-    """What this process knows of the store at `url`, shared by all its clients."""
+    """Return the gate of the store at `url`, which all clients of this process share."""
     found = _stores.get(url)
     if found is None:
         found = _stores[url] = ReconnectGate()
@@ -105,14 +105,13 @@ log = logging.getLogger("holdfast")
 
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 1.0
-"""Seconds between two tries: whoever waits longer resumes too late."""
+"""Seconds between two tries."""
 
 
 class Outage:
-    """Knows how long one kind of call has been failing, in tries.
+    """The pauses between failed calls of one kind, which grow with the number of tries.
 
-    `gate` is what the process knows of the store (`shard.away`): with it, a store that cannot be reached is said to be
-    away once in the whole process.
+    `gate` is the one of the store (`shard.gate`): with it, an outage is logged once in the whole process.
     """
 
     def __init__(self, gate: ReconnectGate | None = None) -> None:
@@ -121,9 +120,9 @@ class Outage:
         self._is_refused = False
 
     def pause(self, error: HoldfastError) -> float:
-        """Note a failed call. Answers how many seconds to wait before the next, with jitter."""
+        """Note a failed call. Returns the seconds to wait before the next one, with jitter."""
         if not isinstance(error, TransportError):
-            # The store is there, and this call alone fails.
+            # The store is available, and only this call fails.
             news, self._is_refused = not self._is_refused, True
         else:
             news = self._away.begins()
@@ -132,13 +131,13 @@ class Outage:
         return self.cut_off()
 
     def cut_off(self) -> float:
-        """Note a wait that was cut off: it may have ended with an outage that is over, so the next call tells. Answers as `pause`."""
+        """Note a blocking wait that lost its connection, perhaps by an outage that is over. Returns as `pause`."""
         wait = min(LONGEST_PAUSE, FIRST_PAUSE * float(1 << min(self._tries, 10)))
         self._tries += 1
         return wait * random.uniform(0.5, 1.0)
 
     def over(self) -> None:
-        """Note a call that worked."""
+        """Note a call that succeeded."""
         if self._tries:
             self._tries = 0
             answers_again(self._away, self._is_refused)
@@ -146,7 +145,7 @@ class Outage:
 
 
 def answers_again(gate: ReconnectGate, was_refused: bool = False) -> None:
-    """Say that the store is back, if it was said that it is away and nobody said this yet."""
+    """Log that the store is available again, if an outage was logged and its end was not."""
     seconds = gate.ends()
     if seconds:
         log.warning("the store is available again, after %.1f s", seconds)

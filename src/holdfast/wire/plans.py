@@ -1,7 +1,7 @@
 """A plan: a generator that yields steps (lists of calls) and is sent their replies.
 
-Plans have no colour. A refusal by the store comes back as an `ErrorReply` among the replies; a `LinkError` is
-thrown into the plan when a link cannot know what happened.
+Plans are the same for sync and async clients. A refusal by the store is an `ErrorReply` among the replies; a
+`LinkError` is thrown into the plan when a step did not complete.
 """
 
 import re
@@ -34,25 +34,25 @@ S = TypeVar("S")
 
 TOO_MANY: Final = "HF_TOO_MANY"
 _THROWN = re.compile(r"(?:[\w.]+:\d+: )?(.*) script: (?:\w+, )?on @[\w.]+:\d+\.", re.DOTALL)
-"""An error thrown in a script: the store puts the place before and the script behind."""
+"""The text of an error thrown in a script: the store adds the line before and the script after it."""
 
 _RIGHTS: Final = frozenset({"NOPERM", "NOAUTH", "WRONGPASS"})
 _DENIED_INSIDE: Final = ("ACL failure in script", "can't run this command or subcommand")
-"""What Valkey, and Redis from 7.2, say of a command inside the core; and what Redis 7.0 says."""
+"""The error text for a forbidden command inside the core: of Valkey and Redis from 7.2, and of Redis 7.0."""
 
 Call = tuple[Word, ...]
 Replies = list[Any]
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """Calls that leave together on one connection, after `pause` seconds."""
+    """Calls that are sent together on one connection, after `pause` seconds."""
 
     calls: list[Call]
     pause: float = 0.0
 
 
 class ErrorReply(msgspec.Struct, frozen=True, gc=False):
-    """The store said no: its whole sentence."""
+    """An error reply of the store: its whole text."""
 
     text: str
 
@@ -63,18 +63,18 @@ class ErrorReply(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_denied(self) -> bool:
-        """Whether the user of the connection lacks a right, for this call or for a command inside the core."""
+        """Whether the user of the connection lacks a permission, for this call or for a command inside the core."""
         return self.code in _RIGHTS or any(text in self.text for text in _DENIED_INSIDE)
 
     @property
     def sentence(self) -> str:
-        """What a person is to read: without the place in a script, which only its author can use."""
+        """The text for users, without the line of the script."""
         thrown = _THROWN.fullmatch(self.text)
         return thrown[1] if thrown else self.text
 
 
 def error_reply(error: Exception) -> ErrorReply:
-    """The store's sentence as it was sent: the driver cuts some code words off."""
+    """Return the error text as the store sent it: the driver removes some code words."""
     code = getattr(error, "status_code", None)
     text = str(error)
     if isinstance(code, str) and code != "ERR" and not text.startswith(code):
@@ -83,9 +83,9 @@ def error_reply(error: Exception) -> ErrorReply:
 
 
 class LinkError(Exception):
-    """A step did not come to its end. `sent`: some of it may have reached the store.
+    """A step that did not complete. `sent`: some of it may have reached the store.
 
-    `after`: it was not even tried, because the store is away; so many seconds later it may be.
+    `after`: it was not tried, because the store is unavailable; try again after this many seconds.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class LinkError(Exception):
 
 
 def is_demoted(replies: Replies) -> bool:
-    """Whether the node takes no writes any more: the next connection may find its successor."""
+    """Return whether the node refuses writes: a new connection may lead to its successor."""
     last = replies[-1]
     return type(last) is ErrorReply and last.code == "READONLY"
 
@@ -107,7 +107,7 @@ Plan = Generator[Step, Replies, R]
 
 
 class Planner(Protocol):
-    """What turns a command into a plan: `exchange`, bound to a shard."""
+    """A function that turns a command into a plan: `exchange`, bound to a shard."""
 
     def __call__(self, command: Command[R]) -> Plan[R]: ...
 
@@ -115,9 +115,9 @@ class Planner(Protocol):
 def in_slices(
     ask: Planner, command_of: Callable[[Sequence[S]], Command[list[R]]], names: Sequence[S], found: list[R]
 ) -> Plan[None]:
-    """Ask about `names` in calls of up to 512, smaller ones where that is too much for one, until there is no answer.
+    """Call `ask` for slices of up to 512 `names`, smaller ones if the core refuses a call as too large, until a reply is empty.
 
-    Appends the answers to `found` as they come. Raises what the store refused otherwise.
+    Appends the replies to `found` as they come. Raises any other refusal.
     """
     at, size = 0, MAX_BATCH
     while at < len(names):
@@ -136,14 +136,14 @@ def in_slices(
 
 
 def found_jobs(ask: Planner, jids: Sequence[str]) -> Plan[list[JobFacts | None]]:
-    """The facts of any number of jobs, None for an unknown one."""
+    """Return the facts of any number of jobs, None for an unknown one."""
     found: list[JobFacts | None] = []
     yield from in_slices(ask, JobGet, jids, found)
     return found
 
 
 def peeked_jobs(ask: Planner, queue: str, offset: int, count: int) -> Plan[list[JobFacts]]:
-    """The facts of up to `count` jobs that would be popped next, but for the first `offset`."""
+    """Return the facts of up to `count` jobs that would be popped next, without the first `offset`."""
     found: list[JobFacts] = []
     places = range(offset, offset + count)
     yield from in_slices(ask, lambda some: Peek(queue, some[0], len(some)), places, found)
@@ -151,7 +151,7 @@ def peeked_jobs(ask: Planner, queue: str, offset: int, count: int) -> Plan[list[
 
 
 def failed_jobs(ask: Planner, group: str, offset: int, count: int) -> Plan[tuple[int, list[JobFacts]]]:
-    """One page of a failure group: its size, and the facts of the jobs that are still there."""
+    """Return the size of a failure group, and the facts of one page of its jobs that still exist."""
     total, jids = yield from ask(Failed(group, offset, count))
     if not jids:
         return total, []
@@ -160,7 +160,7 @@ def failed_jobs(ask: Planner, group: str, offset: int, count: int) -> Plan[tuple
 
 
 def all_counts(ask: Planner) -> Plan[list[Counts]]:
-    """The counts of every known queue, in order of first use: one call, but for the queues beyond 256."""
+    """Return the counts of every known queue, in order of first use: one call, more for more than 256 queues."""
     rows = yield from ask(CountQueues())
     if len(rows) < MOST_COUNTED:
         return rows
@@ -171,7 +171,7 @@ def all_counts(ask: Planner) -> Plan[list[Counts]]:
 
 
 def failed_counts(ask: Planner) -> Plan[dict[str, int]]:
-    """How many jobs every failure group holds."""
+    """Return how many jobs each failure group holds."""
     found: dict[str, int] = {}
     cursor: str | None = START
     while cursor is not None:
@@ -181,7 +181,7 @@ def failed_counts(ask: Planner) -> Plan[dict[str, int]]:
 
 
 def all_failure_groups(ask: Planner) -> Plan[list[FailureGroup]]:
-    """Every failure group with what is known of it, the latest failure first."""
+    """Return every failure group, the one with the latest failure first."""
     found: dict[str, FailureGroup] = {}
     cursor: str | None = START
     while cursor is not None:
@@ -191,7 +191,7 @@ def all_failure_groups(ask: Planner) -> Plan[list[FailureGroup]]:
 
 
 def unfailed(ask: Planner, queue: str, group: str, count: int) -> Plan[int]:
-    """Put up to `count` failed jobs to work, in steps; how many it were."""
+    """Put up to `count` failed jobs of `group` into `queue`, in steps. Returns how many."""
     moved = 0
     while moved < count:
         step = min(count - moved, MOST_UNFAILED)
@@ -203,7 +203,7 @@ def unfailed(ask: Planner, queue: str, group: str, count: int) -> Plan[int]:
 
 
 def stopped(ask: Planner, queue: str) -> Plan[int]:
-    """Take the leases of all running jobs of a queue away; how many they were. It should be paused."""
+    """End the leases of all running jobs of a queue, which should be paused. Returns how many."""
     count = 0
     for state in ("running", "stalled"):
         after, more = None, True
@@ -216,7 +216,7 @@ def stopped(ask: Planner, queue: str) -> Plan[int]:
 
 
 def _timed_out(ask: Planner, jids: Sequence[str]) -> Plan[int]:
-    """Take leases away; where one is gone already nothing is changed, so then one by one."""
+    """End leases; one by one if the call for all is refused because one of them has ended."""
     try:
         return (yield from ask(Timeout(jids)))
     except (WrongState, JobNotFound):
@@ -229,7 +229,7 @@ def _timed_out(ask: Planner, jids: Sequence[str]) -> Plan[int]:
 
 
 def tracked_jobs(ask: Planner) -> Plan[tuple[list[JobFacts], list[str]]]:
-    """The facts of the watched jobs, those watched longest first, and the watched jids that have no job."""
+    """Return the facts of the tracked jobs, those tracked longest first, and the tracked jids without a job."""
     marks = yield from ask(Tracked())
     there = [mark.jid for mark in marks if mark.exists]
     found = yield from found_jobs(ask, there)

@@ -1,12 +1,12 @@
-"""What may be sent again, when, and for how long. The driver's own retries are off; this is the only repeating.
+"""What may be sent again, when, and for how long. The driver's own retries are off; no other code sends again.
 
-    refused                              final: the store answered
-    BUSY, LOADING, READONLY, OOM, …      "not now": nothing was applied; wait a little, send again
-    no connection                        nothing was sent; wait a little, send again
-    a connection lost under way, or
-    no answer in time                    unknown: send *the same words* again, which every verb allows
+    refused                              final
+    BUSY, LOADING, READONLY, OOM, …      temporary: nothing was applied; wait, then send again
+    no connection                        nothing was sent; wait, then send again
+    connection lost after sending, or
+    no reply in time                     unknown: send *the same words* again, which every verb allows
 
-until the deadline has passed. Then the error says whether it may have happened.
+until the deadline. The error then states whether the call may have happened.
 """
 
 import logging
@@ -37,9 +37,9 @@ _NOT_NOW: Final = _BUSY | _UNWELL | {"OOM"}
 
 
 class Patience:
-    """How long one call may still be repeated, and how long to wait before the next try.
+    """The time in which one call may be sent again, and the pauses between its tries.
 
-    `gate` knows whether the store is said to be away.
+    `gate` knows whether an outage of the store was logged.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float], gate: ReconnectGate | None = None) -> None:
@@ -51,18 +51,18 @@ class Patience:
         self.tries = 0
 
     def next_pause(self) -> float | None:
-        """Seconds to wait before another try, with jitter; None when the deadline has passed."""
+        """Return the seconds to wait before the next try, with jitter; None after the deadline."""
         self.tries += 1
         left = self._end - self._clock()
         if left <= 0:
             return None
         pause = self._pause * random.uniform(0.5, 1.0)
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
-        # The last try comes at the deadline itself.
+        # The last try is made at the deadline.
         return min(pause, left)
 
     def glance(self, seconds: float) -> float | None:
-        """Wait so long for a store that others try to reach; None when the deadline has passed."""
+        """Return `seconds`, or less if the deadline comes first; None after it. Others are trying to connect meanwhile."""
         left = self._end - self._clock()
         return None if left <= 0 else min(seconds, left)
 
@@ -73,14 +73,14 @@ class Patience:
 
 
 def is_not_now(reply: ErrorReply) -> bool:
-    """Whether this answer means that nothing was applied and that it may be different soon."""
+    """Return whether this error is temporary: nothing was applied, and the call may succeed soon."""
     return reply.code in _NOT_NOW
 
 
 def patient(calls: list[Call], patience: Patience, pause: float = 0.0) -> Plan[Replies]:
-    """Send calls that change nothing, or nothing twice, until all are answered. Raises TransportError.
+    """Send calls that may be repeated until each has a reply. Raises TransportError.
 
-    Used where a step stands alone (meeting a store); `exchange` repeats commands one by one.
+    Used for the first contact with a store; `exchange` repeats commands one by one.
     """
     while True:
         try:
@@ -96,7 +96,7 @@ def patient(calls: list[Call], patience: Patience, pause: float = 0.0) -> Plan[R
 
 
 def wait(reason: ErrorReply | LinkError, patience: Patience) -> float:
-    """Seconds to wait before the next try. Raises what `reason` means when there is no time for one."""
+    """Return the seconds to wait before the next try. Raises the error for `reason` after the deadline."""
     if isinstance(reason, LinkError) and reason.after:
         pause = patience.glance(reason.after)
         if pause is None:
@@ -112,7 +112,7 @@ def wait(reason: ErrorReply | LinkError, patience: Patience) -> float:
 
 
 def gave_up(reason: ErrorReply | LinkError, patience: Patience) -> HoldfastError:
-    """The error for a call whose deadline passed because of `reason`; `told` says what it means for the call."""
+    """Return the error for a call whose deadline passed because of `reason`. `told` adds what it means for the call."""
     if isinstance(reason, ErrorReply):
         return not_now_error(reason)
     kind: type[TransportError] = StoreTimeout if reason.timed_out else ConnectionLost
@@ -121,9 +121,9 @@ def gave_up(reason: ErrorReply | LinkError, patience: Patience) -> HoldfastError
 
 
 def told(error: HoldfastError, verb: str, again: str, *, sent: bool) -> HoldfastError:
-    """`error` as the caller of one call gets it: whether the call was sent, and whether it may be made again.
+    """Return `error` with what it means for one call: whether it was sent, and whether it may be made again.
 
-    A store that is busy now may have done what an earlier try said, so a call that was sent once never ends as
+    A store that is busy now may have applied an earlier try, so a call that was sent never ends as
     StoreBusy or StoreUnavailable, which promise that nothing was applied.
     """
     if not isinstance(error, TransportError):
@@ -139,14 +139,14 @@ def told(error: HoldfastError, verb: str, again: str, *, sent: bool) -> Holdfast
 
 
 def full_after_resend(error: HoldfastError, verb: str, again: str) -> StoreFull:
-    """Return the error for a call whose first reply was lost and whose repeat met a full store."""
+    """Return the error for a call whose first reply was lost and whose repeat was refused by a full store."""
     full = StoreFull(f"{error}; an earlier try of this {verb} was sent and may have happened; {again}", "OOM")
     full.may_have_happened = True
     return full
 
 
 def not_now_error(reply: ErrorReply) -> HoldfastError:
-    """The error for a `not now` that did not end in time."""
+    """Return the exception for a temporary error that did not end in time."""
     if reply.code == "OOM":
         return StoreFull(
             "the store has no memory left for more work; let workers drain it, or raise maxmemory", "OOM"

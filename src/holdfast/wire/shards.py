@@ -1,6 +1,6 @@
-"""Shards: a pure map from queue or jid to shard, and what a client remembers of one shard.
+"""The shards of a namespace, and what a client keeps for each.
 
-This release keeps a namespace on one shard; the map is where more will be told apart.
+This release keeps a namespace on one shard; `Shards` is where queues and jids would be mapped to several.
 """
 
 import os
@@ -15,7 +15,7 @@ from holdfast.wire.outage import ReconnectGate
 
 
 class Line:
-    """One caller that has one numbered call under way at a time; its numbers only grow."""
+    """A sequence of numbered calls, one at a time; name and number together are the request id of a call."""
 
     __slots__ = ("name", "number")
 
@@ -24,13 +24,13 @@ class Line:
         self.number = 0
 
     def next(self) -> int:
-        """The number of the next call."""
+        """Return the number of the next call."""
         self.number += 1
         return self.number
 
 
 class Lines:
-    """The lines that are free right now; the one used last is used next, so that few exist in the store."""
+    """The sequences that are free now. The one used last is used next, so that the store keeps few."""
 
     __slots__ = ("_free", "_pid")
 
@@ -39,7 +39,7 @@ class Lines:
         self._pid = os.getpid()
 
     def take(self) -> Line:
-        """Take a free line, or a new one. Nothing is inherited over a fork."""
+        """Take a free sequence, or a new one. A forked child starts with none."""
         pid = os.getpid()
         if pid != self._pid:
             self._free, self._pid = [], pid
@@ -49,17 +49,17 @@ class Lines:
             return Line()
 
     def give(self, line: Line) -> None:
-        """Give a line back when its call has ended, however it ended."""
+        """Put a sequence back after its call has ended."""
         self._free.append(line)
 
 
 class Shard:
-    """One root, and what this client knows of the store that holds it.
+    """One root, and what this client knows about the store that holds it.
 
-    `met` says whether the store was checked and has our core since the last connection was lost; `info` is what
-    the core said then. `clock` is monotonic seconds. A `test_clock_ms` given before the first touch makes
-    the root a test root, whose clock stands at that time. `flushes` times the first calls of an embedded store.
-    `on_load` is told the digest of the core when this client loads it. `gate` is what the process knows of the store.
+    `met`: the store was checked and has our core, and no connection was lost since; `info` is what the core returned
+    then. `clock` returns monotonic seconds. If `test_clock_ms` is set before the first call, the root is made a test
+    root whose clock is stopped at that time. `flushes` times the first calls of an embedded store. `on_load` is called
+    with the digest of the core when this client loads it. `gate` limits reconnects to the store.
     """
 
     __slots__ = (
@@ -88,31 +88,31 @@ class Shard:
         self.on_load: Callable[[str], None] | None = None
 
     def bell_key(self, queue: str) -> str:
-        """The list on which an idle worker waits for jobs of `queue`."""
+        """Return the wake key at which idle workers wait for jobs of `queue`."""
         return f"{self.root}n:{queue}"
 
     def fleet_wake_key(self, fleet: str) -> str:
-        """The list on which idle workers of the same many queues wait for jobs of any of them."""
+        """Return the wake key at which the idle workers of a fleet wait for jobs of any of its queues."""
         return f"{self.root}N:{fleet}"
 
     def topic_bell_key(self, topic: str) -> str:
-        """The list on which an idle subscription waits for messages of `topic`."""
+        """Return the wake key at which idle subscriptions wait for messages of `topic`."""
         return f"{self.root}tn:{topic}"
 
     def result_channel(self, jid: str) -> str:
-        """The channel that tells of the end of an awaited job; its message is the jid."""
+        """Return the channel for the end of an awaited job; its message is the jid."""
         return f"{self.root}e:r:{jid}"
 
     def worker_channel(self, worker: str) -> str:
-        """The channel that tells a worker which of its leases were lost or cancelled, as JSON."""
+        """Return the channel for the lost and cancelled leases of a worker; its messages are JSON."""
         return f"{self.root}e:w:{worker}"
 
     def answer_channel(self, question: str) -> str:
-        """The channel on which a worker answers a question."""
+        """Return the channel on which a worker answers `question`."""
         return f"{self.root}e:s:{question}"
 
     def event_channel(self, event: str) -> str:
-        """The channel that tells of `event` for tracked jobs; its message is the jid."""
+        """Return the channel for an event of tracked jobs; its message is the jid."""
         return f"{self.root}e:{event}"
 
 
@@ -125,9 +125,9 @@ class Shards:
         self.all = (Shard(settings),)
 
     def of_queues(self, queues: Sequence[str]) -> Shard:
-        """The shard on which `queues` live together."""
+        """Return the shard that holds `queues`."""
         return self.all[0]
 
     def of_jid(self, jid: str) -> Shard:
-        """The shard on which the job lives."""
+        """Return the shard that holds the job."""
         return self.all[0]

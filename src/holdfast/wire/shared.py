@@ -1,7 +1,7 @@
-"""Links over a client of the driver that somebody made: its connections are used as they are, and go back to it.
+"""Links over a client of the driver that the user made: they take connections from its pool and return them to it.
 
-Such a connection may wait for ever and answer text; the links bound the wait and ask for bytes. A client of the driver
-that keeps to a single connection shares it with the link, call by call.
+Such a connection may have no timeout and decode replies to text; the links set a timeout and read bytes. A client of the
+driver with a single connection shares it with the link, call by call.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from holdfast.wire.plans import Replies
 
 
 class SharedLink(sync.Link):
-    """The blocking one."""
+    """The link over a sync client of the driver."""
 
     def __init__(self, settings: Settings, target: Target) -> None:
         _check(target.existing, sync.Redis, "a Client")
@@ -57,7 +57,7 @@ class SharedLink(sync.Link):
 
 
 class AsyncSharedLink(aio.AsyncLink):
-    """The one of an event loop."""
+    """The link over an async client of the driver."""
 
     def __init__(self, settings: Settings, target: Target) -> None:
         _check(target.existing, aio.Redis, "an AsyncClient")

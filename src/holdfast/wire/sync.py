@@ -1,4 +1,4 @@
-"""The blocking link: connections, pools, timeouts, and nothing else. One of two files that import the driver."""
+"""The link of the sync client: connections, pools and timeouts. One of the two files that import the driver."""
 
 import os
 from collections import deque
@@ -28,14 +28,14 @@ from holdfast.wire.waiting import break_off, hang_up, has_ended, hold
 IDLE_KEPT: Final = 16
 FAILURES: Final = (RedisError, OSError)
 """What the driver raises when a connection cannot be made or used."""
-# The last three: another thread ended the connection under us.
+# The last three: another thread closed the connection while it was in use.
 _ENDED: Final = (*FAILURES, ValueError, AttributeError, TypeError)
 _socket_of = attrgetter("_sock")
 pack: Callable[[Sequence[str | bytes | int | float]], bytes] = attrgetter("pack_command")(hiredis)
 
 
 class Driver(Protocol):
-    """What a link uses of a connection of the driver."""
+    """The methods of a driver's connection that a link calls."""
 
     def connect(self) -> None: ...
     def disconnect(self) -> None: ...
@@ -55,13 +55,13 @@ DRIVE: Final = Drive(
 
 
 class Address(AddressBase):
-    """Makes connections to one store, with the driver's retries off. Raises UsageError for options it cannot use."""
+    """Make connections to one store, with the driver's retries off. Raises UsageError for options it cannot use."""
 
     def __init__(self, settings: Settings, target: Target = HERE) -> None:
         super().__init__(DRIVE, settings, target)
 
     def open(self) -> Driver:
-        """An open connection. Raises LinkError (nothing was sent), StoreUnsupported for wrong credentials."""
+        """Return an open connection. Raises LinkError (nothing was sent), StoreUnsupported for wrong credentials."""
         if self._target.where is not None:
             self._aim(self._target.where())
         connection = cast("Driver", self._next())
@@ -75,7 +75,7 @@ class Address(AddressBase):
 
 
 def opening_error(error: Exception) -> Exception:
-    """What it means that no connection could be opened: a LinkError (nothing was sent), or StoreUnsupported."""
+    """Return the error for a connection that could not be opened: a LinkError (nothing was sent), or StoreUnsupported."""
     if isinstance(error, AuthenticationError):
         return StoreUnsupported(f"the store refused the credentials of the URL: {error}")
     if "DB index" in str(error):
@@ -84,7 +84,7 @@ def opening_error(error: Exception) -> Exception:
 
 
 def link_error(error: Exception, *, sent: bool = True) -> LinkError:
-    """What a failed step means. A timeout inside the driver's handshake arrives under another class."""
+    """Return the error for a failed step. A timeout inside the driver's handshake has another class."""
     text = str(error)
     return LinkError(
         text, sent=sent, timed_out=isinstance(error, DriverTimeout) or text.startswith("Timeout")
@@ -92,7 +92,7 @@ def link_error(error: Exception, *, sent: bool = True) -> LinkError:
 
 
 class Link:
-    """Sends steps over pooled connections; any number of threads may share it, and it survives a fork."""
+    """Send steps over pooled connections. Any number of threads may share a link, and it may be used after a fork."""
 
     def __init__(self, settings: Settings, target: Target = HERE) -> None:
         self.address = Address(settings, target)
@@ -120,7 +120,7 @@ class Link:
             # A single call that was not written to its end did not run.
             raise link_error(error, sent=len(calls) > 1 or "writing to socket" not in str(error)) from error
         except BaseException:
-            # An interrupt between question and answer leaves replies under way that belong to nobody.
+            # After an interrupt between request and reply, the connection would return the replies of this step to the next.
             self._discard(connection)
             raise
         self.address.gate.failing = False
@@ -145,7 +145,7 @@ class Link:
     def _take(self) -> Driver:
         pid = os.getpid()
         if pid != self._pid:
-            # The parent's connections are its own: forget them without a word to the store.
+            # The connections belong to the parent process: drop them without closing.
             self._idle, self._pid = [], pid
         try:
             return self._idle.pop()
@@ -157,18 +157,18 @@ class Link:
         return WakeUp(self.address)
 
     def listener(self) -> "Listener":
-        """A new listener: a connection that hears what is published."""
+        """Return a new connection that receives published messages."""
         return Listener(self.address)
 
     def close(self) -> None:
-        """Close what is idle; the link may be used again."""
+        """Close idle connections. The link may be used again."""
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.disconnect()
 
 
 def read_replies(read: Callable[[], Any], count: int) -> Replies:
-    """So many replies; refusals are among them."""
+    """Read `count` replies; refusals are among them, as ErrorReply."""
     replies: Replies = []
     for _ in range(count):
         try:
@@ -179,7 +179,7 @@ def read_replies(read: Callable[[], Any], count: int) -> Replies:
 
 
 class _Waiter:
-    """A connection of its own that somebody waits on; it is opened at first use and after it broke."""
+    """A connection of its own for a blocking wait. It is opened at the first use, and again after it was lost."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -187,19 +187,19 @@ class _Waiter:
         self._pid = os.getpid()
 
     def fileno(self) -> int:
-        """The socket to select on. Raises ConnectionLost when there is none."""
+        """Return the socket to select on. Raises ConnectionLost if the connection is not open."""
         if self._connection is None:
             raise ConnectionLost("this connection is not open")
         return int(_socket_of(self._connection).fileno())
 
     def close(self) -> None:
-        """End the connection; the next use opens a new one."""
+        """Close the connection. The next use opens a new one."""
         connection, self._connection = self._connection, None
         if connection is not None and self._pid == os.getpid():
             connection.disconnect()
 
     def interrupt(self) -> None:
-        """Let whoever waits on the connection find it lost; from another thread, or in a signal handler."""
+        """Make a wait on this connection raise ConnectionLost. Call it from another thread or a signal handler."""
         connection = self._connection
         if connection is not None and self._pid == os.getpid():
             break_off(_socket_of(connection))
@@ -216,7 +216,7 @@ class _Waiter:
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
 
     def _hear(self, timeout: float) -> Any:
-        """The next reply, or None when there was none for `timeout` seconds. Raises ConnectionLost."""
+        """Return [reply], or None if none came for `timeout` seconds. Raises ConnectionLost."""
         connection = self._connection
         if connection is None:
             raise ConnectionLost("this connection is not open")
@@ -228,23 +228,23 @@ class _Waiter:
 
 
 class WakeUp(_Waiter):
-    """Waits until one of some queues rings. `send` and `receive` may be apart, with a selector in between."""
+    """Wait for a wake-up at some wake keys. `send` and `receive` may be called separately, with a selector in between."""
 
     def send(self, keys: Sequence[str], timeout: float) -> None:
-        """Begin to wait on `keys` for at most `timeout` seconds. Raises ConnectionLost."""
+        """Start to wait at `keys` for at most `timeout` seconds. Raises ConnectionLost."""
         if self._connection is not None and has_ended(_socket_of(self._connection)):
             self.close()
         self._patience = timeout + 5.0
         self._say("BLPOP", *keys, f"{max(timeout, 0.01):.3f}")
 
     def leave(self) -> None:
-        """End the connection; when this returns, the store gives it no wake-up any more."""
+        """Close the connection. After this returns, the store sends no wake-up to it."""
         if self._connection is not None and self._pid == os.getpid():
             hang_up(_socket_of(self._connection))
         self.close()
 
     def receive(self) -> str | None:
-        """The key that rang, None when the wait ended without. Raises ConnectionLost."""
+        """Return the key of the wake-up, None if the wait timed out. Raises ConnectionLost."""
         heard = self._hear(self._patience)
         if heard is None:
             self.close()
@@ -252,28 +252,28 @@ class WakeUp(_Waiter):
         return None if heard[0] is None else str(heard[0][0].decode())
 
     def wait(self, keys: Sequence[str], timeout: float) -> str | None:
-        """Wait until one of `keys` rings, for at most `timeout` seconds. Raises ConnectionLost."""
+        """Wait for a wake-up at one of `keys` for at most `timeout` seconds. Returns as `receive`. Raises ConnectionLost."""
         self.send(keys, timeout)
         return self.receive()
 
 
 class Listener(_Waiter):
-    """Hears messages on channels."""
+    """Receive messages from channels."""
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)
         self._heard: deque[tuple[str, bytes]] = deque()
 
     def subscribe(self, *channels: str, within: float = 5.0) -> None:
-        """Listen on `channels` too; returns when the store has confirmed all, each `within` seconds. Raises ConnectionLost."""
+        """Subscribe to `channels`. Returns when the store has confirmed all, each `within` seconds. Raises ConnectionLost."""
         self._confirmed("SUBSCRIBE", channels, within)
 
     def unsubscribe(self, *channels: str) -> None:
-        """Listen on `channels` no more. Raises ConnectionLost."""
+        """Unsubscribe from `channels`. Raises ConnectionLost."""
         self._confirmed("UNSUBSCRIBE", channels, 5.0)
 
     def receive(self, timeout: float) -> tuple[str, bytes] | None:
-        """The next (channel, message), None when none came for `timeout` seconds. Raises ConnectionLost."""
+        """Return the next (channel, message), None if none came for `timeout` seconds. Raises ConnectionLost."""
         if self._heard:
             return self._heard.popleft()
         heard = self._hear(timeout)

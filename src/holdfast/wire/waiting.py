@@ -1,7 +1,7 @@
-"""Wait between two attempts, end a wait at the store early, and keep what belongs to one event loop.
+"""Pauses, early ends of blocking waits, and objects that belong to one event loop.
 
-A connection that is just closed stays blocked at the store until it looks, and a token may still be given to it.
-Hence the half-close: the store ends its side when it has forgotten the wait.
+The store notices a closed connection late, and may still send a wake-up to it, which would be lost. Therefore a wait
+ends with a half-close: the store closes its side after it has removed the wait.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from holdfast.errors import UsageError
 
-PATIENCE: Final = 1.0  # seconds for a store to notice
+PATIENCE: Final = 1.0  # seconds for the store to close its side
 
 
 def hold(seconds: float) -> None:
@@ -23,9 +23,9 @@ def hold(seconds: float) -> None:
 
 
 def break_off(connection: socket.socket | None) -> None:
-    """End a connection for whoever waits on it, in another thread or under the signal handler that calls this.
+    """Shut a connection down, so that a wait on it ends in another thread, or under a signal handler.
 
-    It stays open until they close it: one that is closed under a wait would be waited on to the end.
+    The waiting code closes it. Closing it here would not end the wait.
     """
     with suppress(OSError, AttributeError):
         if connection is not None:
@@ -33,36 +33,36 @@ def break_off(connection: socket.socket | None) -> None:
 
 
 def has_ended(connection: socket.socket) -> bool:
-    """Whether a connection on which nothing is due has something to say: that it is over."""
+    """Return whether the store has closed a connection on which no reply is expected."""
     poll = select.poll()
     poll.register(connection, select.POLLIN)
     return bool(poll.poll(0))
 
 
 def hang_up(connection: socket.socket) -> None:
-    """Say that no more will be sent, and read on until the store has hung up too, or does not in time."""
+    """Close our side, and read until the store has closed its side, for at most PATIENCE seconds."""
     try:
         connection.settimeout(PATIENCE)
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(4096):
             pass
     except (OSError, ValueError):
-        pass  # it is gone already
+        pass  # closed already
 
 
 async def hang_up_async(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """The same on an event loop."""
+    """Do the same on an event loop."""
     try:
         async with asyncio.timeout(PATIENCE):
             writer.write_eof()
             while await reader.read(4096):
                 pass
     except (OSError, RuntimeError, NotImplementedError, AttributeError):
-        pass  # it is gone already (the driver has let go of it), or it is TLS, which knows no half-close
+        pass  # closed already by the driver, or TLS, which has no half-close
 
 
 def let_go(writer: asyncio.StreamWriter | None) -> None:
-    """Close a connection outside its event loop, which may be gone: nobody waits for its proper end."""
+    """Close a connection without its event loop, which may be closed, and without waiting for the end."""
     transport: Any = None if writer is None else writer.transport
     loop: asyncio.AbstractEventLoop | None = getattr(transport, "_loop", None)
     if loop is not None and not loop.is_closed():
@@ -70,13 +70,13 @@ def let_go(writer: asyncio.StreamWriter | None) -> None:
         return
     held: socket.socket | None = getattr(transport, "_sock", None)
     if held is not None:
-        # Else it complains, when it is collected, that it was not closed, which needs its loop.
+        # Otherwise the transport warns when it is collected; closing it properly needs its loop.
         transport._closing, transport._sock = True, None
         held.close()
 
 
 async def heard_unless(event: asyncio.Event, listener: Any, seconds: float) -> tuple[str, bytes] | None:
-    """What an async listener hears next, None when `event` is set before, or when nothing comes for so many seconds."""
+    """Return the next message of an async listener; None if `event` is set first, or after `seconds`."""
     receiving = asyncio.ensure_future(listener.receive(seconds))
     setting = asyncio.ensure_future(event.wait())
     try:
@@ -91,7 +91,7 @@ T = TypeVar("T")
 
 
 def running_loop() -> asyncio.AbstractEventLoop:
-    """The event loop that runs here. Raises UsageError without one."""
+    """Return the running event loop. Raises UsageError if there is none."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -106,7 +106,7 @@ def _nothing(_: object) -> None:
 
 
 class PerLoop(Generic[T]):
-    """One thing of its kind for each loop: `make` makes it when the loop first asks, `end` gets it when its loop is over."""
+    """One object for each event loop: `make` makes it at the first use, `end` gets it after its loop was closed."""
 
     def __init__(self, make: Callable[[], T], end: Callable[[T], None] = _nothing) -> None:
         self._make = make
@@ -114,7 +114,7 @@ class PerLoop(Generic[T]):
         self._things: dict[asyncio.AbstractEventLoop, T] = {}
 
     def here(self) -> T:
-        """The thing of the running loop."""
+        """Return the object of the running loop."""
         loop = running_loop()
         thing = self._things.get(loop)
         if thing is None:
@@ -123,7 +123,7 @@ class PerLoop(Generic[T]):
         return thing
 
     def drop(self) -> None:
-        """End what belongs to loops that do not run."""
+        """End the objects of loops that do not run."""
         self._drop([loop for loop in list(self._things) if not loop.is_running()])
 
     def _drop(self, loops: list[asyncio.AbstractEventLoop]) -> None:

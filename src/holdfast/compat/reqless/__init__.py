@@ -1,8 +1,8 @@
 """The names of the released `reqless` package over holdfast: `from holdfast.compat import reqless`.
 
-Modules, classes and arguments are those that programs know, data is JSON text, and whatever is refused is a
-`ReqlessError`. Beneath is holdfast itself: its own namespaces, the store's clock, leases with tokens. Where the
-released package had defects its users did not ask for, holdfast's own behaviour stands (docs/guide/reqless.md).
+Modules, classes and arguments are those of that package, data is JSON text, and every refusal is a `ReqlessError`. The
+implementation is holdfast: its own namespaces, the store's clock, leases with tokens. Defects of the released package are
+not copied (docs/guide/reqless.md).
 """
 
 from holdfast import retry

@@ -1,7 +1,7 @@
-"""The abstract classes of the released package, for annotations, `isinstance`, and classes of one's own.
+"""The abstract classes of the released package, for annotations, `isinstance`, and subclasses.
 
-holdfast's classes are registered as what they stand for. To a type checker the interfaces are those classes; while
-a program runs they are abstract, and a class made from one must define its members, as ever.
+holdfast's classes are registered as their virtual subclasses. For a type checker the interfaces are holdfast's classes; at
+run time they are abstract, and a subclass must define their members.
 """
 
 from abc import ABC, ABCMeta, abstractmethod
@@ -23,23 +23,23 @@ from holdfast.queue_resolvers import (
 
 
 class AbstractJobData(ABC):
-    """Data of a job with a class of its own: how it becomes JSON text, and is read from it."""
+    """The data of a job as a class, with conversion to and from JSON text."""
 
     @abstractmethod
     def to_json(self) -> str:
-        """The data as JSON text."""
+        """Return the data as JSON text."""
 
     @classmethod
     @abstractmethod
     def from_json(cls, data: str) -> Self:
-        """The data that `to_json` wrote."""
+        """Return the data of a JSON text that `to_json` wrote."""
 
 
 JD = TypeVar("JD", bound=AbstractJobData)
 
 
 class AbstractJobProcessor(ABC, Generic[JD]):
-    """A job class that knows the class of its data: `class SendInvoice(AbstractJobProcessor[Invoice])`."""
+    """A job class with a class for its data: `class SendInvoice(AbstractJobProcessor[Invoice])`."""
 
     @staticmethod
     @abstractmethod
@@ -48,9 +48,9 @@ class AbstractJobProcessor(ABC, Generic[JD]):
 
     @classmethod
     def data_class(cls) -> type[JD]:
-        """The class of the data: what stands in the brackets, of this class or of one it is made from.
+        """Return the class of the data: the type argument of this class or of a base.
 
-        Raises RuntimeError where none does; a class may define this method instead.
+        Raises RuntimeError if there is none; a class may override this method instead.
         """
         for kind in cls.__mro__:
             for base in getattr(kind, "__orig_bases__", ()):
@@ -63,30 +63,30 @@ class AbstractJobProcessor(ABC, Generic[JD]):
 
     @classmethod
     def deserialize_data_json(cls, data: str) -> JD:
-        """The data of a job, read from its JSON text."""
+        """Return the data of a job from its JSON text."""
         return cls.data_class().from_json(data)
 
 
 class AbstractQueueIdentifiersTransformer(ABC):
-    """One step from what somebody wrote to the names of queues."""
+    """One step in the conversion of queue identifiers to names of queues."""
 
     @abstractmethod
     def transform(self, queue_identifiers: list[str]) -> list[str]:
-        """What becomes of a list of names and patterns."""
+        """Return the converted list of names and patterns."""
 
 
 class AbstractQueueResolver(ABC):
-    """Anything that says which queues a worker looks into."""
+    """An object that returns the queues of a worker."""
 
     @abstractmethod
     def resolve(self) -> list[str]:
-        """The names of the queues, first to last."""
+        """Return the names of the queues, in order."""
 
 
 def _interface(name: str, members: str, *real: type, base: type = ABC) -> Any:
-    """An abstract class of these members, of which `real` classes are."""
+    """Return an abstract class with these members, with `real` as virtual subclasses."""
     body: dict[str, Any] = {member: abstractmethod(_undefined) for member in members.split()}
-    body |= {"__module__": __name__, "__doc__": f"What {real[-1].__name__} can do."}
+    body |= {"__module__": __name__, "__doc__": f"The interface of {real[-1].__name__}."}
     made: Any = ABCMeta(name, (base,), body)
     for kind in real:
         made.register(kind)

@@ -1,4 +1,4 @@
-"""The client, made as programs make it, and what is made from its connection."""
+"""The client with the constructor of the released package."""
 
 from typing import Any, Final, TypeVar
 
@@ -19,7 +19,7 @@ USUAL: Final = "redis://localhost:6379"
 
 
 class Jobs(ClientJobs):
-    """The jobs of a client: `jobs[jid]`."""
+    """The jobs of a client: `jobs[jid]` is a job, a recurring job, or None."""
 
     def __getitem__(self, jid: str) -> Job | ClientRecurringJob | None:
         found = super().__getitem__(jid)
@@ -27,17 +27,17 @@ class Jobs(ClientJobs):
 
 
 class Client(HoldfastClient):
-    """A holdfast client whose `url` is the usual local one unless given, whatever the environment says.
+    """A holdfast client whose default `url` is redis://localhost:6379, whatever the environment has.
 
-    Options are those of holdfast's, `namespace` among them; making one sends nothing. What the store refuses is told in
-    the sentences that programs know. Raises UsageError.
+    Options are those of holdfast's client, such as `namespace`; creating one sends nothing. Refusals have the messages of
+    the released package. Raises UsageError.
     """
 
     def __init__(self, url: Any = USUAL, hostname: str | None = None, **options: Any) -> None:
-        options.pop("decode_responses", None)  # what it answers is text at any rate
+        options.pop("decode_responses", None)  # its replies are always text
         super().__init__(url, hostname, **options)
         self.jobs = Jobs(self)
-        # In place of what would be made when it is first asked for.
+        # In place of the cached property.
         vars(self)["events"] = Events(self)
 
     def run(self, command: Command[R], /) -> R:
@@ -49,7 +49,7 @@ class Client(HoldfastClient):
 
     @property
     def database(self) -> Any:
-        """A connection of the driver to the same store."""
+        """A client of the driver for the same store."""
         made = super().database
         owners[made] = self
         return made

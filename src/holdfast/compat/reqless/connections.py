@@ -1,4 +1,4 @@
-"""From a connection of the driver to the client it came from."""
+"""The client of holdfast for a client of the driver."""
 
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -6,11 +6,11 @@ from weakref import WeakKeyDictionary
 from holdfast.client.sync import Client
 
 owners: Final[WeakKeyDictionary[Any, Client]] = WeakKeyDictionary()
-"""Which client a connection came from: `Events(client.database)` must find its namespace."""
+"""The client of each `client.database`, so that `Events(client.database)` finds its namespace."""
 
 
 def client_of(database: Any) -> Client:
-    """The client a connection came from, or one over it. Raises UsageError for what is no connection."""
+    """Return the client whose `database` this is, or a new one over it. Raises UsageError for other objects."""
     if isinstance(database, Client):
         return database
     return owners.get(database) or Client(database)

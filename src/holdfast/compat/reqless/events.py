@@ -1,4 +1,4 @@
-"""What happens to tracked jobs."""
+"""Events of tracked jobs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +14,9 @@ class Events(ClientEvents):
         super().__init__(client_of(database))
 
     def on(self, evt: str, func: Callable[[str], Any]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Call `func` with the jid at each `evt`. Raises NotImplementedError for an event that there is not."""
+        """Call `func` with the jid at each `evt`. Raises NotImplementedError for an unknown event."""
         super().on(evt, func)
 
     def off(self, evt: str) -> Callable[[str], Any] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Call nothing at `evt` any more; answers what was called."""
+        """Remove the callback of `evt`. Returns it."""
         return super().off(evt)

@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 class Future(Generic[T]):
-    """Holds one value, once it is set."""
+    """A value that is set once."""
 
     _value: T
 
@@ -15,7 +15,7 @@ class Future(Generic[T]):
         self._set = Event()
 
     def done(self) -> bool:
-        """Whether the value is set."""
+        """Return whether the value is set."""
         return self._set.is_set()
 
     def result(self, timeout: float | None = None) -> T:
@@ -25,6 +25,6 @@ class Future(Generic[T]):
         return self._value
 
     def set_result(self, result: T) -> None:
-        """Set the value; whoever waits goes on."""
+        """Set the value, which ends all waits for it."""
         self._value = result
         self._set.set()

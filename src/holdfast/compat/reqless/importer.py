@@ -1,4 +1,4 @@
-"""Importing job classes by name, again when their file changed."""
+"""Importing job classes by name, with a reload after their file was changed."""
 
 from holdfast.code.importing import Importer
 

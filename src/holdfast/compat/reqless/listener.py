@@ -8,7 +8,7 @@ from holdfast.compat.reqless.connections import client_of
 
 
 class Listener(ClientListener):
-    """Hears what is published on some channels, over the store of a connection of the driver."""
+    """Receive messages of some channels in the store of a client of the driver."""
 
     def __init__(self, database: Any, channels: Sequence[str]) -> None:
         super().__init__(client_of(database), channels)

@@ -1,4 +1,4 @@
-"""One rule of the order of queues."""
+"""A rule for the order of queues."""
 
 from holdfast.client.patterns import QueuePriorityPattern
 

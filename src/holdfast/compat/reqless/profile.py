@@ -1,4 +1,4 @@
-"""What keeps the store busy."""
+"""A profiler of the calls to the store."""
 
 from holdfast.profile import Profiler
 

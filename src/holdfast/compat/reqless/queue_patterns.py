@@ -1,4 +1,4 @@
-"""The patterns by which workers choose queues."""
+"""The patterns that select the queues of workers."""
 
 from holdfast.client.patterns import QueuePatterns
 

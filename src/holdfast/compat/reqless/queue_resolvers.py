@@ -1,4 +1,4 @@
-"""From names and patterns to the queues that a worker looks into."""
+"""Resolvers: they turn names and patterns into the queues of a worker."""
 
 from holdfast.queue_resolvers import (
     DynamicMappingQueueIdentifiersTransformer,

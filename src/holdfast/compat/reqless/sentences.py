@@ -1,4 +1,4 @@
-"""Refusals in the words that programs of the released package look for."""
+"""Refusals with the messages that programs of the released package look for."""
 
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ _SPEAKERS: Final = {
 
 
 def spoken(command: Command[Any], error: Refused) -> Refused:
-    """The same refusal as the released package tells it; others stay as they are."""
+    """Return a refusal with the message of the released package; others stay unchanged."""
     told = _told(command.verb, error)
     return error if told is None else type(error)(told, error.code)
 
@@ -31,7 +31,7 @@ def _told(verb: str, error: Refused) -> str | None:
     if isinstance(error, JobNotFound):
         return speaker + "does not exist"
     if isinstance(error, LeaseLost):
-        # "<jid> is <state>, token <n>": running means that somebody else runs it.
+        # "<jid> is <state>, token <n>": `running` means that another worker runs it.
         state = error.detail.rpartition(" is ")[2].partition(",")[0]
         other = "has been handed out to another worker"
         return speaker + (other if state == "running" else f"is not currently running: {state}")

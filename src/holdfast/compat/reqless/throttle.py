@@ -1,4 +1,4 @@
-"""Limits on how many jobs run at once."""
+"""Throttles: limits on how many jobs run at once."""
 
 from holdfast.client.throttles import Throttle
 

@@ -1,4 +1,4 @@
-"""A plain import by name, which never loads anything again."""
+"""A plain import by name, without reloads."""
 
 from holdfast.code.importing import import_class
 

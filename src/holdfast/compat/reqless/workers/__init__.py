@@ -1,7 +1,7 @@
-"""Workers as programs start them: `ForkingWorker(queues, client, interval=1).run()`.
+"""Worker classes that programs run: `ForkingWorker(queues, client, interval=1).run()`.
 
-They are holdfast's own: the store wakes them, so they do not poll it, and run only code that lies under the
-working directory, `paths`, `imports` or `allow`. `interval` is 60 seconds unless given.
+They are holdfast's workers: the store wakes them, so they do not poll, and they run only code in the working directory,
+or allowed by `paths`, `imports` or `allow`. `interval` is 60 seconds by default.
 """
 
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ INTERVAL = 60.0
 
 
 class BaseWorker(workers.BaseWorker):
-    """What the workers share."""
+    """The base of the workers."""
 
     usual_interval: ClassVar[float] = INTERVAL
     waits_for_code: ClassVar[bool] = False
@@ -24,11 +24,11 @@ class SerialWorker(BaseWorker, workers.SerialWorker):
 
 
 class MainWorker(BaseWorker, workers.MainWorker):
-    """The same, in the main thread, where signals are heard."""
+    """Performs one job at a time, in the main thread, with signal handlers."""
 
 
 class ForkingWorker(BaseWorker, workers.ForkingWorker):
-    """Performs jobs in child processes, one a core unless `workers` says how many; call `run` in the main thread."""
+    """Performs jobs in `workers` child processes, by default one for each CPU core; call `run` in the main thread."""
 
     usual_klass: ClassVar[Any] = SerialWorker
 

@@ -1,4 +1,4 @@
-"""What workers are made of, for programs that use it: sandboxes, titles, and dividing jobs among children."""
+"""Functions of workers for programs that use them: sandboxes, process titles, and dividing jobs among children."""
 
 from holdfast.work.parent.presence import divide
 from holdfast.work.performing.around import get_title, set_title
