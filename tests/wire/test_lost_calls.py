@@ -102,7 +102,7 @@ def test_each_call_of_a_pipeline_is_told_what_holds_for_it():
     assert "put: no answer" in str(put)
     assert "only_new=True" in str(put)
     assert "get: no answer" in str(look)
-    assert "asking again is safe" in str(look)
+    assert "repeating it is safe" in str(look)
 
 
 def test_the_error_survives_a_journey_to_another_process():
