@@ -49,22 +49,22 @@ def _read_from(folder: Path) -> None:
 
 WRONG_LINES = [
     WrongLine("a failure is told to its follower first", "verbs.fail",
-              "  if at.events.failed then at.events.failed(at, jid, group, message, worker) end\n"
-              '  if at.events.tracked then at.events.tracked(at, "failed", jid, r) end\n',
-              '  if at.events.tracked then at.events.tracked(at, "failed", jid, r) end\n'
-              "  if at.events.failed then at.events.failed(at, jid, group, message, worker) end\n"),
+              "  if ctx.events.failed then ctx.events.failed(ctx, jid, group, message, worker) end\n"
+              '  if ctx.events.tracked then ctx.events.tracked(ctx, "failed", jid, r) end\n',
+              '  if ctx.events.tracked then ctx.events.tracked(ctx, "failed", jid, r) end\n'
+              "  if ctx.events.failed then ctx.events.failed(ctx, jid, group, message, worker) end\n"),
     WrongLine("the history keeps one line fewer by default", "nouns.config",
               '["max-job-history"] = "100"', '["max-job-history"] = "99"'),
     WrongLine("a message has its keys in another order", "nouns.event_log",
               """',"event":"put","queue":' .. encode(queue) .. "}")""",
               """',"queue":' .. encode(queue) .. ',"event":"put"}')"""),
     WrongLine("the former holder is not told of a lost lock", "nouns.event_log",
-              "  call(\"PUBLISH\", at.keys.worker_news .. worker, text)\n  log(at, text)", "  log(at, text)"),
-    WrongLine("a put has four retries by default", "verbs.put_one", "local retries = to.retries or RETRIES",
-              "local retries = to.retries or RETRIES - 1"),
-    WrongLine("a lost lock is not counted", "nouns.lease", '  stats.count(at, queue, "retries")\n', ""),
+              "  call(\"PUBLISH\", ctx.keys.worker_channel .. worker, text)\n  log(ctx, text)", "  log(ctx, text)"),
+    WrongLine("a put has four retries by default", "verbs.put_one", "local retries = target.retries or RETRIES",
+              "local retries = target.retries or RETRIES - 1"),
+    WrongLine("a lost lock is not counted", "nouns.lease", '  stats.count(ctx, queue, "retries")\n', ""),
     WrongLine("a lost lock has no grace", "nouns.lease", "NOTICED) and grace > 0 then", "NOTICED) and grace > 10000 then"),
-    WrongLine("a completed job keeps its failure", "verbs.complete", "  failure.clear(at, jid, r)\n", ""),
-    WrongLine("a release lets one too many go", "nouns.holders", '  return most - call("ZCARD", at.keys.holders .. id)',
-              '  return most + 1 - call("ZCARD", at.keys.holders .. id)'),
+    WrongLine("a completed job keeps its failure", "verbs.complete", "  failure.clear(ctx, jid, r)\n", ""),
+    WrongLine("a release lets one too many go", "nouns.throttle_wide", '  return most - call("ZCARD", ctx.keys.holders .. id)',
+              '  return most + 1 - call("ZCARD", ctx.keys.holders .. id)'),
 ]  # fmt: skip

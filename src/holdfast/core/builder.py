@@ -72,7 +72,7 @@ def _kept(module: str) -> str:
 
 def _row(module: str, place: int, row: Row) -> str:
     flags = "".join(f'"{flag}", ' for flag in row.flags)
-    run = f'function(at, args) return run("{module}", {place})(at, args) end'
+    run = f'function(ctx, args) return run("{module}", {place})(ctx, args) end'
     return f'  {{ "{row.verb}", {{ {flags}}}, "{row.words}", {run} }},\n'
 
 

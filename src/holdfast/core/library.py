@@ -18,10 +18,10 @@ AT_ONCE = frozenset(
     f"{folder}.{name}"
     for folder, names in {
         "base": "late refuse keys order record root text batch",
-        "nouns": "queue state stats grant in_hand replay retention completed event throttle lease job days series minutes tally"
+        "nouns": "queue state stats grant touched_jobs replay retention completed event throttle lease job days series minutes tally"
         " worker due timer settings index",
         "verbs": "put pop complete heartbeat",
-        "doors": "checks numbered native_work native",
+        "doors": "checks requests native_work native",
     }.items()
     for name in names.split()
 )

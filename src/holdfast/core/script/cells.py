@@ -80,14 +80,14 @@ class Script:
         if bound == "M":
             return self._members(home)
         body = self.program.body(ref)
-        if home == self.program.door.name and bound == "AT":  # its forms are written where they are used
+        if home == self.program.door.name and bound == "CTX":  # its forms are written where they are used
             return Node("table", tuple(part for part in body.parts if part.parts[1].kind != "ref"))
         return (
             self.inliner.function(ref, body) if ref.text in self.usual and body.kind == "function" else body
         )
 
     def _members(self, home: str) -> Node:
-        """A module that is used as a value (a form that `at` holds) makes its members one by one, too."""
+        """A module that is used as a value (a form that `ctx` holds) makes its members one by one, too."""
         key, made, own = name("key"), name("made"), self.program.modules[home]
         tests: list[Node] = []
         for bound in own.bound:

@@ -24,7 +24,7 @@ class Program:
         self.forms: dict[str, Node] = {}
         self.late: set[str | None] = set()
         self.silent: set[str] = set()
-        self.spells: dict[str, Node] = {}
+        self.queue_keys: dict[str, Node] = {}
         self._bodies: dict[str, Node] = {}
         self.forms = self._forms()
         self.late = {
@@ -35,25 +35,25 @@ class Program:
             if part.kind == "assign"
             for target in part.parts[0].parts
             if target.kind == "index"
-            and target.parts[0] == name("at")
+            and target.parts[0] == name("ctx")
             and (key := key_of(target)) in self.forms
         }
         """Forms that are made in the call: what is not constant in them is asked for there."""
-        self.spells = self._spells()
+        self.queue_keys = self._queue_keys()
         self.silent = {named for named in self.modules if self._is_silent(named)}
 
     def _forms(self) -> dict[str, Node]:
-        """What the door puts into `at` once and for all: modules, and tables by their names, by the field's name."""
+        """What the door puts into `ctx` once and for all: modules, and tables by their names, by the field's name."""
         forms: dict[str, Node] = {}
-        for field in self.door.bound.get("AT", Node("table")).parts:
+        for field in self.door.bound.get("CTX", Node("table")).parts:
             value = Resolved(self, self.door).tree(field.parts[1], {})
             if value.kind == "ref":
                 forms[field.parts[0].text[1:-1]] = value
         return forms
 
-    def _spells(self) -> dict[str, Node]:
+    def _queue_keys(self) -> dict[str, Node]:
         """Functions that spell a key of a queue from its name, each one expression."""
-        table = self.value(self.forms["spells"]) if "spells" in self.forms else None
+        table = self.value(self.forms["queue_keys"]) if "queue_keys" in self.forms else None
         return {field.parts[0].text[1:-1]: field.parts[1] for field in table.parts} if table else {}
 
     def _is_silent(self, named: str) -> bool:
@@ -82,7 +82,7 @@ class Program:
 
     def is_queue(self, node: Node) -> bool:
         """Something whose keys are spelled where they are used: by its name, by its field, or straight from its maker."""
-        if "spells" not in self.forms:
+        if "queue_keys" not in self.forms:
             return False
         if node.kind == "call":
             return node.parts[0] == Node("ref", text="base.keys:M.of_queue")
@@ -94,7 +94,7 @@ class Program:
             raise CoreBroken(
                 f"a field of {path_of(queue)} that is not known before the call: keys.of finds it"
             )
-        spell = self.spells.get(key)
+        spell = self.queue_keys.get(key)
         if spell is None:
             return None
         own = queue.parts[2] if queue.kind == "call" else Node("index", (queue, quoted("name")))
@@ -199,16 +199,16 @@ class Resolved(Walk):
             return self.program.key_of_queue(of, key) or node
         if key is None:
             return node
-        if of == name("at") and key in forms and key not in self.program.late:
+        if of == name("ctx") and key in forms and key not in self.program.late:
             return forms[key]
-        if of.kind == "index" and of.parts[0] == name("at") and key_of(of) in forms:
+        if of.kind == "index" and of.parts[0] == name("ctx") and key_of(of) in forms:
             of = forms[key_of(of) or ""]  # one that is made in the call
         return self.program.member(of, key) or node if of.kind == "ref" else node
 
     def stand_in(self, value: Node) -> Node | None:
         """A form by another name is still the form."""
         if value.kind == "ref" or (
-            value.kind == "index" and value.parts[0] == name("at") and key_of(value) in self.program.forms
+            value.kind == "index" and value.parts[0] == name("ctx") and key_of(value) in self.program.forms
         ):
             return value
         return None

@@ -10,13 +10,13 @@ local roots, root_count = {}, 0
 local function native(root)
   return {
     root = root, job = root .. "j:", body = root .. "b:", extra = root .. "x:",
-    completed = root .. "c", line = root .. "i:", result = root .. "a:", answers = root .. "e:s:",
+    completed = root .. "c", line = root .. "i:", result = root .. "a:", answer_channel = root .. "e:s:",
     queues = root .. "Q", topics = root .. "tt", config = root .. "C", groups = root .. "F", group = root .. "f:",
-    worker_news = root .. "e:w:", result_news = root .. "e:r:", news = root .. "e:", changes = root .. "e:c",
-    holders = root .. "h:", pending = root .. "p:", freed = root .. "hx:", limits = root .. "H", tending = root .. "U",
+    worker_channel = root .. "e:w:", result_channel = root .. "e:r:", channel = root .. "e:", changes = root .. "e:c",
+    holders = root .. "h:", pending = root .. "p:", freed = root .. "hx:", limits = root .. "H", upkeep = root .. "U",
     tagged = root .. "g:", tag_counts = root .. "G", dependents = root .. "d:", releasing = root .. "u",
     template = root .. "r:", workers = root .. "W", worker_facts = root .. "v:", audit = root .. "A",
-    messages = root .. "tb:", queued = root .. "tq:", reserved = root .. "tr:", topic_bell = root .. "tn:",
+    messages = root .. "tb:", queued = root .. "tq:", reserved = root .. "tr:", topic_wake_key = root .. "tn:",
     topic_idle = root .. "ti", marks = root .. "K",
     ready = root .. "R", timer = root .. "T", fleets = root .. "N", fleet_wake = root .. "N:",
     ended = root .. "E", ended_mark = root .. "E:", identifiers = root .. "qi", priorities = root .. "qp",
@@ -34,7 +34,8 @@ local FIXED = {
   result = "ql:hf:a:", queues = "ql:hf:Q", config = "ql:hf:C", groups = "ql:hf:F", group = "ql:hf:f:",
   failure_calls = "ql:hf:F#", workers = "ql:hf:W", held = "ql:hf:L:", marks = "ql:hf:K",
   holders = "ql:hf:h:", pending = "ql:hf:p:", throttle = "ql:th:",
-  news = "ql:", log = "ql:log", worker_news = "ql:w:", result_news = "ql:hf:e:r:", answers = "ql:hf:e:s:",
+  channel = "ql:", log = "ql:log", worker_channel = "ql:w:", result_channel = "ql:hf:e:r:",
+  answer_channel = "ql:hf:e:s:",
   tagged = "ql:hf:g:", tag_counts = "ql:tags", dependents = "ql:hf:d:", releasing = "ql:hf:u", template = "ql:hf:r:",
   worker_facts = "ql:hf:v:", audit = "ql:hf:A", changes = "ql:hf:e:c", limits = "ql:hf:H",
   identifiers = "ql:qp:identifiers", old_identifiers = "qmore:dynamic",
@@ -45,7 +46,7 @@ M.FIXED = FIXED
 
 -- Those of a queue, likewise: a script spells each where it is used (core/script), in
 -- place of `queue.waiting` and the like.
-local SPELLED = {
+local QUEUE_KEYS = {
   control = function(name) return "ql:hf:q:" .. name end,
   waiting = function(name) return "ql:q:" .. name .. "-work" end,
   leases = function(name) return "ql:q:" .. name .. "-locks" end,
@@ -58,17 +59,17 @@ local SPELLED = {
   depends = function(name) return "ql:hf:D:" .. name end,
   failed = function(name) return "ql:hf:fq:" .. name end,
   stats = function(name) return "ql:hf:z:" .. name .. ":" end,
-  bell = function(name) return "ql:hf:n:" .. name end,
+  wake_key = function(name) return "ql:hf:n:" .. name end,
   options = function(name) return "ql:hf:o:" .. name end,
   tallies = function(name) return "ql:hf:k:" .. name end,
   minutes = function(name) return "ql:hf:m:" .. name end,
 }
-M.SPELLED = SPELLED
+M.QUEUE_KEYS = QUEUE_KEYS
 
 -- Elsewhere it is spelled when it is first used.
-local function spelled(home, field)
-  local spell = SPELLED[field]
-  local key = spell and spell(home.name)
+local function made_key(home, field)
+  local make_key = QUEUE_KEYS[field]
+  local key = make_key and make_key(home.name)
   home[field] = key
   return key
 end
@@ -99,7 +100,7 @@ local function native_queue(root, name)
   return {
     name = name, own = "ql:q:" .. name,
     waiting = root .. "w:" .. name, leases = root .. "l:" .. name, sequence = root .. "s:" .. name,
-    control = root .. "q:" .. name, bell = root .. "n:" .. name, scheduled = root .. "t:" .. name,
+    control = root .. "q:" .. name, wake_key = root .. "n:" .. name, scheduled = root .. "t:" .. name,
     recurring = root .. "y:" .. name, depends = root .. "D:" .. name, throttled = root .. "P:" .. name,
     failed = root .. "fq:" .. name, options = root .. "o:" .. name, stats = root .. "z:" .. name .. ":",
     tallies = root .. "k:" .. name, minutes = root .. "m:" .. name,
@@ -109,40 +110,40 @@ local function native_queue(root, name)
 end
 
 -- One key of a queue, in a root of our own; where it is the only one that is needed.
-function M.spell(at, field, name) return at.keys.root .. LETTERS[field] .. name end
+function M.make_key(ctx, field, name) return ctx.keys.root .. LETTERS[field] .. name end
 
-local function shared_queue(at, name)
+local function shared_queue(ctx, name)
   local queue = {
     name = name, own = "ql:q:" .. name, day = 0 / 0, minute_ends = 1 / 0, booked = false, wait_today = false,
     run_today = false,
   }
-  if at.spells then return queue end
-  return setmetatable(queue, { __index = spelled })
+  if ctx.queue_keys then return queue end
+  return setmetatable(queue, { __index = made_key })
 end
 
 -- The keys of one queue. `today` fields are filled in by `on_day`; `minute_ends` is when
 -- its next line of tallies is due.
-function M.of_queue(at, name)
-  local keys = at.keys
+function M.of_queue(ctx, name)
+  local keys = ctx.keys
   local queue = keys.by_queue[name]
   if queue then return queue end
   if keys.queue_count >= MOST_QUEUES then keys.by_queue, keys.queue_count = {}, 0 end
-  queue = keys.is_shared and shared_queue(at, name) or native_queue(keys.root, name)
+  queue = keys.is_shared and shared_queue(ctx, name) or native_queue(keys.root, name)
   keys.by_queue[name], keys.queue_count = queue, keys.queue_count + 1
   return queue
 end
 
 -- A key of a queue by the name of its field.
-function M.of(at, home, field)
-  if at.spells then return at.spells[field](home.name) end
+function M.of(ctx, home, field)
+  if ctx.queue_keys then return ctx.queue_keys[field](home.name) end
   return home[field]
 end
 
 -- Makes `wait_today` and `run_today` name the sample logs of a day; samples of `day`
 -- are booked on `booked`.
-function M.on_day(at, queue, day, booked)
+function M.on_day(ctx, queue, day, booked)
   queue.day, queue.booked = day, booked
-  if at.spells then return end
+  if ctx.queue_keys then return end
   queue.wait_today, queue.run_today = queue.wait_log .. booked, queue.run_log .. booked
 end
 

@@ -1,5 +1,5 @@
 -- order: who is next. The other form, for roots whose callers bring the time, is
--- `order_wide`; nouns use the one that `at` holds and never ask which.
+-- `order_wide`; nouns use the one that `ctx` holds and never ask which.
 --
 -- score = sequence - priority * 2^40, member = jid. Doubles are exact to
 -- 2^53, so priorities within +-4095 and 5.5e11 jobs per queue are exact. A score
@@ -64,16 +64,16 @@ function M.native.urgent(r, sequence, jid)
 end
 
 -- How failures are ranked: one of now, or of a moment before.
-function M.native.failure(at, when) return when or at.now end
+function M.native.failure(ctx, when) return when or ctx.now end
 
 -- How a job is ranked among those pending in `set`: as they came, also within a
 -- millisecond. (A double has room for a thousandth of one.)
 local STEP = 1 / 1024
 M.native.STEP = STEP
-function M.native.pending(at, set)
+function M.native.pending(ctx, set)
   local last = tonumber(call("ZRANGE", set, -1, -1, "WITHSCORES")[2])
-  if last and last >= at.now then return last + STEP end
-  return at.now
+  if last and last >= ctx.now then return last + STEP end
+  return ctx.now
 end
 
 return M

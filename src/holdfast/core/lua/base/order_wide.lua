@@ -60,11 +60,11 @@ end
 function M.sequence() return 0 end
 
 -- How failures are ranked: by call, for two of one moment have an order too.
-function M.failure(at) return call("INCR", at.keys.failure_calls) end
+function M.failure(ctx) return call("INCR", ctx.keys.failure_calls) end
 
 M.STEP = 0
 
 -- How a job is ranked among those pending: by time, then by jid.
-function M.pending(at) return at.now end
+function M.pending(ctx) return ctx.now end
 
 return M

@@ -20,7 +20,7 @@ local FACTS = "<dddhHhhBddHBc0Bc0"
 local WAITING, RUNNING, COMPLETE = SHORT + 1, SHORT + 2, SHORT + 3
 
 M.FLAG = {
-  TRACKED = 1, EXTRA = 2, DEPENDENTS = 4, THROTTLED = 8, TAGGED = 16, SPILLED = 32, NOTICED = 64, TOLD = 128,
+  TRACKED = 1, EXTRA = 2, DEPENDENTS = 4, THROTTLED = 8, TAGGED = 16, SPILLED = 32, NOTICED = 64, HISTORY = 128,
   AWAITED = 256, NAMED = 512, OPTIONS = 1024, DEPENDING = 2048, EXPIRING = 4096, BUDGETED = 8192,
 }
 -- The flag of a job with budgets of its own implies no further keys: such a job may be a plain one.
@@ -51,23 +51,23 @@ M.native = {}
 
 function M.native.read(bytes)
   local short = byte(bytes) > SHORT
-  local at
+  local start
   local r = { token = 0, popped = 0, ended = 0, worker = "" }
   if short then
-    r.state, r.flags, r.priority, r.attempts, r.retries, r.remaining, r.losses, r.created, r.queue, r.klass, at =
+    r.state, r.flags, r.priority, r.attempts, r.retries, r.remaining, r.losses, r.created, r.queue, r.klass, start =
       unpack_(SHORT_HEAD, bytes)
     r.state, r.queued = r.state - SHORT, r.created
   else
     r.state, r.flags, r.priority, r.attempts, r.retries, r.remaining, r.losses, r.created, r.queue, r.klass, r.queued,
-      at = unpack_(HEAD, bytes)
+      start = unpack_(HEAD, bytes)
   end
   if r.attempts > 0 and short then
-    r.popped, r.ended, r.worker, at = unpack_(SHORT_TAIL, bytes, at)
+    r.popped, r.ended, r.worker, start = unpack_(SHORT_TAIL, bytes, start)
     r.token = r.popped
   elseif r.attempts > 0 then
-    r.popped, r.ended, r.worker, r.token, at = unpack_(TAIL, bytes, at)
+    r.popped, r.ended, r.worker, r.token, start = unpack_(TAIL, bytes, start)
   end
-  r.body = sub(bytes, at)
+  r.body = sub(bytes, start)
   return r
 end
 

@@ -18,15 +18,15 @@ local pack, unpack_, sub
 late.bind(function() pack, unpack_, sub = struct.pack, struct.unpack, string.sub end)
 
 function M.read(bytes)
-  local state, flags, priority, attempts, retries, remaining, losses, created, queued, since, place, queue, klass, at =
-    unpack_(HEAD, bytes)
+  local state, flags, priority, attempts, retries, remaining, losses, created, queued, since, place, queue, klass,
+    start = unpack_(HEAD, bytes)
   local r = {
     state = state - WIDE, flags = flags, priority = priority, attempts = attempts, retries = retries,
     remaining = remaining, losses = losses, created = created, queued = queued, since = since, place = place,
     queue = queue, klass = klass, token = 0, popped = 0, ended = 0, expires = 0, worker = "", body = "",
   }
-  if attempts > 0 then r.token, r.popped, r.ended, r.expires, r.worker, at = unpack_(TAIL, bytes, at) end
-  r.body = sub(bytes, at)
+  if attempts > 0 then r.token, r.popped, r.ended, r.expires, r.worker, start = unpack_(TAIL, bytes, start) end
+  r.body = sub(bytes, start)
   return r
 end
 

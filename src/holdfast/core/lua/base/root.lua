@@ -14,7 +14,7 @@ local FORM = "<BBHI6I6c8ddddddd"
 -- somebody looks at the pages, until the moment in `watched`. MARKED: there are tracked
 -- jobs. KEEPING: data of earlier attempts are kept. TENDING: something is left to do for a
 -- throttle, now or when its limit ends.
-M.TEST, M.RELEASING, M.WATCHED, M.MARKED, M.KEEPING, M.TENDING = 1, 2, 4, 8, 16, 32
+M.TEST, M.RELEASING, M.WATCHED, M.MARKED, M.KEEPING, M.UPKEEP = 1, 2, 4, 8, 16, 32
 M.SCHEMA = 1
 -- Which defaults the root has: 0 are those of release 0.1.
 local DEFAULTS_NOW = 1
@@ -82,62 +82,62 @@ local function store_time()
 end
 
 -- The rare root: its clock is a test's, or somebody watches it.
-local function open_flagged(at, key, flags)
-  at.now = flags % 2 == M.TEST and tonumber(call("HGET", key, "clock")) or store_time()
-  if flags % 8 >= M.WATCHED and unpacked(at.packed).watched > at.now then at.watched = {} end
+local function open_flagged(ctx, key, flags)
+  ctx.now = flags % 2 == M.TEST and tonumber(call("HGET", key, "clock")) or store_time()
+  if flags % 8 >= M.WATCHED and unpacked(ctx.packed).watched > ctx.now then ctx.watched = {} end
 end
 
--- Fills the `at` of one call with what the root says, and with the time. What it
--- says of leases and retention is unpacked by `settings`, where needed. `at.watched`
--- is false, or the set of names whose change is told at the end of the call; `at.released`
+-- Fills the `ctx` of one call with what the root says, and with the time. What it
+-- says of leases and retention is unpacked by `settings`, where needed. `ctx.watched`
+-- is false, or the set of names whose change is told at the end of the call; `ctx.released`
 -- counts the jobs that this call made ready for others.
-function M.open(at, key)
+function M.open(ctx, key)
   local packed = call("HGET", key, "h")
   if not packed then refuse.call("NO_ROOT", key) end
   local flags, schema, defaults = byte(packed, 1, 3)
   if schema ~= M.SCHEMA then refuse.call("SCHEMA", "this root has schema " .. schema) end
   if defaults < DEFAULTS_NOW then packed = renewed(key, packed) end
-  at.packed, at.settings, at.flags, at.watched, at.released = packed, false, flags, false, 0
-  if flags == 0 then at.now = store_time() else open_flagged(at, key, flags) end
-  return at
+  ctx.packed, ctx.settings, ctx.flags, ctx.watched, ctx.released = packed, false, flags, false, 0
+  if flags == 0 then ctx.now = store_time() else open_flagged(ctx, key, flags) end
+  return ctx
 end
 
 -- heartbeat, grace, result_keep, history_age (ms) and history_count of this root.
-function M.settings(at)
-  local settings = at.settings
+function M.settings(ctx)
+  local settings = ctx.settings
   if not settings then
-    settings = unpacked(at.packed)
-    at.settings = settings
+    settings = unpacked(ctx.packed)
+    ctx.settings = settings
   end
   return settings
 end
 
 -- The two that every completion needs, without a table.
 local KEPT_AT = 1 + 1 + 1 + 2 + 6 + 6 + 8 + 8 * 4
-function M.history_kept(at) return unpack_("<dd", at.packed, KEPT_AT) end
+function M.history_kept(ctx) return unpack_("<dd", ctx.packed, KEPT_AT) end
 
 -- Whether there are tracked jobs, where nothing else is asked of the flags.
-function M.is_marked(at) return byte(at.packed) % (2 * M.MARKED) >= M.MARKED end
+function M.is_marked(ctx) return byte(ctx.packed) % (2 * M.MARKED) >= M.MARKED end
 
 -- The default length of a lease, in ms, likewise.
 local HEARTBEAT_AT = 1 + 1 + 1 + 2 + 6 + 6 + 8 + 8
-function M.heartbeat(at) return (unpack_("<d", at.packed, HEARTBEAT_AT)) end
+function M.heartbeat(ctx) return (unpack_("<d", ctx.packed, HEARTBEAT_AT)) end
 
 -- How many bytes the data of a job may have, 0 for the default.
 local MAX_DATA_AT = HEARTBEAT_AT + 8 * 5
-function M.max_data(at) return (unpack_("<d", at.packed, MAX_DATA_AT)) end
+function M.max_data(ctx) return (unpack_("<d", ctx.packed, MAX_DATA_AT)) end
 
 -- The highest token of a job that was granted and whose record is deleted, or 0.
 local GRANTED_AT = 1 + 1 + 1 + 2
-function M.granted(at) return (unpack_("<I6", at.packed, GRANTED_AT)) end
+function M.granted(ctx) return (unpack_("<I6", ctx.packed, GRANTED_AT)) end
 
 -- The record of a job that was granted under this token is deleted. A later job of its name
 -- gets a higher one, also within this millisecond and after a clock was set back.
-function M.note_granted(at, token)
-  if token <= M.granted(at) then return end
-  local root = M.read(at.keys.root)
+function M.note_granted(ctx, token)
+  if token <= M.granted(ctx) then return end
+  local root = M.read(ctx.keys.root)
   root.granted = token
-  at.packed = write(at.keys.root, root)
+  ctx.packed = write(ctx.keys.root, root)
 end
 
 -- A new epoch: eight bytes that differ from any other root's.
@@ -162,20 +162,20 @@ end
 function M.is_test(root) return root.flags % 2 == M.TEST end
 
 -- Raises or lowers one of the flags.
-function M.set_flag(at, flag, on)
-  local root = M.read(at.keys.root)
+function M.set_flag(ctx, flag, on)
+  local root = M.read(ctx.keys.root)
   if root.flags % (flag + flag) >= flag == on then return end
   root.flags = on and root.flags + flag or root.flags - flag
-  write(at.keys.root, root)
+  write(ctx.keys.root, root)
 end
 
 -- Notes until when somebody watches, 0 for nobody.
-function M.watch(at, until_)
-  local root = M.read(at.keys.root)
+function M.watch(ctx, until_)
+  local root = M.read(ctx.keys.root)
   local watched = root.flags % (2 * M.WATCHED) >= M.WATCHED
   if watched ~= (until_ > 0) then root.flags = root.flags + (watched and -M.WATCHED or M.WATCHED) end
   root.watched = until_
-  write(at.keys.root, root)
+  write(ctx.keys.root, root)
 end
 
 function M.set_clock(key, now)

@@ -16,19 +16,19 @@ end
 -- An older core that keeps its jobs here has given ours other things under the same names,
 -- and a pop would throw them away. A pop of its own would do so with ours: what it reads
 -- before is kept from it, so that it fails.
-local function begin(at, key)
-  local jobs, settings = at.keys.older_core, at.keys.older_settings
+local function begin(ctx, key)
+  local jobs, settings = ctx.keys.older_core, ctx.keys.older_settings
   if call("EXISTS", jobs) == 1 then refuse("jobs", jobs, "let it finish them") end
   if call("TYPE", settings).ok == "hash" then refuse("settings", settings, "delete that") end
   call("SET", settings, GUARD)
   return root.make(key)
 end
 
--- Fills the `at` of one call.
-function M.open(at, key, now)
-  at.packed = call("HGET", key, "h") or begin(at, key)
-  at.settings, at.now = false, now
-  return at
+-- Fills the `ctx` of one call.
+function M.open(ctx, key, now)
+  ctx.packed = call("HGET", key, "h") or begin(ctx, key)
+  ctx.settings, ctx.now = false, now
+  return ctx
 end
 
 return M

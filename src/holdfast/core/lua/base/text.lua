@@ -2,7 +2,7 @@
 local late = require("base.late")
 local M = {}
 
-local USUAL = "^[\32-\126]+$"
+local PRINTABLE = "^[\32-\126]+$"
 
 local byte, find, sub
 late.bind(function() byte, find, sub = string.byte, string.find, string.sub end)
@@ -51,7 +51,7 @@ function M.is_score(text)
 end
 
 -- Whether this is UTF-8 without control characters, and not empty.
-function M.is_clean(text) return find(text, USUAL) or text ~= "" and are_letters(text) end
+function M.is_clean(text) return find(text, PRINTABLE) or text ~= "" and are_letters(text) end
 
 -- The first `most` bytes, less what would be half a letter.
 function M.cut(text, most)

@@ -25,12 +25,12 @@ local whole, wholes = {}, 0
 
 -- The number that a text is in the store's own spelling, because the text itself may be
 -- handed to the store, which knows no 0x10, 1e3, 007 and -0.
-local function spelled(given)
+local function canonical(given)
   if given and (given == "0" or find(given, "^-?[1-9]%d*$")) then return tonumber(given) end
 end
 
 local function number_of(given)
-  local value = spelled(given)
+  local value = canonical(given)
   if not value then return nil end
   if wholes >= MOST_KNOWN then whole, wholes = {}, 0 end
   whole[given], wholes = value, wholes + 1
@@ -46,7 +46,7 @@ end
 
 -- A time or a length of time in ms.
 function M.time(args, i, what)
-  local value = spelled(args[i])
+  local value = canonical(args[i])
   if value and value >= 0 and value <= WHOLE then return value end
   M.bad(what .. " is not a whole number from 0 to " .. ("%.0f"):format(WHOLE))
 end
@@ -89,7 +89,7 @@ end
 
 -- Checks the data with which somebody puts a job: the one value that may be long, as long as `max-data` allows.
 local served
-function M.serve(at) served = at end
+function M.serve(ctx) served = ctx end
 function M.data(args, i)
   local given = args[i]
   if given and #given <= settings.LEAST_DATA then return given end

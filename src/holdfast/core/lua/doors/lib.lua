@@ -11,32 +11,32 @@ local record = require("base.record")
 local record_wide = require("base.record_wide")
 local root = require("base.root")
 local root_timed = require("base.root_timed")
-local accent = require("doors.protocol.accent")
+local dialect = require("doors.protocol.dialect")
 local job_text = require("doors.protocol.job_text")
-local words = require("doors.protocol.words")
+local arguments = require("doors.protocol.arguments")
 local config = require("nouns.config")
-local holders = require("nouns.holders")
+local throttle_wide = require("nouns.throttle_wide")
 local job = require("nouns.job")
 local throttle = require("nouns.throttle")
 local M = { config = {}, job = {} }
 
 local function native(key)
   return root.open({
-    keys = keys.of_root(key), order = order.native, record = record.native, throttles = throttle, accent = accent,
+    keys = keys.of_root(key), order = order.native, record = record.native, throttles = throttle, dialect = dialect,
     application = "holdfast",
   }, key)
 end
 
 local function shared()
   return root_timed.open({
-    keys = keys.shared(), order = order_wide, record = record_wide, throttles = holders, accent = accent,
+    keys = keys.shared(), order = order_wide, record = record_wide, throttles = throttle_wide, dialect = dialect,
     application = "reqless",
   }, keys.SHARED, root.store_time())
 end
 
 local opened
 
-local function at_root()
+local function opened_root()
   late.ready()
   opened = opened or KEYS[1] and native(KEYS[1]) or shared()
   return opened
@@ -44,14 +44,14 @@ end
 
 -- A setting as text: what was set, else its default, else false.
 function M.config.get(key)
-  return config.get(at_root(), words.text({ key }, 1, "config.get(): Argument 'key' missing"))
+  return config.get(opened_root(), arguments.text({ key }, 1, "config.get(): Argument 'key' missing"))
 end
 
 -- The facts of a job by name, as the reqless protocol names them; nil if there is none.
 function M.job.get(jid)
-  local at = at_root()
-  local r = job.read(at, words.text({ jid }, 1, words.NO_JID))
-  return r and cjson.decode(job_text.of(at, jid, r))
+  local ctx = opened_root()
+  local r = job.read(ctx, arguments.text({ jid }, 1, arguments.NO_JID))
+  return r and cjson.decode(job_text.of(ctx, jid, r))
 end
 
 return M

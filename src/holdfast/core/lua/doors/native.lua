@@ -14,15 +14,15 @@ local lists = require("doors.native_lists")
 local admin = require("doors.native_admin")
 local calling = require("doors.native_call")
 local dependencies = require("doors.native_dependencies")
-local people = require("doors.native_people")
+local queues = require("doors.native_queues")
 local recurring = require("doors.native_recurring")
 local budget = require("nouns.budget")
 local completed = require("nouns.completed")
 local ended = require("nouns.ended")
 local event = require("nouns.event")
 local index = require("nouns.index")
-local put_right = require("nouns.put_right")
-local releasing = require("nouns.releasing")
+local rollback = require("nouns.rollback")
+local dependents = require("nouns.dependents")
 local throttle = require("nouns.throttle")
 local throttles = require("doors.native_throttles")
 local topics = require("doors.native_topics")
@@ -39,23 +39,23 @@ local BOUNDS = {
   tallies = true, labels = 64, -- these of a job
   unit = 1, earliest = 0, weight = 1000, -- of recurring jobs: ms of a score, the first moment, how heavy in one call
 }
--- What verbs get as `at`: the native forms, in one table, of which every call fills in the rest anew.
-local AT = {
+-- What verbs get as `ctx`: the native forms, in one table, of which every call fills in the rest anew.
+local CTX = {
   order = order.native, record = record.native, bounds = BOUNDS, events = event, throttles = throttle, workers = false,
   budgets = budget, completed = completed, ended = ended, index = index,
-  untold = {}, application = "holdfast", keys = false, packed = false, settings = false,
+  omitted_lines = {}, application = "holdfast", keys = false, packed = false, settings = false,
   now = 0, flags = 0, watched = false, released = 0,
 }
-checks.serve(AT)
+checks.serve(CTX)
 local DRAINS, READS, ADDS = { "allow-oom" }, { "no-writes" }, {}
 
 -- A refusal leaves as it is; any other error keeps the place where it happened.
 -- The store's own pcall hands over the bare text of a thrown error table.
-local function answer(ok, reply)
+local function reply_of(ok, reply)
   if ok then return reply end
   local text = type(reply) == "table" and reply.err or reply
   if type(text) == "string" and text:sub(1, 3) == "HF_" then return { err = text } end
-  if AT.keys then pcall(put_right.run, AT) end
+  if CTX.keys then pcall(rollback.run, CTX) end
   error(reply)
 end
 
@@ -67,33 +67,33 @@ local function register(verb, flags, words, run)
     function_name = "hf1_" .. verb, flags = flags,
     callback = function(declared, args)
       late.ready()
-      return answer(pcall(run, declared[1], args))
+      return reply_of(pcall(run, declared[1], args))
     end,
   })
 end
 
 -- What a changing call does for others: it goes on with what an earlier one had to
 -- leave, and tells who watches what it changed.
-local function afterwards(at)
-  if at.flags % 4 >= root.RELEASING then releasing.go_on(at) end
-  if at.flags >= root.TENDING then throttle.go_on(at) end
-  if at.watched then event.tell_changes(at) end
+local function afterwards(ctx)
+  if ctx.flags % 4 >= root.RELEASING then dependents.continue(ctx) end
+  if ctx.flags >= root.UPKEEP then throttle.continue(ctx) end
+  if ctx.watched then event.publish_changes(ctx) end
 end
 
 local function register_rows(rows)
   for i = 1, #rows do
     local run, changes = rows[i][4], rows[i][2][1] ~= READS[1]
     register(rows[i][1], rows[i][2], rows[i][3], function(key, args)
-      AT.keys = keys.of_root(key)
-      local reply = run(root.open(AT, key), args)
-      if changes and AT.flags > root.TEST then afterwards(AT) end
+      CTX.keys = keys.of_root(key)
+      local reply = run(root.open(CTX, key), args)
+      if changes and CTX.flags > root.TEST then afterwards(CTX) end
       return reply
     end)
   end
 end
 
 register_rows(work)
-register_rows(people)
+register_rows(queues)
 register_rows(lists)
 register_rows(admin)
 register_rows(dependencies)

@@ -3,7 +3,7 @@
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local checks = require("doors.checks")
 local ids = require("doors.ids")
-local numbered = require("doors.numbered")
+local requests = require("doors.requests")
 local audit = require("nouns.audit")
 local patterns = require("nouns.patterns")
 local settings = require("nouns.settings")
@@ -54,32 +54,32 @@ local function setting(args)
 end
 
 return {
-  { "queue_forget", DRAINS, "line number queue...", numbered.row(function(at, args)
-    return forget.run(at, true, args, 3, few_queues(args, 3))
+  { "queue_forget", DRAINS, "line number queue...", requests.row(function(ctx, args)
+    return forget.run(ctx, true, args, 3, few_queues(args, 3))
   end) },
-  { "patterns", READS, "", function(at) return { patterns.identifiers(at), patterns.priorities(at) } end },
-  { "identifiers_set", ADDS, "(name patterns)...", function(at, args)
-    patterns.set_identifiers(at, args, 1, identifiers(args))
+  { "patterns", READS, "", function(ctx) return { patterns.identifiers(ctx), patterns.priorities(ctx) } end },
+  { "identifiers_set", ADDS, "(name patterns)...", function(ctx, args)
+    patterns.set_identifiers(ctx, args, 1, identifiers(args))
     return 1
   end },
-  { "priorities_set", ADDS, "rule...", function(at, args)
-    patterns.set_priorities(at, args, 1, rules(args))
+  { "priorities_set", ADDS, "rule...", function(ctx, args)
+    patterns.set_priorities(ctx, args, 1, rules(args))
     return 1
   end },
-  { "settings", READS, "", function(at) return settings.all(at) end },
-  { "setting", ADDS, "line number name value", numbered.row(function(at, args)
+  { "settings", READS, "", function(ctx) return settings.all(ctx) end },
+  { "setting", ADDS, "line number name value", requests.row(function(ctx, args)
     local which, value = setting(args)
-    settings.set(at, which, value)
+    settings.set(ctx, which, value)
     return 1
   end) },
-  { "audit", DRAINS, "line number who what target detail", numbered.row(function(at, args)
-    return audit.add(at, checks.optional(args, 3, "who"), name(args, 4, "what"), checks.optional(args, 5, "target"),
+  { "audit", DRAINS, "line number who what target detail", requests.row(function(ctx, args)
+    return audit.add(ctx, checks.optional(args, 3, "who"), name(args, 4, "what"), checks.optional(args, 5, "target"),
       text(args, 6, "detail", checks.SHORT))
   end) },
-  { "audit_list", READS, "before count", function(at, args)
-    return audit.list(at, ids.entry(args, 1, "before"), number(args, 2, "count", 0, MOST_LINES))
+  { "audit_list", READS, "before count", function(ctx, args)
+    return audit.list(ctx, ids.entry(args, 1, "before"), number(args, 2, "count", 0, MOST_LINES))
   end },
-  { "watch", DRAINS, "length", function(at, args)
-    return watch.run(at, number(args, 1, "length", 1, watch.LONGEST))
+  { "watch", DRAINS, "length", function(ctx, args)
+    return watch.run(ctx, number(args, 1, "length", 1, watch.LONGEST))
   end },
 }

@@ -5,10 +5,10 @@
 local late = require("base.late")
 local checks = require("doors.checks")
 local limits = require("doors.native_limits")
-local numbered = require("doors.numbered")
-local accent = require("doors.protocol.accent")
+local requests = require("doors.requests")
+local dialect = require("doors.protocol.dialect")
 local commands = require("doors.protocol.commands")
-local words = require("doors.protocol.words")
+local arguments = require("doors.protocol.arguments")
 local workers = require("nouns.worker")
 
 local ADDS = {}
@@ -18,22 +18,22 @@ local format
 late.bind(function() format = string.format end)
 
 -- A command without the words before it, and with the time where that protocol has it.
-local function spoken(at, args)
-  local said = { args[3], format("%.3f", at.now / 1000) }
-  for i = 4, #args do said[i - 1] = args[i] end
-  return said
+local function protocol_arguments(ctx, args)
+  local given = { args[3], format("%.3f", ctx.now / 1000) }
+  for i = 4, #args do given[i - 1] = args[i] end
+  return given
 end
 
 return {
-  { "call", ADDS, "line number command argument...", numbered.row(function(at, args)
-    words.in_library()
+  { "call", ADDS, "line number command argument...", requests.row(function(ctx, args)
+    arguments.in_library()
     local run = commands.find(args[3] or checks.bad("a command is missing"))
-    if not run then words.refuse("Unknown command " .. args[3]) end
-    local said = spoken(at, args)
-    limits.check(args[3], said)
-    at.accent = accent
-    local reply = run(at, said)
-    if args[3] == "queue.pop" then workers.say(at, said[4], said, 1, 0) end -- in that protocol a sign of life
+    if not run then arguments.refuse("Unknown command " .. args[3]) end
+    local given = protocol_arguments(ctx, args)
+    limits.check(args[3], given)
+    ctx.dialect = dialect
+    local reply = run(ctx, given)
+    if args[3] == "queue.pop" then workers.report(ctx, given[4], given, 1, 0) end -- in that protocol a sign of life
     return reply
   end, MOST_KEPT) },
 }

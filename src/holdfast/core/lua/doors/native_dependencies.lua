@@ -2,8 +2,8 @@
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local checks = require("doors.checks")
-local numbered = require("doors.numbered")
-local wishes = require("doors.wishes")
+local requests = require("doors.requests")
+local put_options = require("doors.put_options")
 local dependency = require("nouns.dependency")
 local complete_x = require("verbs.complete_x")
 local depend = require("verbs.depend")
@@ -37,25 +37,25 @@ local function outcome(args)
 end
 
 return {
-  { "depend", ADDS, "line number mode jid parent...", numbered.row(function(at, args)
+  { "depend", ADDS, "line number mode jid parent...", requests.row(function(ctx, args)
     local mode, jid = args[3], checks.name(args, 4, "jid")
     if not MODES[mode] then checks.bad("mode is add, remove or all") end
     local last = checks.names(args, 5, "parent")
     if mode == "all" and last >= 5 then checks.bad("all takes no names") end
-    return depend.run(at, mode, jid, args, 5, last)
+    return depend.run(ctx, mode, jid, args, 5, last)
   end) },
-  { "dependents", READS, "jid cursor count", function(at, args)
+  { "dependents", READS, "jid cursor count", function(ctx, args)
     local jid, score, member = checks.name(args, 1, "jid"), cursor(args, 2)
-    return depend.dependents(at, jid, score, member, checks.number(args, 3, "count", 1, MOST))
+    return depend.dependents(ctx, jid, score, member, checks.number(args, 3, "count", 1, MOST))
   end },
   { "complete_x", DRAINS, "worker jid token data keep result next_queue delay parents parent... " ..
-    "(queue priority retries delay jid klass data options (option value)...)...", function(at, args)
+    "(queue priority retries delay jid klass data options (option value)...)...", function(ctx, args)
     local worker, jid = checks.word(args, 1, "worker"), checks.name(args, 2, "jid")
     local how, first = outcome(args)
-    local jobs = wishes.follow_ups(args, first, #how.parents)
+    local jobs = put_options.follow_ups(args, first, #how.parents)
     for i = 1, #jobs do
       if jobs[i].jid == jid then checks.bad("a follow-up is another job") end
     end
-    return complete_x.run(at, worker, jid, tonumber(args[3]), how, jobs)
+    return complete_x.run(ctx, worker, jid, tonumber(args[3]), how, jobs)
   end },
 }

@@ -4,7 +4,7 @@
 local late = require("base.late")
 local text = require("base.text")
 local checks = require("doors.checks")
-local numbered = require("doors.numbered")
+local requests = require("doors.requests")
 local log = require("verbs.log")
 local report = require("verbs.report")
 local tag = require("verbs.tag")
@@ -35,27 +35,27 @@ local function fraction(args, i)
 end
 
 return {
-  { "tag", ADDS, "mode jid tag...", function(at, args)
+  { "tag", ADDS, "mode jid tag...", function(ctx, args)
     if args[1] ~= "add" and args[1] ~= "remove" then checks.bad("mode is add or remove") end
-    return tag.run(at, args[1] == "add", name(args, 2, "jid"), args, 3, names(args, 3, "tag"))
+    return tag.run(ctx, args[1] == "add", name(args, 2, "jid"), args, 3, names(args, 3, "tag"))
   end },
-  { "tags", READS, "least offset count", function(at, args)
-    return tag.top(at, time(args, 1, "least"), time(args, 2, "offset"), number(args, 3, "count", 0, PAGE))
+  { "tags", READS, "least offset count", function(ctx, args)
+    return tag.top(ctx, time(args, 1, "least"), time(args, 2, "offset"), number(args, 3, "count", 0, PAGE))
   end },
-  { "tagged", READS, "tag offset count", function(at, args)
-    return tag.jobs(at, name(args, 1, "tag"), time(args, 2, "offset"), number(args, 3, "count", 0, PAGE))
+  { "tagged", READS, "tag offset count", function(ctx, args)
+    return tag.jobs(ctx, name(args, 1, "tag"), time(args, 2, "offset"), number(args, 3, "count", 0, PAGE))
   end },
-  { "track", ADDS, "line number on jid", numbered.row(function(at, args)
-    return track.run(at, name(args, 4, "jid"), number(args, 3, "on", 0, 1) == 1)
+  { "track", ADDS, "line number on jid", requests.row(function(ctx, args)
+    return track.run(ctx, name(args, 4, "jid"), number(args, 3, "on", 0, 1) == 1)
   end) },
-  { "tracked", READS, "", function(at) return track.all(at) end },
-  { "log", ADDS, "line number jid message data", numbered.row(function(at, args)
-    return log.run(at, name(args, 3, "jid"), name(args, 4, "message"), object(args, 5))
+  { "tracked", READS, "", function(ctx) return track.all(ctx) end },
+  { "log", ADDS, "line number jid message data", requests.row(function(ctx, args)
+    return log.run(ctx, name(args, 3, "jid"), name(args, 4, "message"), object(args, 5))
   end) },
-  { "report", ADDS, "line number worker jid token progress note text...", numbered.row(function(at, args)
+  { "report", ADDS, "line number worker jid token progress note text...", requests.row(function(ctx, args)
     local worker, jid = checks.word(args, 3, "worker"), name(args, 4, "jid")
     checks.groups(args, 8, 1)
     if not args[7] then checks.bad("a report has a note, or ''") end
-    return report.run(at, worker, jid, tonumber(args[5]), fraction(args, 6), args[7], args, 8)
+    return report.run(ctx, worker, jid, tonumber(args[5]), fraction(args, 6), args[7], args, 8)
   end) },
 }

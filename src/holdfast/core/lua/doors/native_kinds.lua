@@ -4,7 +4,7 @@ local late = require("base.late")
 local checks = require("doors.checks")
 local ids = require("doors.ids")
 local dependency = require("nouns.dependency")
-local words = require("doors.protocol.words")
+local arguments = require("doors.protocol.arguments")
 local M = {}
 
 local DEEPEST, LONGEST_NOTE, LONGEST_ARGUMENT, MOST_BACKLOG = 100, 16384, 256, 1000000
@@ -39,12 +39,12 @@ local function data(args, i)
 end
 
 local function seconds(args, i, what)
-  local value = words.finite(args[i])
+  local value = arguments.finite(args[i])
   if value and (value > LONGEST or value < -LONGEST) then bad(what .. " is more than a hundred years") end
 end
 
 local function interval(args, i)
-  local value = words.finite(args[i])
+  local value = arguments.finite(args[i])
   if value and value > 0 and value < 0.001 then bad("interval is less than a millisecond") end
   seconds(args, i, "interval")
 end
@@ -70,7 +70,7 @@ M.KINDS = {
   data = data, seconds = seconds, interval = interval,
   any = function() end,
   whole = function(args, i)
-    local value = words.finite(args[i])
+    local value = arguments.finite(args[i])
     if value and (value % 1 ~= 0 or math.abs(value) > MOST_LIMIT) then bad("offset and limit are whole numbers") end
   end,
   short = function(args, i) text(args, i, "an argument", LONGEST_ARGUMENT) end,
@@ -91,7 +91,7 @@ M.KINDS = {
   value = function(args, i) ids.setting({ args[i - 1], args[i] }) end,
   count = function(args, i) number(args, i, "limit", 0, MOST_COUNT) end,
   unfailed = function(args, i)
-    local value = words.finite(args[i])
+    local value = arguments.finite(args[i])
     if not value or value > 0 then number(args, i, "limit", 1, MOST_UNFAILED) end
   end,
   maximum = function(args, i) number(args, i, "maximum", 0, MOST_LIMIT) end,

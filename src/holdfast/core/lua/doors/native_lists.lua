@@ -3,7 +3,7 @@
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local checks = require("doors.checks")
 local ids = require("doors.ids")
-local numbered = require("doors.numbered")
+local requests = require("doors.requests")
 local explain = require("verbs.explain")
 local inspect = require("verbs.inspect")
 local listing = require("verbs.listing")
@@ -31,7 +31,7 @@ local function cursor(args, i)
 end
 
 return {
-  { "list", READS, "set name after_score after_member count direction", function(at, args)
+  { "list", READS, "set name after_score after_member count direction", function(ctx, args)
     local set, name = which(args)
     local score, member = cursor(args, 3)
     local count, direction = checks.number(args, 5, "count", 0, MOST), args[6] or ""
@@ -40,17 +40,17 @@ return {
       if direction == "up" then checks.bad("completed jobs are listed from the newest on") end
       if score ~= "" then checks.time(args, 3, "place") end
     end
-    return listing.run(at, set, name, score, member, count, direction)
+    return listing.run(ctx, set, name, score, member, count, direction)
   end },
-  { "failures", READS, "cursor count", function(at, args)
-    return inspect.failures(at, ids.cursor(args, 1), checks.number(args, 2, "count", 1, MOST))
+  { "failures", READS, "cursor count", function(ctx, args)
+    return inspect.failures(ctx, ids.cursor(args, 1), checks.number(args, 2, "count", 1, MOST))
   end },
-  { "failure_groups", READS, "cursor count", function(at, args)
-    return inspect.failure_groups(at, ids.cursor(args, 1), checks.number(args, 2, "count", 1, MOST_GROUPS))
+  { "failure_groups", READS, "cursor count", function(ctx, args)
+    return inspect.failure_groups(ctx, ids.cursor(args, 1), checks.number(args, 2, "count", 1, MOST_GROUPS))
   end },
-  { "explain", READS, "jid", function(at, args) return explain.run(at, checks.name(args, 1, "jid")) end },
-  { "unfail", ADDS, "line number queue group count", numbered.row(function(at, args)
+  { "explain", READS, "jid", function(ctx, args) return explain.run(ctx, checks.name(args, 1, "jid")) end },
+  { "unfail", ADDS, "line number queue group count", requests.row(function(ctx, args)
     local queue, group = checks.name(args, 3, "queue"), checks.name(args, 4, "group")
-    return unfail.run(at, queue, group, checks.number(args, 5, "count", 1, MOST_UNFAILED))
+    return unfail.run(ctx, queue, group, checks.number(args, 5, "count", 1, MOST_UNFAILED))
   end) },
 }

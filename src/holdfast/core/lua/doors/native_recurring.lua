@@ -2,8 +2,8 @@
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local checks = require("doors.checks")
-local numbered = require("doors.numbered")
-local wishes = require("doors.wishes")
+local requests = require("doors.requests")
+local put_options = require("doors.put_options")
 local recur = require("verbs.recur")
 
 local MOST_BACKLOG = 1000000
@@ -34,11 +34,11 @@ local READERS = {
 -- The template in line, number, mode, queue, jid, klass, data, interval, offset, priority,
 -- retries, backlog, n, (option, value)…
 local function read(args)
-  local wish = wishes.one(args, 14, number(args, 13, "options", 0, 512))
-  if wish.depends then bad("a recurring job depends on nothing") end
+  local opts = put_options.one(args, 14, number(args, 13, "options", 0, 512))
+  if opts.depends then bad("a recurring job depends on nothing") end
   local t = {
-    tags = wish.tags or {}, throttles = wish.throttles or {},
-    options = { backoff = wish.backoff, expires = wish.expires, limit = wish.limit, keep = wish.keep },
+    tags = opts.tags or {}, throttles = opts.throttles or {},
+    options = { backoff = opts.backoff, expires = opts.expires, limit = opts.limit, keep = opts.keep },
   }
   for i, field in pairs({ [4] = "queue", [6] = "klass", [7] = "data", [8] = "interval", [10] = "priority",
     [12] = "backlog" }) do
@@ -64,27 +64,27 @@ local function changes(args)
       bad("unknown key " .. tostring(key))
     end
   end
-  if throttles[1] then found.throttles = wishes.one(throttles, 1, #throttles / 2).throttles end
+  if throttles[1] then found.throttles = put_options.one(throttles, 1, #throttles / 2).throttles end
   return found
 end
 
 return {
   { "recur", ADDS,
     "line number mode queue jid klass data interval offset priority retries backlog n (option value)...",
-    numbered.row(function(at, args)
+    requests.row(function(ctx, args)
       if not MODES[args[3]] then bad("mode is set or keep") end
       local jid, t, offset = template(args, 5), read(args), number(args, 9, "offset", -YEARS, YEARS)
-      return recur.run(at, jid, t, offset, args[3] == "keep")
+      return recur.run(ctx, jid, t, offset, args[3] == "keep")
     end) },
-  { "recur_get", READS, "jid...", function(at, args) return recur.get(at, args, 1, names(args, 1, "jid")) end },
-  { "recur_update", ADDS, "line number jid (key value)...", numbered.row(function(at, args)
-    return recur.update(at, name(args, 3, "jid"), changes(args))
+  { "recur_get", READS, "jid...", function(ctx, args) return recur.get(ctx, args, 1, names(args, 1, "jid")) end },
+  { "recur_update", ADDS, "line number jid (key value)...", requests.row(function(ctx, args)
+    return recur.update(ctx, name(args, 3, "jid"), changes(args))
   end) },
-  { "recur_tag", ADDS, "mode jid tag...", function(at, args)
+  { "recur_tag", ADDS, "mode jid tag...", function(ctx, args)
     if args[1] ~= "add" and args[1] ~= "remove" then bad("mode is add or remove") end
-    return recur.tag(at, name(args, 2, "jid"), args[1] == "add", args, 3, names(args, 3, "tag"))
+    return recur.tag(ctx, name(args, 2, "jid"), args[1] == "add", args, 3, names(args, 3, "tag"))
   end },
-  { "recur_cancel", DRAINS, "line number jid...", numbered.row(function(at, args)
-    return recur.cancel(at, args, 3, names(args, 3, "jid"))
+  { "recur_cancel", DRAINS, "line number jid...", requests.row(function(ctx, args)
+    return recur.cancel(ctx, args, 3, names(args, 3, "jid"))
   end) },
 }

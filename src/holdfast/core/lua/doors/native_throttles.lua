@@ -3,36 +3,36 @@
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local checks = require("doors.checks")
 local ids = require("doors.ids")
-local numbered = require("doors.numbered")
-local allowance = require("nouns.allowance")
+local requests = require("doors.requests")
+local queue_bounds = require("nouns.queue_bounds")
 local allow = require("verbs.allow")
-local throttling = require("verbs.throttling")
+local throttles = require("verbs.throttle")
 
 local MOST, HIGHEST = 512, 4294967295
 local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 local names, number, span, throttle = checks.names, checks.number, checks.span, ids.throttle
 
 return {
-  { "queue_set", ADDS, "line number queue option value", numbered.row(function(at, args)
+  { "queue_set", ADDS, "line number queue option value", requests.row(function(ctx, args)
     local queue, option, value = checks.name(args, 3, "queue"), args[4], args[5]
-    local most = allowance.MOST[option] or checks.bad("option is max-waiting or max-losses")
+    local most = queue_bounds.MOST[option] or checks.bad("option is max-waiting or max-losses")
     if value ~= "" then value = ("%.0f"):format(number(args, 5, option, option == "max-waiting" and 1 or 0, most)) end
-    return allow.set(at, queue, option, value)
+    return allow.set(ctx, queue, option, value)
   end) },
-  { "queue_get", READS, "queue", function(at, args) return allow.get(at, checks.name(args, 1, "queue")) end },
-  { "throttle_set", ADDS, "line number id maximum expires", numbered.row(function(at, args)
+  { "queue_get", READS, "queue", function(ctx, args) return allow.get(ctx, checks.name(args, 1, "queue")) end },
+  { "throttle_set", ADDS, "line number id maximum expires", requests.row(function(ctx, args)
     local id, maximum = throttle(args, 3), args[4] ~= "" and number(args, 4, "maximum", 0, HIGHEST) or nil
-    return throttling.set(at, id, maximum, span(args, 5, "expires"))
+    return throttles.set(ctx, id, maximum, span(args, 5, "expires"))
   end) },
-  { "throttle_get", READS, "id", function(at, args) return throttling.get(at, throttle(args, 1)) end },
-  { "throttle_delete", DRAINS, "line number id", numbered.row(function(at, args)
-    return throttling.delete(at, throttle(args, 3))
+  { "throttle_get", READS, "id", function(ctx, args) return throttles.get(ctx, throttle(args, 1)) end },
+  { "throttle_delete", DRAINS, "line number id", requests.row(function(ctx, args)
+    return throttles.delete(ctx, throttle(args, 3))
   end) },
-  { "throttle_release", DRAINS, "line number id jid...", numbered.row(function(at, args)
+  { "throttle_release", DRAINS, "line number id jid...", requests.row(function(ctx, args)
     local id, last = throttle(args, 3), names(args, 4, "jid")
-    return throttling.release(at, id, args, 4, last)
+    return throttles.release(ctx, id, args, 4, last)
   end) },
-  { "throttles", READS, "cursor count", function(at, args)
-    return throttling.list(at, ids.cursor(args, 1), number(args, 2, "count", 1, MOST))
+  { "throttles", READS, "cursor count", function(ctx, args)
+    return throttles.list(ctx, ids.cursor(args, 1), number(args, 2, "count", 1, MOST))
   end },
 }

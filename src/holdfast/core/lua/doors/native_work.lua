@@ -2,8 +2,8 @@
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local checks = require("doors.checks")
-local numbered = require("doors.numbered")
-local wishes = require("doors.wishes")
+local requests = require("doors.requests")
+local put_options = require("doors.put_options")
 local advance = require("verbs.advance")
 local await = require("verbs.await")
 local cancel = require("verbs.cancel")
@@ -21,7 +21,7 @@ local timeout = require("verbs.timeout")
 
 local MOST, HIGHEST = 512, checks.HIGHEST
 local MOST_QUEUES, MOST_NAMES = 1000000000, 1000 -- that there may be; that are named in one call
-local MOST_TOLD = 128 -- jobs that get a line of history each
+local MOST_HEAVY = 128 -- jobs that get a line of history each
 local MODES = { new = true, move = true, only = true, old = true }
 local MOVED = { tags = true, throttles = true, depends = true }
 local OWN = "-1" -- as delay of a retry: by the backoff of the job
@@ -33,40 +33,40 @@ local with_bodies, word = checks.with_bodies, checks.word
 -- Who gets jobs, for how long, and where the rows go; the queue fills in the rest.
 -- All fields are named here, and `out` has room for one row: a table that grows is
 -- made twice.
-local function to_give(args, out)
+local function new_grant(args, out)
   return {
     worker = word(args, 1, "worker"), lease = lease(args, 5), out = out,
-    ends = 0, least = 0, length = 0, limited = false, limit = 0, odd = false, spent = 0, patience = 0,
-    aside = 0, cut = false, chores = 0, granted = 0,
+    ends = 0, least = 0, length = 0, limited = false, limit = 0, odd = false, spent = 0, max_spent = 0,
+    throttled = 0, cut = false, chores = 0, granted = 0,
   }
 end
 
 -- What the two puts begin with: line, number, mode, queue, priority, retries, delay, losses.
-local function to_put(args)
+local function put_head(args)
   if not MODES[args[3]] then bad("mode is new, move, only or old") end
   return optional(args, 1, "line"), time(args, 2, "number"), args[3], checks.placing(args, 4)
 end
 
 -- What a move changes: data, priority, klass and retries in args[6 … 9], "" for nothing, then
 -- options. Clients of an earlier release end after the priority.
-local function to_change(args)
+local function move_changes(args)
   local count = args[10] and number(args, 10, "options", 0, MOST) or 0
-  local change = { data = args[6], priority = args[7], klass = args[8] or "", retries = args[9] or "", wish = nil }
+  local change = { data = args[6], priority = args[7], klass = args[8] or "", retries = args[9] or "", opts = nil }
   checks.data(args, 6)
   if change.priority ~= "" then number(args, 7, "priority", -HIGHEST, HIGHEST) end
   if change.klass ~= "" then word(args, 8, "klass") end
   if change.retries ~= "" then number(args, 9, "retries", 0, checks.MOST_RETRIES) end
-  local wish = args[10] and wishes.one(args, 11, count)
-  for option in pairs(wish or {}) do
+  local opts = args[10] and put_options.one(args, 11, count)
+  for option in pairs(opts or {}) do
     if not MOVED[option] then bad("a move takes tags, throttles and dependencies, no " .. option) end
   end
-  if count > 0 then change.wish = wish end
+  if count > 0 then change.opts = opts end
   return change
 end
 
 return {
-  { "put", ADDS, "line number mode queue priority retries delay (jid klass data)...", function(at, args)
-    local line, count, mode, queue, priority, retries, delay, losses = to_put(args)
+  { "put", ADDS, "line number mode queue priority retries delay (jid klass data)...", function(ctx, args)
+    local line, count, mode, queue, priority, retries, delay, losses = put_head(args)
     local last = groups(args, 8, 3)
     if last < 8 then return { 0 } end
     for i = 8, last, 3 do
@@ -74,87 +74,87 @@ return {
       word(args, i + 1, "klass")
       checks.data(args, i + 2)
     end
-    if line == "" then return put.run(at, mode, queue, priority, retries, delay, args, 8, last, losses) end
-    return numbered.once(at, line, count, function()
-      return put.run(at, mode, queue, priority, retries, delay, args, 8, last, losses)
+    if line == "" then return put.run(ctx, mode, queue, priority, retries, delay, args, 8, last, losses) end
+    return requests.once(ctx, line, count, function()
+      return put.run(ctx, mode, queue, priority, retries, delay, args, 8, last, losses)
     end)
   end },
   { "put_x", ADDS, "line number mode queue priority retries delay (jid klass data options (option value)...)...",
-    function(at, args)
-      local line, count, mode, queue, priority, retries, delay, losses = to_put(args)
-      local jobs = wishes.jobs(args, 8)
-      return numbered.once(at, line, count, function()
-        return put_x.run(at, mode, queue, priority, retries, delay, jobs, losses)
+    function(ctx, args)
+      local line, count, mode, queue, priority, retries, delay, losses = put_head(args)
+      local jobs = put_options.jobs(args, 8)
+      return requests.once(ctx, line, count, function()
+        return put_x.run(ctx, mode, queue, priority, retries, delay, jobs, losses)
       end)
     end },
-  { "pop", DRAINS, "worker line number n lease (queue mode)...", function(at, args)
-    local give = to_give(args, { -1, nil, nil, nil, nil })
+  { "pop", DRAINS, "worker line number n lease (queue mode)...", function(ctx, args)
+    local grant = new_grant(args, { -1, nil, nil, nil, nil })
     local want, last = number(args, 4, "n", 0, MOST), checks.queues(args, 6, groups(args, 6, 2))
-    return numbered.pop(at, give, optional(args, 2, "line"), time(args, 3, "number"), want, args, 6, last)
+    return requests.pop(ctx, grant, optional(args, 2, "line"), time(args, 3, "number"), want, args, 6, last)
   end },
-  { "find_work", DRAINS, "fleet mode first count", function(at, args)
+  { "find_work", DRAINS, "fleet mode first count", function(ctx, args)
     local fleet, mode = name(args, 1, "fleet"), number(args, 2, "mode", 0, 2)
     local first = number(args, 3, "first", 0, MOST_QUEUES)
-    return find_work.run(at, fleet, mode, first, number(args, 4, "count", 1, MOST_NAMES))
+    return find_work.run(ctx, fleet, mode, first, number(args, 4, "count", 1, MOST_NAMES))
   end },
-  { "complete", DRAINS, "worker (jid token data keep result)...", function(at, args)
-    return numbered.complete(at, word(args, 1, "worker"), args, 2, checks.done(args, 2))
+  { "complete", DRAINS, "worker (jid token data keep result)...", function(ctx, args)
+    return requests.complete(ctx, word(args, 1, "worker"), args, 2, checks.done(args, 2))
   end },
   { "complete_pop", DRAINS, "worker line number n lease queues (queue mode)... (jid token data keep result)...",
-    function(at, args)
-      local give = to_give(args, nil)
+    function(ctx, args)
+      local grant = new_grant(args, nil)
       local want = number(args, 4, "n", 0, MOST)
       local first = 7 + 2 * number(args, 6, "queues", 0, MOST)
       local line, count, last = optional(args, 2, "line"), time(args, 3, "number"), checks.done(args, first)
       checks.queues(args, 7, first - 1)
-      return numbered.complete_pop(at, give, line, count, want, args, first, last)
+      return requests.complete_pop(ctx, grant, line, count, want, args, first, last)
     end },
-  { "advance", DRAINS, "worker next_queue delay (jid token data)...", function(at, args)
-    return advance.run(at, word(args, 1, "worker"), name(args, 2, "next queue"), span(args, 3, "delay"), args, 4,
-      with_bodies(args, 4, 3, MOST_TOLD))
+  { "advance", DRAINS, "worker next_queue delay (jid token data)...", function(ctx, args)
+    return advance.run(ctx, word(args, 1, "worker"), name(args, 2, "next queue"), span(args, 3, "delay"), args, 4,
+      with_bodies(args, 4, 3, MOST_HEAVY))
   end },
-  { "heartbeat", DRAINS, "lease (worker jid token data)...", function(at, args)
-    return heartbeat.run(at, lease(args, 1), args, 2, with_bodies(args, 2, 4))
+  { "heartbeat", DRAINS, "lease (worker jid token data)...", function(ctx, args)
+    return heartbeat.run(ctx, lease(args, 1), args, 2, with_bodies(args, 2, 4))
   end },
-  { "resume", DRAINS, "worker lease (holder jid token)...", function(at, args)
-    local worker, length, last = word(args, 1, "worker"), lease(args, 2), groups(args, 3, resume.WIDTH, MOST_TOLD)
-    return resume.run(at, worker, length, args, 3, last)
+  { "resume", DRAINS, "worker lease (holder jid token)...", function(ctx, args)
+    local worker, length, last = word(args, 1, "worker"), lease(args, 2), groups(args, 3, resume.WIDTH, MOST_HEAVY)
+    return resume.run(ctx, worker, length, args, 3, last)
   end },
-  { "retry", DRAINS, "worker delay group message (jid token data)...", function(at, args)
+  { "retry", DRAINS, "worker delay group message (jid token data)...", function(ctx, args)
     local worker, group = word(args, 1, "worker"), optional(args, 3, "group")
     local delay = args[2] ~= OWN and span(args, 2, "delay") or nil
-    return retry.run(at, worker, delay, group, args[4], args, 5, with_bodies(args, 5, 3, MOST_TOLD))
+    return retry.run(ctx, worker, delay, group, args[4], args, 5, with_bodies(args, 5, 3, MOST_HEAVY))
   end },
-  { "fail", DRAINS, "worker group message (jid token data)...", function(at, args)
-    return fail.run(at, word(args, 1, "worker"), name(args, 2, "group"), args[3], args, 4,
-      with_bodies(args, 4, 3, MOST_TOLD))
+  { "fail", DRAINS, "worker group message (jid token data)...", function(ctx, args)
+    return fail.run(ctx, word(args, 1, "worker"), name(args, 2, "group"), args[3], args, 4,
+      with_bodies(args, 4, 3, MOST_HEAVY))
   end },
-  { "expire", DRAINS, "(worker jid token)...", function(at, args)
-    return release.run(at, release.expire, "", nil, args, 1, groups(args, 1, release.WIDTH, MOST_TOLD))
+  { "expire", DRAINS, "(worker jid token)...", function(ctx, args)
+    return release.run(ctx, release.expire, "", nil, args, 1, groups(args, 1, release.WIDTH, MOST_HEAVY))
   end },
-  { "release", DRAINS, "line number how cause group (worker jid token)...", numbered.row(function(at, args)
+  { "release", DRAINS, "line number how cause group (worker jid token)...", requests.row(function(ctx, args)
     local how, cause = args[3], text(args, 4, "cause", checks.SHORT)
     local give_back = release.HOW[how] or bad("how is preempted, crashed, lost, timed-out or unknown")
     local group = (how == "unknown" and name or optional)(args, 5, "group")
-    return release.run(at, give_back, cause, group, args, 6, groups(args, 6, release.WIDTH, MOST_TOLD))
+    return release.run(ctx, give_back, cause, group, args, 6, groups(args, 6, release.WIDTH, MOST_HEAVY))
   end) },
-  { "cancel", DRAINS, "line number jid...", numbered.row(function(at, args)
-    return cancel.run(at, args, 3, names(args, 3, "jid"))
+  { "cancel", DRAINS, "line number jid...", requests.row(function(ctx, args)
+    return cancel.run(ctx, args, 3, names(args, 3, "jid"))
   end) },
-  { "cancel_by", DRAINS, "line number who jid...", numbered.row(function(at, args)
+  { "cancel_by", DRAINS, "line number who jid...", requests.row(function(ctx, args)
     local who = optional(args, 3, "who")
-    return cancel.run(at, args, 4, names(args, 4, "jid"), nil, who)
+    return cancel.run(ctx, args, 4, names(args, 4, "jid"), nil, who)
   end) },
   { "move", ADDS, "line number queue delay jid data priority klass retries options (option value)...",
-    numbered.row(function(at, args)
+    requests.row(function(ctx, args)
       local queue, delay, jid = name(args, 3, "queue"), span(args, 4, "delay"), name(args, 5, "jid")
-      return move.run(at, queue, delay, jid, to_change(args))
+      return move.run(ctx, queue, delay, jid, move_changes(args))
     end) },
-  { "priority", ADDS, "priority jid...", function(at, args)
-    return reprioritise.run(at, number(args, 1, "priority", -HIGHEST, HIGHEST), args, 2, names(args, 2, "jid"))
+  { "priority", ADDS, "priority jid...", function(ctx, args)
+    return reprioritise.run(ctx, number(args, 1, "priority", -HIGHEST, HIGHEST), args, 2, names(args, 2, "jid"))
   end },
-  { "timeout", DRAINS, "line number jid...", numbered.row(function(at, args)
-    return timeout.run(at, args, 3, names(args, 3, "jid", MOST_TOLD))
+  { "timeout", DRAINS, "line number jid...", requests.row(function(ctx, args)
+    return timeout.run(ctx, args, 3, names(args, 3, "jid", MOST_HEAVY))
   end) },
-  { "await", DRAINS, "jid...", function(at, args) return await.run(at, args, 1, names(args, 1, "jid")) end },
+  { "await", DRAINS, "jid...", function(ctx, args) return await.run(ctx, args, 1, names(args, 1, "jid")) end },
 }

@@ -3,10 +3,10 @@
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local checks = require("doors.checks")
 local ids = require("doors.ids")
-local numbered = require("doors.numbered")
+local requests = require("doors.requests")
 local event = require("nouns.event")
 local workers = require("nouns.worker")
-local holding = require("verbs.holding")
+local worker_jobs = require("verbs.worker_jobs")
 
 local MOST_FIELDS, MOST_BYTES, MOST_ROWS, LONGEST_ANSWER = 32, 16384, 64, 65536
 local DRAINS, READS = { "allow-oom" }, { "no-writes" }
@@ -18,7 +18,7 @@ local function facts(args, first)
   if last - first >= 2 * MOST_FIELDS then bad("at most " .. MOST_FIELDS .. " fields") end
   for i = first, last, 2 do
     size = size + #name(args, i, "field") + #text(args, i + 1, args[i], checks.SHORT)
-    if not workers.may_say(args[i]) then bad(args[i] .. " is not said by a worker itself") end
+    if not workers.may_report(args[i]) then bad(args[i] .. " is not said by a worker itself") end
   end
   if size > MOST_BYTES then bad("fields have at most " .. MOST_BYTES .. " bytes in all") end
   return last
@@ -31,30 +31,30 @@ local function behind(args)
 end
 
 return {
-  { "worker_seen", DRAINS, "worker (field value)...", function(at, args)
-    local quiet = workers.say(at, name(args, 1, "worker"), args, 2, facts(args, 2))
+  { "worker_seen", DRAINS, "worker (field value)...", function(ctx, args)
+    local quiet = workers.report(ctx, name(args, 1, "worker"), args, 2, facts(args, 2))
     return { quiet and 1 or 0 }
   end },
-  { "workers", READS, "after_seen after_name count", function(at, args)
+  { "workers", READS, "after_seen after_name count", function(ctx, args)
     local seen, last = behind(args)
-    return workers.list(at, seen, last, number(args, 3, "count", 0, MOST_ROWS))
+    return workers.list(ctx, seen, last, number(args, 3, "count", 0, MOST_ROWS))
   end },
-  { "worker_jobs", READS, "worker cursor count", function(at, args)
-    local place = args[2] and holding.place(args[2]) or bad("a cursor is what the page before answered")
-    return holding.run(at, optional(args, 1, "worker"), place, number(args, 3, "count", 1, holding.MOST))
+  { "worker_jobs", READS, "worker cursor count", function(ctx, args)
+    local place = args[2] and worker_jobs.place(args[2]) or bad("a cursor is what the page before answered")
+    return worker_jobs.run(ctx, optional(args, 1, "worker"), place, number(args, 3, "count", 1, worker_jobs.MOST))
   end },
-  { "worker_quiet", DRAINS, "worker on", function(at, args)
-    return workers.hush(at, name(args, 1, "worker"), number(args, 2, "on", 0, 1) == 1) and 1 or 0
+  { "worker_quiet", DRAINS, "worker on", function(ctx, args)
+    return workers.set_quiet(ctx, name(args, 1, "worker"), number(args, 2, "on", 0, 1) == 1) and 1 or 0
   end },
-  { "worker_ask", DRAINS, "worker jid question", function(at, args)
-    return event.asked(at, name(args, 1, "worker"), name(args, 2, "jid"), name(args, 3, "question"))
+  { "worker_ask", DRAINS, "worker jid question", function(ctx, args)
+    return event.asked(ctx, name(args, 1, "worker"), name(args, 2, "jid"), name(args, 3, "question"))
   end },
-  { "worker_answer", DRAINS, "question answer", function(at, args)
-    return event.answered(at, name(args, 1, "question"), text(args, 2, "answer", LONGEST_ANSWER))
+  { "worker_answer", DRAINS, "question answer", function(ctx, args)
+    return event.answered(ctx, name(args, 1, "question"), text(args, 2, "answer", LONGEST_ANSWER))
   end },
-  { "worker_forget", DRAINS, "line number worker...", numbered.row(function(at, args)
+  { "worker_forget", DRAINS, "line number worker...", requests.row(function(ctx, args)
     local last, known = checks.names(args, 3, "worker"), 0
-    for i = 3, last do known = known + workers.forget(at, args[i]) end
+    for i = 3, last do known = known + workers.forget(ctx, args[i]) end
     return known
   end) },
 }

@@ -8,21 +8,21 @@ local keys = require("base.keys")
 local order = require("base.order_wide")
 local record = require("base.record_wide")
 local bounds = require("doors.protocol.bounds")
-local calling = require("doors.protocol.calling")
+local script_call = require("doors.protocol.script_call")
 local commands = require("doors.protocol.commands")
-local looking = require("doors.protocol.looking")
-local putting = require("doors.protocol.putting")
-local settling = require("doors.protocol.settling")
-local accent = require("doors.qless.accent")
+local views = require("doors.protocol.views")
+local put = require("doors.protocol.put")
+local lifecycle = require("doors.protocol.lifecycle")
+local dialect = require("doors.qless.dialect")
 local events = require("doors.qless.events")
 local older = require("doors.qless.older")
 local completed = require("nouns.completed_wide")
 local history = require("nouns.history")
-local holders = require("nouns.holders")
+local throttle_wide = require("nouns.throttle_wide")
 local worker = require("nouns.worker")
 
 -- No lines of this protocol's history: a retry is none, going on in another queue is two.
-local UNTOLD = { [history.RETRIED] = true, [history.ADVANCED] = true }
+local OMITTED_LINES = { [history.RETRIED] = true, [history.ADVANCED] = true }
 
 -- Commands that have another name today, and nothing else.
 local TODAY = {
@@ -42,19 +42,19 @@ local TODAY = {
 
 local function find(name)
   if name == "pop" then return older.pop end
-  if name == "put" then return putting["queue.put"] end
+  if name == "put" then return put["queue.put"] end
   if name == "complete" then return older.complete end
-  if name == "heartbeat" then return settling["job.heartbeat"] end
-  if name == "get" then return looking["job.get"] end
+  if name == "heartbeat" then return lifecycle["job.heartbeat"] end
+  if name == "get" then return views["job.get"] end
   return older[name] or TODAY[name] and commands.find(TODAY[name])
 end
 
--- What verbs get as `at`; see doors/reqless.
-local AT = {
-  order = order, record = record, bounds = bounds, events = events, throttles = holders, workers = worker,
-  budgets = false, completed = completed, ended = false, index = false, accent = accent, untold = UNTOLD,
-  application = "qless", keys = keys.FIXED,
-  spells = keys.SPELLED, packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
+-- What verbs get as `ctx`; see doors/reqless.
+local CTX = {
+  order = order, record = record, bounds = bounds, events = events, throttles = throttle_wide, workers = worker,
+  budgets = false, completed = completed, ended = false, index = false, dialect = dialect,
+  omitted_lines = OMITTED_LINES, application = "qless", keys = keys.FIXED,
+  queue_keys = keys.QUEUE_KEYS, packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
 }
 
-return calling.run(AT, find)
+return script_call.run(CTX, find)

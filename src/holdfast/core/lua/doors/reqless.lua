@@ -4,39 +4,39 @@
 local keys = require("base.keys")
 local order = require("base.order_wide")
 local record = require("base.record_wide")
-local accent = require("doors.protocol.accent")
+local dialect = require("doors.protocol.dialect")
 local bounds = require("doors.protocol.bounds")
-local calling = require("doors.protocol.calling")
+local script_call = require("doors.protocol.script_call")
 local commands = require("doors.protocol.commands")
-local looking = require("doors.protocol.looking")
-local popping = require("doors.protocol.popping")
-local putting = require("doors.protocol.putting")
-local settling = require("doors.protocol.settling")
+local views = require("doors.protocol.views")
+local pop = require("doors.protocol.pop")
+local put = require("doors.protocol.put")
+local lifecycle = require("doors.protocol.lifecycle")
 local event_log = require("nouns.event_log")
 local completed = require("nouns.completed_wide")
 local history = require("nouns.history")
-local holders = require("nouns.holders")
+local throttle_wide = require("nouns.throttle_wide")
 local worker = require("nouns.worker")
 
 -- No lines of this protocol's history: a retry is none, going on in another queue is two.
-local UNTOLD = { [history.RETRIED] = true, [history.ADVANCED] = true }
+local OMITTED_LINES = { [history.RETRIED] = true, [history.ADVANCED] = true }
 
 local function find(name)
-  if name == "queue.pop" then return popping["queue.pop"] end
-  if name == "queue.put" then return putting["queue.put"] end
-  if name == "job.complete" then return settling["job.complete"] end
-  if name == "job.heartbeat" then return settling["job.heartbeat"] end
-  if name == "job.get" then return looking["job.get"] end
+  if name == "queue.pop" then return pop["queue.pop"] end
+  if name == "queue.put" then return put["queue.put"] end
+  if name == "job.complete" then return lifecycle["job.complete"] end
+  if name == "job.heartbeat" then return lifecycle["job.heartbeat"] end
+  if name == "job.get" then return views["job.get"] end
   return commands.find(name)
 end
 
--- What verbs get as `at`. The forms are known before a call is made, so a script
+-- What verbs get as `ctx`. The forms are known before a call is made, so a script
 -- does not look them up (core/script), and of the keys not those that are fixed.
-local AT = {
-  order = order, record = record, bounds = bounds, events = event_log, throttles = holders, workers = worker,
-  budgets = false, completed = completed, ended = false, index = false, accent = accent, untold = UNTOLD,
-  application = "reqless", keys = keys.FIXED,
-  spells = keys.SPELLED, packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
+local CTX = {
+  order = order, record = record, bounds = bounds, events = event_log, throttles = throttle_wide, workers = worker,
+  budgets = false, completed = completed, ended = false, index = false, dialect = dialect,
+  omitted_lines = OMITTED_LINES, application = "reqless", keys = keys.FIXED,
+  queue_keys = keys.QUEUE_KEYS, packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
 }
 
-return calling.run(AT, find)
+return script_call.run(CTX, find)

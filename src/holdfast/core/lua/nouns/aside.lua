@@ -2,7 +2,7 @@
 local late = require("base.late")
 local keys = require("base.keys")
 local history = require("nouns.history")
-local in_hand = require("nouns.in_hand")
+local touched_jobs = require("nouns.touched_jobs")
 local job = require("nouns.job")
 local state = require("nouns.state")
 local M = {}
@@ -13,48 +13,48 @@ local call, floor, unpack_
 late.bind(function() call, floor, unpack_ = redis.call, math.floor, unpack end)
 
 -- Sets a job aside, pending on the throttle that is full.
-function M.park(at, queue, jid, r, id)
-  if r.state ~= state.THROTTLED then history.tell(at, jid, r, history.THROTTLED, queue.name) end
+function M.hold_back(ctx, queue, jid, r, id)
+  if r.state ~= state.THROTTLED then history.add(ctx, jid, r, history.THROTTLED, queue.name) end
   state.move(r, state.THROTTLED)
-  local pending = at.keys.pending .. id
-  call("ZADD", pending, at.order.pending(at, pending), jid)
-  call("ZADD", queue.throttled, at.now, jid)
+  local pending = ctx.keys.pending .. id
+  call("ZADD", pending, ctx.order.pending(ctx, pending), jid)
+  call("ZADD", queue.throttled, ctx.now, jid)
 end
 
 -- The same for jobs that are new, whose records say so.
-function M.park_new(at, queue, id, jids)
-  local pending, waits, parked = at.keys.pending .. id, {}, {}
-  local rank = at.order.pending(at, pending)
+function M.hold_back_new(ctx, queue, id, jids)
+  local pending, waits, entries = ctx.keys.pending .. id, {}, {}
+  local rank = ctx.order.pending(ctx, pending)
   for i = 1, #jids do
-    waits[2 * i - 1], waits[2 * i] = rank + (i - 1) * at.order.STEP, jids[i]
-    parked[2 * i - 1], parked[2 * i] = at.now, jids[i]
+    waits[2 * i - 1], waits[2 * i] = rank + (i - 1) * ctx.order.STEP, jids[i]
+    entries[2 * i - 1], entries[2 * i] = ctx.now, jids[i]
   end
   call("ZADD", pending, unpack_(waits))
-  call("ZADD", queue.throttled, unpack_(parked))
+  call("ZADD", queue.throttled, unpack_(entries))
 end
 
 -- A job set aside is put elsewhere or deleted; `ids` are its throttles.
-function M.withdraw(at, queue, jid, ids)
+function M.withdraw(ctx, queue, jid, ids)
   call("ZREM", queue.throttled, jid)
-  for i = 1, #ids do call("ZREM", at.keys.pending .. ids[i], jid) end
+  for i = 1, #ids do call("ZREM", ctx.keys.pending .. ids[i], jid) end
 end
 
 -- The first `count` pending jobs become ready; they get the slot when they are popped.
 -- Returns how many.
-function M.promote(at, id, count)
+function M.promote(ctx, id, count)
   local promoted = 0
   while count - promoted >= 1 do
     local left = floor(count - promoted < PIECE and count - promoted or PIECE)
-    local pending = call("ZPOPMIN", at.keys.pending .. id, left)
+    local pending = call("ZPOPMIN", ctx.keys.pending .. id, left)
     if not pending[1] then break end
-    in_hand.took(at.keys.pending .. id, pending)
+    touched_jobs.took(ctx.keys.pending .. id, pending)
     for i = 1, #pending, 2 do
       local jid = pending[i]
-      local r = job.read(at, jid)
-      local queue = r and keys.of_queue(at, r.queue)
+      local r = job.read(ctx, jid)
+      local queue = r and keys.of_queue(ctx, r.queue)
       if r and call("ZREM", queue.throttled, jid) == 1 then
-        job.make_ready(at, queue, jid, r)
-        job.write(at, jid, r)
+        job.make_ready(ctx, queue, jid, r)
+        job.write(ctx, jid, r)
         promoted = promoted + 1
       end
     end

@@ -13,20 +13,20 @@ local function moment(id) return tonumber(match(id, "^%d+")) end
 
 -- Appends a line. Returns its id, which says when it was; ids only grow, whatever the
 -- store's clock does.
-function M.add(at, who, what, target, detail)
-  local newest, now = call("XREVRANGE", at.keys.audit, "+", "-", "COUNT", 1)[1], at.now
+function M.add(ctx, who, what, target, detail)
+  local newest, now = call("XREVRANGE", ctx.keys.audit, "+", "-", "COUNT", 1)[1], ctx.now
   if newest and moment(newest[1]) > now then now = moment(newest[1]) end
-  event.changed(at, "audit")
-  return call("XADD", at.keys.audit, "MAXLEN", "~", MOST, format("%.0f-*", now),
+  event.changed(ctx, "audit")
+  return call("XADD", ctx.keys.audit, "MAXLEN", "~", MOST, format("%.0f-*", now),
     "who", who, "what", what, "target", target, "detail", detail)
 end
 
 -- Rows {id, when, who, what, target, detail}, newest first, of the lines before `before`
 -- ("" for the newest of all).
-function M.list(at, before, count)
+function M.list(ctx, before, count)
   if count == 0 then return {} end
   local from = before == "" and "+" or "(" .. before
-  local lines, rows = call("XREVRANGE", at.keys.audit, from, "-", "COUNT", count), {}
+  local lines, rows = call("XREVRANGE", ctx.keys.audit, from, "-", "COUNT", count), {}
   for i = 1, #lines do
     local id, fields = lines[i][1], lines[i][2]
     rows[i] = { id, moment(id), fields[2], fields[4], fields[6], fields[8] }

@@ -7,7 +7,7 @@ local late = require("base.late")
 local options = require("nouns.options")
 local M = {}
 
-local USUAL = { "exponential", 1000, 600000, 25 }
+local DEFAULT = { "exponential", 1000, 600000, 25 }
 local MOST_DOUBLINGS = 64 -- beyond any cap
 
 local digest, floor, sub
@@ -17,8 +17,8 @@ late.bind(function() digest, floor, sub = redis.sha1hex, math.floor, string.sub 
 local function spread(jid, try) return tonumber(sub(digest(jid .. try), 1, 8), 16) / 2147483647.5 - 1 end
 
 -- The pause in ms before the next try of a job whose try has just ended.
-function M.pause(at, jid, r)
-  local own, try = options.of(at, jid, r).backoff or USUAL, r.retries - r.remaining + 1
+function M.pause(ctx, jid, r)
+  local own, try = options.of(ctx, jid, r).backoff or DEFAULT, r.retries - r.remaining + 1
   local kind, first, most, jitter = own[1], own[2], own[3], own[4]
   local doublings = kind == "exponential" and math.min(math.max(try - 1, 0), MOST_DOUBLINGS) or 0
   local pause = first * 2 ^ doublings

@@ -8,17 +8,17 @@ local M = {}
 
 local MOST = 1024 -- tags and open parents
 
-local function of(at, jid, wish)
-  local r = job.read(at, jid)
+local function of(ctx, jid, opts)
+  local r = job.read(ctx, jid)
   if not r then return 0 end
-  return #tag.of(at, jid, r) + (wish and wish.depends and dependency.count(at, jid, r) or 0)
+  return #tag.of(ctx, jid, r) + (opts and opts.depends and dependency.count(ctx, jid, r) or 0)
 end
 
 -- Refuses the call if its jobs, tables of jid and wish (nil: nothing), have more than that.
-function M.check(at, jobs)
+function M.check(ctx, jobs)
   local count = 0
   for i = 1, #jobs do
-    count = count + of(at, jobs[i].jid, jobs[i].wish)
+    count = count + of(ctx, jobs[i].jid, jobs[i].opts)
     if count > MOST then
       refuse.call("TOO_MANY", "these jobs have more than " .. MOST .. " tags and parents that would be replaced")
     end

@@ -1,4 +1,4 @@
--- completed: the list of completed jobs over all queues, oldest first. `at.completed` is
+-- completed: the list of completed jobs over all queues, oldest first. `ctx.completed` is
 -- this file, or `completed_wide`.
 local late = require("base.late")
 local record = require("base.record")
@@ -28,83 +28,83 @@ function M.of_entry(_, entry)
 end
 
 -- A job was completed now; `extra`: it has keys beside its record. Returns how many there are.
-function M.add(at, jid, extra) return call("RPUSH", at.keys.completed, M.entry(jid, extra)) end
+function M.add(ctx, jid, extra) return call("RPUSH", ctx.keys.completed, M.entry(jid, extra)) end
 
-function M.length(at) return call("LLEN", at.keys.completed) end
+function M.length(ctx) return call("LLEN", ctx.keys.completed) end
 
 -- The oldest entries, at most `count`.
-function M.oldest(at, count) return call("LRANGE", at.keys.completed, 0, count - 1) end
+function M.oldest(ctx, count) return call("LRANGE", ctx.keys.completed, 0, count - 1) end
 
-local function is_older(at, entry, limit)
-  local r = job.read(at, (M.of_entry(at, entry)))
+local function is_older(ctx, entry, limit)
+  local r = job.read(ctx, (M.of_entry(ctx, entry)))
   return not r or r.ended <= limit
 end
 
 -- Whether one may be older than that, as far as is known without a look.
-function M.may_be_old(at, age) return (at.keys.oldest_end or -1 / 0) + age <= at.now end
+function M.may_be_old(ctx, age) return (ctx.keys.oldest_end or -1 / 0) + age <= ctx.now end
 
 -- Notes when the oldest of them ended.
-function M.note_first(at)
-  local first = call("LINDEX", at.keys.completed, 0)
-  local r = first and job.read(at, (M.of_entry(at, first)))
-  at.keys.oldest_end = r and r.ended or at.now
+function M.note_first(ctx)
+  local first = call("LINDEX", ctx.keys.completed, 0)
+  local r = first and job.read(ctx, (M.of_entry(ctx, first)))
+  ctx.keys.oldest_end = r and r.ended or ctx.now
 end
 
 -- How many of these were completed by `limit`.
-function M.old(at, limit, count)
-  local first = call("LINDEX", at.keys.completed, 0)
-  if not first or not is_older(at, first, limit) then return 0 end
-  local entries = M.oldest(at, count)
+function M.old(ctx, limit, count)
+  local first = call("LINDEX", ctx.keys.completed, 0)
+  if not first or not is_older(ctx, first, limit) then return 0 end
+  local entries = M.oldest(ctx, count)
   for i = 2, #entries do
-    if not is_older(at, entries[i], limit) then return i - 1 end
+    if not is_older(ctx, entries[i], limit) then return i - 1 end
   end
   return #entries
 end
 
 -- The oldest `count` leave.
-function M.drop(at, count) call("LPOP", at.keys.completed, count) end
+function M.drop(ctx, count) call("LPOP", ctx.keys.completed, count) end
 
 -- Takes a job that is put again out of the list; it is usually near its new end.
-function M.take_out(at, jid)
-  if call("LREM", at.keys.completed, -1, jid) == 0 then call("LREM", at.keys.completed, -1, MARK .. jid) end
+function M.take_out(ctx, jid)
+  if call("LREM", ctx.keys.completed, -1, jid) == 0 then call("LREM", ctx.keys.completed, -1, MARK .. jid) end
 end
 
 -- A completed job is going to get keys beside its record: its entry says so from now on.
 -- Refused for one that lies so far back that it is not found in reasonable time.
-function M.keep_together(at, jid, r)
+function M.keep_together(ctx, jid, r)
   if r.state ~= state.COMPLETE or record.has(r.flags, record.FLAG.EXTRA) then return end
-  local place = call("LPOS", at.keys.completed, jid, "RANK", -1, "MAXLEN", FAR)
-  if place then return call("LSET", at.keys.completed, place, MARK .. jid) end
-  if not call("LPOS", at.keys.completed, MARK .. jid, "RANK", -1, "MAXLEN", FAR) then
+  local place = call("LPOS", ctx.keys.completed, jid, "RANK", -1, "MAXLEN", FAR)
+  if place then return call("LSET", ctx.keys.completed, place, MARK .. jid) end
+  if not call("LPOS", ctx.keys.completed, MARK .. jid, "RANK", -1, "MAXLEN", FAR) then
     refuse.call("WRONG_STATE", jid .. " was completed too long ago to be given anything")
   end
 end
 
 -- Jids, newest first: those at places `first` to `last`, of which the oldest is -1.
-function M.range(at, first, last)
-  local entries, jids = call("LRANGE", at.keys.completed, -last - 1, -first - 1), {}
-  for i = #entries, 1, -1 do jids[#jids + 1] = (M.of_entry(at, entries[i])) end
+function M.range(ctx, first, last)
+  local entries, jids = call("LRANGE", ctx.keys.completed, -last - 1, -first - 1), {}
+  for i = #entries, 1, -1 do jids[#jids + 1] = (M.of_entry(ctx, entries[i])) end
   return jids
 end
 
 -- Jids, newest first.
-function M.list(at, offset, count) return M.range(at, offset, offset + count - 1) end
+function M.list(ctx, offset, count) return M.range(ctx, offset, offset + count - 1) end
 
 -- The place, from the newest as 0, of a job that was at `place` when it was read. Others
 -- completed since: it is looked for a while; a job that is not found has kept its place.
-local function place_now(at, place, jid)
+local function place_now(ctx, place, jid)
   for _, entry in ipairs({ jid, MARK .. jid }) do
-    local found = call("LPOS", at.keys.completed, entry, "RANK", -1, "MAXLEN", LOOKED)
-    if found then return call("LLEN", at.keys.completed) - 1 - found end
+    local found = call("LPOS", ctx.keys.completed, entry, "RANK", -1, "MAXLEN", LOOKED)
+    if found then return call("LLEN", ctx.keys.completed) - 1 - found end
   end
   return place
 end
 
 -- (jid, place) pairs, newest first, at most `count`: those older than the job read at
 -- `place` (nil: from the newest).
-function M.page(at, place, jid, count)
-  local first, page = place and place_now(at, place, jid) + 1 or 0, {}
-  for i, found in ipairs(M.list(at, first, count)) do page[2 * i - 1], page[2 * i] = found, first + i - 1 end
+function M.page(ctx, place, jid, count)
+  local first, page = place and place_now(ctx, place, jid) + 1 or 0, {}
+  for i, found in ipairs(M.list(ctx, first, count)) do page[2 * i - 1], page[2 * i] = found, first + i - 1 end
   return page
 end
 

@@ -20,19 +20,19 @@ function M.so_far(queue, day)
     series.count(found[2]) + call("STRLEN", queue.run_log .. day) / 8, tonumber(found[3] or 0), tonumber(found[4] or 0)
 end
 
-local function close(at, queue, day)
+local function close(ctx, queue, day)
   series.fold(queue.wait_log .. day, queue.stats .. day, "wait")
   series.fold(queue.run_log .. day, queue.stats .. day, "run")
   local popped, completed, failed, lost = M.so_far(queue, day)
-  tally.count(at, queue, "popped", popped)
-  tally.count(at, queue, "completed", completed)
-  tally.count(at, queue, "failed", failed)
-  tally.count(at, queue, "lost", lost)
+  tally.count(ctx, queue, "popped", popped)
+  tally.count(ctx, queue, "completed", completed)
+  tally.count(ctx, queue, "failed", failed)
+  tally.count(ctx, queue, "lost", lost)
 end
 
 -- Drops the days before the oldest one kept, from `first` on. Returns the first one left.
-local function drop(at, queue, first, today)
-  local last = math.min(today - settings.number(at, settings.STATS_DAYS) - 1, first + MOST - 1)
+local function drop(ctx, queue, first, today)
+  local last = math.min(today - settings.number(ctx, settings.STATS_DAYS) - 1, first + MOST - 1)
   local names = {}
   for day = first, last do
     local n = #names
@@ -44,8 +44,8 @@ end
 
 -- Where days are not closed one after the other, for the caller brings the time, each key of
 -- one is dropped by the store so many days after it was made.
-function M.keep(at, key)
-  if not at.bounds.tallies then call("EXPIRE", key, settings.number(at, settings.STATS_DAYS) * DAY) end
+function M.keep(ctx, key)
+  if not ctx.bounds.tallies then call("EXPIRE", key, settings.number(ctx, settings.STATS_DAYS) * DAY) end
 end
 
 -- All that is counted of a queue goes after so many seconds.
@@ -62,19 +62,19 @@ end
 
 -- The first sample that a queue gets in this call is of another day than the last one
 -- known here. A clock that went back does not open a day again that was closed.
-function M.begin(at, queue, day)
+function M.begin(ctx, queue, day)
   local booked = day
-  if at.bounds.tallies then
+  if ctx.bounds.tallies then
     local found = call("HMGET", queue.tallies, "day", "first")
     local last, first = tonumber(found[1] or day), tonumber(found[2] or day)
     if last > day then booked = last end
     if last < day then
-      close(at, queue, last)
-      first = drop(at, queue, first, day)
+      close(ctx, queue, last)
+      first = drop(ctx, queue, first, day)
     end
     call("HSET", queue.tallies, "day", booked, "first", first)
   end
-  keys.on_day(at, queue, day, booked)
+  keys.on_day(ctx, queue, day, booked)
 end
 
 return M

@@ -21,38 +21,38 @@ M.MOST = 1000 -- open parents of one job
 function M.is_open(r) return record.has(r.flags, DEPENDING) end
 
 -- Names the parents that a job waits for, whatever its record says, in no order.
-function M.named(at, jid)
+function M.named(ctx, jid)
   local found = {}
-  for _, field in ipairs(call("HKEYS", at.keys.extra .. jid)) do
+  for _, field in ipairs(call("HKEYS", ctx.keys.extra .. jid)) do
     if sub(field, 1, 1) == M.OPEN then found[#found + 1] = sub(field, 2) end
   end
   return found
 end
 
 -- The open parents of a job, in no order.
-function M.parents(at, jid, r)
+function M.parents(ctx, jid, r)
   if not M.is_open(r) then return {} end
-  return M.named(at, jid)
+  return M.named(ctx, jid)
 end
 
-function M.count(at, jid, r)
+function M.count(ctx, jid, r)
   if not M.is_open(r) then return 0 end
-  return tonumber(call("HGET", at.keys.extra .. jid, "n") or 0)
+  return tonumber(call("HGET", ctx.keys.extra .. jid, "n") or 0)
 end
 
 -- Up to so many (0: all) of the jobs that wait for this one, the first to come first.
-function M.children(at, jid, r, most)
+function M.children(ctx, jid, r, most)
   if not record.has(r.flags, DEPENDENTS) then return {} end
-  return call("ZRANGE", at.keys.dependents .. jid, 0, most - 1)
+  return call("ZRANGE", ctx.keys.dependents .. jid, 0, most - 1)
 end
 
 -- Whether `jid` waits for `parent`.
-function M.waits_for(at, jid, parent) return call("HGET", at.keys.extra .. jid, M.OPEN .. parent) and true or false end
+function M.waits_for(ctx, jid, parent) return call("HGET", ctx.keys.extra .. jid, M.OPEN .. parent) ~= false end
 
 -- Takes note that a parent is done. Answers the record of a job that waited for this one
 -- last, and the due time kept for it (nil: none); nothing for any other job.
-function M.close(at, jid, parent)
-  local key, field = at.keys.extra .. jid, M.OPEN .. parent
+function M.close(ctx, jid, parent)
+  local key, field = ctx.keys.extra .. jid, M.OPEN .. parent
   local found = call("HMGET", key, field, "n", "w")
   if not found[1] then return nil end
   if (tonumber(found[2]) or 0) > 1 then
@@ -61,41 +61,41 @@ function M.close(at, jid, parent)
     return nil
   end
   call("HDEL", key, field, "n", "w")
-  local r = job.read(at, jid)
+  local r = job.read(ctx, jid)
   if not r or r.state ~= state.DEPENDS then return nil end -- an orphan
-  M.settle(at, jid, r)
+  M.settle(ctx, jid, r)
   return r, tonumber(found[3] or nil)
 end
 
 -- A parent was not done after all.
-function M.open_again(at, jid, parent)
-  local key = at.keys.extra .. jid
-  if call("HSETNX", key, M.OPEN .. parent, "") == 1 then call("HSET", key, "n", #M.named(at, jid)) end
+function M.open_again(ctx, jid, parent)
+  local key = ctx.keys.extra .. jid
+  if call("HSETNX", key, M.OPEN .. parent, "") == 1 then call("HSET", key, "n", #M.named(ctx, jid)) end
 end
 
 -- A job waits for nobody any more. A hash that is empty now is looked for in vain no more.
-function M.settle(at, jid, r)
+function M.settle(ctx, jid, r)
   r.flags = record.without(r.flags, DEPENDING)
-  if call("EXISTS", at.keys.extra .. jid) == 0 then r.flags = record.without(r.flags, EXTRA) end
+  if call("EXISTS", ctx.keys.extra .. jid) == 0 then r.flags = record.without(r.flags, EXTRA) end
 end
 
 -- Sets a job aside until its parents are complete; a delay is kept for then, one that was
 -- kept before is not.
-function M.park(at, queue, jid, r, delay)
+function M.hold_back(ctx, queue, jid, r, delay)
   if delay > 0 then
-    call("HSET", at.keys.extra .. jid, "w", ("%.17g"):format(at.now + delay))
+    call("HSET", ctx.keys.extra .. jid, "w", ("%.17g"):format(ctx.now + delay))
   elseif r.state == state.DEPENDS then
-    call("HDEL", at.keys.extra .. jid, "w")
+    call("HDEL", ctx.keys.extra .. jid, "w")
   end
   state.move(r, state.DEPENDS)
-  call("ZADD", queue.depends, at.now, jid)
+  call("ZADD", queue.depends, ctx.now, jid)
 end
 
 -- A job that waits is going to be deleted: its parents forget it, but those in `spared`,
 -- which are deleted too.
-function M.leave(at, jid, r, spared)
-  for _, parent in ipairs(M.parents(at, jid, r)) do
-    if not spared[parent] then call("ZREM", at.keys.dependents .. parent, jid) end
+function M.leave(ctx, jid, r, spared)
+  for _, parent in ipairs(M.parents(ctx, jid, r)) do
+    if not spared[parent] then call("ZREM", ctx.keys.dependents .. parent, jid) end
   end
 end
 

@@ -2,7 +2,7 @@
 local late = require("base.late")
 local queues = require("nouns.queue")
 local recurrence = require("nouns.recurrence")
-local spawning = require("nouns.spawning")
+local occurrences = require("nouns.occurrence")
 local timer = require("nouns.timer")
 local M = {}
 
@@ -15,42 +15,42 @@ local function first_of(set) return tonumber(call("ZRANGE", set, 0, 0, "WITHSCOR
 
 -- Recurring jobs are put, which a queue without `room` is spared, and delayed ones made
 -- ready, as many as a pop of `want` may bring. Says whether there was room.
-function M.bring(at, queue, give, want, room)
-  local free, bound = not room or room >= 1, at.bounds.due
+function M.bring(ctx, queue, grant, want, room)
+  local free, bound = not room or room >= 1, ctx.bounds.due
   if free and first_of(queue.recurring) then
-    give.chores = give.chores - spawning.run(at, queue, bound and min(bound, floor(give.chores)) or want)
+    grant.chores = grant.chores - occurrences.run(ctx, queue, bound and min(bound, floor(grant.chores)) or want)
   end
   local most = free and want or 0
-  if bound then most = min(bound, floor(give.chores / PROMOTED)) end
-  give.chores = give.chores - PROMOTED * timer.promote(at, queue, most)
+  if bound then most = min(bound, floor(grant.chores / PROMOTED)) end
+  grant.chores = grant.chores - PROMOTED * timer.promote(ctx, queue, most)
   return free
 end
 
 -- The earliest moment at which this queue has something due, and the same without its
 -- recurring jobs.
-local function earliest(at, queue)
+local function earliest(ctx, queue)
   local due, lost = first_of(queue.scheduled) or queues.NEVER, first_of(queue.leases)
   if lost and lost < due then due = lost end
-  local recurs = first_of(queue.recurring) and recurrence.earliest(at, queue)
+  local recurs = first_of(queue.recurring) and recurrence.earliest(ctx, queue)
   return recurs and recurs < due and recurs or due, due
 end
 
 -- The timer of a queue has come. Says whether there may be something to do; if not, notes when there will be: the
 -- end of a lease stays in the timer when its job is done.
-function M.has_come(at, queue)
+function M.has_come(ctx, queue)
   local _, flags, limit, heartbeat = queues.control(queue)
-  local due = earliest(at, queue)
-  if due <= at.now or flags % 2 == queues.PAUSED or call("EXISTS", queue.waiting) == 1 then return true end
-  queues.set_due(at, queue, due, flags, limit, heartbeat)
+  local due = earliest(ctx, queue)
+  if due <= ctx.now or flags % 2 == queues.PAUSED or call("EXISTS", queue.waiting) == 1 then return true end
+  queues.set_due(ctx, queue, due, flags, limit, heartbeat)
   return false
 end
 
 -- Notes the next due time, now if there are jobs `unseen`. Returns it as a worker has to
 -- know it: who finds no room need not come back for recurring jobs, but is rung for.
-function M.note(at, queue, free, unseen, flags, limit, heartbeat)
-  local due, others = earliest(at, queue)
-  if unseen then due, others = at.now, at.now end
-  queues.set_due(at, queue, due, flags, limit, heartbeat)
+function M.note(ctx, queue, free, unseen, flags, limit, heartbeat)
+  local due, others = earliest(ctx, queue)
+  if unseen then due, others = ctx.now, ctx.now end
+  queues.set_due(ctx, queue, due, flags, limit, heartbeat)
   return free and due or others
 end
 

@@ -13,20 +13,20 @@ local EXPIRING = record.FLAG.EXPIRING
 local MESSAGE = "Nobody started the job in time"
 
 -- Whether it is too late to start a job that carries the flag.
-function M.is_over(at, jid, r)
-  local moment = options.of(at, jid, r).expires
-  return moment ~= nil and moment <= at.now
+function M.is_over(ctx, jid, r)
+  local moment = options.of(ctx, jid, r).expires
+  return moment ~= nil and moment <= ctx.now
 end
 
 -- A job that waits, and is in no set any more, fails. Writes the record.
-function M.fail(at, queue, jid, r)
+function M.fail(ctx, queue, jid, r)
   local group = "expired-" .. queue.name
   r.flags = record.without(r.flags, EXPIRING)
-  if r.state == state.THROTTLED then at.throttles.withdraw(at, queue, jid, r) end -- it was let go: another may
-  if at.events.tracked then at.events.tracked(at, "failed", jid, r) end
-  if at.events.failed then at.events.failed(at, jid, group, MESSAGE, "") end
+  if r.state == state.THROTTLED then ctx.throttles.withdraw(ctx, queue, jid, r) end -- it was let go: another may
+  if ctx.events.tracked then ctx.events.tracked(ctx, "failed", jid, r) end
+  if ctx.events.failed then ctx.events.failed(ctx, jid, group, MESSAGE, "") end
   r.worker = "" -- the history must not say that a holder of an earlier life failed it
-  failure.add(at, queue, jid, r, history.FAILED, group, MESSAGE, "")
+  failure.add(ctx, queue, jid, r, history.FAILED, group, MESSAGE, "")
 end
 
 return M

@@ -18,9 +18,9 @@ late.bind(function()
 end)
 
 -- The bytes of a field, or nil.
-function M.get(at, jid, r, field)
+function M.get(ctx, jid, r, field)
   if not record.has(r.flags, EXTRA) then return nil end
-  return call("HGET", at.keys.extra .. jid, field) or nil
+  return call("HGET", ctx.keys.extra .. jid, field) or nil
 end
 
 local function as_bytes(text) return pack(">BHc0", 197, #text, text) end
@@ -34,9 +34,9 @@ end
 
 -- What a worker is told of a job beside its record, "" for nothing: a packed map of t
 -- tags, k throttles, o options, s template and e last failure. What is packed is taken as it is.
-function M.packed(at, jid, r)
+function M.packed(ctx, jid, r)
   if not record.has(r.flags, EXTRA) then return "" end
-  local found = call("HMGET", at.keys.extra .. jid, "t", "o", "s", "e", "k")
+  local found = call("HMGET", ctx.keys.extra .. jid, "t", "o", "s", "e", "k")
   local text, count = "", 0
   if found[1] then text, count = "\161t" .. found[1], 1 end
   if found[2] then text, count = text .. "\161o" .. found[2], count + 1 end
@@ -48,29 +48,29 @@ function M.packed(at, jid, r)
 end
 
 -- The bytes of some fields, as a list (false where there is none).
-function M.many(at, jid, ...) return call("HMGET", at.keys.extra .. jid, ...) end
+function M.many(ctx, jid, ...) return call("HMGET", ctx.keys.extra .. jid, ...) end
 
 -- Write the record afterwards. While `r` has a list `fields`, they are gathered there.
-function M.set(at, jid, r, field, bytes)
+function M.set(ctx, jid, r, field, bytes)
   local fields = r.fields
   if fields then
     local n = #fields
     fields[n + 1], fields[n + 2] = field, bytes
   else
-    call("HSET", at.keys.extra .. jid, field, bytes)
+    call("HSET", ctx.keys.extra .. jid, field, bytes)
   end
   r.flags = record.with(r.flags, EXTRA)
 end
 
 -- Writes the fields that were gathered.
-function M.flush(at, jid, r)
+function M.flush(ctx, jid, r)
   local fields = r.fields
   r.fields = nil
-  if fields[1] then call("HSET", at.keys.extra .. jid, unpack_(fields)) end
+  if fields[1] then call("HSET", ctx.keys.extra .. jid, unpack_(fields)) end
 end
 
-function M.clear(at, jid, r, field)
-  if record.has(r.flags, EXTRA) then call("HDEL", at.keys.extra .. jid, field) end
+function M.clear(ctx, jid, r, field)
+  if record.has(r.flags, EXTRA) then call("HDEL", ctx.keys.extra .. jid, field) end
 end
 
 return M

@@ -14,7 +14,7 @@ local GOING, DONE = 1, 2
 -- itself, is noted.
 local function visit(jobs, places, met, found, i)
   met[i] = GOING
-  local parents = jobs[i].wish.depends or {}
+  local parents = jobs[i].opts.depends or {}
   for k = 1, #parents do
     local place = places[parents[k]]
     if place and met[place] == GOING then
@@ -44,7 +44,7 @@ function M.beyond(jobs, parents)
     if seen[jid] then return end
     seen[jid], all[#all + 1] = true, jid
     local place = places[jid]
-    for _, parent in ipairs(place and jobs[place].wish.depends or {}) do add(parent) end
+    for _, parent in ipairs(place and jobs[place].opts.depends or {}) do add(parent) end
   end
   for i = 1, #parents do add(parents[i]) end
   return all

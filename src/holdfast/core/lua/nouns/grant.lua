@@ -1,7 +1,7 @@
 -- grant: jobs become somebody's, for the length of a lease.
 --
--- `give` says to whom: see `attempt`. `spent` grows with jobs that take longer than
--- usual, a call ends where it reaches `patience`.
+-- `grant` says to whom: see `attempt`. `spent` grows with jobs that take longer than
+-- usual, a call ends where it reaches `max_spent`.
 local late = require("base.late")
 local record = require("base.record")
 local attempt = require("nouns.attempt")
@@ -28,64 +28,64 @@ local names, sets, leases, waits = {}, {}, {}, {}
 -- Makes one ready job a running one and appends its row. Returns the new record, the
 -- time its wait is counted from, and the end of its lease unless it is the usual one;
 -- nil if there is no such job, or if it had to be set aside, or is too late.
-local function grant(at, queue, give, jid, score, bytes)
+local function hand_out(ctx, queue, grant, jid, score, bytes)
   if not bytes then return nil end
-  if not give.limited and give.granted < at.now then
-    local new, facts, body, since = at.record.grant(bytes, score, at.now, give.worker, give.ends, give.length)
+  if not grant.limited and grant.granted < ctx.now then
+    local new, facts, body, since = ctx.record.grant(bytes, score, ctx.now, grant.worker, grant.ends, grant.length)
     if new then
-      local out = give.out
+      local out = grant.out
       local n = #out
       out[n + 1], out[n + 2], out[n + 3], out[n + 4] = jid, facts, body, ""
       return new, since
     end
   end
-  local r = at.record.read(bytes)
+  local r = ctx.record.read(bytes)
   if not state.is_ready(r) then return nil end
-  if record.has(r.flags, EXPIRING) and expiry.is_over(at, jid, r) then
-    give.spent = give.spent + LATE
-    expiry.fail(at, queue, jid, r)
+  if record.has(r.flags, EXPIRING) and expiry.is_over(ctx, jid, r) then
+    grant.spent = grant.spent + LATE
+    expiry.fail(ctx, queue, jid, r)
     return nil
   end
-  if at.throttles.take(at, queue, jid, r, give) then return nil end
-  return attempt.begin(at, give, jid, r, at.order.sequence(score, r.priority))
+  if ctx.throttles.take(ctx, queue, jid, r, grant) then return nil end
+  return attempt.begin(ctx, grant, jid, r, ctx.order.sequence(score, r.priority))
 end
 
 -- One ready job. Returns 1, or 0 if there is no such job.
-function M.one(at, queue, give, jid, score)
-  local key = at.keys.job .. jid
-  local new, since, ends = grant(at, queue, give, jid, score, call("GET", key))
+function M.one(ctx, queue, grant, jid, score)
+  local key = ctx.keys.job .. jid
+  local new, since, ends = hand_out(ctx, queue, grant, jid, score, call("GET", key))
   if not new then return 0 end
-  call("ZADD", queue.leases, ends or give.ends, jid) -- the record last: see `put_right`
+  call("ZADD", queue.leases, ends or grant.ends, jid) -- the record last: see `put_right`
   call("SET", key, new)
-  if at.watched then event.changed_job(at, jid, queue.name) end
-  stats.waited(at, queue, pack("<d", at.now - since))
+  if ctx.watched then event.changed_job(ctx, jid, queue.name) end
+  stats.waited(ctx, queue, pack("<d", ctx.now - since))
   return 1
 end
 
 -- Writes the first `n` grants of the argument lists.
-local function flush(at, queue, n)
+local function flush(ctx, queue, n)
   if n == 0 then return end
   call("ZADD", queue.leases, unpack_(leases, 1, 2 * n))
   call("MSET", unpack_(sets, 1, 2 * n))
-  if at.watched then
-    for i = 2, 2 * n, 2 do event.changed_job(at, leases[i], queue.name) end
+  if ctx.watched then
+    for i = 2, 2 * n, 2 do event.changed_job(ctx, leases[i], queue.name) end
   end
-  stats.waited(at, queue, pack(rep("d", n), unpack_(waits, 1, n)))
+  stats.waited(ctx, queue, pack(rep("d", n), unpack_(waits, 1, n)))
 end
 
 -- The ready jobs among `ready` (member, score ...). What would make the reply, or the
 -- call, too long goes back to its old place. Returns how many, and whether some went back.
-function M.many(at, queue, give, ready)
-  local prefix, jid_of, out, now = at.keys.job, at.order.jid, give.out, at.now
-  local count, ends = #ready / 2, format("%.17g", give.ends)
+function M.many(ctx, queue, grant, ready)
+  local prefix, jid_of, out, now = ctx.keys.job, ctx.order.jid, grant.out, ctx.now
+  local count, ends = #ready / 2, format("%.17g", grant.ends)
   for i = 1, count do names[i] = prefix .. jid_of(ready[2 * i - 1]) end
-  local found, n, size, most = call("MGET", unpack_(names, 1, count)), 0, 0, at.bounds.reply
+  local found, n, size, most = call("MGET", unpack_(names, 1, count)), 0, 0, ctx.bounds.reply
   for i = 1, count do
-    if size > most or give.spent >= give.patience then
+    if size > most or grant.spent >= grant.max_spent then
       call("ZADD", queue.waiting, ready[2 * i], ready[2 * i - 1])
     else
       local jid = jid_of(ready[2 * i - 1])
-      local new, since, own = grant(at, queue, give, jid, ready[2 * i], found[i])
+      local new, since, own = hand_out(ctx, queue, grant, jid, ready[2 * i], found[i])
       if new then
         n = n + 1
         sets[2 * n - 1], sets[2 * n] = names[i], new
@@ -95,28 +95,28 @@ function M.many(at, queue, give, ready)
       end
     end
   end
-  flush(at, queue, n)
-  return n, size > most or give.spent >= give.patience
+  flush(ctx, queue, n)
+  return n, size > most or grant.spent >= grant.max_spent
 end
 
 -- Jobs whose lease was lost go first, whatever their priority. They keep their slots.
-function M.lost(at, queue, give, want)
-  local jids, records, seen = lease.collect_lost(at, queue, want, give.chores)
-  give.chores = give.chores - seen
+function M.lost(ctx, queue, grant, want)
+  local jids, records, seen = lease.collect_lost(ctx, queue, want, grant.chores)
+  grant.chores = grant.chores - seen
   local n = 0
   for i = 1, #jids do
-    at.throttles.keep(records[i], give)
-    local new, since, ends = attempt.begin(at, give, jids[i], records[i], records[i].ended)
+    ctx.throttles.keep(records[i], grant)
+    local new, since, ends = attempt.begin(ctx, grant, jids[i], records[i], records[i].ended)
     n = n + 1
-    sets[2 * n - 1], sets[2 * n] = at.keys.job .. jids[i], new
+    sets[2 * n - 1], sets[2 * n] = ctx.keys.job .. jids[i], new
     leases[2 * n - 1], leases[2 * n] = ends, jids[i]
-    waits[n] = at.now - since
+    waits[n] = ctx.now - since
     if n == PIECE then
-      flush(at, queue, n)
+      flush(ctx, queue, n)
       n = 0
     end
   end
-  flush(at, queue, n)
+  flush(ctx, queue, n)
   return #jids
 end
 

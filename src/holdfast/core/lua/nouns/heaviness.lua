@@ -11,8 +11,8 @@ late.bind(function() byte = string.byte end)
 
 -- Refuses to end the first `count` of these records in one call if that took too long. A
 -- worker that settles jobs as they end never comes near it.
-function M.check(at, records, count)
-  local weight, most = 0, at.bounds.settled
+function M.check(ctx, records, count)
+  local weight, most = 0, ctx.bounds.settled
   for i = 1, count do
     local low, high = byte(records[i] or "\0\0\0", 2, 3)
     local flags = low + 256 * high

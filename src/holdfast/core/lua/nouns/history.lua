@@ -11,7 +11,7 @@ local extra = require("nouns.extra")
 local state = require("nouns.state")
 local M = {}
 
-local TOLD = record.FLAG.TOLD
+local HISTORY = record.FLAG.HISTORY
 local SHORTEST = 8 -- bytes: no packed line is shorter
 local PIECE = 4000 -- lines unpacked at once
 
@@ -54,15 +54,15 @@ local function unpacked(text)
   return lines
 end
 
-local function stored(at, jid)
-  local packed = call("HGET", at.keys.extra .. jid, "h")
+local function stored(ctx, jid)
+  local packed = call("HGET", ctx.keys.extra .. jid, "h")
   if not packed then return {} end
   return unpacked(packed)
 end
 
 -- All lines of a job, each {what, when, attempt, token, worker, name, reason}.
-function M.lines(at, jid, r)
-  if record.has(r.flags, TOLD) then return stored(at, jid) end
+function M.lines(ctx, jid, r)
+  if record.has(r.flags, HISTORY) then return stored(ctx, jid) end
   return implied(r)
 end
 
@@ -89,53 +89,53 @@ local function newest(lines, most, bytes)
 end
 
 -- Keeps what the settings `max-job-history` (lines) and `max-history-bytes` allow.
-local function trimmed(at, text)
-  local most = config.number(at, "max-job-history")
-  local bytes = tonumber(call("HGET", at.keys.root, "max-history-bytes") or nil) or at.bounds.history
+local function trimmed(ctx, text)
+  local most = config.number(ctx, "max-job-history")
+  local bytes = tonumber(call("HGET", ctx.keys.root, "max-history-bytes") or nil) or ctx.bounds.history
   if most <= 0 then most = 1 / 0 end
   if #text <= most * SHORTEST and #text <= bytes then return text end
   return newest(unpacked(text), most, bytes)
 end
 
 -- Appends a line. A plain job becomes a told one by its first.
-local function append(at, jid, r, line)
-  if record.has(r.flags, TOLD) then
-    local key = at.keys.extra .. jid
-    call("HSET", key, "h", trimmed(at, (call("HGET", key, "h") or "") .. mp_pack(line)))
+local function append(ctx, jid, r, line)
+  if record.has(r.flags, HISTORY) then
+    local key = ctx.keys.extra .. jid
+    call("HSET", key, "h", trimmed(ctx, (call("HGET", key, "h") or "") .. mp_pack(line)))
   else
-    extra.set(at, jid, r, "h", trimmed(at, packed_lines(implied(r)) .. mp_pack(line)))
-    r.flags = r.flags + TOLD
+    extra.set(ctx, jid, r, "h", trimmed(ctx, packed_lines(implied(r)) .. mp_pack(line)))
+    r.flags = r.flags + HISTORY
   end
 end
 
 -- Appends a line to a told job, if this root tells of such things. `left`, the
 -- retries left, is for repeats of that call.
-function M.note(at, jid, r, what, name, reason, left)
-  if at.untold[what] then return end
-  append(at, jid, r, { what, at.now, r.attempts, r.token, r.worker, name or "", reason or "", left })
+function M.note(ctx, jid, r, what, name, reason, left)
+  if ctx.omitted_lines[what] then return end
+  append(ctx, jid, r, { what, ctx.now, r.attempts, r.token, r.worker, name or "", reason or "", left })
 end
 
 -- Appends a line, making the job a told one first. Call it while the record
 -- still says what was before.
-function M.tell(at, jid, r, what, name, reason, left)
-  M.note(at, jid, r, what, name, reason, left)
-  if record.has(r.flags, TOLD) then return end -- this root tells no such line, but all that come
-  extra.set(at, jid, r, "h", packed_lines(implied(r)))
-  r.flags = r.flags + TOLD
+function M.add(ctx, jid, r, what, name, reason, left)
+  M.note(ctx, jid, r, what, name, reason, left)
+  if record.has(r.flags, HISTORY) then return end -- this root tells no such line, but all that come
+  extra.set(ctx, jid, r, "h", packed_lines(implied(r)))
+  r.flags = r.flags + HISTORY
 end
 
 -- A line of somebody's own: `what` is any name, `data` a JSON object or "". Write the
 -- record afterwards.
-function M.log(at, jid, r, what, data)
+function M.log(ctx, jid, r, what, data)
   local runs = r.state == state.RUNNING
-  append(at, jid, r, { what, at.now, r.attempts, runs and r.token or 0, runs and r.worker or "", "", "", data })
+  append(ctx, jid, r, { what, ctx.now, r.attempts, runs and r.token or 0, runs and r.worker or "", "", "", data })
 end
 
 -- How the attempt with this token ended, for a call that is sent again:
 -- the code of its last line that ended it, and that line. nil if it did not end.
-function M.ending(at, jid, r, worker, token)
-  if not record.has(r.flags, TOLD) then return nil end
-  local lines = stored(at, jid)
+function M.ending(ctx, jid, r, worker, token)
+  if not record.has(r.flags, HISTORY) then return nil end
+  local lines = stored(ctx, jid)
   for i = #lines, 1, -1 do
     local line = lines[i]
     local what = line[1]

@@ -24,41 +24,41 @@ late.bind(function() call, find, format = redis.call, string.find, string.format
 
 -- A command on a key of the index. If that holds something that is none of it, it goes, and all known queues are
 -- looked through again.
-local function ask(at, command, key, ...)
+local function ask(ctx, command, key, ...)
   local done, reply = pcall(call, command, key, ...)
   if done then return reply end
   if not find(type(reply) == "table" and reply.err or reply, "WRONGTYPE", 1, true) then error(reply) end
   call("UNLINK", key)
-  call("HDEL", at.keys.root, "round-at", "round-from", "round-done")
+  call("HDEL", ctx.keys.root, "round-at", "round-from", "round-done")
   return call(command, key, ...)
 end
 
 -- A token that lies there means that nobody is blocked on the key, so then the fleet does not wait any more.
-local function wake(at, fleet)
-  local key = at.keys.fleet_wake .. fleet
-  if call("EXISTS", key) == 1 then return ask(at, "ZREM", at.keys.fleets, fleet) end
-  ask(at, "RPUSH", key, "")
+local function wake(ctx, fleet)
+  local key = ctx.keys.fleet_wake .. fleet
+  if call("EXISTS", key) == 1 then return ask(ctx, "ZREM", ctx.keys.fleets, fleet) end
+  ask(ctx, "RPUSH", key, "")
   call("EXPIRE", key, TOKEN_KEPT)
 end
 
 -- Wakes one waiting worker of each fleet.
-local function wake_all(at)
-  local fleets = ask(at, "ZRANGE", at.keys.fleets, 0, MOST_FLEETS - 1, "REV")
-  for i = 1, #fleets do wake(at, fleets[i]) end
+local function wake_all(ctx)
+  local fleets = ask(ctx, "ZRANGE", ctx.keys.fleets, 0, MOST_FLEETS - 1, "REV")
+  for i = 1, #fleets do wake(ctx, fleets[i]) end
 end
 
-local function add(at, queue)
-  local place = call("ZSCORE", at.keys.queues, queue.name) or at.now
-  if ask(at, "ZADD", at.keys.ready, "NX", place, queue.name) == 1 then wake_all(at) end
+local function add(ctx, queue)
+  local place = call("ZSCORE", ctx.keys.queues, queue.name) or ctx.now
+  if ask(ctx, "ZADD", ctx.keys.ready, "NX", place, queue.name) == 1 then wake_all(ctx) end
 end
 
 local function is_entered(queue) return queues.raw(queue) >= INDEXED end
 
 -- A queue that is not known is used: there is a most of them. `count` are the numbers that were taken for it. What was
 -- going to be dropped of one that was known once, stays.
-function M.admit(at, queue, count)
-  local most = settings.number(at, settings.MAX_QUEUES)
-  if call("ZCARD", at.keys.queues) >= most then
+function M.admit(ctx, queue, count)
+  local most = settings.number(ctx, settings.MAX_QUEUES)
+  if call("ZCARD", ctx.keys.queues) >= most then
     if call("DECRBY", queue.sequence, count) == 0 then call("UNLINK", queue.sequence) end
     refuse.call("TOO_MANY_QUEUES", ("there are %d queues, and max-queues allows no more: %s"):format(most, queue.name))
   end
@@ -68,86 +68,86 @@ function M.admit(at, queue, count)
 end
 
 -- The queue, whose bit is down, gets a ready job.
-function M.enter(at, queue)
+function M.enter(ctx, queue)
   call("INCRBY", queue.sequence, INDEXED)
-  add(at, queue)
+  add(ctx, queue)
 end
 
 -- The queue may hand out again what it has: it is not paused or full any more.
-function M.again(at, queue)
-  if ask(at, "ZSCORE", at.keys.ready, queue.name) then return end
+function M.again(ctx, queue)
+  if ask(ctx, "ZSCORE", ctx.keys.ready, queue.name) then return end
   if not is_entered(queue) then call("INCRBY", queue.sequence, INDEXED) end
-  add(at, queue)
+  add(ctx, queue)
 end
 
 -- Notes when the queue has something due next.
-function M.due(at, queue, when)
+function M.due(ctx, queue, when)
   if when < NEVER then
-    ask(at, "ZADD", at.keys.timer, when, queue.name)
+    ask(ctx, "ZADD", ctx.keys.timer, when, queue.name)
   else
-    ask(at, "ZREM", at.keys.timer, queue.name)
+    ask(ctx, "ZREM", ctx.keys.timer, queue.name)
   end
 end
 
 -- When the queue of that name has something due, as it is noted, or nil.
-function M.timer_of(at, name) return ask(at, "ZSCORE", at.keys.timer, name) or nil end
+function M.timer_of(ctx, name) return ask(ctx, "ZSCORE", ctx.keys.timer, name) or nil end
 
 -- The first queue that has something due after now, and when.
-local function next_due(at)
-  local found = ask(at, "ZRANGE", at.keys.timer, "(" .. format("%.17g", at.now), "+inf", "BYSCORE", "LIMIT", 0, 1,
+local function next_due(ctx)
+  local found = ask(ctx, "ZRANGE", ctx.keys.timer, "(" .. format("%.17g", ctx.now), "+inf", "BYSCORE", "LIMIT", 0, 1,
     "WITHSCORES")
   return found[1], tonumber(found[2])
 end
 
 -- It has something due earlier than was known: who waits learns of it, unless it is going to look before. The end of a
 -- pause that is noted may come before it.
-function M.lowered(at, queue, when)
-  ask(at, "ZADD", at.keys.timer, "LT", when, queue.name)
-  if when <= at.now or next_due(at) == queue.name then wake_all(at) end
+function M.lowered(ctx, queue, when)
+  ask(ctx, "ZADD", ctx.keys.timer, "LT", when, queue.name)
+  if when <= ctx.now or next_due(ctx) == queue.name then wake_all(ctx) end
 end
 
 -- After a pop. `is_done`: it could take nothing more; `due`: when that changes by itself.
-function M.settle(at, queue, is_done, due)
+function M.settle(ctx, queue, is_done, due)
   local is_empty = call("EXISTS", queue.waiting) == 0
-  if is_empty or is_done then ask(at, "ZREM", at.keys.ready, queue.name) end
+  if is_empty or is_done then ask(ctx, "ZREM", ctx.keys.ready, queue.name) end
   if is_empty and is_entered(queue) then call("DECRBY", queue.sequence, INDEXED) end
-  M.due(at, queue, due)
+  M.due(ctx, queue, due)
 end
 
 -- A pop found the queue paused until `ends`.
-function M.leave_out(at, queue, ends)
-  ask(at, "ZREM", at.keys.ready, queue.name)
-  M.due(at, queue, ends)
+function M.leave_out(ctx, queue, ends)
+  ask(ctx, "ZREM", ctx.keys.ready, queue.name)
+  M.due(ctx, queue, ends)
 end
 
 -- The queue is forgotten.
-function M.drop(at, queue)
-  ask(at, "ZREM", at.keys.ready, queue.name)
-  ask(at, "ZREM", at.keys.timer, queue.name)
+function M.drop(ctx, queue)
+  ask(ctx, "ZREM", ctx.keys.ready, queue.name)
+  ask(ctx, "ZREM", ctx.keys.timer, queue.name)
 end
 
 -- Somebody of the fleet is going to wait.
-function M.wait(at, fleet) ask(at, "ZADD", at.keys.fleets, at.now, fleet) end
+function M.wait(ctx, fleet) ask(ctx, "ZADD", ctx.keys.fleets, ctx.now, fleet) end
 
 -- Somebody of the fleet was woken and can take no more: wakes another one, if there is something.
-function M.hand_on(at, fleet)
-  local due = ask(at, "ZRANGE", at.keys.timer, "-inf", at.now + SOON, "BYSCORE", "LIMIT", 0, 1)
-  if not due[1] and call("EXISTS", at.keys.ready) == 0 then return end
-  if ask(at, "ZSCORE", at.keys.fleets, fleet) then wake(at, fleet) end
+function M.hand_on(ctx, fleet)
+  local due = ask(ctx, "ZRANGE", ctx.keys.timer, "-inf", ctx.now + SOON, "BYSCORE", "LIMIT", 0, 1)
+  if not due[1] and call("EXISTS", ctx.keys.ready) == 0 then return end
+  if ask(ctx, "ZSCORE", ctx.keys.fleets, fleet) then wake(ctx, fleet) end
 end
 
 -- The names of `count` queues from place `first` on that have ready jobs.
-function M.ready(at, first, count) return ask(at, "ZRANGE", at.keys.ready, first, first + count - 1) end
+function M.ready(ctx, first, count) return ask(ctx, "ZRANGE", ctx.keys.ready, first, first + count - 1) end
 
 -- The same of those whose timer has come.
-function M.overdue(at, first, count)
-  return ask(at, "ZRANGE", at.keys.timer, "-inf", at.now, "BYSCORE", "LIMIT", first, count)
+function M.overdue(ctx, first, count)
+  return ask(ctx, "ZRANGE", ctx.keys.timer, "-inf", ctx.now, "BYSCORE", "LIMIT", first, count)
 end
 
 -- How many ms until a queue has something due that has nothing due now, -1 for never.
-function M.away(at)
-  local name, when = next_due(at)
-  return name and when - at.now or -1
+function M.away(ctx)
+  local name, when = next_due(ctx)
+  return name and when - ctx.now or -1
 end
 
 return M

@@ -4,7 +4,7 @@ local keys = require("base.keys")
 local record = require("base.record")
 local refuse = require("base.refuse")
 local root = require("base.root")
-local allowance = require("nouns.allowance")
+local queue_bounds = require("nouns.queue_bounds")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
@@ -29,106 +29,106 @@ function M.refusal(jid, r)
 end
 
 -- The record of a held lease, or nil and the refusal (and the record, if any).
-function M.held(at, worker, jid, token)
-  local r = job.read(at, jid)
+function M.held(ctx, worker, jid, token)
+  local r = job.read(ctx, jid)
   if r and M.is_held(r, worker, token) then return r end
   return nil, M.refusal(jid, r), r
 end
 
 -- Ends a lease with an outcome.
-function M.release(at, jid, r)
-  local queue = keys.of_queue(at, r.queue)
-  M.let_go(at, queue, jid, r)
+function M.release(ctx, jid, r)
+  local queue = keys.of_queue(ctx, r.queue)
+  M.let_go(ctx, queue, jid, r)
   r.flags = record.without(r.flags, NOTICED)
   return queue
 end
 
 -- The lease and the slots go; the record is the caller's business.
-function M.let_go(at, queue, jid, r)
+function M.let_go(ctx, queue, jid, r)
   call("ZREM", queue.leases, jid) -- before the throttle counts its slots
-  if at.workers then at.workers.drop(at, r.worker, jid) end
-  at.throttles.release(at, queue, jid, r)
+  if ctx.workers then ctx.workers.drop(ctx, r.worker, jid) end
+  ctx.throttles.release(ctx, queue, jid, r)
 end
 
 -- Takes a job out of wherever it is, to be put anew or deleted.
-function M.evict(at, jid, r)
+function M.evict(ctx, jid, r)
   if r.state == state.RUNNING then
-    M.release(at, jid, r)
+    M.release(ctx, jid, r)
   elseif r.state == state.FAILED then
-    failure.remove(at, jid, r)
+    failure.remove(ctx, jid, r)
   elseif r.state == state.COMPLETE then
-    at.completed.take_out(at, jid)
+    ctx.completed.take_out(ctx, jid)
   else
-    job.withdraw(at, jid, r)
+    job.withdraw(ctx, jid, r)
   end
 end
 
 -- First look at a lost lease: the loss is counted, and the holder hears of it.
-function M.count_lost(at, queue, jid, r)
-  if at.workers then at.workers.drop(at, r.worker, jid) end
-  if at.events.tracked then at.events.tracked(at, "stalled", jid, r) end
+function M.count_lost(ctx, queue, jid, r)
+  if ctx.workers then ctx.workers.drop(ctx, r.worker, jid) end
+  if ctx.events.tracked then ctx.events.tracked(ctx, "stalled", jid, r) end
   r.flags = record.with(r.flags, NOTICED)
-  stats.count(at, queue, "retries")
-  at.events.lock_lost(at, jid, r.worker)
+  stats.count(ctx, queue, "retries")
+  ctx.events.lock_lost(ctx, jid, r.worker)
 end
 
 -- The same, with a line in the history, because nothing more is known of it.
-function M.notice(at, queue, jid, r)
-  history.tell(at, jid, r, history.TIMED_OUT)
-  M.count_lost(at, queue, jid, r)
+function M.notice(ctx, queue, jid, r)
+  history.add(ctx, jid, r, history.TIMED_OUT)
+  M.count_lost(ctx, queue, jid, r)
 end
 
 -- A job whose lease was lost fails, for nothing is left to pay with.
-function M.fail_lost(at, queue, jid, r, group, message)
+function M.fail_lost(ctx, queue, jid, r, group, message)
   local holder = r.worker
-  M.let_go(at, queue, jid, r)
-  if at.events.tracked then at.events.tracked(at, "failed", jid, r) end
-  if at.events.failed then at.events.failed(at, jid, group, message, holder) end
+  M.let_go(ctx, queue, jid, r)
+  if ctx.events.tracked then ctx.events.tracked(ctx, "failed", jid, r) end
+  if ctx.events.failed then ctx.events.failed(ctx, jid, group, message, holder) end
   r.worker = "" -- the history must not show that the former holder failed it
-  failure.add(at, queue, jid, r, history.FAILED, group, message, "")
+  failure.add(ctx, queue, jid, r, history.FAILED, group, message, "")
 end
 
 -- The grace period is over, so the loss is paid for. True if the job is to be handed out
 -- again; otherwise it failed.
-local function redeliver(at, queue, jid, r)
+local function redeliver(ctx, queue, jid, r)
   local group, message
-  if at.budgets then
-    group, message = at.budgets.pay(at, queue, jid, r, history.LOST, "")
+  if ctx.budgets then
+    group, message = ctx.budgets.pay(ctx, queue, jid, r, history.LOST, "")
   else
-    group, message = "failed-retries-" .. queue.name, allowance.pay(queue, r)
+    group, message = "failed-retries-" .. queue.name, queue_bounds.pay(queue, r)
   end
   if not message then return true end
-  M.fail_lost(at, queue, jid, r, group, message)
+  M.fail_lost(ctx, queue, jid, r, group, message)
   return false
 end
 
 -- Whether another loss is one too many.
-local function is_last(at, queue, jid, r)
-  if at.budgets then return at.budgets.is_spent(at, queue, jid, r) end
+local function is_last(ctx, queue, jid, r)
+  if ctx.budgets then return ctx.budgets.is_spent(ctx, queue, jid, r) end
   return r.remaining <= 0
 end
 
 -- Looks at leases that ended, at most `most` where that door has a bound. Returns the jobs
 -- to hand out again at once, at most `want`, as two lists, jids and records; and how many
 -- leases it looked at.
-function M.collect_lost(at, queue, want, most)
-  local bound = at.bounds.lost and math.min(at.bounds.lost, math.floor(most)) or want
-  local lost = call("ZRANGE", queue.leases, "-inf", at.now, "BYSCORE", "LIMIT", 0, bound)
-  local jids, records, grace = {}, {}, root.settings(at).grace
+function M.collect_lost(ctx, queue, want, most)
+  local bound = ctx.bounds.lost and math.min(ctx.bounds.lost, math.floor(most)) or want
+  local lost = call("ZRANGE", queue.leases, "-inf", ctx.now, "BYSCORE", "LIMIT", 0, bound)
+  local jids, records, grace = {}, {}, root.settings(ctx).grace
   for i = 1, #lost do
     local jid = lost[i]
-    local r = job.read(at, jid)
+    local r = job.read(ctx, jid)
     if not r or r.state ~= state.RUNNING then
       call("ZREM", queue.leases, jid) -- an orphan: its job is gone
     elseif not record.has(r.flags, NOTICED) and grace > 0 then
-      M.notice(at, queue, jid, r)
-      job.write(at, jid, r)
-      call("ZADD", queue.leases, at.now + grace, jid)
-    elseif #jids < want or is_last(at, queue, jid, r) then
+      M.notice(ctx, queue, jid, r)
+      job.write(ctx, jid, r)
+      call("ZADD", queue.leases, ctx.now + grace, jid)
+    elseif #jids < want or is_last(ctx, queue, jid, r) then
       -- Without grace, that protocol tells of a loss even if it told of it before.
-      local untold = not record.has(r.flags, NOTICED) or at.bounds.retell and grace <= 0
-      if untold then M.notice(at, queue, jid, r) end
-      if redeliver(at, queue, jid, r) then
+      local unreported = not record.has(r.flags, NOTICED) or ctx.bounds.retell and grace <= 0
+      if unreported then M.notice(ctx, queue, jid, r) end
+      if redeliver(ctx, queue, jid, r) then
         jids[#jids + 1], records[#records + 1] = jid, r
       end
     end

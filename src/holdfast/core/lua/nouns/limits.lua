@@ -16,48 +16,48 @@ late.bind(function() call, pack, unpack_ = redis.call, struct.pack, struct.unpac
 
 -- maximum (0: none), ends (ms), cursor (how far the jobs that ran before a queue's limit
 -- are marked; MARKED: all), is_defined.
-function M.read(at, id)
-  local packed = call("HGET", at.keys.limits, id)
+function M.read(ctx, id)
+  local packed = call("HGET", ctx.keys.limits, id)
   if not packed then return NONE end
   local maximum, ends, cursor = unpack_(FORM, packed)
   return { maximum = maximum, ends = ends, cursor = cursor, is_defined = true }
 end
 
 -- The limit that binds now, 0 for none.
-function M.in_force(at, id)
-  local packed = call("HGET", at.keys.limits, id)
+function M.in_force(ctx, id)
+  local packed = call("HGET", ctx.keys.limits, id)
   if not packed then return 0 end
   local maximum, ends = unpack_(FORM, packed)
-  return ends > at.now and maximum or 0
+  return ends > ctx.now and maximum or 0
 end
 
-function M.write(at, id, maximum, ends, cursor)
-  call("HSET", at.keys.limits, id, pack(FORM, maximum, ends, cursor))
+function M.write(ctx, id, maximum, ends, cursor)
+  call("HSET", ctx.keys.limits, id, pack(FORM, maximum, ends, cursor))
 end
 
 -- Says whether there was such a definition.
-function M.delete(at, id) return call("HDEL", at.keys.limits, id) end
+function M.delete(ctx, id) return call("HDEL", ctx.keys.limits, id) end
 
 -- [cursor, id …]: the throttles that have a definition.
-function M.page(at, cursor, count)
-  local found = call("HSCAN", at.keys.limits, cursor, "COUNT", count)
+function M.page(ctx, cursor, count)
+  local found = call("HSCAN", ctx.keys.limits, cursor, "COUNT", count)
   local reply, pairs_ = { found[1] }, found[2]
   for i = 1, #pairs_, 2 do reply[#reply + 1] = pairs_[i] end
   return reply
 end
 
 -- Notes when a throttle has to be looked at; NEVER: not again.
-function M.tend_at(at, id, when)
+function M.schedule_upkeep(ctx, id, when)
   if when < M.NEVER then
-    call("ZADD", at.keys.tending, when, id)
-    return root.set_flag(at, root.TENDING, true)
+    call("ZADD", ctx.keys.upkeep, when, id)
+    return root.set_flag(ctx, root.UPKEEP, true)
   end
-  if call("ZREM", at.keys.tending, id) == 1 and call("EXISTS", at.keys.tending) == 0 then
-    root.set_flag(at, root.TENDING, false)
+  if call("ZREM", ctx.keys.upkeep, id) == 1 and call("EXISTS", ctx.keys.upkeep) == 0 then
+    root.set_flag(ctx, root.UPKEEP, false)
   end
 end
 
 -- A throttle to be looked at by now, or nil.
-function M.due(at) return call("ZRANGE", at.keys.tending, "-inf", at.now, "BYSCORE", "LIMIT", 0, 1)[1] end
+function M.due(ctx) return call("ZRANGE", ctx.keys.upkeep, "-inf", ctx.now, "BYSCORE", "LIMIT", 0, 1)[1] end
 
 return M

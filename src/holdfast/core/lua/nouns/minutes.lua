@@ -19,9 +19,9 @@ late.bind(function() call, pack, unpack_, floor = redis.call, struct.pack, struc
 
 -- Put, popped, completed, failed, retried, lost, timed out and cancelled since the queue
 -- was first used.
-function M.totals(at, queue)
+function M.totals(ctx, queue)
   local t = tally.read(queue)
-  local popped, completed, failed, lost = days.so_far(queue, t.day > 0 and t.day or floor(at.now / root.DAY))
+  local popped, completed, failed, lost = days.so_far(queue, t.day > 0 and t.day or floor(ctx.now / root.DAY))
   return queues.made_ready(queue) - t.again + t.later, t.popped + popped, t.completed + completed, t.failed + failed,
     t.retried, t.lost + lost, t["timed-out"], t.cancelled
 end
@@ -40,36 +40,36 @@ end
 
 -- Writes the line of this minute, unless it is there. A queue that nothing was ever put
 -- into has none.
-function M.note(at, queue)
-  local minute = floor(at.now / root.MINUTE)
+function M.note(ctx, queue)
+  local minute = floor(ctx.now / root.MINUTE)
   queue.minute_ends = (minute + 1) * root.MINUTE
   local last = call("LINDEX", queue.minutes, -1)
   if last and unpack_("<I4", last) >= minute then return end
   if not last and queues.made_ready(queue) == 0 then return end
-  thin(queue, call("RPUSH", queue.minutes, pack(LINE, minute, M.totals(at, queue))))
+  thin(queue, call("RPUSH", queue.minutes, pack(LINE, minute, M.totals(ctx, queue))))
 end
 
 -- The same for a pop, which has so many `chores` left. Says whether it may go on with this
 -- queue: its next sample may be the first of a day.
-function M.keep(at, queue, give)
-  if give.chores < NOTED then return false end
-  M.note(at, queue)
-  give.chores = give.chores - NOTED
-  local today, day = floor(at.now / root.DAY), queue.day
+function M.keep(ctx, queue, grant)
+  if grant.chores < NOTED then return false end
+  M.note(ctx, queue)
+  grant.chores = grant.chores - NOTED
+  local today, day = floor(ctx.now / root.DAY), queue.day
   if day ~= today then day = tally.read(queue).day end -- not known here
-  if day > 0 and day < today then give.chores = give.chores - CLOSED end
+  if day > 0 and day < today then grant.chores = grant.chores - CLOSED end
   return true
 end
 
 -- Lines from `since` on, each its minute in ms and the totals, and one for now.
-function M.since(at, queue, since)
+function M.since(ctx, queue, since)
   local rows = {}
   for _, line in ipairs(call("LRANGE", queue.minutes, 0, -1)) do
     local row = { unpack_(LINE, line) }
     row[1], row[10] = row[1] * root.MINUTE, nil
     if row[1] >= since then rows[#rows + 1] = row end
   end
-  rows[#rows + 1] = { at.now, M.totals(at, queue) }
+  rows[#rows + 1] = { ctx.now, M.totals(ctx, queue) }
   return rows
 end
 

@@ -20,9 +20,9 @@ local TO_SETTLE = 5000 -- ms in which a worker can report that a run took too lo
 local NUMBERS = { "expires", "limit", "keep", "losses" }
 
 -- The options of a job, as a table.
-function M.of(at, jid, r)
+function M.of(ctx, jid, r)
   if not record.has(r.flags, OPTIONS) then return NONE end
-  local packed = extra.get(at, jid, r, "o")
+  local packed = extra.get(ctx, jid, r, "o")
   return packed and mp_unpack(packed) or NONE
 end
 
@@ -37,37 +37,37 @@ function M.pairs(found)
   return flat
 end
 
-function M.flat(at, jid, r) return M.pairs(M.of(at, jid, r)) end
+function M.flat(ctx, jid, r) return M.pairs(M.of(ctx, jid, r)) end
 
 -- When the lease of a job with options ends that would end at `ends`.
-function M.lease_end(at, jid, r, ends)
-  local limit = M.of(at, jid, r).limit
+function M.lease_end(ctx, jid, r, ends)
+  local limit = M.of(ctx, jid, r).limit
   return limit and r.popped + limit + TO_SETTLE < ends and r.popped + limit + TO_SETTLE or ends
 end
 
 -- Takes over what is wished; what is not stays as it was, but for the moment a job
 -- must not start after and the trace, which belong to one put. `losses` (nil: as before,
 -- false: none) goes with the retries of a put. Write the record afterwards.
-function M.set(at, jid, r, wish, losses)
+function M.set(ctx, jid, r, opts, losses)
   local own = losses and losses ~= M.LOSSES
   if not record.has(r.flags, OPTIONS) and not own
-    and not (wish.backoff or wish.limit or wish.keep or wish.expires or wish.trace) then
+    and not (opts.backoff or opts.limit or opts.keep or opts.expires or opts.trace) then
     return
   end
-  local was = M.of(at, jid, r)
+  local was = M.of(ctx, jid, r)
   if losses == nil then losses, own = was.losses, was.losses end
   r.flags = record.without(r.flags, EXPIRING)
-  if wish.expires then r.flags = r.flags + EXPIRING end
+  if opts.expires then r.flags = r.flags + EXPIRING end
   local found = {
-    backoff = wish.backoff or was.backoff, limit = wish.limit or was.limit, keep = wish.keep or was.keep,
-    expires = wish.expires and at.now + wish.expires or nil, trace = wish.trace,
+    backoff = opts.backoff or was.backoff, limit = opts.limit or was.limit, keep = opts.keep or was.keep,
+    expires = opts.expires and ctx.now + opts.expires or nil, trace = opts.trace,
     losses = own and losses or nil,
   }
   if next(found) then
-    extra.set(at, jid, r, "o", mp_pack(found))
+    extra.set(ctx, jid, r, "o", mp_pack(found))
     r.flags = record.with(r.flags, OPTIONS)
   elseif was ~= NONE then
-    extra.clear(at, jid, r, "o")
+    extra.clear(ctx, jid, r, "o")
     r.flags = r.flags - OPTIONS
   end
 end

@@ -33,8 +33,8 @@ function M.rule(text)
 end
 
 -- (name, JSON list) pairs.
-function M.identifiers(at)
-  local k = at.keys
+function M.identifiers(ctx)
+  local k = ctx.keys
   local found = call("HGETALL", k.identifiers)
   if not found[1] and k.old_identifiers then found = call("HGETALL", k.old_identifiers) end
   for i = 1, #found, 2 do
@@ -45,22 +45,22 @@ function M.identifiers(at)
 end
 
 -- JSON objects, in their order.
-function M.priorities(at)
-  local k = at.keys
+function M.priorities(ctx)
+  local k = ctx.keys
   local found = call("LRANGE", k.priorities, 0, -1)
   if not found[1] and k.old_priorities then found = call("LRANGE", k.old_priorities, 0, -1) end
   if not found[1] then found[1] = LAST end
   return found
 end
 
-local function drop(at, key, old)
+local function drop(ctx, key, old)
   call("UNLINK", key)
   if old then call("UNLINK", old) end
-  event.changed(at, "config")
+  event.changed(ctx, "config")
 end
 
 -- Replaces all by args[first … last], (name, JSON list) pairs that were looked at.
-function M.set_identifiers(at, args, first, last)
+function M.set_identifiers(ctx, args, first, last)
   local kept, default = {}, ANY
   for i = first, last, 2 do
     if M.size(args[i + 1]) > 0 then
@@ -71,21 +71,21 @@ function M.set_identifiers(at, args, first, last)
       end
     end
   end
-  drop(at, at.keys.identifiers, at.keys.old_identifiers)
-  call("HSET", at.keys.identifiers, DEFAULT, default)
-  for i = 1, #kept, 2 do call("HSET", at.keys.identifiers, kept[i], kept[i + 1]) end
+  drop(ctx, ctx.keys.identifiers, ctx.keys.old_identifiers)
+  call("HSET", ctx.keys.identifiers, DEFAULT, default)
+  for i = 1, #kept, 2 do call("HSET", ctx.keys.identifiers, kept[i], kept[i + 1]) end
 end
 
 -- Replaces all by args[first … last], rules that were looked at.
-function M.set_priorities(at, args, first, last)
+function M.set_priorities(ctx, args, first, last)
   local has_last = last < first
   for i = first, last do
     local _, is_last = M.rule(args[i])
     has_last = has_last or is_last
   end
-  drop(at, at.keys.priorities, at.keys.old_priorities)
-  for i = first, last do call("RPUSH", at.keys.priorities, args[i]) end
-  if not has_last then call("RPUSH", at.keys.priorities, LAST) end
+  drop(ctx, ctx.keys.priorities, ctx.keys.old_priorities)
+  for i = first, last do call("RPUSH", ctx.keys.priorities, args[i]) end
+  if not has_last then call("RPUSH", ctx.keys.priorities, LAST) end
 end
 
 return M

@@ -7,38 +7,38 @@ local tally = require("nouns.tally")
 local M = {}
 
 -- A job that comes by a put or a move: behind its open parents, until its due time, aside
--- if a throttle is full, or among the ready ones. `to` says queue, delay (ms), limited
+-- if a throttle is full, or among the ready ones. `target` says queue, delay (ms), limited
 -- (the queue's bit), and first and idle of a sequence number that is taken. Writes the
 -- record.
-function M.settle(at, to, jid, r)
-  local queue, delay = to.queue, to.delay
-  local full = delay <= 0 and not dependency.is_open(r) and at.throttles.is_full(at, queue, jid, r, to.limited)
+function M.settle(ctx, target, jid, r)
+  local queue, delay = target.queue, target.delay
+  local full = delay <= 0 and not dependency.is_open(r) and ctx.throttles.is_full(ctx, queue, jid, r, target.limited)
   if dependency.is_open(r) then
-    dependency.park(at, queue, jid, r, delay)
+    dependency.hold_back(ctx, queue, jid, r, delay)
   elseif full then
-    if to.first then queues.give_back(queue, 1) end
-    at.throttles.park(at, queue, jid, r, full)
+    if target.first then queues.give_back(queue, 1) end
+    ctx.throttles.hold_back(ctx, queue, jid, r, full)
   elseif delay > 0 then
-    job.place(at, queue, jid, r, delay)
+    job.place(ctx, queue, jid, r, delay)
   else
-    local first, idle = to.first, to.idle
-    if not first then first, idle = queues.enter(at, queue, 1) end
-    job.place(at, queue, jid, r, 0, first, idle)
+    local first, idle = target.first, target.idle
+    if not first then first, idle = queues.enter(ctx, queue, 1) end
+    job.place(ctx, queue, jid, r, 0, first, idle)
   end
-  if r.state ~= state.WAITING then tally.count(at, queue, "later", 1) end
-  job.write(at, jid, r)
+  if r.state ~= state.WAITING then tally.count(ctx, queue, "later", 1) end
+  job.write(ctx, jid, r)
 end
 
 -- A job that goes on in this queue after an attempt elsewhere; its throttles are looked
 -- at when it is popped. Writes the record.
-function M.go_on(at, queue, jid, r, delay)
+function M.continue(ctx, queue, jid, r, delay)
   if dependency.is_open(r) then
-    dependency.park(at, queue, jid, r, delay)
+    dependency.hold_back(ctx, queue, jid, r, delay)
   else
-    job.place(at, queue, jid, r, delay)
+    job.place(ctx, queue, jid, r, delay)
   end
-  tally.count(at, queue, "later", 1)
-  job.write(at, jid, r)
+  tally.count(ctx, queue, "later", 1)
+  job.write(ctx, jid, r)
 end
 
 return M

@@ -16,11 +16,11 @@ M.PAUSED, M.HAS_LIMIT, M.HAS_MOST, M.HAS_ODD = 1, 2, 4, 8
 local call, pack, unpack_
 late.bind(function() call, pack, unpack_ = redis.call, struct.pack, struct.unpack end)
 
-local function register(at, queue, count)
-  if at.index then at.index.admit(at, queue, count) end
+local function register(ctx, queue, count)
+  if ctx.index then ctx.index.admit(ctx, queue, count) end
   -- In order of first use, also within a millisecond.
-  call("ZADD", at.keys.queues, "NX", at.order.pending(at, at.keys.queues), queue.name)
-  if at.watched then at.watched.queues = true end
+  call("ZADD", ctx.keys.queues, "NX", ctx.order.pending(ctx, ctx.keys.queues), queue.name)
+  if ctx.watched then ctx.watched.queues = true end
   call("INCRBY", queue.sequence, KNOWN)
 end
 
@@ -31,44 +31,44 @@ M.raw = raw_of
 -- How many sequence numbers were taken so far.
 function M.made_ready(queue) return raw_of(queue) % IDLE end
 
-local function meaning(at, raw)
+local function meaning(ctx, raw)
   local rest = raw % KNOWN
-  return raw % IDLE + at.order.START, rest % LIMITED >= IDLE, rest >= LIMITED
+  return raw % IDLE + ctx.order.START, rest % LIMITED >= IDLE, rest >= LIMITED
 end
 
 -- Takes `count` sequence numbers for jobs that were put before: the caller uses
 -- first + 1 … first + count. Also says whether the idle and the limited bit are up.
-function M.take_sequence(at, queue, count)
-  tally.count(at, queue, "again", count)
+function M.take_sequence(ctx, queue, count)
+  tally.count(ctx, queue, "again", count)
   local raw = call("INCRBY", queue.sequence, count) - count
-  if at.index and raw < INDEXED and count > 0 then at.index.enter(at, queue) end
-  return meaning(at, raw)
+  if ctx.index and raw < INDEXED and count > 0 then ctx.index.enter(ctx, queue) end
+  return meaning(ctx, raw)
 end
 
 -- The same for jobs that are put, which makes the queue a known one, unless it is `hidden`.
-function M.enter(at, queue, count, hidden)
+function M.enter(ctx, queue, count, hidden)
   local raw = call("INCRBY", queue.sequence, count) - count
-  if raw % INDEXED < KNOWN and not hidden then register(at, queue, count) end
-  if at.index and raw < INDEXED and count > 0 then at.index.enter(at, queue) end
-  return meaning(at, raw)
+  if raw % INDEXED < KNOWN and not hidden then register(ctx, queue, count) end
+  if ctx.index and raw < INDEXED and count > 0 then ctx.index.enter(ctx, queue) end
+  return meaning(ctx, raw)
 end
 
 -- Numbers that `enter` took last are not used after all.
 function M.give_back(queue, count) call("DECRBY", queue.sequence, count) end
 
 -- Makes sure that the queue is in the list of known ones. Says whether it has a limit.
-function M.know(at, queue)
-  local _, _, limited = M.enter(at, queue, 0)
+function M.know(ctx, queue)
+  local _, _, limited = M.enter(ctx, queue, 0)
   return limited
 end
 
 -- Rings, given that the idle bit is up. A token that lies in the list means that
 -- nobody is blocked on it, so then the bit goes down instead.
 function M.signal(queue)
-  if call("EXISTS", queue.bell) == 1 then
+  if call("EXISTS", queue.wake_key) == 1 then
     call("DECRBY", queue.sequence, IDLE)
   else
-    call("RPUSH", queue.bell, "")
+    call("RPUSH", queue.wake_key, "")
   end
 end
 
@@ -78,9 +78,9 @@ function M.signal_if_idle(queue)
 end
 
 -- The same for a queue that a job came back to without a sequence number.
-function M.ready_again(at, queue)
+function M.ready_again(ctx, queue)
   local raw = raw_of(queue)
-  if at.index and raw < INDEXED then at.index.enter(at, queue) end
+  if ctx.index and raw < INDEXED then ctx.index.enter(ctx, queue) end
   if raw % LIMITED >= IDLE then M.signal(queue) end
 end
 
@@ -90,9 +90,9 @@ function M.raise_idle(queue)
 end
 
 -- Rings without looking at the bit: for reasons (pause, limit) that do not raise it.
-function M.ring(at, queue)
-  if at.index then at.index.again(at, queue) end
-  if call("EXISTS", queue.bell) == 0 then call("RPUSH", queue.bell, "") end
+function M.wake(ctx, queue)
+  if ctx.index then ctx.index.again(ctx, queue) end
+  if call("EXISTS", queue.wake_key) == 0 then call("RPUSH", queue.wake_key, "") end
 end
 
 -- Due time of the next timer, flags, limit, own heartbeat in ms.
@@ -111,31 +111,31 @@ function M.set_control(queue, due, flags, limit, heartbeat)
 end
 
 -- Sets the next due time, which is all that changes.
-function M.set_due(at, queue, due, flags, limit, heartbeat)
+function M.set_due(ctx, queue, due, flags, limit, heartbeat)
   M.set_control(queue, due, flags, limit, heartbeat)
-  if at.index then at.index.due(at, queue, due) end
+  if ctx.index then ctx.index.due(ctx, queue, due) end
 end
 
 -- Notes a timer at `when`. True if it is earlier than all that was known, so
 -- that a sleeping worker has to be told.
-function M.lower_due(at, queue, when)
+function M.lower_due(ctx, queue, when)
   local due, flags, limit, heartbeat = M.control(queue)
   if due <= when then return false end
   M.set_control(queue, when, flags, limit, heartbeat)
-  if at.index then at.index.lowered(at, queue, when) end
+  if ctx.index then ctx.index.lowered(ctx, queue, when) end
   return true
 end
 
 -- The same, and somebody who waits for work learns of it.
-function M.due_at(at, queue, when)
-  if M.lower_due(at, queue, when) then M.signal_if_idle(queue) end
+function M.due_at(ctx, queue, when)
+  if M.lower_due(ctx, queue, when) then M.signal_if_idle(queue) end
 end
 
-function M.set_paused(at, queue, paused)
+function M.set_paused(ctx, queue, paused)
   local due, flags, limit, heartbeat = M.control(queue)
   if (flags % 2 == 1) == paused then return false end
   M.set_control(queue, due, paused and flags + M.PAUSED or flags - M.PAUSED, limit, heartbeat)
-  if not paused then M.ring(at, queue) end
+  if not paused then M.wake(ctx, queue) end
   return true
 end
 

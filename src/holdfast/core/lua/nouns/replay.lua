@@ -20,9 +20,9 @@ end)
 
 -- What was kept for this number as bytes, or nil if it is new. An older number is
 -- a straggler from a cut connection.
-function M.find(at, line, number)
+function M.find(ctx, line, number)
   if line == "" then return nil end
-  local packed = call("GET", at.keys.line .. line)
+  local packed = call("GET", ctx.keys.line .. line)
   if not packed then return nil end
   local last = unpack_("<d", packed)
   if last < number then return nil end
@@ -30,8 +30,8 @@ function M.find(at, line, number)
   return sub(packed, 9)
 end
 
-local function keep(at, line, number, bytes)
-  call("SET", at.keys.line .. line, pack("<d", number) .. bytes, "PX", KEEP)
+local function keep(ctx, line, number, bytes)
+  call("SET", ctx.keys.line .. line, pack("<d", number) .. bytes, "PX", KEEP)
 end
 
 -- What is kept of the long reply of a put, [count, (index, code)…]: the count, and by code
@@ -61,17 +61,17 @@ function M.reply(bytes)
 end
 
 -- `most` (nil: 4 kB): how many bytes are kept.
-function M.keep_reply(at, line, number, reply, most)
+function M.keep_reply(ctx, line, number, reply, most)
   if line == "" then return end
   local packed = mp_pack(reply)
   if #packed > (most or MOST) then packed = mp_pack(type(reply[3]) == "string" and by_code(reply) or { M.NOTHING }) end
-  keep(at, line, number, packed)
+  keep(ctx, line, number, packed)
 end
 
 -- A pop's grants, whatever their number: the time of the pop, then the jids. A
 -- job still running for this worker since that moment is the same grant.
-function M.keep_grants(at, line, number, jids)
-  keep(at, line, number, pack("<d", at.now) .. jids)
+function M.keep_grants(ctx, line, number, jids)
+  keep(ctx, line, number, pack("<d", ctx.now) .. jids)
 end
 
 function M.grants(bytes) return (unpack_("<d", bytes)), sub(bytes, 9) end

@@ -15,8 +15,8 @@ local call, mp_pack, mp_unpack
 late.bind(function() call, mp_pack, mp_unpack = redis.call, cmsgpack.pack, cmsgpack.unpack end)
 
 -- Write the record afterwards.
-function M.progress(at, jid, r, fraction, note)
-  extra.set(at, jid, r, "p", mp_pack({ fraction, text.cut(note, LONGEST_NOTE), at.now }))
+function M.progress(ctx, jid, r, fraction, note)
+  extra.set(ctx, jid, r, "p", mp_pack({ fraction, text.cut(note, LONGEST_NOTE), ctx.now }))
 end
 
 -- The newest of the lines that were kept and those in args[first …], as many as fit.
@@ -35,19 +35,19 @@ local function tail(had, args, first)
 end
 
 -- The lines that are kept, nil if there are none.
-function M.kept(at, jid, r)
-  local packed = extra.get(at, jid, r, "g")
+function M.kept(ctx, jid, r)
+  local packed = extra.get(ctx, jid, r, "g")
   return packed and mp_unpack(packed) or nil
 end
 
 -- Appends the lines in args[first …]. Write the record afterwards.
-function M.lines(at, jid, r, args, first)
-  extra.set(at, jid, r, "g", mp_pack(tail(M.kept(at, jid, r) or {}, args, first)))
+function M.lines(ctx, jid, r, args, first)
+  extra.set(ctx, jid, r, "g", mp_pack(tail(M.kept(ctx, jid, r) or {}, args, first)))
 end
 
 -- A new life begins, which also was never given back.
-function M.clear(at, jid, r)
-  if record.has(r.flags, record.FLAG.EXTRA) then call("HDEL", at.keys.extra .. jid, "p", "g", "c", "u") end
+function M.clear(ctx, jid, r)
+  if record.has(r.flags, record.FLAG.EXTRA) then call("HDEL", ctx.keys.extra .. jid, "p", "g", "c", "u") end
 end
 
 return M

@@ -5,11 +5,11 @@ local M = {}
 local call
 late.bind(function() call = redis.call end)
 
-function M.keep(at, jid, result, keep)
-  call("SET", at.keys.result .. jid, result, "PX", keep)
+function M.keep(ctx, jid, result, keep)
+  call("SET", ctx.keys.result .. jid, result, "PX", keep)
 end
 
 -- The stored bytes, or false.
-function M.read(at, jid) return call("GET", at.keys.result .. jid) end
+function M.read(ctx, jid) return call("GET", ctx.keys.result .. jid) end
 
 return M

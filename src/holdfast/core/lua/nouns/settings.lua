@@ -21,35 +21,35 @@ local call
 late.bind(function() call = redis.call end)
 
 -- The value of one of them.
-function M.number(at, name)
-  return tonumber(call("HGET", at.keys.root, name) or nil) or M.KNOWN[name][1]
+function M.number(ctx, name)
+  return tonumber(call("HGET", ctx.keys.root, name) or nil) or M.KNOWN[name][1]
 end
 
 -- How many bytes the data with which a job is put may have.
-function M.max_data(at)
-  local most = root.max_data(at)
+function M.max_data(ctx)
+  local most = root.max_data(ctx)
   return most > 0 and most or M.KNOWN[M.MAX_DATA][1]
 end
 
 -- All of them, as (name, value) pairs in the order of their names.
-function M.all(at)
+function M.all(ctx)
   local found = {}
   for name in pairs(M.KNOWN) do found[#found + 1] = name end
   table.sort(found)
   local pairs_ = {}
-  for i = 1, #found do pairs_[2 * i - 1], pairs_[2 * i] = found[i], M.number(at, found[i]) end
+  for i = 1, #found do pairs_[2 * i - 1], pairs_[2 * i] = found[i], M.number(ctx, found[i]) end
   return pairs_
 end
 
 -- Sets one; nil gives it its default back.
-function M.set(at, name, value)
+function M.set(ctx, name, value)
   if value then
-    call("HSET", at.keys.root, name, value)
+    call("HSET", ctx.keys.root, name, value)
   else
-    call("HDEL", at.keys.root, name)
+    call("HDEL", ctx.keys.root, name)
   end
-  if name == M.MAX_DATA then root.set(at.keys.root, "max_data", value or 0) end
-  if name == M.KEEP_DATA then root.set_flag(at, root.KEEPING, value == 1) end
+  if name == M.MAX_DATA then root.set(ctx.keys.root, "max_data", value or 0) end
+  if name == M.KEEP_DATA then root.set_flag(ctx, root.KEEPING, value == 1) end
 end
 
 return M

@@ -15,36 +15,36 @@ late.bind(function() call, floor = redis.call, math.floor end)
 
 local function day_of(now) return floor(now / root.DAY) end
 
-local function fold(at, queue, log, name)
+local function fold(ctx, queue, log, name)
   local key = queue.stats .. queue.booked
   series.fold(log, key, name)
-  days.keep(at, key)
+  days.keep(ctx, key)
 end
 
-function M.waited(at, queue, samples)
-  local day = day_of(at.now)
-  if queue.day ~= day then days.begin(at, queue, day) end
-  local log = at.spells and queue.wait_log .. queue.booked or queue.wait_today
+function M.waited(ctx, queue, samples)
+  local day = day_of(ctx.now)
+  if queue.day ~= day then days.begin(ctx, queue, day) end
+  local log = ctx.queue_keys and queue.wait_log .. queue.booked or queue.wait_today
   local size = call("APPEND", log, samples)
-  if size == #samples then days.keep(at, log) end
-  if size >= FULL then fold(at, queue, log, "wait") end
+  if size == #samples then days.keep(ctx, log) end
+  if size >= FULL then fold(ctx, queue, log, "wait") end
 end
 
-function M.ran(at, queue, samples)
-  local day = day_of(at.now)
-  if queue.day ~= day then days.begin(at, queue, day) end
-  local log = at.spells and queue.run_log .. queue.booked or queue.run_today
+function M.ran(ctx, queue, samples)
+  local day = day_of(ctx.now)
+  if queue.day ~= day then days.begin(ctx, queue, day) end
+  local log = ctx.queue_keys and queue.run_log .. queue.booked or queue.run_today
   local size = call("APPEND", log, samples)
-  if size == #samples then days.keep(at, log) end
-  if size >= FULL then fold(at, queue, log, "run") end
+  if size == #samples then days.keep(ctx, log) end
+  if size >= FULL then fold(ctx, queue, log, "run") end
 end
 
 -- Counts something off the usual path today: `failures`, `failed` or `retries`.
-function M.count(at, queue, what)
-  local day = day_of(at.now)
-  if queue.day ~= day then days.begin(at, queue, day) end
+function M.count(ctx, queue, what)
+  local day = day_of(ctx.now)
+  if queue.day ~= day then days.begin(ctx, queue, day) end
   local key = queue.stats .. queue.booked
-  if call("HINCRBY", key, what, 1) == 1 then days.keep(at, key) end
+  if call("HINCRBY", key, what, 1) == 1 then days.keep(ctx, key) end
 end
 
 -- Takes one back, of the day of `when`.

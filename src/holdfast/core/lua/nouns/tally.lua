@@ -13,8 +13,8 @@ M.FIELDS = {
 local call, unpack_
 late.bind(function() call, unpack_ = redis.call, unpack end)
 
-function M.count(at, queue, what, by)
-  if at.bounds.tallies then call("HINCRBY", queue.tallies, what, by) end
+function M.count(ctx, queue, what, by)
+  if ctx.bounds.tallies then call("HINCRBY", queue.tallies, what, by) end
 end
 
 -- All fields by name.

@@ -12,33 +12,33 @@ late.bind(function() call, unpack_ = redis.call, unpack end)
 local EXPIRING = record.FLAG.EXPIRING
 local PIECE = 512 -- jobs moved at once
 
-local function promote_some(at, queue, bound)
-  local due = call("ZRANGE", queue.scheduled, "-inf", at.now, "BYSCORE", "LIMIT", 0, bound)
+local function promote_some(ctx, queue, bound)
+  local due = call("ZRANGE", queue.scheduled, "-inf", ctx.now, "BYSCORE", "LIMIT", 0, bound)
   if #due == 0 then return 0 end
   local jids, records = {}, {}
   for i = 1, #due do
     local jid = due[i]
-    local r = job.read(at, jid)
+    local r = job.read(ctx, jid)
     if r and r.state == state.SCHEDULED then
-      if record.has(r.flags, EXPIRING) and expiry.is_over(at, jid, r) then
+      if record.has(r.flags, EXPIRING) and expiry.is_over(ctx, jid, r) then
         state.move(r, state.WAITING)
-        expiry.fail(at, queue, jid, r)
+        expiry.fail(ctx, queue, jid, r)
       else
         jids[#jids + 1], records[#records + 1] = jid, r
       end
     end
   end
   call("ZREM", queue.scheduled, unpack_(due))
-  job.make_many_ready(at, queue, jids, records)
+  job.make_many_ready(ctx, queue, jids, records)
   return #due
 end
 
 -- Moves up to `bound` due jobs to the ready set. Returns how many.
-function M.promote(at, queue, bound)
+function M.promote(ctx, queue, bound)
   local moved = 0
   while moved < bound do
     local step = bound - moved < PIECE and bound - moved or PIECE
-    local some = promote_some(at, queue, step)
+    local some = promote_some(ctx, queue, step)
     moved = moved + some
     if some < step then break end
   end

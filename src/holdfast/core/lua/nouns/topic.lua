@@ -11,40 +11,40 @@ local M = {}
 local call
 late.bind(function() call = redis.call end)
 
-function M.open(at, name)
-  local keys = at.keys
+function M.open(ctx, name)
+  local keys = ctx.keys
   return {
     name = name, messages = keys.messages .. name, queued = keys.queued .. name, reserved = keys.reserved .. name,
-    bell = keys.topic_bell .. name,
+    wake_key = keys.topic_wake_key .. name,
   }
 end
 
 -- The same for a call that may take messages away. It reads both sets, so that one which
 -- another program put something else in place of is met before anything is written.
-function M.to_shrink(at, name)
-  local topic = M.open(at, name)
+function M.to_shrink(ctx, name)
+  local topic = M.open(ctx, name)
   topic.size = call("ZCARD", topic.queued) + call("ZCARD", topic.reserved)
   return topic
 end
 
-function M.changed(at, topic)
-  if at.watched then event.changed(at, "topic:" .. topic.name) end
+function M.changed(ctx, topic)
+  if ctx.watched then event.changed(ctx, "topic:" .. topic.name) end
 end
 
 local function first_of(set) return tonumber(call("ZRANGE", set, 0, 0, "WITHSCORES")[2]) end
 
 -- How many ms until then, -1 for never.
-local function away(at, when)
+local function away(ctx, when)
   if not when then return -1 end
-  return when > at.now and when - at.now or 0
+  return when > ctx.now and when - ctx.now or 0
 end
 
 -- When the earliest of the queued is ready, nil if there are none.
 function M.first_ready(topic) return first_of(topic.queued) end
 
 -- How many ms until a message is ready, or a reservation is over.
-function M.ready_in(at, topic) return away(at, first_of(topic.queued)) end
-function M.over_in(at, topic) return away(at, first_of(topic.reserved)) end
+function M.ready_in(ctx, topic) return away(ctx, first_of(topic.queued)) end
+function M.over_in(ctx, topic) return away(ctx, first_of(topic.reserved)) end
 
 -- Where a message is (`queued`, `reserved` or nil), and until when.
 function M.place(topic, id)
@@ -55,12 +55,12 @@ function M.place(topic, id)
 end
 
 -- Adds a message unless there is one of that id. Says whether it did.
-function M.add(at, topic, id, ready, body)
+function M.add(ctx, topic, id, ready, body)
   if M.place(topic, id) then return false end
-  local known = call("ZSCORE", at.keys.topics, topic.name)
+  local known = call("ZSCORE", ctx.keys.topics, topic.name)
   call("HSET", topic.messages, id, body)
   call("ZADD", topic.queued, ready, id)
-  if not known then call("ZADD", at.keys.topics, at.now, topic.name) end
+  if not known then call("ZADD", ctx.keys.topics, ctx.now, topic.name) end
   return true
 end
 
@@ -80,10 +80,10 @@ function M.erase(topic, id)
 end
 
 -- A topic without messages is forgotten.
-function M.forget_empty(at, topic)
+function M.forget_empty(ctx, topic)
   if topic.size > 0 then return end
-  call("ZREM", at.keys.topics, topic.name)
-  call("UNLINK", topic.bell, topic.messages)
+  call("ZREM", ctx.keys.topics, topic.name)
+  call("UNLINK", topic.wake_key, topic.messages)
 end
 
 function M.body(topic, id) return call("HGET", topic.messages, id) end
@@ -129,9 +129,9 @@ end
 
 -- How many are queued, of these ready now, and reserved; when the first of the queued is
 -- ready, and the first reservation over (-1: never).
-function M.counts(at, topic)
+function M.counts(ctx, topic)
   return {
-    call("ZCARD", topic.queued), call("ZCOUNT", topic.queued, "-inf", at.now), call("ZCARD", topic.reserved),
+    call("ZCARD", topic.queued), call("ZCOUNT", topic.queued, "-inf", ctx.now), call("ZCARD", topic.reserved),
     first_of(topic.queued) or -1, first_of(topic.reserved) or -1,
   }
 end

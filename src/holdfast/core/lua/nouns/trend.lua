@@ -39,7 +39,7 @@ end
 
 -- Appends to a reply when the first cell begins (ms), and the counts of the 48 hours
 -- up to `now`.
-function M.tell(reply, packed, now)
+function M.append(reply, packed, now)
   local newest, cells = moved(packed, now)
   local n = #reply + 1
   reply[n] = (newest - CELLS + 1) * HOUR

@@ -16,20 +16,20 @@ local mp_pack, mp_unpack, min
 late.bind(function() mp_pack, mp_unpack, min = cmsgpack.pack, cmsgpack.unpack, math.min end)
 
 -- What is noted of a job, nil if nothing is.
-function M.read(at, jid, r)
-  local packed = extra.get(at, jid, r, "u")
+function M.read(ctx, jid, r)
+  local packed = extra.get(ctx, jid, r, "u")
   return packed and mp_unpack(packed) or nil
 end
 
 -- The worker that holds the job does not know its code. Returns the ms until another may
 -- look at it, or nil and for how many ms none knew it: then it waited long enough.
 -- Write the record afterwards.
-function M.note(at, jid, r, problem)
-  local was, first, count = M.read(at, jid, r), at.now, 1
+function M.note(ctx, jid, r, problem)
+  local was, first, count = M.read(ctx, jid, r), ctx.now, 1
   if was and was[3] == r.attempts - 1 then first, count = was[1], was[2] + 1 end
-  local left = first + settings.number(at, settings.UNKNOWN_FOR) * 1000 - at.now
-  if left <= 0 then return nil, at.now - first end
-  extra.set(at, jid, r, "u", mp_pack({ first, count, r.attempts, at.now, r.worker, text.cut(problem, 1000) }))
+  local left = first + settings.number(ctx, settings.UNKNOWN_FOR) * 1000 - ctx.now
+  if left <= 0 then return nil, ctx.now - first end
+  extra.set(ctx, jid, r, "u", mp_pack({ first, count, r.attempts, ctx.now, r.worker, text.cut(problem, 1000) }))
   return min(FIRST * 2 ^ min(count - 1, MOST_DOUBLINGS), LONGEST, left)
 end
 

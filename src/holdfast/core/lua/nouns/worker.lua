@@ -1,7 +1,7 @@
 -- worker: who was seen when, and what each says of itself.
 --
 -- Natively a sign of life is a call that says so, or a heartbeat, and what somebody
--- holds is read off the leases of the queues. `at.workers` is this file in roots whose
+-- holds is read off the leases of the queues. `ctx.workers` is this file in roots whose
 -- protocol lists workers by their pops and keeps the leases of each.
 local late = require("base.late")
 local batch = require("base.batch")
@@ -15,67 +15,67 @@ local SWEPT = 128 -- workers forgotten by one sweep
 local call, unpack_
 late.bind(function() call, unpack_ = redis.call, unpack end)
 
-function M.seen(at, worker) call("ZADD", at.keys.workers, at.now, worker) end
+function M.seen(ctx, worker) call("ZADD", ctx.keys.workers, ctx.now, worker) end
 
 -- The same for many: `signs` are (time, worker) pairs.
-function M.all_seen(at, signs) call("ZADD", at.keys.workers, unpack_(signs)) end
+function M.all_seen(ctx, signs) call("ZADD", ctx.keys.workers, unpack_(signs)) end
 
-function M.hold(at, worker, jid, ends) call("ZADD", at.keys.held .. worker, ends, jid) end
+function M.hold(ctx, worker, jid, ends) call("ZADD", ctx.keys.held .. worker, ends, jid) end
 
-function M.drop(at, worker, jid) call("ZREM", at.keys.held .. worker, jid) end
+function M.drop(ctx, worker, jid) call("ZREM", ctx.keys.held .. worker, jid) end
 
 -- Whether that field may be said by a worker of itself.
-function M.may_say(field) return field ~= QUIET end
+function M.may_report(field) return field ~= QUIET end
 
 -- A worker says what it is: args[first … last] are (field, value) pairs in place of all it
 -- said before, if there are any. Returns whether somebody told it to be quiet.
-function M.say(at, worker, args, first, last)
-  local key = at.keys.worker_facts .. worker
+function M.report(ctx, worker, args, first, last)
+  local key = ctx.keys.worker_facts .. worker
   local quiet = call("HGET", key, QUIET)
-  local known = call("ZADD", at.keys.workers, at.now, worker) == 0
+  local known = call("ZADD", ctx.keys.workers, ctx.now, worker) == 0
   if last >= first then
     local facts = { unpack_(args, first, last) }
     if quiet then facts[#facts + 1], facts[#facts + 2] = QUIET, quiet end
     call("UNLINK", key)
     call("HSET", key, unpack_(facts))
   end
-  event.changed(at, known and "worker:" .. worker or "workers")
+  event.changed(ctx, known and "worker:" .. worker or "workers")
   return quiet == "1"
 end
 
 -- Tells a known worker to take no more jobs, or to take jobs again. Returns whether there is one.
-function M.hush(at, worker, on)
-  if not call("ZSCORE", at.keys.workers, worker) then return false end
+function M.set_quiet(ctx, worker, on)
+  if not call("ZSCORE", ctx.keys.workers, worker) then return false end
   if on then
-    call("HSET", at.keys.worker_facts .. worker, QUIET, "1")
+    call("HSET", ctx.keys.worker_facts .. worker, QUIET, "1")
   else
-    call("HDEL", at.keys.worker_facts .. worker, QUIET)
+    call("HDEL", ctx.keys.worker_facts .. worker, QUIET)
   end
-  event.quiet(at, worker, on)
-  event.changed(at, "worker:" .. worker)
+  event.quiet(ctx, worker, on)
+  event.changed(ctx, "worker:" .. worker)
   return true
 end
 
 -- What is known of a worker goes; its jobs run on. Returns 1, or 0 if it was not known.
-function M.forget(at, worker)
-  local known = call("ZREM", at.keys.workers, worker)
-  call("UNLINK", at.keys.worker_facts .. worker)
-  if at.workers then call("UNLINK", at.keys.held .. worker) end
-  if known > 0 then event.changed(at, "workers") end
+function M.forget(ctx, worker)
+  local known = call("ZREM", ctx.keys.workers, worker)
+  call("UNLINK", ctx.keys.worker_facts .. worker)
+  if ctx.workers then call("UNLINK", ctx.keys.held .. worker) end
+  if known > 0 then event.changed(ctx, "workers") end
   return known
 end
 
 -- Before when a worker must have been seen last to count as gone.
-local function horizon(at) return at.now - config.number(at, "max-worker-age") * 1000 end
+local function horizon(ctx) return ctx.now - config.number(ctx, "max-worker-age") * 1000 end
 
 -- A function that says whether a worker counts as gone that took something at `last`: it
 -- gave no sign of life since either.
-function M.gone(at)
-  local oldest, known = horizon(at), {}
+function M.gone(ctx)
+  local oldest, known = horizon(ctx), {}
   return function(worker, last)
     if last > oldest then return false end
     if known[worker] == nil then
-      known[worker] = (tonumber(call("ZSCORE", at.keys.workers, worker)) or 0) <= oldest
+      known[worker] = (tonumber(call("ZSCORE", ctx.keys.workers, worker)) or 0) <= oldest
     end
     return known[worker]
   end
@@ -83,44 +83,44 @@ end
 
 -- Rows {name, last seen, quiet, {field, value …}}, most recently seen first, at most
 -- `count` behind (score, name). One that is too old is left out.
-function M.list(at, score, name, count)
-  local set = at.keys.workers
-  local first = call("ZCOUNT", set, "-inf", horizon(at))
+function M.list(ctx, score, name, count)
+  local set = ctx.keys.workers
+  local first = call("ZCOUNT", set, "-inf", horizon(ctx))
   local page, rows = batch.page(set, first, call("ZCARD", set), score, name, count, true), {}
   for i = 1, #page, 2 do
-    local facts, said, quiet = call("HGETALL", at.keys.worker_facts .. page[i]), {}, 0
+    local facts, fields, quiet = call("HGETALL", ctx.keys.worker_facts .. page[i]), {}, 0
     for k = 1, #facts, 2 do
-      if facts[k] == QUIET then quiet = 1 else said[#said + 1], said[#said + 2] = facts[k], facts[k + 1] end
+      if facts[k] == QUIET then quiet = 1 else fields[#fields + 1], fields[#fields + 2] = facts[k], facts[k + 1] end
     end
-    rows[#rows + 1] = { page[i], page[i + 1], quiet, said }
+    rows[#rows + 1] = { page[i], page[i + 1], quiet, fields }
   end
   return rows
 end
 
 -- All of them, most recently seen first.
-function M.names(at) return call("ZRANGE", at.keys.workers, 0, -1, "REV") end
+function M.names(ctx) return call("ZRANGE", ctx.keys.workers, 0, -1, "REV") end
 
 -- The jobs of a worker whose leases end within `first` and `last`, the latest first, where
 -- the leases of each are kept.
-function M.holds(at, worker, first, last)
-  return call("ZRANGE", at.keys.held .. worker, last, first, "BYSCORE", "REV")
+function M.holds(ctx, worker, first, last)
+  return call("ZRANGE", ctx.keys.held .. worker, last, first, "BYSCORE", "REV")
 end
 
 -- The workers seen last, at most so many: {name, last seen, quiet, queues, slots, busy}.
-function M.newest(at, count)
-  local names, rows = call("ZRANGE", at.keys.workers, 0, count - 1, "REV", "WITHSCORES"), {}
+function M.newest(ctx, count)
+  local names, rows = call("ZRANGE", ctx.keys.workers, 0, count - 1, "REV", "WITHSCORES"), {}
   for i = 1, #names, 2 do
-    local facts = call("HMGET", at.keys.worker_facts .. names[i], QUIET, "queues", "slots", "busy")
-    if tonumber(names[i + 1]) < horizon(at) then break end
+    local facts = call("HMGET", ctx.keys.worker_facts .. names[i], QUIET, "queues", "slots", "busy")
+    if tonumber(names[i + 1]) < horizon(ctx) then break end
     rows[#rows + 1] = { names[i], names[i + 1], facts[1] and 1 or 0, facts[2] or "", facts[3] or "1", facts[4] or "0" }
   end
   return rows
 end
 
 -- Forgets workers that are too old, some in each call. Returns how many.
-function M.sweep(at)
-  local old = call("ZRANGE", at.keys.workers, "-inf", horizon(at), "BYSCORE", "LIMIT", 0, SWEPT)
-  for i = 1, #old do M.forget(at, old[i]) end
+function M.sweep(ctx)
+  local old = call("ZRANGE", ctx.keys.workers, "-inf", horizon(ctx), "BYSCORE", "LIMIT", 0, SWEPT)
+  for i = 1, #old do M.forget(ctx, old[i]) end
   return #old
 end
 

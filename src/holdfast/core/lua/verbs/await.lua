@@ -13,31 +13,31 @@ local AWAITED = record.FLAG.AWAITED
 local mp_pack
 late.bind(function() mp_pack = cmsgpack.pack end)
 
-local function outcome(at, jid, r)
+local function outcome(ctx, jid, r)
   if not r then
-    local kept = result.read(at, jid)
+    local kept = result.read(ctx, jid)
     if kept then return "done", kept end
-    return "gone", at.ended and at.ended.read(at, jid) or false
+    return "gone", ctx.ended and ctx.ended.read(ctx, jid) or false
   end
-  if r.state == state.COMPLETE then return "done", result.read(at, jid) end
+  if r.state == state.COMPLETE then return "done", result.read(ctx, jid) end
   if r.state == state.FAILED then
-    local noted = failure.read(at, jid, r) or { "", "" }
+    local noted = failure.read(ctx, jid, r) or { "", "" }
     return "failed", mp_pack({ noted[1], noted[2] })
   end
   if not record.has(r.flags, AWAITED) then
     r.flags = record.with(r.flags, AWAITED)
-    job.write(at, jid, r)
+    job.write(ctx, jid, r)
   end
   return "open", false
 end
 
 -- Returns (status, payload) per jid: open, done with the result's bytes, failed
 -- with packed {group, message}, or gone (with what `ended` keeps of a cancelled one).
-function M.run(at, args, first, last)
+function M.run(ctx, args, first, last)
   local reply = {}
   for i = first, last do
     local n = #reply
-    reply[n + 1], reply[n + 2] = outcome(at, args[i], job.read(at, args[i]))
+    reply[n + 1], reply[n + 2] = outcome(ctx, args[i], job.read(ctx, args[i]))
   end
   return reply
 end

@@ -14,12 +14,12 @@ local M = {}
 local PLAIN, RUNNING, NAMED, TAG = 3, 3, 16, 2
 
 -- The jobs to delete: their records by jid, and the set of all that were named.
-local function find(at, args, first, last)
+local function find(ctx, args, first, last)
   local records, given = {}, {}
   for i = first, last do
     local jid = args[i]
     if not given[jid] then
-      local r = job.read(at, jid)
+      local r = job.read(ctx, jid)
       given[jid], records[jid] = true, r and r.state ~= state.COMPLETE and r or nil
     end
   end
@@ -28,21 +28,21 @@ end
 
 -- One that waits for this job and would wait for ever. `left` is how many ties may still be
 -- looked at; answers what is left of that, too.
-local function left_behind(at, jid, r, given, left)
-  local children = dependency.children(at, jid, r, left < 1 / 0 and left + 1 or 0)
+local function left_behind(ctx, jid, r, given, left)
+  local children = dependency.children(ctx, jid, r, left < 1 / 0 and left + 1 or 0)
   for i = 1, #children do
     local child = children[i]
-    if not given[child] and dependency.waits_for(at, child, jid) then return left, child end
+    if not given[child] and dependency.waits_for(ctx, child, jid) then return left, child end
   end
   return left - #children, nil
 end
 
 -- What deleting a job takes, its ties apart, in the time that a tie takes.
-local function weight_of(at, jid, r)
+local function weight_of(ctx, jid, r)
   if record.is_plain(r.flags) then return PLAIN end
   local running = r.state == state.RUNNING and RUNNING or 0
   local named = record.has(r.flags, record.FLAG.NAMED) and NAMED or 0
-  return PLAIN + running + named + TAG * #tag.of(at, jid, r)
+  return PLAIN + running + named + TAG * #tag.of(ctx, jid, r)
 end
 
 local function refuse_child(jid, child)
@@ -50,55 +50,55 @@ local function refuse_child(jid, child)
 end
 
 -- Refuses a set that is not closed, or too heavy for one call.
-local function check(at, args, first, last, records, given, behind)
-  local left = at.bounds.ties or 1 / 0
+local function check(ctx, args, first, last, records, given, behind)
+  local left = ctx.bounds.ties or 1 / 0
   for i = first, last do
     local jid = args[i]
     local r, child = records[jid], nil
     if r then
-      left = left - dependency.count(at, jid, r) - (at.bounds.ties and weight_of(at, jid, r) or 0)
-      left, child = left_behind(at, jid, r, given, left)
+      left = left - dependency.count(ctx, jid, r) - (ctx.bounds.ties and weight_of(ctx, jid, r) or 0)
+      left, child = left_behind(ctx, jid, r, given, left)
     end
     if child then behind(jid, child) end
     if left < 0 then
-      refuse.call("TOO_MANY", "at most " .. at.bounds.ties ..
+      refuse.call("TOO_MANY", "at most " .. ctx.bounds.ties ..
         " a call: a job counts 3, one that runs 6, with throttles 16 more, a tag 2, a dependency 1")
     end
   end
 end
 
 -- Returns whether a mark of its end is kept.
-local function delete(at, jid, r, given, who)
+local function delete(ctx, jid, r, given, who)
   local running = r.state == state.RUNNING
-  local marked = at.ended and at.ended.note(at, jid, r, who)
-  at.events.canceled(at, jid, r.queue, running and r.worker or "")
-  lease.evict(at, jid, r)
-  if not running then at.throttles.release(at, keys.of_queue(at, r.queue), jid, r) end
-  if at.events.tracked then at.events.tracked(at, "canceled", jid, r) end
-  job.announce_end(at, jid, r)
-  tag.forget(at, jid, r)
-  dependency.leave(at, jid, r, given)
-  job.delete(at, jid, r)
-  tally.count(at, keys.of_queue(at, r.queue), "cancelled", 1)
+  local marked = ctx.ended and ctx.ended.note(ctx, jid, r, who)
+  ctx.events.canceled(ctx, jid, r.queue, running and r.worker or "")
+  lease.evict(ctx, jid, r)
+  if not running then ctx.throttles.release(ctx, keys.of_queue(ctx, r.queue), jid, r) end
+  if ctx.events.tracked then ctx.events.tracked(ctx, "canceled", jid, r) end
+  job.announce_end(ctx, jid, r)
+  tag.forget(ctx, jid, r)
+  dependency.leave(ctx, jid, r, given)
+  job.delete(ctx, jid, r)
+  tally.count(ctx, keys.of_queue(ctx, r.queue), "cancelled", 1)
   return marked
 end
 
 -- Refused if a job that is not given waits for one that is; `behind(jid, child)` (nil: the
 -- usual way) says so. `who` (nil: not said) cancels. Returns per jid 1 (cancelled) or 0
 -- (unknown, or complete).
-function M.run(at, args, first, last, behind, who)
-  local records, given = find(at, args, first, last)
-  check(at, args, first, last, records, given, behind or refuse_child)
+function M.run(ctx, args, first, last, behind, who)
+  local records, given = find(ctx, args, first, last)
+  check(ctx, args, first, last, records, given, behind or refuse_child)
   local reply, marked = {}, false
   for i = first, last do
     local jid = args[i]
     local r = records[jid]
     -- A slot that came back may have made a job ready that was set aside.
-    if r and r.state == state.THROTTLED then r = job.read(at, jid) end
-    if r and delete(at, jid, r, given, who or "") then marked = true end
+    if r and r.state == state.THROTTLED then r = job.read(ctx, jid) end
+    if r and delete(ctx, jid, r, given, who or "") then marked = true end
     reply[#reply + 1], records[jid] = r and 1 or 0, nil
   end
-  if marked then at.ended.sweep(at) end
+  if marked then ctx.ended.sweep(ctx) end
   return reply
 end
 

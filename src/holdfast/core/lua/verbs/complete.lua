@@ -5,11 +5,11 @@ local record = require("base.record")
 local event = require("nouns.event")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
-local in_hand = require("nouns.in_hand")
+local touched_jobs = require("nouns.touched_jobs")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
 local heaviness = require("nouns.heaviness")
-local releasing = require("nouns.releasing")
+local dependents = require("nouns.dependents")
 local result = require("nouns.result")
 local completed = require("nouns.completed")
 local retention = require("nouns.retention")
@@ -24,75 +24,75 @@ local call, pack, unpack_, rep
 late.bind(function() call, pack, unpack_, rep = redis.call, struct.pack, unpack, string.rep end)
 
 -- Why a lease cannot be settled: the same end was recorded before, or it is lost.
-function M.refusal(at, jid, r, worker, token)
+function M.refusal(ctx, jid, r, worker, token)
   if r and r.state == state.COMPLETE and r.token == token and r.worker == worker then return "again" end
-  if r and history.ending(at, jid, r, worker, token) == history.DONE then return "again" end
+  if r and history.ending(ctx, jid, r, worker, token) == history.DONE then return "again" end
   return lease.refusal(jid, r)
 end
 
 -- A held job off the usual path. Returns its new record, queue name and time of the pop.
-local function finish(at, jid, r, data)
-  local queue, popped = keys.of_queue(at, r.queue), r.popped
+local function finish(ctx, jid, r, data)
+  local queue, popped = keys.of_queue(ctx, r.queue), r.popped
   state.move(r, state.COMPLETE)
-  r.ended, r.remaining = at.now, r.retries
+  r.ended, r.remaining = ctx.now, r.retries
   r.flags = record.without(r.flags, record.FLAG.NOTICED)
-  lease.let_go(at, queue, jid, r)
-  if record.has(r.flags, record.FLAG.TOLD) then history.note(at, jid, r, history.DONE, queue.name) end
-  failure.clear(at, jid, r)
-  job.set_body(at, jid, r, data)
-  job.announce_end(at, jid, r)
-  if record.has(r.flags, record.FLAG.DEPENDENTS) then releasing.released(at, jid, r) end
-  if at.events.tracked then at.events.tracked(at, "completed", jid, r) end
-  if at.events.completed then at.events.completed(at, jid, queue.name) end
-  return at.record.write(r), r.queue, popped, not record.is_plain(r.flags)
+  lease.let_go(ctx, queue, jid, r)
+  if record.has(r.flags, record.FLAG.HISTORY) then history.note(ctx, jid, r, history.DONE, queue.name) end
+  failure.clear(ctx, jid, r)
+  job.set_body(ctx, jid, r, data)
+  job.announce_end(ctx, jid, r)
+  if record.has(r.flags, record.FLAG.DEPENDENTS) then dependents.released(ctx, jid, r) end
+  if ctx.events.tracked then ctx.events.tracked(ctx, "completed", jid, r) end
+  if ctx.events.completed then ctx.events.completed(ctx, jid, queue.name) end
+  return ctx.record.write(r), r.queue, popped, not record.is_plain(r.flags)
 end
 
 -- One job of the batch, in memory where that is enough. Returns its new record,
 -- queue name, time of the pop and whether it has keys of its own, or nil and a code.
-local function settle(at, worker, jid, token, data, bytes)
+local function settle(ctx, worker, jid, token, data, bytes)
   if bytes and data == "" then
-    local new, name, popped = at.record.complete(bytes, worker, token, at.now)
+    local new, name, popped = ctx.record.complete(bytes, worker, token, ctx.now)
     if new then return new, name, popped, false end
   end
-  local r = bytes and at.record.read(bytes)
-  if not r or not lease.is_held(r, worker, token) then return nil, M.refusal(at, jid, r, worker, token) end
-  in_hand.note(jid)
-  return finish(at, jid, r, data)
+  local r = bytes and ctx.record.read(bytes)
+  if not r or not lease.is_held(r, worker, token) then return nil, M.refusal(ctx, jid, r, worker, token) end
+  touched_jobs.note(jid)
+  return finish(ctx, jid, r, data)
 end
 
 -- Ends a lease that is held, off the usual path; `data` may be "": unchanged.
-function M.one(at, jid, r, data)
-  local new, name, popped, extra = finish(at, jid, r, data)
-  call("SET", at.keys.job .. jid, new)
-  if at.watched then event.changed_job(at, jid, name) end
-  retention.trim(at, at.completed.add(at, jid, extra), 1, jid)
-  stats.ran(at, keys.of_queue(at, name), pack("<d", at.now - popped))
+function M.one(ctx, jid, r, data)
+  local new, name, popped, extra = finish(ctx, jid, r, data)
+  call("SET", ctx.keys.job .. jid, new)
+  if ctx.watched then event.changed_job(ctx, jid, name) end
+  retention.trim(ctx, ctx.completed.add(ctx, jid, extra), 1, jid)
+  stats.ran(ctx, keys.of_queue(ctx, name), pack("<d", ctx.now - popped))
 end
 
-local function complete_one(at, worker, args, i, lost)
+local function complete_one(ctx, worker, args, i, lost)
   local jid, keep = args[i], args[i + 3]
-  local key = at.keys.job .. jid
-  local new, name, popped, extra = settle(at, worker, jid, tonumber(args[i + 1]), args[i + 2], call("GET", key))
+  local key = ctx.keys.job .. jid
+  local new, name, popped, extra = settle(ctx, worker, jid, tonumber(args[i + 1]), args[i + 2], call("GET", key))
   if not new then
     lost[1], lost[2] = jid, name
     return
   end
-  local queue = keys.of_queue(at, name)
+  local queue = keys.of_queue(ctx, name)
   call("ZREM", queue.leases, jid)
   call("SET", key, new)
-  if at.watched then event.changed_job(at, jid, name) end
-  if keep ~= "0" then result.keep(at, jid, args[i + 4], keep) end
-  retention.trim(at, call("RPUSH", at.keys.completed, completed.entry(jid, extra)), 1)
-  stats.ran(at, queue, pack("<d", at.now - popped))
+  if ctx.watched then event.changed_job(ctx, jid, name) end
+  if keep ~= "0" then result.keep(ctx, jid, args[i + 4], keep) end
+  retention.trim(ctx, call("RPUSH", ctx.keys.completed, completed.entry(jid, extra)), 1)
+  stats.ran(ctx, queue, pack("<d", ctx.now - popped))
 end
 
 -- Argument lists that every call fills anew from the front.
 local names, sets, done = {}, {}, {}
 
-local function group_of(at, groups, name)
+local function group_of(ctx, groups, name)
   local group = groups[name]
   if not group then
-    group = { queue = keys.of_queue(at, name), name = name, jids = {}, ran = {} }
+    group = { queue = keys.of_queue(ctx, name), name = name, jids = {}, ran = {} }
     groups[name] = group
     groups[#groups + 1] = group
   end
@@ -100,49 +100,49 @@ local function group_of(at, groups, name)
 end
 
 -- The first `n` completions: leases end, samples are booked, records written.
-local function flush(at, groups, n)
+local function flush(ctx, groups, n)
   for _, group in ipairs(groups) do
     call("ZREM", group.queue.leases, unpack_(group.jids))
-    for k = 1, at.watched and #group.jids or 0 do event.changed_job(at, group.jids[k], group.name) end
+    for k = 1, ctx.watched and #group.jids or 0 do event.changed_job(ctx, group.jids[k], group.name) end
   end
   call("MSET", unpack_(sets, 1, 2 * n))
-  retention.trim(at, call("RPUSH", at.keys.completed, unpack_(done, 1, n)), n)
+  retention.trim(ctx, call("RPUSH", ctx.keys.completed, unpack_(done, 1, n)), n)
   for _, group in ipairs(groups) do
-    stats.ran(at, group.queue, pack(rep("d", #group.ran), unpack_(group.ran)))
+    stats.ran(ctx, group.queue, pack(rep("d", #group.ran), unpack_(group.ran)))
   end
 end
 
-local function complete_many(at, worker, args, first, last, lost)
-  local prefix, now, groups, settled, n = at.keys.job, at.now, {}, {}, 0
+local function complete_many(ctx, worker, args, first, last, lost)
+  local prefix, now, groups, settled, n = ctx.keys.job, ctx.now, {}, {}, 0
   local count, group = (last - first + 1) / WIDTH, nil
   for i = 1, count do names[i] = prefix .. args[first + (i - 1) * WIDTH] end
   local found = call("MGET", unpack_(names, 1, count))
-  if count > LIGHT and at.bounds.settled then heaviness.check(at, found, count) end
+  if count > LIGHT and ctx.bounds.settled then heaviness.check(ctx, found, count) end
   for i = 1, count do
     local base = first + (i - 1) * WIDTH
     local jid = args[base]
     local bytes = settled[jid] or found[i] -- a jid named twice finds its job complete
-    local new, name, popped, extra = settle(at, worker, jid, tonumber(args[base + 1]), args[base + 2], bytes)
+    local new, name, popped, extra = settle(ctx, worker, jid, tonumber(args[base + 1]), args[base + 2], bytes)
     if new then
       n, settled[jid] = n + 1, new
-      if not group or group.name ~= name then group = group_of(at, groups, name) end
+      if not group or group.name ~= name then group = group_of(ctx, groups, name) end
       local k = #group.jids + 1
       group.jids[k], group.ran[k] = jid, now - popped
       sets[2 * n - 1], sets[2 * n], done[n] = names[i], new, extra and completed.entry(jid, true) or jid
-      if args[base + 3] ~= "0" then result.keep(at, jid, args[base + 4], args[base + 3]) end
+      if args[base + 3] ~= "0" then result.keep(ctx, jid, args[base + 4], args[base + 3]) end
     else
       lost[#lost + 1], lost[#lost + 2] = jid, name
     end
   end
-  if n > 0 then flush(at, groups, n) end
+  if n > 0 then flush(ctx, groups, n) end
 end
 
 -- `args[first … last]` are (jid, token, data or "", keep in ms, result). Appends
 -- (jid, code) of the lost ones and of those that were complete before to `lost`,
 -- an empty list; the others are complete afterwards.
-function M.run(at, worker, args, first, last, lost)
-  if last - first + 1 == WIDTH then return complete_one(at, worker, args, first, lost) end
-  if last > first then return complete_many(at, worker, args, first, last, lost) end
+function M.run(ctx, worker, args, first, last, lost)
+  if last - first + 1 == WIDTH then return complete_one(ctx, worker, args, first, lost) end
+  if last > first then return complete_many(ctx, worker, args, first, last, lost) end
 end
 
 M.WIDTH = WIDTH

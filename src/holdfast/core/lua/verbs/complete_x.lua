@@ -9,71 +9,71 @@ local placement = require("nouns.placement")
 local queues = require("nouns.queue")
 local result = require("nouns.result")
 local state = require("nouns.state")
-local ties = require("nouns.ties")
+local links = require("nouns.dependency_links")
 local put_one = require("verbs.put_one")
 local advance = require("verbs.advance")
 local complete = require("verbs.complete")
 local M = {}
 
 -- Why this cannot be, or nil; then the order in which follow-ups are put.
-local function check(at, jid, r, how, jobs)
+local function check(ctx, jid, r, how, jobs)
   local order, circles = family.in_order(jobs)
   local i, parent = next(circles)
   if i then return circle.between(jobs[i].jid, parent) end
   local parents = family.beyond(jobs, how.parents)
-  return circle.refusal(at, {}, jid, r, parents), order
+  return circle.refusal(ctx, {}, jid, r, parents), order
 end
 
 -- Follow-ups come in mode `new`: one that is there already stays as it is.
-local function put_all(at, jobs, order)
+local function put_all(ctx, jobs, order)
   for n = 1, #jobs do
     local one = jobs[order[n]]
-    local to = one.to
-    to.queue = keys.of_queue(at, to.name)
-    put_one.run(at, to, "new", one.jid, one.klass, one.data, one.wish)
+    local target = one.target
+    target.queue = keys.of_queue(ctx, target.name)
+    put_one.run(ctx, target, "new", one.jid, one.klass, one.data, one.opts)
   end
 end
 
-local function end_it(at, jid, r, how, jobs, order)
-  complete.one(at, jid, r, how.data)
-  if how.keep > 0 then result.keep(at, jid, how.result, how.keep) end
-  put_all(at, jobs, order)
+local function end_it(ctx, jid, r, how, jobs, order)
+  complete.one(ctx, jid, r, how.data)
+  if how.keep > 0 then result.keep(ctx, jid, how.result, how.keep) end
+  put_all(ctx, jobs, order)
   return state.NAME[state.COMPLETE]
 end
 
 -- A job whose lease is held goes on. It may wait for follow-ups, and they for it: so it is
 -- written, without a lease, before they come. Returns the state's name.
-function M.go_on(at, jid, r, how, jobs, order)
-  local queue = keys.of_queue(at, how.next_queue)
-  advance.leave(at, queue, jid, r, how.data)
+function M.continue(ctx, jid, r, how, jobs, order)
+  local queue = keys.of_queue(ctx, how.next_queue)
+  advance.leave(ctx, queue, jid, r, how.data)
   if jobs[1] then
-    job.write(at, jid, r)
-    put_all(at, jobs, order)
-    r = job.read(at, jid)
+    job.write(ctx, jid, r)
+    put_all(ctx, jobs, order)
+    r = job.read(ctx, jid)
   end
-  ties.add(at, jid, r, how.parents, {})
-  placement.go_on(at, queue, jid, r, how.delay)
+  links.add(ctx, jid, r, how.parents, {})
+  placement.continue(ctx, queue, jid, r, how.delay)
   return state.NAME[r.state]
 end
 
 -- `how` says data ("": unchanged), keep and result, next_queue ("": the job ends here), and
--- for that queue delay and parents; `jobs` are as those of `put_x`, each with `to`: name of
+-- for that queue delay and parents; `jobs` are as those of `put_x`, each with `target`: name of
 -- the queue, priority, retries, delay. Returns the state's name, or a code
 -- and the state the job is in (`again`: what it came to since).
-function M.run(at, worker, jid, token, how, jobs)
+function M.run(ctx, worker, jid, token, how, jobs)
   local ends = how.next_queue == ""
-  local r, _, other = lease.held(at, worker, jid, token)
+  local r, _, other = lease.held(ctx, worker, jid, token)
   if not r then
-    local code = (ends and complete or advance).refusal(at, jid, other, worker, token)
+    local code = (ends and complete or advance).refusal(ctx, jid, other, worker, token)
     return { code, other and state.NAME[other.state] or "" }
   end
-  local refused, order = check(at, jid, r, how, jobs)
+  local refused, order = check(ctx, jid, r, how, jobs)
   if refused then return { refused } end
   for i = 1, #jobs do
     -- There may be no room for one more queue; a follow-up that is there already goes nowhere.
-    if not job.read(at, jobs[i].jid) then queues.know(at, keys.of_queue(at, jobs[i].to.name)) end
+    if not job.read(ctx, jobs[i].jid) then queues.know(ctx, keys.of_queue(ctx, jobs[i].target.name)) end
   end
-  return { (ends and end_it or M.go_on)(at, jid, r, how, jobs, order) }
+  return { (ends and end_it or M.continue)(ctx, jid, r, how, jobs, order) }
 end
 
 return M

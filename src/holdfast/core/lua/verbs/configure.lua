@@ -7,35 +7,35 @@ local watch = require("verbs.watch")
 local M = {}
 
 -- (key, value or false) of the settings named, of all if none is.
-function M.get(at, args, first, last)
-  if last < first then return config.all(at) end
+function M.get(ctx, args, first, last)
+  if last < first then return config.all(ctx) end
   local pairs_ = {}
   for i = first, last do
-    pairs_[#pairs_ + 1], pairs_[#pairs_ + 2] = args[i], config.get(at, args[i])
+    pairs_[#pairs_ + 1], pairs_[#pairs_ + 2] = args[i], config.get(ctx, args[i])
   end
   return pairs_
 end
 
-function M.set(at, key, value)
-  config.set(at, key, value)
-  if at.events.config_set then at.events.config_set(at, key, value) end
-  event.changed(at, "config")
+function M.set(ctx, key, value)
+  config.set(ctx, key, value)
+  if ctx.events.config_set then ctx.events.config_set(ctx, key, value) end
+  event.changed(ctx, "config")
   return 1
 end
 
-function M.unset(at, key)
-  local was = config.unset(at, key)
-  if at.events.config_unset then at.events.config_unset(at, key) end
-  event.changed(at, "config")
+function M.unset(ctx, key)
+  local was = config.unset(ctx, key)
+  if ctx.events.config_unset then ctx.events.config_unset(ctx, key) end
+  event.changed(ctx, "config")
   return was
 end
 
 -- Returns how many completed jobs were too old.
-function M.sweep(at)
-  watch.lower(at)
-  workers.sweep(at)
-  if at.ended then at.ended.sweep(at) end
-  return retention.sweep(at)
+function M.sweep(ctx)
+  watch.lower(ctx)
+  workers.sweep(ctx)
+  if ctx.ended then ctx.ended.sweep(ctx) end
+  return retention.sweep(ctx)
 end
 
 return M

@@ -4,7 +4,7 @@ local late = require("base.late")
 local keys = require("base.keys")
 local root = require("base.root")
 local job = require("nouns.job")
-local pausing = require("nouns.pausing")
+local pauses = require("nouns.pause")
 local queues = require("nouns.queue")
 local M = {}
 
@@ -15,10 +15,10 @@ local call
 late.bind(function() call = redis.call end)
 
 -- The ten numbers, how many scheduled jobs are due, and the queue's pause.
-local function sizes(at, queue, flags)
-  local due = call("ZCOUNT", queue.scheduled, "-inf", at.now)
-  local stalled = call("ZCOUNT", queue.leases, "-inf", at.now)
-  local pause = pausing.record(at, queue, flags)
+local function sizes(ctx, queue, flags)
+  local due = call("ZCOUNT", queue.scheduled, "-inf", ctx.now)
+  local stalled = call("ZCOUNT", queue.leases, "-inf", ctx.now)
+  local pause = pauses.record(ctx, queue, flags)
   return {
     queue.name, call("ZCARD", queue.waiting) + due, call("ZCARD", queue.leases) - stalled, stalled,
     call("ZCARD", queue.throttled), call("ZCARD", queue.scheduled) - due, call("ZCARD", queue.depends),
@@ -32,51 +32,51 @@ end
 
 -- Since when the job waits that is next: since its put or its last pop, or since it was
 -- due. One of a lower priority may wait longer.
-local function waits_since(at, queue, due)
+local function waits_since(ctx, queue, due)
   local member = call("ZRANGE", queue.waiting, 0, 0)[1]
-  local r = member and job.read(at, at.order.jid(member))
-  if r then return at.record.since(r) end
+  local r = member and job.read(ctx, ctx.order.jid(member))
+  if r then return ctx.record.since(r) end
   return due > 0 and due_at(queue, 0) or 0
 end
 
 -- A row with what people want to see beside the numbers: since when the next job waits,
 -- when the next scheduled one is due (0: none), limit, heartbeat (times in ms); who
 -- paused, why, since, until; how many may wait.
-local function row(at, name)
-  local queue = keys.of_queue(at, name)
+local function row(ctx, name)
+  local queue = keys.of_queue(ctx, name)
   local _, flags, limit, heartbeat = queues.control(queue)
-  local found, due, pause = sizes(at, queue, flags)
-  found[11] = found[2] > 0 and waits_since(at, queue, due) or 0
+  local found, due, pause = sizes(ctx, queue, flags)
+  found[11] = found[2] > 0 and waits_since(ctx, queue, due) or 0
   found[12] = found[6] > 0 and due_at(queue, due) or 0
-  found[13], found[14] = limit, heartbeat == queues.NEVER and root.heartbeat(at) or heartbeat
+  found[13], found[14] = limit, heartbeat == queues.NEVER and root.heartbeat(ctx) or heartbeat
   for i = 1, 4 do found[14 + i] = (pause or NOBODY)[i] end
   found[19] = tonumber(call("HGET", queue.options, "max-waiting") or nil) or 0
   return found
 end
 
 -- The known queues, in order of first use.
-function M.queues(at) return call("ZRANGE", at.keys.queues, 0, -1) end
+function M.queues(ctx) return call("ZRANGE", ctx.keys.queues, 0, -1) end
 
 -- The numbers alone, of all the queues named, or of all known ones.
-function M.numbers(at, names)
+function M.numbers(ctx, names)
   local rows = {}
-  for i, name in ipairs(names or M.queues(at)) do
-    local queue = keys.of_queue(at, name)
+  for i, name in ipairs(names or M.queues(ctx)) do
+    local queue = keys.of_queue(ctx, name)
     local _, flags = queues.control(queue)
-    rows[i] = sizes(at, queue, flags)
+    rows[i] = sizes(ctx, queue, flags)
   end
   return rows
 end
 
 -- One row per queue named; if none is, per known queue, of which the first 256: the others
 -- are asked for by name.
-function M.run(at, names, first, last)
+function M.run(ctx, names, first, last)
   local rows = {}
   if last < first then
-    names, first = call("ZRANGE", at.keys.queues, 0, PAGE - 1), 1
+    names, first = call("ZRANGE", ctx.keys.queues, 0, PAGE - 1), 1
     last = #names
   end
-  for i = first, last do rows[#rows + 1] = row(at, names[i]) end
+  for i = first, last do rows[#rows + 1] = row(ctx, names[i]) end
   return rows
 end
 

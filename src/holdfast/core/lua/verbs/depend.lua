@@ -5,9 +5,9 @@ local refuse = require("base.refuse")
 local circle = require("nouns.circle")
 local dependency = require("nouns.dependency")
 local job = require("nouns.job")
-local releasing = require("nouns.releasing")
+local dependents = require("nouns.dependents")
 local state = require("nouns.state")
-local ties = require("nouns.ties")
+local links = require("nouns.dependency_links")
 local M = {}
 
 local call, concat
@@ -20,42 +20,42 @@ function M.slice(args, first, last)
 end
 
 -- Why this cannot be, or nil: a circle, or more parents than a job may have.
-local function refusal(at, jid, r, parents)
-  local refused, most = circle.refusal(at, {}, jid, r, parents), at.bounds.parents or dependency.MOST
-  if refused or dependency.count(at, jid, r) + #parents <= most then return refused end
+local function refusal(ctx, jid, r, parents)
+  local refused, most = circle.refusal(ctx, {}, jid, r, parents), ctx.bounds.parents or dependency.MOST
+  if refused or dependency.count(ctx, jid, r) + #parents <= most then return refused end
   return refuse.job("TOO_MANY", "at most " .. most .. " dependencies a job")
 end
 
 -- A job that waits for others waits for these too. Returns nil, or the refusal.
-function M.add(at, jid, r, parents)
-  local refused = refusal(at, jid, r, parents)
+function M.add(ctx, jid, r, parents)
+  local refused = refusal(ctx, jid, r, parents)
   if refused then return refused end
-  ties.add(at, jid, r, parents, dependency.parents(at, jid, r))
+  links.add(ctx, jid, r, parents, dependency.parents(ctx, jid, r))
 end
 
 -- It does not wait for these any more.
-function M.remove(at, jid, r, parents)
-  if not ties.remove(at, jid, r, parents) then releasing.by_hand(at, jid, r) end
+function M.remove(ctx, jid, r, parents)
+  if not links.remove(ctx, jid, r, parents) then dependents.by_hand(ctx, jid, r) end
 end
 
 -- `mode` is add, remove or all (let go of all); `args[first … last]` are parents. A job
 -- whose last parent is let go is ready at once, whatever delay it was put with. Returns 1.
-function M.run(at, mode, jid, args, first, last)
-  local r = job.read(at, jid)
+function M.run(ctx, mode, jid, args, first, last)
+  local r = job.read(ctx, jid)
   if not r then refuse.call("JOB_NOT_FOUND", jid) end
   if r.state ~= state.DEPENDS then
     refuse.call("WRONG_STATE", jid .. " is not in the depends state: " .. state.NAME[r.state])
   end
-  local parents = mode == "all" and dependency.parents(at, jid, r) or M.slice(args, first, last)
-  local refused = (mode == "add" and M.add or M.remove)(at, jid, r, parents)
+  local parents = mode == "all" and dependency.parents(ctx, jid, r) or M.slice(args, first, last)
+  local refused = (mode == "add" and M.add or M.remove)(ctx, jid, r, parents)
   if refused then refuse.for_all(refused) end
   return 1
 end
 
 -- A page of the jobs that wait for this one, the first to come first, behind `cursor`
 -- ("score jid", "" for the beginning). Returns the next cursor ("" at the end), then jids.
-function M.dependents(at, jid, score, member, count)
-  local set = at.keys.dependents .. jid
+function M.dependents(ctx, jid, score, member, count)
+  local set = ctx.keys.dependents .. jid
   local page = batch.page(set, 0, call("ZCARD", set), score, member, count, false)
   local reply, n = { "" }, #page
   for i = 1, n, 2 do reply[#reply + 1] = page[i] end

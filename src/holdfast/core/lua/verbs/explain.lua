@@ -34,11 +34,11 @@ local function add(reply, name, value)
 end
 
 -- Open parents (jid, state, failure group), failed ones first.
-local function parents_of(at, jid, r)
-  local failed, others, all = {}, {}, dependency.parents(at, jid, r)
+local function parents_of(ctx, jid, r)
+  local failed, others, all = {}, {}, dependency.parents(ctx, jid, r)
   for i = 1, math.min(#all, LOOKED_AT) do
-    local p = job.read(at, all[i])
-    local noted = p and p.state == state.FAILED and failure.read(at, all[i], p)
+    local p = job.read(ctx, all[i])
+    local noted = p and p.state == state.FAILED and failure.read(ctx, all[i], p)
     local list = noted and failed or others
     local row = { all[i], p and state.NAME[p.state] or "gone", noted and noted[1] or "" }
     if #list < PARENTS then list[#list + 1] = row end
@@ -48,14 +48,14 @@ local function parents_of(at, jid, r)
 end
 
 -- A line of its history: what, when, attempt, worker, name, reason.
-local function told(line)
+local function line_row(line)
   return { history.WHAT[line[1]] or line[1], line[2], line[3], line[5], line[6], line[7] }
 end
 
 -- The last of its lines, oldest first.
 local function tries_of(lines)
   local tries = {}
-  for i = math.max(#lines - TRIES + 1, 1), #lines do tries[#tries + 1] = told(lines[i]) end
+  for i = math.max(#lines - TRIES + 1, 1), #lines do tries[#tries + 1] = line_row(lines[i]) end
   return tries
 end
 
@@ -63,81 +63,81 @@ end
 local function last_of(lines, one, other)
   for i = #lines, 1, -1 do
     local what = lines[i][1]
-    if what == one or what == other then return told(lines[i]) end
+    if what == one or what == other then return line_row(lines[i]) end
     if what == history.PUT then return nil end
   end
 end
 
 -- What lost attempts, preemptions and workers that do not know its code did to it.
-local function about_its_attempts(at, queue, jid, r, lines, reply)
-  if record.has(r.flags, record.FLAG.BUDGETED) then add(reply, "max_losses", budget.most_losses(at, queue, jid, r)) end
+local function about_its_attempts(ctx, queue, jid, r, lines, reply)
+  if record.has(r.flags, record.FLAG.BUDGETED) then add(reply, "max_losses", budget.most_losses(ctx, queue, jid, r)) end
   if r.losses > 0 then add(reply, "loss", last_of(lines, history.CRASHED, history.LOST)) end
-  local preempted = tonumber(extra.get(at, jid, r, "c") or 0)
+  local preempted = tonumber(extra.get(ctx, jid, r, "c") or 0)
   if preempted > 0 then
     add(reply, "preempted", preempted)
     add(reply, "preemption", last_of(lines, history.PREEMPTED))
   end
-  local seen = unknown.read(at, jid, r)
+  local seen = unknown.read(ctx, jid, r)
   if seen and seen[3] == r.attempts and r.state ~= state.RUNNING then
-    seen[7] = settings.number(at, settings.UNKNOWN_FOR) * 1000
+    seen[7] = settings.number(ctx, settings.UNKNOWN_FOR) * 1000
     add(reply, "unknown", seen)
   end
 end
 
-local function about_itself(at, queue, jid, r, reply)
-  local lines = history.lines(at, jid, r)
+local function about_itself(ctx, queue, jid, r, reply)
+  local lines = history.lines(ctx, jid, r)
   for _, name in ipairs(FIELDS) do add(reply, name, r[name]) end
-  local wished, noted = options.of(at, jid, r), failure.read(at, jid, r)
-  add(reply, "expires", record.has(r.flags, record.FLAG.EXPIRING) and wished.expires or nil)
-  add(reply, "limit", wished.limit)
+  local opts, noted = options.of(ctx, jid, r), failure.read(ctx, jid, r)
+  add(reply, "expires", record.has(r.flags, record.FLAG.EXPIRING) and opts.expires or nil)
+  add(reply, "limit", opts.limit)
   add(reply, "failure", noted)
-  add(reply, "log", report.kept(at, jid, r))
+  add(reply, "log", report.kept(ctx, jid, r))
   add(reply, "tries", tries_of(lines))
-  about_its_attempts(at, queue, jid, r, lines, reply)
+  about_its_attempts(ctx, queue, jid, r, lines, reply)
 end
 
 -- What holds of the state it is in.
-local function about_its_state(at, queue, jid, r, reply)
+local function about_its_state(ctx, queue, jid, r, reply)
   if r.state == state.RUNNING then
     add(reply, "worker", r.worker)
     add(reply, "token", r.token)
     add(reply, "lease_end", tonumber(call("ZSCORE", queue.leases, jid) or nil))
     add(reply, "noticed", record.has(r.flags, record.FLAG.NOTICED) and 1 or 0)
-    add(reply, "grace", root.settings(at).grace)
-    add(reply, "worker_seen", tonumber(call("ZSCORE", at.keys.workers, r.worker) or nil))
+    add(reply, "grace", root.settings(ctx).grace)
+    add(reply, "worker_seen", tonumber(call("ZSCORE", ctx.keys.workers, r.worker) or nil))
   elseif r.state == state.DEPENDS then
-    add(reply, "open", dependency.count(at, jid, r))
-    add(reply, "parents", parents_of(at, jid, r))
+    add(reply, "open", dependency.count(ctx, jid, r))
+    add(reply, "parents", parents_of(ctx, jid, r))
   elseif r.state == state.FAILED then
-    local noted = failure.read(at, jid, r)
-    add(reply, "in_group", noted and failure.size(at, noted[1]))
+    local noted = failure.read(ctx, jid, r)
+    add(reply, "in_group", noted and failure.size(ctx, noted[1]))
   end
 end
 
 -- The state as of now, and the due time of a job that has one.
-local function placed(at, queue, jid, r)
+local function placed(ctx, queue, jid, r)
   local due = r.state == state.SCHEDULED and tonumber(call("ZSCORE", queue.scheduled, jid) or nil)
-  if due and due <= at.now then return "waiting", due end
+  if due and due <= ctx.now then return "waiting", due end
   return state.NAME[r.state], due or nil
 end
 
-function M.run(at, jid)
-  local r, reply = job.read(at, jid), { "now", at.now, "jid", jid }
+function M.run(ctx, jid)
+  local r, reply = job.read(ctx, jid), { "now", ctx.now, "jid", jid }
   if not r then
     add(reply, "state", "gone")
-    add(reply, "result", result.read(at, jid) and 1 or 0)
-    local mark = at.ended.read(at, jid)
+    add(reply, "result", result.read(ctx, jid) and 1 or 0)
+    local mark = ctx.ended.read(ctx, jid)
     add(reply, "cancelled", mark and mp_unpack(mark) or nil)
     return reply
   end
-  local queue = keys.of_queue(at, r.queue)
-  local name, due = placed(at, queue, jid, r)
+  local queue = keys.of_queue(ctx, r.queue)
+  local name, due = placed(ctx, queue, jid, r)
   add(reply, "state", name)
   add(reply, "due", due)
-  about_itself(at, queue, jid, r, reply)
-  about_its_state(at, queue, jid, r, reply)
+  about_itself(ctx, queue, jid, r, reply)
+  about_its_state(ctx, queue, jid, r, reply)
   if name ~= "complete" and name ~= "failed" then
-    local facts = surroundings.of(at, queue, jid, r)
+    local facts = surroundings.of(ctx, queue, jid, r)
     for i = 1, #facts do reply[#reply + 1] = facts[i] end
   end
   return reply

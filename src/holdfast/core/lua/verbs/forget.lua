@@ -4,7 +4,7 @@ local keys = require("base.keys")
 local refuse = require("base.refuse")
 local root = require("base.root")
 local event = require("nouns.event")
-local leaving = require("nouns.leaving")
+local removal = require("nouns.queue_removal")
 local settings = require("nouns.settings")
 local M = {}
 
@@ -14,16 +14,16 @@ local PIECE = 1000 -- keys named in one command
 local call, floor, unpack_
 late.bind(function() call, floor, unpack_ = redis.call, math.floor, unpack end)
 
-local function jobs_in(at, queue)
+local function jobs_in(ctx, queue)
   local count = 0
-  for i = 1, #SETS do count = count + call("ZCARD", keys.of(at, queue, SETS[i])) end
+  for i = 1, #SETS do count = count + call("ZCARD", keys.of(ctx, queue, SETS[i])) end
   return count
 end
 
 -- The statistics of all days that may still be kept.
-local function drop_statistics(at, queue)
-  local names, today = { queue.tallies, queue.minutes }, floor(at.now / root.DAY)
-  for day = today - settings.number(at, settings.STATS_DAYS), today do
+local function drop_statistics(ctx, queue)
+  local names, today = { queue.tallies, queue.minutes }, floor(ctx.now / root.DAY)
+  for day = today - settings.number(ctx, settings.STATS_DAYS), today do
     local n = #names
     names[n + 1], names[n + 2], names[n + 3] = queue.stats .. day, queue.wait_log .. day, queue.run_log .. day
     if n > PIECE then
@@ -38,23 +38,23 @@ end
 -- `only_empty`: a queue that has jobs (failed ones too) is refused, and what is forgotten
 -- takes its statistics along. Otherwise jobs stay where they are. Returns how many of
 -- args[first … last] were known.
-function M.run(at, only_empty, args, first, last)
+function M.run(ctx, only_empty, args, first, last)
   local found, counts, known = {}, {}, 0
   for i = first, last do
-    local queue = keys.of_queue(at, args[i])
-    found[i], counts[i] = queue, jobs_in(at, queue)
+    local queue = keys.of_queue(ctx, args[i])
+    found[i], counts[i] = queue, jobs_in(ctx, queue)
     if only_empty and counts[i] > 0 then
       refuse.call("QUEUE_NOT_EMPTY", ("%s has %d jobs"):format(queue.name, counts[i]))
     end
   end
   for i = first, last do
-    known = known + leaving.forget(at, found[i])
+    known = known + removal.forget(ctx, found[i])
     if counts[i] == 0 then
-      at.throttles.forget(at, found[i])
-      leaving.reset(at, found[i])
+      ctx.throttles.forget(ctx, found[i])
+      removal.reset(ctx, found[i])
     end
-    if only_empty then drop_statistics(at, found[i]) end
-    event.changed(at, "queues")
+    if only_empty then drop_statistics(ctx, found[i]) end
+    event.changed(ctx, "queues")
   end
   return known
 end

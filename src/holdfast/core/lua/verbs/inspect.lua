@@ -11,18 +11,18 @@ late.bind(function() call = redis.call end)
 
 -- Appends a row, false for a job that is unknown, to rows that weigh so much. Refuses what is
 -- too much for one call; a single job never is.
-local function append(at, rows, weight, jid, r)
-  local row = r and job_row.of(at, jid, r) or false
+local function append(ctx, rows, weight, jid, r)
+  local row = r and job_row.of(ctx, jid, r) or false
   rows[#rows + 1] = row
   if row then weight = weight + job_row.weight(row) end
-  if #rows == 1 or weight <= (at.bounds.rows or weight) then return weight end
+  if #rows == 1 or weight <= (ctx.bounds.rows or weight) then return weight end
   refuse.call("TOO_MANY", "there is too much to tell of these jobs in one call: ask for fewer")
 end
 
 -- A row per jid, false for an unknown one.
-function M.jobs(at, jids, first, last)
+function M.jobs(ctx, jids, first, last)
   local rows, weight = {}, 0
-  for i = first, last do weight = append(at, rows, weight, jids[i], job.read(at, jids[i])) end
+  for i = first, last do weight = append(ctx, rows, weight, jids[i], job.read(ctx, jids[i])) end
   return rows
 end
 
@@ -38,46 +38,46 @@ local function gather(found, set, how, skip, count)
 end
 
 -- What a pop would see: lost leases, then the ready, then what came due.
-function M.peek(at, queue, offset, count)
+function M.peek(ctx, queue, offset, count)
   local found, skip = {}, offset
-  for _, look in ipairs({ { queue.leases, at.now }, { queue.waiting }, { queue.scheduled, at.now } }) do
+  for _, look in ipairs({ { queue.leases, ctx.now }, { queue.waiting }, { queue.scheduled, ctx.now } }) do
     local size = gather(found, look[1], look[2], skip, count - #found)
     skip = skip > size and skip - size or 0
   end
   local rows, weight = {}, 0
   for i = 1, #found do
-    local jid = at.order.jid(found[i])
-    local r = job.read(at, jid)
-    if r then weight = append(at, rows, weight, jid, r) end
+    local jid = ctx.order.jid(found[i])
+    local r = job.read(ctx, jid)
+    if r then weight = append(ctx, rows, weight, jid, r) end
   end
   return rows
 end
 
 -- Jids of completed jobs, newest first.
-function M.completed(at, offset, count)
+function M.completed(ctx, offset, count)
   if count <= 0 then return {} end
-  return at.completed.list(at, offset, count)
+  return ctx.completed.list(ctx, offset, count)
 end
 
 -- The next cursor ("0" for the end), then (group, count) pairs of failure groups.
-function M.failures(at, cursor, count)
-  local following, groups = failure.some_groups(at, cursor, count)
+function M.failures(ctx, cursor, count)
+  local following, groups = failure.some_groups(ctx, cursor, count)
   local reply = { following }
-  for i = 1, #groups, 2 do reply[i + 1], reply[i + 2] = groups[i], failure.size(at, groups[i]) end
+  for i = 1, #groups, 2 do reply[i + 1], reply[i + 2] = groups[i], failure.size(ctx, groups[i]) end
   return reply
 end
 
 -- The next cursor, then a row per failure group: `failure.summary`.
-function M.failure_groups(at, cursor, count)
-  local following, groups = failure.some_groups(at, cursor, count)
+function M.failure_groups(ctx, cursor, count)
+  local following, groups = failure.some_groups(ctx, cursor, count)
   local reply = { following }
-  for i = 1, #groups, 2 do reply[#reply + 1] = failure.summary(at, groups[i], groups[i + 1]) end
+  for i = 1, #groups, 2 do reply[#reply + 1] = failure.summary(ctx, groups[i], groups[i + 1]) end
   return reply
 end
 
 -- How many a failure group has, then its jids, newest first.
-function M.failed(at, group, offset, count)
-  local key = at.keys.group .. group
+function M.failed(ctx, group, offset, count)
+  local key = ctx.keys.group .. group
   local reply = { call("ZCARD", key) }
   if count <= 0 then return reply end
   local jids = call("ZRANGE", key, offset, offset + count - 1, "REV")

@@ -22,8 +22,8 @@ late.bind(function() call, mp_unpack = redis.call, cmsgpack.unpack end)
 
 -- Every line's code becomes its word. A job that went on to a next queue was
 -- done in one and put into the other.
-local function told(at, jid, r)
-  local lines, words, queue = history.lines(at, jid, r), {}, nil
+local function history_rows(ctx, jid, r)
+  local lines, words, queue = history.lines(ctx, jid, r), {}, nil
   for i = 1, #lines do
     local line = lines[i]
     local what, name = line[1], line[6]
@@ -40,12 +40,12 @@ local function told(at, jid, r)
 end
 
 -- State as of now: a scheduled job that is due shows as waiting.
-local function placed(at, queue, jid, r)
+local function placed(ctx, queue, jid, r)
   local expires, due, name = 0, 0, state.NAME[r.state]
   if r.state == state.RUNNING then expires = tonumber(call("ZSCORE", queue.leases, jid) or 0) end
   if r.state == state.SCHEDULED then
     due = tonumber(call("ZSCORE", queue.scheduled, jid) or 0)
-    if due <= at.now then name = "waiting" end
+    if due <= ctx.now then name = "waiting" end
   end
   return name, expires, due
 end
@@ -53,9 +53,9 @@ end
 local function unpacked(packed) return packed and mp_unpack(packed) or {} end
 
 -- What is noted beside the record: failure, progress, log, template, earlier data.
-local function noted(at, jid, r)
+local function noted(ctx, jid, r)
   if not record.has(r.flags, FLAG.EXTRA) then return {}, {}, {}, "", {} end
-  local found = extra.many(at, jid, "e", "p", "g", "s", "v")
+  local found = extra.many(ctx, jid, "e", "p", "g", "s", "v")
   return unpacked(found[1]), unpacked(found[2]), unpacked(found[3]), found[4] or "", unpacked(found[5])
 end
 
@@ -65,17 +65,17 @@ local function ended_of(r, failure) return r.attempts > 0 and r.ended or failure
 -- One job, in the order of the protocol's job row. Behind the result: options
 -- (option, value)…, progress (fraction, note, when) or nothing, log lines, the template
 -- it came from, tracked, earlier data (attempt, data)….
-function M.of(at, jid, r)
+function M.of(ctx, jid, r)
   local running, over = r.state == state.RUNNING, r.state == state.COMPLETE or r.state == state.FAILED
-  local queue = keys.of_queue(at, r.queue)
-  local name, expires, due = placed(at, queue, jid, r)
-  local failure, progress, log, template, earlier = noted(at, jid, r)
+  local queue = keys.of_queue(ctx, r.queue)
+  local name, expires, due = placed(ctx, queue, jid, r)
+  local failure, progress, log, template, earlier = noted(ctx, jid, r)
   return {
     jid, r.klass, name, r.queue, running and r.worker or "", r.priority, r.retries, r.remaining, r.attempts, r.losses,
     r.created, r.queued, r.popped, over and ended_of(r, failure) or 0, running and r.token or 0, expires, due, r.flags,
-    job.body(at, jid, r), tag.of(at, jid, r), named.ids(at, queue, jid, r), dependency.parents(at, jid, r),
-    dependency.children(at, jid, r, MOST), failure, told(at, jid, r), result.read(at, jid), options.flat(at, jid, r),
-    progress, log, template, record.has(r.flags, FLAG.TRACKED) and 1 or 0, earlier,
+    job.body(ctx, jid, r), tag.of(ctx, jid, r), named.ids(ctx, queue, jid, r), dependency.parents(ctx, jid, r),
+    dependency.children(ctx, jid, r, MOST), failure, history_rows(ctx, jid, r), result.read(ctx, jid),
+    options.flat(ctx, jid, r), progress, log, template, record.has(r.flags, FLAG.TRACKED) and 1 or 0, earlier,
   }
 end
 

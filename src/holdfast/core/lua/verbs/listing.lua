@@ -19,22 +19,22 @@ late.bind(function() call, sub = redis.call, string.sub end)
 local function whole(set) return { { set = set, first = 0, stop = call("ZCARD", set), mark = "" } } end
 
 -- The ranks of what has its time by now, or has not.
-local function by_now(at, set, is_past, mark)
-  local past = call("ZCOUNT", set, "-inf", at.now)
+local function by_now(ctx, set, is_past, mark)
+  local past = call("ZCOUNT", set, "-inf", ctx.now)
   if is_past then return { { set = set, first = 0, stop = past, mark = mark } } end
   return { { set = set, first = past, stop = call("ZCARD", set), mark = mark } }
 end
 
 -- What of a queue can be listed; `failed` is by failure.
 local OF_QUEUE = {
-  waiting = function(at, queue)
+  waiting = function(ctx, queue)
     local ready = whole(queue.waiting)[1]
     ready.ordered = true
-    return { ready, by_now(at, queue.scheduled, true, M.DUE)[1] }
+    return { ready, by_now(ctx, queue.scheduled, true, M.DUE)[1] }
   end,
-  running = function(at, queue) return by_now(at, queue.leases, false, "") end,
-  stalled = function(at, queue) return by_now(at, queue.leases, true, "") end,
-  scheduled = function(at, queue) return by_now(at, queue.scheduled, false, "") end,
+  running = function(ctx, queue) return by_now(ctx, queue.leases, false, "") end,
+  stalled = function(ctx, queue) return by_now(ctx, queue.leases, true, "") end,
+  scheduled = function(ctx, queue) return by_now(ctx, queue.scheduled, false, "") end,
   depends = function(_, queue) return whole(queue.depends) end,
   throttled = function(_, queue) return whole(queue.throttled) end,
   recurring = function(_, queue) return whole(queue.recurring) end,
@@ -42,42 +42,42 @@ local OF_QUEUE = {
 }
 
 local OTHERS = {
-  group = function(at, name) return whole(at.keys.group .. name) end,
-  tagged = function(at, name) return whole(at.keys.tagged .. name) end,
-  holders = function(at, name) return whole((at.throttles.sets(at, name))) end,
-  pending = function(at, name)
-    local _, pending = at.throttles.sets(at, name)
+  group = function(ctx, name) return whole(ctx.keys.group .. name) end,
+  tagged = function(ctx, name) return whole(ctx.keys.tagged .. name) end,
+  holders = function(ctx, name) return whole((ctx.throttles.sets(ctx, name))) end,
+  pending = function(ctx, name)
+    local _, pending = ctx.throttles.sets(ctx, name)
     return whole(pending)
   end,
-  tracked = function(at) return whole(at.keys.marks) end,
-  workers = function(at) return whole(at.keys.workers) end,
-  queues = function(at) return whole(at.keys.queues) end,
-  topics = function(at) return whole(at.keys.topics) end,
-  queued = function(at, name) return whole(at.keys.queued .. name) end,
-  reserved = function(at, name) return whole(at.keys.reserved .. name) end,
+  tracked = function(ctx) return whole(ctx.keys.marks) end,
+  workers = function(ctx) return whole(ctx.keys.workers) end,
+  queues = function(ctx) return whole(ctx.keys.queues) end,
+  topics = function(ctx) return whole(ctx.keys.topics) end,
+  queued = function(ctx, name) return whole(ctx.keys.queued .. name) end,
+  reserved = function(ctx, name) return whole(ctx.keys.reserved .. name) end,
 }
 
 -- Those that people read from the newest on.
 local DOWN = { failed = true, group = true, tracked = true, workers = true }
 
-local function parts_of(at, set, name)
+local function parts_of(ctx, set, name)
   local of_queue = OF_QUEUE[set]
-  if of_queue then return of_queue(at, keys.of_queue(at, name)) end
-  return OTHERS[set](at, name)
+  if of_queue then return of_queue(ctx, keys.of_queue(ctx, name)) end
+  return OTHERS[set](ctx, name)
 end
 
 -- The member by which the ready set knows a job.
-local function ready_member(at, jid)
-  local r = job.read(at, jid)
-  return r and at.order.member(r, jid) or jid
+local function ready_member(ctx, jid)
+  local r = job.read(ctx, jid)
+  return r and ctx.order.member(r, jid) or jid
 end
 
 -- Appends one page of a part.
-local function append(at, found, part, score, member, count, down)
-  if score and part.ordered then member = ready_member(at, member) end
+local function append(ctx, found, part, score, member, count, down)
+  if score and part.ordered then member = ready_member(ctx, member) end
   local page = batch.page(part.set, part.first, part.stop, score, member, count, down)
   for i = 1, #page, 2 do
-    found[#found + 1] = part.ordered and at.order.jid(page[i]) or page[i]
+    found[#found + 1] = part.ordered and ctx.order.jid(page[i]) or page[i]
     found[#found + 1] = part.mark .. page[i + 1]
   end
 end
@@ -89,25 +89,25 @@ local function split(score)
 end
 
 -- (jid, place) pairs of completed jobs, newest first; a place counts from the newest.
-local function ended(at, score, member, count)
-  return at.completed.page(at, score ~= "" and tonumber(score) or nil, member, count)
+local function ended(ctx, score, member, count)
+  return ctx.completed.page(ctx, score ~= "" and tonumber(score) or nil, member, count)
 end
 
 function M.is_known(set) return set == "completed" or OF_QUEUE[set] ~= nil or OTHERS[set] ~= nil end
 
 -- (member, score) pairs, at most `count`, behind those two ("" for the beginning).
 -- `direction` is up, down, or "" for the set's own.
-function M.run(at, set, name, score, member, count, direction)
-  if set == "completed" then return ended(at, score, member, count) end
+function M.run(ctx, set, name, score, member, count, direction)
+  if set == "completed" then return ended(ctx, score, member, count) end
   local down = direction == "down" or direction == "" and DOWN[set] or false
-  local parts, found = parts_of(at, set, name), {}
+  local parts, found = parts_of(ctx, set, name), {}
   local mark, number = split(score)
   local reached = score == ""
   for i = 1, #parts do
     local part = parts[down and #parts + 1 - i or i]
     local here = not reached and part.mark == mark
     if (reached or here) and #found < 2 * count then
-      append(at, found, part, here and number or nil, member, count - #found / 2, down)
+      append(ctx, found, part, here and number or nil, member, count - #found / 2, down)
     end
     reached = reached or here
   end

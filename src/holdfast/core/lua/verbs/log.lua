@@ -5,17 +5,17 @@ local job = require("nouns.job")
 local M = {}
 
 -- `message` is any name, `data` a JSON object as text, or "".
-function M.one(at, jid, r, message, data)
-  at.completed.keep_together(at, jid, r)
-  history.log(at, jid, r, message, data)
-  job.write(at, jid, r)
+function M.one(ctx, jid, r, message, data)
+  ctx.completed.keep_together(ctx, jid, r)
+  history.log(ctx, jid, r, message, data)
+  job.write(ctx, jid, r)
 end
 
 -- The same, or the refusal. Returns 1.
-function M.run(at, jid, message, data)
-  local r = job.read(at, jid)
+function M.run(ctx, jid, message, data)
+  local r = job.read(ctx, jid)
   if not r then refuse.call("JOB_NOT_FOUND", jid) end
-  M.one(at, jid, r, message, data)
+  M.one(ctx, jid, r, message, data)
   return 1
 end
 

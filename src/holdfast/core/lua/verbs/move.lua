@@ -13,16 +13,16 @@ local queues = require("nouns.queue")
 local report = require("nouns.report")
 local state = require("nouns.state")
 local tag = require("nouns.tag")
-local ties = require("nouns.ties")
+local links = require("nouns.dependency_links")
 local M = {}
 
 -- Tags, throttles and parents take the place of those there are, where any are wished.
-local function dress(at, queue, jid, r, wish)
+local function apply_options(ctx, queue, jid, r, opts)
   r.fields = {}
-  if wish.throttles then at.throttles.assign(at, queue, jid, r, wish.throttles) end
-  if wish.tags then tag.set(at, jid, r, wish.tags) end
-  extra.flush(at, jid, r)
-  if wish.depends then ties.replace(at, jid, r, wish.depends) end
+  if opts.throttles then ctx.throttles.assign(ctx, queue, jid, r, opts.throttles) end
+  if opts.tags then tag.set(ctx, jid, r, opts.tags) end
+  extra.flush(ctx, jid, r)
+  if opts.depends then links.replace(ctx, jid, r, opts.depends) end
 end
 
 -- The rest of what changes; "" is as before.
@@ -31,26 +31,26 @@ local function write(r, change)
   r.retries, r.priority = tonumber(change.retries) or r.retries, tonumber(change.priority) or r.priority
 end
 
--- What changes on the way are data, klass, priority, retries ("": nothing of it), and `wish`
+-- What changes on the way are data, klass, priority, retries ("": nothing of it), and `opts`
 -- (nil, or a table of tags, throttles, depends). `delay` is in ms. Returns the jid.
-function M.run(at, name, delay, jid, change)
-  local r, wish = job.read(at, jid), change.wish
+function M.run(ctx, name, delay, jid, change)
+  local r, opts = job.read(ctx, jid), change.opts
   if not r then refuse.call("JOB_NOT_FOUND", jid) end
-  local refused = wish and wish.depends and circle.refusal(at, {}, jid, r, wish.depends)
+  local refused = opts and opts.depends and circle.refusal(ctx, {}, jid, r, opts.depends)
   if refused then refuse.for_all(refused) end
-  local queue = keys.of_queue(at, name)
-  local limited = queues.know(at, queue)
-  if r.state == state.RUNNING then at.events.lock_lost(at, jid, r.worker) end
-  lease.evict(at, jid, r)
-  history.tell(at, jid, r, history.PUT, name)
-  if wish then dress(at, queue, jid, r, wish) end
+  local queue = keys.of_queue(ctx, name)
+  local limited = queues.know(ctx, queue)
+  if r.state == state.RUNNING then ctx.events.lock_lost(ctx, jid, r.worker) end
+  lease.evict(ctx, jid, r)
+  history.add(ctx, jid, r, history.PUT, name)
+  if opts then apply_options(ctx, queue, jid, r, opts) end
   write(r, change)
-  r.queue, r.queued, r.remaining, r.losses = name, at.now, r.retries, 0
-  at.record.begin(r, at.now)
-  report.clear(at, jid, r)
-  job.set_body(at, jid, r, change.data)
-  placement.settle(at, { queue = queue, delay = delay, limited = limited }, jid, r)
-  if at.events.tracked then at.events.tracked(at, "put", jid, r) end
+  r.queue, r.queued, r.remaining, r.losses = name, ctx.now, r.retries, 0
+  ctx.record.begin(r, ctx.now)
+  report.clear(ctx, jid, r)
+  job.set_body(ctx, jid, r, change.data)
+  placement.settle(ctx, { queue = queue, delay = delay, limited = limited }, jid, r)
+  if ctx.events.tracked then ctx.events.tracked(ctx, "put", jid, r) end
   return jid
 end
 

@@ -35,10 +35,10 @@ local function jobs_of(args, first, last)
   return jobs
 end
 
-local function one_by_one(at, to, mode, args, first, last)
+local function one_by_one(ctx, target, mode, args, first, last)
   local reply, added = { 0 }, 0
   for i = first, last, 3 do
-    local code = put_one.run(at, to, mode, args[i], args[i + 1], args[i + 2])
+    local code = put_one.run(ctx, target, mode, args[i], args[i + 1], args[i + 2])
     if code then
       reply[#reply + 1], reply[#reply + 2] = (i - first) / 3, code
     else
@@ -50,10 +50,10 @@ local function one_by_one(at, to, mode, args, first, last)
 end
 
 -- The straight way for one short job. Nil if its jid is known.
-local function add_single(at, queue, head, priority, position, jid, klass, body)
-  if call("SETNX", at.keys.job .. jid, at.record.with_klass(head, klass) .. body) == 0 then return nil end
-  local placed = try("ZADD", queue.waiting, at.order.entry(position, priority, at.now, jid))
-  if type(placed) == "table" then undo(placed, at.keys.job .. jid) end
+local function add_single(ctx, queue, head, priority, position, jid, klass, body)
+  if call("SETNX", ctx.keys.job .. jid, ctx.record.with_klass(head, klass) .. body) == 0 then return nil end
+  local placed = try("ZADD", queue.waiting, ctx.order.entry(position, priority, ctx.now, jid))
+  if type(placed) == "table" then undo(placed, ctx.keys.job .. jid) end
   return { 1 }
 end
 
@@ -61,7 +61,7 @@ end
 local sets, entries, names = {}, {}, {}
 
 -- A jid came twice in a batch: writes the first ones once more, names the others.
-local function add_first(at, queue, args, first, last)
+local function add_first(ctx, queue, args, first, last)
   local reply, seen = { 0 }, {}
   for i = first, last, 3 do
     local jid, n = args[i], 2 * (i - first) / 3
@@ -73,13 +73,13 @@ local function add_first(at, queue, args, first, last)
       call("ZADD", queue.waiting, entries[n + 1], entries[n + 2])
     end
   end
-  tally.count(at, queue, "again", (last - first + 1) / 3 - reply[1])
+  tally.count(ctx, queue, "again", (last - first + 1) / 3 - reply[1])
   return reply
 end
 
 -- The straight way for many short jobs. Nil if any jid is known, or one body is long.
-local function add_many(at, queue, head, priority, position, args, first, last)
-  local prefix, with_klass, entry, now, n = at.keys.job, at.record.with_klass, at.order.entry, at.now, 0
+local function add_many(ctx, queue, head, priority, position, args, first, last)
+  local prefix, with_klass, entry, now, n = ctx.keys.job, ctx.record.with_klass, ctx.order.entry, ctx.now, 0
   local klass, start
   for i = first, last, 3 do
     local jid, body = args[i], args[i + 2]
@@ -100,44 +100,44 @@ local function add_many(at, queue, head, priority, position, args, first, last)
     for i = 1, n, 2 do names[(i + 1) / 2] = sets[i] end
     undo(placed, unpack_(names, 1, n / 2))
   end
-  return add_first(at, queue, args, first, last)
+  return add_first(ctx, queue, args, first, last)
 end
 
 -- `args[first … last]` are (jid, klass, data); `losses` is how many each may have (nil: their
 -- retries pay). Returns how many were added or moved, then (index from 0, code).
-function M.run(at, mode, name, priority, retries, delay, args, first, last, losses)
-  local queue, limited = keys.of_queue(at, name), nil
+function M.run(ctx, mode, name, priority, retries, delay, args, first, last, losses)
+  local queue, limited = keys.of_queue(ctx, name), nil
   if mode ~= "only" and mode ~= "old" then -- those may be refused, so they look before they take a number
     local count = (last - first + 1) / 3
-    local straight = delay <= 0 and (mode == "new" or count == 1 and at.flags < root.MARKED)
+    local straight = delay <= 0 and (mode == "new" or count == 1 and ctx.flags < root.MARKED)
       and (count > 1 or #args[first + 2] <= SPILL) and (not losses or losses == options.LOSSES)
-    local position, idle, has_limit = queues.enter(at, queue, straight and count or 0)
+    local position, idle, has_limit = queues.enter(ctx, queue, straight and count or 0)
     limited = has_limit
     if straight and not limited then
       local added
-      local head = at.record.fresh(state.WAITING, losses and BUDGETED or 0, priority, retries, at.now, name)
+      local head = ctx.record.fresh(state.WAITING, losses and BUDGETED or 0, priority, retries, ctx.now, name)
       if count > 1 then
-        added = add_many(at, queue, head, priority, position, args, first, last)
+        added = add_many(ctx, queue, head, priority, position, args, first, last)
       else
-        added = add_single(at, queue, head, priority, position + 1, args[first], args[first + 1], args[first + 2])
+        added = add_single(ctx, queue, head, priority, position + 1, args[first], args[first + 1], args[first + 2])
       end
       if added and idle then queues.signal(queue) end
       if added then
-        if at.watched then event.changed(at, "queue:" .. name) end
+        if ctx.watched then event.changed(ctx, "queue:" .. name) end
         return added
       end
     end
     if straight then queues.give_back(queue, count) end -- each takes its own, or is refused
   end
-  local to = { queue = queue, priority = priority, retries = retries, delay = delay, losses = losses,
+  local target = { queue = queue, priority = priority, retries = retries, delay = delay, losses = losses,
     limited = limited, is_put = true, room = nil }
   if mode ~= "old" and (limited or delay > 0 or losses) then
-    local added = put_new.run(at, to, jobs_of(args, first, last))
+    local added = put_new.run(ctx, target, jobs_of(args, first, last))
     if added then return added end
-    to.limited, to.first = nil, nil
+    target.limited, target.first = nil, nil
   end
-  if last - first > 3 and put_one.MOVES[mode] then burden.check(at, jobs_of(args, first, last)) end
-  return one_by_one(at, to, mode, args, first, last)
+  if last - first > 3 and put_one.MOVES[mode] then burden.check(ctx, jobs_of(args, first, last)) end
+  return one_by_one(ctx, target, mode, args, first, last)
 end
 
 return M

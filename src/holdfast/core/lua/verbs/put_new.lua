@@ -5,14 +5,14 @@
 local late = require("base.late")
 local record = require("base.record")
 local aside = require("nouns.aside")
-local bounded = require("nouns.bounded")
+local queue_flags = require("nouns.queue_flags")
 local event = require("nouns.event")
 local extra = require("nouns.extra")
-local newcomer = require("nouns.newcomer")
+local new_job = require("nouns.new_job")
 local queues = require("nouns.queue")
 local tag = require("nouns.tag")
 local tally = require("nouns.tally")
-local ties = require("nouns.ties")
+local links = require("nouns.dependency_links")
 local M = {}
 
 local SPILL, TRACKED = record.SPILL, record.FLAG.TRACKED
@@ -32,7 +32,7 @@ local function are_simple(jobs)
     named[jid] = true
   end
   for i = 1, jobs.depend and #jobs or 0 do
-    local parents = jobs[i].wish.depends or NOTHING
+    local parents = jobs[i].opts.depends or NOTHING
     for k = 1, #parents do
       if named[parents[k]] then return false end
     end
@@ -40,95 +40,96 @@ local function are_simple(jobs)
   return true
 end
 
-local function are_known(at, jobs)
-  if #jobs == 1 then return call("EXISTS", at.keys.job .. jobs[1].jid) == 1 end
+local function are_known(ctx, jobs)
+  if #jobs == 1 then return call("EXISTS", ctx.keys.job .. jobs[1].jid) == 1 end
   local names = {}
-  for i = 1, #jobs do names[i] = at.keys.job .. jobs[i].jid end
+  for i = 1, #jobs do names[i] = ctx.keys.job .. jobs[i].jid end
   return call("EXISTS", unpack_(names)) > 0
 end
 
 -- The records, as (key, record) pairs.
-local function packed(at, to, jobs, rs)
-  local sets, pack, start, was, klass = {}, at.record, nil, NOTHING, nil
+local function packed(ctx, target, jobs, rs)
+  local sets, pack, start, was, klass = {}, ctx.record, nil, NOTHING, nil
   for i = 1, #jobs do
     local r, one = rs[i], jobs[i]
     if r.flags ~= was.flags or r.state ~= was.state or one.klass ~= klass then
       was, klass = r, one.klass
-      start = pack.with_klass(pack.fresh(r.state, r.flags, to.priority, to.retries, at.now, to.queue.name), klass)
+      local head = pack.fresh(r.state, r.flags, target.priority, target.retries, ctx.now, target.queue.name)
+      start = pack.with_klass(head, klass)
     end
-    sets[2 * i - 1], sets[2 * i] = at.keys.job .. one.jid, start .. one.data
+    sets[2 * i - 1], sets[2 * i] = ctx.keys.job .. one.jid, start .. one.data
   end
   return sets
 end
 
 -- All that goes with the records.
-local function write(at, to, jobs, rs, plan)
+local function write(ctx, target, jobs, rs, plan)
   for i = 1, #jobs do
-    extra.flush(at, jobs[i].jid, rs[i])
-    if record.has(rs[i].flags, TRACKED) then at.events.tracked(at, "put", jobs[i].jid, rs[i]) end
-    if at.watched then event.changed_job(at, jobs[i].jid, to.queue.name) end
+    extra.flush(ctx, jobs[i].jid, rs[i])
+    if record.has(rs[i].flags, TRACKED) then ctx.events.tracked(ctx, "put", jobs[i].jid, rs[i]) end
+    if ctx.watched then event.changed_job(ctx, jobs[i].jid, target.queue.name) end
   end
   for set, entries in pairs(plan.sets) do call("ZADD", set, unpack_(entries)) end
-  for id, jids in pairs(plan.pending) do aside.park_new(at, to.queue, id, jids) end
-  tag.enter_groups(at, plan.tags)
-  ties.join_all(at, plan.parents)
-  if plan.sets[to.queue.scheduled] then queues.due_at(at, to.queue, at.now + to.delay) end
+  for id, jids in pairs(plan.pending) do aside.hold_back_new(ctx, target.queue, id, jids) end
+  tag.enter_groups(ctx, plan.tags)
+  links.join_all(ctx, plan.parents)
+  if plan.sets[target.queue.scheduled] then queues.due_at(ctx, target.queue, ctx.now + target.delay) end
 end
 
 -- They find no place: they go, so that a repeat of the put is not told `again`.
-local function undo(at, jobs, problem)
-  for i = 1, #jobs do call("UNLINK", at.keys.job .. jobs[i].jid, at.keys.extra .. jobs[i].jid) end
+local function undo(ctx, jobs, problem)
+  for i = 1, #jobs do call("UNLINK", ctx.keys.job .. jobs[i].jid, ctx.keys.extra .. jobs[i].jid) end
   error(problem)
 end
 
 -- How many numbers these jobs need at most: those that wait for nobody and nothing need one.
-local function needed(to, rs)
-  if to.delay > 0 then return 0 end
+local function needed(target, rs)
+  if target.delay > 0 then return 0 end
   local count = 0
   for i = 1, #rs do
-    if not newcomer.waits(rs[i]) then count = count + 1 end
+    if not new_job.waits(rs[i]) then count = count + 1 end
   end
   return count
 end
 
 -- Notes how many slots the queue has free. False if it may hold so many waiting jobs only:
 -- then each is looked at by itself.
-local function look_at_limit(at, queue, plan)
+local function look_at_limit(ctx, queue, plan)
   local _, flags, limit = queues.control(queue)
-  if bounded.has_most(flags) then return false end
-  plan.room[queue.own] = at.throttles.room(at, queue, plan, limit, flags)
+  if queue_flags.has_most(flags) then return false end
+  plan.room[queue.own] = ctx.throttles.room(ctx, queue, plan, limit, flags)
   return true
 end
 
 -- Numbers from `position` on that nobody needed are given back.
-local function finish(at, to, jobs, rs, plan, position, taken)
-  local queue, last = to.queue, position
-  for i = 1, #jobs do last = newcomer.place(at, to, jobs[i].jid, rs[i], plan, last) end
+local function finish(ctx, target, jobs, rs, plan, position, taken)
+  local queue, last = target.queue, position
+  for i = 1, #jobs do last = new_job.place(ctx, target, jobs[i].jid, rs[i], plan, last) end
   local ready = last - position
   if ready < taken then queues.give_back(queue, taken - ready) end
-  call("MSET", unpack_(packed(at, to, jobs, rs)))
-  local done, problem = pcall(write, at, to, jobs, rs, plan)
-  if not done then undo(at, jobs, problem) end
-  if ready < #jobs then tally.count(at, queue, "later", #jobs - ready) end
-  if ready > 0 and to.idle then queues.signal(queue) end
+  call("MSET", unpack_(packed(ctx, target, jobs, rs)))
+  local done, problem = pcall(write, ctx, target, jobs, rs, plan)
+  if not done then undo(ctx, jobs, problem) end
+  if ready < #jobs then tally.count(ctx, queue, "later", #jobs - ready) end
+  if ready > 0 and target.idle then queues.signal(queue) end
   return { #jobs }
 end
 
--- `jobs` are those of `put_x`, whose wish may be nil; `to` is as for `put_one`. Returns as `put`
+-- `jobs` are those of `put_x`, whose wish may be nil; `target` is as for `put_one`. Returns as `put`
 -- does, or nil: then nothing is written, and the jobs have to be looked at one by one.
-function M.run(at, to, jobs)
-  local queue = to.queue
-  if #jobs == 0 or not are_simple(jobs) or are_known(at, jobs) then return nil end
-  local parents, rs = jobs.depend and ties.open(at, jobs) or NOTHING, {}
+function M.run(ctx, target, jobs)
+  local queue = target.queue
+  if #jobs == 0 or not are_simple(jobs) or are_known(ctx, jobs) then return nil end
+  local parents, rs = jobs.depend and links.open(ctx, jobs) or NOTHING, {}
   local plan = { sets = {}, pending = {}, tags = {}, parents = parents, room = {} }
-  for i = 1, #jobs do rs[i] = newcomer.outline(at, to, jobs[i], plan) end
-  local taken = needed(to, rs)
-  to.first, to.idle, to.limited = queues.enter(at, queue, taken)
-  if to.limited and not look_at_limit(at, queue, plan) then
+  for i = 1, #jobs do rs[i] = new_job.outline(ctx, target, jobs[i], plan) end
+  local taken = needed(target, rs)
+  target.first, target.idle, target.limited = queues.enter(ctx, queue, taken)
+  if target.limited and not look_at_limit(ctx, queue, plan) then
     if taken > 0 then queues.give_back(queue, taken) end
     return nil
   end
-  return finish(at, to, jobs, rs, plan, to.first, taken)
+  return finish(ctx, target, jobs, rs, plan, target.first, taken)
 end
 
 return M

@@ -12,22 +12,22 @@ local M = {}
 
 -- A parent of this call that was refused and is not there. Who waits for it would wait for
 -- nobody.
-local function missing(at, refused, wish)
-  for _, parent in ipairs(next(refused) and wish.depends or {}) do
-    if refused[parent] and not job.read(at, parent) then return parent end
+local function missing(ctx, refused, opts)
+  for _, parent in ipairs(next(refused) and opts.depends or {}) do
+    if refused[parent] and not job.read(ctx, parent) then return parent end
   end
 end
 
 -- `closes` is the parent with which the job closes a circle, if it does.
-local function put(at, to, mode, one, closes, refused)
+local function put(ctx, target, mode, one, closes, refused)
   local code
-  local parent = closes or missing(at, refused, one.wish)
+  local parent = closes or missing(ctx, refused, one.opts)
   if closes then
     code = circle.between(one.jid, closes)
   elseif parent then
     code = refuse.job("DEPENDENCY_REFUSED", one.jid .. " waits for " .. parent .. ", which was refused")
   else
-    code = put_one.run(at, to, mode, one.jid, one.klass, one.data, one.wish)
+    code = put_one.run(ctx, target, mode, one.jid, one.klass, one.data, one.opts)
   end
   if code and code ~= "again" then refused[one.jid] = true end
   return code
@@ -35,18 +35,18 @@ end
 
 -- `jobs` are tables of jid, klass, data, wish; `jobs.depend` says whether any waits for
 -- others; `losses` as for `put`. Returns as `put` does.
-function M.run(at, mode, name, priority, retries, delay, jobs, losses)
-  local to = { queue = keys.of_queue(at, name), priority = priority, retries = retries, delay = delay, losses = losses,
-    limited = nil, is_put = true, room = nil }
-  local added = mode ~= "old" and put_new.run(at, to, jobs)
+function M.run(ctx, mode, name, priority, retries, delay, jobs, losses)
+  local target = { queue = keys.of_queue(ctx, name), priority = priority, retries = retries, delay = delay,
+    losses = losses, limited = nil, is_put = true, room = nil }
+  local added = mode ~= "old" and put_new.run(ctx, target, jobs)
   if added then return added end
-  to.limited, to.first = nil, nil
-  if put_one.MOVES[mode] then burden.check(at, jobs) end
+  target.limited, target.first = nil, nil
+  if put_one.MOVES[mode] then burden.check(ctx, jobs) end
   local reply, codes, refused, order, circles = { 0 }, {}, {}, nil, {}
   if jobs.depend then order, circles = family.in_order(jobs) end
   for n = 1, #jobs do
     local i = order and order[n] or n
-    codes[i] = put(at, to, mode, jobs[i], circles[i], refused)
+    codes[i] = put(ctx, target, mode, jobs[i], circles[i], refused)
   end
   for i = 1, #jobs do
     if codes[i] then

@@ -18,63 +18,63 @@ local function others(ids, old, new)
   return kept
 end
 
-local function found(at, jid)
-  return recurrence.read(at, jid) or refuse.call("JOB_NOT_FOUND", "no recurring job " .. jid)
+local function found(ctx, jid)
+  return recurrence.read(ctx, jid) or refuse.call("JOB_NOT_FOUND", "no recurring job " .. jid)
 end
 
 -- When a template that says itself again goes on: as before, a new interval counted from
 -- the last occurrence. Nil if there was none, or it has lost its place.
-local function as_before(at, jid, t, old)
-  local due = old and recurrence.next(at, jid, old) or 0
+local function as_before(ctx, jid, t, old)
+  local due = old and recurrence.next(ctx, jid, old) or 0
   return due > 0 and due + t.interval - old.interval or nil
 end
 
 -- Makes a template, or replaces all of one but its count and, if it `keeps` that, when it
 -- is due. `t` says queue, klass, data, interval, backlog, priority, retries, tags, throttles
 -- and options; the first occurrence is `offset` ms from now. Returns the jid.
-function M.run(at, jid, t, offset, keeps)
-  local old = recurrence.read(at, jid)
-  local when = keeps and as_before(at, jid, t, old) or at.now + offset
-  t.count, t.since = old and old.count or 0, at.now
+function M.run(ctx, jid, t, offset, keeps)
+  local old = recurrence.read(ctx, jid)
+  local when = keeps and as_before(ctx, jid, t, old) or ctx.now + offset
+  t.count, t.since = old and old.count or 0, ctx.now
   t.throttles = others(t.throttles, old and old.queue or t.queue, t.queue)
-  queues.know(at, keys.of_queue(at, t.queue))
-  if old then recurrence.leave(at, jid, old) end
-  recurrence.write(at, jid, t)
-  recurrence.place(at, jid, t, when)
+  queues.know(ctx, keys.of_queue(ctx, t.queue))
+  if old then recurrence.leave(ctx, jid, old) end
+  recurrence.write(ctx, jid, t)
+  recurrence.place(ctx, jid, t, when)
   return jid
 end
 
 -- Changes what `changes` names; jobs that were put stay as they are. A new interval
 -- counts from the last occurrence.
-function M.update(at, jid, changes)
-  local t = found(at, jid)
-  local old, when = t.queue, recurrence.next(at, jid, t)
-  if changes.queue then queues.know(at, keys.of_queue(at, changes.queue)) end -- it may have been forgotten
+function M.update(ctx, jid, changes)
+  local t = found(ctx, jid)
+  local old, when = t.queue, recurrence.next(ctx, jid, t)
+  if changes.queue then queues.know(ctx, keys.of_queue(ctx, changes.queue)) end -- it may have been forgotten
   if changes.interval then when = when + changes.interval - t.interval end
   local moved = changes.queue and changes.queue ~= old
-  if moved then recurrence.leave(at, jid, t) end
+  if moved then recurrence.leave(ctx, jid, t) end
   for name, value in pairs(changes) do t[name] = value end
   t.throttles = others(t.throttles, old, t.queue)
-  recurrence.write(at, jid, t)
-  if moved or changes.interval then recurrence.place(at, jid, t, when) end
+  recurrence.write(ctx, jid, t)
+  if moved or changes.interval then recurrence.place(ctx, jid, t, when) end
   return 1
 end
 
-local function row(at, jid)
-  local t = recurrence.read(at, jid)
+local function row(ctx, jid)
+  local t = recurrence.read(ctx, jid)
   if not t then return false end
   local throttles = t.throttles
   throttles[#throttles + 1] = own(t.queue)
   return {
-    jid, t.queue, t.klass, t.data, t.interval, t.backlog, t.priority, t.retries, t.count, recurrence.next(at, jid, t),
+    jid, t.queue, t.klass, t.data, t.interval, t.backlog, t.priority, t.retries, t.count, recurrence.next(ctx, jid, t),
     t.tags, throttles, options.pairs(t.options), t.since,
   }
 end
 
 -- A row per jid, false for an unknown one.
-function M.get(at, args, first, last)
+function M.get(ctx, args, first, last)
   local rows = {}
-  for i = first, last do rows[#rows + 1] = row(at, args[i]) end
+  for i = first, last do rows[#rows + 1] = row(ctx, args[i]) end
   return rows
 end
 
@@ -88,8 +88,8 @@ end
 
 -- Adds or removes tags of a template, which the index by tag does not hold. Returns
 -- those it has then, in their order.
-function M.tag(at, jid, adds, args, first, last)
-  local t, named = found(at, jid), {}
+function M.tag(ctx, jid, adds, args, first, last)
+  local t, named = found(ctx, jid), {}
   if adds then
     for _, tag in ipairs(t.tags) do named[tostring(tag)] = true end
   end
@@ -98,17 +98,17 @@ function M.tag(at, jid, adds, args, first, last)
     named[args[i]] = true
   end
   if not adds then t.tags = without(t.tags, named) end
-  if #t.tags > at.bounds.labels then refuse.call("TOO_MANY", "at most " .. at.bounds.labels .. " tags a job") end
-  recurrence.write_tags(at, jid, t)
+  if #t.tags > ctx.bounds.labels then refuse.call("TOO_MANY", "at most " .. ctx.bounds.labels .. " tags a job") end
+  recurrence.write_tags(ctx, jid, t)
   return t.tags
 end
 
 -- Deletes templates; their jobs stay. Returns per jid 1, or 0 if it is unknown.
-function M.cancel(at, args, first, last)
+function M.cancel(ctx, args, first, last)
   local reply = {}
   for i = first, last do
-    local t = recurrence.read(at, args[i])
-    if t then recurrence.delete(at, args[i], t) end
+    local t = recurrence.read(ctx, args[i])
+    if t then recurrence.delete(ctx, args[i], t) end
     reply[#reply + 1] = t and 1 or 0
   end
   return reply

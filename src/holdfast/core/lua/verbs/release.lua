@@ -23,64 +23,64 @@ local call, format
 late.bind(function() call, format = redis.call, string.format end)
 
 -- It costs nothing: the job is the next one of its priority again, with all it had left.
-local function preempted(at, jid, r, cause)
-  local queue = lease.release(at, jid, r)
-  history.tell(at, jid, r, history.PREEMPTED, "", cause)
-  call("HINCRBY", at.keys.extra .. jid, "c", 1)
+local function preempted(ctx, jid, r, cause)
+  local queue = lease.release(ctx, jid, r)
+  history.add(ctx, jid, r, history.PREEMPTED, "", cause)
+  call("HINCRBY", ctx.keys.extra .. jid, "c", 1)
   state.move(r, state.WAITING)
-  call("ZADD", queue.waiting, at.order.first_again(r, jid))
-  queues.ready_again(at, queue)
-  job.write(at, jid, r)
+  call("ZADD", queue.waiting, ctx.order.first_again(r, jid))
+  queues.ready_again(ctx, queue)
+  job.write(ctx, jid, r)
 end
 
 -- It is paid for, and the job is handed out again before anything that waits. The line of
 -- what was paid for is the whole story, unless the loss was noticed before its cause was known.
-local function lose(at, what, jid, r, cause)
-  local queue = keys.of_queue(at, r.queue)
-  if not record.has(r.flags, record.FLAG.NOTICED) then lease.count_lost(at, queue, jid, r) end
-  local group, message = at.budgets.pay(at, queue, jid, r, what, cause)
-  if message then return lease.fail_lost(at, queue, jid, r, group, message) end
-  lease.release(at, jid, r)
+local function lose(ctx, what, jid, r, cause)
+  local queue = keys.of_queue(ctx, r.queue)
+  if not record.has(r.flags, record.FLAG.NOTICED) then lease.count_lost(ctx, queue, jid, r) end
+  local group, message = ctx.budgets.pay(ctx, queue, jid, r, what, cause)
+  if message then return lease.fail_lost(ctx, queue, jid, r, group, message) end
+  lease.release(ctx, jid, r)
   state.move(r, state.WAITING)
-  local first, idle = queues.take_sequence(at, queue, 1)
-  call("ZADD", queue.waiting, at.order.urgent(r, first + 1, jid))
+  local first, idle = queues.take_sequence(ctx, queue, 1)
+  call("ZADD", queue.waiting, ctx.order.urgent(r, first + 1, jid))
   if idle then queues.signal(queue) end
-  job.write(at, jid, r)
+  job.write(ctx, jid, r)
 end
 
-local function timed_out(at, jid, r, cause)
+local function timed_out(ctx, jid, r, cause)
   local message = format("took longer than its timeout of %s (worker %s, attempt %d)", cause, r.worker, r.attempts)
-  retry.one(at, nil, r.queue .. "-TimedOut", message, jid, r, "")
+  retry.one(ctx, nil, r.queue .. "-TimedOut", message, jid, r, "")
 end
 
 -- It costs nothing, but a job that stays unknown for too long fails.
-local function not_known(at, jid, r, cause, group)
-  local queue = lease.release(at, jid, r)
-  local pause, waited = unknown.note(at, jid, r, cause)
+local function not_known(ctx, jid, r, cause, group)
+  local queue = lease.release(ctx, jid, r)
+  local pause, waited = unknown.note(ctx, jid, r, cause)
   if not pause then
-    if at.events.tracked then at.events.tracked(at, "failed", jid, r) end
+    if ctx.events.tracked then ctx.events.tracked(ctx, "failed", jid, r) end
     local message = format("%s; no worker knew it for %.0f s", cause, waited / 1000)
-    return failure.add(at, queue, jid, r, history.FAILED, group, message, r.worker)
+    return failure.add(ctx, queue, jid, r, history.FAILED, group, message, r.worker)
   end
-  history.tell(at, jid, r, history.UNKNOWN, "", cause)
-  job.place(at, queue, jid, r, pause)
-  job.write(at, jid, r)
+  history.add(ctx, jid, r, history.UNKNOWN, "", cause)
+  job.place(ctx, queue, jid, r, pause)
+  job.write(ctx, jid, r)
 end
 
 -- The next pop pays for it, and hands the job out again before anything that waits.
-function M.expire(at, jid, r)
-  local queue = keys.of_queue(at, r.queue)
-  if not record.has(r.flags, record.FLAG.NOTICED) then lease.notice(at, queue, jid, r) end
-  job.write(at, jid, r)
-  call("ZADD", queue.leases, at.now, jid)
-  queues.lower_due(at, queue, at.now)
+function M.expire(ctx, jid, r)
+  local queue = keys.of_queue(ctx, r.queue)
+  if not record.has(r.flags, record.FLAG.NOTICED) then lease.notice(ctx, queue, jid, r) end
+  job.write(ctx, jid, r)
+  call("ZADD", queue.leases, ctx.now, jid)
+  queues.lower_due(ctx, queue, ctx.now)
   queues.signal_if_idle(queue)
 end
 
 M.HOW = {
   preempted = preempted,
-  crashed = function(at, jid, r, cause) lose(at, history.CRASHED, jid, r, cause) end,
-  lost = function(at, jid, r) lose(at, history.LOST, jid, r, "") end,
+  crashed = function(ctx, jid, r, cause) lose(ctx, history.CRASHED, jid, r, cause) end,
+  lost = function(ctx, jid, r) lose(ctx, history.LOST, jid, r, "") end,
   ["timed-out"] = timed_out,
   unknown = not_known,
 }
@@ -88,13 +88,13 @@ M.HOW = {
 -- `args[first … last]` are (worker, jid, token); those that are not held are left alone. `give_back`
 -- is `expire` or one of HOW, `cause` what is known of it, `group` the one in which an unknown job
 -- fails. Returns how many leases were given back.
-function M.run(at, give_back, cause, group, args, first, last)
+function M.run(ctx, give_back, cause, group, args, first, last)
   local count = 0
   for i = first, last, M.WIDTH do
     local jid = args[i + 1]
-    local r = lease.held(at, args[i], jid, tonumber(args[i + 2]))
+    local r = lease.held(ctx, args[i], jid, tonumber(args[i + 2]))
     if r then
-      give_back(at, jid, r, cause, group)
+      give_back(ctx, jid, r, cause, group)
       count = count + 1
     end
   end

@@ -8,24 +8,24 @@ local M = {}
 local call
 late.bind(function() call = redis.call end)
 
-local function set(at, priority, jid, r)
-  local queue = keys.of_queue(at, r.queue)
-  local old = at.order.member(r, jid)
+local function set(ctx, priority, jid, r)
+  local queue = keys.of_queue(ctx, r.queue)
+  local old = ctx.order.member(r, jid)
   local score = state.is_ready(r) and call("ZSCORE", queue.waiting, old)
   if score then
     call("ZREM", queue.waiting, old)
-    call("ZADD", queue.waiting, at.order.ahead(r, tonumber(score), priority, jid))
+    call("ZADD", queue.waiting, ctx.order.ahead(r, tonumber(score), priority, jid))
   end
   r.priority = priority
-  job.write(at, jid, r)
+  job.write(ctx, jid, r)
 end
 
 -- Returns per jid 1, or 0 if it is unknown.
-function M.run(at, priority, args, first, last)
+function M.run(ctx, priority, args, first, last)
   local reply = {}
   for i = first, last do
-    local r = job.read(at, args[i])
-    if r then set(at, priority, args[i], r) end
+    local r = job.read(ctx, args[i])
+    if r then set(ctx, priority, args[i], r) end
     reply[#reply + 1] = r and 1 or 0
   end
   return reply

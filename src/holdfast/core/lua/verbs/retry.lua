@@ -11,52 +11,52 @@ local M = {}
 local FAILED = -1
 
 -- The answer to a call that is sent again, or nil: this attempt did not end so.
-local function repeated(at, jid, r, worker, token)
+local function repeated(ctx, jid, r, worker, token)
   if not r then return nil end
-  local what, line = history.ending(at, jid, r, worker, token)
+  local what, line = history.ending(ctx, jid, r, worker, token)
   if what == history.RETRIED then return line[8] end
   if what == history.EXHAUSTED then return FAILED end
 end
 
-local function exhaust(at, queue, jid, r, group, message)
+local function exhaust(ctx, queue, jid, r, group, message)
   r.remaining = -1
   local own = group and message
   if not own then message = 'Job exhausted retries in queue "' .. queue.name .. '"' end
   group = group or "failed-retries-" .. queue.name
-  if at.events.exhausted then at.events.exhausted(at, jid, r) end
-  failure.add(at, queue, jid, r, history.EXHAUSTED, group, message, own and r.worker or "")
+  if ctx.events.exhausted then ctx.events.exhausted(ctx, jid, r) end
+  failure.add(ctx, queue, jid, r, history.EXHAUSTED, group, message, own and r.worker or "")
   return FAILED
 end
 
 -- Gives back the job of a lease that is held. Returns the retries left, -1 if there
 -- were none and the job failed. `delay` is in ms, nil: by the backoff of the job. `group`
 -- and `message` (nil for none) are noted as the job's failure.
-function M.one(at, delay, group, message, jid, r, data)
-  local queue = lease.release(at, jid, r)
-  job.set_body(at, jid, r, data)
-  if r.remaining <= 0 then return exhaust(at, queue, jid, r, group, message) end
-  delay = delay or backoff.pause(at, jid, r)
+function M.one(ctx, delay, group, message, jid, r, data)
+  local queue = lease.release(ctx, jid, r)
+  job.set_body(ctx, jid, r, data)
+  if r.remaining <= 0 then return exhaust(ctx, queue, jid, r, group, message) end
+  delay = delay or backoff.pause(ctx, jid, r)
   r.remaining = r.remaining - 1
-  tally.count(at, queue, "retried", 1)
-  history.tell(at, jid, r, history.RETRIED, group, text.cut(message or "", 200), r.remaining)
-  if group and message then failure.note(at, jid, r, group, message, r.worker) end
-  job.place(at, queue, jid, r, delay)
-  job.write(at, jid, r)
+  tally.count(ctx, queue, "retried", 1)
+  history.add(ctx, jid, r, history.RETRIED, group, text.cut(message or "", 200), r.remaining)
+  if group and message then failure.note(ctx, jid, r, group, message, r.worker) end
+  job.place(ctx, queue, jid, r, delay)
+  job.write(ctx, jid, r)
   return r.remaining
 end
 
 -- The same, or the refusal.
-local function settle(at, worker, delay, group, message, jid, token, data)
-  local r, refused, other = lease.held(at, worker, jid, token)
-  if not r then return repeated(at, jid, other, worker, token) or refused end
-  return M.one(at, delay, group ~= "" and group or nil, message ~= "" and message or nil, jid, r, data)
+local function settle(ctx, worker, delay, group, message, jid, token, data)
+  local r, refused, other = lease.held(ctx, worker, jid, token)
+  if not r then return repeated(ctx, jid, other, worker, token) or refused end
+  return M.one(ctx, delay, group ~= "" and group or nil, message ~= "" and message or nil, jid, r, data)
 end
 
 -- `args[first … last]` are (jid, token, data or "").
-function M.run(at, worker, delay, group, message, args, first, last)
+function M.run(ctx, worker, delay, group, message, args, first, last)
   local reply = {}
   for i = first, last, 3 do
-    reply[#reply + 1] = settle(at, worker, delay, group, message, args[i], tonumber(args[i + 1]), args[i + 2])
+    reply[#reply + 1] = settle(ctx, worker, delay, group, message, args[i], tonumber(args[i + 1]), args[i + 2])
   end
   return reply
 end

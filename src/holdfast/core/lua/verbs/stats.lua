@@ -19,11 +19,11 @@ local function series(reply, found)
 end
 
 -- `day` is any ms of the day, 0 for today.
-function M.run(at, name, day) return M.of(at, name, day == 0 and at.now or day) end
+function M.run(ctx, name, day) return M.of(ctx, name, day == 0 and ctx.now or day) end
 
 -- The same for any ms, even 0.
-function M.of(at, name, when)
-  local counters, wait, run = stats.of_day(keys.of_queue(at, name), when)
+function M.of(ctx, name, when)
+  local counters, wait, run = stats.of_day(keys.of_queue(ctx, name), when)
   local reply = {}
   for i = 1, 3 do reply[i] = tonumber(counters[i] or 0) end
   series(reply, wait)

@@ -2,7 +2,7 @@
 -- place, and who works there.
 local late = require("base.late")
 local named = require("nouns.named")
-local pausing = require("nouns.pausing")
+local pauses = require("nouns.pause")
 local job = require("nouns.job")
 local queues = require("nouns.queue")
 local worker = require("nouns.worker")
@@ -14,10 +14,10 @@ local call, find
 late.bind(function() call, find = redis.call, string.find end)
 
 -- (jid, worker) of the first holders of a slot.
-local function holders_of(at, set)
+local function holders_of(ctx, set)
   local jids, found = call("ZRANGE", set, 0, HOLDERS - 1), {}
   for i = 1, #jids do
-    local r = job.read(at, jids[i])
+    local r = job.read(ctx, jids[i])
     found[2 * i - 1], found[2 * i] = jids[i], r and r.worker or ""
   end
   return found
@@ -25,14 +25,14 @@ end
 
 -- Per throttle that has a limit, or for which this job still waits: id, maximum, used,
 -- pending, this job's place among these (0: none), holders.
-local function throttles_of(at, queue, jid, r)
+local function throttles_of(ctx, queue, jid, r)
   local rows = {}
-  for _, id in ipairs(named.ids(at, queue, jid, r)) do
-    local facts = at.throttles.state(at, id)
-    local holders, pending = at.throttles.sets(at, id)
+  for _, id in ipairs(named.ids(ctx, queue, jid, r)) do
+    local facts = ctx.throttles.state(ctx, id)
+    local holders, pending = ctx.throttles.sets(ctx, id)
     local rank = call("ZRANK", pending, jid)
     if facts[1] > 0 or rank then
-      rows[#rows + 1] = { id, facts[1], facts[2], facts[3], rank and rank + 1 or 0, holders_of(at, holders) }
+      rows[#rows + 1] = { id, facts[1], facts[2], facts[3], rank and rank + 1 or 0, holders_of(ctx, holders) }
     end
   end
   return rows
@@ -40,18 +40,18 @@ end
 
 -- Its rank among the ready (nil: it is not there), and how many of these have a higher
 -- priority.
-local function place_of(at, queue, jid, r)
-  local rank = call("ZRANK", queue.waiting, at.order.member(r, jid))
+local function place_of(ctx, queue, jid, r)
+  local rank = call("ZRANK", queue.waiting, ctx.order.member(r, jid))
   if not rank then return nil end
-  local start = at.order.class_start and at.order.class_start(r.priority)
+  local start = ctx.order.class_start and ctx.order.class_start(r.priority)
   return rank, start and call("ZCOUNT", queue.waiting, "-inf", "(" .. start) or 0
 end
 
 -- Of the workers seen last: those that name the queue (name, seen, quiet, slots, busy), how
 -- many these are, how many work by patterns, which the core does not know how to read.
-local function workers_of(at, queue)
+local function workers_of(ctx, queue)
   local rows, count, by_pattern = {}, 0, 0
-  for _, facts in ipairs(worker.newest(at, LOOKED_AT)) do
+  for _, facts in ipairs(worker.newest(ctx, LOOKED_AT)) do
     local served = facts[4]
     if find(served, '"' .. queue.name .. '"', 1, true) then
       count = count + 1
@@ -64,16 +64,16 @@ local function workers_of(at, queue)
 end
 
 -- As (name, value) pairs.
-function M.of(at, queue, jid, r)
+function M.of(ctx, queue, jid, r)
   local _, flags, limit = queues.control(queue)
-  local rank, higher = place_of(at, queue, jid, r)
-  local rows, count, by_pattern = workers_of(at, queue)
+  local rank, higher = place_of(ctx, queue, jid, r)
+  local rows, count, by_pattern = workers_of(ctx, queue)
   local found = {
     "queue_limit", limit, "waiting", call("ZCARD", queue.waiting), "running", call("ZCARD", queue.leases),
-    "lost", call("ZCOUNT", queue.leases, "-inf", at.now), "throttles", throttles_of(at, queue, jid, r),
+    "lost", call("ZCOUNT", queue.leases, "-inf", ctx.now), "throttles", throttles_of(ctx, queue, jid, r),
     "workers", rows, "worker_count", count, "pattern_workers", by_pattern,
   }
-  local pause, n = pausing.record(at, queue, flags), #found
+  local pause, n = pauses.record(ctx, queue, flags), #found
   if pause then found[n + 1], found[n + 2] = "pause", pause end
   n = #found
   if rank then found[n + 1], found[n + 2], found[n + 3], found[n + 4] = "rank", rank, "higher", higher end

@@ -28,33 +28,33 @@ local function without(had, args, first, last)
 end
 
 -- Adds the tags in args[first … last] to a job, or takes them away. Returns its tags.
-function M.one(at, adds, jid, r, args, first, last)
-  local tags, changed = (adds and with or without)(tag.of(at, jid, r), args, first, last)
-  local most = at.bounds.labels
+function M.one(ctx, adds, jid, r, args, first, last)
+  local tags, changed = (adds and with or without)(tag.of(ctx, jid, r), args, first, last)
+  local most = ctx.bounds.labels
   if adds and #tags > most then refuse.call("TOO_MANY", "at most " .. most .. " tags a job") end
   if #changed == 0 then return tags end
-  if adds then at.completed.keep_together(at, jid, r) end
+  if adds then ctx.completed.keep_together(ctx, jid, r) end
   local change = adds and tag.add or tag.remove
-  change(at, jid, r, tags, changed)
-  job.write(at, jid, r)
+  change(ctx, jid, r, tags, changed)
+  job.write(ctx, jid, r)
   return tags
 end
 
 -- The same, or the refusal.
-function M.run(at, adds, jid, args, first, last)
-  local r = job.read(at, jid)
+function M.run(ctx, adds, jid, args, first, last)
+  local r = job.read(ctx, jid)
   if not r then refuse.call("JOB_NOT_FOUND", jid) end
-  return M.one(at, adds, jid, r, args, first, last)
+  return M.one(ctx, adds, jid, r, args, first, last)
 end
 
 -- (tag, count)… of tags that at least `least` jobs have, the most used first.
-function M.top(at, least, offset, count)
-  local found = tag.top(at, least, offset, count)
+function M.top(ctx, least, offset, count)
+  local found = tag.top(ctx, least, offset, count)
   for i = 2, #found, 2 do found[i] = tonumber(found[i]) end
   return found
 end
 
 -- How many jobs have the tag, then a page of their jids.
-function M.jobs(at, name, offset, count) return tag.jobs(at, name, offset, count) end
+function M.jobs(ctx, name, offset, count) return tag.jobs(ctx, name, offset, count) end
 
 return M

@@ -13,29 +13,29 @@ local M = {}
 local call
 late.bind(function() call = redis.call end)
 
-local function one(at, jid, r)
-  local queue = lease.release(at, jid, r)
-  history.tell(at, jid, r, history.TIMED_OUT)
-  at.events.lock_lost(at, jid, r.worker)
+local function one(ctx, jid, r)
+  local queue = lease.release(ctx, jid, r)
+  history.add(ctx, jid, r, history.TIMED_OUT)
+  ctx.events.lock_lost(ctx, jid, r.worker)
   state.move(r, state.STALLED)
-  tally.count(at, queue, "timed-out", 1)
-  local first, idle = queues.take_sequence(at, queue, 1)
-  call("ZADD", queue.waiting, at.order.urgent(r, first + 1, jid))
+  tally.count(ctx, queue, "timed-out", 1)
+  local first, idle = queues.take_sequence(ctx, queue, 1)
+  call("ZADD", queue.waiting, ctx.order.urgent(r, first + 1, jid))
   if idle then queues.signal(queue) end
-  job.write(at, jid, r)
+  job.write(ctx, jid, r)
 end
 
 -- Refused as a whole if one of them is not running. Returns how many there were.
-function M.run(at, args, first, last)
+function M.run(ctx, args, first, last)
   local records, seen = {}, {}
   for i = first, last do
-    local r = job.read(at, args[i])
+    local r = job.read(ctx, args[i])
     if not r or r.state ~= state.RUNNING then refuse.call("WRONG_STATE", args[i] .. " is not running") end
     records[i] = not seen[args[i]] and r
     seen[args[i]] = true
   end
   for i = first, last do
-    if records[i] then one(at, args[i], records[i]) end
+    if records[i] then one(ctx, args[i], records[i]) end
   end
   return last - first + 1
 end

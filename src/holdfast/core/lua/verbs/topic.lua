@@ -1,33 +1,33 @@
 -- topic: delayed messages are put, put off, released, deleted, brought back.
 local topics = require("nouns.topic")
-local bell = require("nouns.topic_bell")
+local wake = require("nouns.topic_wake")
 local M = {}
 
 -- When a message is ready that was given so many ms, or this moment.
-local function moment(at, is_delay, when) return is_delay and at.now + when or when end
+local function moment(ctx, is_delay, when) return is_delay and ctx.now + when or when end
 
 -- `args[first … last]` are (id, when, body). Returns 1 for each that was added, 0 where
 -- there is one of that id.
-function M.put(at, name, is_delay, args, first, last)
-  local topic, added, earliest = topics.open(at, name), {}, nil
+function M.put(ctx, name, is_delay, args, first, last)
+  local topic, added, earliest = topics.open(ctx, name), {}, nil
   for i = first, last, 3 do
-    local ready = moment(at, is_delay, tonumber(args[i + 1]))
-    local new = topics.add(at, topic, args[i], ready, args[i + 2])
+    local ready = moment(ctx, is_delay, tonumber(args[i + 1]))
+    local new = topics.add(ctx, topic, args[i], ready, args[i + 2])
     added[#added + 1] = new and 1 or 0
     if new and not (earliest and earliest <= ready) then earliest = ready end
   end
   if earliest then
-    bell.ring_for(at, topic, earliest)
-    topics.changed(at, topic)
+    wake.for_message(ctx, topic, earliest)
+    topics.changed(ctx, topic)
   end
   return added
 end
 
 -- `args[first … last]` are (id, deadline) of reserved messages ("": of whatever reservation),
--- which are done and deleted (`how`), or ready again `in` so many ms or `at` a moment. Returns
+-- which are done and deleted (`how`), or ready again `in` so many ms or `ctx` a moment. Returns
 -- 1 for each, 0 for one that is not reserved, or not so.
-function M.release(at, name, how, when, args, first, last)
-  local topic, released, ready, count = topics.to_shrink(at, name), {}, moment(at, how == "in", when), 0
+function M.release(ctx, name, how, when, args, first, last)
+  local topic, released, ready, count = topics.to_shrink(ctx, name), {}, moment(ctx, how == "in", when), 0
   for i = first, last, 2 do
     local id, ends = args[i], topics.reserved_until(topic, args[i], tonumber(args[i + 1]))
     if ends and how == "done" then topics.remove(topic, id, topic.reserved) end
@@ -35,50 +35,50 @@ function M.release(at, name, how, when, args, first, last)
     released[#released + 1], count = ends and 1 or 0, ends and count + 1 or count
   end
   if count == 0 then return released end
-  topics.changed(at, topic)
+  topics.changed(ctx, topic)
   if how == "done" then
-    topics.forget_empty(at, topic)
+    topics.forget_empty(ctx, topic)
   else
-    bell.ring_for(at, topic, ready)
+    wake.for_message(ctx, topic, ready)
   end
   return released
 end
 
 -- Returns 1 for each that is queued and ready then, 0 for one that is not queued.
-function M.reschedule(at, name, is_delay, when, args, first, last)
-  local topic, moved, count, ready = topics.open(at, name), {}, 0, moment(at, is_delay, when)
+function M.reschedule(ctx, name, is_delay, when, args, first, last)
+  local topic, moved, count, ready = topics.open(ctx, name), {}, 0, moment(ctx, is_delay, when)
   for i = first, last do
     local there = topics.reschedule(topic, args[i], ready)
     moved[#moved + 1], count = there and 1 or 0, there and count + 1 or count
   end
   if count == 0 then return moved end
-  bell.ring_for(at, topic, ready)
-  topics.changed(at, topic)
+  wake.for_message(ctx, topic, ready)
+  topics.changed(ctx, topic)
   return moved
 end
 
 -- Returns 1 for each that was there, queued or reserved.
-function M.delete(at, name, args, first, last)
-  local topic, removed, count = topics.to_shrink(at, name), {}, 0
+function M.delete(ctx, name, args, first, last)
+  local topic, removed, count = topics.to_shrink(ctx, name), {}, 0
   for i = first, last do
     local there = topics.erase(topic, args[i])
     removed[#removed + 1], count = there and 1 or 0, there and count + 1 or count
   end
   if count == 0 then return removed end
-  topics.forget_empty(at, topic)
-  topics.changed(at, topic)
+  topics.forget_empty(ctx, topic)
+  topics.changed(ctx, topic)
   return removed
 end
 
 -- Returns how many came back, and the ms until the next reservation is over (-1: never).
-function M.requeue(at, name, max, limit)
-  local topic = topics.open(at, name)
+function M.requeue(ctx, name, max, limit)
+  local topic = topics.open(ctx, name)
   local moved = topics.bring_back(topic, max, limit)
   if moved > 0 then
-    bell.ring_for(at, topic, max)
-    topics.changed(at, topic)
+    wake.for_message(ctx, topic, max)
+    topics.changed(ctx, topic)
   end
-  return { moved, topics.over_in(at, topic) }
+  return { moved, topics.over_in(ctx, topic) }
 end
 
 return M

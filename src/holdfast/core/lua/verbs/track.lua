@@ -12,45 +12,45 @@ local MOST = 1000 -- marks of one reply
 local call
 late.bind(function() call = redis.call end)
 
-function M.is_marked(at, jid) return call("ZSCORE", at.keys.marks, jid) and true or false end
+function M.is_marked(ctx, jid) return call("ZSCORE", ctx.keys.marks, jid) and true or false end
 
 -- A mark that is there counts from now on, if it is made `anew`.
-local function mark(at, jid, anew)
+local function mark(ctx, jid, anew)
   local changed = 0
-  if anew or not M.is_marked(at, jid) then changed = call("ZADD", at.keys.marks, at.now, jid) end
-  if changed == 1 then root.set_flag(at, root.MARKED, true) end
+  if anew or not M.is_marked(ctx, jid) then changed = call("ZADD", ctx.keys.marks, ctx.now, jid) end
+  if changed == 1 then root.set_flag(ctx, root.MARKED, true) end
   return changed
 end
 
-local function unmark(at, jid)
-  local changed = call("ZREM", at.keys.marks, jid)
-  if changed == 1 and call("EXISTS", at.keys.marks) == 0 then root.set_flag(at, root.MARKED, false) end
+local function unmark(ctx, jid)
+  local changed = call("ZREM", ctx.keys.marks, jid)
+  if changed == 1 and call("EXISTS", ctx.keys.marks) == 0 then root.set_flag(ctx, root.MARKED, false) end
   return changed
 end
 
 -- Returns 1 if something changed, else 0. The mark of a job that is gone can be taken away.
-function M.run(at, jid, on, anew)
-  local r = job.read(at, jid)
+function M.run(ctx, jid, on, anew)
+  local r = job.read(ctx, jid)
   if on and not r then refuse.call("JOB_NOT_FOUND", jid) end
-  local changed = (on and mark or unmark)(at, jid, anew)
+  local changed = (on and mark or unmark)(ctx, jid, anew)
   if r and changed == 1 then
     r.flags = (on and record.with or record.without)(r.flags, TRACKED)
-    job.write(at, jid, r)
+    job.write(ctx, jid, r)
   end
-  if at.events.marked then at.events.marked(at, on and "track" or "untrack", jid) end
+  if ctx.events.marked then ctx.events.marked(ctx, on and "track" or "untrack", jid) end
   return changed
 end
 
 -- The jids that are marked, in the order they were tracked.
-function M.marks(at) return call("ZRANGE", at.keys.marks, 0, -1) end
+function M.marks(ctx) return call("ZRANGE", ctx.keys.marks, 0, -1) end
 
 -- (jid, since, whether the job exists)… in the order they were tracked, the first thousand.
-function M.all(at)
-  local marks, found = call("ZRANGE", at.keys.marks, 0, MOST - 1, "WITHSCORES"), {}
+function M.all(ctx)
+  local marks, found = call("ZRANGE", ctx.keys.marks, 0, MOST - 1, "WITHSCORES"), {}
   for i = 1, #marks, 2 do
     local n = #found
     found[n + 1], found[n + 2] = marks[i], tonumber(marks[i + 1])
-    found[n + 3] = call("EXISTS", at.keys.job .. marks[i])
+    found[n + 3] = call("EXISTS", ctx.keys.job .. marks[i])
   end
   return found
 end

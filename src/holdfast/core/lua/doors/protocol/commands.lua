@@ -1,21 +1,21 @@
 -- commands: all of that protocol's, wherever they are: (at, args) by name.
-local advancing = require("doors.protocol.advancing")
-local depending = require("doors.protocol.depending")
-local looking = require("doors.protocol.looking")
-local noting = require("doors.protocol.noting")
+local advance = require("doors.protocol.advance")
+local dependencies = require("doors.protocol.dependencies")
+local views = require("doors.protocol.views")
+local notes = require("doors.protocol.notes")
 local patterns = require("doors.protocol.patterns")
-local people = require("doors.protocol.people")
-local popping = require("doors.protocol.popping")
-local putting = require("doors.protocol.putting")
-local recurring = require("doors.protocol.recurring")
-local setting = require("doors.protocol.setting")
-local settling = require("doors.protocol.settling")
-local tagging = require("doors.protocol.tagging")
+local workers = require("doors.protocol.workers")
+local pop = require("doors.protocol.pop")
+local put = require("doors.protocol.put")
+local recurrences = require("doors.protocol.recurrences")
+local configuration = require("doors.protocol.configuration")
+local lifecycle = require("doors.protocol.lifecycle")
+local tags = require("doors.protocol.tags")
 local M = {}
 
 function M.find(name)
-  return settling[name] or looking[name] or setting[name] or putting[name] or popping[name] or recurring[name]
-    or people[name] or patterns[name] or tagging[name] or noting[name] or depending[name] or advancing[name]
+  return lifecycle[name] or views[name] or configuration[name] or put[name] or pop[name] or recurrences[name]
+    or workers[name] or patterns[name] or tags[name] or notes[name] or dependencies[name] or advance[name]
 end
 
 return M

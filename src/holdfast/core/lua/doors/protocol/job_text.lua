@@ -42,8 +42,8 @@ function M.names(names, empty)
 end
 
 -- The jids that a call answers with, as one text or one by one.
-function M.jids(at, jids)
-  if at.accent.lists_singly then return jids end
+function M.jids(ctx, jids)
+  if ctx.dialect.lists_singly then return jids end
   return M.names(jids, "[]")
 end
 
@@ -55,7 +55,7 @@ function M.object(pairs_)
 end
 
 -- What a line, told as `what`, tells beside `what` and `when`.
-local function details(at, line, what)
+local function details(ctx, line, what)
   local worker, name = line[5], line[6]
   if what == history.POPPED then return ',"worker":' .. encode(worker) end
   if what == history.DONE or what == history.TIMED_OUT then return "" end
@@ -63,19 +63,19 @@ local function details(at, line, what)
   if what == history.FAILED then
     return (worker ~= "" and ',"worker":' .. encode(worker) or "") .. ',"group":' .. encode(name)
   end
-  return ',"' .. (what == history.THROTTLED and "queue" or at.accent.put_queue) .. '":' .. encode(name)
+  return ',"' .. (what == history.THROTTLED and "queue" or ctx.dialect.put_queue) .. '":' .. encode(name)
 end
 
 -- A line of somebody's own: what they call it and its time go before what their data says.
 local function own_line(line, when)
-  local told = line[8] ~= "" and decode(line[8]) or {}
-  told.what, told.when = line[1], when
-  return encode(told)
+  local shown = line[8] ~= "" and decode(line[8]) or {}
+  shown.what, shown.when = line[1], when
+  return encode(shown)
 end
 
 -- A line of the history as this protocol shows it. It knows none for a retry and for what
 -- only a native worker reports, and two for a job that was moved on.
-local function line_text(at, line)
+local function line_text(ctx, line)
   local what, when = line[1], floor(line[2] / 1000)
   if not history.WHAT[what] then return own_line(line, when) end
   if what == history.RETRIED or what > history.ADVANCED then return nil end
@@ -83,20 +83,20 @@ local function line_text(at, line)
   if what == history.ADVANCED then
     first, what = '{"what":"done","when":' .. second .. "},", history.PUT
   end
-  local said = what == history.EXHAUSTED and at.accent.exhausted or history.WHAT[what]
-  return first .. '{"what":"' .. said .. '","when":' .. second .. details(at, line, what) .. "}"
+  local word = what == history.EXHAUSTED and ctx.dialect.exhausted or history.WHAT[what]
+  return first .. '{"what":"' .. word .. '","when":' .. second .. details(ctx, line, what) .. "}"
 end
 
-local function lines(at, jid, r)
-  local found, texts = history.lines(at, jid, r), {}
-  for i = 1, #found do texts[#texts + 1] = line_text(at, found[i]) end
+local function lines(ctx, jid, r)
+  local found, texts = history.lines(ctx, jid, r), {}
+  for i = 1, #found do texts[#texts + 1] = line_text(ctx, found[i]) end
   return M.list(texts, "{}")
 end
 
 -- A failure that somebody stated is told with its second, one that was found with
 -- its exact time.
-local function failed(at, jid, r)
-  local noted = failure.read(at, jid, r)
+local function failed(ctx, jid, r)
+  local noted = failure.read(ctx, jid, r)
   if not noted then return "{}" end
   local when = noted[4] ~= "" and M.number(floor(noted[3] / 1000)) or M.seconds(noted[3])
   return '{"group":' .. encode(noted[1]) .. ',"message":' .. encode(noted[2]) .. ',"when":' .. when ..
@@ -104,40 +104,40 @@ local function failed(at, jid, r)
 end
 
 -- The name of the state as of now: a scheduled job that is due shows as waiting.
-function M.state(at, jid, r)
+function M.state(ctx, jid, r)
   if r.state == state.RUNNING then return "running" end
   if r.state == state.SCHEDULED then
-    local due = call("ZSCORE", keys.of_queue(at, r.queue).scheduled, jid)
-    if tonumber(due or 0) <= at.now then return state.NAME[state.WAITING] end
+    local due = call("ZSCORE", keys.of_queue(ctx, r.queue).scheduled, jid)
+    if tonumber(due or 0) <= ctx.now then return state.NAME[state.WAITING] end
   end
   return state.NAME[r.state]
 end
 
 -- Who waits for the job, for whom it waits, and the template it came from.
-local function ties(at, jid, r)
-  local template = extra.get(at, jid, r, "s")
-  return ',"dependents":' .. M.names(dependency.children(at, jid, r, 0), "{}") ..
-    ',"dependencies":' .. M.names(dependency.parents(at, jid, r), "{}") ..
+local function links(ctx, jid, r)
+  local template = extra.get(ctx, jid, r, "s")
+  return ',"dependents":' .. M.names(dependency.children(ctx, jid, r, 0), "{}") ..
+    ',"dependencies":' .. M.names(dependency.parents(ctx, jid, r), "{}") ..
     ',"spawned_from_jid":' .. (template and encode(template) or "false") .. "}"
 end
 
 -- `before` and `after`: what stands around it in a longer text, so that it is not copied for that.
-function M.of(at, jid, r, before, after)
-  local queue, running = keys.of_queue(at, r.queue), r.state == state.RUNNING
-  local held = running or at.accent.names_last_holder and r.state == state.STALLED
+function M.of(ctx, jid, r, before, after)
+  local queue, running = keys.of_queue(ctx, r.queue), r.state == state.RUNNING
+  local held = running or ctx.dialect.names_last_holder and r.state == state.STALLED
   local plain = record.is_plain(r.flags) or r.flags == FLAG.THROTTLED -- most have nothing more
   return (before or "") .. '{"jid":' .. encode(jid) .. ',"klass":' .. encode(r.klass) ..
-    ',"state":"' .. M.state(at, jid, r) ..
+    ',"state":"' .. M.state(ctx, jid, r) ..
     '","queue":' .. encode(r.state == state.COMPLETE and "" or r.queue) ..
     ',"worker":' .. encode(held and r.worker or "") ..
     ',"tracked":' .. (record.has(r.flags, FLAG.TRACKED) and "true" or "false") ..
     ',"priority":' .. M.number(r.priority) .. ',"expires":' ..
     (running and M.seconds(r.expires or call("ZSCORE", queue.leases, jid) or 0) or "0") ..
     ',"retries":' .. M.number(r.retries) .. ',"remaining":' .. M.number(floor(r.remaining)) ..
-    ',"data":' .. encode(job.body(at, jid, r)) .. ',"tags":' ..
-    (plain and "{}" or M.names(tag.of(at, jid, r), "{}")) .. ',"history":' .. lines(at, jid, r) ..
-    ',"failure":' .. failed(at, jid, r) .. ',"throttles":' .. M.names(named.ids(at, queue, jid, r), "{}") ..
-    (plain and ALONE or ties(at, jid, r)) .. (after or "")
+    ',"data":' .. encode(job.body(ctx, jid, r)) .. ',"tags":' ..
+    (plain and "{}" or M.names(tag.of(ctx, jid, r), "{}")) .. ',"history":' .. lines(ctx, jid, r) ..
+    ',"failure":' .. failed(ctx, jid, r) .. ',"throttles":' .. M.names(named.ids(ctx, queue, jid, r), "{}") ..
+    (plain and ALONE or links(ctx, jid, r)) .. (after or "")
 end
 
 return M

@@ -8,6 +8,6 @@ M.tracked, M.marked = event_log.tracked, event_log.marked
 M.config_set, M.config_unset, M.ended = event_log.config_set, event_log.config_unset, event_log.ended
 
 -- A retry used up the last try.
-function M.exhausted(at, jid, r) event_log.tracked(at, "failed", jid, r) end
+function M.exhausted(ctx, jid, r) event_log.tracked(ctx, "failed", jid, r) end
 
 return M

@@ -1,0 +1,120 @@
+-- put_options: what may be wished for a job when it is put, as words, checked before
+-- anything is written.
+local late = require("base.late")
+local refuse = require("base.refuse")
+local text = require("base.text")
+local checks = require("doors.checks")
+local ids = require("doors.ids")
+local dependency = require("nouns.dependency")
+local M = {}
+
+-- Of one call: a job counts 2, with options 3, each option 1, a parent 2. One takes some
+-- five microseconds.
+local MOST = 1024
+local MOST_OF = { tags = 64, throttles = 16, depends = dependency.MOST }
+local LIST = { tag = "tags", throttle = "throttles", depends = "depends" }
+local KINDS = { fixed = true, exponential = true }
+local MONTH = 2678400000 -- ms, the longest pause between two tries
+local LEAST, LONGEST = { expires = 1, limit = 1, keep = 0 }, 3162240000000 -- ms, up to a hundred years
+
+local LONGEST_TRACE = 1024 -- bytes
+
+local match
+late.bind(function() match = string.match end)
+
+-- "kind:first:most:jitter": ms, ms, percent.
+local function backoff(given)
+  local kind, first, most, jitter = match(given, "^(%a+):(%d+):(%d+):(%d+)$")
+  first, most, jitter = tonumber(first), tonumber(most), tonumber(jitter)
+  if KINDS[kind] and first <= MONTH and most <= MONTH and jitter <= 100 then return { kind, first, most, jitter } end
+  checks.bad("backoff is fixed or exponential, with first and most in ms and jitter in percent")
+end
+
+local function trace(given)
+  if #given <= LONGEST_TRACE and text.is_clean(given) then return given end
+  checks.bad("a trace is 1 to " .. LONGEST_TRACE .. " bytes of UTF-8 without control characters")
+end
+
+local function add(opts, seen, list, value)
+  local found, known = opts[list] or {}, seen[list] or {}
+  opts[list], seen[list] = found, known
+  if known[value] then return end
+  if #found >= MOST_OF[list] then refuse.call("TOO_MANY", "at most " .. MOST_OF[list] .. " " .. list .. " a job") end
+  found[#found + 1], known[value] = value, true
+end
+
+-- The wish in args[first … first + 2 * count - 1], (option, value) pairs.
+local function read(args, first, count)
+  local opts, seen = {}, {}
+  for i = first, first + 2 * count - 1, 2 do
+    local option, list = args[i], LIST[args[i]]
+    if list then
+      local value = list == "throttles" and ids.throttle(args, i + 1) or checks.name(args, i + 1, option)
+      add(opts, seen, list, value)
+    elseif option == "untagged" then
+      opts.tags = opts.tags or {}
+    elseif option == "unthrottled" then
+      opts.throttles = opts.throttles or {}
+    elseif option == "backoff" then
+      opts.backoff = backoff(args[i + 1])
+    elseif option == "trace" then
+      opts.trace = trace(args[i + 1])
+    elseif LEAST[option] then
+      opts[option] = checks.number(args, i + 1, option, LEAST[option], LONGEST)
+    else
+      checks.bad("unknown option " .. tostring(option))
+    end
+  end
+  return opts
+end
+
+-- The wish in args[first …], which are `count` (option, value) pairs and nothing else.
+function M.one(args, first, count)
+  if first + 2 * count - 1 ~= #args then checks.bad("the options are not as many as was said") end
+  return read(args, first, count)
+end
+
+local function weigh(jobs, weight)
+  jobs.weight = jobs.weight + weight
+  if jobs.weight <= MOST then return end
+  refuse.call("TOO_MANY", "at most " .. MOST .. " a call: a job counts 2, with options 3, each option 1, a parent 2")
+end
+
+-- Appends the job in args[i …]: jid, klass, data, how many options, (option, value)…
+-- Returns the place behind it.
+local function append(jobs, args, i)
+  local count = checks.number(args, i + 3, "options", 0, MOST)
+  weigh(jobs, 2 + count + (count > 0 and 1 or 0))
+  if i + 3 + 2 * count > #args then checks.bad("an option has no value") end
+  checks.data(args, i + 2)
+  jobs[#jobs + 1] = {
+    jid = checks.name(args, i, "jid"), klass = checks.word(args, i + 1, "klass"), data = args[i + 2],
+    opts = read(args, i + 4, count),
+  }
+  local parents = jobs[#jobs].opts.depends
+  if parents then
+    jobs.depend = true
+    weigh(jobs, #parents)
+  end
+  return i + 4 + 2 * count
+end
+
+-- Jobs in args[first …] for one queue. Their `depend` says whether any waits for others.
+function M.jobs(args, first)
+  local jobs, i = { weight = 0, depend = false }, first
+  while i <= #args do i = append(jobs, args, i) end
+  return jobs
+end
+
+-- Jobs in args[first …], each behind its own place to go; `weight` was used before.
+function M.follow_ups(args, first, weight)
+  local jobs, i = { weight = weight, depend = false }, first
+  while i <= #args do
+    local name, priority, retries, delay, losses = checks.placing(args, i)
+    i = append(jobs, args, i + 4)
+    jobs[#jobs].target = { name = name, priority = priority, retries = retries, delay = delay, losses = losses }
+  end
+  return jobs
+end
+
+return M
