@@ -1,7 +1,7 @@
 -- flat: put, pop and complete of plain jobs, written out by hand.
 --
 -- The same reads, checks and writes as the native door makes for a job that uses no
--- feature, for one root and one queue: no `at`, no tables of keys, no forms of order
+-- feature, for one root and one queue: no `ctx`, no tables of keys, no forms of order
 -- and record. It measures what the layers of the core cost; nobody calls it.
 local HEAD, TAIL = "<BHhHhhBI6Bc0Bc0", "<I6I6Bc0"
 local FULL = "<BHhHhhBI6Bc0Bc0I6I6Bc0c0"

@@ -1,5 +1,5 @@
 """What do the layers of the core cost? Put, pop and complete through the native library and through `flat.lua`, the
-same reads, checks and writes written out by hand: no `at`, no tables of keys, no forms of order and record.
+same reads, checks and writes written out by hand: no `ctx`, no tables of keys, no forms of order and record.
 
 Both run in one server, interleaved round by round, each in a namespace of its own. Where a call is rare (folding the
 samples, dropping old jobs) the flat one calls the core's own code.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.subjects import Native
 from benchmarks.wirecpu import Wire
-from holdfast.core.builder import in_order, source
+from holdfast.core.builder import head, in_order, source
 from holdfast.core.library import library
 from holdfast.testing.store import Engine, ScratchStore
 
@@ -24,10 +24,10 @@ def flat_library() -> str:
     """The hand-written functions, behind the modules whose rare parts they call."""
     modules = dict.fromkeys([*in_order("nouns.retention"), *in_order("nouns.stats")])
     parts = [
-        "#!lua name=flat", "local loaded = {}", "local function require(name) return loaded[name] end",
+        "#!lua name=flat", head(),
         *(f'loaded["{name}"] = (function()\n{_with_fold(source(name))}end)()' for name in modules),
         'local FLAT_KEYS, FLAT_STATS = require("base.keys"), require("nouns.stats")',
-        'local FLAT_RETENTION, FLAT_READY = require("nouns.retention"), require("base.late").ready',
+        'local FLAT_RETENTION, FLAT_READY = require("nouns.retention"), ready',
         'local FLAT_AT = { record = require("base.record").native, bounds = { slack = 64, ages = 64, steps = 5 } }',
         FLAT.read_text(),
     ]  # fmt: skip

@@ -1,8 +1,9 @@
 """Assemble the Lua core: modules that require each other become one text.
 
-A file is a plain Lua module (`local job = require("nouns.job")` … `return M`). Beginning with a door, the requires are
-followed and sorted so that each module comes after those it needs. The result is not stored in a file: assembling takes
-well under a millisecond after the files were read.
+A file is a plain Lua module (`local job = require("nouns.job")` … `return M`), but for the names of the store and of Lua
+that it takes from `base/prelude.lua`, which stands before all modules. Beginning with a door, the requires are followed
+and sorted so that each module comes after those it needs. The result is not stored in a file: assembling takes well
+under a millisecond after the files were read.
 
 `assemble` is for libraries, which are run once. The store keeps the objects that a library made, and its garbage
 collector visits all of them again and again, so the cost of a call grows with their number. Therefore only the modules
@@ -21,6 +22,7 @@ __all__ = ["CoreBroken", "assemble", "in_order", "requires", "source"]
 _TAKEN = re.compile(r"^(?:local |M\.)[\w, .]+ = (.*)$", re.MULTILINE)
 _SPARE = re.compile(r"^ *--.*$|^ +| +-- .*$", re.MULTILINE)
 
+_NAMES = re.compile(r"^local (\w[\w, ]*)$", re.MULTILINE)
 _HEAD = """\
 local loaded, texts, rows = {}, {}, {}
 local function require(name) return loaded[name] end
@@ -28,19 +30,19 @@ local function make(name)
   local text = texts[name]
   texts[name] = nil
   setmetatable(loaded[name], nil)
-  return loadstring("local require, M = ...\\n" .. text, "=" .. name)(require, loaded[name])
+  return loadstring("local require, M, NAMES = ...\\n" .. text, "=" .. name)(require, loaded[name], NAMES)
 end
 local function run(name, place)
   rows[name] = rows[name] or make(name)
   return rows[name][place][4]
 end
-"""
-_TAIL = """\
-loaded["base.late"].bind(function()
+local function ready()
+  if call then return end
+  bind()
   for name in pairs(texts) do
     setmetatable(loaded[name], { __index = function(M, key) make(name) return rawget(M, key) end })
   end
-end)
+end
 """
 
 
@@ -53,13 +55,17 @@ def assemble(door: str, at_once: Collection[str] | None = None) -> str:
     modules = in_order(door)
     first = modules if at_once is None else [name for name in modules if name in at_once or name == door]
     later = [name for name in modules if name not in first]
-    parts = [_HEAD, *(_kept(name) for name in later)]
+    parts = [head(), *(_kept(name) for name in later)]
     for name in first:
         _check(name, later)
-        if name == door:
-            parts.append(_TAIL)
         parts.append(f'loaded["{name}"] = (function()\n{source(name)}end)()')
     return "\n".join(parts) + "\n"
+
+
+def head() -> str:
+    """What stands before the modules: the names of the prelude, and what finds and makes modules."""
+    prelude = source("base.prelude")
+    return prelude + _HEAD.replace("NAMES", ", ".join(_NAMES.findall(prelude)))
 
 
 def _kept(module: str) -> str:

@@ -30,7 +30,6 @@ class Module:
     def __init__(self, module: str) -> None:
         self.name = module
         self.aliases: dict[str, str] = {}
-        self.natives: dict[str, Node] = {}
         self.bound: dict[str, Node] = {}
         """Expression by name; a member of the module's table as `M.name`."""
         self.rest: list[Node] = []
@@ -58,12 +57,6 @@ class Module:
         elif node.kind == "assign":
             for target, value in zip(node.parts[0].parts, node.parts[1].parts, strict=True):
                 self._bind(target, value)
-        elif node.kind == "run" and path_of(node.parts[0].parts[0]) == "late.bind":
-            for one in node.parts[0].parts[1].parts[1].parts:
-                self.natives.update(
-                    (target.text, value)
-                    for target, value in zip(one.parts[0].parts, one.parts[1].parts, strict=True)
-                )
         elif node.kind != "return" or self.name.startswith("doors."):
             self.rest.append(node)
         if self.rest and self.rest[0] == Node("return", (name("M"),)):
@@ -82,6 +75,17 @@ def name_of(target: Node) -> str:
     while target.kind == "index" and target.parts[0] != name("M"):
         target = target.parts[0]
     return path_of(target) or ""
+
+
+@cache
+def prelude() -> dict[str, Node]:
+    """What each name stands for that no module requires: `redis.call` for `call`."""
+    [bind] = [one for one in Reader(source("base.prelude")).whole().parts if one.kind == "localfunction"]
+    return {
+        target.text: value
+        for one in bind.parts[1].parts[1].parts
+        for target, value in zip(one.parts[0].parts, one.parts[1].parts, strict=True)
+    }
 
 
 @cache

@@ -3,7 +3,7 @@
 from functools import partial
 
 from holdfast.core.script.folding import folded, is_constant, is_pure, known
-from holdfast.core.script.modules import Module, key_of, name_of, path_of, read
+from holdfast.core.script.modules import Module, key_of, name_of, path_of, prelude, read
 from holdfast.core.script.scopes import Substituted, Walk
 from holdfast.core.script.syntax import Node, block, const, name, quoted
 from holdfast.core.sources import CoreBroken, in_order
@@ -185,13 +185,13 @@ class Resolved(Walk):
 
     def free(self, own: Node) -> Node:
         home = self.home
-        if own.text in home.natives:
-            path = home.natives[own.text]
-            spelled = path_of(path) or ""
-            return name(spelled.replace(".", "_")) if spelled in HOISTED else path
         if own.text == "M" or own.text in home.aliases:
             return Node("ref", text=f"{home.aliases.get(own.text, home.name)}:M")
-        return self.program.named(home, own.text) if own.text in home.bound else own
+        if own.text in home.bound:
+            return self.program.named(home, own.text)
+        native = prelude().get(own.text)
+        path = path_of(native) if native else None
+        return name(path.replace(".", "_")) if path in HOISTED else native or own
 
     def indexed(self, node: Node) -> Node:
         of, key, forms = node.parts[0], key_of(node), self.program.forms

@@ -1,12 +1,8 @@
 -- batch: what holds for the many jobs of one call, and for the many entries of a set.
-local late = require("base.late")
 local M = {}
 
 M.LIMIT = 512 -- jobs of one native call
 local SENT = 4000 -- values that one command takes from a list
-
-local call, byte, floor, min, unpack_
-late.bind(function() call, byte, floor, min, unpack_ = redis.call, string.byte, math.floor, math.min, unpack end)
 
 -- Runs a command on a key with all values of a list, which may be a long one.
 function M.send(command, key, values)

@@ -4,20 +4,13 @@
 -- score = sequence - priority * 2^40, member = jid. Doubles are exact to
 -- 2^53, so priorities within +-4095 and 5.5e11 jobs per queue are exact. A score
 -- is never turned into text by Lua, which would keep 14 digits of it.
-local late = require("base.late")
 local M = {}
 
 local CLASS = 1099511627776 -- 2^40, the width of one priority
 local START = 549755813888 -- 2^39, where sequences begin
 local URGENT = 9007199254740992 -- 2^53
 
-local format
-late.bind(function() format = string.format end)
-
 M.native = { START = START }
-
-local call
-late.bind(function() call = redis.call end)
 
 function M.native.entry(sequence, priority, _, jid)
   return sequence - priority * CLASS, jid

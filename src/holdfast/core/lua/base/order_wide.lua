@@ -3,7 +3,6 @@
 --
 -- Score 0; the member begins with 22 bytes whose byte order is the order: 8 of
 -- priority, 8 of eligibility time, 6 of sequence. The jid follows.
-local late = require("base.late")
 local M = {}
 
 local FORM = ">I4I4I4I4I6"
@@ -15,13 +14,10 @@ M.START = 0 -- where sequences begin
 -- The place of a job that is in no ready set.
 M.NOWHERE = "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
 
-local call, pack, unpack_, sub
-late.bind(function() call, pack, unpack_, sub = redis.call, struct.pack, struct.unpack, string.sub end)
-
 -- The two halves of a double, turned so that they compare as unsigned numbers.
 local function halves(x)
   if x == 0 then return SIGN, 0 end -- both zeros
-  local high, low = unpack_(">I4I4", pack(">d", x))
+  local high, low = unpack_bytes(">I4I4", pack(">d", x))
   if x > 0 then return high + SIGN, low end
   return ONES - high, ONES - low
 end
@@ -45,7 +41,7 @@ end
 
 -- Ahead of its whole class.
 function M.ahead(r, _, priority, jid)
-  local sequence = unpack_(">I6", r.place, 17)
+  local sequence = unpack_bytes(">I6", r.place, 17)
   r.place = bytes(priority, 0, sequence)
   return 0, r.place .. jid
 end

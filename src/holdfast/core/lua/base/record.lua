@@ -6,7 +6,6 @@
 -- while it waits again or runs, and the time of its end afterwards. In the usual
 -- life `queued` is `created` and the token is the time of the pop: then both are
 -- left out, and the state is raised by 64 (the short form).
-local late = require("base.late")
 local order = require("base.order")
 local M = {}
 
@@ -28,9 +27,6 @@ local BUDGETED = M.FLAG.BUDGETED
 function M.is_plain(flags) return flags == 0 or flags == BUDGETED end
 -- A longer body lives in a key of its own: written once, read once, deleted with the job.
 M.SPILL = 512
-
-local pack, unpack_, byte, sub
-late.bind(function() pack, unpack_, byte, sub = struct.pack, struct.unpack, string.byte, string.sub end)
 
 function M.has(flags, flag) return flags % (flag + flag) >= flag end
 
@@ -55,17 +51,17 @@ function M.native.read(bytes)
   local r = { token = 0, popped = 0, ended = 0, worker = "" }
   if short then
     r.state, r.flags, r.priority, r.attempts, r.retries, r.remaining, r.losses, r.created, r.queue, r.klass, start =
-      unpack_(SHORT_HEAD, bytes)
+      unpack_bytes(SHORT_HEAD, bytes)
     r.state, r.queued = r.state - SHORT, r.created
   else
     r.state, r.flags, r.priority, r.attempts, r.retries, r.remaining, r.losses, r.created, r.queue, r.klass, r.queued,
-      start = unpack_(HEAD, bytes)
+      start = unpack_bytes(HEAD, bytes)
   end
   if r.attempts > 0 and short then
-    r.popped, r.ended, r.worker, start = unpack_(SHORT_TAIL, bytes, start)
+    r.popped, r.ended, r.worker, start = unpack_bytes(SHORT_TAIL, bytes, start)
     r.token = r.popped
   elseif r.attempts > 0 then
-    r.popped, r.ended, r.worker, r.token, start = unpack_(TAIL, bytes, start)
+    r.popped, r.ended, r.worker, r.token, start = unpack_bytes(TAIL, bytes, start)
   end
   r.body = sub(bytes, start)
   return r
@@ -115,7 +111,7 @@ end
 function M.native.grant(bytes, score, now, worker, ends, length)
   if byte(bytes) ~= WAITING then return nil end
   local _, flags, priority, attempts, retries, remaining, losses, created, queue, klass, start =
-    unpack_(SHORT_HEAD, bytes)
+    unpack_bytes(SHORT_HEAD, bytes)
   if flags ~= 0 and flags ~= BUDGETED or attempts ~= 0 then return nil end
   local body, m, n = sub(bytes, start), #queue, #klass
   return pack(SHORT_WHOLE, RUNNING, flags, priority, 1, retries, remaining, losses, created, m, queue, n, klass,
@@ -129,8 +125,8 @@ end
 -- the time of the pop; nil if the job uses a feature or is not held under `token`.
 function M.native.complete(bytes, worker, token, now)
   if byte(bytes) ~= RUNNING then return nil end
-  local _, flags, priority, attempts, retries, _, losses, created, queue, klass, start = unpack_(SHORT_HEAD, bytes)
-  local popped, _, holder, body = unpack_(SHORT_TAIL, bytes, start)
+  local _, flags, priority, attempts, retries, _, losses, created, queue, klass, start = unpack_bytes(SHORT_HEAD, bytes)
+  local popped, _, holder, body = unpack_bytes(SHORT_TAIL, bytes, start)
   if flags ~= 0 and flags ~= BUDGETED or popped ~= token or holder ~= worker then return nil end
   return pack(SHORT_WHOLE, COMPLETE, flags, priority, attempts, retries, retries, losses, created, #queue, queue,
     #klass, klass, popped, now, #worker, worker, sub(bytes, body)), queue, popped

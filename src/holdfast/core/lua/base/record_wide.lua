@@ -4,7 +4,6 @@
 -- retries are doubles, for they may be fractional, negative or huge; names may be
 -- long. It also keeps when the running wait or run began (`since`), the lease end
 -- the holder was told (`expires`), and the job's place among the ready.
-local late = require("base.late")
 local order = require("base.order_wide")
 local M = {}
 
@@ -14,18 +13,15 @@ local TAIL = "<ddddI4c0"
 local FULL = HEAD .. "ddddI4c0"
 local BODY = "c0" -- packed with the rest: each text that is made on the way is hashed from end to end
 
-local pack, unpack_, sub
-late.bind(function() pack, unpack_, sub = struct.pack, struct.unpack, string.sub end)
-
 function M.read(bytes)
   local state, flags, priority, attempts, retries, remaining, losses, created, queued, since, place, queue, klass,
-    start = unpack_(HEAD, bytes)
+    start = unpack_bytes(HEAD, bytes)
   local r = {
     state = state - WIDE, flags = flags, priority = priority, attempts = attempts, retries = retries,
     remaining = remaining, losses = losses, created = created, queued = queued, since = since, place = place,
     queue = queue, klass = klass, token = 0, popped = 0, ended = 0, expires = 0, worker = "", body = "",
   }
-  if attempts > 0 then r.token, r.popped, r.ended, r.expires, r.worker, start = unpack_(TAIL, bytes, start) end
+  if attempts > 0 then r.token, r.popped, r.ended, r.expires, r.worker, start = unpack_bytes(TAIL, bytes, start) end
   r.body = sub(bytes, start)
   return r
 end

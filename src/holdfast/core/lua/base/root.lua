@@ -3,7 +3,6 @@
 -- Field `h` holds in one packed string what the hot path needs; a changing verb
 -- reads it before anything else. The latest time has its room and is not used yet.
 -- Field `clock` exists in test roots only.
-local late = require("base.late")
 local keys = require("base.keys")
 local refuse = require("base.refuse")
 local text = require("base.text")
@@ -23,12 +22,6 @@ local DEFAULTS_NOW = 1
 local OURS, OLDER = { heartbeat = 30000, grace = 5000 }, { heartbeat = 60000, grace = 10000 }
 M.MINUTE, M.DAY = 60000, 86400000
 
-local call, pack, unpack_, format, floor, byte
-late.bind(function()
-  call, pack, unpack_ = redis.call, struct.pack, struct.unpack
-  format, byte, floor = string.format, string.byte, math.floor
-end)
-
 local function pack_root(root)
   return (pack(FORM, root.flags, root.schema, root.defaults, root.granted, root.latest, root.epoch,
     root.watched, root.heartbeat, root.grace, root.result_keep, root.history_age, root.history_count, root.max_data))
@@ -43,7 +36,7 @@ end
 local function unpacked(packed)
   local root = {}
   root.flags, root.schema, root.defaults, root.granted, root.latest, root.epoch, root.watched, root.heartbeat,
-    root.grace, root.result_keep, root.history_age, root.history_count, root.max_data = unpack_(FORM, packed)
+    root.grace, root.result_keep, root.history_age, root.history_count, root.max_data = unpack_bytes(FORM, packed)
   return root
 end
 
@@ -114,22 +107,22 @@ end
 
 -- The two that every completion needs, without a table.
 local KEPT_AT = 1 + 1 + 1 + 2 + 6 + 6 + 8 + 8 * 4
-function M.history_kept(ctx) return unpack_("<dd", ctx.packed, KEPT_AT) end
+function M.history_kept(ctx) return unpack_bytes("<dd", ctx.packed, KEPT_AT) end
 
 -- Whether there are tracked jobs, where nothing else is asked of the flags.
 function M.is_marked(ctx) return byte(ctx.packed) % (2 * M.MARKED) >= M.MARKED end
 
 -- The default length of a lease, in ms, likewise.
 local HEARTBEAT_AT = 1 + 1 + 1 + 2 + 6 + 6 + 8 + 8
-function M.heartbeat(ctx) return (unpack_("<d", ctx.packed, HEARTBEAT_AT)) end
+function M.heartbeat(ctx) return (unpack_bytes("<d", ctx.packed, HEARTBEAT_AT)) end
 
 -- How many bytes the data of a job may have, 0 for the default.
 local MAX_DATA_AT = HEARTBEAT_AT + 8 * 5
-function M.max_data(ctx) return (unpack_("<d", ctx.packed, MAX_DATA_AT)) end
+function M.max_data(ctx) return (unpack_bytes("<d", ctx.packed, MAX_DATA_AT)) end
 
 -- The highest token of a job that was granted and whose record is deleted, or 0.
 local GRANTED_AT = 1 + 1 + 1 + 2
-function M.granted(ctx) return (unpack_("<I6", ctx.packed, GRANTED_AT)) end
+function M.granted(ctx) return (unpack_bytes("<I6", ctx.packed, GRANTED_AT)) end
 
 -- The record of a job that was granted under this token is deleted. A later job of its name
 -- gets a higher one, also within this millisecond and after a clock was set back.

@@ -1,10 +1,6 @@
 -- root_timed: the root where the caller brings the time. One that is missing is made.
-local late = require("base.late")
 local root = require("base.root")
 local M = {}
-
-local call
-late.bind(function() call = redis.call end)
 
 local GUARD = "holdfast keeps its jobs here: scripts of other cores must not work on this database"
 

@@ -1,11 +1,7 @@
 -- text: what bytes must be to be shown to people, which is UTF-8.
-local late = require("base.late")
 local M = {}
 
 local PRINTABLE = "^[\32-\126]+$"
-
-local byte, find, sub
-late.bind(function() byte, find, sub = string.byte, string.find, string.sub end)
 
 local function is_tail(c) return c ~= nil and c >= 128 and c <= 191 end
 

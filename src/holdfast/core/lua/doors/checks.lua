@@ -1,6 +1,5 @@
 -- checks: the limits that hold for every caller of the native door. They come
 -- before anything is written.
-local late = require("base.late")
 local batch = require("base.batch")
 local refuse = require("base.refuse")
 local text = require("base.text")
@@ -14,9 +13,6 @@ local LONGEST = 3162240000000 -- a hundred years in ms: what is later does not f
 local LONGEST_LEASE = 86400000
 local LONGEST_BODY = 67108864 -- bytes
 local MODES = { ["0"] = true, ["1"] = true, ["2"] = true, ["3"] = true }
-
-local find, match
-late.bind(function() find, match = string.find, string.match end)
 
 function M.bad(what) refuse.call("BAD_ARGUMENT", what) end
 

@@ -1,14 +1,10 @@
 -- ids: words that are no plain names and numbers.
-local late = require("base.late")
 local text = require("base.text")
 local checks = require("doors.checks")
 local M = {}
 
 local OWN = "ql:q:" -- begins the throttle of a queue
 local LARGEST = "18446744073709551615" -- of 64 bits, as text: no double holds it
-
-local find, match, sub
-late.bind(function() find, match, sub = string.find, string.match, string.sub end)
 
 -- The id of a throttle: a name, or `ql:q:` and the name of a queue.
 function M.throttle(args, i)

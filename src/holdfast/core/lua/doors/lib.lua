@@ -3,7 +3,6 @@
 --
 -- They look at the root that KEYS[1] names, without keys at the one that programs of many
 -- languages share. It is opened when something is first asked.
-local late = require("base.late")
 local keys = require("base.keys")
 local order = require("base.order")
 local order_wide = require("base.order_wide")
@@ -37,7 +36,7 @@ end
 local opened
 
 local function opened_root()
-  late.ready()
+  ready()
   opened = opened or KEYS[1] and native(KEYS[1]) or shared()
   return opened
 end

@@ -3,7 +3,6 @@
 -- One function a verb; the name carries the protocol's version. Arguments come as
 -- words; the rows turn the numeric ones into numbers and check the limits that
 -- hold for every caller. This file opens the root. It decides nothing else.
-local late = require("base.late")
 local keys = require("base.keys")
 local order = require("base.order")
 local record = require("base.record")
@@ -66,7 +65,7 @@ local function register(verb, flags, words, run)
   redis.register_function({
     function_name = "hf1_" .. verb, flags = flags,
     callback = function(declared, args)
-      late.ready()
+      ready()
       return reply_of(pcall(run, declared[1], args))
     end,
   })

@@ -2,7 +2,6 @@
 --
 -- They answer as they do there, and refuse in the same words (HF_REFUSED). The time is the
 -- store's, and native limits hold.
-local late = require("base.late")
 local checks = require("doors.checks")
 local limits = require("doors.native_limits")
 local requests = require("doors.requests")
@@ -13,9 +12,6 @@ local workers = require("nouns.worker")
 
 local ADDS = {}
 local MOST_KEPT = 1048576 -- bytes of a reply that is kept for a repeat: a pop answers with whole jobs
-
-local format
-late.bind(function() format = string.format end)
 
 -- A command without the words before it, and with the time where that protocol has it.
 local function protocol_arguments(ctx, args)

@@ -1,7 +1,6 @@
 -- native_jobs: the native door's rows for what people attach to jobs.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
-local late = require("base.late")
 local text = require("base.text")
 local checks = require("doors.checks")
 local requests = require("doors.requests")
@@ -13,9 +12,6 @@ local track = require("verbs.track")
 local PAGE, LONGEST_NOTE = 10000, 16384
 local ADDS, READS = {}, { "no-writes" }
 local name, names, number, time = checks.name, checks.names, checks.number, checks.time
-
-local find
-late.bind(function() find = string.find end)
 
 -- What comes with a line of history: a JSON object (the caller has looked at it), or "".
 local function object(args, i)

@@ -1,6 +1,5 @@
 -- native_kinds: the kinds of words that commands of the reqless protocol are made of, and what
 -- a native root takes of each. What is unreadable is left to the command, which says so.
-local late = require("base.late")
 local checks = require("doors.checks")
 local ids = require("doors.ids")
 local dependency = require("nouns.dependency")
@@ -13,9 +12,6 @@ local LONGEST = 3162240000 -- a hundred years in s
 local LONGEST_TEMPLATE = 180 -- bytes: its jobs are named after it, with a number
 local MOST_COUNT, MOST_UNFAILED, MOST_LIMIT = 512, 200, 4294967295
 local bad, name, number, text = checks.bad, checks.name, checks.number, checks.text
-
-local decode, find, gmatch, gsub
-late.bind(function() decode, find, gmatch, gsub = cjson.decode, string.find, string.gmatch, string.gsub end)
 
 -- Whether JSON nests deeper than it may. Few brackets need no closer look.
 local function is_deep(given)

@@ -3,7 +3,6 @@
 -- Their translations look at what that protocol refuses. This file says what each argument
 -- is, so that native names, numbers, lists and data keep their limits: checked before the
 -- command runs. What is missing or unreadable is left to the translation, which says so.
-local late = require("base.late")
 local checks = require("doors.checks")
 local kinds = require("doors.native_kinds")
 local M = {}
@@ -11,9 +10,6 @@ local M = {}
 local MOST_ARGUMENTS = 512
 local MOST = { ["job.timeout"] = 128 } -- of what costs more each
 local look_at = kinds.look_at
-
-local gmatch
-late.bind(function() gmatch = string.gmatch end)
 
 -- The keys of pairs that are looked at.
 local PAIRS = {

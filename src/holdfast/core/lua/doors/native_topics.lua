@@ -1,7 +1,6 @@
 -- native_topics: the native door's rows for topics.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
-local late = require("base.late")
 local checks = require("doors.checks")
 local requests = require("doors.requests")
 local replay = require("nouns.replay")
@@ -15,9 +14,6 @@ local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 local MODES = { ["0"] = 0, ["1"] = take.WILL_WAIT, ["2"] = take.WOKEN }
 local groups, name, names, number, span, time = checks.groups, checks.name, checks.names, checks.number, checks.span,
   checks.time
-
-local concat, format, match
-late.bind(function() concat, format, match = table.concat, string.format, string.match end)
 
 -- A length of time or a moment, in ms.
 local function when(args, i, is_delay) return is_delay and span(args, i, "delay") or time(args, i, "moment") end

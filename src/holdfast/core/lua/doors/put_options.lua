@@ -1,6 +1,5 @@
 -- put_options: what may be wished for a job when it is put, as words, checked before
 -- anything is written.
-local late = require("base.late")
 local refuse = require("base.refuse")
 local text = require("base.text")
 local checks = require("doors.checks")
@@ -18,9 +17,6 @@ local MONTH = 2678400000 -- ms, the longest pause between two tries
 local LEAST, LONGEST = { expires = 1, limit = 1, keep = 0 }, 3162240000000 -- ms, up to a hundred years
 
 local LONGEST_TRACE = 1024 -- bytes
-
-local match
-late.bind(function() match = string.match end)
 
 -- "kind:first:most:jitter": ms, ms, percent.
 local function backoff(given)

@@ -2,7 +2,6 @@
 --
 -- One rule for all: the kept reply. Only pop rebuilds its rows, from the jids and
 -- tokens that were kept, less what has ended since.
-local late = require("base.late")
 local keys = require("base.keys")
 local attempt = require("nouns.attempt")
 local job = require("nouns.job")
@@ -15,9 +14,6 @@ local M = {}
 
 local ROW = 4 -- values of a row: jid, facts, data, extras
 local BETWEEN, BEFORE_TOKEN = "\n", "\t" -- no name holds a control character
-
-local call, concat
-late.bind(function() call, concat = redis.call, table.concat end)
 
 -- Runs `verb` unless this number was answered before. `most` bytes of its reply are kept (nil:
 -- as usual).

@@ -1,5 +1,4 @@
 -- aside: jobs that a full throttle keeps from running, pending until it lets them go.
-local late = require("base.late")
 local keys = require("base.keys")
 local history = require("nouns.history")
 local touched_jobs = require("nouns.touched_jobs")
@@ -8,9 +7,6 @@ local state = require("nouns.state")
 local M = {}
 
 local PIECE = 512
-
-local call, floor, unpack_
-late.bind(function() call, floor, unpack_ = redis.call, math.floor, unpack end)
 
 -- Sets a job aside, pending on the throttle that is full.
 function M.hold_back(ctx, queue, jid, r, id)

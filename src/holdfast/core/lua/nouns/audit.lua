@@ -1,12 +1,8 @@
 -- audit: who did what to what, the newest ten thousand lines or a few more.
-local late = require("base.late")
 local event = require("nouns.event")
 local M = {}
 
 local MOST = 10000
-
-local call, format, match
-late.bind(function() call, format, match = redis.call, string.format, string.match end)
 
 -- When a line was written, by its id.
 local function moment(id) return tonumber(match(id, "^%d+")) end

@@ -3,15 +3,11 @@
 -- A job may bring its own; for the others it is exponential from a second to ten
 -- minutes. Jitter comes from a digest of jid and try: a call that is sent again, and a
 -- clock that is stopped, find the same pause.
-local late = require("base.late")
 local options = require("nouns.options")
 local M = {}
 
 local DEFAULT = { "exponential", 1000, 600000, 25 }
 local MOST_DOUBLINGS = 64 -- beyond any cap
-
-local digest, floor, sub
-late.bind(function() digest, floor, sub = redis.sha1hex, math.floor, string.sub end)
 
 -- A number from -1 to 1 that is the same whenever it is asked for.
 local function spread(jid, try) return tonumber(sub(digest(jid .. try), 1, 8), 16) / 2147483647.5 - 1 end

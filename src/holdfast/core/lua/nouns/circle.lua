@@ -1,14 +1,10 @@
 -- circle: jobs that would wait, through others, for themselves are refused.
-local late = require("base.late")
 local record = require("base.record")
 local refuse = require("base.refuse")
 local dependency = require("nouns.dependency")
 local M = {}
 
 local MOST = 2000 -- ties one call looks at: about two milliseconds
-
-local call
-late.bind(function() call = redis.call end)
 
 local function new_side(jids, look)
   local side = { edge = jids, seen = {}, look = look }

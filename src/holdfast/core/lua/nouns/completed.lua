@@ -1,6 +1,5 @@
 -- completed: the list of completed jobs over all queues, oldest first. `ctx.completed` is
 -- this file, or `completed_wide`.
-local late = require("base.late")
 local record = require("base.record")
 local refuse = require("base.refuse")
 local job = require("nouns.job")
@@ -10,9 +9,6 @@ local M = {}
 local LOOKED = 10000 -- entries among which one is looked for
 local FAR = 100000 -- the same for one that is to be marked
 local MARK = "\1"
-
-local call, byte, sub
-late.bind(function() call, byte, sub = redis.call, string.byte, string.sub end)
 
 -- The entry of a completed job: one with keys beside its record is marked by a
 -- byte that no name holds, so that dropping the others needs no look at them.

@@ -1,13 +1,9 @@
 -- completed_wide: the completed jobs over all queues where the caller brings the time: by
 -- when they were completed, whichever was completed first.
-local late = require("base.late")
 local record = require("base.record")
 local M = {}
 
 local NO_FLAGS = "\0\0"
-
-local call
-late.bind(function() call = redis.call end)
 
 -- A job was completed now. Returns how many there are.
 function M.add(ctx, jid)

@@ -1,6 +1,5 @@
 -- config: settings as stored, with defaults: the protocol's, and ours in roots of our own. What the hot path
 -- needs is copied into the root and into the queue's control record.
-local late = require("base.late")
 local keys = require("base.keys")
 local queues = require("nouns.queue")
 local root = require("base.root")
@@ -20,9 +19,6 @@ local IN_ROOT = {
 }
 
 local APPLICATION = "application" -- what people see; each door has its own default
-
-local call
-late.bind(function() call = redis.call end)
 
 local function default(ctx, key) return not ctx.keys.is_shared and OURS[key] or DEFAULTS[key] end
 

@@ -1,6 +1,5 @@
 -- days: a queue's day begins. The one before it is folded and added to what is counted
 -- for ever; days that are too old are dropped.
-local late = require("base.late")
 local keys = require("base.keys")
 local series = require("nouns.series")
 local settings = require("nouns.settings")
@@ -9,9 +8,6 @@ local M = {}
 
 local MOST = 512 -- days dropped at once
 local DAY = 86400 -- seconds
-
-local call, unpack_
-late.bind(function() call, unpack_ = redis.call, unpack end)
 
 -- How much a day has so far: popped, completed, failed, lost.
 function M.so_far(queue, day)

@@ -4,7 +4,6 @@
 -- `n`, the due time kept for afterwards in `w`); a parent names its children in the sorted
 -- set `d:<jid>`, by when they came. Flags DEPENDING and DEPENDENTS say that there are any;
 -- a job that is DEPENDING is in state `depends`.
-local late = require("base.late")
 local record = require("base.record")
 local job = require("nouns.job")
 local state = require("nouns.state")
@@ -12,9 +11,6 @@ local M = {}
 
 local DEPENDING, DEPENDENTS, EXTRA = record.FLAG.DEPENDING, record.FLAG.DEPENDENTS, record.FLAG.EXTRA
 M.OPEN = ">" -- what the field of an open parent begins with
-
-local call, sub
-late.bind(function() call, sub = redis.call, string.sub end)
 
 M.MOST = 1000 -- open parents of one job
 

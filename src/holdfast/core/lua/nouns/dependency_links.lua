@@ -1,5 +1,4 @@
 -- dependency_links: who waits for whom is changed.
-local late = require("base.late")
 local batch = require("base.batch")
 local record = require("base.record")
 local dependency = require("nouns.dependency")
@@ -9,9 +8,6 @@ local M = {}
 
 local DEPENDING, DEPENDENTS, EXTRA = record.FLAG.DEPENDING, record.FLAG.DEPENDENTS, record.FLAG.EXTRA
 local OPEN = dependency.OPEN
-
-local call, unpack_
-late.bind(function() call, unpack_ = redis.call, unpack end)
 
 -- A parent gets more children: (when, jid)….
 local function join(ctx, parent, p, entries)

@@ -3,7 +3,6 @@
 -- One call tells so many children. Those of a larger family are set apart under the name
 -- of the attempt that ended, listed in `u`, and told by later calls: the parent may begin
 -- a new life meanwhile, with new children of its own.
-local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")
@@ -15,9 +14,6 @@ local M = {}
 
 local PIECE = 512
 local BETWEEN = "\t" -- jid and token: no name holds a control character
-
-local call, unpack_, match, sub
-late.bind(function() call, unpack_, match, sub = redis.call, unpack, string.match, string.sub end)
 
 -- Jobs that may go, by their queue: (jid, record) each, in the order they came.
 local function group_of(ctx, groups, name)

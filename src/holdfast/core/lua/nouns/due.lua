@@ -1,5 +1,4 @@
 -- due: a queue's next due time was reached, and what the next one is.
-local late = require("base.late")
 local queues = require("nouns.queue")
 local recurrence = require("nouns.recurrence")
 local occurrences = require("nouns.occurrence")
@@ -7,9 +6,6 @@ local timer = require("nouns.timer")
 local M = {}
 
 local PROMOTED = 0.5 -- a delayed job that is made ready takes half as long as a lost lease
-
-local call, floor, min
-late.bind(function() call, floor, min = redis.call, math.floor, math.min end)
 
 local function first_of(set) return tonumber(call("ZRANGE", set, 0, 0, "WITHSCORES")[2]) end
 

@@ -2,16 +2,12 @@
 --
 -- Extra field `v`: a flat list of attempt and data, oldest first. A root keeps them if its
 -- flag KEEPING is up (setting `keep-data`); then an attempt that changes its data pays.
-local late = require("base.late")
 local root = require("base.root")
 local text = require("base.text")
 local extra = require("nouns.extra")
 local M = {}
 
 local MOST, LONGEST = 20, 4096 -- attempts, bytes of data of each
-
-local mp_pack, mp_unpack
-late.bind(function() mp_pack, mp_unpack = cmsgpack.pack, cmsgpack.unpack end)
 
 function M.are_kept(ctx) return ctx.flags % (root.KEEPING + root.KEEPING) >= root.KEEPING end
 

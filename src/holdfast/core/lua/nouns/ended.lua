@@ -2,16 +2,12 @@
 -- its result: who cancelled it and when, for as long as results are kept.
 --
 -- `ctx.ended` is this, or false in roots of the older protocols.
-local late = require("base.late")
 local record = require("base.record")
 local root = require("base.root")
 local state = require("nouns.state")
 local M = {}
 
 local MOST, STEP = 10000, 512 -- marks kept, and dropped in one call
-
-local call, unpack_, mp_pack
-late.bind(function() call, unpack_, mp_pack = redis.call, unpack, cmsgpack.pack end)
 
 local function forget(ctx, jids)
   if not jids[1] then return end

@@ -1,16 +1,12 @@
 -- event: hints for whoever listens. A message to nobody costs a third of a microsecond.
 --
 -- `ctx.events` is this or `event_log`; a name that this one lacks is not told here.
-local late = require("base.late")
 local record = require("base.record")
 local root = require("base.root")
 local M = {}
 
 local TRACKED, MARKED = record.FLAG.TRACKED, root.MARKED
 local has = record.has
-
-local call, encode
-late.bind(function() call, encode = redis.call, cjson.encode end)
 
 local function to_worker(ctx, event, jid, worker)
   call("PUBLISH", ctx.keys.worker_channel .. worker,

@@ -1,14 +1,10 @@
 -- event_log: the messages of the protocol's section 3, byte for byte and in its order.
-local late = require("base.late")
 local event = require("nouns.event")
 local record = require("base.record")
 local root = require("base.root")
 local M = {}
 
 local TRACKED = record.FLAG.TRACKED
-
-local call, encode
-late.bind(function() call, encode = redis.call, cjson.encode end)
 
 local function log(ctx, text) call("PUBLISH", ctx.keys.log, text) end
 

@@ -5,17 +5,10 @@
 -- dependencies are open and `>jid` each of them, w the due time kept while they are,
 -- h history, e last failure, v data of earlier attempts, p progress, g log tail, c how often it was
 -- preempted, u who did not know its code.
-local late = require("base.late")
 local record = require("base.record")
 local M = {}
 
 local EXTRA = record.FLAG.EXTRA
-
-local call, char, pack, mp_pack, mp_unpack, unpack_
-late.bind(function()
-  call, char, pack, unpack_ = redis.call, string.char, struct.pack, unpack
-  mp_pack, mp_unpack = cmsgpack.pack, cmsgpack.unpack
-end)
 
 -- The bytes of a field, or nil.
 function M.get(ctx, jid, r, field)

@@ -3,7 +3,6 @@
 -- A group is the set of its jobs, in the order they failed: its size, its first and
 -- its last failure are read off it. Beside it lies how often jobs failed in it lately,
 -- in a hash over all groups; with the last job of a group that goes too.
-local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local text = require("base.text")
@@ -14,9 +13,6 @@ local state = require("nouns.state")
 local stats = require("nouns.stats")
 local trend = require("nouns.trend")
 local M = {}
-
-local call, mp_pack, mp_unpack
-late.bind(function() call, mp_pack, mp_unpack = redis.call, cmsgpack.pack, cmsgpack.unpack end)
 
 -- Notes group, message, time and worker with the job.
 function M.note(ctx, jid, r, group, message, worker)

@@ -2,7 +2,6 @@
 --
 -- `grant` says to whom: see `attempt`. `spent` grows with jobs that take longer than
 -- usual, a call ends where it reaches `max_spent`.
-local late = require("base.late")
 local record = require("base.record")
 local attempt = require("nouns.attempt")
 local event = require("nouns.event")
@@ -15,11 +14,6 @@ local M = {}
 local EXPIRING = record.FLAG.EXPIRING
 local LATE = 2 -- a job that came too late takes twice as long as one that is granted
 local PIECE = 512 -- jobs granted at once
-
-local call, pack, unpack_, rep, format
-late.bind(function()
-  call, pack, unpack_, rep, format = redis.call, struct.pack, unpack, string.rep, string.format
-end)
 
 -- Argument lists that every call fills anew from the front: no call reads beyond
 -- what it wrote itself.

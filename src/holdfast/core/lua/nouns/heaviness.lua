@@ -1,13 +1,9 @@
 -- heaviness: how much of a call some jobs take when they end.
-local late = require("base.late")
 local record = require("base.record")
 local refuse = require("base.refuse")
 local M = {}
 
 local FLAGGED, NAMED = 2, 5 -- a job that is more than its record, one that names throttles
-
-local byte
-late.bind(function() byte = string.byte end)
 
 -- Refuses to end the first `count` of these records in one call if that took too long. A
 -- worker that settles jobs as they end never comes near it.

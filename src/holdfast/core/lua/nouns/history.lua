@@ -4,7 +4,6 @@
 -- transition that does not (retry, failure, lost lease, move …) writes the lines
 -- implied so far and then its own; from then on the job is *told*: flag TOLD,
 -- every line packed in `x:<jid>` field `h`.
-local late = require("base.late")
 local record = require("base.record")
 local config = require("nouns.config")
 local extra = require("nouns.extra")
@@ -24,12 +23,6 @@ M.RETRIED, M.TIMED_OUT, M.THROTTLED, M.ADVANCED = 6, 7, 8, 9
 -- How attempts end of which the older protocols know nothing. The name of these lines is the
 -- budget that paid, "" if it cost nothing.
 M.PREEMPTED, M.CRASHED, M.LOST, M.UNKNOWN = 10, 11, 12, 13
-
-local call, concat, mp_pack, mp_unpack, mp_some
-late.bind(function()
-  call, concat = redis.call, table.concat
-  mp_pack, mp_unpack, mp_some = cmsgpack.pack, cmsgpack.unpack, cmsgpack.unpack_limit
-end)
 
 -- The lines a plain job's header implies, oldest first.
 local function implied(r)

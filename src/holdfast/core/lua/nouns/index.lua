@@ -8,7 +8,6 @@
 -- wake key of its own.
 --
 -- All of it is a hint: a queue that is here for nothing is taken out by the pop that finds nothing.
-local late = require("base.late")
 local refuse = require("base.refuse")
 local queues = require("nouns.queue")
 local settings = require("nouns.settings")
@@ -18,9 +17,6 @@ local INDEXED, NEVER = queues.INDEXED, queues.NEVER
 local MOST_FLEETS = 256 -- woken by one call; more of them look by themselves
 local TOKEN_KEPT = 3600 -- seconds that a token lies in the wake key of a fleet that nobody is left of
 local SOON = 5000 -- ms: what is due later is learnt by an idle worker's next look
-
-local call, find, format
-late.bind(function() call, find, format = redis.call, string.find, string.format end)
 
 -- A command on a key of the index. If that holds something that is none of it, it goes, and all known queues are
 -- looked through again.

@@ -1,5 +1,4 @@
 -- job: one record, its body, and the place in a queue that its state names.
-local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")
@@ -12,9 +11,6 @@ local M = {}
 
 local FLAG = record.FLAG
 local SPILL = record.SPILL
-
-local call, unpack_
-late.bind(function() call, unpack_ = redis.call, unpack end)
 
 function M.read(ctx, jid)
   local bytes = call("GET", ctx.keys.job .. jid)

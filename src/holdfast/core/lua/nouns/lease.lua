@@ -1,5 +1,4 @@
 -- lease: the right to run one job until a moment.
-local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local refuse = require("base.refuse")
@@ -13,9 +12,6 @@ local stats = require("nouns.stats")
 local M = {}
 
 local NOTICED = record.FLAG.NOTICED
-
-local call
-late.bind(function() call = redis.call end)
 
 -- Whether this worker holds the job under this token.
 function M.is_held(r, worker, token)

@@ -3,7 +3,6 @@
 --
 -- Throttles that something is left to do for are in the set `U`, by when; root flag
 -- TENDING says that there are any.
-local late = require("base.late")
 local root = require("base.root")
 local M = {}
 
@@ -11,15 +10,12 @@ local FORM = "<ddd"
 M.NEVER, M.MARKED = 1 / 0, -1
 local NONE = { maximum = 0, ends = M.NEVER, cursor = M.MARKED, is_defined = false }
 
-local call, pack, unpack_
-late.bind(function() call, pack, unpack_ = redis.call, struct.pack, struct.unpack end)
-
 -- maximum (0: none), ends (ms), cursor (how far the jobs that ran before a queue's limit
 -- are marked; MARKED: all), is_defined.
 function M.read(ctx, id)
   local packed = call("HGET", ctx.keys.limits, id)
   if not packed then return NONE end
-  local maximum, ends, cursor = unpack_(FORM, packed)
+  local maximum, ends, cursor = unpack_bytes(FORM, packed)
   return { maximum = maximum, ends = ends, cursor = cursor, is_defined = true }
 end
 
@@ -27,7 +23,7 @@ end
 function M.in_force(ctx, id)
   local packed = call("HGET", ctx.keys.limits, id)
   if not packed then return 0 end
-  local maximum, ends = unpack_(FORM, packed)
+  local maximum, ends = unpack_bytes(FORM, packed)
   return ends > ctx.now and maximum or 0
 end
 

@@ -3,7 +3,6 @@
 -- A line is the minute and eight totals, so what happened between two lines is their
 -- difference, and a missed minute smears over its neighbours. The newest lines are kept
 -- one a minute, those before them one for ten minutes.
-local late = require("base.late")
 local root = require("base.root")
 local days = require("nouns.days")
 local queues = require("nouns.queue")
@@ -13,9 +12,6 @@ local M = {}
 local FINE, COARSE = 180, 1008 -- lines
 local LINE = "<I4I6I6I6I6I6I6I6I6"
 local NOTED, CLOSED = 2, 12 -- what a line, and closing a day with its first sample, take of a pop's chores
-
-local call, pack, unpack_, floor
-late.bind(function() call, pack, unpack_, floor = redis.call, struct.pack, struct.unpack, math.floor end)
 
 -- Put, popped, completed, failed, retried, lost, timed out and cancelled since the queue
 -- was first used.
@@ -31,7 +27,7 @@ end
 local function thin(queue, length)
   if length <= FINE then return end
   local pair = call("LRANGE", queue.minutes, -FINE - 2, -FINE - 1)
-  if pair[2] and floor(unpack_("<I4", pair[1]) / 10) == floor(unpack_("<I4", pair[2]) / 10) then
+  if pair[2] and floor(unpack_bytes("<I4", pair[1]) / 10) == floor(unpack_bytes("<I4", pair[2]) / 10) then
     call("LREM", queue.minutes, -1, pair[2])
   elseif length > FINE + COARSE then
     call("LPOP", queue.minutes)
@@ -44,7 +40,7 @@ function M.note(ctx, queue)
   local minute = floor(ctx.now / root.MINUTE)
   queue.minute_ends = (minute + 1) * root.MINUTE
   local last = call("LINDEX", queue.minutes, -1)
-  if last and unpack_("<I4", last) >= minute then return end
+  if last and unpack_bytes("<I4", last) >= minute then return end
   if not last and queues.made_ready(queue) == 0 then return end
   thin(queue, call("RPUSH", queue.minutes, pack(LINE, minute, M.totals(ctx, queue))))
 end
@@ -65,7 +61,7 @@ end
 function M.since(ctx, queue, since)
   local rows = {}
   for _, line in ipairs(call("LRANGE", queue.minutes, 0, -1)) do
-    local row = { unpack_(LINE, line) }
+    local row = { unpack_bytes(LINE, line) }
     row[1], row[10] = row[1] * root.MINUTE, nil
     if row[1] >= since then rows[#rows + 1] = row end
   end

@@ -2,7 +2,6 @@
 --
 -- A queue's own throttle is the last of a job's; flag NAMED: the job has others, in
 -- field `k` of `x:<jid>`.
-local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local extra = require("nouns.extra")
@@ -12,9 +11,6 @@ local M = {}
 local NAMED = record.FLAG.NAMED
 local NONE = {}
 M.NO_LIMIT = 1 / 0
-
-local call, mp_pack, mp_unpack
-late.bind(function() call, mp_pack, mp_unpack = redis.call, cmsgpack.pack, cmsgpack.unpack end)
 
 -- The throttles of a job beside its queue's own, in its order. One of them may be the
 -- own one of a queue that the job came to later. A list that is `bare` is all the job

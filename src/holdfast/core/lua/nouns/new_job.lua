@@ -2,7 +2,6 @@
 --
 -- `plan` gathers what a call has to write: `sets` (key: score and member in turns), `pending`
 -- (throttle: jids), `tags`, `parents` (see `links`); `room` keeps how many slots were found free.
-local late = require("base.late")
 local record = require("base.record")
 local extra = require("nouns.extra")
 local history = require("nouns.history")
@@ -14,9 +13,6 @@ local M = {}
 
 local NAMED, DEPENDING, BUDGETED = record.FLAG.NAMED, record.FLAG.DEPENDING, record.FLAG.BUDGETED
 local NOTHING = {}
-
-local insert
-late.bind(function() insert = table.insert end)
 
 -- What a job will be, but for its place.
 function M.outline(ctx, target, one, plan)

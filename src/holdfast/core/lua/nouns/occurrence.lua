@@ -2,7 +2,6 @@
 --
 -- A job is put at the moment of its occurrence, however late that is noticed, and
 -- waits from then on. Missed occurrences are made up one by one, oldest first.
-local late = require("base.late")
 local record = require("base.record")
 local extra = require("nouns.extra")
 local job = require("nouns.job")
@@ -16,9 +15,6 @@ local M = {}
 local PIECE = 512 -- templates looked at at once
 local TRIES = 100 -- names found taken, after which the next call goes on
 local HEAVY = 2048 -- bytes of data that cost about as much as a tag
-
-local call, floor, ceil, format
-late.bind(function() call, floor, ceil, format = redis.call, math.floor, math.ceil, string.format end)
 
 -- The first occurrence to be made up: what is more than the backlog is left out.
 local function first_of(ctx, t, score)

@@ -4,15 +4,11 @@
 -- {kind, first, most, jitter}, expires (do not start after, ms), limit (of a run, ms),
 -- keep (of the result, ms), losses (how many a job with budgets of its own may have, if not
 -- the default), trace (of the program that put it, as that wrote it).
-local late = require("base.late")
 local record = require("base.record")
 local extra = require("nouns.extra")
 local M = {}
 
 local OPTIONS, EXPIRING = record.FLAG.OPTIONS, record.FLAG.EXPIRING
-
-local mp_pack, mp_unpack, format, unpack_
-late.bind(function() mp_pack, mp_unpack, format, unpack_ = cmsgpack.pack, cmsgpack.unpack, string.format, unpack end)
 
 M.LOSSES = 3 -- the default
 local NONE = {}

@@ -1,15 +1,11 @@
 -- patterns: rules that clients keep here, about which queues a worker serves and in what
 -- order. The core looks at them only as far as the protocol says: what is empty, and
 -- whether the last rule is there.
-local late = require("base.late")
 local event = require("nouns.event")
 local M = {}
 
 local DEFAULT, ANY = "default", '["*"]'
 local LAST = '{"fairly": false, "pattern": ["default"]}'
-
-local call, decode, find
-late.bind(function() call, decode, find = redis.call, cjson.decode, string.find end)
 
 local function are_texts(list)
   if type(list) ~= "table" then return false end

@@ -2,15 +2,11 @@
 --
 -- Whether it is paused is a bit of the control record. The rest is for people, and only
 -- a pop that finds the bit up reads when the pause ends by itself.
-local late = require("base.late")
 local event = require("nouns.event")
 local queues = require("nouns.queue")
 local M = {}
 
 local BY, WHY, SINCE, UNTIL = "paused-by", "paused-why", "paused-since", "paused-until"
-
-local call
-late.bind(function() call = redis.call end)
 
 -- When the pause of a paused queue is over.
 function M.ends(queue) return tonumber(call("HGET", queue.options, UNTIL) or nil) or queues.NEVER end

@@ -3,7 +3,6 @@
 -- Four bits ride on the sequence counter, so that a put learns them for nothing: IDLE (somebody may be
 -- waiting for the bell), LIMITED (there is a limit on running jobs), KNOWN (it is in the list of queues) and
 -- INDEXED (it was entered in the index, see there).
-local late = require("base.late")
 local tally = require("nouns.tally")
 local M = {}
 
@@ -12,9 +11,6 @@ local CONTROL = "<dBI4d"
 M.NEVER = 1 / 0 -- as due time: no timer; as heartbeat: the default
 M.IDLE, M.LIMITED, M.KNOWN, M.INDEXED = IDLE, LIMITED, KNOWN, INDEXED
 M.PAUSED, M.HAS_LIMIT, M.HAS_MOST, M.HAS_ODD = 1, 2, 4, 8
-
-local call, pack, unpack_
-late.bind(function() call, pack, unpack_ = redis.call, struct.pack, struct.unpack end)
 
 local function register(ctx, queue, count)
   if ctx.index then ctx.index.admit(ctx, queue, count) end
@@ -99,7 +95,7 @@ end
 function M.control(queue)
   local packed = call("GET", queue.control)
   if not packed then return M.NEVER, 0, 0, M.NEVER end
-  return unpack_(CONTROL, packed)
+  return unpack_bytes(CONTROL, packed)
 end
 
 function M.set_control(queue, due, flags, limit, heartbeat)

@@ -1,7 +1,6 @@
 -- queue_bounds: what a queue was told to put up with: `max-waiting`, how many jobs it may
 -- hold that do not run yet, and `max-losses`, how often a job of it is handed out again
 -- after a lost lease, whatever its retries. Both lie in the queue's options.
-local late = require("base.late")
 local refuse = require("base.refuse")
 local queue_flags = require("nouns.queue_flags")
 local state = require("nouns.state")
@@ -13,9 +12,6 @@ local WAITS = {
   [state.WAITING] = true, [state.SCHEDULED] = true, [state.DEPENDS] = true, [state.THROTTLED] = true,
   [state.STALLED] = true,
 }
-
-local call
-late.bind(function() call = redis.call end)
 
 -- What is set, as (option, value) pairs.
 function M.all(queue)

@@ -1,10 +1,6 @@
 -- queue_flags: what a queue's control record says about how much it may run and hold.
-local late = require("base.late")
 local queues = require("nouns.queue")
 local M = {}
-
-local call
-late.bind(function() call = redis.call end)
 
 function M.is_limited(flags) return flags % 4 >= queues.HAS_LIMIT end
 function M.is_odd(flags) return flags % 16 >= queues.HAS_ODD end

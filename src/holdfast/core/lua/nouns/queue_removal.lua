@@ -1,12 +1,8 @@
 -- queue_removal: a queue is forgotten.
-local late = require("base.late")
 local days = require("nouns.days")
 local event = require("nouns.event")
 local queues = require("nouns.queue")
 local M = {}
-
-local call
-late.bind(function() call = redis.call end)
 
 -- Takes the queue off the list of known ones. Returns 1, or 0 if it was not there.
 function M.forget(ctx, queue)

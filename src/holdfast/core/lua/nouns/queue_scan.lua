@@ -3,7 +3,6 @@
 -- What the index misses is entered, which heals a root that an earlier release filled. A queue that was not used
 -- for a long time and has neither jobs nor settings leaves the list of known ones; its statistics stay as long as
 -- they would have, and go on when it is used again.
-local late = require("base.late")
 local keys = require("base.keys")
 local root = require("base.root")
 local removal = require("nouns.queue_removal")
@@ -14,11 +13,6 @@ local PIECE = 1000 -- queues looked at in one call
 local PAUSE, BETWEEN = 1000, 60000 -- ms between two calls of a round, and between two rounds
 local UNUSED, MOST_FORGOTTEN = 30, 4 -- days; queues forgotten in one call
 local NEVER = 1 / 0
-
-local call, floor, max, unpack_, unpack_bytes
-late.bind(function()
-  call, floor, max, unpack_, unpack_bytes = redis.call, math.floor, math.max, unpack, struct.unpack
-end)
 
 local function keys_of(ctx, field, names)
   local found = {}

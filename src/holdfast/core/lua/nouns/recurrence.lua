@@ -3,7 +3,6 @@
 -- The hash `r:<jid>` holds the template, and how many jobs it has put (`count`); the
 -- score in its queue's set `recurring` is the next occurrence, in units of
 -- `ctx.bounds.unit` ms: whole ones are when jobs are put.
-local late = require("base.late")
 local keys = require("base.keys")
 local event = require("nouns.event")
 local queues = require("nouns.queue")
@@ -11,9 +10,6 @@ local M = {}
 
 M.NUMBERS = { "interval", "backlog", "priority", "retries", "since" }
 M.LISTS = { "tags", "throttles", "options" }
-
-local call, unpack_, mp_pack, mp_unpack
-late.bind(function() call, unpack_, mp_pack, mp_unpack = redis.call, unpack, cmsgpack.pack, cmsgpack.unpack end)
 
 -- The template of that name as a table, or nil. interval and since are in ms, backlog
 -- 0 is no limit, options are what `nouns.options` keeps, expires relative to the put, losses

@@ -4,7 +4,6 @@
 -- numbers only grow. The line's last number is kept for a minute, with the reply
 -- (up to 4 kB) or, for pop, with the jids that were granted. Of a longer reply, which
 -- names a code for many jobs, the codes are kept without their details.
-local late = require("base.late")
 local refuse = require("base.refuse")
 local M = {}
 
@@ -12,19 +11,13 @@ local KEEP = "60000" -- ms; as text, because turning a number into one costs Red
 local MOST = 4096 -- bytes of a reply that are kept
 M.NOTHING = "again" -- kept in place of a longer reply
 
-local call, pack, unpack_, sub, match, mp_pack, mp_unpack
-late.bind(function()
-  call, pack, unpack_, sub, match = redis.call, struct.pack, struct.unpack, string.sub, string.match
-  mp_pack, mp_unpack = cmsgpack.pack, cmsgpack.unpack
-end)
-
 -- What was kept for this number as bytes, or nil if it is new. An older number is
 -- a straggler from a cut connection.
 function M.find(ctx, line, number)
   if line == "" then return nil end
   local packed = call("GET", ctx.keys.line .. line)
   if not packed then return nil end
-  local last = unpack_("<d", packed)
+  local last = unpack_bytes("<d", packed)
   if last < number then return nil end
   if last > number then refuse.call("STALE_NUMBER", ("%s is at %.0f, not %.0f"):format(line, last, number)) end
   return sub(packed, 9)
@@ -74,6 +67,6 @@ function M.keep_grants(ctx, line, number, jids)
   keep(ctx, line, number, pack("<d", ctx.now) .. jids)
 end
 
-function M.grants(bytes) return (unpack_("<d", bytes)), sub(bytes, 9) end
+function M.grants(bytes) return (unpack_bytes("<d", bytes)), sub(bytes, 9) end
 
 return M

@@ -2,7 +2,6 @@
 --
 -- Extra fields `p` {fraction as text, note, when} and `g`, the lines. They stay over
 -- retries and at a failure, and go when a new life begins.
-local late = require("base.late")
 local record = require("base.record")
 local text = require("base.text")
 local extra = require("nouns.extra")
@@ -10,9 +9,6 @@ local M = {}
 
 M.MOST_LINES, M.MOST_BYTES = 100, 8192
 local LONGEST_NOTE = 1000 -- bytes
-
-local call, mp_pack, mp_unpack
-late.bind(function() call, mp_pack, mp_unpack = redis.call, cmsgpack.pack, cmsgpack.unpack end)
 
 -- Write the record afterwards.
 function M.progress(ctx, jid, r, fraction, note)

@@ -1,9 +1,5 @@
 -- result: what a function job returned, in a key of its own that outlives the job.
-local late = require("base.late")
 local M = {}
-
-local call
-late.bind(function() call = redis.call end)
 
 function M.keep(ctx, jid, result, keep)
   call("SET", ctx.keys.result .. jid, result, "PX", keep)

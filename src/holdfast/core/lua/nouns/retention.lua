@@ -2,7 +2,6 @@
 --
 -- A list of up to EXACT jobs is exact after each completion; a longer one is trimmed in
 -- steps, a little past its limit, so that a completion pays for its share only.
-local late = require("base.late")
 local root = require("base.root")
 local job = require("nouns.job")
 local tag = require("nouns.tag")
@@ -10,9 +9,6 @@ local M = {}
 
 local STEP = 128 -- jobs dropped at once
 local EXACT = 1000
-
-local call, unpack_
-late.bind(function() call, unpack_ = redis.call, unpack end)
 
 -- Which of the entries one step drops: until their tags are as heavy as `most`, one at least.
 -- Returns the keys to delete and how many entries that is.

@@ -3,7 +3,6 @@
 -- The store undoes nothing. Records are written last, so each job that the call had in
 -- hand goes back to the place that its record names, unless it is there. What cannot be
 -- put back is left: the next call that has it in hand and fails tries again.
-local late = require("base.late")
 local keys = require("base.keys")
 local root = require("base.root")
 local dependency = require("nouns.dependency")
@@ -14,9 +13,6 @@ local queues = require("nouns.queue")
 local dependents = require("nouns.dependents")
 local state = require("nouns.state")
 local M = {}
-
-local call
-late.bind(function() call = redis.call end)
 
 local function is_in(set, jid) return call("ZSCORE", set, jid) and true or false end
 

@@ -2,16 +2,9 @@
 --
 -- Two scales: the protocol's 148 buckets, and a finer one with four buckets per power
 -- of two from 1 ms up.
-local late = require("base.late")
 local M = {}
 
 local PIECE = 64 -- samples unpacked at once
-
-local call, pack, unpack_, mp_pack, mp_unpack, floor, frexp, rep
-late.bind(function()
-  call, pack, unpack_, floor, frexp, rep = redis.call, struct.pack, struct.unpack, math.floor, math.frexp, string.rep
-  mp_pack, mp_unpack = cmsgpack.pack, cmsgpack.unpack
-end)
 
 -- The protocol's bucket of `seconds` (0 to 147), nil from seven days up.
 local function coarse(seconds)
@@ -65,14 +58,14 @@ local function add_log(series, log)
   for first = 1, #log, 8 * PIECE do
     local last = first + 8 * PIECE - 1
     if last > #log then last = #log end
-    add_many(series, unpack_(rep("d", (last - first + 1) / 8), log, first))
+    add_many(series, unpack_bytes(rep("d", (last - first + 1) / 8), log, first))
   end
 end
 
 local function unpacked(packed)
   if not packed then return { count = 0, mean = 0, spread = 0, buckets = {}, fine = {} } end
   local flat = mp_unpack(packed)
-  local count, mean, spread = unpack_("<ddd", flat[1])
+  local count, mean, spread = unpack_bytes("<ddd", flat[1])
   local series = { count = count, mean = mean, spread = spread, buckets = {}, fine = {} }
   for i = 1, #flat[2], 2 do series.buckets[flat[2][i]] = flat[2][i + 1] end
   for i = 1, #flat[3], 2 do series.fine[flat[3][i]] = flat[3][i + 1] end
@@ -82,7 +75,7 @@ end
 function M.load(key, field) return unpacked(call("HGET", key, field)) end
 
 -- How many samples packed bytes (or false) stand for.
-function M.count(packed) return packed and (unpack_("<d", mp_unpack(packed)[1])) or 0 end
+function M.count(packed) return packed and (unpack_bytes("<d", mp_unpack(packed)[1])) or 0 end
 
 local function pairs_of(map)
   local flat, n = {}, 0

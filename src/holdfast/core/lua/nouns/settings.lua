@@ -1,6 +1,5 @@
 -- settings: what an installation can choose that the protocol's configuration has no key
 -- for. They are fields of the root, so that a fresh configuration has its eight keys.
-local late = require("base.late")
 local root = require("base.root")
 local M = {}
 
@@ -16,9 +15,6 @@ M.KNOWN = {
   [M.UNKNOWN_FOR] = { 600, 0, 2592000 }, [M.MAX_QUEUES] = { 1000000, 1, 1000000000 },
   [M.MAX_DATA] = { 1048576, M.LEAST_DATA, 67108864 },
 }
-
-local call
-late.bind(function() call = redis.call end)
 
 -- The value of one of them.
 function M.number(ctx, name)

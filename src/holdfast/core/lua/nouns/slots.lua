@@ -4,7 +4,6 @@
 -- All others have a set of holders `h:<id>`. Two odd cases of a queue's own throttle are
 -- kept beside its leases: holders that run elsewhere (it was named by them), and leases
 -- whose slot was freed by hand (`hx:<id>`). Control flag HAS_ODD says that there are any.
-local late = require("base.late")
 local keys = require("base.keys")
 local aside = require("nouns.aside")
 local queue_flags = require("nouns.queue_flags")
@@ -15,9 +14,6 @@ local M = {}
 
 local NO_LIMIT = named.NO_LIMIT
 local OWN = "^ql:q:(.+)$"
-
-local call, match, min
-late.bind(function() call, match, min = redis.call, string.match, math.min end)
 
 -- The queue whose own throttle `id` is, or nil.
 function M.queue_of(ctx, id)

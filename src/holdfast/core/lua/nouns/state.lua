@@ -1,5 +1,4 @@
 -- state: what a job can be, and which moves between them are lawful.
-local late = require("base.late")
 local M = {}
 
 M.WAITING, M.RUNNING, M.COMPLETE, M.FAILED, M.SCHEDULED, M.DEPENDS, M.THROTTLED, M.STALLED = 1, 2, 3, 4, 5, 6, 7, 8
@@ -19,9 +18,6 @@ local LAWFUL =
   "12-4567-" .. -- throttled
   "12--567-" -- stalled
 local NEVER = 45 -- "-"
-
-local byte
-late.bind(function() byte = string.byte end)
 
 -- Whether a job found in the ready set may be handed out.
 function M.is_ready(r)

@@ -2,16 +2,12 @@
 --
 -- A sample is eight bytes appended to the day's log; every 512 the log is folded
 -- into the day's hash.
-local late = require("base.late")
 local root = require("base.root")
 local days = require("nouns.days")
 local series = require("nouns.series")
 local M = {}
 
 local FULL = 4096 -- bytes of a log that is folded
-
-local call, floor
-late.bind(function() call, floor = redis.call, math.floor end)
 
 local function day_of(now) return floor(now / root.DAY) end
 

@@ -3,16 +3,12 @@
 -- A job's tags are a list in its extra field `t`, in the order they were given; the
 -- index by tag is ranked by when it was attached, and counts each job once. Some doors take
 -- numbers for tags: the list keeps them, the index knows their text.
-local late = require("base.late")
 local record = require("base.record")
 local extra = require("nouns.extra")
 local M = {}
 
 local TAGGED = record.FLAG.TAGGED
 local ALONE = 4 -- a tag that no other job of the step has is so much heavier
-
-local call, mp_pack, mp_unpack, unpack_
-late.bind(function() call, mp_pack, mp_unpack, unpack_ = redis.call, cmsgpack.pack, cmsgpack.unpack, unpack end)
 
 -- The tags of a job, as a list.
 function M.of(ctx, jid, r)

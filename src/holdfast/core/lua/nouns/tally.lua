@@ -3,15 +3,11 @@
 -- What the usual path does is counted without it: each put takes a sequence number, and
 -- each pop and completion leaves a sample. `again` are numbers that no put took, `later`
 -- puts that took none; popped, completed, failed and lost are those of days that are over.
-local late = require("base.late")
 local M = {}
 
 M.FIELDS = {
   "again", "later", "popped", "completed", "failed", "retried", "lost", "timed-out", "cancelled", "day", "first",
 }
-
-local call, unpack_
-late.bind(function() call, unpack_ = redis.call, unpack end)
 
 function M.count(ctx, queue, what, by)
   if ctx.bounds.tallies then call("HINCRBY", queue.tallies, what, by) end

@@ -1,6 +1,5 @@
 -- tending: the limits of throttles are set and come to an end, and what that leaves to do
 -- is done, a bounded part of it in each call.
-local late = require("base.late")
 local record = require("base.record")
 local queue_flags = require("nouns.queue_flags")
 local job = require("nouns.job")
@@ -12,9 +11,6 @@ local M = {}
 
 local THROTTLED = record.FLAG.THROTTLED
 local SCANNED = 100 -- leases looked at in one call, when a queue gets a limit
-
-local call
-late.bind(function() call = redis.call end)
 
 -- The end of a job that runs has to be noticed.
 function M.mark(ctx, jid)

@@ -3,7 +3,6 @@
 --
 -- Flag THROTTLED: the job was popped under a limit or holds slots, so its end has to be
 -- noticed. Jobs without named throttles in unlimited queues pay one comparison.
-local late = require("base.late")
 local record = require("base.record")
 local aside = require("nouns.aside")
 local queue_flags = require("nouns.queue_flags")
@@ -17,9 +16,6 @@ local M = {}
 
 local NAMED, THROTTLED = record.FLAG.NAMED, record.FLAG.THROTTLED
 local has, with = record.has, record.with
-
-local call
-late.bind(function() call = redis.call end)
 
 -- What is seldom asked stands elsewhere, and is not made before it is asked.
 function M.assign(ctx, queue, jid, r, ids) return named.assign(ctx, queue, jid, r, ids) end

@@ -3,7 +3,6 @@
 --
 -- Flag THROTTLED: slots may be held. A queue's own throttle is a throttle like others.
 -- A maximum lies where other programs write it too, so it is read at each use.
-local late = require("base.late")
 local record = require("base.record")
 local aside = require("nouns.aside")
 local config = require("nouns.config")
@@ -13,9 +12,6 @@ local M = {}
 
 local THROTTLED, NO_LIMIT = record.FLAG.THROTTLED, named.NO_LIMIT
 local RELEASED = 10 -- jobs that a release without a limit lets go
-
-local call
-late.bind(function() call = redis.call end)
 
 -- The maximum, and for how many seconds (-1: no end, -2: not defined). A text that is no
 -- number counts as no limit.

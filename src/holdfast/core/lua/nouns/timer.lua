@@ -1,13 +1,9 @@
 -- timer: jobs that become ready at a moment.
-local late = require("base.late")
 local record = require("base.record")
 local expiry = require("nouns.expiry")
 local job = require("nouns.job")
 local state = require("nouns.state")
 local M = {}
-
-local call, unpack_
-late.bind(function() call, unpack_ = redis.call, unpack end)
 
 local EXPIRING = record.FLAG.EXPIRING
 local PIECE = 512 -- jobs moved at once

@@ -3,13 +3,9 @@
 -- A message is queued until a moment, or reserved until another, and has a body all the
 -- time. One that moves is in its new set before it leaves the old one, so a call that
 -- fails on its way loses none. A topic is listed while it holds messages.
-local late = require("base.late")
 local batch = require("base.batch")
 local event = require("nouns.event")
 local M = {}
-
-local call
-late.bind(function() call = redis.call end)
 
 function M.open(ctx, name)
   local keys = ctx.keys

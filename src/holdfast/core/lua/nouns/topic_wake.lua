@@ -3,14 +3,10 @@
 -- A list with at most one token, as queues have; a field of one hash says that somebody may
 -- be waiting. Whoever looks in vain is told when the next message is ready, so the bell is
 -- for what becomes ready sooner than that.
-local late = require("base.late")
 local topics = require("nouns.topic")
 local M = {}
 
 local SOON = 5000 -- ms: what is ready later is learnt by an idle subscriber's next look
-
-local call
-late.bind(function() call = redis.call end)
 
 -- Rings, if somebody may be waiting. A token that lies there means that nobody is.
 local function wake_one(ctx, topic)

@@ -1,23 +1,17 @@
 -- trend: how often something happened in each of the last 48 hours, in one string:
 -- the newest hour since the epoch, then a count an hour, the oldest first.
-local late = require("base.late")
 local M = {}
 
 local HOUR, CELLS, CELL = 3600000, 48, 4 -- ms, hours, bytes
 local HEAD = 8 -- bytes of the newest hour
 local MOST = 4294967295
 
-local pack, unpack_, sub, rep, floor
-late.bind(function()
-  pack, unpack_, sub, rep, floor = struct.pack, struct.unpack, string.sub, string.rep, math.floor
-end)
-
 -- The newest hour and the cells, moved on to `now`. A time before the newest hour
 -- moves nothing.
 local function moved(packed, now)
   local hour = floor(now / HOUR)
   if not packed or #packed ~= HEAD + CELLS * CELL then return hour, rep("\0", CELLS * CELL) end
-  local newest = unpack_("<d", packed)
+  local newest = unpack_bytes("<d", packed)
   local gone = hour - newest
   if gone <= 0 then return newest, sub(packed, HEAD + 1) end
   if gone > CELLS then gone = CELLS end
@@ -31,7 +25,7 @@ function M.counted(packed, now)
   local place = CELLS - (newest - floor(now / HOUR)) -- 1 is the oldest
   if place >= 1 then
     local from = (place - 1) * CELL
-    local count = unpack_("<I4", cells, from + 1)
+    local count = unpack_bytes("<I4", cells, from + 1)
     if count < MOST then cells = sub(cells, 1, from) .. pack("<I4", count + 1) .. sub(cells, from + CELL + 1) end
   end
   return pack("<d", newest) .. cells
@@ -43,7 +37,7 @@ function M.append(reply, packed, now)
   local newest, cells = moved(packed, now)
   local n = #reply + 1
   reply[n] = (newest - CELLS + 1) * HOUR
-  for i = 1, CELLS do reply[n + i] = unpack_("<I4", cells, (i - 1) * CELL + 1) end
+  for i = 1, CELLS do reply[n + i] = unpack_bytes("<I4", cells, (i - 1) * CELL + 1) end
 end
 
 return M

@@ -3,7 +3,6 @@
 --
 -- Extra field `u` {first, count, attempt, when, worker, error}: since when it is given back
 -- so, how often, and the last time. An attempt in between that ended otherwise resets this.
-local late = require("base.late")
 local text = require("base.text")
 local extra = require("nouns.extra")
 local settings = require("nouns.settings")
@@ -11,9 +10,6 @@ local M = {}
 
 local FIRST, LONGEST = 1000, 60000 -- ms between two attempts
 local MOST_DOUBLINGS = 6
-
-local mp_pack, mp_unpack, min
-late.bind(function() mp_pack, mp_unpack, min = cmsgpack.pack, cmsgpack.unpack, math.min end)
 
 -- What is noted of a job, nil if nothing is.
 function M.read(ctx, jid, r)

@@ -3,7 +3,6 @@
 -- Natively a sign of life is a call that says so, or a heartbeat, and what somebody
 -- holds is read off the leases of the queues. `ctx.workers` is this file in roots whose
 -- protocol lists workers by their pops and keeps the leases of each.
-local late = require("base.late")
 local batch = require("base.batch")
 local config = require("nouns.config")
 local event = require("nouns.event")
@@ -11,9 +10,6 @@ local M = {}
 
 local QUIET = "quiet" -- a field that only others write
 local SWEPT = 128 -- workers forgotten by one sweep
-
-local call, unpack_
-late.bind(function() call, unpack_ = redis.call, unpack end)
 
 function M.seen(ctx, worker) call("ZADD", ctx.keys.workers, ctx.now, worker) end
 

@@ -1,6 +1,5 @@
 -- advance: a job is done here and goes on in the next queue, under the same jid
 -- and in the same life. Whoever depends on it keeps waiting.
-local late = require("base.late")
 local batch = require("base.batch")
 local keys = require("base.keys")
 local failure = require("nouns.failure")
@@ -11,9 +10,6 @@ local placement = require("nouns.placement")
 local queues = require("nouns.queue")
 local stats = require("nouns.stats")
 local M = {}
-
-local pack
-late.bind(function() pack = struct.pack end)
 
 -- Why a lease cannot be settled so: the job went on before, or it is lost.
 function M.refusal(ctx, jid, r, worker, token)

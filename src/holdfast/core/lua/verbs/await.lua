@@ -1,6 +1,5 @@
 -- await: what became of some jobs. The ones still open are marked, so that their
 -- end is announced on the channel of their result.
-local late = require("base.late")
 local record = require("base.record")
 local failure = require("nouns.failure")
 local job = require("nouns.job")
@@ -9,9 +8,6 @@ local state = require("nouns.state")
 local M = {}
 
 local AWAITED = record.FLAG.AWAITED
-
-local mp_pack
-late.bind(function() mp_pack = cmsgpack.pack end)
 
 local function outcome(ctx, jid, r)
   if not r then

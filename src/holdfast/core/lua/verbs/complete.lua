@@ -1,5 +1,4 @@
 -- complete: the holder of some leases says their work is done.
-local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local event = require("nouns.event")
@@ -19,9 +18,6 @@ local M = {}
 
 local WIDTH = 5 -- (jid, token, data, keep, result)
 local LIGHT = 102 -- so many are never too heavy for one call
-
-local call, pack, unpack_, rep
-late.bind(function() call, pack, unpack_, rep = redis.call, struct.pack, unpack, string.rep end)
 
 -- Why a lease cannot be settled: the same end was recorded before, or it is lost.
 function M.refusal(ctx, jid, r, worker, token)

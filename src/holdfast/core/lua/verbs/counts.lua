@@ -1,6 +1,5 @@
 -- counts: the sizes of the very sets the core works on. Writes nothing: a due
 -- job counts as waiting without being moved, a lease past its end as stalled.
-local late = require("base.late")
 local keys = require("base.keys")
 local root = require("base.root")
 local job = require("nouns.job")
@@ -10,9 +9,6 @@ local M = {}
 
 local PAGE = 256
 local NOBODY = { "", "", 0, 0 }
-
-local call
-late.bind(function() call = redis.call end)
 
 -- The ten numbers, how many scheduled jobs are due, and the queue's pause.
 local function sizes(ctx, queue, flags)

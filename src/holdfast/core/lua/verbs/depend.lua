@@ -1,5 +1,4 @@
 -- depend: what a waiting job waits for is changed, or looked at.
-local late = require("base.late")
 local batch = require("base.batch")
 local refuse = require("base.refuse")
 local circle = require("nouns.circle")
@@ -9,9 +8,6 @@ local dependents = require("nouns.dependents")
 local state = require("nouns.state")
 local links = require("nouns.dependency_links")
 local M = {}
-
-local call, concat
-late.bind(function() call, concat = redis.call, table.concat end)
 
 function M.slice(args, first, last)
   local part = {}

@@ -2,7 +2,6 @@
 --
 -- Answers (name, value) pairs; what is not there is left out. Nothing in it grows with the
 -- number of jobs: lists show their first entries and say how many there are.
-local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")
@@ -25,9 +24,6 @@ local PARENTS, LOOKED_AT, TRIES = 20, 100, 5
 local FIELDS = {
   "klass", "queue", "priority", "retries", "remaining", "attempts", "losses", "created", "queued", "popped",
 }
-
-local call, mp_unpack
-late.bind(function() call, mp_unpack = redis.call, cmsgpack.unpack end)
 
 local function add(reply, name, value)
   if value ~= nil then reply[#reply + 1], reply[#reply + 2] = name, value end

@@ -1,5 +1,4 @@
 -- find_work: a worker of many queues asks which of them may have something to hand out.
-local late = require("base.late")
 local keys = require("base.keys")
 local due_time = require("nouns.due")
 local index = require("nouns.index")
@@ -8,9 +7,6 @@ local M = {}
 
 M.WILL_NOT_WAIT, M.WILL_WAIT, M.WOKEN = 0, 1, 2
 local TIMERS = 150 -- that have come, looked at in one call
-
-local floor, min
-late.bind(function() floor, min = math.floor, math.min end)
 
 -- The queues whose timer has come and that may have something due, and whether more timers have to be looked at.
 local function overdue(ctx, first)

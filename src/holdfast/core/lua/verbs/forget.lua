@@ -1,5 +1,4 @@
 -- forget: queues leave the list of known ones, and an empty one leaves nothing behind.
-local late = require("base.late")
 local keys = require("base.keys")
 local refuse = require("base.refuse")
 local root = require("base.root")
@@ -10,9 +9,6 @@ local M = {}
 
 local SETS = { "waiting", "leases", "scheduled", "depends", "throttled", "recurring", "failed" }
 local PIECE = 1000 -- keys named in one command
-
-local call, floor, unpack_
-late.bind(function() call, floor, unpack_ = redis.call, math.floor, unpack end)
 
 local function jobs_in(ctx, queue)
   local count = 0

@@ -1,5 +1,4 @@
 -- heartbeat: leases are pushed further away.
-local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")
@@ -13,9 +12,6 @@ local M = {}
 local WIDTH = 4 -- (worker, jid, token, data)
 local LOST, GONE = 0, -1
 local FLAG = record.FLAG
-
-local call, unpack_
-late.bind(function() call, unpack_ = redis.call, unpack end)
 
 -- The records behind the arguments, in order (false where there is none).
 local function read_all(ctx, args, first, last)

@@ -1,5 +1,4 @@
 -- info: who the core is, what the root says, and what the caller may not do.
-local late = require("base.late")
 local keys = require("base.keys")
 local refuse = require("base.refuse")
 local root = require("base.root")
@@ -28,9 +27,6 @@ local SHAPE = {
   ZINCRBY = { "r", "1", "1" }, ZREM = { "r", "1" }, ZSCORE = { "r", "1" }, LSET = { "r", "0", "1" },
   XADD = { "r", "*", "1", "1" }, XREVRANGE = { "r", "+", "-" },
 }
-
-local unpack_
-late.bind(function() unpack_ = unpack end)
 
 local function denied(key)
   local names = {}

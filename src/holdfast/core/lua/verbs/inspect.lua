@@ -1,13 +1,9 @@
 -- inspect: jobs as people want to see them. Writes nothing.
-local late = require("base.late")
 local refuse = require("base.refuse")
 local failure = require("nouns.failure")
 local job = require("nouns.job")
 local job_row = require("verbs.job_row")
 local M = {}
-
-local call
-late.bind(function() call = redis.call end)
 
 -- Appends a row, false for a job that is unknown, to rows that weigh so much. Refuses what is
 -- too much for one call; a single job never is.

@@ -1,5 +1,4 @@
 -- job_row: all that is known of a job, as people want to see it. Writes nothing.
-local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local dependency = require("nouns.dependency")
@@ -16,9 +15,6 @@ local M = {}
 local FLAG = record.FLAG
 local MOST = 1000 -- jids shown of each kind of relatives
 local NAMES, LINES, BYTES = 16, 2, 8192 -- so many take as long as a row without any
-
-local call, mp_unpack
-late.bind(function() call, mp_unpack = redis.call, cmsgpack.unpack end)
 
 -- Every line's code becomes its word. A job that went on to a next queue was
 -- done in one and put into the other.

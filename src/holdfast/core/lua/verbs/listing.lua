@@ -3,7 +3,6 @@
 -- A cursor is the last (score, member) of the page before. States are as of now: a job
 -- that is due is waiting, behind all that is ready, and a lease past its end is stalled,
 -- just as they are counted.
-local late = require("base.late")
 local batch = require("base.batch")
 local keys = require("base.keys")
 local refuse = require("base.refuse")
@@ -12,9 +11,6 @@ local M = {}
 
 -- What the score of a due job begins with, for the scores of the ready are no times.
 M.DUE = "due:"
-
-local call, sub
-late.bind(function() call, sub = redis.call, string.sub end)
 
 local function whole(set) return { { set = set, first = 0, stop = call("ZCARD", set), mark = "" } } end
 

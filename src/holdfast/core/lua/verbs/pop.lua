@@ -4,7 +4,6 @@
 -- before anything that waits, then the ready ones in order. A worker that is
 -- going to wait raises the idle bit; one that was woken passes the bell on while
 -- there is work, or something soon due that nobody else may be waiting for.
-local late = require("base.late")
 local keys = require("base.keys")
 local root = require("base.root")
 local due_time = require("nouns.due")
@@ -20,9 +19,6 @@ M.WILL_WAIT, M.WOKEN, M.FOUND = 1, 2, 3
 local SOON = 5000 -- ms: what is due later is learnt by an idle worker's next look
 local PIECE = 512 -- jobs granted at once
 local SPARE = 16 -- jobs looked at beyond those wanted
-
-local call
-late.bind(function() call = redis.call end)
 
 -- Looks at what is ready, at most `want` jobs. Returns how many it granted, how many
 -- it saw, and whether the reply is full, or the call has taken long enough.

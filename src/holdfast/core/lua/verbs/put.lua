@@ -4,7 +4,6 @@
 -- put, sent again), `move` (a job that exists is moved here and starts a new life),
 -- `only` (a job that exists is left alone: `again` if klass and data are the same),
 -- `old` (as `move`, but there must be such a job).
-local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")
@@ -19,9 +18,6 @@ local put_one = require("verbs.put_one")
 local M = {}
 
 local SPILL, BUDGETED = record.SPILL, record.FLAG.BUDGETED
-
-local call, try, unpack_
-late.bind(function() call, try, unpack_ = redis.call, redis.pcall, unpack end)
 
 -- Fresh records find no place: they go, so that a repeat of the put is not told `again`.
 local function undo(problem, ...)

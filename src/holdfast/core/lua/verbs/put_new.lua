@@ -2,7 +2,6 @@
 -- many commands a call, not a job, wherever the store has such commands.
 --
 -- All is read and made up before the first of it is written.
-local late = require("base.late")
 local record = require("base.record")
 local aside = require("nouns.aside")
 local queue_flags = require("nouns.queue_flags")
@@ -17,9 +16,6 @@ local M = {}
 
 local SPILL, TRACKED = record.SPILL, record.FLAG.TRACKED
 local NOTHING = {}
-
-local call, unpack_
-late.bind(function() call, unpack_ = redis.call, unpack end)
 
 -- Whether these jobs can go this way: each named once, none with a long body, and none
 -- that waits for another of them.

@@ -4,7 +4,6 @@
 -- `preempted`: the worker had to stop. `crashed`: the process died. `lost`: it ended, and the
 -- cause is unknown. `timed-out`: the job took longer than it may. `unknown`: the worker does not
 -- know its code. An older verb, `expire`, only ends them, without grace.
-local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local failure = require("nouns.failure")
@@ -18,9 +17,6 @@ local retry = require("verbs.retry")
 local M = {}
 
 M.WIDTH = 3 -- (worker, jid, token)
-
-local call, format
-late.bind(function() call, format = redis.call, string.format end)
 
 -- It costs nothing: the job is the next one of its priority again, with all it had left.
 local function preempted(ctx, jid, r, cause)

@@ -1,12 +1,8 @@
 -- reprioritise: a job gets another priority; one that waits goes ahead of its new class.
-local late = require("base.late")
 local keys = require("base.keys")
 local job = require("nouns.job")
 local state = require("nouns.state")
 local M = {}
-
-local call
-late.bind(function() call = redis.call end)
 
 local function set(ctx, priority, jid, r)
   local queue = keys.of_queue(ctx, r.queue)

@@ -1,13 +1,9 @@
 -- stats: a queue's day, with what is not folded yet. Writes nothing.
-local late = require("base.late")
 local keys = require("base.keys")
 local stats = require("nouns.stats")
 local M = {}
 
 local BUCKETS = 148
-
-local format
-late.bind(function() format = string.format end)
 
 local function series(reply, found)
   local n, buckets, fine = #reply, {}, {}

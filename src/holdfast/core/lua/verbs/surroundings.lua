@@ -1,6 +1,5 @@
 -- surroundings: what a job that is not over stands in: its queue, its throttles, its
 -- place, and who works there.
-local late = require("base.late")
 local named = require("nouns.named")
 local pauses = require("nouns.pause")
 local job = require("nouns.job")
@@ -9,9 +8,6 @@ local worker = require("nouns.worker")
 local M = {}
 
 local HOLDERS, WORKERS, LOOKED_AT = 5, 20, 128
-
-local call, find
-late.bind(function() call, find = redis.call, string.find end)
 
 -- (jid, worker) of the first holders of a slot.
 local function holders_of(ctx, set)

@@ -1,6 +1,5 @@
 -- timeout: an operator takes running jobs away from their workers, at once. They
 -- are ready again ahead of everything; no retry is used up.
-local late = require("base.late")
 local refuse = require("base.refuse")
 local history = require("nouns.history")
 local job = require("nouns.job")
@@ -9,9 +8,6 @@ local queues = require("nouns.queue")
 local state = require("nouns.state")
 local tally = require("nouns.tally")
 local M = {}
-
-local call
-late.bind(function() call = redis.call end)
 
 local function one(ctx, jid, r)
   local queue = lease.release(ctx, jid, r)

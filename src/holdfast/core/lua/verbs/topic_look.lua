@@ -1,11 +1,7 @@
 -- topic_look: what topics hold, for those who ask. Writes nothing.
-local late = require("base.late")
 local refuse = require("base.refuse")
 local topics = require("nouns.topic")
 local M = {}
-
-local unpack_
-late.bind(function() unpack_ = unpack end)
 
 -- A row per id: `queued` or `reserved`, until when, and the body; false where there is none.
 -- What is too much for one call is refused; a single message never is.

@@ -1,14 +1,10 @@
 -- topic_take: delayed messages that are ready are reserved, or pulled for good.
-local late = require("base.late")
 local topics = require("nouns.topic")
 local wake = require("nouns.topic_wake")
 local M = {}
 
 M.WILL_WAIT, M.WOKEN = 1, 2
 local PIECE = 64 -- messages looked at at once
-
-local gmatch, min
-late.bind(function() gmatch, min = string.gmatch, math.min end)
 
 -- Hands ready messages that have a body to `each(id, body)`; others are dropped. Ends with a
 -- full reply, too. Returns how many, and whether there may be more.

@@ -1,5 +1,4 @@
 -- track: people watch a job. The mark outlives the job.
-local late = require("base.late")
 local record = require("base.record")
 local refuse = require("base.refuse")
 local root = require("base.root")
@@ -8,9 +7,6 @@ local M = {}
 
 local TRACKED = record.FLAG.TRACKED
 local MOST = 1000 -- marks of one reply
-
-local call
-late.bind(function() call = redis.call end)
 
 function M.is_marked(ctx, jid) return call("ZSCORE", ctx.keys.marks, jid) and true or false end
 

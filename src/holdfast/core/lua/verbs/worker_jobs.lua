@@ -3,7 +3,6 @@
 -- Nothing is kept for this: it looks at the leases of the known queues, some in each
 -- call, and goes on from a cursor. A lease whose loss was noticed is nobody's any more, and
 -- those of a worker that counts as gone are left out.
-local late = require("base.late")
 local batch = require("base.batch")
 local keys = require("base.keys")
 local record = require("base.record")
@@ -17,9 +16,6 @@ M.MOST = 500 -- leases looked at in one call; a queue counts as one
 local PAGES = 20 -- of so many, looked at where somebody asks for all at once
 local QUEUES = 100 -- read at once
 local BETWEEN = "\n" -- no name holds a control character
-
-local call, concat, unpack_, match
-late.bind(function() call, concat, unpack_, match = redis.call, table.concat, unpack, string.match end)
 
 -- A cursor names the queue under way, by (since, name), and the last lease seen of it, by
 -- (end, jid), which are "" when the queue is done with. Nothing for a text that is none.

@@ -2,14 +2,10 @@
 --
 -- A refusal is an error text: clients look for parts of it, and the store puts the
 -- place in the script before it, which some of them look for too.
-local late = require("base.late")
 local base_text = require("base.text")
 local M = {}
 
 local MOST = 1e13
-
-local decode, find, gsub
-late.bind(function() decode, find, gsub = cjson.decode, string.find, string.gsub end)
 
 local mark, level, has_refused = "", 2, false
 function M.refuse(text)

@@ -1,5 +1,4 @@
 -- configuration: configuration, throttles and pausing.
-local late = require("base.late")
 local keys = require("base.keys")
 local job_text = require("doors.protocol.job_text")
 local arguments = require("doors.protocol.arguments")
@@ -7,9 +6,6 @@ local config = require("nouns.config")
 local configure = require("verbs.configure")
 local pause = require("verbs.pause")
 local M = {}
-
-local call, encode
-late.bind(function() call, encode = redis.call, cjson.encode end)
 
 M["config.get"] = function(ctx, args)
   return config.get(ctx, arguments.text(args, 3, "config.get(): Argument 'key' missing"), ctx.dialect.defaults)

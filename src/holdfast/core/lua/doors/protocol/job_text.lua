@@ -1,6 +1,5 @@
 -- job_text: a job as that protocol shows it. An empty list inside an object is `{}`;
 -- a reply that is an empty list is what the door's accent says.
-local late = require("base.late")
 local keys = require("base.keys")
 local record = require("base.record")
 local failure = require("nouns.failure")
@@ -16,12 +15,6 @@ local M = {}
 local FLAG = record.FLAG
 
 local ALONE = ',"dependents":{},"dependencies":{},"spawned_from_jid":false}'
-
-local call, encode, decode, floor, format, concat
-late.bind(function()
-  call, encode, decode = redis.call, cjson.encode, cjson.decode
-  floor, format, concat = math.floor, string.format, table.concat
-end)
 
 -- Numbers have 14 digits, as they have wherever the store makes texts of them; times come
 -- in ms and are shown in seconds.

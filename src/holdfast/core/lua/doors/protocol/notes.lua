@@ -1,14 +1,10 @@
 -- notes: what people write down about a job, and which jobs they watch.
-local late = require("base.late")
 local arguments = require("doors.protocol.arguments")
 local job_text = require("doors.protocol.job_text")
 local job = require("nouns.job")
 local log = require("verbs.log")
 local track = require("verbs.track")
 local M = {}
-
-local encode
-late.bind(function() encode = cjson.encode end)
 
 M["job.log"] = function(ctx, args)
   local jid = arguments.text(args, 3, "Log(): Argument 'jid' missing")

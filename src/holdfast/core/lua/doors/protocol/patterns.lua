@@ -1,15 +1,11 @@
 -- patterns: rules that clients keep here, about which queues a worker serves and in what
 -- order.
-local late = require("base.late")
 local job_text = require("doors.protocol.job_text")
 local arguments = require("doors.protocol.arguments")
 local patterns = require("nouns.patterns")
 local M = {}
 
 local NO_PATTERNS = "^%s*{%s*}%s*$" -- an empty list, as many write it
-
-local find
-late.bind(function() find = string.find end)
 
 M["queueIdentifierPatterns.getAll"] = function(ctx)
   return job_text.object(patterns.identifiers(ctx))

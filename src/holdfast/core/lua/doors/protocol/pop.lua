@@ -1,5 +1,4 @@
 -- pop: queue.pop and queue.peek.
-local late = require("base.late")
 local keys = require("base.keys")
 local arguments = require("doors.protocol.arguments")
 local job_text = require("doors.protocol.job_text")
@@ -10,9 +9,6 @@ local pop = require("verbs.pop")
 local M = {}
 
 local ROW = 4 -- values of a row, as the native one has: jid, -, data, record
-
-local call, concat
-late.bind(function() call, concat = redis.call, table.concat end)
 
 -- Where the usual grant makes no record, the row is what a native client gets.
 local function row(ctx, out, jid, r)

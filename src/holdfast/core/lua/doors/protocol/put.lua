@@ -1,13 +1,9 @@
 -- put: queue.put and job.requeue.
-local late = require("base.late")
 local keys = require("base.keys")
 local arguments = require("doors.protocol.arguments")
 local job = require("nouns.job")
 local put_one = require("verbs.put_one")
 local M = {}
-
-local floor
-late.bind(function() floor = math.floor end)
 
 local function number_in(found, key, refusal)
   if not found[key] then return nil end

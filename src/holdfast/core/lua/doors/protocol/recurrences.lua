@@ -2,16 +2,12 @@
 --
 -- A template's list of throttles may be without the own one of its queue; then it says
 -- `bare`, and so do its jobs.
-local late = require("base.late")
 local keys = require("base.keys")
 local job_text = require("doors.protocol.job_text")
 local arguments = require("doors.protocol.arguments")
 local recurrence = require("nouns.recurrence")
 local recur = require("verbs.recur")
 local M = {}
-
-local encode, floor
-late.bind(function() encode, floor = cjson.encode, math.floor end)
 
 local function number(found, key, default)
   if not found[key] then return default end

@@ -1,5 +1,4 @@
 -- views: jobs, lists of them, and counts.
-local late = require("base.late")
 local keys = require("base.keys")
 local arguments = require("doors.protocol.arguments")
 local job_text = require("doors.protocol.job_text")
@@ -8,9 +7,6 @@ local job = require("nouns.job")
 local counts = require("verbs.counts")
 local stats = require("verbs.stats")
 local M = {}
-
-local call, encode, concat, format
-late.bind(function() call, encode, concat, format = redis.call, cjson.encode, table.concat, string.format end)
 
 M["job.get"] = function(ctx, args)
   local jid = arguments.text(args, 3, arguments.NO_JID)

@@ -1,5 +1,4 @@
 -- workers: workers as they are listed, failed jobs back to work, queues forgotten.
-local late = require("base.late")
 local keys = require("base.keys")
 local job_text = require("doors.protocol.job_text")
 local arguments = require("doors.protocol.arguments")
@@ -11,9 +10,6 @@ local unfail = require("verbs.unfail")
 local M = {}
 
 local LONGEST = 8640000000 -- ms: what ends later than in 100 days is not listed
-
-local encode
-late.bind(function() encode = cjson.encode end)
 
 -- Old workers go before any are listed.
 local function tidy(ctx)

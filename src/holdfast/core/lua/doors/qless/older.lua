@@ -1,14 +1,10 @@
 -- older: commands of qless that are another today, or one of several: (at, args) as there.
-local late = require("base.late")
 local keys = require("base.keys")
 local commands = require("doors.protocol.commands")
 local pop = require("doors.protocol.pop")
 local lifecycle = require("doors.protocol.lifecycle")
 local arguments = require("doors.protocol.arguments")
 local M = {}
-
-local call, remove
-late.bind(function() call, remove = redis.call, table.remove end)
 
 -- What may still run in a queue besides what runs, where somebody set a limit.
 local function places(ctx, name)
