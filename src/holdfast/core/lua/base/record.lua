@@ -6,6 +6,7 @@
 -- while it waits again or runs, and the time of its end afterwards. In the usual
 -- life `queued` is `created` and the token is the time of the pop: then both are
 -- left out, and the state is raised by 64 (the short form).
+local bits = require("base.bits")
 local order = require("base.order")
 local M = {}
 
@@ -28,17 +29,7 @@ function M.is_plain(flags) return flags == 0 or flags == BUDGETED end
 -- A longer body lives in a key of its own: written once, read once, deleted with the job.
 M.SPILL = 512
 
-function M.has(flags, flag) return flags % (flag + flag) >= flag end
-
-function M.with(flags, flag)
-  if M.has(flags, flag) then return flags end
-  return flags + flag
-end
-
-function M.without(flags, flag)
-  if M.has(flags, flag) then return flags - flag end
-  return flags
-end
+M.has, M.with, M.without = bits.has, bits.with, bits.without
 
 -- Where they lie in a record of either form, as GETRANGE counts.
 M.FLAGS_FROM, M.FLAGS_TO = "1", "2"

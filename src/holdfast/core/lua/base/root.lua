@@ -3,6 +3,7 @@
 -- Field `h` holds in one packed string what the hot path needs; a changing verb
 -- reads it before anything else. The latest time has its room and is not used yet.
 -- Field `clock` exists in test roots only.
+local bits = require("base.bits")
 local keys = require("base.keys")
 local refuse = require("base.refuse")
 local text = require("base.text")
@@ -76,8 +77,8 @@ end
 
 -- The rare root: its clock is a test's, or somebody watches it.
 local function open_flagged(ctx, key, flags)
-  ctx.now = flags % 2 == M.TEST and tonumber(call("HGET", key, "clock")) or store_time()
-  if flags % 8 >= M.WATCHED and unpacked(ctx.packed).watched > ctx.now then ctx.watched = {} end
+  ctx.now = bits.has(flags, M.TEST) and tonumber(call("HGET", key, "clock")) or store_time()
+  if bits.has(flags, M.WATCHED) and unpacked(ctx.packed).watched > ctx.now then ctx.watched = {} end
 end
 
 -- Fills the `ctx` of one call with what the root says, and with the time. What it
@@ -109,8 +110,11 @@ end
 local KEPT_AT = 1 + 1 + 1 + 2 + 6 + 6 + 8 + 8 * 4
 function M.history_kept(ctx) return unpack_bytes("<dd", ctx.packed, KEPT_AT) end
 
--- Whether there are tracked jobs, where nothing else is asked of the flags.
-function M.is_marked(ctx) return byte(ctx.packed) % (2 * M.MARKED) >= M.MARKED end
+-- Whether a flag of the root is up.
+function M.has(ctx, flag) return bits.has(ctx.flags, flag) end
+
+-- Whether there are tracked jobs, in roots of which no other flag is used.
+function M.is_marked(ctx) return bits.has(byte(ctx.packed), M.MARKED) end
 
 -- The default length of a lease, in ms, likewise.
 local HEARTBEAT_AT = 1 + 1 + 1 + 2 + 6 + 6 + 8 + 8
@@ -152,22 +156,20 @@ function M.make(key, test_clock)
   return write(key, root)
 end
 
-function M.is_test(root) return root.flags % 2 == M.TEST end
+function M.is_test(root) return bits.has(root.flags, M.TEST) end
 
 -- Raises or lowers one of the flags.
 function M.set_flag(ctx, flag, on)
   local root = M.read(ctx.keys.root)
-  if root.flags % (flag + flag) >= flag == on then return end
-  root.flags = on and root.flags + flag or root.flags - flag
+  if bits.has(root.flags, flag) == on then return end
+  root.flags = bits.set(root.flags, flag, on)
   write(ctx.keys.root, root)
 end
 
 -- Notes until when somebody watches, 0 for nobody.
 function M.watch(ctx, until_)
   local root = M.read(ctx.keys.root)
-  local watched = root.flags % (2 * M.WATCHED) >= M.WATCHED
-  if watched ~= (until_ > 0) then root.flags = root.flags + (watched and -M.WATCHED or M.WATCHED) end
-  root.watched = until_
+  root.flags, root.watched = bits.set(root.flags, M.WATCHED, until_ > 0), until_
   write(ctx.keys.root, root)
 end
 

@@ -74,8 +74,8 @@ end
 -- What a changing call does for others: it goes on with what an earlier one had to
 -- leave, and tells who watches what it changed.
 local function afterwards(ctx)
-  if ctx.flags % 4 >= root.RELEASING then dependents.continue(ctx) end
-  if ctx.flags >= root.UPKEEP then throttle.continue(ctx) end
+  if root.has(ctx, root.RELEASING) then dependents.continue(ctx) end
+  if root.has(ctx, root.UPKEEP) then throttle.continue(ctx) end
   if ctx.watched then event.publish_changes(ctx) end
 end
 

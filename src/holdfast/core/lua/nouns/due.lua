@@ -36,7 +36,7 @@ end
 function M.has_come(ctx, queue)
   local _, flags, limit, heartbeat = queues.control(queue)
   local due = earliest(ctx, queue)
-  if due <= ctx.now or flags % 2 == queues.PAUSED or call("EXISTS", queue.waiting) == 1 then return true end
+  if due <= ctx.now or queues.is_paused(flags) or call("EXISTS", queue.waiting) == 1 then return true end
   queues.set_due(ctx, queue, due, flags, limit, heartbeat)
   return false
 end

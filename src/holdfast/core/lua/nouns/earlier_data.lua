@@ -2,14 +2,11 @@
 --
 -- Extra field `v`: a flat list of attempt and data, oldest first. A root keeps them if its
 -- flag KEEPING is up (setting `keep-data`); then an attempt that changes its data pays.
-local root = require("base.root")
 local text = require("base.text")
 local extra = require("nouns.extra")
 local M = {}
 
 local MOST, LONGEST = 20, 4096 -- attempts, bytes of data of each
-
-function M.are_kept(ctx) return ctx.flags % (root.KEEPING + root.KEEPING) >= root.KEEPING end
 
 -- The data of this attempt are going to be other ones: `was` is what it began with. Write
 -- the record afterwards.

@@ -5,7 +5,7 @@ local record = require("base.record")
 local root = require("base.root")
 local M = {}
 
-local TRACKED, MARKED = record.FLAG.TRACKED, root.MARKED
+local TRACKED = record.FLAG.TRACKED
 local has = record.has
 
 local function to_worker(ctx, event, jid, worker)
@@ -40,7 +40,7 @@ function M.answered(ctx, question, answer) return call("PUBLISH", ctx.keys.answe
 -- The flags of a fresh job: somebody may have tracked an earlier one of that name. A root
 -- without tracked jobs is not asked.
 function M.flags(ctx, jid)
-  if ctx.flags % (MARKED + MARKED) < MARKED then return 0 end
+  if not root.has(ctx, root.MARKED) then return 0 end
   return call("ZSCORE", ctx.keys.marks, jid) and TRACKED or 0
 end
 

@@ -48,8 +48,6 @@ local function add(ctx, queue)
   if ask(ctx, "ZADD", ctx.keys.ready, "NX", place, queue.name) == 1 then wake_all(ctx) end
 end
 
-local function is_entered(queue) return queues.raw(queue) >= INDEXED end
-
 -- A queue that is not known is used: there is a most of them. `count` are the numbers that were taken for it. What was
 -- going to be dropped of one that was known once, stays.
 function M.admit(ctx, queue, count)
@@ -72,7 +70,7 @@ end
 -- The queue may hand out again what it has: it is not paused or full any more.
 function M.again(ctx, queue)
   if ask(ctx, "ZSCORE", ctx.keys.ready, queue.name) then return end
-  if not is_entered(queue) then call("INCRBY", queue.sequence, INDEXED) end
+  if not queues.is_entered(queue) then call("INCRBY", queue.sequence, INDEXED) end
   add(ctx, queue)
 end
 
@@ -106,7 +104,7 @@ end
 function M.settle(ctx, queue, is_done, due)
   local is_empty = call("EXISTS", queue.waiting) == 0
   if is_empty or is_done then ask(ctx, "ZREM", ctx.keys.ready, queue.name) end
-  if is_empty and is_entered(queue) then call("DECRBY", queue.sequence, INDEXED) end
+  if is_empty and queues.is_entered(queue) then call("DECRBY", queue.sequence, INDEXED) end
   M.due(ctx, queue, due)
 end
 

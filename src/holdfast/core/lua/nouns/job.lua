@@ -32,7 +32,7 @@ end
 -- Replaces the data; "" leaves it. Write the record afterwards.
 function M.set_body(ctx, jid, r, body)
   if body == "" then return end
-  if ctx.flags >= root.KEEPING and r.attempts > 0 and earlier_data.are_kept(ctx) then
+  if r.attempts > 0 and root.has(ctx, root.KEEPING) then
     local was = M.body(ctx, jid, r)
     if was ~= body then earlier_data.keep(ctx, jid, r, was) end
   end

@@ -42,7 +42,7 @@ end
 -- Who, why, since and until when (ms, 0 for no end) of a queue that is paused as of now;
 -- nothing of any other.
 function M.record(ctx, queue, flags)
-  if flags % 2 ~= queues.PAUSED then return nil end
+  if not queues.is_paused(flags) then return nil end
   local found = call("HMGET", queue.options, BY, WHY, SINCE, UNTIL)
   local ends = tonumber(found[4] or nil) or 0
   if ends > 0 and ends <= ctx.now then return nil end

@@ -3,6 +3,7 @@
 -- Four bits ride on the sequence counter, so that a put learns them for nothing: IDLE (somebody may be
 -- waiting for the bell), LIMITED (there is a limit on running jobs), KNOWN (it is in the list of queues) and
 -- INDEXED (it was entered in the index, see there).
+local bits = require("base.bits")
 local tally = require("nouns.tally")
 local M = {}
 
@@ -11,6 +12,17 @@ local CONTROL = "<dBI4d"
 M.NEVER = 1 / 0 -- as due time: no timer; as heartbeat: the default
 M.IDLE, M.LIMITED, M.KNOWN, M.INDEXED = IDLE, LIMITED, KNOWN, INDEXED
 M.PAUSED, M.HAS_LIMIT, M.HAS_MOST, M.HAS_ODD = 1, 2, 4, 8
+
+-- What the flags of its control record say: it hands out nothing; the number of its jobs that
+-- may run at once, or wait, is limited; slots of its own throttle and its leases differ.
+function M.is_paused(flags) return bits.has(flags, M.PAUSED) end
+function M.is_limited(flags) return bits.has(flags, M.HAS_LIMIT) end
+function M.has_most(flags) return bits.has(flags, M.HAS_MOST) end
+function M.is_odd(flags) return bits.has(flags, M.HAS_ODD) end
+
+-- What the bits of its sequence counter say; the highest of them is INDEXED.
+local function is_idle(raw) return bits.has(raw, IDLE) end
+local function is_known(raw) return bits.has(raw, KNOWN) end
 
 local function register(ctx, queue, count)
   if ctx.index then ctx.index.admit(ctx, queue, count) end
@@ -22,12 +34,14 @@ end
 
 -- The sequence counter with its bits.
 local function raw_of(queue) return tonumber(call("GET", queue.sequence) or 0) end
-M.raw = raw_of
+
+function M.is_entered(queue) return raw_of(queue) >= INDEXED end
 
 -- How many sequence numbers were taken so far.
 function M.made_ready(queue) return raw_of(queue) % IDLE end
 
-local function meaning(ctx, raw)
+-- The sequence number, and whether the idle and the limited bit are up.
+local function parts_of(ctx, raw)
   local rest = raw % KNOWN
   return raw % IDLE + ctx.order.START, rest % LIMITED >= IDLE, rest >= LIMITED
 end
@@ -38,15 +52,15 @@ function M.take_sequence(ctx, queue, count)
   tally.count(ctx, queue, "again", count)
   local raw = call("INCRBY", queue.sequence, count) - count
   if ctx.index and raw < INDEXED and count > 0 then ctx.index.enter(ctx, queue) end
-  return meaning(ctx, raw)
+  return parts_of(ctx, raw)
 end
 
 -- The same for jobs that are put, which makes the queue a known one, unless it is `hidden`.
 function M.enter(ctx, queue, count, hidden)
   local raw = call("INCRBY", queue.sequence, count) - count
-  if raw % INDEXED < KNOWN and not hidden then register(ctx, queue, count) end
+  if not is_known(raw) and not hidden then register(ctx, queue, count) end
   if ctx.index and raw < INDEXED and count > 0 then ctx.index.enter(ctx, queue) end
-  return meaning(ctx, raw)
+  return parts_of(ctx, raw)
 end
 
 -- Numbers that `enter` took last are not used after all.
@@ -57,6 +71,14 @@ function M.know(ctx, queue)
   local _, _, limited = M.enter(ctx, queue, 0)
   return limited
 end
+
+-- It is not in that list any more.
+function M.forget(queue)
+  if is_known(raw_of(queue)) then call("DECRBY", queue.sequence, KNOWN) end
+end
+
+-- Whether somebody may be waiting.
+function M.is_idle(queue) return is_idle(raw_of(queue)) end
 
 -- Rings, given that the idle bit is up. A token that lies in the list means that
 -- nobody is blocked on it, so then the bit goes down instead.
@@ -70,19 +92,19 @@ end
 
 -- Rings if the idle bit is up.
 function M.signal_if_idle(queue)
-  if raw_of(queue) % LIMITED >= IDLE then M.signal(queue) end
+  if M.is_idle(queue) then M.signal(queue) end
 end
 
 -- The same for a queue that a job came back to without a sequence number.
 function M.ready_again(ctx, queue)
   local raw = raw_of(queue)
   if ctx.index and raw < INDEXED then ctx.index.enter(ctx, queue) end
-  if raw % LIMITED >= IDLE then M.signal(queue) end
+  if is_idle(raw) then M.signal(queue) end
 end
 
 -- Somebody is going to wait.
 function M.raise_idle(queue)
-  if raw_of(queue) % LIMITED < IDLE then call("INCRBY", queue.sequence, IDLE) end
+  if not M.is_idle(queue) then call("INCRBY", queue.sequence, IDLE) end
 end
 
 -- Rings without looking at the bit: for reasons (pause, limit) that do not raise it.
@@ -129,8 +151,8 @@ end
 
 function M.set_paused(ctx, queue, paused)
   local due, flags, limit, heartbeat = M.control(queue)
-  if (flags % 2 == 1) == paused then return false end
-  M.set_control(queue, due, paused and flags + M.PAUSED or flags - M.PAUSED, limit, heartbeat)
+  if M.is_paused(flags) == paused then return false end
+  M.set_control(queue, due, bits.set(flags, M.PAUSED, paused), limit, heartbeat)
   if not paused then M.wake(ctx, queue) end
   return true
 end

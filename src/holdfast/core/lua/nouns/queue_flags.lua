@@ -1,21 +1,19 @@
 -- queue_flags: what a queue's control record says about how much it may run and hold.
+local bits = require("base.bits")
 local queues = require("nouns.queue")
 local M = {}
 
-function M.is_limited(flags) return flags % 4 >= queues.HAS_LIMIT end
-function M.is_odd(flags) return flags % 16 >= queues.HAS_ODD end
-
-function M.has_most(flags) return flags % 8 >= queues.HAS_MOST end
+-- Whether a put has to look at its limits.
+local function is_checked(flags) return queues.is_limited(flags) or queues.has_most(flags) end
 
 -- Raises or lowers a flag of the control record. The limited bit of the sequence counter
 -- is up while one of those stands that a put has to look at.
 local function set_flag(queue, flag, on, new_limit)
   local due, flags, limit, heartbeat = queues.control(queue)
-  local had, bit_was = flags % (2 * flag) >= flag, flags % 8 >= queues.HAS_LIMIT
-  if had ~= on then flags = on and flags + flag or flags - flag end
-  local bit = flags % 8 >= queues.HAS_LIMIT
-  if bit ~= bit_was then call(bit and "INCRBY" or "DECRBY", queue.sequence, queues.LIMITED) end
-  if had ~= on or new_limit then queues.set_control(queue, due, flags, new_limit or limit, heartbeat) end
+  local new = bits.set(flags, flag, on)
+  local checked = is_checked(new)
+  if checked ~= is_checked(flags) then call(checked and "INCRBY" or "DECRBY", queue.sequence, queues.LIMITED) end
+  if new ~= flags or new_limit then queues.set_control(queue, due, new, new_limit or limit, heartbeat) end
 end
 
 -- How many of its jobs may run at once, 0 for any number.

@@ -6,7 +6,7 @@ local M = {}
 
 -- Takes the queue off the list of known ones. Returns 1, or 0 if it was not there.
 function M.forget(ctx, queue)
-  if queues.raw(queue) % queues.INDEXED >= queues.KNOWN then call("DECRBY", queue.sequence, queues.KNOWN) end
+  queues.forget(queue)
   return call("ZREM", ctx.keys.queues, queue.name)
 end
 
@@ -14,7 +14,7 @@ end
 -- length of its own is configuration and stays, and so does the bit of those who may
 -- wait; a token in the bell may have lowered it.
 function M.reset(ctx, queue)
-  local idle = queues.raw(queue) % queues.LIMITED >= queues.IDLE or call("EXISTS", queue.wake_key) == 1
+  local idle = queues.is_idle(queue) or call("EXISTS", queue.wake_key) == 1
   local _, _, _, heartbeat = queues.control(queue)
   call("UNLINK", queue.wake_key, queue.options, queue.sequence)
   if idle then call("SET", queue.sequence, queues.IDLE) end

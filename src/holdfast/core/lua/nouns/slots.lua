@@ -24,7 +24,7 @@ end
 -- How many hold a slot of a queue's own throttle. `flags` are those of its control.
 function M.used_by_queue(ctx, queue, flags)
   local used = call("ZCARD", queue.leases)
-  if not queue_flags.is_odd(flags) then return used end
+  if not queues.is_odd(flags) then return used end
   return used + call("ZCARD", ctx.keys.holders .. queue.own) - call("ZCARD", ctx.keys.freed .. queue.own)
 end
 
@@ -40,7 +40,7 @@ function M.free(ctx, id)
   local queue = M.queue_of(ctx, id)
   if queue then
     local _, flags, limit = queues.control(queue)
-    return queue_flags.is_limited(flags) and limit - M.used_by_queue(ctx, queue, flags) or NO_LIMIT
+    return queues.is_limited(flags) and limit - M.used_by_queue(ctx, queue, flags) or NO_LIMIT
   end
   local most = limits.in_force(ctx, id)
   if most == 0 then return NO_LIMIT end

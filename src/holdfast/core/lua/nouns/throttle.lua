@@ -5,7 +5,6 @@
 -- noticed. Jobs without named throttles in unlimited queues pay one comparison.
 local record = require("base.record")
 local aside = require("nouns.aside")
-local queue_flags = require("nouns.queue_flags")
 local job = require("nouns.job")
 local named = require("nouns.named")
 local queues = require("nouns.queue")
@@ -82,7 +81,7 @@ end
 -- For a pop: how many slots the queue has free, by its limit and flags; nil if it has
 -- no limit.
 function M.room(ctx, queue, grant, limit, flags)
-  if flags % 4 < queues.HAS_LIMIT then return nil end
+  if not queues.is_limited(flags) then return nil end
   grant.limited = true
   return limit - slots.used_by_queue(ctx, queue, flags)
 end
@@ -121,8 +120,8 @@ function M.release(ctx, queue, jid, r)
     slots.offer(ctx, id)
   end
   local _, flags = queues.control(queue)
-  if queue_flags.is_odd(flags) then slots.forget_freed(ctx, queue, jid) end
-  if not queue_flags.is_limited(flags) then return end
+  if queues.is_odd(flags) then slots.forget_freed(ctx, queue, jid) end
+  if not queues.is_limited(flags) then return end
   slots.offer(ctx, queue.own)
   queues.wake(ctx, queue)
 end

@@ -66,7 +66,7 @@ local function from_queue(ctx, queue, grant, want, mode)
   local left_out = ctx.now >= queue.minute_ends and not minutes.keep(ctx, queue, grant)
   if left_out then want = 0 end
   local due, flags, limit, heartbeat = queues.control(queue)
-  if flags % 2 == queues.PAUSED then
+  if flags > 0 and queues.is_paused(flags) then
     local ends = pauses.ends(queue)
     if ends > ctx.now then
       if ctx.index and mode == M.FOUND then ctx.index.leave_out(ctx, queue, ends) end
@@ -78,7 +78,7 @@ local function from_queue(ctx, queue, grant, want, mode)
   local got, now = 0, ctx.now
   local length = grant.lease
   if length == 0 then length = heartbeat == queues.NEVER and root.heartbeat(ctx) or heartbeat end
-  grant.ends, grant.length, grant.limited = now + length, length, flags % 4 >= queues.HAS_LIMIT
+  grant.ends, grant.length, grant.limited = now + length, length, flags > 0 and queues.is_limited(flags)
   grant.least, grant.throttled, grant.cut = grant.ends, 0, false
   local reached, free = due <= now and grant.chores >= 1, true
   if reached and want > 0 then got = grants.lost(ctx, queue, grant, want) end
@@ -121,7 +121,7 @@ function M.due(ctx, args, first, last)
   for i = first, last, 2 do
     local queue = keys.of_queue(ctx, args[i])
     local due, flags = queues.control(queue)
-    if flags % 2 == queues.PAUSED then due = pauses.ends(queue) end
+    if queues.is_paused(flags) then due = pauses.ends(queue) end
     if due < next_due then next_due = due end
   end
   return away(ctx, next_due)

@@ -105,7 +105,7 @@ function M.run(ctx, mode, name, priority, retries, delay, args, first, last, los
   local queue, limited = keys.of_queue(ctx, name), nil
   if mode ~= "only" and mode ~= "old" then -- those may be refused, so they look before they take a number
     local count = (last - first + 1) / 3
-    local straight = delay <= 0 and (mode == "new" or count == 1 and ctx.flags < root.MARKED)
+    local straight = delay <= 0 and (mode == "new" or count == 1 and not root.has(ctx, root.MARKED))
       and (count > 1 or #args[first + 2] <= SPILL) and (not losses or losses == options.LOSSES)
     local position, idle, has_limit = queues.enter(ctx, queue, straight and count or 0)
     limited = has_limit

@@ -4,7 +4,6 @@
 -- All is read and made up before the first of it is written.
 local record = require("base.record")
 local aside = require("nouns.aside")
-local queue_flags = require("nouns.queue_flags")
 local event = require("nouns.event")
 local extra = require("nouns.extra")
 local new_job = require("nouns.new_job")
@@ -92,7 +91,7 @@ end
 -- then each is looked at by itself.
 local function look_at_limit(ctx, queue, plan)
   local _, flags, limit = queues.control(queue)
-  if queue_flags.has_most(flags) then return false end
+  if queues.has_most(flags) then return false end
   plan.room[queue.own] = ctx.throttles.room(ctx, queue, plan, limit, flags)
   return true
 end

@@ -14,7 +14,7 @@ end
 
 -- Lowers the flag when nobody looks any more.
 function M.lower(ctx)
-  if ctx.flags % (2 * root.WATCHED) >= root.WATCHED and not ctx.watched then root.watch(ctx, 0) end
+  if root.has(ctx, root.WATCHED) and not ctx.watched then root.watch(ctx, 0) end
 end
 
 return M
