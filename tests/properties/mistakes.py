@@ -46,7 +46,7 @@ MISTAKES = [
     Mistake("a repeated pop shows leases that ended", "if r and lease.is_held(r, grant.worker, tonumber(token) or popped) then", "if r then"),
     Mistake("a repeated put resets a running job", "if MOVES[mode] then return put_again", 'if mode ~= "only" then return put_again'),
     Mistake("putting over another job is not refused", "job.body(ctx, jid, r) ~= body", "false"),
-    Mistake("a slot is not handed on", "  slots.offer(ctx, queue.own)\n  queues.wake", "  queues.wake"),
+    Mistake("a slot is not handed on", "  waiting.offer(ctx, queue.own)\n  queues.wake", "  queues.wake"),
     Mistake("a pop does not look at the limit", "if room < want then want = room end", ""),
     Mistake("a retry does not cost one", "r.remaining = r.remaining - 1\n", ""),
     Mistake("advancing does not renew the retries", "r.queue, r.queued, r.remaining, r.losses = next_queue.name, ctx.now, r.retries, 0", "r.queue, r.queued = next_queue.name, ctx.now"),

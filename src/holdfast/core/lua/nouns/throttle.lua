@@ -1,35 +1,35 @@
--- throttle: how many jobs may run at once, of a queue or of all that name it. Where any
--- throttle may bind any job in any way, `ctx` holds `holders` in place of this.
+-- throttle: how many jobs may run at once, of a queue or of all that name it. What each has to
+-- do with its throttles on the way; the rest is in `throttle_definition`, `throttle_slots` and
+-- `throttle_waiting`, which are not made before a throttle is used. Where any throttle may bind
+-- any job in any way, `ctx` holds `throttle_wide` in place of this.
 --
 -- Flag THROTTLED: the job was popped under a limit or holds slots, so its end has to be
 -- noticed. Jobs without named throttles in unlimited queues pay one comparison.
 local record = require("base.record")
-local aside = require("nouns.aside")
 local job = require("nouns.job")
-local named = require("nouns.named")
+local definition = require("nouns.throttle_definition")
 local queues = require("nouns.queue")
-local slots = require("nouns.slots")
+local slots = require("nouns.throttle_slots")
 local state = require("nouns.state")
-local upkeep = require("nouns.tending")
+local waiting = require("nouns.throttle_waiting")
 local M = {}
 
 local NAMED, THROTTLED = record.FLAG.NAMED, record.FLAG.THROTTLED
 local has, with = record.has, record.with
 
--- What is seldom asked stands elsewhere, and is not made before it is asked.
-function M.assign(ctx, queue, jid, r, ids) return named.assign(ctx, queue, jid, r, ids) end
+function M.assign(ctx, queue, jid, r, ids) return definition.assign(ctx, queue, jid, r, ids) end
 
--- Sets a job aside that is put, even if it was aside before: a new life has a line of its own.
+-- Holds back a job that is put, even if it was throttled before: a new life has a line of its own.
 function M.hold_back(ctx, queue, jid, r, id)
   if r.state == state.THROTTLED then state.move(r, state.WAITING) end
-  aside.hold_back(ctx, queue, jid, r, id)
+  waiting.hold_back(ctx, queue, jid, r, id)
 end
 
 -- The throttle that a job which is put finds full, or nil: its own ones, then the
 -- queue's. `limited`: the queue's bit says that there is a limit of some kind.
 function M.is_full(ctx, queue, jid, r, limited)
   if has(r.flags, NAMED) then
-    local full = named.first_full(ctx, named.others(ctx, queue, jid, r), slots.free)
+    local full = definition.first_full(ctx, definition.others(ctx, queue, jid, r), slots.free)
     if full then return full end
   end
   return limited and slots.free(ctx, queue.own) < 1 and queue.own or nil
@@ -41,14 +41,14 @@ function M.free(ctx, id) return slots.free(ctx, id) end
 -- Jobs that wait for the same slots as one that no longer does.
 local function offer_all(ctx, ids, but)
   for i = 1, #ids do
-    if ids[i] ~= but then slots.offer(ctx, ids[i]) end
+    if ids[i] ~= but then waiting.offer(ctx, ids[i]) end
   end
 end
 
--- A job set aside is put elsewhere or deleted. If it had been let go, others may.
+-- A throttled job is put elsewhere or deleted. If it had been let go, others may.
 function M.withdraw(ctx, queue, jid, r)
-  local ids = named.ids(ctx, queue, jid, r)
-  aside.withdraw(ctx, queue, jid, ids)
+  local ids = definition.ids(ctx, queue, jid, r)
+  waiting.withdraw(ctx, queue, jid, ids)
   offer_all(ctx, ids)
 end
 
@@ -57,13 +57,13 @@ function M.keep(r, grant)
   if grant.limited then r.flags = with(r.flags, THROTTLED) end
 end
 
--- All slots of a job that is popped, or none: then it is set aside, and the answer is
--- true. The queue has one: its pop asks for no more jobs than it has room for.
+-- All slots of a job that is popped, or none: then it is held back. Returns whether
+-- it is. The queue has one: its pop asks for no more jobs than it has room for.
 function M.take(ctx, queue, jid, r, grant)
   M.keep(r, grant)
   if not has(r.flags, NAMED) then return false end
-  local ids = named.others(ctx, queue, jid, r)
-  local full = named.first_full(ctx, ids, slots.free)
+  local ids = definition.others(ctx, queue, jid, r)
+  local full = definition.first_full(ctx, ids, slots.free)
   if not full then
     for i = 1, #ids do slots.hold(ctx, ids[i], jid) end
     r.flags = with(r.flags, THROTTLED)
@@ -72,7 +72,7 @@ function M.take(ctx, queue, jid, r, grant)
   grant.throttled = grant.throttled + 1
   local was_let_go = r.state == state.THROTTLED
   r.flags = record.without(r.flags, THROTTLED)
-  aside.hold_back(ctx, queue, jid, r, full)
+  waiting.hold_back(ctx, queue, jid, r, full)
   job.write(ctx, jid, r)
   if was_let_go then offer_all(ctx, ids, full) end
   return true
@@ -80,9 +80,8 @@ end
 
 -- For a pop: how many slots the queue has free, by its limit and flags; nil if it has
 -- no limit.
-function M.room(ctx, queue, grant, limit, flags)
+function M.room(ctx, queue, _, limit, flags)
   if not queues.is_limited(flags) then return nil end
-  grant.limited = true
   return limit - slots.used_by_queue(ctx, queue, flags)
 end
 
@@ -92,20 +91,20 @@ function M.grant(ctx, queue, grant, want, room, ready)
   if room < want then want = room end
   local got = ready(ctx, queue, grant, want)
   if got >= want or grant.cut then return got end
-  if aside.promote(ctx, queue.own, math.min(want - got, ctx.bounds.released)) == 0 then return got end
+  if waiting.promote(ctx, queue.own, min(want - got, ctx.bounds.released)) == 0 then return got end
   return got + ready(ctx, queue, grant, want - got)
 end
 
--- Gives back one slot of a throttle, or forgets that the job waits for it. Says whether
+-- Gives back one slot of a throttle, or forgets that the job waits for it. Returns whether
 -- it held one. Write nothing of an older record afterwards.
 function M.release_one(ctx, id, jid)
   local queue, freed = slots.queue_of(ctx, id), slots.let_go(ctx, id, jid)
   if queue and not freed and slots.free_by_hand(ctx, queue, jid) then
     freed = true
-    upkeep.mark(ctx, jid)
+    waiting.mark(ctx, jid)
   end
   if not freed then call("ZREM", ctx.keys.pending .. id, jid) end
-  slots.offer(ctx, id)
+  waiting.offer(ctx, id)
   if queue then queues.wake(ctx, queue) end
   return freed
 end
@@ -115,25 +114,32 @@ end
 function M.release(ctx, queue, jid, r)
   if not has(r.flags, THROTTLED) and not has(r.flags, NAMED) then return end
   r.flags = record.without(r.flags, THROTTLED)
-  for _, id in ipairs(named.others(ctx, queue, jid, r)) do
+  for _, id in ipairs(definition.others(ctx, queue, jid, r)) do
     slots.let_go(ctx, id, jid)
-    slots.offer(ctx, id)
+    waiting.offer(ctx, id)
   end
   local _, flags = queues.control(queue)
   if queues.is_odd(flags) then slots.forget_freed(ctx, queue, jid) end
   if not queues.is_limited(flags) then return end
-  slots.offer(ctx, queue.own)
+  waiting.offer(ctx, queue.own)
   queues.wake(ctx, queue)
 end
 
-function M.set(ctx, id, maximum, span) return upkeep.set(ctx, id, tonumber(maximum), span) end
-function M.delete(ctx, id) return upkeep.delete(ctx, id) end
-function M.state(ctx, id) return upkeep.state(ctx, id) end
-function M.definition(ctx, id) return upkeep.definition(ctx, id) end
-function M.continue(ctx) return upkeep.continue(ctx) end
+function M.set(ctx, id, maximum, span) return waiting.set(ctx, id, tonumber(maximum), span) end
+function M.delete(ctx, id) return waiting.delete(ctx, id) end
+function M.state(ctx, id) return waiting.state(ctx, id) end
+
+-- The maximum, and for how many seconds (-1: no end, -2: not defined).
+function M.definition(ctx, id)
+  local found = waiting.state(ctx, id)
+  local left = found[4]
+  return found[1], left < 0 and left or floor((left + 500) / 1000)
+end
+
+function M.continue(ctx) return waiting.continue(ctx) end
 
 -- An empty queue is forgotten, and its limit with it.
-function M.forget(ctx, queue) return upkeep.forget(ctx, queue) end
+function M.forget(ctx, queue) return waiting.forget(ctx, queue) end
 
 -- The sets of who holds a slot and of who waits for one.
 function M.sets(ctx, id)

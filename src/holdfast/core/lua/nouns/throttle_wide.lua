@@ -4,13 +4,13 @@
 -- Flag THROTTLED: slots may be held. A queue's own throttle is a throttle like others.
 -- A maximum lies where other programs write it too, so it is read at each use.
 local record = require("base.record")
-local aside = require("nouns.aside")
 local config = require("nouns.config")
 local job = require("nouns.job")
-local named = require("nouns.named")
+local definition = require("nouns.throttle_definition")
+local waiting = require("nouns.throttle_waiting")
 local M = {}
 
-local THROTTLED, NO_LIMIT = record.FLAG.THROTTLED, named.NO_LIMIT
+local THROTTLED, NO_LIMIT = record.FLAG.THROTTLED, definition.NO_LIMIT
 local RELEASED = 10 -- jobs that a release without a limit lets go
 
 -- The maximum, and for how many seconds (-1: no end, -2: not defined). A text that is no
@@ -28,13 +28,15 @@ local function free_slots(ctx, id)
   return most - call("ZCARD", ctx.keys.holders .. id)
 end
 
-M.hold_back, M.assign = aside.hold_back, named.assign
+M.hold_back, M.assign = waiting.hold_back, definition.assign
 
 -- The throttle that a job which is put finds full, or nil.
-function M.is_full(ctx, queue, jid, r) return named.first_full(ctx, named.ids(ctx, queue, jid, r), free_slots) end
+function M.is_full(ctx, queue, jid, r)
+  return definition.first_full(ctx, definition.ids(ctx, queue, jid, r), free_slots)
+end
 
--- A job set aside is put elsewhere or deleted.
-function M.withdraw(ctx, queue, jid, r) aside.withdraw(ctx, queue, jid, named.ids(ctx, queue, jid, r)) end
+-- A throttled job is put elsewhere or deleted.
+function M.withdraw(ctx, queue, jid, r) waiting.withdraw(ctx, queue, jid, definition.ids(ctx, queue, jid, r)) end
 
 -- A job whose lease was lost keeps its slots.
 function M.keep() end
@@ -45,10 +47,10 @@ function M.room(ctx, queue, grant)
   return grant.room
 end
 
--- All slots a job needs, or none: then it is set aside, and the answer is true.
+-- All slots a job needs, or none: then it is held back. Returns whether it is.
 function M.take(ctx, queue, jid, r, grant)
-  local ids = named.ids(ctx, queue, jid, r)
-  local full = named.first_full(ctx, ids, free_slots, not ids.bare and grant.room)
+  local ids = definition.ids(ctx, queue, jid, r)
+  local full = definition.first_full(ctx, ids, free_slots, not ids.bare and grant.room)
   if full then
     M.hold_back(ctx, queue, jid, r, full)
     job.write(ctx, jid, r)
@@ -59,7 +61,7 @@ function M.take(ctx, queue, jid, r, grant)
   if not ids.bare then grant.room = grant.room - 1 end
 end
 
--- More rounds, where the first found jobs that had to be set aside.
+-- More rounds, where the first found jobs that had to be held back.
 local function more(ctx, queue, grant, want, ready)
   local all = 0
   for _ = 2, config.of_queue(ctx, queue.name, "max-pop-retry") do
@@ -70,12 +72,12 @@ local function more(ctx, queue, grant, want, ready)
   return all
 end
 
--- `ready` looks at so many jobs and says how many it granted, and how many it saw.
+-- `ready` looks at up to `want` jobs. Returns how many it granted, and how many it saw.
 M.by_round = true
 function M.grant(ctx, queue, grant, want, room, ready)
   if room < 1 then return 0 end
   local got, seen = ready(ctx, queue, grant, want)
-  if got == want or seen == 0 then return got end -- the usual end
+  if got == want or seen == 0 then return got end
   return got + more(ctx, queue, grant, want - got, ready)
 end
 
@@ -84,13 +86,13 @@ function M.release_one(ctx, id, jid)
   if call("ZREM", ctx.keys.holders .. id, jid) == 0 then call("ZREM", ctx.keys.pending .. id, jid) end
   if call("EXISTS", ctx.keys.pending .. id) == 0 then return end
   local free = free_slots(ctx, id)
-  aside.promote(ctx, id, free == NO_LIMIT and RELEASED or free)
+  waiting.promote(ctx, id, free == NO_LIMIT and RELEASED or free)
 end
 
 -- The lease ended, or the job is deleted.
 function M.release(ctx, queue, jid, r)
   r.flags = record.without(r.flags, THROTTLED)
-  local ids = named.ids(ctx, queue, jid, r)
+  local ids = definition.ids(ctx, queue, jid, r)
   for i = 1, #ids do M.release_one(ctx, ids[i], jid) end
 end
 
@@ -119,7 +121,7 @@ function M.offer(ctx, id)
   local pending = ctx.keys.pending .. id
   if call("EXISTS", pending) == 0 then return end
   local free = free_slots(ctx, id)
-  aside.promote(ctx, id, free == NO_LIMIT and call("ZCARD", pending) or free)
+  waiting.promote(ctx, id, free == NO_LIMIT and call("ZCARD", pending) or free)
 end
 
 return M

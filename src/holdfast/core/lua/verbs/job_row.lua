@@ -5,7 +5,7 @@ local dependency = require("nouns.dependency")
 local extra = require("nouns.extra")
 local history = require("nouns.history")
 local job = require("nouns.job")
-local named = require("nouns.named")
+local definition = require("nouns.throttle_definition")
 local options = require("nouns.options")
 local result = require("nouns.result")
 local state = require("nouns.state")
@@ -69,7 +69,7 @@ function M.of(ctx, jid, r)
   return {
     jid, r.klass, name, r.queue, running and r.worker or "", r.priority, r.retries, r.remaining, r.attempts, r.losses,
     r.created, r.queued, r.popped, over and ended_of(r, failure) or 0, running and r.token or 0, expires, due, r.flags,
-    job.body(ctx, jid, r), tag.of(ctx, jid, r), named.ids(ctx, queue, jid, r), dependency.parents(ctx, jid, r),
+    job.body(ctx, jid, r), tag.of(ctx, jid, r), definition.ids(ctx, queue, jid, r), dependency.parents(ctx, jid, r),
     dependency.children(ctx, jid, r, MOST), failure, history_rows(ctx, jid, r), result.read(ctx, jid),
     options.flat(ctx, jid, r), progress, log, template, record.has(r.flags, FLAG.TRACKED) and 1 or 0, earlier,
   }

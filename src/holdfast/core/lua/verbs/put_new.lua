@@ -3,13 +3,13 @@
 --
 -- All is read and made up before the first of it is written.
 local record = require("base.record")
-local aside = require("nouns.aside")
 local event = require("nouns.event")
 local extra = require("nouns.extra")
 local new_job = require("nouns.new_job")
 local queues = require("nouns.queue")
 local tag = require("nouns.tag")
 local tally = require("nouns.tally")
+local waiting = require("nouns.throttle_waiting")
 local links = require("nouns.dependency_links")
 local M = {}
 
@@ -65,7 +65,7 @@ local function write(ctx, target, jobs, rs, plan)
     if ctx.watched then event.changed_job(ctx, jobs[i].jid, target.queue.name) end
   end
   for set, entries in pairs(plan.sets) do call("ZADD", set, unpack_(entries)) end
-  for id, jids in pairs(plan.pending) do aside.hold_back_new(ctx, target.queue, id, jids) end
+  for id, jids in pairs(plan.pending) do waiting.hold_back_new(ctx, target.queue, id, jids) end
   tag.enter_groups(ctx, plan.tags)
   links.join_all(ctx, plan.parents)
   if plan.sets[target.queue.scheduled] then queues.due_at(ctx, target.queue, ctx.now + target.delay) end

@@ -1,6 +1,6 @@
 -- surroundings: what a job that is not over stands in: its queue, its throttles, its
 -- place, and who works there.
-local named = require("nouns.named")
+local definition = require("nouns.throttle_definition")
 local pauses = require("nouns.pause")
 local job = require("nouns.job")
 local queues = require("nouns.queue")
@@ -23,7 +23,7 @@ end
 -- pending, this job's place among these (0: none), holders.
 local function throttles_of(ctx, queue, jid, r)
   local rows = {}
-  for _, id in ipairs(named.ids(ctx, queue, jid, r)) do
+  for _, id in ipairs(definition.ids(ctx, queue, jid, r)) do
     local facts = ctx.throttles.state(ctx, id)
     local holders, pending = ctx.throttles.sets(ctx, id)
     local rank = call("ZRANK", pending, jid)

@@ -1,5 +1,5 @@
 -- throttle: the limits of throttles, and their slots freed by hand.
-local limits = require("nouns.limits")
+local definition = require("nouns.throttle_definition")
 local M = {}
 
 -- At most `maximum` jobs of a throttle run at once: 0 for any number, nil for as many as
@@ -33,6 +33,6 @@ end
 function M.get(ctx, id) return ctx.throttles.state(ctx, id) end
 
 -- [cursor, id …] of the throttles that have a limit, "0" when that was all.
-function M.list(ctx, cursor, count) return limits.page(ctx, cursor, count) end
+function M.list(ctx, cursor, count) return definition.page(ctx, cursor, count) end
 
 return M

@@ -5,7 +5,7 @@ local record = require("base.record")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
-local named = require("nouns.named")
+local definition = require("nouns.throttle_definition")
 local state = require("nouns.state")
 local dependency = require("nouns.dependency")
 local extra = require("nouns.extra")
@@ -129,7 +129,7 @@ function M.of(ctx, jid, r, before, after)
     ',"retries":' .. M.number(r.retries) .. ',"remaining":' .. M.number(floor(r.remaining)) ..
     ',"data":' .. encode(job.body(ctx, jid, r)) .. ',"tags":' ..
     (plain and "{}" or M.names(tag.of(ctx, jid, r), "{}")) .. ',"history":' .. lines(ctx, jid, r) ..
-    ',"failure":' .. failed(ctx, jid, r) .. ',"throttles":' .. M.names(named.ids(ctx, queue, jid, r), "{}") ..
+    ',"failure":' .. failed(ctx, jid, r) .. ',"throttles":' .. M.names(definition.ids(ctx, queue, jid, r), "{}") ..
     (plain and ALONE or links(ctx, jid, r)) .. (after or "")
 end
 

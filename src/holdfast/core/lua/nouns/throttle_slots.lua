@@ -1,18 +1,16 @@
--- slots: who holds a slot of a throttle, and whom a free one lets go, in roots where the
--- leases of a queue are the holders of its own throttle `ql:q:<queue>`.
+-- throttle_slots: which jobs hold a slot of a throttle, in roots where the leases of a queue are
+-- the holders of its own throttle `ql:q:<queue>`.
 --
 -- All others have a set of holders `h:<id>`. Two odd cases of a queue's own throttle are
 -- kept beside its leases: holders that run elsewhere (it was named by them), and leases
--- whose slot was freed by hand (`hx:<id>`). Control flag HAS_ODD says that there are any.
+-- whose slot was freed by hand (`hx:<id>`). Control flag HAS_ODD is up while there are any.
 local keys = require("base.keys")
-local aside = require("nouns.aside")
+local definition = require("nouns.throttle_definition")
 local queue_flags = require("nouns.queue_flags")
-local limits = require("nouns.limits")
-local named = require("nouns.named")
 local queues = require("nouns.queue")
 local M = {}
 
-local NO_LIMIT = named.NO_LIMIT
+local NO_LIMIT = definition.NO_LIMIT
 local OWN = "^ql:q:(.+)$"
 
 -- The queue whose own throttle `id` is, or nil.
@@ -21,7 +19,7 @@ function M.queue_of(ctx, id)
   if name then return keys.of_queue(ctx, name) end
 end
 
--- How many hold a slot of a queue's own throttle. `flags` are those of its control.
+-- How many jobs hold a slot of a queue's own throttle. `flags` are those of its control.
 function M.used_by_queue(ctx, queue, flags)
   local used = call("ZCARD", queue.leases)
   if not queues.is_odd(flags) then return used end
@@ -42,7 +40,7 @@ function M.free(ctx, id)
     local _, flags, limit = queues.control(queue)
     return queues.is_limited(flags) and limit - M.used_by_queue(ctx, queue, flags) or NO_LIMIT
   end
-  local most = limits.in_force(ctx, id)
+  local most = definition.in_force(ctx, id)
   if most == 0 then return NO_LIMIT end
   return most - call("ZCARD", ctx.keys.holders .. id)
 end
@@ -54,13 +52,13 @@ function M.hold(ctx, id, jid)
   if queue then queue_flags.set_odd(queue, true) end
 end
 
--- Nothing odd is left of a queue's own throttle.
+-- Lowers HAS_ODD, if nothing odd is left of a queue's own throttle.
 local function tidy(ctx, queue)
   local k, own = ctx.keys, queue.own
   if call("EXISTS", k.holders .. own, k.freed .. own) == 0 then queue_flags.set_odd(queue, false) end
 end
 
--- Gives back such a slot. Says whether the job held it.
+-- Gives back such a slot. Returns whether the job held it.
 function M.let_go(ctx, id, jid)
   if call("ZREM", ctx.keys.holders .. id, jid) == 0 then return false end
   local queue = M.queue_of(ctx, id)
@@ -68,7 +66,7 @@ function M.let_go(ctx, id, jid)
   return true
 end
 
--- A job runs on without the slot of its queue. Says whether it held it.
+-- A job runs on without the slot of its queue. Returns whether it held it.
 function M.free_by_hand(ctx, queue, jid)
   if not call("ZSCORE", queue.leases, jid) or call("ZADD", ctx.keys.freed .. queue.own, ctx.now, jid) == 0 then
     return false
@@ -80,25 +78,6 @@ end
 -- Such a job's lease ended.
 function M.forget_freed(ctx, queue, jid)
   if call("ZREM", ctx.keys.freed .. queue.own, jid) == 1 then tidy(ctx, queue) end
-end
-
--- Lets pending jobs go, as many as slots are free and one call may promote. Says whether
--- somebody has to go on: what is left otherwise is let go by those that hold slots then.
-local function promote(ctx, id)
-  local pending = call("ZCARD", ctx.keys.pending .. id)
-  if pending == 0 then return false end
-  local free = M.free(ctx, id)
-  if free < 1 then return false end
-  local most = min(free, ctx.bounds.released - ctx.released)
-  if most >= 1 then ctx.released = ctx.released + aside.promote(ctx, id, most) end
-  return pending > most and (free == NO_LIMIT or most < 1)
-end
-
-M.promote = promote
-
--- The same, noting that somebody has to go on.
-function M.offer(ctx, id)
-  if promote(ctx, id) then limits.schedule_upkeep(ctx, id, 0) end
 end
 
 return M

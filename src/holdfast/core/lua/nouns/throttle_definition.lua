@@ -1,7 +1,8 @@
--- named: which throttles bind a job.
+-- throttle_definition: what limit a throttle has, and which throttles a job has.
 --
--- A queue's own throttle is the last of a job's; flag NAMED: the job has others, in
--- field `k` of `x:<jid>`.
+-- A limit is field id of `H`, in roots where no other program writes that; one whose end has
+-- come binds nobody. A queue's own throttle is the last of a job's; flag NAMED: the job has
+-- others, in field `k` of `x:<jid>`.
 local keys = require("base.keys")
 local record = require("base.record")
 local extra = require("nouns.extra")
@@ -9,8 +10,43 @@ local state = require("nouns.state")
 local M = {}
 
 local NAMED = record.FLAG.NAMED
+local FORM = "<ddd"
+M.NEVER, M.MARKED = 1 / 0, -1
+M.NO_LIMIT = 1 / 0 -- how many slots are free where there is none
+local UNDEFINED = { maximum = 0, ends = M.NEVER, cursor = M.MARKED, is_defined = false }
 local NONE = {}
-M.NO_LIMIT = 1 / 0
+
+-- maximum (0: none), ends (ms), cursor (how far the jobs that ran before a queue's limit
+-- are marked; MARKED: all), is_defined.
+function M.read(ctx, id)
+  local packed = call("HGET", ctx.keys.limits, id)
+  if not packed then return UNDEFINED end
+  local maximum, ends, cursor = unpack_bytes(FORM, packed)
+  return { maximum = maximum, ends = ends, cursor = cursor, is_defined = true }
+end
+
+-- The limit that binds now, 0 for none.
+function M.in_force(ctx, id)
+  local packed = call("HGET", ctx.keys.limits, id)
+  if not packed then return 0 end
+  local maximum, ends = unpack_bytes(FORM, packed)
+  return ends > ctx.now and maximum or 0
+end
+
+function M.write(ctx, id, maximum, ends, cursor)
+  call("HSET", ctx.keys.limits, id, pack(FORM, maximum, ends, cursor))
+end
+
+-- Returns 1, or 0 if there was no such definition.
+function M.delete(ctx, id) return call("HDEL", ctx.keys.limits, id) end
+
+-- [cursor, id …]: the throttles that have a definition.
+function M.page(ctx, cursor, count)
+  local found = call("HSCAN", ctx.keys.limits, cursor, "COUNT", count)
+  local reply, pairs_ = { found[1] }, found[2]
+  for i = 1, #pairs_, 2 do reply[#reply + 1] = pairs_[i] end
+  return reply
+end
 
 -- The throttles of a job beside its queue's own, in its order. One of them may be the
 -- own one of a queue that the job came to later. A list that is `bare` is all the job
@@ -21,7 +57,7 @@ function M.others(ctx, queue, jid, r)
   if not packed then return {} end -- a move took them away and failed then
   local ids = mp_unpack(packed)
   for i = #ids, 1, -1 do
-    if ids[i] == queue.own then table.remove(ids, i) end
+    if ids[i] == queue.own then remove(ids, i) end
   end
   return ids
 end
