@@ -110,7 +110,7 @@ local function native_queue(root, name)
 end
 
 -- One key of a queue, in a root of our own; where it is the only one that is needed.
-function M.make_key(ctx, field, name) return ctx.keys.root .. LETTERS[field] .. name end
+function M.key_of(ctx, field, name) return ctx.keys.root .. LETTERS[field] .. name end
 
 local function shared_queue(ctx, name)
   local queue = {

@@ -93,7 +93,7 @@ end
 function M.summary(ctx, group, packed)
   local row = { group, M.size(ctx, group), at_rank(ctx, group, 0) }
   row[4], row[5] = at_rank(ctx, group, -1)
-  trend.add(row, packed, ctx.now)
+  trend.append(row, packed, ctx.now)
   return row
 end
 

@@ -25,7 +25,7 @@ function M.outline(ctx, target, one, plan)
   if opts or target.losses then options.set(ctx, jid, r, opts or NOTHING, target.losses) end
   if not opts then return r end
   if opts.throttles then r.ids = ctx.throttles.assign(ctx, target.queue, jid, r, opts.throttles) end
-  if opts.tags then tag.grant(ctx, jid, r, opts.tags, plan.tags) end
+  if opts.tags then tag.plan(ctx, jid, r, opts.tags, plan.tags) end
   if opts.depends then links.plan(ctx, jid, r, opts.depends, plan.parents) end
   return r
 end
