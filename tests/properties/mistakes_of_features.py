@@ -26,7 +26,7 @@ MISTAKES_OF_FEATURES = [
     Mistake("a put for a job that must exist makes one", 'if not r and mode == "old" then', "if not r and false then"),
     Mistake("a move keeps the throttles it is told to change", "  if opts.throttles then ctx.throttles.assign(ctx, queue, jid, r, opts.throttles) end\n", ""),
     Mistake("a move keeps the tags it is told to change", "  if opts.tags then tag.set(ctx, jid, r, opts.tags) end\n", ""),
-    Mistake("a move closes a circle", "opts and opts.depends and circle.refusal(ctx, {}, jid, r, opts.depends)", "false"),
+    Mistake("a move closes a circle", "opts and opts.depends and cycle.refusal(ctx, {}, jid, r, opts.depends)", "false"),
     Mistake("the limit of a throttle does not end", "return ends > ctx.now and maximum or 0", "return maximum"),
     Mistake("slots are not counted beyond a pop", "for i = 1, #ids do slots.hold(ctx, ids[i], jid) end", ""),
     Mistake("a deadline is ignored", "return moment ~= nil and moment <= ctx.now", "return false"),

@@ -34,6 +34,9 @@ M.has, M.with, M.without = bits.has, bits.with, bits.without
 -- Where they lie in a record of either form, as GETRANGE counts.
 M.FLAGS_FROM, M.FLAGS_TO = "1", "2"
 
+-- The flags of a record, 0 where there is none.
+function M.flags_of(bytes) return bytes and byte(bytes, 2) + 256 * byte(bytes, 3) or 0 end
+
 M.native = {}
 
 function M.native.read(bytes)

@@ -33,7 +33,7 @@ local info = require("verbs.info")
 local BOUNDS = {
   due = 100, lost = 100, chores = 112, -- of a queue; and of a call in all, in lost leases and what takes as long
   retell = false, released = 100, odd = 200, reply = 8388608, message = 16384,
-  ties = 2048, settled = 512, rows = 600, slack = 64, ages = 64, tags = 200, history = 262144,
+  links = 2048, settled = 512, rows = 600, slack = 64, ages = 64, tags = 200, history = 262144,
   steps = 4, -- steps of the retention: as many jobs as a call can complete
   tallies = true, labels = 64, -- these of a job
   unit = 1, earliest = 0, weight = 1000, -- of recurring jobs: ms of a score, the first moment, how heavy in one call

@@ -8,7 +8,6 @@ local requests = require("doors.requests")
 local configure = require("verbs.configure")
 local counts = require("verbs.counts")
 local inspect = require("verbs.inspect")
-local minutes = require("verbs.minutes")
 local pause = require("verbs.pause")
 local stats = require("verbs.stats")
 
@@ -45,12 +44,12 @@ return {
     return configure.unset(ctx, name(args, 3, "key"))
   end) },
   { "minutes", READS, "queue since", function(ctx, args)
-    return minutes.run(ctx, name(args, 1, "queue"), time(args, 2, "since"))
+    return stats.minutes(ctx, name(args, 1, "queue"), time(args, 2, "since"))
   end },
   { "tick", DRAINS, "queue...", function(ctx, args)
     local last = names(args, 1, "queue")
     if last > MOST_TICKED then checks.bad("at most " .. MOST_TICKED .. " queues") end
-    return minutes.tick(ctx, args, 1, last)
+    return stats.tick(ctx, args, 1, last)
   end },
   { "sweep", DRAINS, "line number", requests.row(function(ctx) return configure.sweep(ctx) end) },
 }

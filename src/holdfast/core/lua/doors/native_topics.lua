@@ -4,7 +4,6 @@
 local checks = require("doors.checks")
 local requests = require("doors.requests")
 local replay = require("nouns.replay")
-local look = require("verbs.topic_look")
 local take = require("verbs.topic_take")
 local topic = require("verbs.topic")
 
@@ -93,9 +92,9 @@ return {
     return topic.requeue(ctx, name(args, 3, "topic"), upto(ctx, args, 4), number(args, 5, "limit", 1, MOST_MOVED))
   end) },
   { "topic_get", READS, "topic id...", function(ctx, args)
-    return look.get(ctx, name(args, 1, "topic"), args, 2, names(args, 2, "id"))
+    return topic.get(ctx, name(args, 1, "topic"), args, 2, names(args, 2, "id"))
   end },
   { "topic_counts", READS, "topic...", function(ctx, args)
-    return look.counts(ctx, args, 1, names(args, 1, "topic", MOST_COUNTED))
+    return topic.counts(ctx, args, 1, names(args, 1, "topic", MOST_COUNTED))
   end },
 }

@@ -4,6 +4,7 @@
 local checks = require("doors.checks")
 local requests = require("doors.requests")
 local put_options = require("doors.put_options")
+local grants = require("nouns.grant")
 local advance = require("verbs.advance")
 local await = require("verbs.await")
 local cancel = require("verbs.cancel")
@@ -12,7 +13,6 @@ local find_work = require("verbs.find_work")
 local heartbeat = require("verbs.heartbeat")
 local move = require("verbs.move")
 local put = require("verbs.put")
-local put_x = require("verbs.put_x")
 local release = require("verbs.release")
 local reprioritise = require("verbs.reprioritise")
 local resume = require("verbs.resume")
@@ -30,16 +30,8 @@ local bad, groups, name, names, number = checks.bad, checks.groups, checks.name,
 local lease, optional, span, text, time = checks.lease, checks.optional, checks.span, checks.text, checks.time
 local with_bodies, word = checks.with_bodies, checks.word
 
--- Who gets jobs, for how long, and where the rows go; the queue fills in the rest.
--- All fields are named here, and `out` has room for one row: a table that grows is
--- made twice.
-local function new_grant(args, out)
-  return {
-    worker = word(args, 1, "worker"), lease = lease(args, 5), out = out,
-    ends = 0, least = 0, length = 0, limited = false, limit = 0, odd = false, spent = 0, max_spent = 0,
-    throttled = 0, cut = false, chores = 0, granted = 0,
-  }
-end
+-- Who gets jobs, for how long, and where the rows go.
+local function new_grant(args, out) return grants.new(word(args, 1, "worker"), lease(args, 5), out, nil) end
 
 -- What the two puts begin with: line, number, mode, queue, priority, retries, delay, losses.
 local function put_head(args)
@@ -84,11 +76,11 @@ return {
       local line, count, mode, queue, priority, retries, delay, losses = put_head(args)
       local jobs = put_options.jobs(args, 8)
       return requests.once(ctx, line, count, function()
-        return put_x.run(ctx, mode, queue, priority, retries, delay, jobs, losses)
+        return put.run_x(ctx, mode, queue, priority, retries, delay, jobs, losses)
       end)
     end },
   { "pop", DRAINS, "worker line number n lease (queue mode)...", function(ctx, args)
-    local grant = new_grant(args, { -1, nil, nil, nil, nil })
+    local grant = new_grant(args, { -1, nil, nil, nil, nil }) -- with room for one row
     local want, last = number(args, 4, "n", 0, MOST), checks.queues(args, 6, groups(args, 6, 2))
     return requests.pop(ctx, grant, optional(args, 2, "line"), time(args, 3, "number"), want, args, 6, last)
   end },

@@ -1,10 +1,4 @@
--- attempt: a job that is off the usual path becomes a running one.
---
--- `grant` says whose: worker, ends and length (ms), limited (whether the queue has a
--- limit), and out, the list that rows are appended to. `grant.odd` becomes true if a
--- token is not the time of the grant, which a replay has to know; `least` is the
--- earliest end of all leases, and `spent` counts jobs with more than their record. Tokens
--- are above `granted`, also above those of deleted jobs of the same names.
+-- attempt: a job that is off the usual path becomes a running one, for the `grant` under way.
 local record = require("base.record")
 local extra = require("nouns.extra")
 local history = require("nouns.history")

@@ -46,13 +46,6 @@ function M.flags(ctx, jid)
   return root.is_marked(ctx) and call("ZSCORE", ctx.keys.marks, jid) and TRACKED or 0
 end
 
--- The jid itself, on a channel of its own, if somebody tracks the job.
-function M.tracked(ctx, what, jid, r)
-  if record.has(r.flags, TRACKED) then call("PUBLISH", ctx.keys.channel .. what, jid) end
-end
-
-function M.marked(ctx, what, jid) call("PUBLISH", ctx.keys.channel .. what, jid) end
-
 function M.config_set(ctx, key, value)
   log(ctx, '{"option":' .. encode(key) .. ',"event":"config_set","value":' .. encode(value) .. "}")
 end
@@ -61,6 +54,6 @@ function M.config_unset(ctx, key)
   log(ctx, '{"event":"config_unset","option":' .. encode(key) .. "}")
 end
 
-M.ended = event.ended
+M.tracked, M.marked, M.ended = event.tracked, event.marked, event.ended
 
 return M

@@ -1,7 +1,4 @@
--- grant: jobs become somebody's, for the length of a lease.
---
--- `grant` says to whom: see `attempt`. `spent` grows with jobs that take longer than
--- usual, a call ends where it reaches `max_spent`.
+-- grant: jobs are given to a worker, for the length of a lease.
 local record = require("base.record")
 local attempt = require("nouns.attempt")
 local event = require("nouns.event")
@@ -14,6 +11,23 @@ local M = {}
 local EXPIRING = record.FLAG.EXPIRING
 local LATE = 2 -- a job that came too late takes twice as long as one that is granted
 local PIECE = 512 -- jobs granted at once
+
+-- The grant under way, which a pop fills in: `worker` gets jobs for `lease` ms (0: as long as the
+-- queue says), and their rows are appended to `out` by `row` (nil: as native clients get them).
+--
+-- ends and length (ms) of the leases, and the earliest end, `least`; `limited`: the queue has a
+-- limit, of which `room` slots are free; `granted`: tokens are above that of any deleted job;
+-- `odd`: some token is not the time of the grant, which a replay has to know. What the call has
+-- done: `spent`, jobs that take longer than others, up to `max_spent`; `chores`, the upkeep it may
+-- still do; `throttled`, jobs that were held back; `cut`: there may be more behind the last one.
+--
+-- All fields are named at once: a table that grows is made twice.
+function M.new(worker, lease_length, out, row)
+  return {
+    worker = worker, lease = lease_length, out = out, row = row, ends = 0, length = 0, least = 0, limited = false,
+    room = 0, granted = 0, odd = false, spent = 0, max_spent = 0, chores = 0, throttled = 0, cut = false,
+  }
+end
 
 -- Argument lists that every call fills anew from the front: no call reads beyond
 -- what it wrote itself.

@@ -10,7 +10,7 @@ local M = {}
 local IDLE, LIMITED, KNOWN, INDEXED = 2 ^ 45, 2 ^ 46, 2 ^ 47, 2 ^ 48
 local CONTROL = "<dBI4d"
 M.NEVER = 1 / 0 -- as due time: no timer; as heartbeat: the default
-M.IDLE, M.LIMITED, M.KNOWN, M.INDEXED = IDLE, LIMITED, KNOWN, INDEXED
+M.IDLE, M.LIMITED, M.INDEXED = IDLE, LIMITED, INDEXED
 M.PAUSED, M.HAS_LIMIT, M.HAS_MOST, M.HAS_ODD = 1, 2, 4, 8
 
 -- What the flags of its control record say: it hands out nothing; the number of its jobs that

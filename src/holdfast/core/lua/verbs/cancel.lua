@@ -51,17 +51,17 @@ end
 
 -- Refuses a set that is not closed, or too heavy for one call.
 local function check(ctx, args, first, last, records, given, behind)
-  local left = ctx.bounds.ties or 1 / 0
+  local left = ctx.bounds.links or 1 / 0
   for i = first, last do
     local jid = args[i]
     local r, child = records[jid], nil
     if r then
-      left = left - dependency.count(ctx, jid, r) - (ctx.bounds.ties and weight_of(ctx, jid, r) or 0)
+      left = left - dependency.count(ctx, jid, r) - (ctx.bounds.links and weight_of(ctx, jid, r) or 0)
       left, child = left_behind(ctx, jid, r, given, left)
     end
     if child then behind(jid, child) end
     if left < 0 then
-      refuse.call("TOO_MANY", "at most " .. ctx.bounds.ties ..
+      refuse.call("TOO_MANY", "at most " .. ctx.bounds.links ..
         " a call: a job counts 3, one that runs 6, with throttles 16 more, a tag 2, a dependency 1")
     end
   end

@@ -7,7 +7,7 @@ local history = require("nouns.history")
 local touched_jobs = require("nouns.touched_jobs")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
-local heaviness = require("nouns.heaviness")
+local call_weight = require("nouns.call_weight")
 local dependents = require("nouns.dependents")
 local result = require("nouns.result")
 local completed = require("nouns.completed")
@@ -113,7 +113,7 @@ local function complete_many(ctx, worker, args, first, last, lost)
   local count, group = (last - first + 1) / WIDTH, nil
   for i = 1, count do names[i] = prefix .. args[first + (i - 1) * WIDTH] end
   local found = call("MGET", unpack_(names, 1, count))
-  if count > LIGHT and ctx.bounds.settled then heaviness.check(ctx, found, count) end
+  if count > LIGHT and ctx.bounds.settled then call_weight.check_ended(ctx, found, count) end
   for i = 1, count do
     local base = first + (i - 1) * WIDTH
     local jid = args[base]

@@ -1,8 +1,7 @@
 -- complete_x: the holder of one lease says that its work is done, and what follows from
 -- it, in one step: where the job goes on, what it waits for there, and new jobs.
 local keys = require("base.keys")
-local circle = require("nouns.circle")
-local family = require("nouns.family")
+local cycle = require("nouns.dependency_cycle")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
 local placement = require("nouns.placement")
@@ -17,11 +16,11 @@ local M = {}
 
 -- Why this cannot be, or nil; then the order in which follow-ups are put.
 local function check(ctx, jid, r, how, jobs)
-  local order, circles = family.in_order(jobs)
-  local i, parent = next(circles)
-  if i then return circle.between(jobs[i].jid, parent) end
-  local parents = family.beyond(jobs, how.parents)
-  return circle.refusal(ctx, {}, jid, r, parents), order
+  local order, cycles = cycle.in_order(jobs)
+  local i, parent = next(cycles)
+  if i then return cycle.between(jobs[i].jid, parent) end
+  local parents = cycle.beyond(jobs, how.parents)
+  return cycle.refusal(ctx, {}, jid, r, parents), order
 end
 
 -- Follow-ups come in mode `new`: one that is there already stays as it is.

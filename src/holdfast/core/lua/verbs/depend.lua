@@ -1,7 +1,7 @@
 -- depend: what a waiting job waits for is changed, or looked at.
 local batch = require("base.batch")
 local refuse = require("base.refuse")
-local circle = require("nouns.circle")
+local cycle = require("nouns.dependency_cycle")
 local dependency = require("nouns.dependency")
 local job = require("nouns.job")
 local dependents = require("nouns.dependents")
@@ -17,7 +17,7 @@ end
 
 -- Why this cannot be, or nil: a circle, or more parents than a job may have.
 local function refusal(ctx, jid, r, parents)
-  local refused, most = circle.refusal(ctx, {}, jid, r, parents), ctx.bounds.parents or dependency.MOST
+  local refused, most = cycle.refusal(ctx, {}, jid, r, parents), ctx.bounds.parents or dependency.MOST
   if refused or dependency.count(ctx, jid, r) + #parents <= most then return refused end
   return refuse.job("TOO_MANY", "at most " .. most .. " dependencies a job")
 end

@@ -3,7 +3,7 @@
 -- waits for it keeps waiting for.
 local keys = require("base.keys")
 local refuse = require("base.refuse")
-local circle = require("nouns.circle")
+local cycle = require("nouns.dependency_cycle")
 local extra = require("nouns.extra")
 local history = require("nouns.history")
 local job = require("nouns.job")
@@ -36,7 +36,7 @@ end
 function M.run(ctx, name, delay, jid, change)
   local r, opts = job.read(ctx, jid), change.opts
   if not r then refuse.call("JOB_NOT_FOUND", jid) end
-  local refused = opts and opts.depends and circle.refusal(ctx, {}, jid, r, opts.depends)
+  local refused = opts and opts.depends and cycle.refusal(ctx, {}, jid, r, opts.depends)
   if refused then refuse.for_all(refused) end
   local queue = keys.of_queue(ctx, name)
   local limited = queues.know(ctx, queue)

@@ -1,25 +1,35 @@
--- put: jobs come into a queue.
+-- put: jobs come into a queue. A put takes the cheapest of three ways that fits:
+--
+-- straight, in this file: short jobs without options, into a queue without limits, take one
+-- command for all records and one for all places. Together, `put_new`: jobs that are all new are
+-- made up in memory, then written with one command for each set they come into. One by one,
+-- `put_each` and `put_one`: all others, such as jobs that exist already.
 --
 -- Modes: `new` (the jid was minted by the caller: a job that exists is this very
 -- put, sent again), `move` (a job that exists is moved here and starts a new life),
 -- `only` (a job that exists is left alone: `again` if klass and data are the same),
 -- `old` (as `move`, but there must be such a job).
+--
+-- `target` says where jobs go and how: queue, delay (ms), priority, retries and losses (nil: as
+-- before), is_put (the queue's bounds and no earlier tags count), alone (no other job comes with
+-- it), by (a worker that need not be told if it loses the job); and is filled in on the way:
+-- limited (the queue's bit; nil: not asked yet), first and idle (of a sequence number that is
+-- taken), room (how many more jobs may wait), left (what may be looked at for cycles).
 local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")
-local burden = require("nouns.burden")
 local event = require("nouns.event")
 local options = require("nouns.options")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
 local tally = require("nouns.tally")
+local put_each = require("verbs.put_each")
 local put_new = require("verbs.put_new")
-local put_one = require("verbs.put_one")
 local M = {}
 
 local SPILL, BUDGETED = record.SPILL, record.FLAG.BUDGETED
 
--- Fresh records find no place: they go, so that a repeat of the put is not told `again`.
+-- Fresh records find no place: they go, so that a repeat of the put does not get `again`.
 local function undo(problem, ...)
   call("UNLINK", ...)
   error(problem)
@@ -29,20 +39,6 @@ local function jobs_of(args, first, last)
   local jobs = {}
   for i = first, last, 3 do jobs[#jobs + 1] = { jid = args[i], klass = args[i + 1], data = args[i + 2] } end
   return jobs
-end
-
-local function one_by_one(ctx, target, mode, args, first, last)
-  local reply, added = { 0 }, 0
-  for i = first, last, 3 do
-    local code = put_one.run(ctx, target, mode, args[i], args[i + 1], args[i + 2])
-    if code then
-      reply[#reply + 1], reply[#reply + 2] = (i - first) / 3, code
-    else
-      added = added + 1
-    end
-  end
-  reply[1] = added
-  return reply
 end
 
 -- The straight way for one short job. Nil if its jid is known.
@@ -99,6 +95,23 @@ local function add_many(ctx, queue, head, priority, position, args, first, last)
   return add_first(ctx, queue, args, first, last)
 end
 
+local function new_target(queue, priority, retries, delay, losses, limited)
+  return {
+    queue = queue, priority = priority, retries = retries, delay = delay, losses = losses, limited = limited,
+    is_put = true, first = nil, idle = nil, room = nil,
+  }
+end
+
+-- Puts jobs that cannot go straight; `may_be_new` is false where some were found to exist.
+local function add(ctx, target, mode, jobs, may_be_new)
+  if may_be_new and mode ~= "old" then
+    local added = put_new.run(ctx, target, jobs)
+    if added then return added end
+    target.limited, target.first = nil, nil
+  end
+  return put_each.run(ctx, target, mode, jobs)
+end
+
 -- `args[first … last]` are (jid, klass, data); `losses` is how many each may have (nil: their
 -- retries pay). Returns how many were added or moved, then (index from 0, code).
 function M.run(ctx, mode, name, priority, retries, delay, args, first, last, losses)
@@ -125,15 +138,14 @@ function M.run(ctx, mode, name, priority, retries, delay, args, first, last, los
     end
     if straight then queues.give_back(queue, count) end -- each takes its own, or is refused
   end
-  local target = { queue = queue, priority = priority, retries = retries, delay = delay, losses = losses,
-    limited = limited, is_put = true, room = nil }
-  if mode ~= "old" and (limited or delay > 0 or losses) then
-    local added = put_new.run(ctx, target, jobs_of(args, first, last))
-    if added then return added end
-    target.limited, target.first = nil, nil
-  end
-  if last - first > 3 and put_one.MOVES[mode] then burden.check(ctx, jobs_of(args, first, last)) end
-  return one_by_one(ctx, target, mode, args, first, last)
+  local target = new_target(queue, priority, retries, delay, losses, limited)
+  return add(ctx, target, mode, jobs_of(args, first, last), limited or delay > 0 or losses)
+end
+
+-- The same for jobs with options: tables of jid, klass, data and opts; `jobs.depend`: some of
+-- them wait for others.
+function M.run_x(ctx, mode, name, priority, retries, delay, jobs, losses)
+  return add(ctx, new_target(keys.of_queue(ctx, name), priority, retries, delay, losses, nil), mode, jobs, true)
 end
 
 return M

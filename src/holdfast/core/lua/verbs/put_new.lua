@@ -1,19 +1,24 @@
--- put_new: jobs that nobody knows yet come into a queue with what is wished for them: so
--- many commands a call, not a job, wherever the store has such commands.
+-- put_new: jobs that are all new come into a queue with their options: a few commands a call,
+-- not a job, wherever the store has such commands.
 --
--- All is read and made up before the first of it is written.
+-- All is read and made up before the first of it is written. `plan` gathers what is to be
+-- written: `sets` (key: score and member in turns), `pending` (throttle: jids), `tags`,
+-- `parents` (see `links`); `room` keeps how many slots were found free.
 local record = require("base.record")
 local event = require("nouns.event")
 local extra = require("nouns.extra")
-local new_job = require("nouns.new_job")
+local history = require("nouns.history")
+local links = require("nouns.dependency_links")
+local options = require("nouns.options")
 local queues = require("nouns.queue")
+local state = require("nouns.state")
 local tag = require("nouns.tag")
 local tally = require("nouns.tally")
 local waiting = require("nouns.throttle_waiting")
-local links = require("nouns.dependency_links")
 local M = {}
 
-local SPILL, TRACKED = record.SPILL, record.FLAG.TRACKED
+local FLAG, SPILL = record.FLAG, record.SPILL
+local NAMED, DEPENDING = FLAG.NAMED, FLAG.DEPENDING
 local NOTHING = {}
 
 -- Whether these jobs can go this way: each named once, none with a long body, and none
@@ -42,6 +47,67 @@ local function are_known(ctx, jobs)
   return call("EXISTS", unpack_(names)) > 0
 end
 
+-- What a job will be, but for its place.
+local function outline(ctx, target, one, plan)
+  local jid, opts = one.jid, one.opts
+  local r = {
+    state = state.WAITING, flags = ctx.events.flags(ctx, jid), attempts = 0, created = ctx.now,
+    queue = target.queue.name, token = 0, worker = "", fields = {}, ids = false,
+  }
+  if target.losses then r.flags = r.flags + FLAG.BUDGETED end
+  if opts or target.losses then options.set(ctx, jid, r, opts or NOTHING, target.losses) end
+  if not opts then return r end
+  if opts.throttles then r.ids = ctx.throttles.assign(ctx, target.queue, jid, r, opts.throttles) end
+  if opts.tags then tag.plan(ctx, jid, r, opts.tags, plan.tags) end
+  if opts.depends then links.plan(ctx, jid, r, opts.depends, plan.parents) end
+  return r
+end
+
+-- The full throttle that keeps a job aside, or nil.
+local function full_one(ctx, r, plan, own)
+  local ids, room = r.ids or NOTHING, plan.room
+  for i = 1, #ids do
+    room[ids[i]] = room[ids[i]] or ctx.throttles.free(ctx, ids[i])
+    if room[ids[i]] < 1 then return ids[i] end
+  end
+  return room[own] and room[own] < 1 and own or nil
+end
+
+-- Whether a job will wait for others.
+local function waits(r) return r.flags >= DEPENDING and record.has(r.flags, DEPENDING) end
+
+local function append(lists, name, score, jid)
+  local list = lists[name] or {}
+  lists[name] = list
+  local n = #list
+  list[n + 1], list[n + 2] = score, jid
+end
+
+-- Where a job goes, noted in `plan`. `position` is that of the last one that is ready;
+-- returns that of this one, or the same.
+local function place(ctx, target, jid, r, plan, position)
+  local name = target.queue.name
+  if waits(r) then
+    r.state = state.DEPENDS
+    if target.delay > 0 then extra.set(ctx, jid, r, "w", ("%.17g"):format(ctx.now + target.delay)) end
+    append(plan.sets, target.queue.depends, ctx.now, jid)
+  elseif target.delay > 0 then
+    r.state = state.SCHEDULED
+    append(plan.sets, target.queue.scheduled, ctx.now + target.delay, jid)
+  else
+    local full = (target.limited or r.flags >= NAMED) and full_one(ctx, r, plan, target.queue.own)
+    if not full then
+      append(plan.sets, target.queue.waiting, ctx.order.entry(position + 1, target.priority, ctx.now, jid))
+      return position + 1
+    end
+    history.add(ctx, jid, r, history.THROTTLED, name)
+    r.state = state.THROTTLED
+    plan.pending[full] = plan.pending[full] or {}
+    insert(plan.pending[full], jid)
+  end
+  return position
+end
+
 -- The records, as (key, record) pairs.
 local function packed(ctx, target, jobs, rs)
   local sets, pack, start, was, klass = {}, ctx.record, nil, NOTHING, nil
@@ -61,7 +127,7 @@ end
 local function write(ctx, target, jobs, rs, plan)
   for i = 1, #jobs do
     extra.flush(ctx, jobs[i].jid, rs[i])
-    if record.has(rs[i].flags, TRACKED) then ctx.events.tracked(ctx, "put", jobs[i].jid, rs[i]) end
+    if record.has(rs[i].flags, FLAG.TRACKED) then ctx.events.tracked(ctx, "put", jobs[i].jid, rs[i]) end
     if ctx.watched then event.changed_job(ctx, jobs[i].jid, target.queue.name) end
   end
   for set, entries in pairs(plan.sets) do call("ZADD", set, unpack_(entries)) end
@@ -82,7 +148,7 @@ local function needed(target, rs)
   if target.delay > 0 then return 0 end
   local count = 0
   for i = 1, #rs do
-    if not new_job.waits(rs[i]) then count = count + 1 end
+    if not waits(rs[i]) then count = count + 1 end
   end
   return count
 end
@@ -99,7 +165,7 @@ end
 -- Numbers from `position` on that nobody needed are given back.
 local function finish(ctx, target, jobs, rs, plan, position, taken)
   local queue, last = target.queue, position
-  for i = 1, #jobs do last = new_job.place(ctx, target, jobs[i].jid, rs[i], plan, last) end
+  for i = 1, #jobs do last = place(ctx, target, jobs[i].jid, rs[i], plan, last) end
   local ready = last - position
   if ready < taken then queues.give_back(queue, taken - ready) end
   call("MSET", unpack_(packed(ctx, target, jobs, rs)))
@@ -117,7 +183,7 @@ function M.run(ctx, target, jobs)
   if #jobs == 0 or not are_simple(jobs) or are_known(ctx, jobs) then return nil end
   local parents, rs = jobs.depend and links.open(ctx, jobs) or NOTHING, {}
   local plan = { sets = {}, pending = {}, tags = {}, parents = parents, room = {} }
-  for i = 1, #jobs do rs[i] = new_job.outline(ctx, target, jobs[i], plan) end
+  for i = 1, #jobs do rs[i] = outline(ctx, target, jobs[i], plan) end
   local taken = needed(target, rs)
   target.first, target.idle, target.limited = queues.enter(ctx, queue, taken)
   if target.limited and not look_at_limit(ctx, queue, plan) then

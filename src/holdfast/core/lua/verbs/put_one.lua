@@ -2,7 +2,7 @@
 local record = require("base.record")
 local refuse = require("base.refuse")
 local queue_bounds = require("nouns.queue_bounds")
-local circle = require("nouns.circle")
+local cycle = require("nouns.dependency_cycle")
 local extra = require("nouns.extra")
 local history = require("nouns.history")
 local job = require("nouns.job")
@@ -111,7 +111,7 @@ function M.run(ctx, target, mode, jid, klass, body, opts)
   local r = job.read(ctx, jid)
   if not r and mode == "old" then return refuse.job("JOB_NOT_FOUND", jid) end
   local wanted = not r or MOVES[mode]
-  local refused = wanted and opts and opts.depends and circle.refusal(ctx, target, jid, r, opts.depends)
+  local refused = wanted and opts and opts.depends and cycle.refusal(ctx, target, jid, r, opts.depends)
   if refused then return refused end
   -- After all that may be refused, but for a queue that holds as many jobs as it may.
   if wanted and target.limited == nil then enter(ctx, target, r, opts) end

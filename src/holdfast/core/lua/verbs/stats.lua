@@ -1,5 +1,6 @@
--- stats: a queue's day, with what is not folded yet. Writes nothing.
+-- stats: what happened in a queue, by day (with what is not folded yet) and by minute.
 local keys = require("base.keys")
+local minutes = require("nouns.minutes")
 local stats = require("nouns.stats")
 local M = {}
 
@@ -25,6 +26,16 @@ function M.of(ctx, name, when)
   series(reply, wait)
   series(reply, run)
   return reply
+end
+
+-- Lines from `since` (ms) on, each a moment in ms with put, popped, completed, failed,
+-- retried, lost, timed out and cancelled since the queue was first used; the last is now.
+function M.minutes(ctx, name, since) return minutes.since(ctx, keys.of_queue(ctx, name), since) end
+
+-- Notes the minute of each queue, unless that was done. Returns how many queues.
+function M.tick(ctx, args, first, last)
+  for i = first, last do minutes.note(ctx, keys.of_queue(ctx, args[i])) end
+  return last - first + 1
 end
 
 return M

@@ -1,5 +1,4 @@
 -- commands: all of that protocol's, wherever they are: (at, args) by name.
-local advance = require("doors.protocol.advance")
 local dependencies = require("doors.protocol.dependencies")
 local views = require("doors.protocol.views")
 local notes = require("doors.protocol.notes")
@@ -10,12 +9,11 @@ local put = require("doors.protocol.put")
 local recurrences = require("doors.protocol.recurrences")
 local configuration = require("doors.protocol.configuration")
 local lifecycle = require("doors.protocol.lifecycle")
-local tags = require("doors.protocol.tags")
 local M = {}
 
 function M.find(name)
   return lifecycle[name] or views[name] or configuration[name] or put[name] or pop[name] or recurrences[name]
-    or workers[name] or patterns[name] or tags[name] or notes[name] or dependencies[name] or advance[name]
+    or workers[name] or patterns[name] or notes[name] or dependencies[name]
 end
 
 return M

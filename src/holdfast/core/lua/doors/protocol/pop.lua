@@ -2,6 +2,7 @@
 local keys = require("base.keys")
 local arguments = require("doors.protocol.arguments")
 local job_text = require("doors.protocol.job_text")
+local grants = require("nouns.grant")
 local job = require("nouns.job")
 local occurrences = require("nouns.occurrence")
 local timer = require("nouns.timer")
@@ -21,11 +22,7 @@ M["queue.pop"] = function(ctx, args)
   local worker = arguments.text(args, 4, 'Pop(): Arg "worker" missing')
   local want = arguments.whole(args, 5, nil, 'Pop(): Arg "' .. ctx.dialect.limit .. '" missing or not a number')
   local out, texts = {}, {}
-  local grant = {
-    worker = worker, lease = 0, out = out, row = row, -- and what is filled in on the way
-    spent = 0, max_spent = 0, chores = 0, ends = 0, length = 0, limited = false, least = 0, throttled = 0, cut = false,
-    room = 0,
-  }
+  local grant = grants.new(worker, 0, out, row)
   pop.run(ctx, grant, want, { name, 0 }, 1, 2)
   local last = #out - ROW + 1
   for i = 1, last, ROW do

@@ -1,10 +1,12 @@
--- circle: jobs that would wait, through others, for themselves are refused.
+-- dependency_cycle: jobs that would wait, through others, for themselves are refused; and the
+-- order in which jobs of one call are put that wait for each other: parents first, wherever they
+-- stand in the call, so that a job can wait for one behind it.
 local record = require("base.record")
 local refuse = require("base.refuse")
 local dependency = require("nouns.dependency")
 local M = {}
 
-local MOST = 2000 -- ties one call looks at: about two milliseconds
+local MOST = 2000 -- dependencies one call looks at: about two milliseconds
 
 local function new_side(jids, look)
   local side = { edge = jids, seen = {}, look = look }
@@ -57,8 +59,9 @@ function M.between(jid, parent)
   return refuse.job("DEPENDENCY_REFUSED", jid .. how)
 end
 
--- Why a job cannot wait for these, or nil. `r` is its record, if it exists: who has no
--- dependents can be in no circle. `walk` counts for all jobs of one call what was looked at.
+-- Why a job cannot wait for these, or nil. `r` is its record, if it exists: a job without
+-- dependents is in no cycle. `walk.left` counts down
+-- what all jobs of one call may look at.
 function M.refusal(ctx, walk, jid, r, parents)
   for i = 1, #parents do
     if parents[i] == jid then return M.between(jid, jid) end
@@ -71,6 +74,54 @@ function M.refusal(ctx, walk, jid, r, parents)
   if walk.left < 0 then
     return refuse.job("DEPENDENCY_REFUSED", "what waits for " .. jid .. " is too large to look for circles")
   end
+end
+
+local function places_of(jobs)
+  local places = {}
+  for i = #jobs, 1, -1 do places[jobs[i].jid] = i end
+  return places
+end
+
+local GOING, DONE = 1, 2
+
+-- Appends a job's parents, then the job itself. One that closes a cycle, or waits for
+-- itself, is noted.
+local function visit(jobs, places, met, found, i)
+  met[i] = GOING
+  local parents = jobs[i].opts.depends or {}
+  for k = 1, #parents do
+    local place = places[parents[k]]
+    if place and met[place] == GOING then
+      found.cycles[i] = parents[k]
+    elseif place and not met[place] then
+      visit(jobs, places, met, found, place)
+    end
+  end
+  met[i] = DONE
+  found.order[#found.order + 1] = i
+end
+
+-- The places of the jobs, parents first, and by place the parent with which a job closes a
+-- cycle.
+function M.in_order(jobs)
+  local places, met, found = places_of(jobs), {}, { order = {}, cycles = {} }
+  for i = 1, #jobs do
+    if not met[i] then visit(jobs, places, met, found, i) end
+  end
+  return found.order, found.cycles
+end
+
+-- Those of `parents`, and all that they wait for within the call.
+function M.beyond(jobs, parents)
+  local places, seen, all = places_of(jobs), {}, {}
+  local function add(jid)
+    if seen[jid] then return end
+    seen[jid], all[#all + 1] = true, jid
+    local place = places[jid]
+    for _, parent in ipairs(place and jobs[place].opts.depends or {}) do add(parent) end
+  end
+  for i = 1, #parents do add(parents[i]) end
+  return all
 end
 
 return M
