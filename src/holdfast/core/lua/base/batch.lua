@@ -11,7 +11,7 @@ function M.send(command, key, values)
 end
 
 -- Runs `one(jid, token, data)` for each such triple of args[first … last]. Returns
--- how many it answered nothing for, then (jid, code) of the others.
+-- for how many it returned nothing, then (jid, code) of the others.
 function M.settle(args, first, last, one)
   local reply, count = { 0 }, 0
   for i = first, last, 3 do

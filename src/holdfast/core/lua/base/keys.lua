@@ -1,4 +1,4 @@
--- keys: the only file that spells a key.
+-- keys: the only file that knows how a key is written.
 --
 -- Every key starts with the root, then letters, a colon and the user's text, so no name a user picks can collide with
 -- another key. The tables below are pure functions of their arguments: caching them cannot go wrong after a failover.
@@ -25,7 +25,7 @@ local function native(root)
 end
 
 -- The root that programs of many languages share: the keys they use themselves are
--- spelled as their protocol says (its section 9).
+-- written as their protocol has them (its section 9).
 M.SHARED = "ql:hf:"
 
 local FIXED = {
@@ -44,7 +44,7 @@ local FIXED = {
 }
 M.FIXED = FIXED
 
--- Those of a queue, likewise: a script spells each where it is used (core/script), in
+-- Those of a queue, likewise: a script writes each where it is used (core/script), in
 -- place of `queue.waiting` and the like.
 local QUEUE_KEYS = {
   control = function(name) return "ql:hf:q:" .. name end,
@@ -66,7 +66,7 @@ local QUEUE_KEYS = {
 }
 M.QUEUE_KEYS = QUEUE_KEYS
 
--- Elsewhere it is spelled when it is first used.
+-- Elsewhere it is made when it is first used.
 local function made_key(home, field)
   local make_key = QUEUE_KEYS[field]
   local key = make_key and make_key(home.name)

@@ -1,5 +1,5 @@
 -- prelude: names of the store and of Lua that all modules use. The builder puts this file in
--- front of them, so nobody requires it.
+-- front of them, so no file requires it.
 --
 -- While a library loads, the store offers next to nothing (`redis.call`, `struct` and the like
 -- appear with the first call): a door has the names bound before its first verb.

@@ -3,8 +3,8 @@
 --
 -- The second part (token, popped, ended, worker) is absent in a job that was
 -- never popped, that is, while `attempts` is 0. `ended` holds the job's sequence
--- while it waits again or runs, and the time of its end afterwards. In the usual
--- life `queued` is `created` and the token is the time of the pop: then both are
+-- while it waits again or runs, and the time of its end afterwards. In most
+-- lives `queued` is `created` and the token is the time of the pop: then both are
 -- left out, and the state is raised by 64 (the short form).
 local bits = require("base.bits")
 local order = require("base.order")
@@ -91,7 +91,7 @@ end
 function M.native.begin() end
 function M.native.extend() return false end
 
--- What the holder of a lease is told beside jid and data, in a layout of the
+-- What the holder of a lease gets beside jid and data, in a layout of the
 -- protocol: lease end and length, token, priority, attempts, retries, remaining,
 -- losses, created, queued, flags, queue, klass.
 function M.native.facts(r, ends, length)
@@ -99,7 +99,7 @@ function M.native.facts(r, ends, length)
     r.queued, r.flags, #r.queue, r.queue, #r.klass, r.klass)
 end
 
--- The usual grant without a table of fields: a job that waits for the first time
+-- The grant of most jobs, without a table of fields: a job that waits for the first time
 -- and uses no feature becomes a running one. Returns the new record, facts, body,
 -- and the time its wait is counted from; nil for any other job.
 function M.native.grant(bytes, score, now, worker, ends, length)
@@ -115,7 +115,7 @@ function M.native.grant(bytes, score, now, worker, ends, length)
     body, created
 end
 
--- The usual completion, likewise: returns the new record, the queue's name and
+-- The completion of most jobs, likewise: returns the new record, the queue's name and
 -- the time of the pop; nil if the job uses a feature or is not held under `token`.
 function M.native.complete(bytes, worker, token, now)
   if byte(bytes) ~= RUNNING then return nil end

@@ -1,9 +1,9 @@
 -- record_wide: the record where the caller brings the time.
 --
--- Told from the other form by the high bit of the state byte. Times, priority and
+-- It differs from the other form by the high bit of the state byte. Times, priority and
 -- retries are doubles, for they may be fractional, negative or huge; names may be
 -- long. It also keeps when the running wait or run began (`since`), the lease end
--- the holder was told (`expires`), and the job's place among the ready.
+-- the holder knows (`expires`), and the job's place among the ready.
 local order = require("base.order_wide")
 local M = {}
 
@@ -44,7 +44,7 @@ function M.since(r) return r.since end
 -- A new life, or a new lease, begins now.
 function M.begin(r, now) r.since = now end
 
--- A lease ends at another time. True: the record says so and has to be written.
+-- A lease ends at another time. True: the record shows it and has to be written.
 function M.extend(r, ends)
   r.expires = ends
   return true

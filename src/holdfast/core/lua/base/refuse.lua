@@ -1,4 +1,4 @@
--- refuse: how the core says no. A refusal comes before the first write.
+-- refuse: refusals. One comes before the first write.
 local M = {}
 
 -- Ends the whole call: the caller gets `HF_<code> <detail>`, and nothing changed.

@@ -11,9 +11,9 @@ local M = {}
 
 local FORM = "<BBHI6I6c8ddddddd"
 -- Flags. RELEASING: a finished job has dependents that are not released yet. WATCHED:
--- somebody looks at the pages, until the moment in `watched`. MARKED: there are tracked
--- jobs. KEEPING: data of earlier attempts are kept. TENDING: something is left to do for a
--- throttle, now or when its limit ends.
+-- someone looks at the pages, until the moment in `watched`. MARKED: there are tracked
+-- jobs. KEEPING: data of earlier attempts are kept. UPKEEP: some throttle needs it, now or when
+-- its limit ends.
 M.TEST, M.RELEASING, M.WATCHED, M.MARKED, M.KEEPING, M.UPKEEP = 1, 2, 4, 8, 16, 32
 M.SCHEMA = 1
 -- Which defaults the root has: 0 are those of release 0.1.
@@ -75,15 +75,15 @@ local function store_time()
   return time[1] * 1000 + floor(time[2] / 1000)
 end
 
--- The rare root: its clock is a test's, or somebody watches it.
+-- The rare root: its clock is a test's, or someone watches it.
 local function open_flagged(ctx, key, flags)
   ctx.now = bits.has(flags, M.TEST) and tonumber(call("HGET", key, "clock")) or store_time()
   if bits.has(flags, M.WATCHED) and unpacked(ctx.packed).watched > ctx.now then ctx.watched = {} end
 end
 
--- Fills the `ctx` of one call with what the root says, and with the time. What it
--- says of leases and retention is unpacked by `settings`, where needed. `ctx.watched`
--- is false, or the set of names whose change is told at the end of the call; `ctx.released`
+-- Fills the `ctx` of one call with what the root holds, and with the time. What it
+-- holds of leases and retention is unpacked by `settings`, where needed. `ctx.watched`
+-- is false, or the set of names whose change is published at the end of the call; `ctx.released`
 -- counts the jobs that this call made ready for others.
 function M.open(ctx, key)
   local packed = call("HGET", key, "h")
@@ -166,7 +166,7 @@ function M.set_flag(ctx, flag, on)
   write(ctx.keys.root, root)
 end
 
--- Notes until when somebody watches, 0 for nobody.
+-- Notes until when someone watches, 0 for no one.
 function M.watch(ctx, until_)
   local root = M.read(ctx.keys.root)
   root.flags, root.watched = bits.set(root.flags, M.WATCHED, until_ > 0), until_

@@ -19,7 +19,7 @@ function M.bad(what) refuse.call("BAD_ARGUMENT", what) end
 -- The whole numbers that come again and again (priorities, limits), by their text.
 local whole, wholes = {}, 0
 
--- The number that a text is in the store's own spelling, because the text itself may be
+-- The number that a text is as the store itself writes it, because the text itself may be
 -- handed to the store, which knows no 0x10, 1e3, 007 and -0.
 local function canonical(given)
   if given and (given == "0" or find(given, "^-?[1-9]%d*$")) then return tonumber(given) end
@@ -83,7 +83,7 @@ function M.groups(args, first, width, most)
   return last
 end
 
--- Checks the data with which somebody puts a job: the one value that may be long, as long as `max-data` allows.
+-- Checks the data with which a job is put: the one value that may be long, as long as `max-data` allows.
 local served
 function M.serve(ctx) served = ctx end
 function M.data(args, i)
@@ -95,7 +95,7 @@ function M.data(args, i)
   end
 end
 
--- Checks what a worker says of a job that it holds.
+-- Checks what a worker reports of a job that it holds.
 function M.body(args, i)
   local given = args[i]
   if not given or #given > LONGEST_BODY then M.bad("data and results have at most " .. LONGEST_BODY .. " bytes") end

@@ -21,7 +21,7 @@ local function is_long(given)
   return size > 0 and (size < #LARGEST or size == #LARGEST and given <= LARGEST)
 end
 
--- How far a scan got: "0", or what it answered before.
+-- How far a scan got: "0", or what it returned before.
 function M.cursor(args, i)
   if is_long(args[i]) then return args[i] end
   checks.bad("cursor is not 0 or one that this listing gave")

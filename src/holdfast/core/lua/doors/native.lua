@@ -38,7 +38,12 @@ local BOUNDS = {
   tallies = true, labels = 64, -- these of a job
   unit = 1, earliest = 0, weight = 1000, -- of recurring jobs: ms of a score, the first moment, how heavy in one call
 }
--- What verbs get as `ctx`: the native forms, in one table, of which every call fills in the rest anew.
+-- The `ctx` that verbs get: what a call works with. The first lines are the forms in which this
+-- door keeps its data (a false one: it has no such thing), and how much one call may do; the
+-- doors of the older protocols have others. The rest is filled in anew by every call: `keys` of the
+-- root, `packed`, its fields, of which `settings` are unpacked when they are needed, `now` (ms),
+-- `flags` of the root, `watched`: false, or the names whose change is published at the end, and
+-- `released`: how many jobs the call made ready for others.
 local CTX = {
   order = order.native, record = record.native, bounds = BOUNDS, events = event, throttles = throttle, workers = false,
   budgets = budget, completed = completed, ended = ended, index = index,
@@ -71,8 +76,8 @@ local function register(verb, flags, words, run)
   })
 end
 
--- What a changing call does for others: it goes on with what an earlier one had to
--- leave, and tells who watches what it changed.
+-- What a changing call does for others: it continues what an earlier one had to leave, and
+-- publishes what it changed, if someone watches.
 local function afterwards(ctx)
   if root.has(ctx, root.RELEASING) then dependents.continue(ctx) end
   if root.has(ctx, root.UPKEEP) then throttle.continue(ctx) end

@@ -1,6 +1,6 @@
 -- native_call: the commands of the reqless protocol on a native root, behind one function.
 --
--- They answer as they do there, and refuse in the same words (HF_REFUSED). The time is the
+-- They reply as they do there, and refuse in the same words (HF_REFUSED). The time is the
 -- store's, and native limits hold.
 local checks = require("doors.checks")
 local limits = require("doors.native_limits")
@@ -11,7 +11,7 @@ local arguments = require("doors.protocol.arguments")
 local workers = require("nouns.worker")
 
 local ADDS = {}
-local MOST_KEPT = 1048576 -- bytes of a reply that is kept for a repeat: a pop answers with whole jobs
+local MOST_KEPT = 1048576 -- bytes of a reply that is kept for a repeat: a pop returns whole jobs
 
 -- A command without the words before it, and with the time where that protocol has it.
 local function protocol_arguments(ctx, args)

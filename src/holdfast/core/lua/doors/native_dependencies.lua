@@ -12,7 +12,7 @@ local MOST = 512
 local MODES = { add = true, remove = true, all = true }
 local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 
--- Where a page begins: "score jid", as it was answered.
+-- Where a page begins: "score jid", as it was returned.
 local function cursor(args, i)
   local given = args[i]
   if given == "" then return nil end

@@ -1,5 +1,5 @@
 -- native_kinds: the kinds of words that commands of the reqless protocol are made of, and what
--- a native root takes of each. What is unreadable is left to the command, which says so.
+-- a native root takes of each. What is unreadable is left to the command, which refuses it.
 local checks = require("doors.checks")
 local ids = require("doors.ids")
 local dependency = require("nouns.dependency")

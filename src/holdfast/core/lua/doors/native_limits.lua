@@ -1,8 +1,8 @@
 -- native_limits: what a native root takes of the commands of the reqless protocol.
 --
--- Their translations look at what that protocol refuses. This file says what each argument
+-- Their translations look at what that protocol refuses. This file knows what each argument
 -- is, so that native names, numbers, lists and data keep their limits: checked before the
--- command runs. What is missing or unreadable is left to the translation, which says so.
+-- command runs. What is missing or unreadable is left to the translation, which refuses it.
 local checks = require("doors.checks")
 local kinds = require("doors.native_kinds")
 local M = {}

@@ -14,7 +14,7 @@ local ADDS, READS = {}, { "no-writes" }
 local NAMELESS = { completed = true, tracked = true, workers = true, queues = true, topics = true }
 local DIRECTIONS = { [""] = true, up = true, down = true }
 
--- Which set, of whom. The second is "" where a set is nobody's.
+-- Which set, of whom. The second is "" where a set has no owner.
 local function which(args)
   local set = args[1]
   if not set or not listing.is_known(set) then checks.bad("there is no set " .. tostring(set)) end

@@ -12,7 +12,7 @@ local MOST_FIELDS, MOST_BYTES, MOST_ROWS, LONGEST_ANSWER = 32, 16384, 64, 65536
 local DRAINS, READS = { "allow-oom" }, { "no-writes" }
 local bad, name, number, optional, text = checks.bad, checks.name, checks.number, checks.optional, checks.text
 
--- Checks what a worker says of itself. Returns the last index.
+-- Checks what a worker reports of itself. Returns the last index.
 local function facts(args, first)
   local last, size = checks.groups(args, first, 2), 0
   if last - first >= 2 * MOST_FIELDS then bad("at most " .. MOST_FIELDS .. " fields") end

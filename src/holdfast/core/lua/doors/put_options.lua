@@ -1,5 +1,4 @@
--- put_options: what may be wished for a job when it is put, as words, checked before
--- anything is written.
+-- put_options: the options of a put, as words, checked before anything is written.
 local refuse = require("base.refuse")
 local text = require("base.text")
 local checks = require("doors.checks")
@@ -39,7 +38,7 @@ local function add(opts, seen, list, value)
   found[#found + 1], known[value] = value, true
 end
 
--- The wish in args[first … first + 2 * count - 1], (option, value) pairs.
+-- The options in args[first … first + 2 * count - 1], (option, value) pairs.
 local function read(args, first, count)
   local opts, seen = {}, {}
   for i = first, first + 2 * count - 1, 2 do
@@ -64,7 +63,7 @@ local function read(args, first, count)
   return opts
 end
 
--- The wish in args[first …], which are `count` (option, value) pairs and nothing else.
+-- The options in args[first …], which are `count` (option, value) pairs and nothing else.
 function M.one(args, first, count)
   if first + 2 * count - 1 ~= #args then checks.bad("the options are not as many as was said") end
   return read(args, first, count)
@@ -95,7 +94,7 @@ local function append(jobs, args, i)
   return i + 4 + 2 * count
 end
 
--- Jobs in args[first …] for one queue. Their `depend` says whether any waits for others.
+-- Jobs in args[first …] for one queue. Their `depend`: some wait for others.
 function M.jobs(args, first)
   local jobs, i = { weight = 0, depend = false }, first
   while i <= #args do i = append(jobs, args, i) end

@@ -21,7 +21,7 @@ local history = require("nouns.history")
 local throttle_wide = require("nouns.throttle_wide")
 local worker = require("nouns.worker")
 
--- No lines of this protocol's history: a retry is none, going on in another queue is two.
+-- No lines of this protocol's history: a retry is none, moving on to another queue is two.
 local OMITTED_LINES = { [history.RETRIED] = true, [history.ADVANCED] = true }
 
 -- Commands that have another name today, and nothing else.
@@ -49,7 +49,7 @@ local function find(name)
   return older[name] or TODAY[name] and commands.find(TODAY[name])
 end
 
--- What verbs get as `ctx`; see doors/reqless.
+-- The `ctx` that verbs get; see doors/reqless.
 local CTX = {
   order = order, record = record, bounds = bounds, events = events, throttles = throttle_wide, workers = worker,
   budgets = false, completed = completed, ended = false, index = false, dialect = dialect,

@@ -1,6 +1,6 @@
 -- reqless: that protocol's commands, as one script that is run for every call.
 --
--- This file finds the command and says in which forms the core keeps its things.
+-- This file finds the command, and chooses the forms in which the core keeps its data.
 local keys = require("base.keys")
 local order = require("base.order_wide")
 local record = require("base.record_wide")
@@ -18,7 +18,7 @@ local history = require("nouns.history")
 local throttle_wide = require("nouns.throttle_wide")
 local worker = require("nouns.worker")
 
--- No lines of this protocol's history: a retry is none, going on in another queue is two.
+-- No lines of this protocol's history: a retry is none, moving on to another queue is two.
 local OMITTED_LINES = { [history.RETRIED] = true, [history.ADVANCED] = true }
 
 local function find(name)
@@ -30,7 +30,7 @@ local function find(name)
   return commands.find(name)
 end
 
--- What verbs get as `ctx`. The forms are known before a call is made, so a script
+-- The `ctx` that verbs get, as in doors/native. The forms are known before a call is made, so a script
 -- does not look them up (core/script), and of the keys not those that are fixed.
 local CTX = {
   order = order, record = record, bounds = bounds, events = event_log, throttles = throttle_wide, workers = worker,

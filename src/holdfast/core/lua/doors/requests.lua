@@ -1,4 +1,4 @@
--- requests: calls that carry a request number, and what a repeat of them answers.
+-- requests: calls that carry a request number, and what a retry of them returns.
 --
 -- One rule for all: the kept reply. Only pop rebuilds its rows, from the jids and
 -- tokens that were kept, less what has ended since.
@@ -15,8 +15,8 @@ local M = {}
 local ROW = 4 -- values of a row: jid, facts, data, extras
 local BETWEEN, BEFORE_TOKEN = "\n", "\t" -- no name holds a control character
 
--- Runs `verb` unless this number was answered before. `most` bytes of its reply are kept (nil:
--- as usual).
+-- Runs `verb` unless this number has a reply already. `most` bytes of its reply are kept (nil:
+-- 4 kB).
 function M.once(ctx, line, number, verb, most)
   local kept = replay.find(ctx, line, number)
   if kept then return replay.reply(kept) end

@@ -1,4 +1,4 @@
--- attempt: a job that is off the usual path becomes a running one, for the `grant` under way.
+-- attempt: a job that is off the straight path becomes a running one, for the `grant` under way.
 local record = require("base.record")
 local extra = require("nouns.extra")
 local history = require("nouns.history")
@@ -17,7 +17,7 @@ function M.row(ctx, out, jid, r, ends, length)
     jid, ctx.record.facts(r, ends, length), job.body(ctx, jid, r), extra.packed(ctx, jid, r)
 end
 
--- Whoever keeps lists of their own is told of the grant.
+-- Forms that keep lists of their own, or followers, note the grant.
 local function notify(ctx, grant, jid, r, ends)
   if ctx.workers then ctx.workers.hold(ctx, grant.worker, jid, ends) end
   if ctx.events.tracked then ctx.events.tracked(ctx, "popped", jid, r) end
@@ -32,7 +32,7 @@ local function begin_with_options(ctx, grant, jid, r)
   return ends
 end
 
--- Turns a ready or lost job that is off the usual path into a running one.
+-- Turns a ready or lost job that is off the straight path into a running one.
 -- Appends its row; returns the new record, the time its wait is counted from, and the
 -- end of its lease.
 function M.begin(ctx, grant, jid, r, sequence)

@@ -7,7 +7,7 @@ local MOST = 10000
 -- When a line was written, by its id.
 local function moment(id) return tonumber(match(id, "^%d+")) end
 
--- Appends a line. Returns its id, which says when it was; ids only grow, whatever the
+-- Appends a line. Returns its id, which has its time; ids only grow, whatever the
 -- store's clock does.
 function M.add(ctx, who, what, target, detail)
   local newest, now = call("XREVRANGE", ctx.keys.audit, "+", "-", "COUNT", 1)[1], ctx.now

@@ -65,7 +65,7 @@ function M.take_out(ctx, jid)
   if call("LREM", ctx.keys.completed, -1, jid) == 0 then call("LREM", ctx.keys.completed, -1, MARK .. jid) end
 end
 
--- A completed job is going to get keys beside its record: its entry says so from now on.
+-- A completed job is going to get keys beside its record: its entry is marked from now on.
 -- Refused for one that lies so far back that it is not found in reasonable time.
 function M.keep_together(ctx, jid, r)
   if r.state ~= state.COMPLETE or record.has(r.flags, record.FLAG.EXTRA) then return end

@@ -13,7 +13,7 @@ end
 
 function M.entry(jid) return jid end
 
--- The jid of an entry, and whether to look for keys beside its record. Its flags say so,
+-- The jid of an entry, and whether to look for keys beside its record. Its flags show that,
 -- and are read without the rest.
 function M.of_entry(ctx, entry)
   return entry, call("GETRANGE", ctx.keys.job .. entry, record.FLAGS_FROM, record.FLAGS_TO) ~= NO_FLAGS

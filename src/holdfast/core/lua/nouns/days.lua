@@ -39,12 +39,12 @@ local function drop(ctx, queue, first, today)
 end
 
 -- Where days are not closed one after the other, for the caller brings the time, each key of
--- one is dropped by the store so many days after it was made.
+-- one is dropped by the store some days after it was made.
 function M.keep(ctx, key)
   if not ctx.bounds.tallies then call("EXPIRE", key, settings.number(ctx, settings.STATS_DAYS) * DAY) end
 end
 
--- All that is counted of a queue goes after so many seconds.
+-- All that is counted of a queue goes after `seconds`.
 function M.expire(queue, seconds)
   local found = call("HMGET", queue.tallies, "first", "day")
   for day = tonumber(found[1] or 1), tonumber(found[2] or 0) do

@@ -2,7 +2,7 @@
 --
 -- A waiting job names its open parents in `x:<jid>` (fields `>parent`, their number in
 -- `n`, the due time kept for afterwards in `w`); a parent names its children in the sorted
--- set `d:<jid>`, by when they came. Flags DEPENDING and DEPENDENTS say that there are any;
+-- set `d:<jid>`, by when they came. Flags DEPENDING and DEPENDENTS are up while there are any;
 -- a job that is DEPENDING is in state `depends`.
 local record = require("base.record")
 local job = require("nouns.job")
@@ -16,7 +16,7 @@ M.MOST = 1000 -- open parents of one job
 
 function M.is_open(r) return record.has(r.flags, DEPENDING) end
 
--- Names the parents that a job waits for, whatever its record says, in no order.
+-- Names the parents that a job waits for, whatever its flags are, in no order.
 function M.named(ctx, jid)
   local found = {}
   for _, field in ipairs(call("HKEYS", ctx.keys.extra .. jid)) do
@@ -36,7 +36,7 @@ function M.count(ctx, jid, r)
   return tonumber(call("HGET", ctx.keys.extra .. jid, "n") or 0)
 end
 
--- Up to so many (0: all) of the jobs that wait for this one, the first to come first.
+-- Up to `most` (0: all) of the jobs that wait for this one, the first to come first.
 function M.children(ctx, jid, r, most)
   if not record.has(r.flags, DEPENDENTS) then return {} end
   return call("ZRANGE", ctx.keys.dependents .. jid, 0, most - 1)
@@ -45,7 +45,7 @@ end
 -- Whether `jid` waits for `parent`.
 function M.waits_for(ctx, jid, parent) return call("HGET", ctx.keys.extra .. jid, M.OPEN .. parent) ~= false end
 
--- Takes note that a parent is done. Answers the record of a job that waited for this one
+-- Takes note that a parent is done. Returns the record of a job that waited for this one
 -- last, and the due time kept for it (nil: none); nothing for any other job.
 function M.close(ctx, jid, parent)
   local key, field = ctx.keys.extra .. jid, M.OPEN .. parent
@@ -69,13 +69,13 @@ function M.open_again(ctx, jid, parent)
   if call("HSETNX", key, M.OPEN .. parent, "") == 1 then call("HSET", key, "n", #M.named(ctx, jid)) end
 end
 
--- A job waits for nobody any more. A hash that is empty now is looked for in vain no more.
+-- A job waits for no other any more. A hash that is empty now is not looked for again.
 function M.settle(ctx, jid, r)
   r.flags = record.without(r.flags, DEPENDING)
   if call("EXISTS", ctx.keys.extra .. jid) == 0 then r.flags = record.without(r.flags, EXTRA) end
 end
 
--- Sets a job aside until its parents are complete; a delay is kept for then, one that was
+-- Holds a job back until its parents are complete; a delay is kept for then, one that was
 -- kept before is not.
 function M.hold_back(ctx, queue, jid, r, delay)
   if delay > 0 then

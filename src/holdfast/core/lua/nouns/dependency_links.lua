@@ -1,4 +1,4 @@
--- dependency_links: who waits for whom is changed.
+-- dependency_links: which jobs wait for which is changed.
 local batch = require("base.batch")
 local record = require("base.record")
 local dependency = require("nouns.dependency")
@@ -17,7 +17,7 @@ local function join(ctx, parent, p, entries)
   job.write(ctx, parent, p)
 end
 
--- A parent gets one more child, if it exists and is not complete: says whether.
+-- A parent gets one more child, if it exists and is not complete. Returns whether.
 local function enter(ctx, jid, parent)
   local p = job.read(ctx, parent)
   if not p or p.state == state.COMPLETE then return false end
@@ -25,7 +25,7 @@ local function enter(ctx, jid, parent)
   return true
 end
 
--- The open ones among the parents that jobs wish for, by jid: their record, and the
+-- The open ones among the parents in the options of jobs, by jid: their record, and the
 -- children that `plan` notes.
 function M.open(ctx, jobs)
   local jids, names, open = {}, {}, {}
@@ -60,7 +60,7 @@ function M.plan(ctx, jid, r, parents, open)
   r.flags = record.with(record.with(r.flags, DEPENDING), EXTRA)
 end
 
--- The parents learn of them.
+-- The parents get these children.
 function M.join_all(ctx, open)
   for jid, p in pairs(open) do
     if p.entries[1] then join(ctx, jid, p.record, p.entries) end
@@ -116,7 +116,7 @@ local function set_of(jids)
   return set
 end
 
--- Lets go of those that are parents. Says whether any is left open.
+-- Lets go of those that are parents. Returns whether any is left open.
 function M.remove(ctx, jid, r, parents)
   local gone, left = divided(dependency.parents(ctx, jid, r), set_of(parents))
   drop(ctx, jid, r, gone, #left)

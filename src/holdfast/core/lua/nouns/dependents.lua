@@ -1,7 +1,7 @@
 -- dependents: a job is complete, and those that waited for it may go.
 --
--- One call tells so many children. Those of a larger family are set apart under the name
--- of the attempt that ended, listed in `u`, and told by later calls: the parent may begin
+-- One call releases a limited number. The rest are set apart under the name of the attempt
+-- that ended, listed in `u`, and released by later calls: the parent may begin
 -- a new life meanwhile, with new children of its own.
 local keys = require("base.keys")
 local record = require("base.record")
@@ -44,7 +44,7 @@ local function ready(ctx, groups)
   end
 end
 
--- Children learn that their parent is complete. Those in the set `next_life` wait for what
+-- Releases children whose parent is complete. Those in the set `next_life` wait for what
 -- it became since: they are not meant.
 local function release_children(ctx, parent, children, next_life)
   local groups = {}
@@ -67,7 +67,7 @@ end
 -- Whose children are in a set.
 function M.parent_of(ctx, set) return match(sub(set, #ctx.keys.dependents + 1), "^[^" .. BETWEEN .. "]+") end
 
--- Tells up to `most` of the children in a set. Returns how many.
+-- Releases up to `most` of the children in a set. Returns how many.
 local function release_some(ctx, parent, set, most, next_life)
   local children = call("ZPOPMIN", set, most)
   touched_jobs.took(set, children)
@@ -82,7 +82,7 @@ local function set_apart(ctx, jid, r, set)
   if call("RPUSH", ctx.keys.releasing, entry) == 1 then root.set_flag(ctx, root.RELEASING, true) end
 end
 
--- A job is complete: its children are told, as many as the call has left to tell.
+-- A job is complete: its children are released, as many as the call has left.
 function M.released(ctx, jid, r)
   r.flags = record.without(r.flags, record.FLAG.DEPENDENTS)
   local set, most = ctx.keys.dependents .. jid, ctx.bounds.released
@@ -96,7 +96,7 @@ function M.released(ctx, jid, r)
   if released == left and call("EXISTS", set) == 1 then set_apart(ctx, jid, r, set) end
 end
 
--- Goes on where earlier calls stopped.
+-- Continues where earlier calls stopped.
 function M.continue(ctx)
   local left = ctx.bounds.released
   while left > 0 do

@@ -10,7 +10,7 @@ local PROMOTED = 0.5 -- a delayed job that is made ready takes half as long as a
 local function first_of(set) return tonumber(call("ZRANGE", set, 0, 0, "WITHSCORES")[2]) end
 
 -- Recurring jobs are put, which a queue without `room` is spared, and delayed ones made
--- ready, as many as a pop of `want` may bring. Says whether there was room.
+-- ready, as many as a pop of `want` may bring. Returns whether there was room.
 function M.bring(ctx, queue, grant, want, room)
   local free, bound = not room or room >= 1, ctx.bounds.due
   if free and first_of(queue.recurring) then
@@ -31,7 +31,7 @@ local function earliest(ctx, queue)
   return recurs and recurs < due and recurs or due, due
 end
 
--- The timer of a queue has come. Says whether there may be something to do; if not, notes when there will be: the
+-- The timer of a queue has come. Returns whether there may be something to do; if not, notes when there will be: the
 -- end of a lease stays in the timer when its job is done.
 function M.has_come(ctx, queue)
   local _, flags, limit, heartbeat = queues.control(queue)
@@ -42,7 +42,7 @@ function M.has_come(ctx, queue)
 end
 
 -- Notes the next due time, now if there are jobs `unseen`. Returns it as a worker has to
--- know it: who finds no room need not come back for recurring jobs, but is rung for.
+-- know it: a worker that finds no room need not come back for recurring jobs; it is woken.
 function M.note(ctx, queue, free, unseen, flags, limit, heartbeat)
   local due, others = earliest(ctx, queue)
   if unseen then due, others = ctx.now, ctx.now end

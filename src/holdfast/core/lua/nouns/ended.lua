@@ -1,5 +1,5 @@
--- ended: what is kept of a job that was cancelled after it ran or while somebody waited for
--- its result: who cancelled it and when, for as long as results are kept.
+-- ended: what is kept of a job that was cancelled after it ran or while its result was
+-- awaited: who cancelled it and when, for as long as results are kept.
 --
 -- `ctx.ended` is this, or false in roots of the older protocols.
 local record = require("base.record")
@@ -26,8 +26,8 @@ function M.sweep(ctx)
   if many > 0 then forget(ctx, call("ZRANGE", ended, 0, math.min(many, STEP) - 1)) end
 end
 
--- The job is about to be deleted, by `who` ("": not given). One that never ran and that nobody
--- awaits leaves nothing. Returns whether something is kept.
+-- The job is about to be deleted, by `who` ("": not given). One that never ran and is not awaited
+-- leaves nothing. Returns whether something is kept.
 function M.note(ctx, jid, r, who)
   if r.attempts > 0 then root.note_granted(ctx, r.token) end
   if r.attempts == 0 and not record.has(r.flags, record.FLAG.AWAITED) then return false end

@@ -41,7 +41,7 @@ function M.failed(ctx, jid, group, message, worker)
     ',"event":"failed","worker":' .. encode(worker) .. "}")
 end
 
--- The flags of a fresh job: somebody may have tracked an earlier one of that name.
+-- The flags of a fresh job: an earlier one of that name may have been tracked.
 function M.flags(ctx, jid)
   return root.is_marked(ctx) and call("ZSCORE", ctx.keys.marks, jid) and TRACKED or 0
 end

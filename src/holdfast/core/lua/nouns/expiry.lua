@@ -1,7 +1,7 @@
 -- expiry: a job that must not start after a moment.
 --
 -- The moment counts until the job is granted for the first time in a life: flag
--- EXPIRING says that it still does. What has started may be tried again later.
+-- EXPIRING is up while it does. What has started may be tried again later.
 local record = require("base.record")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
@@ -25,7 +25,7 @@ function M.fail(ctx, queue, jid, r)
   if r.state == state.THROTTLED then ctx.throttles.withdraw(ctx, queue, jid, r) end -- it was let go: another may
   if ctx.events.tracked then ctx.events.tracked(ctx, "failed", jid, r) end
   if ctx.events.failed then ctx.events.failed(ctx, jid, group, MESSAGE, "") end
-  r.worker = "" -- the history must not say that a holder of an earlier life failed it
+  r.worker = "" -- the history must not show that a holder of an earlier life failed it
   failure.add(ctx, queue, jid, r, history.FAILED, group, MESSAGE, "")
 end
 

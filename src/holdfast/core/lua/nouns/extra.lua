@@ -1,5 +1,5 @@
 -- extra: what a job has beyond its record, in the hash `x:<jid>`. Only jobs that use
--- such a thing pay for it: flag EXTRA says that the hash may exist.
+-- such a thing pay for it: flag EXTRA is up where the hash may exist.
 --
 -- Fields: t tags, k throttles, o options, s the template it came from, n how many
 -- dependencies are open and `>jid` each of them, w the due time kept while they are,
@@ -18,14 +18,14 @@ end
 
 local function as_bytes(text) return pack(">BHc0", 197, #text, text) end
 
--- What is noted of a failure, packed anew with its texts as bytes: nobody has looked
--- whether they are text, and who reads them must not stumble.
+-- What is noted of a failure, packed anew with its texts as bytes: they were not checked
+-- to be text, and a reader must not fail on them.
 local function failure(packed)
   local noted = mp_unpack(packed)
   return "\148" .. as_bytes(noted[1]) .. as_bytes(noted[2]) .. mp_pack(noted[3]) .. as_bytes(noted[4])
 end
 
--- What a worker is told of a job beside its record, "" for nothing: a packed map of t
+-- What a worker gets of a job beside its record, "" for nothing: a packed map of t
 -- tags, k throttles, o options, s template and e last failure. What is packed is taken as it is.
 function M.packed(ctx, jid, r)
   if not record.has(r.flags, EXTRA) then return "" end

@@ -1,4 +1,4 @@
--- failure: failed jobs by group and by queue, until somebody acts.
+-- failure: failed jobs by group and by queue, until someone acts.
 --
 -- A group is the set of its jobs, in the order they failed: its size, its first and
 -- its last failure are read off it. Beside it lies how often jobs failed in it lately,
@@ -26,7 +26,7 @@ function M.read(ctx, jid, r)
   if packed then return mp_unpack(packed) end
 end
 
--- Forgets what was noted: the job completed or went on.
+-- Forgets what was noted: the job completed or moved on.
 function M.clear(ctx, jid, r)
   if record.has(r.flags, record.FLAG.EXTRA) then call("HDEL", ctx.keys.extra .. jid, "e") end
 end

@@ -34,8 +34,8 @@ end
 local names, sets, leases, waits = {}, {}, {}, {}
 
 -- Makes one ready job a running one and appends its row. Returns the new record, the
--- time its wait is counted from, and the end of its lease unless it is the usual one;
--- nil if there is no such job, or if it had to be set aside, or is too late.
+-- time its wait is counted from, and the end of its lease unless it is that of the others;
+-- nil if there is no such job, or if it was held back, or is too late.
 local function hand_out(ctx, queue, grant, jid, score, bytes)
   if not bytes then return nil end
   if not grant.limited and grant.granted < ctx.now then

@@ -1,9 +1,9 @@
--- history: what happened to a job, told only when the header cannot imply it.
+-- history: what happened to a job, written only when the header cannot imply it.
 --
 -- A plain job's lines (put, popped, done) follow from its record. The first
 -- transition that does not (retry, failure, lost lease, move …) writes the lines
--- implied so far and then its own; from then on the job is *told*: flag TOLD,
--- every line packed in `x:<jid>` field `h`.
+-- implied so far and then its own; from then on flag HISTORY is up, and every
+-- line is packed in `x:<jid>` field `h`.
 local record = require("base.record")
 local config = require("nouns.config")
 local extra = require("nouns.extra")
@@ -90,7 +90,7 @@ local function trimmed(ctx, text)
   return newest(unpacked(text), most, bytes)
 end
 
--- Appends a line. A plain job becomes a told one by its first.
+-- Appends a line. The first one of a plain job raises HISTORY.
 local function append(ctx, jid, r, line)
   if record.has(r.flags, HISTORY) then
     local key = ctx.keys.extra .. jid
@@ -101,23 +101,23 @@ local function append(ctx, jid, r, line)
   end
 end
 
--- Appends a line to a told job, if this root tells of such things. `left`, the
+-- Appends a line, unless this root has no such lines. `left`, the
 -- retries left, is for repeats of that call.
 function M.note(ctx, jid, r, what, name, reason, left)
   if ctx.omitted_lines[what] then return end
   append(ctx, jid, r, { what, ctx.now, r.attempts, r.token, r.worker, name or "", reason or "", left })
 end
 
--- Appends a line, making the job a told one first. Call it while the record
--- still says what was before.
+-- The same, and raises HISTORY in any case. Call it while the record still shows what was
+-- before.
 function M.add(ctx, jid, r, what, name, reason, left)
   M.note(ctx, jid, r, what, name, reason, left)
-  if record.has(r.flags, HISTORY) then return end -- this root tells no such line, but all that come
+  if record.has(r.flags, HISTORY) then return end -- this root has no such line, but all that come
   extra.set(ctx, jid, r, "h", packed_lines(implied(r)))
   r.flags = r.flags + HISTORY
 end
 
--- A line of somebody's own: `what` is any name, `data` a JSON object or "". Write the
+-- A line of a user's own: `what` is any name, `data` a JSON object or "". Write the
 -- record afterwards.
 function M.log(ctx, jid, r, what, data)
   local runs = r.state == state.RUNNING

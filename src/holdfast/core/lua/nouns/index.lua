@@ -1,10 +1,10 @@
--- index: which queues of a root may have something to hand out, for workers of so many queues that they
--- cannot look into all of them.
+-- index: which queues of a root may have something to hand out, for workers of more queues than they
+-- can look into.
 --
 -- `R` holds the queues that have ready jobs, in the order of the list of known ones. The bit INDEXED of a queue's
--- sequence counter says that it was entered, so a put into a queue that has work already pays one comparison. It
+-- sequence counter is up when it was entered, so a put into a queue that has work already pays one comparison. It
 -- stays up while a queue that is paused or full is left out: it is entered again when that ends. `T` holds queues
--- by their next due time. `N` holds the fleets (workers of the same queues) of which somebody may wait; each has a
+-- by their next due time. `N` holds the fleets (workers of the same queues) of which a worker may wait; each has a
 -- wake key of its own.
 --
 -- All of it is a hint: a queue that is here for nothing is taken out by the pop that finds nothing.
@@ -15,8 +15,8 @@ local M = {}
 
 local INDEXED, NEVER = queues.INDEXED, queues.NEVER
 local MOST_FLEETS = 256 -- woken by one call; more of them look by themselves
-local TOKEN_KEPT = 3600 -- seconds that a token lies in the wake key of a fleet that nobody is left of
-local SOON = 5000 -- ms: what is due later is learnt by an idle worker's next look
+local TOKEN_KEPT = 3600 -- seconds that a token lies in the wake key of a fleet without workers
+local SOON = 5000 -- ms: what is due later is found by an idle worker's next look
 
 -- A command on a key of the index. If that holds something that is none of it, it goes, and all known queues are
 -- looked through again.
@@ -29,7 +29,7 @@ local function ask(ctx, command, key, ...)
   return call(command, key, ...)
 end
 
--- A token that lies there means that nobody is blocked on the key, so then the fleet does not wait any more.
+-- A token that lies there means that no worker is blocked on the key, so then the fleet does not wait any more.
 local function wake(ctx, fleet)
   local key = ctx.keys.fleet_wake .. fleet
   if call("EXISTS", key) == 1 then return ask(ctx, "ZREM", ctx.keys.fleets, fleet) end
@@ -93,8 +93,8 @@ local function next_due(ctx)
   return found[1], tonumber(found[2])
 end
 
--- It has something due earlier than was known: who waits learns of it, unless it is going to look before. The end of a
--- pause that is noted may come before it.
+-- It has something due earlier than was known: a waiting worker is woken, unless it is going to look before. The end
+-- of a pause that is noted may come before it.
 function M.lowered(ctx, queue, when)
   ask(ctx, "ZADD", ctx.keys.timer, "LT", when, queue.name)
   if when <= ctx.now or next_due(ctx) == queue.name then wake_all(ctx) end

@@ -62,11 +62,11 @@ function M.withdraw(ctx, jid, r)
   elseif r.state == state.THROTTLED then
     ctx.throttles.withdraw(ctx, queue, jid, r)
     call("ZREM", queue.waiting, ctx.order.member(r, jid))
-    state.move(r, state.WAITING) -- so that it is told if it is set aside again
+    state.move(r, state.WAITING) -- so that its history shows if it is held back again
   end
 end
 
--- Makes the job ready at the end of its class, and rings if somebody may wait.
+-- Makes the job ready at the end of its class, and wakes a worker that may wait.
 -- Write the record afterwards. `first` and `idle`: of a sequence number that is taken.
 function M.make_ready(ctx, queue, jid, r, first, idle)
   if not first then first, idle = queues.take_sequence(ctx, queue, 1) end
@@ -94,7 +94,7 @@ function M.make_many_ready(ctx, queue, jids, records)
   end
 end
 
--- Sets the job aside until `due`.
+-- Keeps the job until `due`.
 function M.schedule(ctx, queue, jid, due)
   call("ZADD", queue.scheduled, due, jid)
   queues.due_at(ctx, queue, due)
@@ -120,7 +120,7 @@ function M.delete(ctx, jid, r)
   return call("UNLINK", k.job .. jid, k.body .. jid, k.extra .. jid, k.dependents .. jid)
 end
 
--- The job has an end: whoever waits for it hears of it.
+-- The job has an end: those who wait for it get a message.
 function M.announce_end(ctx, jid, r)
   if record.has(r.flags, FLAG.AWAITED) then
     r.flags = r.flags - FLAG.AWAITED

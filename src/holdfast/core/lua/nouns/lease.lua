@@ -59,7 +59,7 @@ function M.evict(ctx, jid, r)
   end
 end
 
--- First look at a lost lease: the loss is counted, and the holder hears of it.
+-- First look at a lost lease: the loss is counted, and the holder gets a message.
 function M.count_lost(ctx, queue, jid, r)
   if ctx.workers then ctx.workers.drop(ctx, r.worker, jid) end
   if ctx.events.tracked then ctx.events.tracked(ctx, "stalled", jid, r) end
@@ -121,7 +121,7 @@ function M.collect_lost(ctx, queue, want, most)
       job.write(ctx, jid, r)
       call("ZADD", queue.leases, ctx.now + grace, jid)
     elseif #jids < want or is_last(ctx, queue, jid, r) then
-      -- Without grace, that protocol tells of a loss even if it told of it before.
+      -- Without grace, that protocol reports a loss again.
       local unreported = not record.has(r.flags, NOTICED) or ctx.bounds.retell and grace <= 0
       if unreported then M.notice(ctx, queue, jid, r) end
       if redeliver(ctx, queue, jid, r) then

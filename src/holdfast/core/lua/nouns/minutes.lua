@@ -45,7 +45,7 @@ function M.note(ctx, queue)
   thin(queue, call("RPUSH", queue.minutes, pack(LINE, minute, M.totals(ctx, queue))))
 end
 
--- The same for a pop, which has so many `chores` left. Says whether it may go on with this
+-- The same for a pop, which has `chores` left. Returns whether it may continue with this
 -- queue: its next sample may be the first of a day.
 function M.keep(ctx, queue, grant)
   if grant.chores < NOTED then return false end

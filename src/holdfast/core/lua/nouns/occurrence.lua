@@ -13,7 +13,7 @@ local tag = require("nouns.tag")
 local M = {}
 
 local PIECE = 512 -- templates looked at at once
-local TRIES = 100 -- names found taken, after which the next call goes on
+local TRIES = 100 -- names found taken, after which the next call continues
 local HEAVY = 2048 -- bytes of data that cost about as much as a tag
 
 -- The first occurrence to be made up: what is more than the backlog is left out.
@@ -24,7 +24,7 @@ local function first_of(ctx, t, score)
   return when
 end
 
--- The next free name: a job that exists is not taken over. Nil after so many tries.
+-- The next free name: a job that exists is not taken over. Nil after TRIES of them.
 local function next_name(ctx, jid, t)
   for _ = 1, TRIES do
     t.count = t.count + 1
@@ -33,7 +33,7 @@ local function next_name(ctx, jid, t)
   end
 end
 
--- What the template wishes for its jobs. Only what is wished costs anything.
+-- Gives a job the options of its template. Only what is set costs anything.
 local function apply_options(ctx, queue, jid, r, t, when)
   if ctx.throttles.assign then ctx.throttles.assign(ctx, queue, jid, r, t.throttles) end
   if t.tags[1] then tag.set(ctx, jid, r, t.tags) end
@@ -69,7 +69,7 @@ local function allowed(t, budget)
   return most < budget.jobs and most or budget.jobs, weight
 end
 
--- Puts the jobs of one template that is due. Says whether there is room for another.
+-- Puts the jobs of one template that is due. Returns whether there is room for another.
 local function from_template(ctx, queue, jid, budget)
   local t = recurrence.read(ctx, jid)
   if not t then

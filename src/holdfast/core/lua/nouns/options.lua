@@ -1,6 +1,6 @@
--- options: what was wished for a job when it was put, beyond what its record holds.
+-- options: the options of a put, beyond what the record of the job holds.
 --
--- Packed in extra field `o` (flag OPTIONS), each absent unless wished: backoff
+-- Packed in extra field `o` (flag OPTIONS), each absent unless given: backoff
 -- {kind, first, most, jitter}, expires (do not start after, ms), limit (of a run, ms),
 -- keep (of the result, ms), losses (how many a job with budgets of its own may have, if not
 -- the default), trace (of the program that put it, as that wrote it).
@@ -41,7 +41,7 @@ function M.lease_end(ctx, jid, r, ends)
   return limit and r.popped + limit + TO_SETTLE < ends and r.popped + limit + TO_SETTLE or ends
 end
 
--- Takes over what is wished; what is not stays as it was, but for the moment a job
+-- Takes over what is given; what is not stays as it was, but for the moment a job
 -- must not start after and the trace, which belong to one put. `losses` (nil: as before,
 -- false: none) goes with the retries of a put. Write the record afterwards.
 function M.set(ctx, jid, r, opts, losses)

@@ -1,5 +1,5 @@
 -- patterns: rules that clients keep here, about which queues a worker serves and in what
--- order. The core looks at them only as far as the protocol says: what is empty, and
+-- order. The core looks at them only as far as the protocol demands: what is empty, and
 -- whether the last rule is there.
 local event = require("nouns.event")
 local M = {}

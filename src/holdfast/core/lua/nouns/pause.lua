@@ -11,7 +11,7 @@ local BY, WHY, SINCE, UNTIL = "paused-by", "paused-why", "paused-since", "paused
 -- When the pause of a paused queue is over.
 function M.ends(queue) return tonumber(call("HGET", queue.options, UNTIL) or nil) or queues.NEVER end
 
--- `length` is in ms, 0 until somebody ends it. True if the queue was not paused before.
+-- `length` is in ms, 0 until someone ends it. True if the queue was not paused before.
 function M.begin(ctx, queue, who, why, length)
   local begun = queues.set_paused(ctx, queue, true) or M.ends(queue) <= ctx.now
   call("HSET", queue.options, BY, who, WHY, why, SINCE, ctx.now)

@@ -6,10 +6,8 @@ local state = require("nouns.state")
 local tally = require("nouns.tally")
 local M = {}
 
--- A job that comes by a put or a move: behind its open parents, until its due time, aside
--- if a throttle is full, or among the ready ones. `target` says queue, delay (ms), limited
--- (the queue's bit), and first and idle of a sequence number that is taken. Writes the
--- record.
+-- A job that comes by a put or a move: behind its open parents, until its due time, behind
+-- a full throttle, or among the ready ones. For `target` see `verbs.put`. Writes the record.
 function M.settle(ctx, target, jid, r)
   local queue, delay = target.queue, target.delay
   local full = delay <= 0 and not dependency.is_open(r) and ctx.throttles.is_full(ctx, queue, jid, r, target.limited)
@@ -29,7 +27,7 @@ function M.settle(ctx, target, jid, r)
   job.write(ctx, jid, r)
 end
 
--- A job that goes on in this queue after an attempt elsewhere; its throttles are looked
+-- A job that continues in this queue after an attempt elsewhere; its throttles are looked
 -- at when it is popped. Writes the record.
 function M.continue(ctx, queue, jid, r, delay)
   if dependency.is_open(r) then

@@ -1,7 +1,7 @@
--- queue: its sequence counter, its control record, its bell.
+-- queue: its sequence counter, its control record, its wake key.
 --
--- Four bits ride on the sequence counter, so that a put learns them for nothing: IDLE (somebody may be
--- waiting for the bell), LIMITED (there is a limit on running jobs), KNOWN (it is in the list of queues) and
+-- Four bits are part of the sequence counter, so that a put reads them for nothing: IDLE (a worker may be
+-- waiting at the wake key), LIMITED (there is a limit on running jobs), KNOWN (it is in the list of queues) and
 -- INDEXED (it was entered in the index, see there).
 local bits = require("base.bits")
 local tally = require("nouns.tally")
@@ -13,14 +13,14 @@ M.NEVER = 1 / 0 -- as due time: no timer; as heartbeat: the default
 M.IDLE, M.LIMITED, M.INDEXED = IDLE, LIMITED, INDEXED
 M.PAUSED, M.HAS_LIMIT, M.HAS_MOST, M.HAS_ODD = 1, 2, 4, 8
 
--- What the flags of its control record say: it hands out nothing; the number of its jobs that
+-- The flags of its control record: it hands out nothing; the number of its jobs that
 -- may run at once, or wait, is limited; slots of its own throttle and its leases differ.
 function M.is_paused(flags) return bits.has(flags, M.PAUSED) end
 function M.is_limited(flags) return bits.has(flags, M.HAS_LIMIT) end
 function M.has_most(flags) return bits.has(flags, M.HAS_MOST) end
 function M.is_odd(flags) return bits.has(flags, M.HAS_ODD) end
 
--- What the bits of its sequence counter say; the highest of them is INDEXED.
+-- The bits of its sequence counter; the highest of them is INDEXED.
 local function is_idle(raw) return bits.has(raw, IDLE) end
 local function is_known(raw) return bits.has(raw, KNOWN) end
 
@@ -47,7 +47,7 @@ local function parts_of(ctx, raw)
 end
 
 -- Takes `count` sequence numbers for jobs that were put before: the caller uses
--- first + 1 … first + count. Also says whether the idle and the limited bit are up.
+-- first + 1 … first + count. Also returns whether the idle and the limited bit are up.
 function M.take_sequence(ctx, queue, count)
   tally.count(ctx, queue, "again", count)
   local raw = call("INCRBY", queue.sequence, count) - count
@@ -66,7 +66,7 @@ end
 -- Numbers that `enter` took last are not used after all.
 function M.give_back(queue, count) call("DECRBY", queue.sequence, count) end
 
--- Makes sure that the queue is in the list of known ones. Says whether it has a limit.
+-- Makes sure that the queue is in the list of known ones. Returns whether it has a limit.
 function M.know(ctx, queue)
   local _, _, limited = M.enter(ctx, queue, 0)
   return limited
@@ -77,11 +77,11 @@ function M.forget(queue)
   if is_known(raw_of(queue)) then call("DECRBY", queue.sequence, KNOWN) end
 end
 
--- Whether somebody may be waiting.
+-- Whether a worker may be waiting.
 function M.is_idle(queue) return is_idle(raw_of(queue)) end
 
--- Rings, given that the idle bit is up. A token that lies in the list means that
--- nobody is blocked on it, so then the bit goes down instead.
+-- Wakes a worker, given that the idle bit is up. A token that lies in the list means that
+-- none is blocked on it, so then the bit goes down instead.
 function M.signal(queue)
   if call("EXISTS", queue.wake_key) == 1 then
     call("DECRBY", queue.sequence, IDLE)
@@ -90,7 +90,7 @@ function M.signal(queue)
   end
 end
 
--- Rings if the idle bit is up.
+-- Wakes a worker if the idle bit is up.
 function M.signal_if_idle(queue)
   if M.is_idle(queue) then M.signal(queue) end
 end
@@ -102,12 +102,12 @@ function M.ready_again(ctx, queue)
   if is_idle(raw) then M.signal(queue) end
 end
 
--- Somebody is going to wait.
+-- A worker is going to wait.
 function M.raise_idle(queue)
   if not M.is_idle(queue) then call("INCRBY", queue.sequence, IDLE) end
 end
 
--- Rings without looking at the bit: for reasons (pause, limit) that do not raise it.
+-- Wakes a worker without looking at the bit: for reasons (pause, limit) that do not raise it.
 function M.wake(ctx, queue)
   if ctx.index then ctx.index.again(ctx, queue) end
   if call("EXISTS", queue.wake_key) == 0 then call("RPUSH", queue.wake_key, "") end
@@ -135,7 +135,7 @@ function M.set_due(ctx, queue, due, flags, limit, heartbeat)
 end
 
 -- Notes a timer at `when`. True if it is earlier than all that was known, so
--- that a sleeping worker has to be told.
+-- that a sleeping worker has to be woken.
 function M.lower_due(ctx, queue, when)
   local due, flags, limit, heartbeat = M.control(queue)
   if due <= when then return false end
@@ -144,7 +144,7 @@ function M.lower_due(ctx, queue, when)
   return true
 end
 
--- The same, and somebody who waits for work learns of it.
+-- The same, and a worker that waits is woken.
 function M.due_at(ctx, queue, when)
   if M.lower_due(ctx, queue, when) then M.signal_if_idle(queue) end
 end

@@ -1,4 +1,4 @@
--- queue_bounds: what a queue was told to put up with: `max-waiting`, how many jobs it may
+-- queue_bounds: the bounds of a queue: `max-waiting`, how many jobs it may
 -- hold that do not run yet, and `max-losses`, how often a job of it is handed out again
 -- after a lost lease, whatever its retries. Both lie in the queue's options.
 local refuse = require("base.refuse")

@@ -1,4 +1,4 @@
--- queue_flags: what a queue's control record says about how much it may run and hold.
+-- queue_flags: the flags of a queue's control record that limit what it may run and hold.
 local bits = require("base.bits")
 local queues = require("nouns.queue")
 local M = {}
@@ -19,7 +19,7 @@ end
 -- How many of its jobs may run at once, 0 for any number.
 function M.set_limit(queue, limit) set_flag(queue, queues.HAS_LIMIT, limit > 0, limit) end
 
--- Whether it may hold so many waiting jobs only; whether slots of its own throttle are
+-- Whether its waiting jobs are limited; whether slots of its own throttle are
 -- not held by its leases one for one.
 function M.set_most(queue, on) set_flag(queue, queues.HAS_MOST, on) end
 function M.set_odd(queue, on) set_flag(queue, queues.HAS_ODD, on) end

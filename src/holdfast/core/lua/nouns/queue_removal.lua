@@ -12,7 +12,7 @@ end
 
 -- What an empty queue leaves goes: its limit, its pause, its place in the order. A lease
 -- length of its own is configuration and stays, and so does the bit of those who may
--- wait; a token in the bell may have lowered it.
+-- wait; a token in the wake key may have lowered it.
 function M.reset(ctx, queue)
   local idle = queues.is_idle(queue) or call("EXISTS", queue.wake_key) == 1
   local _, _, _, heartbeat = queues.control(queue)
@@ -22,7 +22,7 @@ function M.reset(ctx, queue)
   if ctx.index then ctx.index.drop(ctx, queue) end
 end
 
--- A queue that nobody uses leaves the list. Its numbers stay for so many seconds, unless it is used again.
+-- A queue that is not used leaves the list. Its numbers stay for `seconds`, unless it is used again.
 function M.retire(ctx, queue, seconds)
   M.forget(ctx, queue)
   call("UNLINK", queue.wake_key)

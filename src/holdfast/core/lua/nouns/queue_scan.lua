@@ -2,7 +2,7 @@
 --
 -- What the index misses is entered, which heals a root that an earlier release filled. A queue that was not used
 -- for a long time and has neither jobs nor settings leaves the list of known ones; its statistics stay as long as
--- they would have, and go on when it is used again.
+-- they would have, and continue when it is used again.
 local keys = require("base.keys")
 local root = require("base.root")
 local removal = require("nouns.queue_removal")
@@ -20,7 +20,7 @@ local function keys_of(ctx, field, names)
   return found
 end
 
--- Enters a queue where it is missing. Says whether it has neither ready jobs nor timers nor settings.
+-- Enters a queue where it is missing. Returns whether it has neither ready jobs nor timers nor settings.
 local function compare(ctx, name, waiting, control)
   local due = control and unpack_bytes("<d", control) or NEVER
   if due < NEVER and not ctx.index.timer_of(ctx, name) then ctx.index.due(ctx, keys.of_queue(ctx, name), due) end
@@ -69,7 +69,7 @@ local function complete(ctx, page)
   return last
 end
 
--- Goes on with the round, unless it is too early. Returns whether all queues were looked at once, and the ms until the
+-- Continues the round, unless it is too early. Returns whether all queues were looked at once, and the ms until the
 -- caller is to come again, nil if it need not.
 function M.continue(ctx)
   local found = call("HMGET", ctx.keys.root, "round-at", "round-from", "round-done")

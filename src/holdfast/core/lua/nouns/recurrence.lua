@@ -43,7 +43,7 @@ function M.next(ctx, jid, t)
   return tonumber(score or 0) * ctx.bounds.unit
 end
 
--- Sets the next occurrence. Whoever waits for work learns of an early one.
+-- Sets the next occurrence. A worker that waits is woken for an early one.
 function M.place(ctx, jid, t, when)
   local queue = keys.of_queue(ctx, t.queue)
   if when < ctx.bounds.earliest then when = ctx.bounds.earliest end
@@ -51,7 +51,7 @@ function M.place(ctx, jid, t, when)
   queues.due_at(ctx, queue, when)
 end
 
--- Another queue's turn, or nobody's.
+-- It leaves the queue.
 function M.leave(ctx, jid, t) call("ZREM", keys.of_queue(ctx, t.queue).recurring, jid) end
 
 function M.delete(ctx, jid, t)

@@ -1,4 +1,4 @@
--- replay: a numbered call that is sent again gets the answer of its first time.
+-- replay: a numbered call that is sent again gets the reply of its first time.
 --
 -- A line is one caller with one numbered call under way at a time, and its
 -- numbers only grow. The line's last number is kept for a minute, with the reply

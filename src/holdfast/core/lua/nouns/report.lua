@@ -1,4 +1,4 @@
--- report: how far a running job says it is, and the last lines it logged.
+-- report: the progress that a running job reports, and the last lines it logged.
 --
 -- Extra fields `p` {fraction as text, note, when} and `g`, the lines. They stay over
 -- retries and at a failure, and go when a new life begins.

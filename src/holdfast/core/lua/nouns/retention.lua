@@ -65,7 +65,7 @@ local function by_count(ctx, length, most)
   return dropped
 end
 
--- Drops from the old end what is too old, in so many steps.
+-- Drops from the old end what is too old, in `steps` steps.
 local function by_age(ctx, age, steps)
   local dropped = 0
   for _ = 1, steps do
@@ -76,7 +76,7 @@ local function by_age(ctx, age, steps)
   return dropped
 end
 
--- The steps that are left to a call that dropped so many.
+-- The steps that are left to a call that dropped `dropped` jobs.
 local function left_of(ctx, dropped) return ctx.bounds.steps - math.ceil(dropped / STEP) end
 
 -- One that is not kept at all goes at once, whatever else there is to drop.
@@ -93,7 +93,7 @@ local function short_by_age(ctx, age, steps)
 end
 
 -- After `added` completions that made the list `length` long; `jid` is the one of them, if
--- it is known. Age of a long list is looked at once in so many of them.
+-- it is known. The age of a long list is looked at only now and then.
 function M.trim(ctx, length, added, jid)
   local age, most = root.history_kept(ctx)
   if jid and (age <= 0 or most <= 0) then drop_one(ctx, jid) end

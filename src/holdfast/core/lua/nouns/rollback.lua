@@ -1,8 +1,8 @@
 -- rollback: a call failed on its way, for a key of ours held what another program put there.
 --
--- The store undoes nothing. Records are written last, so each job that the call had in
--- hand goes back to the place that its record names, unless it is there. What cannot be
--- put back is left: the next call that has it in hand and fails tries again.
+-- The store undoes nothing. Records are written last, so each job that the call
+-- touched goes back to the place that its record names, unless it is there. What cannot be
+-- put back is left: the next call that touches it and fails tries again.
 local keys = require("base.keys")
 local root = require("base.root")
 local dependency = require("nouns.dependency")

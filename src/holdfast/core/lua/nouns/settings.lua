@@ -7,9 +7,9 @@ M.STATS_DAYS, M.KEEP_DATA, M.HISTORY_BYTES = "stats-days", "keep-data", "max-his
 M.UNKNOWN_FOR, M.MAX_QUEUES, M.MAX_DATA = "unknown-for", "max-queues", "max-data"
 M.LEAST_DATA = 1024
 -- By name: default, least, most. Days that statistics are kept; whether the data of an
--- earlier attempt are kept when they changed (the root's flag KEEPING says it again);
+-- earlier attempt are kept when they changed (the root's flag KEEPING holds it, too);
 -- bytes of a job's history; seconds that a job waits for a worker that knows its code; how many
--- queues there may be; bytes of the data with which a job is put (the root says it again).
+-- queues there may be; bytes of the data with which a job is put (the root holds it, too).
 M.KNOWN = {
   [M.STATS_DAYS] = { 400, 1, 3660 }, [M.KEEP_DATA] = { 0, 0, 1 }, [M.HISTORY_BYTES] = { 262144, 1024, 16777216 },
   [M.UNKNOWN_FOR] = { 600, 0, 2592000 }, [M.MAX_QUEUES] = { 1000000, 1, 1000000000 },

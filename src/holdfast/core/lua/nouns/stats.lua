@@ -35,7 +35,7 @@ function M.ran(ctx, queue, samples)
   if size >= FULL then fold(ctx, queue, log, "run") end
 end
 
--- Counts something off the usual path today: `failures`, `failed` or `retries`.
+-- Counts something off the straight path today: `failures`, `failed` or `retries`.
 function M.count(ctx, queue, what)
   local day = day_of(ctx.now)
   if queue.day ~= day then days.begin(ctx, queue, day) end

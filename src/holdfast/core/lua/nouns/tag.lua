@@ -22,7 +22,7 @@ local function enter(ctx, jid, tag)
   if call("ZADD", ctx.keys.tagged .. tag, ctx.now, jid) == 1 then call("ZINCRBY", ctx.keys.tag_counts, 1, tag) end
 end
 
--- So many jobs less have a tag; one that no job has is forgotten.
+-- `by` jobs less have a tag; one that no job has is forgotten.
 local function lower(ctx, tag, by)
   if by == 0 then return end
   tag = tostring(tag)
@@ -109,7 +109,7 @@ function M.forget_groups(ctx, groups)
   for tag, jids in pairs(groups) do lower(ctx, tag, call("ZREM", ctx.keys.tagged .. tag, unpack_(jids))) end
 end
 
--- (tag, count) pairs of tags that at least so many jobs have, the most used first.
+-- (tag, count) pairs of tags that at least `least` jobs have, the most used first.
 function M.top(ctx, least, offset, count)
   return call("ZRANGE", ctx.keys.tag_counts, "+inf", least, "BYSCORE", "REV", "LIMIT", offset, count, "WITHSCORES")
 end

@@ -1,6 +1,6 @@
--- tally: what happened in a queue off the usual path, counted for ever.
+-- tally: what happened in a queue off the straight path, counted for ever.
 --
--- What the usual path does is counted without it: each put takes a sequence number, and
+-- What the straight path does is counted without it: each put takes a sequence number, and
 -- each pop and completion leaves a sample. `again` are numbers that no put took, `later`
 -- puts that took none; popped, completed, failed and lost are those of days that are over.
 local M = {}

@@ -26,7 +26,7 @@ function M.hold_back(ctx, queue, jid, r, id)
 end
 
 -- The throttle that a job which is put finds full, or nil: its own ones, then the
--- queue's. `limited`: the queue's bit says that there is a limit of some kind.
+-- queue's. `limited`: the queue's bit: there is a limit of some kind.
 function M.is_full(ctx, queue, jid, r, limited)
   if has(r.flags, NAMED) then
     local full = definition.first_full(ctx, definition.others(ctx, queue, jid, r), slots.free)
@@ -85,7 +85,7 @@ function M.room(ctx, queue, _, limit, flags)
   return limit - slots.used_by_queue(ctx, queue, flags)
 end
 
--- Pops under a limit. `ready` grants up to so many, `room` are free. If nothing else
+-- Pops under a limit. `ready` grants up to `want`, `room` slots are free. If nothing else
 -- is ready, those that are pending go.
 function M.grant(ctx, queue, grant, want, room, ready)
   if room < want then want = room end
@@ -109,8 +109,8 @@ function M.release_one(ctx, id, jid)
   return freed
 end
 
--- The lease ended, or the job is deleted: its slots go to others, and whoever found the
--- queue full is woken.
+-- The lease ended, or the job is deleted: its slots go to others, and a worker that
+-- found the queue full is woken.
 function M.release(ctx, queue, jid, r)
   if not has(r.flags, THROTTLED) and not has(r.flags, NAMED) then return end
   r.flags = record.without(r.flags, THROTTLED)

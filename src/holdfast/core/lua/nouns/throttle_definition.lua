@@ -1,7 +1,7 @@
 -- throttle_definition: what limit a throttle has, and which throttles a job has.
 --
 -- A limit is field id of `H`, in roots where no other program writes that; one whose end has
--- come binds nobody. A queue's own throttle is the last of a job's; flag NAMED: the job has
+-- come binds no job. A queue's own throttle is the last of a job's; flag NAMED: the job has
 -- others, in field `k` of `x:<jid>`.
 local keys = require("base.keys")
 local record = require("base.record")
@@ -50,7 +50,7 @@ end
 
 -- The throttles of a job beside its queue's own, in its order. One of them may be the
 -- own one of a queue that the job came to later. A list that is `bare` is all the job
--- has: what its template says may leave out the queue's own.
+-- has: the list of its template may leave out the queue's own.
 function M.others(ctx, queue, jid, r)
   if not record.has(r.flags, NAMED) then return NONE end
   local packed = call("HGET", ctx.keys.extra .. jid, "k")
@@ -89,7 +89,7 @@ local function name(ctx, queue, jid, r, ids, old)
   return own
 end
 
--- The throttles of a job that is put (nil: none); `r` still says which queue it comes
+-- The throttles of a job that is put (nil: none); `r` still has the queue it comes
 -- from, and holds no slot any more. Returns those beside its queue's own. Write the record
 -- afterwards.
 function M.assign(ctx, queue, jid, r, ids)

@@ -50,7 +50,7 @@ function M.place(topic, id)
   if score then return "reserved", tonumber(score) end
 end
 
--- Adds a message unless there is one of that id. Says whether it did.
+-- Adds a message unless there is one of that id. Returns whether it did.
 function M.add(ctx, topic, id, ready, body)
   if M.place(topic, id) then return false end
   local known = call("ZSCORE", ctx.keys.topics, topic.name)
@@ -66,7 +66,7 @@ function M.remove(topic, id, set)
   topic.size = topic.size - call("ZREM", set, id)
 end
 
--- Removes whatever there is of a message. Says whether there was something.
+-- Removes whatever there is of a message. Returns whether there was something.
 function M.erase(topic, id)
   local queued, reserved = call("ZSCORE", topic.queued, id), call("ZSCORE", topic.reserved, id)
   local found = call("HDEL", topic.messages, id) == 1
@@ -101,7 +101,7 @@ function M.reserved_until(topic, id, deadline)
   if ends and (not deadline or deadline == ends) then return ends end
 end
 
--- Changes when a queued message is ready. Says whether there is one.
+-- Changes when a queued message is ready. Returns whether there is one.
 function M.reschedule(topic, id, ready)
   if not call("ZSCORE", topic.queued, id) then return false end
   call("ZADD", topic.queued, ready, id)

@@ -1,14 +1,14 @@
--- topic_wake: waking who waits for messages of a topic.
+-- topic_wake: waking subscribers that wait for messages of a topic.
 --
--- A list with at most one token, as queues have; a field of one hash says that somebody may
--- be waiting. Whoever looks in vain is told when the next message is ready, so the bell is
--- for what becomes ready sooner than that.
+-- A list with at most one token, as queues have; a field of one hash is set while a
+-- subscriber may be waiting. One that finds nothing learns when the next message is ready, so it is
+-- woken for what becomes ready sooner than that.
 local topics = require("nouns.topic")
 local M = {}
 
-local SOON = 5000 -- ms: what is ready later is learnt by an idle subscriber's next look
+local SOON = 5000 -- ms: what is ready later is found by an idle subscriber's next look
 
--- Rings, if somebody may be waiting. A token that lies there means that nobody is.
+-- Wakes a subscriber that may be waiting. A token that lies there means that none is.
 local function wake_one(ctx, topic)
   if not call("HGET", ctx.keys.topic_idle, topic.name) then return end
   if call("EXISTS", topic.wake_key) == 1 then
@@ -28,7 +28,7 @@ function M.raise_idle(ctx, topic)
   if not call("HGET", ctx.keys.topic_idle, topic.name) then call("HSET", ctx.keys.topic_idle, topic.name, "1") end
 end
 
--- Somebody who was woken will be busy: whoever else waits has to look.
+-- A subscriber that was woken will be busy: another one that waits has to look.
 function M.pass_on(ctx, topic)
   local ready = topics.first_ready(topic)
   M.raise_idle(ctx, topic)

@@ -1,7 +1,7 @@
--- worker: who was seen when, and what each says of itself.
+-- worker: when each was seen, and what each reports of itself.
 --
--- Natively a sign of life is a call that says so, or a heartbeat, and what somebody
--- holds is read off the leases of the queues. `ctx.workers` is this file in roots whose
+-- Natively a worker is seen by a call for that, or by a heartbeat, and what it holds
+-- is read off the leases of the queues. `ctx.workers` is this file in roots whose
 -- protocol lists workers by their pops and keeps the leases of each.
 local batch = require("base.batch")
 local config = require("nouns.config")
@@ -20,11 +20,11 @@ function M.hold(ctx, worker, jid, ends) call("ZADD", ctx.keys.held .. worker, en
 
 function M.drop(ctx, worker, jid) call("ZREM", ctx.keys.held .. worker, jid) end
 
--- Whether that field may be said by a worker of itself.
+-- Whether a worker may report that field of itself.
 function M.may_report(field) return field ~= QUIET end
 
--- A worker says what it is: args[first … last] are (field, value) pairs in place of all it
--- said before, if there are any. Returns whether somebody told it to be quiet.
+-- A worker reports what it is: args[first … last] are (field, value) pairs in place of all it
+-- reported before, if there are any. Returns whether it has to be quiet.
 function M.report(ctx, worker, args, first, last)
   local key = ctx.keys.worker_facts .. worker
   local quiet = call("HGET", key, QUIET)
@@ -39,7 +39,7 @@ function M.report(ctx, worker, args, first, last)
   return quiet == "1"
 end
 
--- Tells a known worker to take no more jobs, or to take jobs again. Returns whether there is one.
+-- Has a known worker take no more jobs, or to take jobs again. Returns whether there is one.
 function M.set_quiet(ctx, worker, on)
   if not call("ZSCORE", ctx.keys.workers, worker) then return false end
   if on then
@@ -64,8 +64,8 @@ end
 -- Before when a worker must have been seen last to count as gone.
 local function horizon(ctx) return ctx.now - config.number(ctx, "max-worker-age") * 1000 end
 
--- A function that says whether a worker counts as gone that took something at `last`: it
--- gave no sign of life since either.
+-- A function that returns whether a worker counts as gone that took something at `last`: it
+-- was not seen since either.
 function M.gone(ctx)
   local oldest, known = horizon(ctx), {}
   return function(worker, last)
@@ -102,7 +102,7 @@ function M.holds(ctx, worker, first, last)
   return call("ZRANGE", ctx.keys.held .. worker, last, first, "BYSCORE", "REV")
 end
 
--- The workers seen last, at most so many: {name, last seen, quiet, queues, slots, busy}.
+-- The workers seen last, at most `count`: {name, last seen, quiet, queues, slots, busy}.
 function M.newest(ctx, count)
   local names, rows = call("ZRANGE", ctx.keys.workers, 0, count - 1, "REV", "WITHSCORES"), {}
   for i = 1, #names, 2 do

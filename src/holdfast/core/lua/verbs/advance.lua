@@ -1,5 +1,5 @@
--- advance: a job is done here and goes on in the next queue, under the same jid
--- and in the same life. Whoever depends on it keeps waiting.
+-- advance: a job is done here and continues in the next queue, under the same jid and in the
+-- same life. Jobs that depend on it keep waiting.
 local batch = require("base.batch")
 local keys = require("base.keys")
 local failure = require("nouns.failure")
@@ -11,7 +11,7 @@ local queues = require("nouns.queue")
 local stats = require("nouns.stats")
 local M = {}
 
--- Why a lease cannot be settled so: the job went on before, or it is lost.
+-- Why a lease cannot be settled so: the job moved on before, or it is lost.
 function M.refusal(ctx, jid, r, worker, token)
   if r and history.ending(ctx, jid, r, worker, token) == history.ADVANCED then return "again" end
   return lease.refusal(jid, r)
@@ -46,7 +46,7 @@ local function one(ctx, worker, next_queue, delay, jid, token, data)
 end
 
 -- `args[first … last]` are (jid, token, data or ""); `delay` is in ms. Returns how
--- many went on, then (jid, code) of the others.
+-- many moved on, then (jid, code) of the others.
 function M.run(ctx, worker, name, delay, args, first, last)
   local next_queue = keys.of_queue(ctx, name)
   return batch.settle(args, first, last, function(jid, token, data)

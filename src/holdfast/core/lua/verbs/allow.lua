@@ -1,4 +1,4 @@
--- allow: what a queue is told to put up with.
+-- allow: the bounds of a queue: how many jobs may wait, how often one may be lost.
 local keys = require("base.keys")
 local queue_bounds = require("nouns.queue_bounds")
 local event = require("nouns.event")

@@ -26,8 +26,8 @@ local function find(ctx, args, first, last)
   return records, given
 end
 
--- One that waits for this job and would wait for ever. `left` is how many ties may still be
--- looked at; answers what is left of that, too.
+-- One that waits for this job and would wait for ever. `left` is how many dependencies
+-- may still be looked at; what is left of that is returned, too.
 local function left_behind(ctx, jid, r, given, left)
   local children = dependency.children(ctx, jid, r, left < 1 / 0 and left + 1 or 0)
   for i = 1, #children do
@@ -37,7 +37,7 @@ local function left_behind(ctx, jid, r, given, left)
   return left - #children, nil
 end
 
--- What deleting a job takes, its ties apart, in the time that a tie takes.
+-- What deleting a job takes, without its dependencies, in the time that one of these takes.
 local function weight_of(ctx, jid, r)
   if record.is_plain(r.flags) then return PLAIN end
   local running = r.state == state.RUNNING and RUNNING or 0
@@ -84,7 +84,7 @@ local function delete(ctx, jid, r, given, who)
 end
 
 -- Refused if a job that is not given waits for one that is; `behind(jid, child)` (nil: the
--- usual way) says so. `who` (nil: not said) cancels. Returns per jid 1 (cancelled) or 0
+-- native refusal) refuses. `who` (nil: not given) cancels. Returns per jid 1 (cancelled) or 0
 -- (unknown, or complete).
 function M.run(ctx, args, first, last, behind, who)
   local records, given = find(ctx, args, first, last)
@@ -93,7 +93,7 @@ function M.run(ctx, args, first, last, behind, who)
   for i = first, last do
     local jid = args[i]
     local r = records[jid]
-    -- A slot that came back may have made a job ready that was set aside.
+    -- A slot that came back may have made a job ready that was throttled.
     if r and r.state == state.THROTTLED then r = job.read(ctx, jid) end
     if r and delete(ctx, jid, r, given, who or "") then marked = true end
     reply[#reply + 1], records[jid] = r and 1 or 0, nil

@@ -1,4 +1,4 @@
--- complete: the holder of some leases says their work is done.
+-- complete: the holder of some leases reports that their work is done.
 local keys = require("base.keys")
 local record = require("base.record")
 local event = require("nouns.event")
@@ -17,7 +17,7 @@ local stats = require("nouns.stats")
 local M = {}
 
 local WIDTH = 5 -- (jid, token, data, keep, result)
-local LIGHT = 102 -- so many are never too heavy for one call
+local LIGHT = 102 -- jobs that are never too heavy for one call
 
 -- Why a lease cannot be settled: the same end was recorded before, or it is lost.
 function M.refusal(ctx, jid, r, worker, token)
@@ -26,7 +26,7 @@ function M.refusal(ctx, jid, r, worker, token)
   return lease.refusal(jid, r)
 end
 
--- A held job off the usual path. Returns its new record, queue name and time of the pop.
+-- A held job off the straight path. Returns its new record, queue name and time of the pop.
 local function finish(ctx, jid, r, data)
   local queue, popped = keys.of_queue(ctx, r.queue), r.popped
   state.move(r, state.COMPLETE)
@@ -56,7 +56,7 @@ local function settle(ctx, worker, jid, token, data, bytes)
   return finish(ctx, jid, r, data)
 end
 
--- Ends a lease that is held, off the usual path; `data` may be "": unchanged.
+-- Ends a lease that is held, off the straight path; `data` may be "": unchanged.
 function M.one(ctx, jid, r, data)
   local new, name, popped, extra = finish(ctx, jid, r, data)
   call("SET", ctx.keys.job .. jid, new)

@@ -1,5 +1,5 @@
--- complete_x: the holder of one lease says that its work is done, and what follows from
--- it, in one step: where the job goes on, what it waits for there, and new jobs.
+-- complete_x: the holder of one lease reports that its work is done, and what follows from
+-- it, in one step: where the job continues, what it waits for there, and new jobs.
 local keys = require("base.keys")
 local cycle = require("nouns.dependency_cycle")
 local job = require("nouns.job")
@@ -40,7 +40,7 @@ local function end_it(ctx, jid, r, how, jobs, order)
   return state.NAME[state.COMPLETE]
 end
 
--- A job whose lease is held goes on. It may wait for follow-ups, and they for it: so it is
+-- A job whose lease is held continues in the next queue. It may wait for follow-ups, and they for it: so it is
 -- written, without a lease, before they come. Returns the state's name.
 function M.continue(ctx, jid, r, how, jobs, order)
   local queue = keys.of_queue(ctx, how.next_queue)
@@ -55,7 +55,7 @@ function M.continue(ctx, jid, r, how, jobs, order)
   return state.NAME[r.state]
 end
 
--- `how` says data ("": unchanged), keep and result, next_queue ("": the job ends here), and
+-- `how` has data ("": unchanged), keep and result, next_queue ("": the job ends here), and
 -- for that queue delay and parents; `jobs` are as those of `put_x`, each with `target`: name of
 -- the queue, priority, retries, delay. Returns the state's name, or a code
 -- and the state the job is in (`again`: what it came to since).

@@ -15,7 +15,7 @@ function M.slice(args, first, last)
   return part
 end
 
--- Why this cannot be, or nil: a circle, or more parents than a job may have.
+-- Why this cannot be, or nil: a cycle, or more parents than a job may have.
 local function refusal(ctx, jid, r, parents)
   local refused, most = cycle.refusal(ctx, {}, jid, r, parents), ctx.bounds.parents or dependency.MOST
   if refused or dependency.count(ctx, jid, r) + #parents <= most then return refused end

@@ -1,7 +1,7 @@
 -- explain: all that decides whether a job runs, of one instant. Writes nothing.
 --
--- Answers (name, value) pairs; what is not there is left out. Nothing in it grows with the
--- number of jobs: lists show their first entries and say how many there are.
+-- Returns (name, value) pairs; what is not there is left out. Nothing in it grows with the
+-- number of jobs: lists show their first entries and how many there are.
 local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")

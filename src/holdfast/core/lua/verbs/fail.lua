@@ -1,5 +1,5 @@
--- fail: the holder of a lease says that the job cannot be done. It is kept, in
--- its failure group, until somebody acts.
+-- fail: the holder of a lease reports that the job failed. It is kept, in its failure
+-- group, until someone acts.
 local batch = require("base.batch")
 local failure = require("nouns.failure")
 local history = require("nouns.history")

@@ -1,4 +1,4 @@
--- info: who the core is, what the root says, and what the caller may not do.
+-- info: who the core is, what the root holds, and what the caller may not do.
 local keys = require("base.keys")
 local refuse = require("base.refuse")
 local root = require("base.root")

@@ -14,9 +14,9 @@ local M = {}
 
 local FLAG = record.FLAG
 local MOST = 1000 -- jids shown of each kind of relatives
-local NAMES, LINES, BYTES = 16, 2, 8192 -- so many take as long as a row without any
+local NAMES, LINES, BYTES = 16, 2, 8192 -- which take as long as a row without any
 
--- Every line's code becomes its word. A job that went on to a next queue was
+-- Every line's code becomes its word. A job that moved on to a next queue was
 -- done in one and put into the other.
 local function history_rows(ctx, jid, r)
   local lines, words, queue = history.lines(ctx, jid, r), {}, nil

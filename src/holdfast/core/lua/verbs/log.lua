@@ -1,4 +1,4 @@
--- log: somebody adds a line of their own to a job's history.
+-- log: a user adds a line to a job's history.
 local refuse = require("base.refuse")
 local history = require("nouns.history")
 local job = require("nouns.job")

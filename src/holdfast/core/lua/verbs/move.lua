@@ -1,5 +1,5 @@
 -- move: a job is taken out of whatever state it is in and starts a new life in a
--- queue. A holder loses its lease; what is not said stays as it was, and what the job
+-- queue. A holder loses its lease; what is not given stays as it was, and what the job
 -- waits for it keeps waiting for.
 local keys = require("base.keys")
 local refuse = require("base.refuse")
@@ -16,7 +16,7 @@ local tag = require("nouns.tag")
 local links = require("nouns.dependency_links")
 local M = {}
 
--- Tags, throttles and parents take the place of those there are, where any are wished.
+-- Tags, throttles and parents take the place of those there are, where any are given.
 local function apply_options(ctx, queue, jid, r, opts)
   r.fields = {}
   if opts.throttles then ctx.throttles.assign(ctx, queue, jid, r, opts.throttles) end

@@ -1,4 +1,4 @@
--- pause: queues hand out nothing until they are told to go on, or for a while.
+-- pause: queues hand out nothing until they are resumed, or for a while.
 local keys = require("base.keys")
 local pauses = require("nouns.pause")
 local M = {}

@@ -2,8 +2,8 @@
 --
 -- Per queue: what came due is moved, leases that were lost are handed out again
 -- before anything that waits, then the ready ones in order. A worker that is
--- going to wait raises the idle bit; one that was woken passes the bell on while
--- there is work, or something soon due that nobody else may be waiting for.
+-- going to wait raises the idle bit; one that was woken wakes another one
+-- while there is work, or something soon due that no other worker may be waiting for.
 local keys = require("base.keys")
 local root = require("base.root")
 local due_time = require("nouns.due")
@@ -16,7 +16,7 @@ local M = {}
 
 -- How the caller will wait; FOUND: it asked the index which queues to pop from.
 M.WILL_WAIT, M.WOKEN, M.FOUND = 1, 2, 3
-local SOON = 5000 -- ms: what is due later is learnt by an idle worker's next look
+local SOON = 5000 -- ms: what is due later is found by an idle worker's next look
 local PIECE = 512 -- jobs granted at once
 local SPARE = 16 -- jobs looked at beyond those wanted
 
@@ -41,9 +41,9 @@ local function look(ctx, queue, grant, want)
   return got, seen, full
 end
 
--- Grants what is ready, at most `want`. Looks further where jobs were gone or set aside,
--- but sets no more aside than it may, nor into a reply that is full: `grant.cut` says that
--- there may be more behind.
+-- Grants what is ready, at most `want`. Looks further where jobs were gone or held back,
+-- but holds back no more than it may, and none for a reply that is full: `grant.cut`: there may
+-- be more behind.
 local function grant_ready(ctx, queue, grant, want)
   local got, seen, full = look(ctx, queue, grant, want)
   while got < want and seen > 0 and not full do
@@ -127,8 +127,7 @@ function M.due(ctx, args, first, last)
   return away(ctx, next_due)
 end
 
--- `grant` says worker, lease (ms, 0: the queue's) and out, the list rows are
--- appended to; `args[first … last]` are (queue, mode) pairs, tried in order.
+-- `grant` is new (see `nouns.grant`); `args[first … last]` are (queue, mode) pairs, tried in order.
 -- Returns how many were granted, and the ms until something is due (-1: never).
 function M.run(ctx, grant, want, args, first, last)
   local got, next_due, short = 0, queues.NEVER, nil

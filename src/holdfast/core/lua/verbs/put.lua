@@ -10,9 +10,9 @@
 -- `only` (a job that exists is left alone: `again` if klass and data are the same),
 -- `old` (as `move`, but there must be such a job).
 --
--- `target` says where jobs go and how: queue, delay (ms), priority, retries and losses (nil: as
+-- `target` is where jobs go and how: queue, delay (ms), priority, retries and losses (nil: as
 -- before), is_put (the queue's bounds and no earlier tags count), alone (no other job comes with
--- it), by (a worker that need not be told if it loses the job); and is filled in on the way:
+-- it), by (a worker that needs no message if it loses the job); and is filled in on the way:
 -- limited (the queue's bit; nil: not asked yet), first and idle (of a sequence number that is
 -- taken), room (how many more jobs may wait), left (what may be looked at for cycles).
 local keys = require("base.keys")

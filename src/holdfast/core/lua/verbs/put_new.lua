@@ -63,7 +63,7 @@ local function outline(ctx, target, one, plan)
   return r
 end
 
--- The full throttle that keeps a job aside, or nil.
+-- The full throttle that holds a job back, or nil.
 local function full_one(ctx, r, plan, own)
   local ids, room = r.ids or NOTHING, plan.room
   for i = 1, #ids do
@@ -137,13 +137,13 @@ local function write(ctx, target, jobs, rs, plan)
   if plan.sets[target.queue.scheduled] then queues.due_at(ctx, target.queue, ctx.now + target.delay) end
 end
 
--- They find no place: they go, so that a repeat of the put is not told `again`.
+-- They find no place: they go, so that a repeat of the put does not get `again`.
 local function undo(ctx, jobs, problem)
   for i = 1, #jobs do call("UNLINK", ctx.keys.job .. jobs[i].jid, ctx.keys.extra .. jobs[i].jid) end
   error(problem)
 end
 
--- How many numbers these jobs need at most: those that wait for nobody and nothing need one.
+-- How many numbers these jobs need at most: each that is ready at once needs one.
 local function needed(target, rs)
   if target.delay > 0 then return 0 end
   local count = 0
@@ -153,8 +153,8 @@ local function needed(target, rs)
   return count
 end
 
--- Notes how many slots the queue has free. False if it may hold so many waiting jobs only:
--- then each is looked at by itself.
+-- Notes how many slots the queue has free. False if its waiting jobs are limited: then each job
+-- is looked at by itself.
 local function look_at_limit(ctx, queue, plan)
   local _, flags, limit = queues.control(queue)
   if queues.has_most(flags) then return false end
@@ -162,7 +162,7 @@ local function look_at_limit(ctx, queue, plan)
   return true
 end
 
--- Numbers from `position` on that nobody needed are given back.
+-- Sequence numbers from `position` on that no job needed are given back.
 local function finish(ctx, target, jobs, rs, plan, position, taken)
   local queue, last = target.queue, position
   for i = 1, #jobs do last = place(ctx, target, jobs[i].jid, rs[i], plan, last) end
@@ -176,8 +176,8 @@ local function finish(ctx, target, jobs, rs, plan, position, taken)
   return { #jobs }
 end
 
--- `jobs` are those of `put_x`, whose wish may be nil; `target` is as for `put_one`. Returns as `put`
--- does, or nil: then nothing is written, and the jobs have to be looked at one by one.
+-- `jobs` are those of `put.run_x`, whose opts may be nil. Returns as `put` does, or nil: then
+-- nothing is written, and the jobs have to be looked at one by one.
 function M.run(ctx, target, jobs)
   local queue = target.queue
   if #jobs == 0 or not are_simple(jobs) or are_known(ctx, jobs) then return nil end

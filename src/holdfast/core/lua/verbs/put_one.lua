@@ -18,7 +18,7 @@ local M = {}
 
 local NOTHING = {}
 local TAGGED, BUDGETED = record.FLAG.TAGGED, record.FLAG.BUDGETED
-local RETRIES = 5 -- where nobody says otherwise
+local RETRIES = 5 -- where none are given
 M.MOVES = { move = true, old = true } -- modes in which a job that exists begins a new life
 local MOVES = M.MOVES
 
@@ -29,9 +29,9 @@ local function losses_of(target)
   return false
 end
 
--- What was wished for the job. `opts` (nil: nothing) says tags (nil: none if this is a put; as
--- before, but given anew, if `target.alone`), throttles (nil: none), depends (nil or empty: as before), and what
--- `options` keeps.
+-- Gives the job its options. `opts` (nil: none) has tags (nil: none if this is a put; as before,
+-- but given anew, if `target.alone`), throttles (nil: none), depends (nil or empty: as before), and
+-- what `options` keeps.
 local function apply_options(ctx, target, jid, r, opts)
   if opts then r.fields = {} end
   if ctx.throttles.assign then ctx.throttles.assign(ctx, target.queue, jid, r, opts and opts.throttles) end
@@ -54,7 +54,7 @@ local function settle_in(ctx, target, jid, r)
   if ctx.events.tracked then ctx.events.tracked(ctx, "put", jid, r) end
 end
 
--- Says that a job is put, where that is told. Returns the flags of a fresh one.
+-- Announces a put, where there are such messages. Returns the flags of a fresh job.
 local function announce(ctx, target, jid)
   if ctx.events.put then ctx.events.put(ctx, jid, target.queue.name) end
   return ctx.events.flags(ctx, jid)
@@ -103,10 +103,7 @@ local function enter(ctx, target, r, opts)
   if not now then target.first = nil end
 end
 
--- One job on its own; `target` says queue, delay, limited, priority, retries and losses (nil: as
--- before), first and idle (of a sequence number that is taken), alone (nobody comes with it), by,
--- a worker that need not be told if it loses the job, `left` for circles, and what
--- `queue_bounds.refusal` asks for. Returns a code, or nil if it was added or moved.
+-- One job on its own; for `target` see `put`. Returns a code, or nil if it was added or moved.
 function M.run(ctx, target, mode, jid, klass, body, opts)
   local r = job.read(ctx, jid)
   if not r and mode == "old" then return refuse.job("JOB_NOT_FOUND", jid) end

@@ -22,7 +22,7 @@ local function found(ctx, jid)
   return recurrence.read(ctx, jid) or refuse.call("JOB_NOT_FOUND", "no recurring job " .. jid)
 end
 
--- When a template that says itself again goes on: as before, a new interval counted from
+-- When a template that is set again is due next: as before, a new interval counted from
 -- the last occurrence. Nil if there was none, or it has lost its place.
 local function as_before(ctx, jid, t, old)
   local due = old and recurrence.next(ctx, jid, old) or 0
@@ -30,7 +30,7 @@ local function as_before(ctx, jid, t, old)
 end
 
 -- Makes a template, or replaces all of one but its count and, if it `keeps` that, when it
--- is due. `t` says queue, klass, data, interval, backlog, priority, retries, tags, throttles
+-- is due. `t` has queue, klass, data, interval, backlog, priority, retries, tags, throttles
 -- and options; the first occurrence is `offset` ms from now. Returns the jid.
 function M.run(ctx, jid, t, offset, keeps)
   local old = recurrence.read(ctx, jid)

@@ -1,4 +1,4 @@
--- report: the holder of a lease says how far it is, and what it logged.
+-- report: the holder of a lease reports its progress, and what it logged.
 local refuse = require("base.refuse")
 local job = require("nouns.job")
 local lease = require("nouns.lease")

@@ -1,4 +1,4 @@
--- resume: leases go over to another name, of a worker that goes on with what it held before.
+-- resume: leases go over to another name, of a worker that continues what it held before.
 --
 -- The attempt stays the same: its token, its start, and the time that its run may take.
 local job = require("nouns.job")
@@ -9,7 +9,7 @@ local M = {}
 
 M.WIDTH = 3 -- (holder, jid, token)
 
--- The job of a held lease is another's from now on. One that is his already was told before.
+-- The job of a held lease is another worker's from now on. One that is its own already was renamed before.
 local function rename(ctx, worker, holder, jid, token)
   local r = lease.held(ctx, holder, jid, token)
   if not r or holder == worker then return end

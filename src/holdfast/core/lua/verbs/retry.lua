@@ -10,7 +10,7 @@ local M = {}
 
 local FAILED = -1
 
--- The answer to a call that is sent again, or nil: this attempt did not end so.
+-- The reply to a call that is sent again, or nil: this attempt did not end so.
 local function repeated(ctx, jid, r, worker, token)
   if not r then return nil end
   local what, line = history.ending(ctx, jid, r, worker, token)

@@ -4,7 +4,7 @@ local topics = require("nouns.topic")
 local wake = require("nouns.topic_wake")
 local M = {}
 
--- When a message is ready that was given so many ms, or this moment.
+-- When a message is ready that was given a number of ms, or a moment.
 local function moment(ctx, is_delay, when) return is_delay and ctx.now + when or when end
 
 -- `args[first … last]` are (id, when, body). Returns 1 for each that was added, 0 where
@@ -25,7 +25,7 @@ function M.put(ctx, name, is_delay, args, first, last)
 end
 
 -- `args[first … last]` are (id, deadline) of reserved messages ("": of whatever reservation),
--- which are done and deleted (`how`), or ready again `in` so many ms or `ctx` a moment. Returns
+-- which are done and deleted (`how`), or ready again `in` a number of ms or `at` a moment. Returns
 -- 1 for each, 0 for one that is not reserved, or not so.
 function M.release(ctx, name, how, when, args, first, last)
   local topic, released, ready, count = topics.to_shrink(ctx, name), {}, moment(ctx, how == "in", when), 0
@@ -98,7 +98,7 @@ function M.get(ctx, name, args, first, last)
   return rows
 end
 
--- A row per topic: its name, and what `topics.counts` says.
+-- A row per topic: its name, and what `topics.counts` returns.
 function M.counts(ctx, args, first, last)
   local rows = {}
   for i = first, last do rows[#rows + 1] = { args[i], unpack_(topics.counts(ctx, topics.open(ctx, args[i]))) } end

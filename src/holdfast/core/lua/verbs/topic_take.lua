@@ -34,7 +34,7 @@ local function take(ctx, topic, max, limit, each)
 end
 
 -- Returns (id, deadline, body) of up to `limit` messages that are ready by `max`, reserved for
--- `length` ms. `mode` says how the caller will wait, as with pop.
+-- `length` ms. `mode` is how the caller will wait, as with pop.
 function M.reserve(ctx, name, mode, limit, max, length)
   local topic, deadline, out = topics.to_shrink(ctx, name), max + length, { -1 }
   local _, more = take(ctx, topic, max, limit, function(id, body)

@@ -1,4 +1,4 @@
--- watch: somebody looks at the pages for a while, so changes are told.
+-- watch: someone looks at the pages for a while, so changes are published.
 local root = require("base.root")
 local M = {}
 

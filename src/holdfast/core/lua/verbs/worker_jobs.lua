@@ -1,7 +1,7 @@
 -- worker_jobs: which jobs a worker holds. Writes nothing.
 --
 -- Nothing is kept for this: it looks at the leases of the known queues, some in each
--- call, and goes on from a cursor. A lease whose loss was noticed is nobody's any more, and
+-- call, and continues from a cursor. A lease whose loss was noticed has no holder any more, and
 -- those of a worker that counts as gone are left out.
 local batch = require("base.batch")
 local keys = require("base.keys")
@@ -13,7 +13,7 @@ local worker_of = require("nouns.worker")
 local M = {}
 
 M.MOST = 500 -- leases looked at in one call; a queue counts as one
-local PAGES = 20 -- of so many, looked at where somebody asks for all at once
+local PAGES = 20 -- of that many leases, looked at where all are wanted at once
 local QUEUES = 100 -- read at once
 local BETWEEN = "\n" -- no name holds a control character
 
@@ -70,7 +70,7 @@ local function ahead(ctx, place)
 end
 
 -- What `worker` ("" for any) holds: {cursor, {jid, queue, end, stalled 0 or 1, worker, popped} …}.
--- `place` is where to go on; the cursor is "" when all was seen.
+-- `place` is where to continue; the cursor is "" when all was seen.
 function M.run(ctx, worker, place, most)
   local found, left, reply, is_gone = {}, most, { "" }, worker_of.gone(ctx)
   local page, more = ahead(ctx, place)
@@ -110,7 +110,7 @@ local function by_worker(ctx)
   return found
 end
 
--- A function that says which jobs a worker holds whose leases end within two moments, the
+-- A function that returns which jobs a worker holds whose leases end within two moments, the
 -- latest first.
 function M.within(ctx)
   if ctx.workers then

@@ -1,4 +1,4 @@
--- arguments: that protocol's arguments, and how it says no.
+-- arguments: the arguments of that protocol, and its refusals.
 --
 -- A refusal is an error text: clients look for parts of it, and the store puts the
 -- place in the script before it, which some of them look for too.
@@ -16,7 +16,7 @@ end
 -- Whether a call that failed was refused; for scripts, which forget it with each call.
 function M.refused() return has_refused end
 
--- In a library no place is told, and a refusal is known by its first word.
+-- In a library no place is named, and a refusal is known by its first word.
 function M.in_library() mark, level = "HF_REFUSED ", 0 end
 
 -- How a refusal begins that speaks of one job.
@@ -94,7 +94,7 @@ function M.names(text, what)
   return list
 end
 
--- Offset and limit of a page, 0 and 25 unless said.
+-- Offset and limit of a page, 0 and 25 unless given.
 function M.page(ctx, args, i, who)
   return M.whole(args, i, 0, who .. '(): Arg "offset" not a number'),
     M.whole(args, i + 1, 25, who .. '(): Arg "' .. ctx.dialect.limit .. '" not a number')

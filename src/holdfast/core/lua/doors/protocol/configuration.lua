@@ -48,7 +48,7 @@ M["throttle.release"] = function(ctx, args)
   for i = 4, #args do ctx.throttles.release_one(ctx, id, args[i]) end
 end
 
--- A throttle as its definition says, with what is left of its time.
+-- A throttle as it is defined, with what is left of its time.
 local function throttle_text(ctx, id)
   local most, left = ctx.throttles.definition(ctx, id)
   local text = '{"id":' .. encode(id) .. ',"maximum":' .. job_text.number(most)

@@ -1,11 +1,11 @@
--- dialect: what this protocol says in its own way, and its kin in another.
+-- dialect: the words of this protocol that its kin has others for.
 --
--- Constants only, read as `ctx.dialect`; a door that speaks otherwise brings a file of
--- the same names. What is not here is not said.
+-- Constants only, read as `ctx.dialect`; a door with other words brings a file of the same
+-- names. What is not here does not hold.
 local M = {}
 
 M.put_queue = "queue" -- the key under which a line of history names the queue of a put
-M.limit = "limit" -- the name of the argument that says how many
+M.limit = "limit" -- the name of the argument with the number of jobs
 M.empty_list = "[]" -- a reply that is an empty list
 
 return M

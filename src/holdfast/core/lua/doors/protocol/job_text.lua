@@ -1,5 +1,5 @@
 -- job_text: a job as that protocol shows it. An empty list inside an object is `{}`;
--- a reply that is an empty list is what the door's accent says.
+-- a reply that is an empty list is what the door's dialect has.
 local keys = require("base.keys")
 local record = require("base.record")
 local failure = require("nouns.failure")
@@ -21,7 +21,7 @@ local ALONE = ',"dependents":{},"dependencies":{},"spawned_from_jid":false}'
 function M.number(x) return "" .. x end
 function M.seconds(ms) return "" .. ms / 1000 end
 
--- Of the short lists, which are the usual ones, no text is copied twice.
+-- Of short lists, which are the most frequent ones, no text is copied twice.
 function M.list(texts, empty)
   if not texts[2] then return texts[1] and "[" .. texts[1] .. "]" or empty end
   if not texts[3] then return "[" .. texts[1] .. "," .. texts[2] .. "]" end
@@ -34,7 +34,7 @@ function M.names(names, empty)
   return M.list(texts, empty)
 end
 
--- The jids that a call answers with, as one text or one by one.
+-- The jids that a call returns, as one text or one by one.
 function M.jids(ctx, jids)
   if ctx.dialect.lists_singly then return jids end
   return M.names(jids, "[]")
@@ -47,7 +47,7 @@ function M.object(pairs_)
   return "{" .. concat(texts, ",") .. "}"
 end
 
--- What a line, told as `what`, tells beside `what` and `when`.
+-- What a line, shown as `what`, has beside `what` and `when`.
 local function details(ctx, line, what)
   local worker, name = line[5], line[6]
   if what == history.POPPED then return ',"worker":' .. encode(worker) end
@@ -59,7 +59,7 @@ local function details(ctx, line, what)
   return ',"' .. (what == history.THROTTLED and "queue" or ctx.dialect.put_queue) .. '":' .. encode(name)
 end
 
--- A line of somebody's own: what they call it and its time go before what their data says.
+-- A line of a user's own: its name and its time win over those in its data.
 local function own_line(line, when)
   local shown = line[8] ~= "" and decode(line[8]) or {}
   shown.what, shown.when = line[1], when
@@ -86,7 +86,7 @@ local function lines(ctx, jid, r)
   return M.list(texts, "{}")
 end
 
--- A failure that somebody stated is told with its second, one that was found with
+-- A failure that a worker reported is shown with its second, one that was found with
 -- its exact time.
 local function failed(ctx, jid, r)
   local noted = failure.read(ctx, jid, r)

@@ -11,7 +11,7 @@ local M = {}
 
 local ROW = 4 -- values of a row, as the native one has: jid, -, data, record
 
--- Where the usual grant makes no record, the row is what a native client gets.
+-- Where the straight grant makes no record, the row is what a native client gets.
 local function row(ctx, out, jid, r)
   local n = #out
   out[n + 1], out[n + 2], out[n + 3], out[n + 4] = jid, "", job.body(ctx, jid, r), r

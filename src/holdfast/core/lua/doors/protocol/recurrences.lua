@@ -1,7 +1,7 @@
 -- recurrences: templates that put jobs again and again.
 --
--- A template's list of throttles may be without the own one of its queue; then it says
--- `bare`, and so do its jobs.
+-- A template's list of throttles may be without the own one of its queue; then it is
+-- `bare`, and so are those of its jobs.
 local keys = require("base.keys")
 local job_text = require("doors.protocol.job_text")
 local arguments = require("doors.protocol.arguments")

@@ -62,7 +62,7 @@ M["queue.jobsByState"] = function(ctx, args)
   return job_text.jids(ctx, jids)
 end
 
--- The first and the limit of a page, which are looked at even where nobody needs them.
+-- The first and the limit of a page, which are checked even where they are not needed.
 local function failed_page(args, i)
   return arguments.whole(args, i, 0, 'Failed(): Arg "start" is not a number'),
     arguments.whole(args, i + 1, 25, 'Failed(): Arg "limit" is not a number')

@@ -6,7 +6,7 @@ local lifecycle = require("doors.protocol.lifecycle")
 local arguments = require("doors.protocol.arguments")
 local M = {}
 
--- What may still run in a queue besides what runs, where somebody set a limit.
+-- What may still run in a queue besides what runs, where there is a limit.
 local function places(ctx, name)
   local most = tonumber(call("HGET", ctx.keys.config, name .. "-max-concurrency") or nil) or 0
   if most <= 0 then return 1 / 0 end
@@ -26,7 +26,7 @@ function M.peek(ctx, args)
   return pop["queue.peek"](ctx, args)
 end
 
--- The same job goes on in another queue.
+-- The same job continues in another queue.
 local function requeue(ctx, args, found)
   local others = { "", "", args[3], args[4], args[5], args[6], found.next }
   for _, key in ipairs({ "delay", "depends" }) do
@@ -57,7 +57,7 @@ function M.recur(ctx, args)
   return commands.find("queue.recurAtInterval")(ctx, args)
 end
 
--- A command of which one word says what it does: without that word it is a command of today.
+-- A command that one word chooses: without that word it is a command of today.
 local function run(ctx, args, place, named, refusal)
   local today = named[remove(args, place)] or arguments.refuse(refusal)
   return commands.find(today)(ctx, args)
