@@ -41,7 +41,7 @@ def look(core, id: str) -> tuple[str, int] | None:
 
 
 def woken(door: Door) -> bool:
-    """Whether the bell rang; takes the token away."""
+    """Whether a subscriber was woken; takes the token away."""
     return bool(door.ask("DEL", door.key("tn:t")))
 
 
@@ -272,7 +272,7 @@ def test_an_answer_stays_below_its_bound_but_for_a_single_message(door: Door):
     assert door("topic_pull", "", 0, "t", 5, "")[::2] == [b"b"]
 
 
-def test_the_bell_rings_only_for_those_who_wait(core, door: Door):
+def test_only_subscribers_that_wait_are_woken(core, door: Door):
     put(core, "a")
     assert not woken(door)
     pull(core)
@@ -305,7 +305,7 @@ def test_what_comes_back_rings_too(core, clock, door: Door):
     assert woken(door)
 
 
-def test_who_was_woken_and_is_busy_passes_the_bell_on(core, door: Door):
+def test_a_subscriber_that_was_woken_and_is_busy_wakes_another_one(core, door: Door):
     reserve(core, mode=WILL_WAIT)
     put(core, "a", "b")
     assert woken(door)
@@ -319,7 +319,7 @@ def test_who_was_woken_and_is_busy_passes_the_bell_on(core, door: Door):
     assert woken(door)
 
 
-def test_who_gets_a_full_answer_passes_the_bell_on(core, door: Door):
+def test_a_subscriber_that_gets_a_full_reply_wakes_another_one(core, door: Door):
     door("setting", "", 0, "max-data", 8 << 20)
     reserve(core, mode=WILL_WAIT)
     for id in "abc":

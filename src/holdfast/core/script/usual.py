@@ -99,7 +99,6 @@ USUAL = frozenset(
         "nouns.placement:M.settle",
         "nouns.queue:M.control",
         "nouns.queue:M.enter",
-        "nouns.queue:is_known",
         "nouns.queue:parts_of",
         "nouns.retention:M.trim",
         "nouns.retention:by_age",

@@ -1,8 +1,8 @@
 -- queue: its sequence counter, its control record, its wake key.
 --
 -- Four bits are part of the sequence counter, so that a put reads them for nothing: IDLE (a worker may be
--- waiting at the wake key), LIMITED (there is a limit on running jobs), KNOWN (it is in the list of queues) and
--- INDEXED (it was entered in the index, see there).
+-- waiting at the wake key), LIMITED (there is a limit on running jobs), KNOWN (it is in the list of queues) and,
+-- the highest, INDEXED (it was entered in the index, see there).
 local bits = require("base.bits")
 local tally = require("nouns.tally")
 local M = {}
@@ -19,10 +19,6 @@ function M.is_paused(flags) return bits.has(flags, M.PAUSED) end
 function M.is_limited(flags) return bits.has(flags, M.HAS_LIMIT) end
 function M.has_most(flags) return bits.has(flags, M.HAS_MOST) end
 function M.is_odd(flags) return bits.has(flags, M.HAS_ODD) end
-
--- The bits of its sequence counter; the highest of them is INDEXED.
-local function is_idle(raw) return bits.has(raw, IDLE) end
-local function is_known(raw) return bits.has(raw, KNOWN) end
 
 local function register(ctx, queue, count)
   if ctx.index then ctx.index.admit(ctx, queue, count) end
@@ -58,7 +54,7 @@ end
 -- The same for jobs that are put, which makes the queue a known one, unless it is `hidden`.
 function M.enter(ctx, queue, count, hidden)
   local raw = call("INCRBY", queue.sequence, count) - count
-  if not is_known(raw) and not hidden then register(ctx, queue, count) end
+  if not bits.has(raw, KNOWN) and not hidden then register(ctx, queue, count) end
   if ctx.index and raw < INDEXED and count > 0 then ctx.index.enter(ctx, queue) end
   return parts_of(ctx, raw)
 end
@@ -74,11 +70,11 @@ end
 
 -- It is not in that list any more.
 function M.forget(queue)
-  if is_known(raw_of(queue)) then call("DECRBY", queue.sequence, KNOWN) end
+  if bits.has(raw_of(queue), KNOWN) then call("DECRBY", queue.sequence, KNOWN) end
 end
 
 -- Whether a worker may be waiting.
-function M.is_idle(queue) return is_idle(raw_of(queue)) end
+function M.is_idle(queue) return bits.has(raw_of(queue), IDLE) end
 
 -- Wakes a worker, given that the idle bit is up. A token that lies in the list means that
 -- none is blocked on it, so then the bit goes down instead.
@@ -99,7 +95,7 @@ end
 function M.ready_again(ctx, queue)
   local raw = raw_of(queue)
   if ctx.index and raw < INDEXED then ctx.index.enter(ctx, queue) end
-  if is_idle(raw) then M.signal(queue) end
+  if bits.has(raw, IDLE) then M.signal(queue) end
 end
 
 -- A worker is going to wait.

@@ -18,7 +18,6 @@ local waiting = require("nouns.throttle_waiting")
 local M = {}
 
 local FLAG, SPILL = record.FLAG, record.SPILL
-local NAMED, DEPENDING = FLAG.NAMED, FLAG.DEPENDING
 local NOTHING = {}
 
 -- Whether these jobs can go this way: each named once, none with a long body, and none
@@ -74,7 +73,7 @@ local function full_one(ctx, r, plan, own)
 end
 
 -- Whether a job will wait for others.
-local function waits(r) return r.flags >= DEPENDING and record.has(r.flags, DEPENDING) end
+local function waits(r) return record.has(r.flags, FLAG.DEPENDING) end
 
 local function append(lists, name, score, jid)
   local list = lists[name] or {}
@@ -95,7 +94,7 @@ local function place(ctx, target, jid, r, plan, position)
     r.state = state.SCHEDULED
     append(plan.sets, target.queue.scheduled, ctx.now + target.delay, jid)
   else
-    local full = (target.limited or r.flags >= NAMED) and full_one(ctx, r, plan, target.queue.own)
+    local full = (target.limited or r.ids) and full_one(ctx, r, plan, target.queue.own)
     if not full then
       append(plan.sets, target.queue.waiting, ctx.order.entry(position + 1, target.priority, ctx.now, jid))
       return position + 1
@@ -110,13 +109,13 @@ end
 
 -- The records, as (key, record) pairs.
 local function packed(ctx, target, jobs, rs)
-  local sets, pack, start, was, klass = {}, ctx.record, nil, NOTHING, nil
+  local sets, form, start, was, klass = {}, ctx.record, nil, NOTHING, nil
   for i = 1, #jobs do
     local r, one = rs[i], jobs[i]
     if r.flags ~= was.flags or r.state ~= was.state or one.klass ~= klass then
       was, klass = r, one.klass
-      local head = pack.fresh(r.state, r.flags, target.priority, target.retries, ctx.now, target.queue.name)
-      start = pack.with_klass(head, klass)
+      local head = form.fresh(r.state, r.flags, target.priority, target.retries, ctx.now, target.queue.name)
+      start = form.with_klass(head, klass)
     end
     sets[2 * i - 1], sets[2 * i] = ctx.keys.job .. one.jid, start .. one.data
   end

@@ -1,4 +1,4 @@
-"""Waking up: the idle bit, the bell, and the chain of workers that wake each other."""
+"""Waking up: the idle bit, the wake key, and the chain of workers that wake each other."""
 
 from holdfast.commands.leases import WILL_WAIT, WOKEN, Complete, Lease, Pop
 from holdfast.commands.outcomes import Expire
@@ -46,7 +46,7 @@ def test_a_pop_that_got_all_it_wanted_does_not_raise_the_bit(core, door: Door):
     assert not idle(door)
 
 
-def test_a_woken_worker_passes_the_bell_on_while_jobs_remain(core, door: Door):
+def test_a_woken_worker_wakes_another_one_while_jobs_remain(core, door: Door):
     core(Pop("w", ["q"], mode=WILL_WAIT))
     door.put("q", "a", "b")
     take_token(door)
