@@ -17,7 +17,7 @@ from collections.abc import Collection
 from holdfast.core.rows import Row, rows
 from holdfast.core.sources import CoreBroken, in_order, requires, source
 
-__all__ = ["CoreBroken", "assemble", "in_order", "requires", "source"]
+__all__ = ["CoreBroken", "assemble", "head", "in_order", "requires", "source"]
 
 _TAKEN = re.compile(r"^(?:local |M\.)[\w, .]+ = (.*)$", re.MULTILINE)
 _SPARE = re.compile(r"^ *--.*$|^ +| +-- .*$", re.MULTILINE)
@@ -63,7 +63,7 @@ def assemble(door: str, at_once: Collection[str] | None = None) -> str:
 
 
 def head() -> str:
-    """What stands before the modules: the names of the prelude, and what finds and makes modules."""
+    """Return the text before the modules: the names of the prelude, and the functions that find and make modules."""
     prelude = source("base.prelude")
     return prelude + _HEAD.replace("NAMES", ", ".join(_NAMES.findall(prelude)))
 
