@@ -45,7 +45,7 @@ MISTAKES_OF_FEATURES = [
     Mistake("a job does not wait for its follow-ups", "  links.add(ctx, jid, r, how.parents, {})\n", ""),
     Mistake("a pause does not end", "flags = pauses.over(ctx, queue, flags)", "if queues.is_paused(flags) then return 0, queues.NEVER end"),
     Mistake("a queue to which a job goes back is not entered in the index", "if ctx.index and raw < INDEXED then ctx.index.enter(ctx, queue) end\nif bits.has(raw, IDLE)", "if bits.has(raw, IDLE)"),
-    Mistake("a queue that gets its first job is not entered in the index", "if ctx.index and raw < INDEXED and count > 0 then ctx.index.enter(ctx, queue) end\nreturn parts_of(ctx, raw)", "return parts_of(ctx, raw)"),
+    Mistake("a queue that gets its first job is not entered in the index", "if ctx.index and raw < INDEXED and count > 0 then ctx.index.enter(ctx, queue) end\nend\nreturn parts_of(ctx, raw)", "end\nreturn parts_of(ctx, raw)"),
     Mistake("a free slot brings no queue back into the index", "if ctx.index then ctx.index.again(ctx, queue) end", ""),
     Mistake("an earlier timer is not noted in the index", "if ctx.index then ctx.index.lowered(ctx, queue, when) end", ""),
     Mistake("a queue that is empty stays entered in the index", "if is_empty and queues.is_entered(queue) then", "if false then"),

@@ -8,6 +8,7 @@ local tally = require("nouns.tally")
 local M = {}
 
 local IDLE, LIMITED, KNOWN, INDEXED = 2 ^ 45, 2 ^ 46, 2 ^ 47, 2 ^ 48
+local BOTH = KNOWN + INDEXED -- from here on both are up, as they are of most queues
 local CONTROL = "<dBI4d"
 M.NEVER = 1 / 0 -- as due time: no timer; as heartbeat: the default
 M.IDLE, M.LIMITED, M.INDEXED = IDLE, LIMITED, INDEXED
@@ -54,8 +55,10 @@ end
 -- The same for jobs that are put, which makes the queue a known one, unless it is `hidden`.
 function M.enter(ctx, queue, count, hidden)
   local raw = call("INCRBY", queue.sequence, count) - count
-  if not bits.has(raw, KNOWN) and not hidden then register(ctx, queue, count) end
-  if ctx.index and raw < INDEXED and count > 0 then ctx.index.enter(ctx, queue) end
+  if raw < BOTH then
+    if not bits.has(raw, KNOWN) and not hidden then register(ctx, queue, count) end
+    if ctx.index and raw < INDEXED and count > 0 then ctx.index.enter(ctx, queue) end
+  end
   return parts_of(ctx, raw)
 end
 
@@ -100,7 +103,7 @@ end
 
 -- A worker is going to wait.
 function M.raise_idle(queue)
-  if not M.is_idle(queue) then call("INCRBY", queue.sequence, IDLE) end
+  if not bits.has(raw_of(queue), IDLE) then call("INCRBY", queue.sequence, IDLE) end
 end
 
 -- Wakes a worker without looking at the bit: for reasons (pause, limit) that do not raise it.

@@ -78,10 +78,10 @@ function M.take(ctx, queue, jid, r, grant)
   return true
 end
 
--- For a pop: how many slots the queue has free, by its limit and flags; nil if it has
--- no limit.
-function M.room(ctx, queue, _, limit, flags)
-  if not queues.is_limited(flags) then return nil end
+-- For a pop: how many slots the queue has free, by its limit and flags; nil if it is not
+-- `grant.limited`.
+function M.room(ctx, queue, grant, limit, flags)
+  if not grant.limited then return nil end
   return limit - slots.used_by_queue(ctx, queue, flags)
 end
 

@@ -3,7 +3,7 @@
 --
 -- All is read and made up before the first of it is written. `plan` gathers what is to be
 -- written: `sets` (key: score and member in turns), `pending` (throttle: jids), `tags`,
--- `parents` (see `links`); `room` keeps how many slots were found free.
+-- `parents` (see `links`); `room` keeps how many slots were found free, `limited` as in a grant.
 local record = require("base.record")
 local event = require("nouns.event")
 local extra = require("nouns.extra")
@@ -157,6 +157,7 @@ end
 local function look_at_limit(ctx, queue, plan)
   local _, flags, limit = queues.control(queue)
   if queues.has_most(flags) then return false end
+  plan.limited = queues.is_limited(flags)
   plan.room[queue.own] = ctx.throttles.room(ctx, queue, plan, limit, flags)
   return true
 end
@@ -181,7 +182,7 @@ function M.run(ctx, target, jobs)
   local queue = target.queue
   if #jobs == 0 or not are_simple(jobs) or are_known(ctx, jobs) then return nil end
   local parents, rs = jobs.depend and links.open(ctx, jobs) or NOTHING, {}
-  local plan = { sets = {}, pending = {}, tags = {}, parents = parents, room = {} }
+  local plan = { sets = {}, pending = {}, tags = {}, parents = parents, room = {}, limited = false }
   for i = 1, #jobs do rs[i] = outline(ctx, target, jobs[i], plan) end
   local taken = needed(target, rs)
   target.first, target.idle, target.limited = queues.enter(ctx, queue, taken)
