@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from source_tree import LUA, cycle_in, lua_files, lua_strings
+from test_plain_words import IN_TEXT, WORDS
 
 from holdfast.core.sources import in_order, source
 
@@ -72,3 +73,17 @@ def test_the_core_asks_at_connect_about_every_command_that_it_uses() -> None:
     info = source("verbs.info")
     asked = set(re.findall(r'"([A-Z]+)"', info[info.index("local INNER") : info.index("local SHAPE")]))
     assert used - asked == set()
+
+
+COMMENT_OR_STRING = re.compile(r"""(--[^\n]*)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""")
+
+
+def test_names_and_comments_have_none_of_the_dropped_words() -> None:
+    found: list[tuple[str, str]] = []
+    for path in lua_files():
+        text = path.read_text()
+        comments = "\n".join(hit[1] for hit in COMMENT_OR_STRING.finditer(text) if hit[1])
+        named = {path.stem, *re.findall(r"[A-Za-z_]\w*", COMMENT_OR_STRING.sub("", text))}
+        found += [(name_of(path), hit[0]) for hit in IN_TEXT.finditer(comments)]
+        found += [(name_of(path), name) for name in named if WORDS & {*name.lower().split("_")}]
+    assert found == []

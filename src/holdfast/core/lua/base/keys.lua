@@ -10,7 +10,7 @@ local roots, root_count = {}, 0
 local function native(root)
   return {
     root = root, job = root .. "j:", body = root .. "b:", extra = root .. "x:",
-    completed = root .. "c", line = root .. "i:", result = root .. "a:", answer_channel = root .. "e:s:",
+    completed = root .. "c", line = root .. "i:", result = root .. "a:", stack_channel = root .. "e:s:",
     queues = root .. "Q", topics = root .. "tt", config = root .. "C", groups = root .. "F", group = root .. "f:",
     worker_channel = root .. "e:w:", result_channel = root .. "e:r:", channel = root .. "e:", changes = root .. "e:c",
     holders = root .. "h:", pending = root .. "p:", freed = root .. "hx:", limits = root .. "H", upkeep = root .. "U",
@@ -35,7 +35,7 @@ local FIXED = {
   failure_calls = "ql:hf:F#", workers = "ql:hf:W", held = "ql:hf:L:", marks = "ql:hf:K",
   holders = "ql:hf:h:", pending = "ql:hf:p:", throttle = "ql:th:",
   channel = "ql:", log = "ql:log", worker_channel = "ql:w:", result_channel = "ql:hf:e:r:",
-  answer_channel = "ql:hf:e:s:",
+  stack_channel = "ql:hf:e:s:",
   tagged = "ql:hf:g:", tag_counts = "ql:tags", dependents = "ql:hf:d:", releasing = "ql:hf:u", template = "ql:hf:r:",
   worker_facts = "ql:hf:v:", audit = "ql:hf:A", changes = "ql:hf:e:c", limits = "ql:hf:H",
   identifiers = "ql:qp:identifiers", old_identifiers = "qmore:dynamic",

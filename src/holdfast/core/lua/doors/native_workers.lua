@@ -8,7 +8,7 @@ local event = require("nouns.event")
 local workers = require("nouns.worker")
 local worker_jobs = require("verbs.worker_jobs")
 
-local MOST_FIELDS, MOST_BYTES, MOST_ROWS, LONGEST_ANSWER = 32, 16384, 64, 65536
+local MOST_FIELDS, MOST_BYTES, MOST_ROWS, LONGEST_STACK = 32, 16384, 64, 65536
 local DRAINS, READS = { "allow-oom" }, { "no-writes" }
 local bad, name, number, optional, text = checks.bad, checks.name, checks.number, checks.optional, checks.text
 
@@ -50,7 +50,7 @@ return {
     return event.asked(ctx, name(args, 1, "worker"), name(args, 2, "jid"), name(args, 3, "question"))
   end },
   { "worker_answer", DRAINS, "question answer", function(ctx, args)
-    return event.answered(ctx, name(args, 1, "question"), text(args, 2, "answer", LONGEST_ANSWER))
+    return event.answered(ctx, name(args, 1, "question"), text(args, 2, "answer", LONGEST_STACK))
   end },
   { "worker_forget", DRAINS, "line number worker...", requests.row(function(ctx, args)
     local last, known = checks.names(args, 3, "worker"), 0

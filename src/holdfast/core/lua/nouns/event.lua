@@ -35,7 +35,7 @@ function M.asked(ctx, worker, jid, question)
 end
 
 -- The stack, on that channel. Returns how many received it on this node.
-function M.answered(ctx, question, answer) return call("PUBLISH", ctx.keys.answer_channel .. question, answer) end
+function M.answered(ctx, question, stack) return call("PUBLISH", ctx.keys.stack_channel .. question, stack) end
 
 -- The flags of a fresh job: an earlier one of that name may have been tracked. A root
 -- without tracked jobs is not asked.

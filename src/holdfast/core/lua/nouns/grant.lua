@@ -12,8 +12,8 @@ local EXPIRING = record.FLAG.EXPIRING
 local LATE = 2 -- a job that came too late takes twice as long as one that is granted
 local PIECE = 512 -- jobs granted at once
 
--- The grant under way, which a pop fills in: `worker` gets jobs for `lease` ms (0: as long as the
--- queue says), and their rows are appended to `out` by `row` (nil: as native clients get them).
+-- The grant under way, which a pop fills in: `worker` gets jobs for `lease` ms (0: the length of
+-- the queue), and their rows are appended to `out` by `row` (nil: as native clients get them).
 --
 -- ends and length (ms) of the leases, and the earliest end, `least`; `limited`: the queue has a
 -- limit, of which `room` slots are free; `granted`: tokens are above that of any deleted job;

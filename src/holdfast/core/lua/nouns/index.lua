@@ -20,7 +20,7 @@ local SOON = 5000 -- ms: what is due later is found by an idle worker's next loo
 
 -- A command on a key of the index. If that holds something that is none of it, it goes, and all known queues are
 -- looked through again.
-local function ask(ctx, command, key, ...)
+local function run(ctx, command, key, ...)
   local done, reply = pcall(call, command, key, ...)
   if done then return reply end
   if not find(type(reply) == "table" and reply.err or reply, "WRONGTYPE", 1, true) then error(reply) end
@@ -32,20 +32,20 @@ end
 -- A token that lies there means that no worker is blocked on the key, so then the fleet does not wait any more.
 local function wake(ctx, fleet)
   local key = ctx.keys.fleet_wake .. fleet
-  if call("EXISTS", key) == 1 then return ask(ctx, "ZREM", ctx.keys.fleets, fleet) end
-  ask(ctx, "RPUSH", key, "")
+  if call("EXISTS", key) == 1 then return run(ctx, "ZREM", ctx.keys.fleets, fleet) end
+  run(ctx, "RPUSH", key, "")
   call("EXPIRE", key, TOKEN_KEPT)
 end
 
 -- Wakes one waiting worker of each fleet.
 local function wake_all(ctx)
-  local fleets = ask(ctx, "ZRANGE", ctx.keys.fleets, 0, MOST_FLEETS - 1, "REV")
+  local fleets = run(ctx, "ZRANGE", ctx.keys.fleets, 0, MOST_FLEETS - 1, "REV")
   for i = 1, #fleets do wake(ctx, fleets[i]) end
 end
 
 local function add(ctx, queue)
   local place = call("ZSCORE", ctx.keys.queues, queue.name) or ctx.now
-  if ask(ctx, "ZADD", ctx.keys.ready, "NX", place, queue.name) == 1 then wake_all(ctx) end
+  if run(ctx, "ZADD", ctx.keys.ready, "NX", place, queue.name) == 1 then wake_all(ctx) end
 end
 
 -- A queue that is not known is used: there is a most of them. `count` are the numbers that were taken for it. What was
@@ -69,7 +69,7 @@ end
 
 -- The queue may hand out again what it has: it is not paused or full any more.
 function M.again(ctx, queue)
-  if ask(ctx, "ZSCORE", ctx.keys.ready, queue.name) then return end
+  if run(ctx, "ZSCORE", ctx.keys.ready, queue.name) then return end
   if not queues.is_entered(queue) then call("INCRBY", queue.sequence, INDEXED) end
   add(ctx, queue)
 end
@@ -77,18 +77,18 @@ end
 -- Notes when the queue has something due next.
 function M.due(ctx, queue, when)
   if when < NEVER then
-    ask(ctx, "ZADD", ctx.keys.timer, when, queue.name)
+    run(ctx, "ZADD", ctx.keys.timer, when, queue.name)
   else
-    ask(ctx, "ZREM", ctx.keys.timer, queue.name)
+    run(ctx, "ZREM", ctx.keys.timer, queue.name)
   end
 end
 
 -- When the queue of that name has something due, as it is noted, or nil.
-function M.timer_of(ctx, name) return ask(ctx, "ZSCORE", ctx.keys.timer, name) or nil end
+function M.timer_of(ctx, name) return run(ctx, "ZSCORE", ctx.keys.timer, name) or nil end
 
 -- The first queue that has something due after now, and when.
 local function next_due(ctx)
-  local found = ask(ctx, "ZRANGE", ctx.keys.timer, "(" .. format("%.17g", ctx.now), "+inf", "BYSCORE", "LIMIT", 0, 1,
+  local found = run(ctx, "ZRANGE", ctx.keys.timer, "(" .. format("%.17g", ctx.now), "+inf", "BYSCORE", "LIMIT", 0, 1,
     "WITHSCORES")
   return found[1], tonumber(found[2])
 end
@@ -96,46 +96,46 @@ end
 -- It has something due earlier than was known: a waiting worker is woken, unless it is going to look before. The end
 -- of a pause that is noted may come before it.
 function M.lowered(ctx, queue, when)
-  ask(ctx, "ZADD", ctx.keys.timer, "LT", when, queue.name)
+  run(ctx, "ZADD", ctx.keys.timer, "LT", when, queue.name)
   if when <= ctx.now or next_due(ctx) == queue.name then wake_all(ctx) end
 end
 
 -- After a pop. `is_done`: it could take nothing more; `due`: when that changes by itself.
 function M.settle(ctx, queue, is_done, due)
   local is_empty = call("EXISTS", queue.waiting) == 0
-  if is_empty or is_done then ask(ctx, "ZREM", ctx.keys.ready, queue.name) end
+  if is_empty or is_done then run(ctx, "ZREM", ctx.keys.ready, queue.name) end
   if is_empty and queues.is_entered(queue) then call("DECRBY", queue.sequence, INDEXED) end
   M.due(ctx, queue, due)
 end
 
 -- A pop found the queue paused until `ends`.
 function M.leave_out(ctx, queue, ends)
-  ask(ctx, "ZREM", ctx.keys.ready, queue.name)
+  run(ctx, "ZREM", ctx.keys.ready, queue.name)
   M.due(ctx, queue, ends)
 end
 
 -- The queue is forgotten.
 function M.drop(ctx, queue)
-  ask(ctx, "ZREM", ctx.keys.ready, queue.name)
-  ask(ctx, "ZREM", ctx.keys.timer, queue.name)
+  run(ctx, "ZREM", ctx.keys.ready, queue.name)
+  run(ctx, "ZREM", ctx.keys.timer, queue.name)
 end
 
 -- Somebody of the fleet is going to wait.
-function M.wait(ctx, fleet) ask(ctx, "ZADD", ctx.keys.fleets, ctx.now, fleet) end
+function M.wait(ctx, fleet) run(ctx, "ZADD", ctx.keys.fleets, ctx.now, fleet) end
 
 -- Somebody of the fleet was woken and can take no more: wakes another one, if there is something.
 function M.hand_on(ctx, fleet)
-  local due = ask(ctx, "ZRANGE", ctx.keys.timer, "-inf", ctx.now + SOON, "BYSCORE", "LIMIT", 0, 1)
+  local due = run(ctx, "ZRANGE", ctx.keys.timer, "-inf", ctx.now + SOON, "BYSCORE", "LIMIT", 0, 1)
   if not due[1] and call("EXISTS", ctx.keys.ready) == 0 then return end
-  if ask(ctx, "ZSCORE", ctx.keys.fleets, fleet) then wake(ctx, fleet) end
+  if run(ctx, "ZSCORE", ctx.keys.fleets, fleet) then wake(ctx, fleet) end
 end
 
 -- The names of `count` queues from place `first` on that have ready jobs.
-function M.ready(ctx, first, count) return ask(ctx, "ZRANGE", ctx.keys.ready, first, first + count - 1) end
+function M.ready(ctx, first, count) return run(ctx, "ZRANGE", ctx.keys.ready, first, first + count - 1) end
 
 -- The same of those whose timer has come.
 function M.overdue(ctx, first, count)
-  return ask(ctx, "ZRANGE", ctx.keys.timer, "-inf", ctx.now, "BYSCORE", "LIMIT", first, count)
+  return run(ctx, "ZRANGE", ctx.keys.timer, "-inf", ctx.now, "BYSCORE", "LIMIT", first, count)
 end
 
 -- How many ms until a queue has something due that has nothing due now, -1 for never.
