@@ -25,7 +25,7 @@ local function away(ctx, is_done, again, is_cut)
   return again
 end
 
--- The names of up to `most` queues from place `first` on that have ready jobs, and of others that have something due; a
+-- The names of up to `most` queues from place `first` on that have ready jobs, and of others that have something due.
 -- `mode` is WILL_WAIT of a worker that is going to wait if none is its own, WOKEN of one that was woken and can take no
 -- more: it gets no names. Returns the ms until something else is due (-1: never), whether there may be more names (1 or
 -- 0), how many are of the first kind, and the names.

@@ -1,9 +1,10 @@
--- put: jobs come into a queue. A put takes the cheapest of three ways that fits:
+-- put: jobs come into a queue, on the cheapest of three ways that fits:
 --
--- straight, in this file: short jobs without options, into a queue without limits, take one
--- command for all records and one for all places. Together, `put_new`: jobs that are all new are
--- made up in memory, then written with one command for each set they come into. One by one,
--- `put_each` and `put_one`: all others, such as jobs that exist already.
+-- * straight, in this file: short jobs without options, into a queue without limits, take one
+--   command for all records and one for all places;
+-- * together, in `put_new`: jobs that are all new are made up in memory, then written with one
+--   command for each set that they come into;
+-- * one by one, in `put_each` and `put_one`: all others, such as jobs that exist already.
 --
 -- Modes: `new` (the jid was minted by the caller: a job that exists is this very
 -- put, sent again), `move` (a job that exists is moved here and starts a new life),

@@ -1,4 +1,4 @@
--- dialect: the words of this protocol that its kin has others for.
+-- dialect: the words of this protocol where a related one has others.
 --
 -- Constants only, read as `ctx.dialect`; a door with other words brings a file of the same
 -- names. What is not here does not hold.

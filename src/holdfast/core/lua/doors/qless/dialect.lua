@@ -1,4 +1,4 @@
--- dialect: the words of qless that the protocol which came of it has others for.
+-- dialect: the words of qless where reqless has others.
 local M = {}
 
 M.put_queue = "q"
