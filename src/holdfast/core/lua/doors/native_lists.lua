@@ -6,7 +6,7 @@ local ids = require("doors.ids")
 local requests = require("doors.requests")
 local explain = require("verbs.explain")
 local inspect = require("verbs.inspect")
-local listing = require("verbs.listing")
+local list = require("verbs.list")
 local unfail = require("verbs.unfail")
 
 local MOST, MOST_GROUPS, MOST_UNFAILED = 512, 200, 200 -- the last two cost more each
@@ -17,7 +17,7 @@ local DIRECTIONS = { [""] = true, up = true, down = true }
 -- Which set, of whom. The second is "" where a set has no owner.
 local function which(args)
   local set = args[1]
-  if not set or not listing.is_known(set) then checks.bad("there is no set " .. tostring(set)) end
+  if not set or not list.is_known(set) then checks.bad("there is no set " .. tostring(set)) end
   return set, NAMELESS[set] and "" or checks.name(args, 2, "name")
 end
 
@@ -25,7 +25,7 @@ end
 local function cursor(args, i)
   local score = args[i]
   if score == "" then return "", "" end
-  ids.score(score and score:match("^" .. listing.DUE .. "(.+)$") or score)
+  ids.score(score and score:match("^" .. list.DUE .. "(.+)$") or score)
   if not args[i + 1] then checks.bad("a cursor is a score and a member") end
   return score, args[i + 1]
 end
@@ -40,7 +40,7 @@ return {
       if direction == "up" then checks.bad("completed jobs are listed from the newest on") end
       if score ~= "" then checks.time(args, 3, "place") end
     end
-    return listing.run(ctx, set, name, score, member, count, direction)
+    return list.run(ctx, set, name, score, member, count, direction)
   end },
   { "failures", READS, "cursor count", function(ctx, args)
     return inspect.failures(ctx, ids.cursor(args, 1), checks.number(args, 2, "count", 1, MOST))

@@ -1,4 +1,4 @@
--- listing: any set of jobs or names, page by page. Writes nothing.
+-- list: any set of jobs or names, page by page. Writes nothing.
 --
 -- A cursor is the last (score, member) of the page before. States are as of now: a job
 -- that is due is waiting, behind all that is ready, and a lease past its end is stalled,
