@@ -191,7 +191,9 @@ class Resolved(Walk):
             return self.program.named(home, own.text)
         native = prelude().get(own.text)
         path = path_of(native) if native else None
-        return name(path.replace(".", "_")) if path in HOISTED else native or own
+        if path and path in HOISTED:
+            return name(path.replace(".", "_"))
+        return native or own
 
     def indexed(self, node: Node) -> Node:
         of, key, forms = node.parts[0], key_of(node), self.program.forms
