@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any, Final, Literal, TypeVar, cast, get_args
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
@@ -39,6 +39,8 @@ _known: set[str] = set()
 class Settings(msgspec.Struct, frozen=True, gc=False):
     """How a client uses its store; times in seconds, sizes in bytes.
 
+    A put inside a running event loop is given up after `loop_deadline` already, unless `deadline` was given.
+    `flags` is what a `holdfast` command line needs to reach the same store and namespace.
     `durability` is how safe a write is when its call returns: `memory` (in the store's memory), `process` (in its
     append-only file: a crash of the store while the disk is slow, or a power loss, may lose about two seconds), `fsync` (on
     disk). `timeout` limits one try, `deadline` a call with all its repeats. `load_core` allows this client to load or
@@ -52,16 +54,18 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
     durability: Durability = "memory"
     timeout: float = 5.0
     deadline: float = 30.0
+    loop_deadline: float = 5.0
     max_data: int = MAX_DATA
     load_core: bool = True
     trust_store: bool = False
     worker_name: str = ""
     strict_loop: bool = False
     ensure_minimum_version: bool = True
+    flags: str = ""
 
     def __repr__(self) -> str:
-        """The fields, without secrets of the URL."""
-        fields = [name for name in self.__struct_fields__ if name != "url"]
+        """The fields, without `flags` and without secrets of the URL."""
+        fields = [name for name in self.__struct_fields__ if name not in ("url", "flags")]
         return f"Settings({', '.join([f'url={shown_url(self.url)!r}', *(f'{name}={getattr(self, name)!r}' for name in fields)])})"
 
     def checked(self) -> "Settings":
@@ -180,10 +184,22 @@ def check_url(url: str) -> str:
     if database and not database[1].isdecimal():
         raise UsageError("after its host, the store URL has a database number, such as /0, and nothing else")
     try:
-        _ = urlsplit(url).port
+        split = urlsplit(url)
+        valid = split.scheme == "unix" or is_host(unquote(split.hostname or "localhost"))
+        _ = split.port
     except ValueError:
-        raise UsageError(f"the store URL {shown_url(url)!r} has no valid host and port") from None
+        valid = False
+    if not valid:
+        raise UsageError(f"the store URL {shown_url(url)!r} has no valid host and port")
     return url
+
+
+def is_host(name: str) -> bool:
+    """Return whether `name` can be the name or address of a machine."""
+    try:
+        return bool(name.encode("idna")) and name.isprintable()
+    except UnicodeError:  # such as an empty part between two dots
+        return False
 
 
 def shown_url(url: str) -> str:

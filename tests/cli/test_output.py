@@ -5,7 +5,7 @@ import pty
 import subprocess
 import sys
 
-TABLE = "from holdfast.cli.output import say_table; say_table(['queue', 'waiting'], [['mail', 12], ['[red]x[/]', 3]])"
+TABLE = "from holdfast.cli.output import print_table; print_table(['queue', 'waiting'], [['mail', 12], ['[red]x[/]', 3]])"
 BAR = "from holdfast.cli.output import progress\nwith progress('putting', 2) as step:\n    step(1)\n    step(1)\n"
 
 

@@ -19,7 +19,7 @@ import click
 from holdfast import store as embedded
 from holdfast.cli.bench_drops import DropBench, Plan, histogram, rows_of
 from holdfast.cli.bench_run import Bench, Scratch
-from holdfast.cli.output import echo_text, json_option, progress, say_facts, say_json, say_table, size
+from holdfast.cli.output import echo_text, json_option, progress, print_facts, print_json, print_table, size
 from holdfast.client.store_options import url_of_parts
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError
@@ -197,11 +197,11 @@ def _measure(scratch: Scratch, place: Place, seconds: float, as_json: bool) -> N
     server = scratch.server()
     if as_json:
         found = [figure._asdict() for figure in figures]
-        say_json({"store": place.shown, "server": server, "durability": place.durability, "figures": found})
+        print_json({"store": place.shown, "server": server, "durability": place.durability, "figures": found})
         return
     click.echo(f"{server}, {place.shown}, durability: {place.durability}")
     columns = ("", "per second", "store CPU, µs each", "× SET")
-    say_table(columns, [_cells(*figure) for figure in figures])
+    print_table(columns, [_cells(*figure) for figure in figures])
 
 
 def _drop_jobs(scratch: Scratch, place: Place, plan: Plan, quiet: bool, as_json: bool) -> None:
@@ -216,10 +216,10 @@ def _drop_jobs(scratch: Scratch, place: Place, plan: Plan, quiet: bool, as_json:
             "durability": place.durability,
             "plan": plan._asdict(),
         }
-        say_json(about | found._asdict())
+        print_json(about | found._asdict())
         return
     click.echo(f"{server}, {place.shown}, durability: {place.durability}")
-    say_facts(
+    print_facts(
         {
             "put": f"{plan.jobs} jobs in {found.put_seconds:.2f} s",
             "worked": f"{found.work_seconds:.2f} s by {plan.workers} threads",
@@ -230,7 +230,7 @@ def _drop_jobs(scratch: Scratch, place: Place, plan: Plan, quiet: bool, as_json:
             "server CPU": f"{found.server_cpu_seconds:.2f} s",
         }
     )
-    say_table(("queue", "", "count", "mean, s", "deviation, s", "lost leases"), rows_of(found))
+    print_table(("queue", "", "count", "mean, s", "deviation, s", "lost leases"), rows_of(found))
     for name, stats in found.queues.items() if not quiet else ():
         for what in ("wait", "run"):
             click.echo("\n".join([f"{name}, {what}:", *histogram(stats[what]["histogram"])]))
@@ -244,11 +244,11 @@ def _imports(as_json: bool) -> None:
     with progress("importing", ROUNDS) as advance:
         figures = import_figures(ROUNDS, advance)
     if as_json:
-        say_json({"figures": [figure._asdict() for figure in figures]})
+        print_json({"figures": [figure._asdict() for figure in figures]})
         return
     click.echo("CPU of fresh interpreters; ours comes on top of the driver's")
     rows = [(figure.what, round(figure.cpu_ms, 1), round(figure.percent)) for figure in figures]
-    say_table(("", "ms", "% of import redis"), rows)
+    print_table(("", "ms", "% of import redis"), rows)
 
 
 def _cells(what: str, per_second: float, store_us: float, times_set: float) -> tuple[object, ...]:

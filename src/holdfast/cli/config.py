@@ -8,9 +8,8 @@ from typing import IO, Any, Final, cast
 
 import click
 
-from holdfast.cli.output import echo_text, json_option, say_json
-from holdfast.cli.place import store_options
-from holdfast.client.sync import Client
+from holdfast.cli.connection import Place, store_options
+from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.errors import UsageError
 from holdfast.logs import logger
 from holdfast.printable import printable_json
@@ -39,12 +38,12 @@ def _warnings() -> Generator[None]:
 @config.command()
 @store_options
 @json_option
-def dump(url: str | None, namespace: str, as_json: bool) -> None:
+def dump(place: Place, as_json: bool) -> None:
     """Print all settings as JSON, defaults included; --json prints it on one line.
 
     What it prints is what `holdfast config load` reads.
     """
-    with Client(url, namespace=namespace) as client:
+    with place.client(must_exist=True) as client:
         found = {key: _shown(raw) for key, raw in sorted(client.config.all.items())}
     click.echo(printable_json(json.dumps(found, ensure_ascii=False, indent=None if as_json else 2)))
 
@@ -54,18 +53,18 @@ def dump(url: str | None, namespace: str, as_json: bool) -> None:
 @click.option("--clear", is_flag=True, help="Return settings that are not in the file to their defaults.")
 @store_options
 @json_option
-def load(file: IO[str], clear: bool, url: str | None, namespace: str, as_json: bool) -> None:
+def load(file: IO[str], clear: bool, place: Place, as_json: bool) -> None:
     """Write the settings that a JSON file has; - is standard input.
 
     The whole file is checked before the first of them is written.
     """
     settings = _read(file)
-    with Client(url, namespace=namespace) as client:
+    with place.client() as client:
         absent = sorted(key for key in client.config.all if key not in settings) if clear else []
         client.config.update(settings)
         cleared = [key for key in absent if client.config.unset(key)]
     if as_json:
-        say_json({"set": sorted(settings), "cleared": cleared})
+        print_json({"set": sorted(settings), "cleared": cleared})
         return
     click.echo(f"set {len(settings)}" + (f", cleared {len(cleared)}" if clear else ""))
 
@@ -74,12 +73,12 @@ def load(file: IO[str], clear: bool, url: str | None, namespace: str, as_json: b
 @click.argument("key")
 @store_options
 @json_option
-def get(key: str, url: str | None, namespace: str, as_json: bool) -> int:
+def get(key: str, place: Place, as_json: bool) -> int:
     """Print one setting. Exit code 1 when it is not set and has no default."""
-    with Client(url, namespace=namespace) as client:
+    with place.client(must_exist=True) as client:
         raw = client.config.all.get(check_name("key", key))
     if as_json:
-        say_json({"key": key, "value": None if raw is None else _shown(raw)})
+        print_json({"key": key, "value": None if raw is None else _shown(raw)})
     elif raw is not None:
         echo_text(raw)
     else:
@@ -92,9 +91,9 @@ def get(key: str, url: str | None, namespace: str, as_json: bool) -> int:
 @click.argument("value")
 @store_options
 @json_option
-def set_(key: str, value: str, url: str | None, namespace: str, as_json: bool) -> None:
+def set_(key: str, value: str, place: Place, as_json: bool) -> None:
     """Write one setting."""
-    with Client(url, namespace=namespace) as client:
+    with place.client() as client:
         client.config.set(key, value)
     _say(as_json, f"{key} is {value}", {"key": key, "value": _shown(value)})
 
@@ -103,16 +102,16 @@ def set_(key: str, value: str, url: str | None, namespace: str, as_json: bool) -
 @click.argument("key")
 @store_options
 @json_option
-def unset(key: str, url: str | None, namespace: str, as_json: bool) -> None:
+def unset(key: str, place: Place, as_json: bool) -> None:
     """Return one setting to its default, or to none."""
-    with Client(url, namespace=namespace) as client:
+    with place.client() as client:
         was_set = client.config.unset(key)
     _say(as_json, f"{key} was {'set' if was_set else 'not set'}", {"key": key, "was_set": was_set})
 
 
 def _say(as_json: bool, text: str, facts: dict[str, Any]) -> None:
     if as_json:
-        say_json(facts)
+        print_json(facts)
     else:
         echo_text(text)
 

@@ -20,8 +20,8 @@ import click
 from holdfast import Client
 from holdfast import store as embedded
 from holdfast.cli import demo_jobs
-from holdfast.cli.demo_show import Diary, Screen, say_report
-from holdfast.cli.output import json_option, say_json
+from holdfast.cli.demo_show import Diary, Screen, print_report
+from holdfast.cli.output import json_option, print_json
 from holdfast.errors import JobFailed, StoreUnavailable, UsageError
 
 QUEUES = ("read", "measure", "report")
@@ -246,9 +246,9 @@ def demo(context: click.Context, directory: Path | None, store: Path | None, as_
         with Screen(len(files), quiet=as_json) as screen:
             result = run.whole(files, screen)
     if as_json:
-        say_json(result)
+        print_json(result)
     else:
-        say_report(result)
+        print_report(result)
     context.exit(0 if result["done"] == result["put"] else 1)
 
 

@@ -151,7 +151,7 @@ def count_of(jobs: Sequence[Lost]) -> str:
     return "1 job" if len(jobs) == 1 else f"{len(jobs)} jobs"
 
 
-def say_report(result: Mapping[str, Any]) -> None:
+def print_report(result: Mapping[str, Any]) -> None:
     """The table of the report, and what became of the jobs."""
     report = result["report"]
     console = Console() if sys.stdout.isatty() else Console(width=120)

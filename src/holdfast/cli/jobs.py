@@ -1,12 +1,11 @@
-"""`holdfast jobs`: look at jobs, one by one."""
+"""`holdfast jobs`: look at single jobs."""
 
 import click
 import msgspec
 
-from holdfast.cli.output import echo_text, json_option, say_json, say_table
-from holdfast.cli.place import store_options
+from holdfast.cli.connection import Place, store_options
+from holdfast.cli.output import echo_text, json_option, print_json, print_table
 from holdfast.client.stacks import PATIENCE
-from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError
 
 
@@ -22,23 +21,23 @@ def jobs() -> None:
     type=click.FloatRange(0.01, 3600),
     default=PATIENCE,
     show_default=True,
-    help="Seconds to wait for its worker.",
+    help="Seconds to wait for the worker.",
 )
 @store_options
 @json_option
-def stack(jid: str, timeout: float, url: str | None, namespace: str, as_json: bool) -> int:
+def stack(jid: str, timeout: float, place: Place, as_json: bool) -> int:
     """Show the stack of a running job, innermost frame last.
 
-    Its worker takes the stack; code that blocks its process is shown too. Exit code 1 when there is no such job, when nobody
-    performs it just now, or when no worker responds, 3 when the store cannot be reached.
+    Its worker takes the stack; code that blocks its process is shown too. Exit code 1 if there is no such job, if it is not
+    running, or if its worker does not respond; 3 if the store does not respond.
     """
-    with Client(url, namespace=namespace) as client:
+    with place.client(must_exist=True) as client:
         try:
             found = client.jobs.stack(jid, timeout)
         except TimeoutError as error:
             raise HoldfastError(str(error)) from error
     if as_json:
-        say_json(msgspec.to_builtins(found))
+        print_json(msgspec.to_builtins(found))
     else:
         echo_text(f"job {found.jid}, worker {found.worker}, process {found.pid}")
         if found.note:
@@ -51,19 +50,19 @@ def stack(jid: str, timeout: float, url: str | None, namespace: str, as_json: bo
 @click.argument("jid")
 @store_options
 @json_option
-def why(jid: str, url: str | None, namespace: str, as_json: bool) -> int:
+def why(jid: str, place: Place, as_json: bool) -> int:
     """Show why a job is running or not: the checks, what blocks it, and how to resolve that.
 
-    Exit code 1 when there is no such job, 3 when the store cannot be asked.
+    Exit code 1 if there is no such job, 3 if the store does not respond.
     """
-    with Client(url, namespace=namespace) as client:
+    with place.client(must_exist=True) as client:
         found = client.jobs.explain(jid)
     if as_json:
-        say_json(found.as_dict())
+        print_json(found.as_dict())
     else:
         echo_text(found.text)
         rows = [(check.check, check.verdict, check.text, check.fix) for check in found.checks]
-        say_table(("looked at", "verdict", "found", "what would help"), rows)
+        print_table(("check", "verdict", "finding", "remedy"), rows)
         for line in found.facts.get("log", ()):
             echo_text(line)
     return 0 if found.exists else 1

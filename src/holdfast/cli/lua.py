@@ -4,7 +4,7 @@ import hashlib
 
 import click
 
-from holdfast.cli.output import json_option, say_json
+from holdfast.cli.output import json_option, print_json
 from holdfast.core.texts import TEXTS
 
 _HELP = "\b\n" + "".join(f"{name:<8} {text.purpose}\n" for name, text in TEXTS.items())
@@ -24,6 +24,6 @@ def lua(text: str, as_json: bool) -> None:
     made = found.make()
     if as_json:
         sha1 = hashlib.sha1(made.encode(), usedforsecurity=False).hexdigest()
-        say_json({"name": text, "file": found.file, "sha1": sha1, "text": made})
+        print_json({"name": text, "file": found.file, "sha1": sha1, "text": made})
     else:
         click.echo(made, nl=False)

@@ -1,4 +1,4 @@
-"""How commands say things: plain text and tables for people, JSON for programs, bars for what takes long."""
+"""How commands print: text and tables for people, JSON for programs, progress bars."""
 
 import json
 import sys
@@ -15,30 +15,30 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def json_option(command: F) -> F:
-    """Gives a command `--json`, passed on as `as_json`."""
+    """Give a command `--json`, passed on as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
-def say_json(value: object) -> None:
-    """One JSON document, ending in a newline."""
+def print_json(value: object) -> None:
+    """Print one JSON document and a newline."""
     click.echo(printable_json(json.dumps(value, ensure_ascii=False, default=_plain)))
 
 
 def echo_text(text: str, err: bool = False) -> None:
-    """Print text that others may have written, on standard error if `err`: it does not steer a terminal."""
+    """Print text that others may have written, without control characters; on standard error if `err`."""
     click.echo(printable(text), err=err)
 
 
-def say_facts(facts: Mapping[str, object]) -> None:
-    """Names and values, one pair a line, the values under each other; empty values are left out."""
+def print_facts(facts: Mapping[str, object]) -> None:
+    """Print names and values in two columns; empty values are left out."""
     shown = {name: _text(value) for name, value in facts.items() if value not in ("", None)}
     width = max(map(len, shown), default=0)
     for name, value in shown.items():
         click.echo(f"{name:<{width}}  {value}")
 
 
-def say_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table: drawn on a terminal, tabs between the cells elsewhere. Numbers stand to the right."""
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table: drawn on a terminal, with tabs between the cells elsewhere. Numbers are aligned to the right."""
     if not sys.stdout.isatty():
         for row in [columns, *rows]:
             click.echo("\t".join(map(_text, row)))
@@ -58,7 +58,7 @@ def say_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 @contextmanager
 def progress(what: str, total: int) -> Generator[Callable[[int], None], None, None]:
-    """A bar on a terminal, nothing elsewhere. Gives a function that moves it on by so many of `total` steps."""
+    """Show a bar on a terminal, nothing elsewhere. Yields a function that advances it by a number of steps of `total`."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -70,8 +70,13 @@ def progress(what: str, total: int) -> Generator[Callable[[int], None], None, No
         yield lambda steps: bar.advance(task, steps)
 
 
+def counted(count: int, thing: str) -> str:
+    """Return a number with its noun: ``1 failed job``, ``2 failed jobs``."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
 def size(count: int) -> str:
-    """Bytes in words: ``3.7 MB``."""
+    """Return a number of bytes as text: ``3.7 MB``."""
     amount, units = float(count), ["B", "kB", "MB", "GB", "TB"]
     while amount >= 1000 and len(units) > 1:
         amount /= 1000
@@ -80,7 +85,7 @@ def size(count: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words: ``2.5 s``, ``3 min 20 s``, ``4 h 5 min``, ``3 d 2 h``."""
+    """Return seconds as text: ``2.5 s``, ``3 min 20 s``, ``4 h 5 min``, ``3 d 2 h``."""
     if seconds < 60:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
     whole = round(seconds)

@@ -1,4 +1,4 @@
-"""`holdfast stats`: the queues and today's figures, as a table, as JSON, or as gauges for a statsd."""
+"""`holdfast stats`: the queues and the figures of today, as a table, as JSON, or as gauges for a statsd."""
 
 import re
 import socket
@@ -10,22 +10,25 @@ from typing import Any, Final
 
 import click
 import msgspec
+from click.core import ParameterSource
 
-from holdfast.cli.output import duration, echo_text, json_option, say_json, say_table
-from holdfast.cli.place import store_options
+from holdfast.cli.connection import Place, store_options
+from holdfast.cli.output import counted, duration, echo_text, json_option, print_json, print_table
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.settings import is_host
 
 STATES: Final = ("waiting", "running", "stalled", "throttled", "scheduled", "depends", "recurring")
 SAMPLES: Final = ("run", "wait")
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """Of one moment; days are days of UTC.
+    """The figures of one moment; days are days of UTC.
 
     `queues` has for each queue its jobs by state, `paused` (0 or 1), and of today `popped`, `completed`, `failures`,
-    `retries`, `failed` (those that still are), and `wait` and `run` with `avg` and `std-dev` in seconds. `failures` has
-    the failed jobs by group, `failed` all of them, `workers` those at work.
+    `failed` (jobs that failed today and still are), `wait` and `run` with `avg` and `std-dev` in seconds, `retried` (runs
+    that ended in an exception and are repeated), and `lost` (leases), which older programs read as `retries`. `failures`
+    has the failed jobs by group, `failed` their sum, `workers` the number of workers.
     """
 
     queues: dict[str, dict[str, Any]]
@@ -47,7 +50,7 @@ class Figures(msgspec.Struct, frozen=True):
         }
 
     def gauges(self) -> dict[tuple[str, ...], float]:
-        """Each number under the words of its name: `("queues", "mail", "run", "avg")`."""
+        """Return each number under the parts of its name: `("queues", "mail", "run", "avg")`."""
         found: dict[tuple[str, ...], float] = {}
         for queue, facts in self.queues.items():
             for words, number in _flat(facts):
@@ -65,7 +68,7 @@ def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], float]]:
 
 
 def figures_of(client: Client) -> Figures:
-    """Ask the store: one call for the counts, one for each queue, two for the rest."""
+    """Read the figures: one call for the counts, one for each queue, two for the rest."""
     queues = {facts["name"]: _queue(client, facts) for facts in client.queues.counts}
     return Figures(queues, dict(client.jobs.failed()), len(client.workers.all()))
 
@@ -79,29 +82,32 @@ def _queue(client: Client, counts: dict[str, Any]) -> dict[str, Any]:
         "completed": today["run"]["count"],
         **{name: today[name] for name in ("failed", "failures", "retries")},
         **{what: {"avg": today[what]["mean"], "std-dev": today[what]["std"]} for what in SAMPLES},
+        **{name: today[name] for name in ("retried", "lost")},
     }
 
 
 MOST_BYTES: Final = 1400
-"""Of one packet: it fits into one frame of a network."""
+"""Size of one packet, which fits into one frame of a network."""
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 _ODD_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 class Statsd:
-    """Where gauges go, and what their names begin and end with. Raises UsageError."""
+    """The statsd that gauges are sent to, and what their names begin and end with. Raises UsageError."""
 
     def __init__(self, host: str, port: int, prefix: str = "", postfix: str = "") -> None:
         for what, text in (("prefix", prefix), ("postfix", postfix)):
             if _ODD_IN_NAME.search(text):
                 raise UsageError(f"--{what} {text!r} must be letters, digits, dots, dashes and underscores")
+        if not is_host(host):
+            raise UsageError(f"--host must be the name or address of a machine, not {host!r}")
         self.host, self.port = host, port
         self._before = f"{prefix.strip('.')}." if prefix.strip(".") else ""
         self._after = f".{postfix.strip('.')}" if postfix.strip(".") else ""
 
     def packets(self, gauges: dict[tuple[str, ...], float]) -> Iterator[bytes]:
-        """The gauges as lines, as many in one packet as have room."""
+        """Return the gauges as lines, as many in a packet as fit."""
         packet = b""
         for words, number in gauges.items():
             line = f"{self._name(words)}:{number:.6f}".rstrip("0").rstrip(".").encode() + b"|g"
@@ -113,7 +119,7 @@ class Statsd:
             yield packet
 
     def send(self, gauges: dict[tuple[str, ...], float]) -> int:
-        """Send them; answers how many packets it took. Raises OSError if the host has no address."""
+        """Send the gauges and return the number of packets. Raises OSError if the host has no address."""
         family, kind, _, _, address = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_DGRAM)[0]
         packets = list(self.packets(gauges))
         with socket.socket(family, kind) as wire:
@@ -126,9 +132,9 @@ class Statsd:
 
 
 def emit(client: Client, target: Statsd, interval: float, count: int, as_json: bool = False) -> int:
-    """Send the figures of a store every `interval` seconds, `count` times, or until INT where that is 0 or less.
+    """Send the figures of a store every `interval` seconds, `count` times, or until INT if `count` is 0 or less.
 
-    Answers 1 if the last time failed, else 0.
+    Returns the exit code: 1 if the last time failed, else 0.
     """
     done, trouble, due, pause = 0, "", monotonic(), threading.Event()
     with suppress(KeyboardInterrupt):
@@ -145,59 +151,62 @@ def emit(client: Client, target: Statsd, interval: float, count: int, as_json: b
 
 
 def _emit_once(client: Client, target: Statsd, as_json: bool) -> str:
-    """Answers what went wrong."""
+    """Send once, and return what went wrong."""
     try:
         gauges = figures_of(client).gauges()
         packets = target.send(gauges)
     except HoldfastError as error:
-        return f"the store cannot be asked: {error}"
+        return f"the store cannot be read: {error}"
     except OSError as error:
         return f"{target.host}:{target.port} cannot be reached: {error}"
     if as_json:
-        say_json({"gauges": len(gauges), "packets": packets})
+        print_json({"gauges": len(gauges), "packets": packets})
     return ""
 
 
 _ALWAYS: Final = ("waiting", "running")
-_TODAY: Final = ("popped", "completed", "failures", "retries", "failed")
+_TODAY: Final = ("popped", "completed", "failures", "retried", "lost", "failed")
 
 
 @click.group(invoke_without_command=True)
 @store_options
 @json_option
 @click.pass_context
-def stats(context: click.Context, url: str | None, namespace: str, as_json: bool) -> None:
-    """Show what is in each queue, and what happened there since midnight UTC.
+def stats(context: click.Context, place: Place, as_json: bool) -> None:
+    """Show the jobs in each queue by state, and what happened there since midnight UTC.
 
-    The second table is of today: how many, and how long on average jobs ran and waited. Failed are the jobs that failed
-    today and still are.
+    The second table counts runs: popped, completed, failures, retried (after an exception), lost (the lease). Failed are the
+    jobs that failed today and still are. Run and wait are averages.
     """
     if context.invoked_subcommand is not None:
-        if url is not None or namespace != "default" or as_json:
+        names = ("url", "namespace", "wait", "as_json")
+        if any(context.get_parameter_source(name) == ParameterSource.COMMANDLINE for name in names):
             raise UsageError(f"the options of {context.invoked_subcommand} follow its name")
         return
-    with Client(url, namespace=namespace) as client:
+    with place.client(must_exist=True) as client:
         found = figures_of(client)
     if as_json:
-        say_json(found.as_dict())
+        print_json(found.as_dict())
     else:
-        _say_text(found)
+        _print_text(found)
 
 
 @stats.command()
-@click.option("--host", default="localhost", show_default=True, help="Where statsd listens.")
-@click.option("--port", type=click.IntRange(1, 65535), default=8125, show_default=True, help="Its UDP port.")
+@click.option("--host", default="localhost", show_default=True, help="Host of the statsd.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=8125, show_default=True, help="UDP port of the statsd."
+)
 @click.option(
     "--interval",
     type=click.FloatRange(0.1, 86_400),
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time from one emission to the next.",
+    help="Time between two emissions.",
 )
-@click.option("--count", default=0, show_default=True, help="Emissions before it ends; 0 or less: for ever.")
-@click.option("--prefix", default="", help="What every name begins with, a dot after it [default: none].")
-@click.option("--postfix", default="", help="What every name ends with, a dot before it [default: none].")
+@click.option("--count", default=0, show_default=True, help="Number of emissions; 0 or less: until INT.")
+@click.option("--prefix", default="", help="Text before every name, separated by a dot [default: none].")
+@click.option("--postfix", default="", help="Text after every name, separated by a dot [default: none].")
 @store_options
 @json_option
 def statsd(
@@ -207,34 +216,33 @@ def statsd(
     count: int,
     prefix: str,
     postfix: str,
-    url: str | None,
-    namespace: str,
+    place: Place,
     as_json: bool,
 ) -> int:
-    """Send the figures to a statsd as gauges, every interval.
+    """Send the figures to a statsd as gauges, at every interval, until INT.
 
-    Dots and other characters of queues and failure groups that statsd would not keep become underscores. A store or a
-    statsd that cannot be reached is reported once, and tried again at the next interval. INT ends it. Exit code 1 when the last
+    Dots and other characters that statsd does not allow in the names of queues and failure groups become underscores. If the
+    store or the statsd cannot be reached, that is reported once and tried again at the next interval. Exit code 1 if the last
     emission failed.
     """
     target = Statsd(host, port, prefix, postfix)
-    with Client(url, namespace=namespace) as client:
+    with place.unchecked() as client:
         return emit(client, target, interval, count, as_json)
 
 
-def _say_text(found: Figures) -> None:
-    """Two tables: what is there now, without states that no queue has jobs in, and what happened today."""
+def _print_text(found: Figures) -> None:
+    """Print two tables: the jobs by state, without states that no queue has jobs in, and the figures of today."""
     now = [
         state
         for state in (*STATES, "paused")
         if state in _ALWAYS or any(facts[state] for facts in found.queues.values())
     ]
     rows = [[name, *(facts[state] for state in now)] for name, facts in found.queues.items()]
-    say_table(("queue", *now), rows)
+    print_table(("queue", *now), rows)
     times = [[_time(facts[what]["avg"]) for what in SAMPLES] for facts in found.queues.values()]
     counts = [[name, *(facts[column] for column in _TODAY)] for name, facts in found.queues.items()]
-    say_table(("today", *_TODAY, *SAMPLES), [row + more for row, more in zip(counts, times, strict=True)])
-    click.echo(f"{found.failed} failed jobs, {found.workers} workers")
+    print_table(("today", *_TODAY, *SAMPLES), [row + more for row, more in zip(counts, times, strict=True)])
+    click.echo(f"{counted(found.failed, 'failed job')}, {counted(found.workers, 'worker')}")
 
 
 def _time(seconds: float) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from holdfast import store as embedded
-from holdfast.cli.output import duration, json_option, say_facts, say_json, size
+from holdfast.cli.output import duration, json_option, print_facts, print_json, size
 from holdfast.core.library import library
 from holdfast.store.files import LEVELS
 
@@ -49,7 +49,7 @@ def start(directory: Path | None, linger: float, durability: str, as_json: bool)
     """Start the store if it is not running."""
     address = embedded.ensure(directory, durability=durability, linger=linger)
     if as_json:
-        say_json(address._asdict())
+        print_json(address._asdict())
         return
     what = "started" if address.started else "runs already"
     click.echo(f"{address.engine} {address.version} {what}, pid {address.pid}: {address.url}")
@@ -63,7 +63,7 @@ def stop(directory: Path | None, as_json: bool) -> None:
     before = embedded.status(directory)
     stopped = embedded.stop(directory)
     if as_json:
-        say_json({"directory": before.directory, "stopped": stopped, "clients": before.clients})
+        print_json({"directory": before.directory, "stopped": stopped, "clients": before.clients})
         return
     click.echo("stopped" if stopped else f"no store runs in {before.directory}")
     if before.clients:
@@ -83,9 +83,9 @@ def status(context: click.Context, directory: Path | None, as_json: bool) -> Non
     """
     found = embedded.status(directory)
     if as_json:
-        say_json(found._asdict())
+        print_json(found._asdict())
     else:
-        say_facts(_facts(found))
+        print_facts(_facts(found))
     context.exit(0 if found.state == "running" else 1)
 
 
@@ -96,7 +96,7 @@ def path(directory: Path | None, as_json: bool) -> None:
     """Print the store's directory."""
     found = embedded.status(directory)
     if as_json:
-        say_json({"directory": found.directory, "url": found.url})
+        print_json({"directory": found.directory, "url": found.url})
     else:
         click.echo(found.directory)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from holdfast.cli.output import say_json
+from holdfast.cli.output import print_json
 from holdfast.cli.place import url_of
 from holdfast.cli.worker_log import set_level
 from holdfast.client.store_options import ClientOptions
@@ -90,13 +90,13 @@ def start(told: Mapping[str, Any]) -> int:
     store = StoreChoice(url, ClientOptions(namespace=told["namespace"])).found()
     if told["workdir"]:
         _enter(told["workdir"])
-    _say_hello(settings, store, told["as_json"])
+    _print_start(settings, store, told["as_json"])
     run_worker(settings, store)
     status = UNKNOWN_CODE if settings.drain and met_unknown() else 0
     if status:
         log.error("jobs whose code this worker does not know have failed; it exits with status %d", status)
     if told["as_json"]:
-        say_json({"event": "ended", "pid": os.getpid()})
+        print_json({"event": "ended", "pid": os.getpid()})
     _leave_threads(status)
     return status
 
@@ -135,13 +135,13 @@ def _enter(workdir: str) -> None:
         raise UsageError(f"--workdir {workdir}: {error.strerror}") from None
 
 
-def _say_hello(settings: WorkerSettings, store: StoreChoice, as_json: bool) -> None:
+def _print_start(settings: WorkerSettings, store: StoreChoice, as_json: bool) -> None:
     namespace = store.options.get("namespace", "default")
     if as_json:
         facts = {
             name: getattr(settings, name) for name in ("queues", "pool", "workers", "concurrency", "reserver")
         }
-        say_json(
+        print_json(
             {"event": "working", "pid": os.getpid(), **facts, "namespace": namespace, "store": store.shown()}
         )
     log.info(

@@ -1,4 +1,4 @@
-"""`holdfast workers`: who works here, whether one of them lives, and telling one to be quiet."""
+"""`holdfast workers`: list workers, check that they are alive, quiet and resume them."""
 
 import json
 import socket
@@ -7,13 +7,13 @@ from typing import Any, Final, cast
 
 import click
 
-from holdfast.cli.output import duration, echo_text, json_option, say_json, say_table
-from holdfast.cli.place import store_options
+from holdfast.cli.connection import Place, store_options, wait_option, with_place
+from holdfast.cli.output import duration, echo_text, json_option, print_json, print_table
 from holdfast.client.sync import Client
 from holdfast.client.workers import is_meant
 from holdfast.commands.workers import WorkerFacts
 
-ALIVE: Final = 30.0  # seconds; a worker gives a sign of life every ten
+MAX_AGE: Final = 30.0  # seconds; a worker sends a heartbeat every ten
 
 _COLUMNS: Final = ("worker", "host", "pid", "pool", "queues", "busy", "slots", "up", "seen", "quiet", "stuck")
 
@@ -26,107 +26,94 @@ def workers() -> None:
 @workers.command("list")
 @store_options
 @json_option
-def list_workers(url: str | None, namespace: str, as_json: bool) -> None:
+def list_workers(place: Place, as_json: bool) -> None:
     """List the workers, the most recently seen first."""
-    with Client(url, namespace=namespace) as client:
+    with place.client(must_exist=True) as client:
         now, found = client.store_time(), client.workers.all()
-    rows = [_shown(worker, now) for worker in found]
+    rows = [_facts_of(worker, now) for worker in found]
     if as_json:
-        say_json(rows)
+        print_json(rows)
     else:
-        say_table(_COLUMNS, [_cells(row) for row in rows])
+        print_table(_COLUMNS, [_cells(row) for row in rows])
 
 
 @workers.command()
 @click.argument("names", metavar="[NAME]…", nargs=-1)
 @click.option(
-    "--host", default="", help="Only workers of this machine [default: this one, if no name is given]."
+    "--host", default="", help="Only workers of this machine [default: this one, if no NAME is given]."
 )
 @click.option(
     "--max-age",
     type=click.FloatRange(0.1),
-    default=ALIVE,
+    default=MAX_AGE,
     show_default=True,
-    help="Seconds since the last sign of life.",
+    metavar="SECONDS",
+    help="Longest time since the last heartbeat of a worker that counts as alive.",
 )
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0.01),
-    default=5.0,
-    show_default=True,
-    help="Seconds to wait for the store.",
-)
-@store_options
+@with_place
+@wait_option("--wait", "--timeout")
 @json_option
-def check(
-    names: Sequence[str],
-    host: str,
-    max_age: float,
-    timeout: float,
-    url: str | None,
-    namespace: str,
-    as_json: bool,
-) -> int:
-    """Check whether workers are alive: for health checks of containers.
+def check(names: Sequence[str], host: str, max_age: float, place: Place, as_json: bool) -> int:
+    """Check whether workers are alive, for health checks of containers.
 
-    NAME is the name of one, or the --name that a worker command was given, whose children add a number. Exit code 0 when for each name
-    (or on the machine) at least one gave a sign of life within --max-age, 1 when not, 3 when the store cannot be reached.
+    NAME is the name of a worker, or the --name of a worker command, which stands for all its children. Exit code 0 if for
+    each NAME (or on the machine) at least one worker sent a heartbeat within --max-age, 1 if not, 3 if the store does not
+    respond.
     """
     if not names and not host:
         host = socket.gethostname()
-    with Client(url, namespace=namespace, deadline=timeout) as client:
+    with place.client() as client:
         now, found = client.store_time(), client.workers.all()
-    rows = [_shown(worker, now) for worker in found if not host or worker.facts.get("host") == host]
-    asked = {name: [row for row in rows if is_meant(name, row["name"])] for name in names} or {host: rows}
-    living = {name: [row["name"] for row in of if row["silent"] <= max_age] for name, of in asked.items()}
+    rows = [_facts_of(worker, now) for worker in found if not host or worker.facts.get("host") == host]
+    known = {name: [row for row in rows if is_meant(name, row["name"])] for name in names} or {host: rows}
+    alive = {name: [row["name"] for row in of if row["silent"] <= max_age] for name, of in known.items()}
     if as_json:
-        say_json({"alive": all(living.values()), "workers": living})
+        print_json({"alive": all(alive.values()), "workers": alive})
     else:
-        for name, alive in living.items():
-            echo_text(_verdict(name, alive, asked[name], max_age))
-    return 0 if all(living.values()) else 1
+        for name, living in alive.items():
+            echo_text(_verdict(name, living, known[name], max_age))
+    return 0 if all(alive.values()) else 1
 
 
 @workers.command()
 @click.argument("names", metavar="NAME…", nargs=-1, required=True)
 @store_options
-def quiet(names: Sequence[str], url: str | None, namespace: str) -> int:
+def quiet(names: Sequence[str], place: Place) -> int:
     """Have workers finish their jobs and take no more.
 
-    Exit code 1 when one of them is not known.
+    Exit code 1 if one of them is not known.
     """
-    return _tell(names, url, namespace, lambda client, name: client.workers.quiet(name), "is quiet now")
+    return _for_each(names, place, lambda client, name: client.workers.quiet(name), "is quiet now")
 
 
 @workers.command()
 @click.argument("names", metavar="NAME…", nargs=-1, required=True)
 @store_options
-def resume(names: Sequence[str], url: str | None, namespace: str) -> int:
+def resume(names: Sequence[str], place: Place) -> int:
     """Have quiet workers take jobs again.
 
-    Exit code 1 when one of them is not known.
+    Exit code 1 if one of them is not known.
     """
-    return _tell(names, url, namespace, lambda client, name: client.workers.resume(name), "takes jobs again")
+    return _for_each(names, place, lambda client, name: client.workers.resume(name), "takes jobs again")
 
 
-def _tell(
-    names: Sequence[str], url: str | None, namespace: str, tell: Callable[[Client, str], bool], done: str
-) -> int:
+def _for_each(names: Sequence[str], place: Place, change: Callable[[Client, str], bool], done: str) -> int:
+    """Change each worker that one of the names stands for, and return the exit code."""
     unknown = 0
-    with Client(url, namespace=namespace) as client:
+    with place.client(must_exist=True) as client:
         for name in names:
-            meant = [worker.name for worker in client.workers.all() if is_meant(name, worker.name)]
-            told = [worker for worker in meant if tell(client, worker)]
-            for worker in told:
+            known = [worker.name for worker in client.workers.all() if is_meant(name, worker.name)]
+            changed = [worker for worker in known if change(client, worker)]
+            for worker in changed:
                 echo_text(f"{worker} {done}")
-            if not told:
+            if not changed:
                 unknown += 1
                 echo_text(f"holdfast: no worker {name} is known", err=True)
     return 1 if unknown else 0
 
 
-def _shown(worker: WorkerFacts, now: float) -> dict[str, Any]:
-    """What is known of a worker. What it said of itself may be anything: it is shown only where it can be read."""
+def _facts_of(worker: WorkerFacts, now: float) -> dict[str, Any]:
+    """Return what is known of a worker. Its own report may hold anything; what cannot be read is left out."""
     facts = worker.facts
     started = _whole(facts.get("started"))
     return {

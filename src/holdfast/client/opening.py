@@ -7,6 +7,7 @@ else asks. A client is forgotten when nothing else holds it.
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
+from shlex import quote
 from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
 
@@ -96,11 +97,13 @@ class Opening(msgspec.Struct, frozen=True):
 def settle(url: object, options: Mapping[str, Any], drive: Drive) -> Opening:
     """Check the options and choose the store: `url`, its parts, HOLDFAST_URL, REDIS_URL, or the embedded one.
 
-    `url` may be a client of the driver, whose connections are then used. Nothing is connected or started yet.
+    The namespace is `namespace`, HOLDFAST_NAMESPACE, or "default". `url` may be a client of the driver, whose connections are then used. Nothing is connected or started yet.
     Raises UsageError.
     """
     given = {name: value for name, value in options.items() if value is not None}
     own = _taken_out(given, OWN)
+    if os.environ.get("HOLDFAST_NAMESPACE"):
+        own.setdefault("namespace", os.environ["HOLDFAST_NAMESPACE"])
     parts = {name: value for name, value in _taken_out(given, PARTS).items() if (name, value) not in _EMPTY}
     check_options(drive, given, (*OWN, *PARTS))
     existing = _existing(url, own.pop("redis", None))
@@ -121,9 +124,12 @@ def _taken_out(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 def _settings(url: str | None, own: Mapping[str, Any]) -> Settings:
     chosen = {name: value for name, value in own.items() if name not in _NO_SETTINGS}
     chosen["worker_name"] = own.get("hostname") or default_worker_name()
+    if "deadline" in own:
+        chosen["loop_deadline"] = own["deadline"]
     if url is None:
         chosen.setdefault("durability", "fsync")
-    return Settings(_UNSET if url is None else url, **chosen).checked()
+    settings = Settings(_UNSET if url is None else url, **chosen).checked()
+    return msgspec.structs.replace(settings, flags=_flags(url, settings.namespace))
 
 
 def _callback(own: Mapping[str, Any]) -> Callable[[Any, str], object] | None:
@@ -148,13 +154,29 @@ def _url(url: Any, parts: Mapping[str, Any]) -> str | None:
         return url_with(url, parts)
     if parts:
         return url_of_parts(parts)
+    name, found = _url_of_environment()
+    if found:
+        # Only this one is logged: the program knows a URL that it gave.
+        log.info("using the store of %s: %s", name, shown_url(found))
+    return found
+
+
+def _url_of_environment() -> tuple[str, str | None]:
+    """The variable that names the store, and its URL; None where no variable does."""
     for name in ("HOLDFAST_URL", "REDIS_URL"):
-        found = os.environ.get(name)
-        if found:
-            # A URL that was given is no news.
-            log.info("using the store of %s: %s", name, shown_url(found))
-            return found
-    return None
+        if os.environ.get(name):
+            return name, os.environ[name]
+    return "", None
+
+
+def _flags(url: str | None, namespace: str) -> str:
+    """What a command line in this environment needs to reach this store and namespace; no password is shown."""
+    flags = ""
+    if url != _url_of_environment()[1]:
+        flags += f" --url {quote(shown_url(url))}" if url else ""
+    if namespace != (os.environ.get("HOLDFAST_NAMESPACE") or "default"):
+        flags += f" --namespace {quote(namespace)}"
+    return flags
 
 
 _said: set[str] = set()

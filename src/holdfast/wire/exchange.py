@@ -1,5 +1,6 @@
 """One call from start to finish: check the store if needed, send, send again if allowed, return the result or raise."""
 
+from asyncio import _get_running_loop  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from holdfast.wire.repeat import Patience, full_after_resend, is_not_now, not_no
 from holdfast.wire.shards import Line, Shard
 
 R = TypeVar("R")
+_PUTS = ("put", "put_x")
 
 
 def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
@@ -81,7 +83,7 @@ def _look_around(shard: Shard, commands: Sequence[Command[Any]], replies: Replie
 
 def _meet_for(shard: Shard, command: Command[Any]) -> Plan[None]:
     try:
-        yield from meet(shard, _patience(shard))
+        yield from meet(shard, _patience(shard, (command,)))
     except TransportError as error:
         raise told(error, command.verb, command.again, sent=False) from error.__cause__
 
@@ -97,7 +99,7 @@ class Repeating:
     ) -> None:
         self.shard, self.commands, self.calls = shard, commands, calls
         self.answers = answers
-        self.patience = _patience(shard)
+        self.patience = _patience(shard, commands)
         self.meetings = 0
         self.resent: set[int] = set()
         self.unsure: list[int] = []
@@ -241,8 +243,12 @@ def _not_found(value: Any) -> bool:
     return type(value) is bytes and value.startswith(b"HF_JOB_NOT_FOUND")
 
 
-def _patience(shard: Shard) -> Patience:
-    return Patience(shard.settings.deadline, shard.clock, shard.gate)
+def _patience(shard: Shard, commands: Sequence[Command[Any]]) -> Patience:
+    """Return how long to repeat these calls: puts inside a running event loop, which may serve somebody, end sooner."""
+    seconds = shard.settings.deadline
+    if _get_running_loop() is not None and any(command.verb in _PUTS for command in commands):
+        seconds = min(seconds, shard.settings.loop_deadline)
+    return Patience(seconds, shard.clock, shard.gate)
 
 
 def _timed(shard: Shard, step: Step) -> Plan[Replies]:

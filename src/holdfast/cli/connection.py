@@ -1,0 +1,98 @@
+"""Which store and namespace a command works on: its options, and the client that they describe."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+import click
+
+from holdfast.cli.place import DEFAULT, namespace_option
+from holdfast.client.sync import Client
+from holdfast.errors import ConnectionLost, HoldfastError, StoreTimeout
+from holdfast.settings import shown_url
+from holdfast.wire.plans import Plan
+from holdfast.wire.repeat import Patience, patient
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+WAIT: Final = 3.0
+"""Seconds that a command waits for a store that does not respond."""
+_ONE_TRY: Final = 5.0
+_URL_HELP: Final = "URL of the store [default: HOLDFAST_URL, REDIS_URL, or the embedded store]."
+
+
+class Place(NamedTuple):
+    """Where a command finds its jobs, as its options name it, and for how many seconds it waits for the store."""
+
+    url: str | None
+    namespace: str
+    wait: float
+
+    @contextmanager
+    def client(self, *, must_exist: bool = False) -> Generator[Client]:
+        """Open a client of a store that responds; with `must_exist`, of a namespace that was used before.
+
+        Raises UsageError, TransportError, HoldfastError. The default namespace counts as used.
+        """
+        with self.unchecked() as client:
+            exists = look(client, self.wait)
+            if must_exist and not exists and self.namespace != DEFAULT:
+                raise HoldfastError(
+                    f"there is no namespace {self.namespace!r} in {_shown(client)}: check --namespace and HOLDFAST_NAMESPACE"
+                )
+            yield client
+
+    def unchecked(self) -> Client:
+        """Make the client, whether the store responds or not. Raises UsageError."""
+        return Client(
+            self.url, namespace=self.namespace, deadline=self.wait, timeout=min(self.wait, _ONE_TRY)
+        )
+
+
+def look(client: Client, wait: float) -> bool:
+    """Wait until the store responds, and return whether the client's namespace was used before. Raises TransportError."""
+    try:
+        return client.runner.run(_has_root(client, wait))
+    except (ConnectionLost, StoreTimeout) as error:
+        raise type(error)(
+            f"{_shown(client)} did not respond within {wait:g} s: {error}; --wait SECONDS waits longer",
+            may_have_happened=False,
+        ) from error
+
+
+def _has_root(client: Client, wait: float) -> Plan[bool]:
+    [reply] = yield from patient([("EXISTS", client.root)], Patience(wait, client.shard.clock))
+    return reply != 0  # an error is met again, and explained, by the first call
+
+
+def _shown(client: Client) -> str:
+    return f"the store {shown_url(client.store_url)}" if client.store_url else "the embedded store"
+
+
+def store_options(command: F) -> F:
+    """Give a command `--url` (or `--redis`), `--namespace` and `--wait`, passed on together as `place`."""
+    return with_place(wait_option("--wait")(command))
+
+
+def wait_option(*names: str) -> Callable[[F], F]:
+    """Make the option for how long to wait for the store; the first of `names` is shown first."""
+    return click.option(
+        *names,
+        "wait",
+        type=click.FloatRange(0.01, 86_400),
+        default=WAIT,
+        show_default=True,
+        metavar="SECONDS",
+        help="Seconds to wait for a store that does not respond.",
+    )
+
+
+def with_place(command: F) -> F:
+    """Give a command that has an option for `wait` the other options of a Place."""
+
+    @wraps(command)
+    def placed(*args: Any, url: str | None, namespace: str, wait: float, **others: Any) -> Any:
+        return command(*args, place=Place(url, namespace, wait), **others)
+
+    return cast("F", click.option("--url", "--redis", "url", help=_URL_HELP)(namespace_option(placed)))
