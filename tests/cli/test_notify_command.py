@@ -112,7 +112,14 @@ def test_one_jobs_life_is_told_in_words_everywhere(
     client: Client, telling: Callable[..., "subprocess.Popen[str]"], ear: Ear, tmp_path: Path
 ) -> None:
     told = telling(
-        "--stdout", "--webhook", f"{ear.url}/hook/secret", "--chat", f"{ear.url}/chat", "--desktop"
+        "--stdout",
+        "--webhook",
+        f"{ear.url}/hook/secret",
+        "--chat",
+        f"{ear.url}/chat",
+        "--desktop",
+        "--web",
+        "jobs.example:8",
     )
     seen = lambda count: until(lambda: len(ear.heard) == 2 * count, f"{count} events are told")  # noqa: E731
     here, there = client.queues["here"], client.queues["there"]
@@ -139,7 +146,7 @@ def test_one_jobs_life_is_told_in_words_everywhere(
     seen(9)
     lines, _ = ended(told)
 
-    me, end = client.worker_name, "[vip, eu] http://localhost:5678/jobs/order-7"
+    me, end = client.worker_name, "[vip, eu] http://jobs.example:8/jobs/order-7"
     assert lines == [
         f"order-7 is being tracked {end}",
         f"order-7 popped by {me} {end}",
@@ -151,7 +158,7 @@ def test_one_jobs_life_is_told_in_words_everywhere(
         f"order-7 moved to here {end}",
         f"order-7 no longer tracked {end}",
         f"order-7 is being tracked {end}",
-        "order-7 canceled http://localhost:5678/jobs/order-7",
+        "order-7 canceled http://jobs.example:8/jobs/order-7",
     ]
     posted = [body for path, body in ear.heard if path == "/hook/secret"]
     chatted = [body for path, body in ear.heard if path == "/chat"]
@@ -182,7 +189,7 @@ def test_one_jobs_life_is_told_in_words_everywhere(
 def test_chosen_events_come_as_json_and_nobody_reading_ends_it(
     client: Client, telling: Callable[..., "subprocess.Popen[str]"]
 ) -> None:
-    told = telling("--json", "--event", "track", "--web", "")
+    told = telling("--json", "--event", "track")
     jid = client.queues["q"].put("k.K")
     client.track(jid)
     client.untrack(jid)
@@ -240,7 +247,7 @@ def test_what_is_lost_is_said_once_without_secrets(
         delivery.give(notice(number))
     delivery.close()
     assert capsys.readouterr().err.splitlines() == [
-        "http://127.0.0.1: a notice is lost: it answered 500",
+        "http://127.0.0.1: a notice is lost: HTTP status 500",
         "http://127.0.0.1: works again; 2 notices were lost",
     ]
 
@@ -254,7 +261,7 @@ def test_a_sink_that_is_stuck_holds_up_nobody(
     class Stuck(Sink):
         name = "stuck"
 
-        def tell(self, notice: Notice) -> None:
+        def deliver(self, notice: Notice) -> None:
             gate.wait(30)
 
     delivery = Delivery(Stuck())
@@ -265,7 +272,19 @@ def test_a_sink_that_is_stuck_holds_up_nobody(
     delivery.close()
 
 
-@pytest.mark.parametrize("url", ["", "nonsense", "file:///etc/passwd", "http://", "ftp://host/"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "nonsense",
+        "file:///etc/passwd",
+        "http://",
+        "ftp://host/",
+        "http://[",
+        "http://a..b/",
+        "http://h:x/",
+    ],
+)
 @pytest.mark.parametrize("kind", [Webhook, Chat])
 def test_what_is_no_url_is_refused(kind: type[Webhook], url: str) -> None:
     with pytest.raises(UsageError, match=r"--(webhook|chat) must be a URL"):
@@ -276,7 +295,7 @@ def test_what_is_no_url_is_refused(kind: type[Webhook], url: str) -> None:
 def test_a_redirect_is_not_followed_and_nothing_counts_as_delivered(ear: Ear, code: int) -> None:
     ear.codes = [code]
     with pytest.raises(Undelivered, match=f"{code}, a redirect") as caught:
-        Webhook(f"{ear.url}/here").tell(notice())
+        Webhook(f"{ear.url}/here").deliver(notice())
     assert caught.value.is_lasting
     assert [path for path, _ in ear.heard] == ["/here"]
 
@@ -284,7 +303,7 @@ def test_a_redirect_is_not_followed_and_nothing_counts_as_delivered(ear: Ear, co
 @pytest.mark.parametrize("call", ["@channel", "@everyone", "<!channel>", "<@U123>", "@here"])
 def test_the_text_of_a_job_calls_nobody_in_a_chat(ear: Ear, call: str) -> None:
     words = f"look {call} at a@example.com"
-    Chat(ear.url).tell(msgspec.structs.replace(notice(), what=words, failure={"message": words}))
+    Chat(ear.url).deliver(msgspec.structs.replace(notice(), what=words, failure={"message": words}))
     [(_, body)] = ear.heard
     assert call not in body["text"]
     assert "a@example" not in body["text"].replace("\u200b", "|")
@@ -294,13 +313,13 @@ def test_the_text_of_a_job_calls_nobody_in_a_chat(ear: Ear, call: str) -> None:
 def test_nobody_at_the_other_end_is_undelivered(ear: Ear) -> None:
     ear.server.server_close()
     with pytest.raises(Undelivered) as raised:
-        Webhook(ear.url).tell(notice())
+        Webhook(ear.url).deliver(notice())
     assert not raised.value.is_lasting
 
 
 def test_lines_have_the_message_of_a_failure_below(capsys: pytest.CaptureFixture[str]) -> None:
     failed = Notice("failed", "a", 0.0, "failed by b", "", {"tags": []}, {"message": "one\ntwo\x9b"})
-    Lines().tell(failed)
+    Lines().deliver(failed)
     assert capsys.readouterr().out == "a failed by b\n    one\n    two?\n"
 
 
@@ -315,7 +334,7 @@ def test_a_connection_that_is_lost_comes_back(
     telling: Callable[..., "subprocess.Popen[str]"], namespace: str
 ) -> None:
     with ScratchStore() as store, Client(store.url, namespace=namespace) as client:
-        told = telling("--url", store.url, "--web", "")
+        told = telling("--url", store.url)
         jid = client.queues["q"].put("k.K", jid="a")
         channel = client.shard.event_channel("track")
         assert client.database.client_kill_filter(_type="pubsub") == 1

@@ -210,8 +210,8 @@ def test_counts_are_read_by_position():
 
 def test_statistics_are_read_as_two_samples():
     sample = [2, b"1.5", b"0.5", [0] * 148, [3, 1, 9, 1]]
-    stats = GetStats("mail").read([1, 2, 3, *sample, *sample])
-    assert (stats.retries, stats.failed, stats.failures) == (1, 2, 3)
+    stats = GetStats("mail").read([1, 2, 3, *sample, *sample, 4])
+    assert (stats.retries, stats.lost, stats.failed, stats.failures, stats.retried) == (1, 1, 2, 3, 4)
     assert stats.wait.mean == 1.5
     assert stats.run.fine == ((3, 1), (9, 1))
     assert len(stats.as_dict()["run"]["histogram"]) == 148

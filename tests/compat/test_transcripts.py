@@ -27,6 +27,7 @@ DIFFERENT: dict[str, str] = {
     "a popped job": "likewise",
     "a setting": "likewise",
     "their values": "likewise",
+    "statistics": "runs that are repeated and lost leases have names of their own, `retried` and `lost`, besides",
     "a setting that is text": "the text, instead of an error of decoding (8)",
 }
 """What differs, and why."""

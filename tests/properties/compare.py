@@ -74,8 +74,8 @@ def seen(row: Any) -> dict[str, Any] | None:
 
 
 def same_stats(stats: Stats, expected: tuple[Any, ...]) -> None:
-    assert (stats.retries, stats.failed, stats.failures) == expected[:3]
-    for sample, figures in zip((stats.wait, stats.run), expected[3:], strict=True):
+    assert (stats.retries, stats.failed, stats.failures, stats.retried) == expected[:4]
+    for sample, figures in zip((stats.wait, stats.run), expected[4:], strict=True):
         same_sample(sample, figures)
 
 

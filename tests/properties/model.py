@@ -281,6 +281,7 @@ class Model(Putting):
             return -1
         delay = self.pause_before(job) if delay < 0 else delay
         job.remaining = left
+        self.day(job.queue, self.now).retried += 1
         job.history.append(("retried", self.now, group))
         if given:
             job.failure = (group, message, self.now, worker)

@@ -183,7 +183,7 @@ class Looks:
 
     def stats(self, queue: str, when: int) -> tuple[Any, ...]:
         day = self.days.get((queue, when // DAY), Day())
-        return day.retries, day.failed, day.failures, day.wait.figures(), day.run.figures()
+        return day.retries, day.failed, day.failures, day.retried, day.wait.figures(), day.run.figures()
 
     def note_cancelled(self, jobs: list[Job]) -> None:
         """A cancelled job that ran or is awaited leaves a mark, for an hour; old marks go when new ones come, and by a sweep."""

@@ -127,5 +127,6 @@ class Day:
     retries: int = 0
     failed: int = 0
     failures: int = 0
+    retried: int = 0
     wait: Series = field(default_factory=Series)
     run: Series = field(default_factory=Series)

@@ -19,7 +19,7 @@ import click
 from holdfast import store as embedded
 from holdfast.cli.bench_drops import DropBench, Plan, histogram, rows_of
 from holdfast.cli.bench_run import Bench, Scratch
-from holdfast.cli.output import echo_text, json_option, progress, print_facts, print_json, print_table, size
+from holdfast.cli.output import echo_text, json_option, print_facts, print_json, print_table, progress, size
 from holdfast.client.store_options import url_of_parts
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError

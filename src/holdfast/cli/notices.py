@@ -1,4 +1,4 @@
-"""Notices about tracked jobs: their text, where they go, and delivery that never blocks the reader of events."""
+"""Notices about tracked jobs: their text, where they are sent, and delivery in threads of its own."""
 
 import html
 import json
@@ -24,14 +24,15 @@ from holdfast.cli.output import echo_text
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.printable import one_line, printable, printable_json
+from holdfast.settings import is_host
 
 MOST_MESSAGE: Final = 4000
 MOST_SHORT: Final = 24
-_MINTED: Final = re.compile(r"[0-9a-f]{32}")
+_GENERATED: Final = re.compile(r"[0-9a-f]{32}")
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """One event of a job, and what was known of the job a moment later: nothing, if it was gone."""
+    """One event of a job, and the job as it was a moment later; None if it was gone."""
 
     event: str
     jid: str
@@ -43,34 +44,34 @@ class Notice(msgspec.Struct, frozen=True):
 
     @property
     def short_jid(self) -> str:
-        """Enough of the jid for people: of a minted one the end, because those of one minute begin alike."""
-        if _MINTED.fullmatch(self.jid):
+        """Return enough of the jid for people: of a generated one the end, because those of one minute begin alike."""
+        if _GENERATED.fullmatch(self.jid):
             return self.jid[-8:]
         return self.jid if len(self.jid) <= MOST_SHORT else self.jid[: MOST_SHORT - 1] + "…"
 
     @property
     def title(self) -> str:
-        """Short jid and what happened."""
+        """Return the short jid and what happened."""
         return one_line(f"{self.short_jid} {self.what}")
 
     @property
     def line(self) -> str:
-        """Short jid, what happened, tags, link."""
+        """Return the short jid, what happened, tags and link."""
         tags = ", ".join(self.job["tags"]) if self.job else ""
         return one_line(" ".join(filter(None, (self.title, f"[{tags}]" if tags else "", self.link))))
 
     @property
     def message(self) -> str:
-        """What the job failed with, when it has just failed; else nothing."""
+        """Return the message of the failure if the job has just failed, else an empty string."""
         return printable(self.failure["message"])[:MOST_MESSAGE] if self.failure else ""
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it by name, with the `text` that people are shown."""
+        """Return all fields by name, and the line as `text`."""
         return {**msgspec.structs.asdict(self), "text": self.line}
 
 
 def notice_of(client: Client, event: str, jid: str, web: str) -> Notice:
-    """Put an event into words; asks the store for the job. `web` is where the pages are, "" for no link."""
+    """Return the notice of an event, with the job read from the store. `web` is the base URL of links, "" for none."""
     link = f"{web}/jobs/{quote(jid, safe='')}" if web else ""
     job = _job(client, jid)
     if job is None:
@@ -84,7 +85,7 @@ def notice_of(client: Client, event: str, jid: str, web: str) -> Notice:
         "priority": job.priority,
         "tags": job.tags,
     }
-    return Notice(event, jid, time(), _worded(event, facts, failure), link, facts, failure)
+    return Notice(event, jid, time(), _describe(event, facts, failure), link, facts, failure)
 
 
 _BARE: Final = {
@@ -99,7 +100,7 @@ _BARE: Final = {
 }
 
 
-def _worded(event: str, job: dict[str, Any], failure: dict[str, Any] | None) -> str:
+def _describe(event: str, job: dict[str, Any], failure: dict[str, Any] | None) -> str:
     bare = _BARE[event]
     if event == "completed" and job["state"] != "complete":
         return f"advanced to {job['queue']}"
@@ -113,7 +114,7 @@ def _job(client: Client, jid: str) -> Any:
     try:
         found = client.jobs.get(jid)
     except HoldfastError:
-        return None  # the short form will do
+        return None  # a notice without the facts of the job
     return found[0] if found else None
 
 
@@ -129,24 +130,24 @@ class Undelivered(Exception):
 
 
 class Sink(ABC):
-    """One place for notices; `name` is how it is called in messages, without secrets."""
+    """A place where notices are sent; `name` is what messages call it, without secrets."""
 
     name: str
 
     @abstractmethod
-    def tell(self, notice: Notice) -> None:
+    def deliver(self, notice: Notice) -> None:
         """Deliver one notice. Raises Undelivered."""
 
 
 class Lines(Sink):
-    """Standard output: a line for each, the message of a failure below it; or JSON, one object a line."""
+    """Standard output: a line for each notice, the message of a failure below it; or one JSON object a line."""
 
     name = "standard output"
 
     def __init__(self, as_json: bool = False) -> None:
         self._as_json = as_json
 
-    def tell(self, notice: Notice) -> None:
+    def deliver(self, notice: Notice) -> None:
         if self._as_json:
             click.echo(printable_json(json.dumps(notice.as_dict(), ensure_ascii=False)))
             return
@@ -166,17 +167,28 @@ class _NoRedirects(HTTPRedirectHandler):
 _open: Final = build_opener(_NoRedirects).open
 
 
+def _base_of(url: str) -> str:
+    """Return scheme and host of an HTTP URL, an empty string if it is none."""
+    try:
+        split = urlsplit(url)
+        _ = split.port
+    except ValueError:
+        return ""
+    valid = split.scheme in ("http", "https") and is_host(split.hostname or "")
+    return f"{split.scheme}://{split.hostname}" if valid else ""
+
+
 class Webhook(Sink):
-    """A URL that takes each notice as JSON. Raises UsageError for what is no URL."""
+    """A URL that each notice is posted to as JSON. Raises UsageError for anything but an HTTP URL."""
 
     def __init__(self, url: str, flag: str = "--webhook") -> None:
-        place = urlsplit(url)
-        if place.scheme not in ("http", "https") or not place.hostname:
-            raise UsageError(f"{flag} must be a URL such as https://host/path")  # what it is may be a secret
+        base = _base_of(url)
+        if not base:
+            raise UsageError(f"{flag} must be a URL such as https://host/path")  # its text may be a secret
         self._url = url
-        self.name = f"{place.scheme}://{place.hostname}"  # the rest is often a secret
+        self.name = base  # the rest is often a secret
 
-    def tell(self, notice: Notice) -> None:
+    def deliver(self, notice: Notice) -> None:
         body = json.dumps(self.payload(notice)).encode()
         headers = {"Content-Type": "application/json", "User-Agent": f"holdfast/{__version__}"}
         try:
@@ -186,31 +198,31 @@ class Webhook(Sink):
             error.close()
             is_lasting = 300 <= error.code < 500 and error.code not in (408, 425, 429)
             what = ", a redirect, which is not followed" if error.code < 400 else ""
-            raise Undelivered(f"it answered {error.code}{what}", is_lasting) from None
+            raise Undelivered(f"HTTP status {error.code}{what}", is_lasting) from None
         except (OSError, HTTPException, ValueError) as error:
             raise Undelivered(getattr(error, "reason", error)) from None
 
     def payload(self, notice: Notice) -> dict[str, Any]:
-        """What is posted."""
+        """Return what is posted."""
         return notice.as_dict()
 
 
 class Chat(Webhook):
-    """A URL that takes messages as Slack, Mattermost and their like do: `{"text": …}`."""
+    """A URL that takes messages as Slack and Mattermost do: `{"text": …}`."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url, "--chat")
 
     def payload(self, notice: Notice) -> dict[str, Any]:
-        """What is posted: the line, and the message of a failure in a block of its own."""
+        """Return what is posted: the line, and the message of a failure in a block of its own."""
         message = notice.message.replace("```", "'''").strip()
         block = f"\n```{message}```" if message else ""
-        # A blank of no width keeps `@channel` in the text of a job from calling everybody.
+        # A zero-width space keeps `@channel` in the text of a job from notifying everybody.
         return {"text": re.sub(r"@(?=\w)", "@\u200b", html.escape(notice.line + block, quote=False))}
 
 
 class Desktop(Sink):
-    """Notifications of the desktop, by `notify-send`. Raises UsageError where there is no such program."""
+    """Notifications of the desktop, by `notify-send`. Raises UsageError if there is no such program."""
 
     name = "notify-send"
 
@@ -220,7 +232,7 @@ class Desktop(Sink):
             raise UsageError("--desktop needs the program notify-send, of the package libnotify")
         self._program = found
 
-    def tell(self, notice: Notice) -> None:
+    def deliver(self, notice: Notice) -> None:
         below = html.escape("\n".join(filter(None, (notice.line, notice.message[:500]))), quote=False)
         words = [self._program, "--app-name", "holdfast", "--", notice.title, below]
         try:
@@ -233,13 +245,13 @@ MOST_WAITING: Final = 1000
 PAUSES: Final = (0.5, 2.0)
 """Seconds before the second and the third try of one notice."""
 LONGEST_END: Final = 10.0
-"""Seconds that are left to what still waits when the program ends."""
+"""Seconds for waiting notices when the program ends."""
 
 
 class Delivery:
-    """A thread that tells one sink, in order. What cannot be delivered is said once, and how much it was at the end of it.
+    """A thread that delivers to one sink, in order. The first loss is printed, and their number once the sink works again.
 
-    `broken` is what ended it, if that was no fault of a notice: then the main thread is interrupted.
+    `broken` is the error of the output that ended the thread; the main thread is then interrupted.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -252,14 +264,14 @@ class Delivery:
         self._thread.start()
 
     def give(self, notice: Notice) -> None:
-        """Hand over a notice; where a thousand wait already, it is lost."""
+        """Queue a notice; it is lost if a thousand wait already."""
         try:
             self._waiting.put_nowait(notice)
         except queue.Full:
             self._lose("it does not keep up")
 
     def close(self) -> None:
-        """Deliver what waits, for at most ten seconds."""
+        """Deliver the waiting notices, for at most ten seconds."""
         self._ends.set()
         try:
             self._waiting.put(None, timeout=LONGEST_END)
@@ -270,15 +282,15 @@ class Delivery:
     def _run(self) -> None:
         try:
             while (notice := self._waiting.get()) is not None:
-                self._tell(notice)
-        except OSError as error:  # nobody reads the output
+                self._deliver(notice)
+        except OSError as error:  # the reader of the output has closed it
             self.broken = error
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    def _tell(self, notice: Notice) -> None:
+    def _deliver(self, notice: Notice) -> None:
         for pause in (*PAUSES, None):
             try:
-                self._sink.tell(notice)
+                self._sink.deliver(notice)
             except Undelivered as error:
                 if pause is None or error.is_lasting or self._ends.wait(pause):
                     self._lose(str(error))

@@ -1,4 +1,4 @@
-"""`holdfast notify`: tells people what happens to tracked jobs."""
+"""`holdfast notify`: send notices of what happens to tracked jobs."""
 
 import signal
 import threading
@@ -7,31 +7,41 @@ from functools import partial
 
 import click
 
+from holdfast.cli.connection import Place, store_options
 from holdfast.cli.notices import Chat, Delivery, Desktop, Lines, Notice, Sink, Webhook, notice_of
 from holdfast.cli.output import json_option
-from holdfast.cli.place import store_options
 from holdfast.client.events import EVENTS
 from holdfast.client.sync import Client
 
 
 @click.command()
 @click.option(
-    "--webhook", "webhooks", multiple=True, help="URL that takes each as JSON; repeat it [default: none]."
+    "--webhook",
+    "webhooks",
+    multiple=True,
+    help="URL to post each notice to as JSON; may be repeated [default: none].",
 )
 @click.option(
-    "--chat", "chats", multiple=True, help='URL of a chat that takes {"text": …}; repeat it [default: none].'
+    "--chat",
+    "chats",
+    multiple=True,
+    help='URL of a chat that takes {"text": …}, such as Slack; may be repeated [default: none].',
 )
-@click.option("--desktop", is_flag=True, help="Show them on the desktop, by notify-send [default: off].")
-@click.option("--stdout", is_flag=True, help="Print them as well [default: if they go nowhere else].")
+@click.option("--desktop", is_flag=True, help="Show notices on the desktop with notify-send [default: off].")
+@click.option(
+    "--stdout", is_flag=True, help="Print notices too [default: only if they are sent nowhere else]."
+)
 @click.option(
     "--event",
     "events",
     type=click.Choice(EVENTS),
     multiple=True,
-    help="Only these; repeat it [default: all].",
+    help="Send notices of this event only; may be repeated [default: all].",
 )
 @click.option(
-    "--web", default="http://localhost:5678", show_default=True, help="Where links to jobs lead; '' for none."
+    "--web",
+    default="",
+    help="Base URL of your own pages about jobs: add the link URL/jobs/JID to each notice [default: no links].",
 )
 @store_options
 @json_option
@@ -42,30 +52,29 @@ def notify(
     stdout: bool,
     events: Sequence[str],
     web: str,
-    url: str | None,
-    namespace: str,
+    place: Place,
     as_json: bool,
 ) -> None:
-    """Send notices of tracked jobs as events happen, until INT.
+    """Send notices of the events of tracked jobs, until INT.
 
-    A job is tracked by client.track(jid). What happens while the store is unavailable is not sent. --json prints JSON.
+    Track a job with client.track(jid). Events that happen while the store is unavailable are not sent.
     """
     sinks: list[Sink] = [*map(Webhook, webhooks), *map(Chat, chats), *([Desktop()] if desktop else [])]
     if stdout or as_json or not sinks:
         sinks.append(Lines(as_json))
     if web and "://" not in web:
         web = f"http://{web}"
-    with Client(url, namespace=namespace) as client:
+    with place.client() as client:
         _listen(client, events or EVENTS, web.rstrip("/"), sinks)
 
 
 def _listen(client: Client, events: Sequence[str], web: str, sinks: Sequence[Sink]) -> None:
-    """Deliver until INT or TERM, or until nobody reads the output."""
+    """Deliver until INT or TERM, or until the reader of the output closes it."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     deliveries = [Delivery(sink) for sink in sinks]
     for event in events:
         client.events.on(
-            event, partial(_tell, client, event, web, [delivery.give for delivery in deliveries])
+            event, partial(_deliver, client, event, web, [delivery.give for delivery in deliveries])
         )
     try:
         with client.events.thread():
@@ -81,7 +90,9 @@ def _listen(client: Client, events: Sequence[str], web: str, sinks: Sequence[Sin
             raise delivery.broken
 
 
-def _tell(client: Client, event: str, web: str, give: Sequence[Callable[[Notice], None]], jid: str) -> None:
+def _deliver(
+    client: Client, event: str, web: str, give: Sequence[Callable[[Notice], None]], jid: str
+) -> None:
     notice = notice_of(client, event, jid, web)
     for each in give:
         each(notice)

@@ -122,7 +122,7 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis]):
 
         Raises JobFailed, JobCancelled, JobNotFound when neither job nor result is kept, TimeoutError.
         """
-        return (await self.wait_for(jid, timeout)).result_of(jid)
+        return (await self.wait_for(jid, timeout)).result_of(jid, self.settings.flags)
 
     async def close(self) -> None:
         """Close idle connections, and end what listens and what `topics` subscribed to; the client may be used again."""

@@ -45,28 +45,29 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
         }
 
 
-def explanation(facts: "Facts") -> Explanation:
-    """The checks that the facts of one job ask for."""
+def explanation(facts: "Facts", flags: str = "") -> Explanation:
+    """Return the checks that the facts of one job ask for; `flags` complete the command lines in them."""
     from holdfast.client.reasons import (
         LOOKS,  # sentences for people, of no use to programs that ask nothing
     )
 
-    checks = tuple([check for look in LOOKS if (check := look(facts)) is not None])
+    checks = tuple([check for look in LOOKS if (check := look({**facts, "flags": flags})) is not None])
     blocks = [check.text for check in checks if check.verdict == "blocks"]
     return Explanation(facts["jid"], facts["state"], (blocks or [checks[-1].text])[0], checks, facts)
 
 
-def explained(jid: str) -> Command[Explanation]:
-    """The command that asks why a job runs or does not."""
-    return then(Explain(jid), explanation)
+def explained(jid: str, client: Any) -> Command[Explanation]:
+    """Return the command that asks why a job runs or does not."""
+    return then(Explain(jid), lambda facts: explanation(facts, client.settings.flags))
 
 
 class ExplainedVerbs:
     """What can be asked of a job about why it runs or does not."""
 
     facts: JobFacts
+    _client: Any
 
     @CommandMethod
     def explain(self) -> Command[Explanation]:
         """Say why this job runs or does not, as of now; see `jobs.explain`. Core: verbs/explain.lua."""
-        return explained(self.facts.jid)
+        return explained(self.facts.jid, self._client)

@@ -51,6 +51,13 @@ def last_line(message: str) -> str:
 
 
 Facts = Mapping[str, Any]
+
+
+def _flags(facts: Facts) -> str:
+    """The flags with which a command line reaches this store and namespace."""
+    return str(facts.get("flags", ""))
+
+
 Verdict = Literal["fine", "blocks", "note"]
 
 
@@ -250,7 +257,7 @@ def _dependencies(facts: Facts) -> Check | None:
     if failed:
         said += f" {failed[0]} has failed, so it waits until somebody acts."
     first = failed[0] if failed else parents[0]["jid"] if parents else ""
-    fix = f"holdfast jobs why {argument(first)}" if first else ""
+    fix = f"holdfast jobs why{_flags(facts)} {argument(first)}" if first else ""
     return Check("dependencies", "blocks", said, {"open": count, "parents": parents, "failed": failed}, fix)
 
 
@@ -313,15 +320,16 @@ def _workers(facts: Facts) -> Check | None:
             verdict,
             f"No worker is known to work for queue {queue}.",
             shown,
-            f"holdfast worker -q {quote(queue)}",
+            f"holdfast worker -q {quote(queue)}{_flags(facts)}",
         )
     taking = [row for row in rows if not row["quiet"]]
     if count and not taking and not patterns:
         return Check(
             "workers",
             "blocks",
-            f"All workers of queue {queue} are quiet: they take no jobs until `holdfast workers resume`.",
+            f"All workers of queue {queue} are quiet: they take no jobs until they are resumed.",
             shown,
+            f"holdfast workers resume{_flags(facts)} {' '.join(quote(row['name']) for row in rows)}",
         )
     free = sum(max(whole(row["slots"]) - whole(row["busy"]), 0) for row in taking)
     said = f"{count} {'worker works' if count == 1 else 'workers work'} for queue {queue}, with {free} slots free"

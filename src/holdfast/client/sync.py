@@ -176,7 +176,7 @@ class Client(Decorating, ClientBase[Redis]):
 
         Raises JobFailed, JobCancelled, JobNotFound when neither job nor result is kept, TimeoutError.
         """
-        return self.wait_for(jid, timeout).result_of(jid)
+        return self.wait_for(jid, timeout).result_of(jid, self.settings.flags)
 
     def close(self) -> None:
         """Close idle connections, and end what listens and what `topics` subscribed to; the client may be used again."""

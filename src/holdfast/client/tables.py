@@ -274,6 +274,9 @@ class QueueVerbs(QueuePutting, QueueStatistics):
     def stats(self, date: float | days.date | str | None = None) -> Command[dict[str, Any]]:
         """How long jobs waited and ran on the UTC day of `date`: epoch seconds, a date, ISO text; default today.
 
+        `retried` are runs that ended in an exception and are repeated, `lost` (for older programs `retries`) lost leases,
+        `failures` jobs that failed, `failed` those that still are.
+
         Core: verbs/stats.lua.
         """
         return then(GetStats(self.name, _day_ms(date)), Stats.as_dict)

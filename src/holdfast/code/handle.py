@@ -82,7 +82,7 @@ class AnyHandle(Generic[R_co]):
 
     def read(self, outcome: Any) -> R_co:
         """Return the result. Raises JobFailed, JobCancelled, JobNotFound or TimeoutError for other outcomes, CodecError."""
-        result = outcome.result_of(self.jid)
+        result = outcome.result_of(self.jid, self.app.settings.flags)
         if result is None and self.keeps:
             # A job that returned None left `null`.
             raise JobNotFound(f"job {self.jid} is complete, and no result of it is kept", "HF_JOB_NOT_FOUND")
@@ -292,9 +292,10 @@ def _learn(handles: list[Any], outcome: Any) -> list[Any]:
 def _check_all(open_: dict[str, list[Any]], handles: Sequence[Any]) -> None:
     if open_:
         one = next(iter(open_))
+        flags = open_[one][0].app.settings.flags
         raise TimeoutError(
             f"{len(open_)} of {len(handles)} jobs have not ended in time, among them {one}; "
-            f"`holdfast jobs why {one}` shows why"
+            f"`holdfast jobs why{flags} {one}` shows why"
         )
 
 

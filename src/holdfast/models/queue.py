@@ -114,20 +114,28 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
 
 
 class Stats(msgspec.Struct, frozen=True, gc=False):
-    """One queue on one UTC day: lost leases, jobs that are still failed, failures, waiting times, run times."""
+    """One queue on one UTC day: lost leases, jobs that are still failed, failures, waiting times, run times, retried runs.
+
+    `retries` is the older name of `lost`.
+    """
 
     retries: int
     failed: int
     failures: int
     wait: Sample
     run: Sample
+    retried: int = 0
+
+    @property
+    def lost(self) -> int:
+        """The leases that were lost."""
+        return self.retries
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> "Stats":
         """Read the reply of `stats`."""
-        return cls(
-            int(row[0]), int(row[1]), int(row[2]), Sample.from_row(row[3:8]), Sample.from_row(row[8:13])
-        )
+        wait, run, retried = Sample.from_row(row[3:8]), Sample.from_row(row[8:13]), int(row[13])
+        return cls(int(row[0]), int(row[1]), int(row[2]), wait, run, retried)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the mapping that `queue.stats()` shows."""
@@ -137,6 +145,8 @@ class Stats(msgspec.Struct, frozen=True, gc=False):
             "failures": self.failures,
             "wait": self.wait.as_dict(),
             "run": self.run.as_dict(),
+            "retried": self.retried,
+            "lost": self.lost,
         }
 
 

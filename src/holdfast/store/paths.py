@@ -25,10 +25,18 @@ def default_directory() -> Path:
     """``HOLDFAST_DIR``, or ``holdfast/store`` in the user's data directory."""
     chosen = os.environ.get("HOLDFAST_DIR")
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        return full_path(Path(chosen))
     import platformdirs
 
     return platformdirs.user_data_path("holdfast", appauthor=False) / "store"
+
+
+def full_path(directory: Path) -> Path:
+    """Return the absolute path of a directory, whose name may begin with `~`. Raises UsageError."""
+    try:
+        return directory.expanduser().resolve()
+    except (RuntimeError, OSError) as error:  # no such user, or a loop of links
+        raise UsageError(f"{directory} cannot be used as a directory: {error}") from None
 
 
 def prepare(directory: Path) -> Path:
@@ -36,8 +44,8 @@ def prepare(directory: Path) -> Path:
 
     Raises UsageError for a file, a directory of another user, or one with other content.
     """
+    directory = full_path(directory)
     try:
-        directory = directory.expanduser().resolve()
         _make(directory)
         facts = directory.stat()
     except FileExistsError:

@@ -239,7 +239,7 @@ class StoreStatus(NamedTuple):
 
 def status(directory: Path | None = None) -> StoreStatus:
     """Return the status of this directory's store, without starting or making anything."""
-    directory = (directory or paths.default_directory()).expanduser().resolve()
+    directory = paths.full_path(directory or paths.default_directory())
     record = Record.read(directory)
     if record is None:
         return StoreStatus("stopped", directory, disk=_disk(directory))
@@ -287,7 +287,7 @@ def stop(directory: Path | None = None, *, wait: float = 15.0) -> bool:
     Clients that are still connected may start it again. Raises StoreUnavailable if it still runs after
     `wait` seconds.
     """
-    directory = (directory or paths.default_directory()).expanduser().resolve()
+    directory = paths.full_path(directory or paths.default_directory())
     if not _is_held(directory):
         return False
     deadline, told = time.monotonic() + wait, 0

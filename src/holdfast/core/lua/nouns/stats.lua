@@ -35,7 +35,7 @@ function M.ran(ctx, queue, samples)
   if size >= FULL then fold(ctx, queue, log, "run") end
 end
 
--- Counts something off the straight path today: `failures`, `failed` or `retries`.
+-- Counts something off the straight path today: `failures`, `failed`, `retries` (lost leases) or `retried`.
 function M.count(ctx, queue, what)
   local day = day_of(ctx.now)
   if queue.day ~= day then days.begin(ctx, queue, day) end
@@ -52,7 +52,7 @@ end
 function M.of_day(queue, when)
   local day = day_of(when)
   local key = queue.stats .. day
-  local counters = call("HMGET", key, "retries", "failed", "failures")
+  local counters = call("HMGET", key, "retries", "failed", "failures", "retried")
   return counters, series.look(queue.wait_log .. day, key, "wait"), series.look(queue.run_log .. day, key, "run")
 end
 

@@ -5,6 +5,7 @@ local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
+local stats = require("nouns.stats")
 local tally = require("nouns.tally")
 local M = {}
 
@@ -38,6 +39,7 @@ function M.one(ctx, delay, group, message, jid, r, data)
   delay = delay or backoff.pause(ctx, jid, r)
   r.remaining = r.remaining - 1
   tally.count(ctx, queue, "retried", 1)
+  if ctx.bounds.tallies then stats.count(ctx, queue, "retried") end
   history.add(ctx, jid, r, history.RETRIED, group, text.cut(message or "", 200), r.remaining)
   if group and message then failure.note(ctx, jid, r, group, message, r.worker) end
   job.place(ctx, queue, jid, r, delay)

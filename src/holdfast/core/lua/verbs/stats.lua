@@ -25,6 +25,7 @@ function M.of(ctx, name, when)
   for i = 1, 3 do reply[i] = tonumber(counters[i] or 0) end
   series(reply, wait)
   series(reply, run)
+  reply[#reply + 1] = tonumber(counters[4] or 0)
   return reply
 end
 
