@@ -41,6 +41,7 @@ def start_worker(url: str, *words: str) -> subprocess.Popen[bytes]:
         QUEUE,
         "--import",
         "benchmarks.jobs",
+        "--quiet",
     ]
     command += ["--url", url, "--namespace", "bench", *words]
     return subprocess.Popen(command, cwd=REPO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -32,3 +32,22 @@ def test_a_benchmark_that_does_not_exist_is_refused() -> None:
     )
     assert answer.returncode == 2
     assert "there is no benchmark no_such" in answer.stderr
+
+
+@pytest.mark.slow
+def test_what_importing_costs_is_measured_beside_the_driver() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--quick", "imports"],
+        cwd=REPO,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert answer.returncode == 0, answer.stderr
+    for what in (
+        "import redis",
+        "import holdfast",
+        "from holdfast import Client",
+        "from holdfast import AsyncClient",
+    ):
+        assert what in answer.stdout

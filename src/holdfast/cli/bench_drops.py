@@ -1,4 +1,4 @@
-"""`holdfast bench --drop-jobs`: contrived jobs, and threads that drop some of them, as crashed workers would."""
+"""`holdfast bench --drop-jobs`: jobs that do nothing, and threads that drop some of them, as crashed workers would."""
 
 import random
 import threading
@@ -13,16 +13,16 @@ from holdfast.errors import HoldfastError, Refused, StoreUnavailable
 from holdfast.models import JobFacts
 
 KLASS: Final = "bench.Contrived"
-HEARTBEAT: Final = 1  # seconds until a dropped job is missed
+HEARTBEAT: Final = 1  # seconds until a dropped job loses its lease
 LOOK_EVERY: Final = 0.2
 LONGEST_WAIT: Final = 0.5
 PATIENCE: Final = 60.0
-"""Seconds in which at least one job must come to its end."""
+"""Seconds in which at least one job must end."""
 _OPEN: Final = ("waiting", "running", "stalled", "scheduled", "throttled", "depends")
 
 
 class Plan(NamedTuple):
-    """What is run: each of `jobs` goes through `stages` queues; `workers` threads drop a share of what they take."""
+    """A run: each of `jobs` goes through `stages` queues; `workers` threads drop a share of the jobs that they take."""
 
     forgetfulness: float = 0.1
     stages: int = 1
@@ -32,12 +32,12 @@ class Plan(NamedTuple):
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """The queues, the last stage first, so that what was begun is finished."""
+        """Return the queues, the last stage first, so that started jobs are finished first."""
         return tuple(f"stage-{number}" for number in reversed(range(self.stages)))
 
 
 class Findings(NamedTuple):
-    """How it went: seconds, jobs, and what the server spent meanwhile; `queues` maps each to its statistics."""
+    """The result of a run: seconds, jobs, memory and CPU of the server; `queues` maps each queue to its statistics."""
 
     put_seconds: float
     work_seconds: float
@@ -62,12 +62,12 @@ class DropBench:
         self._broken: list[BaseException] = []
 
     def run(self, advance: Callable[[int], None]) -> Findings:
-        """Put the jobs and work until each is complete or failed; `advance` hears how many more have ended.
+        """Put the jobs and work until each is complete or failed; call `advance` with the number of jobs that ended.
 
-        Raises StoreUnavailable when none does for a minute, and whatever ended a worker's thread.
+        Raises StoreUnavailable if none ends for a minute, HoldfastError if a thread failed.
         """
         self._client.config["heartbeat"] = HEARTBEAT
-        self._client.config["grace-period"] = 0  # a dropped job has nobody to wait for
+        self._client.config["grace-period"] = 0  # nobody will settle a dropped job
         cpu, begun = self._scratch.cpu(), perf_counter()
         first = self._queues[-1]
         first.put_many(((KLASS, number) for number in range(self._plan.jobs)), retries=self._plan.retries)
@@ -91,7 +91,7 @@ class DropBench:
     def _work(self, number: int) -> None:
         try:
             self._take_and_drop(number)
-        except BaseException as error:  # told by the thread that waits
+        except BaseException as error:  # raised again by the main thread
             self._broken.append(error)
             self._over.set()
 
@@ -122,10 +122,10 @@ class DropBench:
         try:
             job.complete(f"stage-{stage}" if stage < self._plan.stages else None)
         except Refused:
-            pass  # slower than its lease: somebody else has it now
+            pass  # the lease was lost: another thread has the job
 
     def _watch(self, advance: Callable[[int], None]) -> None:
-        """Until no job is open any more."""
+        """Wait until no job is open."""
         ended, last = 0, monotonic()
         while not self._over.wait(LOOK_EVERY):
             rows = self._client.queues.counts
@@ -136,7 +136,7 @@ class DropBench:
             if not left:
                 return
             if monotonic() - last > PATIENCE:
-                raise StoreUnavailable(f"no job came to its end for {PATIENCE:.0f} s; {left} are left")
+                raise StoreUnavailable(f"no job ended for {PATIENCE:.0f} s; {left} are left")
         raise HoldfastError(f"a worker's thread ended: {self._broken[0]}") from self._broken[0]
 
     def _findings(self, put: float, worked: float, cpu: float) -> Findings:
@@ -155,18 +155,18 @@ class DropBench:
 
 
 def rows_of(findings: Findings) -> list[Sequence[object]]:
-    """A row for waiting and one for running in each queue: count, mean, deviation, and how many jobs were lost."""
+    """Return a row for waiting and one for running of each queue: count, mean, deviation, lost leases."""
     rows: list[Sequence[object]] = []
     for name, stats in findings.queues.items():
         for what in ("wait", "run"):
             found = stats[what]
-            lost = stats["retries"] if what == "run" else ""
+            lost = stats["lost"] if what == "run" else ""
             rows.append((name, what, found["count"], round(found["mean"], 3), round(found["std"], 3), lost))
     return rows
 
 
 def histogram(buckets: Sequence[int]) -> list[str]:
-    """The buckets that hold something, a line each: 60 of a second, 59 of a minute, 23 of an hour, 6 of a day."""
+    """Return a line for each bucket that is not empty: 60 of a second, 59 of a minute, 23 of an hour, 6 of a day."""
     most = max(buckets, default=0)
     lines: list[str] = []
     for place, count in enumerate(buckets):
@@ -176,7 +176,7 @@ def histogram(buckets: Sequence[int]) -> list[str]:
 
 
 def _bucket(place: int) -> str:
-    """What the bucket at `place` counts: its first second, minute, hour or day."""
+    """Return where the bucket at `place` begins, in seconds, minutes, hours or days."""
     for unit, before, end in (("s", 0, 60), ("min", 59, 119), ("h", 118, 142)):
         if place < end:
             return f"{place - before} {unit}"

@@ -1,4 +1,4 @@
-"""Measure slices of each kind of work in turn, in a namespace that is removed afterwards."""
+"""Measure kinds of work in turn, slice by slice, in a namespace that is removed afterwards."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -15,13 +15,13 @@ from holdfast.wire.repeat import Patience, patient
 
 
 class Scratch:
-    """One namespace of one store, which is the benchmark's own."""
+    """A namespace that only the benchmark uses."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
 
     def ask(self, *call: Any) -> Any:
-        """One bare command of the store."""
+        """Run one command of the store and return its reply."""
         return self.client.runner.run(self._asking(call))
 
     def _asking(self, call: tuple[Any, ...]) -> Plan[Any]:
@@ -32,25 +32,25 @@ class Scratch:
         return reply
 
     def info(self, section: str) -> dict[str, str]:
-        """The facts of one section of INFO."""
+        """Return one section of INFO."""
         lines = self.ask("INFO", section).decode().splitlines()
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
     def server(self) -> str:
-        """Name and version of the server."""
+        """Return name and version of the server."""
         facts = self.info("server")
         name = facts.get("server_name", "redis")
         return f"{name} {facts.get(f'{name}_version') or facts.get('redis_version', '')}"
 
     def cpu(self) -> float:
-        """CPU seconds of the server's main thread, of all of it where the server does not tell them apart."""
+        """Return the CPU seconds of the server's main thread, or of the whole server if it does not report threads."""
         facts = self.info("cpu")
         user = facts.get("used_cpu_user_main_thread") or facts["used_cpu_user"]
         system = facts.get("used_cpu_sys_main_thread") or facts["used_cpu_sys"]
         return float(user) + float(system)
 
     def memory(self) -> int:
-        """Bytes that the server's data takes."""
+        """Return the memory of the server in bytes."""
         return int(self.info("memory")["used_memory"])
 
     def clean(self) -> None:
@@ -76,7 +76,7 @@ STOCK: Final = 5000
 
 
 class Figure(NamedTuple):
-    """One kind of work: so many a second, µs of the store's CPU each, and its speed beside bare SETs."""
+    """One kind of work: jobs per second, µs of the store's CPU per job, and its speed relative to SET."""
 
     what: str
     per_second: float
@@ -85,11 +85,11 @@ class Figure(NamedTuple):
 
 
 Work = Callable[[], int]
-"""Works once; answers on how many jobs, 0 when there is nothing left to work on."""
+"""Works once, and returns the number of jobs; 0 if none is left."""
 
 
 class Bench:
-    """Works in one namespace of one store."""
+    """Measures in one namespace of one store."""
 
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
@@ -97,7 +97,7 @@ class Bench:
         self._queue = client.queues[QUEUE]
 
     def run(self, seconds: float, advance: Callable[[int], None]) -> list[Figure]:
-        """Measure each kind of work for about its share of `seconds`; `advance` hears of each slice."""
+        """Measure each kind of work for its share of `seconds`; call `advance` after each slice."""
         self._client.run(ConfigSet("jobs-history-count", str(KEPT)))
         kinds = self._kinds()
         slice_length = seconds / ROUNDS / len(kinds)
@@ -111,7 +111,7 @@ class Bench:
         return [_figure(what, slices, base) for what, slices in found.items()]
 
     def slices(self) -> int:
-        """How many slices a run has."""
+        """Return the number of slices of a run."""
         return ROUNDS * len(self._kinds())
 
     def _kinds(self) -> dict[str, Work]:
@@ -125,7 +125,7 @@ class Bench:
         }
 
     def _slice(self, work: Work, length: float) -> tuple[float, float]:
-        """One slice: how many a second, and µs of the store's CPU each."""
+        """Measure one slice: jobs per second, and µs of the store's CPU per job."""
         if work == self._pop:
             self._stock_up()
         cpu, begun = self._scratch.cpu(), perf_counter()
@@ -166,7 +166,7 @@ class Bench:
         return MANY
 
     def _stock_up(self) -> None:
-        """Enough to pop for a while; a slice that empties the queue ends early."""
+        """Put jobs to pop; a slice that empties the queue ends early."""
         self._queue.put_many([(KLASS, DATA)] * STOCK)
 
     def _take(self) -> Sequence[JobFacts]:
@@ -177,7 +177,7 @@ class Bench:
         self._client.run(CompleteMany(self._client.worker_name, ends))
 
     def _drain(self) -> None:
-        """Leave nothing waiting to the next slice; what was popped and not completed goes with the namespace."""
+        """Complete the waiting jobs, so that the next slice starts empty; popped jobs are removed with the namespace."""
         while jobs := self._take():
             self._complete(jobs)
 
