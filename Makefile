@@ -10,8 +10,8 @@ DIR    ?=
 ARGS   ?=
 TOGETHER ?= 3
 
-# Stores of these tasks live here, never in the user's own directory, and never at a URL from the environment.
-unexport HOLDFAST_URL REDIS_URL
+# Stores of these tasks live here, never in the user's own directory, and never at a URL or in a namespace from the environment.
+unexport HOLDFAST_URL REDIS_URL HOLDFAST_NAMESPACE
 # Tests start hundreds of programs, which would compile all modules again each time.
 unexport PYTHONDONTWRITEBYTECODE
 export HOLDFAST_DIR := $(CURDIR)/.holdfast/store
@@ -84,4 +84,4 @@ clean: ## end the stores of these tasks and remove everything they made
 	-@for store in .holdfast/*/; do \
 		test ! -e "$$store/lock" || $(BIN)/holdfast store stop --dir "$$store"; done
 	rm -rf .holdfast .ci-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
-	find src tests $(wildcard benchmarks examples) -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests $(wildcard benchmarks docs/examples) -name __pycache__ -type d -prune -exec rm -rf {} +

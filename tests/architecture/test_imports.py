@@ -22,7 +22,6 @@ FACES = {
     "middleware": "work",
     "queue_resolvers": "work",
     "listener": "client",
-    "gnomes": "cli",
     "profile": "client",
 }
 """Public modules that only name again what a part holds: they stand where that part stands."""

@@ -1,9 +1,9 @@
-"""The example pipeline of the older documents: gnomes collect underpants, an unknown step follows, then profit.
+"""A pipeline: gnomes collect underpants, something happens, and there is profit.
 
-    holdfast worker -q profit -q unknown -q underpants --import holdfast.gnomes
-    python -c "import holdfast; holdfast.Client().queues['underpants'].put('holdfast.gnomes.GnomesJob', {'pairs': 3})"
+    holdfast worker -q profit -q unknown -q underpants --path docs/examples --import gnomes
+    PYTHONPATH=docs/examples python -c "import gnomes, holdfast; holdfast.Client().queues['underpants'].put(gnomes.GnomesJob, {'pairs': 3})"
 
-Or all at once, with a worker in this process, on the embedded store: `python -m holdfast.gnomes`.
+Or all of it at once, with a worker in this process, on the embedded store: `python docs/examples/gnomes.py`.
 """
 
 import argparse
@@ -17,41 +17,44 @@ PRICE: Final = 5
 
 
 class GnomesJob:
-    """A job that goes through three queues; in each it is performed by the method named like the queue.
+    """A job that goes through three queues; in each queue the method of that name runs.
 
-    Its data is `{"pairs": 3}`, one pair by default; each step adds its result.
+    Its data is `{"pairs": 3}` (default: one pair); each step adds what it found out.
     """
 
     @staticmethod
     def underpants(job: Any) -> None:
-        """Collect underpants, and move to the next queue."""
+        """Collect underpants, and move to the next step."""
         job["collected"] = json.loads(job.data).get("pairs", 1)
         job.complete("unknown")
 
     @staticmethod
     def unknown(job: Any) -> None:
-        """Do the unknown step, and move to the next queue."""
+        """Do something that nobody knows, but that must not be left out."""
         job["idea"] = f"something with {job['collected']} pairs"
         job.complete("profit")
 
     @staticmethod
     def profit(job: Any) -> None:
-        """Profit, and complete the job."""
+        """Make a profit, which completes the job."""
         job["profit"] = job["collected"] * PRICE
         job.complete()
 
 
 def run(url: str, count: int, namespace: str = "gnomes") -> list[dict[str, Any]]:
-    """Put `count` jobs into the store at `url` and perform them here. Returns jid, state and data of each."""
+    """Put `count` jobs into the store at `url`, run them in this process, and return their data."""
     from holdfast.client.sync import Client
     from holdfast.work.run import run_worker
     from holdfast.work.settings import WorkerSettings
     from holdfast.work.store_choice import StoreChoice
 
     with Client(url, namespace=namespace) as client:
-        jids = [client.queues["underpants"].put(GnomesJob, {"pairs": number + 1}) for number in range(count)]
+        jids = [
+            client.queues["underpants"].put("gnomes.GnomesJob", {"pairs": number + 1})
+            for number in range(count)
+        ]
         # The last step first; a worker that drains its queues ends when they are empty.
-        settings = WorkerSettings(QUEUES[::-1], pool="serial", drain=True, imports=("holdfast.gnomes",))
+        settings = WorkerSettings(QUEUES[::-1], pool="serial", drain=True, imports=("gnomes",))
         run_worker(settings, StoreChoice(url, {"namespace": namespace}))
         return [
             {"jid": job.jid, "state": job.state, **json.loads(job.data)} for job in client.jobs.get(*jids)
@@ -59,14 +62,14 @@ def run(url: str, count: int, namespace: str = "gnomes") -> list[dict[str, Any]]
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the example on the command line. Returns the exit status."""
+    """Run the example from the command line, and return the exit status."""
     from holdfast import store
 
-    parser = argparse.ArgumentParser("python -m holdfast.gnomes", description="Collect underpants. Profit.")
+    parser = argparse.ArgumentParser("gnomes.py", description="Collect underpants. Profit.")
     parser.add_argument("--url", help="the store [default: the embedded one]")
     parser.add_argument("--jobs", type=int, default=3, help="how many jobs to put [default: 3]")
-    told = parser.parse_args(words)
-    jobs = run(told.url or store.ensure().url, told.jobs)
+    flags = parser.parse_args(words)
+    jobs = run(flags.url or store.ensure().url, flags.jobs)
     for job in jobs:
         sys.stdout.write(", ".join(f"{name}: {value}" for name, value in job.items()) + "\n")
     return 0 if all(job["state"] == "complete" for job in jobs) else 1
