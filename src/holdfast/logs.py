@@ -30,7 +30,9 @@ _own: Final = WhenAsked()
 logger.addHandler(_own)
 
 jobs_log: Final = logging.getLogger("holdfast.jobs")
-"""The logger for the start and the end of each job, which may be set to another level."""
+"""One line at the end of each job of a worker."""
+starts_log: Final = logging.getLogger("holdfast.jobs.start")
+"""One line at the start of each job of a worker."""
 
 JOB: Final = "holdfast_job"
 """The attribute of a record for the facts of the job that logged it."""

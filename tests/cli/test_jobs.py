@@ -14,7 +14,7 @@ def test_why_says_what_keeps_a_job_from_running(client: Client, url: str, namesp
     assert said.returncode == 0, said.stderr
     first, head, *rows = said.stdout.splitlines()
     assert first.startswith("Queue mail was paused")
-    assert head.split("\t") == ["looked at", "verdict", "found", "what would help"]
+    assert head.split("\t") == ["check", "verdict", "finding", "remedy"]
     table = {row.split("\t")[0]: row.split("\t")[1:] for row in rows}
     assert table["pause"][0] == "blocks"
     assert table["pause"][2] == "client.queues['mail'].unpause()"

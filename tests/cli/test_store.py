@@ -68,16 +68,16 @@ def test_a_store_is_started_asked_after_and_stopped(run: Run, home: Path) -> Non
     status = run("store", "status")
     assert status.returncode == 0
     assert "running" in status.stdout
-    assert "stays until it is stopped" in status.stdout
-    assert "none yet" in status.stdout
+    assert "runs until it is stopped" in status.stdout
+    assert "core         none" in status.stdout
     assert run("store", "start").stdout.startswith("valkey")
-    assert "runs already" in run("store", "start").stdout
+    assert "is already running" in run("store", "start").stdout
     stopped = run("store", "stop")
     assert (stopped.returncode, stopped.stdout) == (0, "stopped\n")
     status = run("store", "status")
     assert status.returncode == 1
     assert "stopped" in status.stdout
-    assert run("store", "stop").stdout == f"no store runs in {home}\n"
+    assert run("store", "stop").stdout == f"no store is running in {home}\n"
 
 
 def test_programs_get_json(run: Run, home: Path) -> None:

@@ -1,4 +1,4 @@
-"""`holdfast config`: the settings that are kept in the store."""
+"""`holdfast config`: read and write the settings that are kept in the store."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ def config() -> None:
 
 @contextmanager
 def _warnings() -> Generator[None]:
-    """Show warnings, such as that a name is nearly that of a setting."""
+    """Log warnings, such as that a name is nearly that of a setting."""
     before = logger.level
     logger.setLevel(before or logging.WARNING)
     try:
@@ -39,9 +39,9 @@ def _warnings() -> Generator[None]:
 @store_options
 @json_option
 def dump(place: Place, as_json: bool) -> None:
-    """Print all settings as JSON, defaults included; --json prints it on one line.
+    """Print all settings as JSON, including defaults; with --json on one line.
 
-    What it prints is what `holdfast config load` reads.
+    `holdfast config load` reads the output.
     """
     with place.client(must_exist=True) as client:
         found = {key: _shown(raw) for key, raw in sorted(client.config.all.items())}
@@ -50,13 +50,13 @@ def dump(place: Place, as_json: bool) -> None:
 
 @config.command()
 @click.argument("file", type=click.File(encoding="utf-8"))
-@click.option("--clear", is_flag=True, help="Return settings that are not in the file to their defaults.")
+@click.option("--clear", is_flag=True, help="Reset settings that are not in the file to their defaults.")
 @store_options
 @json_option
 def load(file: IO[str], clear: bool, place: Place, as_json: bool) -> None:
-    """Write the settings that a JSON file has; - is standard input.
+    """Write the settings in a JSON file; - is standard input.
 
-    The whole file is checked before the first of them is written.
+    The whole file is checked before the first setting is written.
     """
     settings = _read(file)
     with place.client() as client:
@@ -74,7 +74,7 @@ def load(file: IO[str], clear: bool, place: Place, as_json: bool) -> None:
 @store_options
 @json_option
 def get(key: str, place: Place, as_json: bool) -> int:
-    """Print one setting. Exit code 1 when it is not set and has no default."""
+    """Print one setting. Exit code 1 if it is not set and has no default."""
     with place.client(must_exist=True) as client:
         raw = client.config.all.get(check_name("key", key))
     if as_json:
@@ -95,7 +95,7 @@ def set_(key: str, value: str, place: Place, as_json: bool) -> None:
     """Write one setting."""
     with place.client() as client:
         client.config.set(key, value)
-    _say(as_json, f"{key} is {value}", {"key": key, "value": _shown(value)})
+    _print(as_json, f"{key} is {value}", {"key": key, "value": _shown(value)})
 
 
 @config.command()
@@ -103,13 +103,13 @@ def set_(key: str, value: str, place: Place, as_json: bool) -> None:
 @store_options
 @json_option
 def unset(key: str, place: Place, as_json: bool) -> None:
-    """Return one setting to its default, or to none."""
+    """Reset one setting to its default."""
     with place.client() as client:
         was_set = client.config.unset(key)
-    _say(as_json, f"{key} was {'set' if was_set else 'not set'}", {"key": key, "was_set": was_set})
+    _print(as_json, f"{key} was {'set' if was_set else 'not set'}", {"key": key, "was_set": was_set})
 
 
-def _say(as_json: bool, text: str, facts: dict[str, Any]) -> None:
+def _print(as_json: bool, text: str, facts: dict[str, Any]) -> None:
     if as_json:
         print_json(facts)
     else:
@@ -117,7 +117,7 @@ def _say(as_json: bool, text: str, facts: dict[str, Any]) -> None:
 
 
 def _shown(raw: str) -> object:
-    """A number, where writing it again gives the same text; else the text."""
+    """Return a number if it is written with the same text, else the text."""
     for kind in (int, float):
         try:
             if str(kind(raw)) == raw and raw not in ("inf", "-inf", "nan"):
@@ -128,18 +128,18 @@ def _shown(raw: str) -> object:
 
 
 def _read(file: IO[str]) -> dict[str, Any]:
-    """The settings in a file. Raises UsageError."""
+    """Return the settings in a file. Raises UsageError."""
     name = getattr(file, "name", "the input")
     try:
         text = file.read(_LONGEST + 1)
     except UnicodeDecodeError as error:
-        raise UsageError(f"{name} is no text: {error}") from None
+        raise UsageError(f"{name} is not text: {error}") from None
     if len(text) > _LONGEST:
-        raise UsageError(f"{name} is longer than any settings are: {_LONGEST} characters are read")
+        raise UsageError(f"{name} has more than {_LONGEST} characters")
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{name} is no JSON: {error}") from None
+        raise UsageError(f"{name} is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise UsageError(f"{name} must hold a JSON object of keys and values")
     settings: dict[str, Any] = cast("Any", found)

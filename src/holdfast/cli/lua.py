@@ -1,4 +1,4 @@
-"""`holdfast lua`: the texts of the core, for clients in other languages."""
+"""`holdfast lua`: print the Lua scripts of the core, for clients in other languages."""
 
 import hashlib
 
@@ -11,10 +11,10 @@ _HELP = "\b\n" + "".join(f"{name:<8} {text.purpose}\n" for name, text in TEXTS.i
 
 
 @click.command(
-    help=f"""Print a text of the core, for a client in any language to load.
+    help=f"""Print a Lua script of the core, to load by a client in another language.
 
 {_HELP}
-With --json: its name, the usual name of its file, its SHA1 (what EVALSHA takes), and the text.
+With --json: its name, file name, SHA1 (for EVALSHA) and text.
 """
 )
 @click.argument("text", type=click.Choice(list(TEXTS)))

@@ -1,7 +1,6 @@
-"""`holdfast`: finds the sub-command, runs it, and turns how it ended into an exit code.
+"""`holdfast`: find the sub-command, run it, and turn its outcome into an exit code.
 
-0 it worked · 1 it did not, and one sentence says why · 2 it was asked wrongly · 3 the store could not be asked · 130 it was
-interrupted.
+0 success · 1 failure, with one sentence on standard error · 2 usage error · 3 the store did not respond · 130 interrupted.
 """
 
 import importlib
@@ -18,22 +17,22 @@ from holdfast.cli.output import echo_text
 from holdfast.errors import HoldfastError, TransportError, UsageError
 
 COMMANDS = {
-    "demo": "Run jobs over real files, kill a worker halfway, and show that no job is lost.",
+    "demo": "Run jobs over real files, kill a worker halfway, and check that no job is lost.",
     "worker": "Run jobs.",
     "jobs": "Show why a job is not running, or the stack of a running job.",
     "workers": "List, check, quiet and resume workers.",
     "store": "Start, stop and show the embedded store.",
     "config": "Read and write the settings kept in the store.",
-    "stats": "Show figures of queues and of today, or send them to statsd.",
+    "stats": "Show figures of queues and of today, or send them to a statsd.",
     "notify": "Send notices of tracked jobs to chats, webhooks or the desktop.",
     "lua": "Print the Lua scripts for clients in other languages.",
     "bench": "Measure how fast a store puts, pops and completes jobs.",
 }
-"""What each command does. `holdfast.cli.<name>` defines it under its own name, and is imported when it is named."""
+"""The summary of each command. `holdfast.cli.<name>` defines it under the same name, and is imported when it is used."""
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported one by one, so that each starts as fast as it can."""
+    """A group that imports only the command that is used, so that it starts fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -84,7 +83,7 @@ def run(words: Sequence[str] | None = None) -> int:
         echo_text(f"holdfast: {error}", err=True)
         return _code_of(error)
     except OSError as error:
-        if not isinstance(error, BrokenPipeError):  # whoever read our output has seen enough
+        if not isinstance(error, BrokenPipeError):  # the reader of the output closed it
             where = f": {error.filename}" if error.filename else ""
             echo_text(f"holdfast: {error.strerror or error}{where}", err=True)
         _drop_output()
@@ -99,7 +98,7 @@ def _code_of(error: HoldfastError) -> int:
 
 
 def _drop_output() -> None:
-    """What is still to be written would fail once more, at exit."""
+    """Discard buffered output, which could not be written at exit either."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

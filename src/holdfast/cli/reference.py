@@ -1,4 +1,4 @@
-"""Writes the pages of the reference that the program knows best itself: `python -m holdfast.cli.reference DIRECTORY`."""
+"""Write the generated pages of the reference: `python -m holdfast.cli.reference DIRECTORY`."""
 
 import inspect
 import sys
@@ -16,7 +16,7 @@ _ADDS = "refused when the store is full"
 
 
 def command_line() -> str:
-    """The help of every command, each as a section."""
+    """Return the help of every command, each as a section."""
     return "\n".join(
         [
             "# The command line\n\nWritten by `make docs` from the program's own help.\n",
@@ -36,20 +36,20 @@ def _helps(command: click.Command, name: str, parent: click.Context | None = Non
 
 
 def verbs() -> str:
-    """Every verb of the core: its words, its flag, and what it does."""
+    """Return the page of the verbs: arguments, flags and description of each."""
     parts = [
         "# The verbs\n\nWritten by `make docs` from the core and its commands. `FCALL hf1_<verb> 1 <root> …` with these "
         "words; `protocol.md` says how they travel.\n"
     ]
     for row in rows_of("doors.native"):
-        told = inspect.getdoc(COMMANDS[row.verb]) or ""
+        text = inspect.getdoc(COMMANDS[row.verb]) or ""
         flags = ", ".join(f"`{flag}`" for flag in row.flags) or _ADDS
-        parts.append(f"## {row.verb}\n\n`{row.words or '(no words)'}` · {flags}\n\n{told}\n")
+        parts.append(f"## {row.verb}\n\n`{row.words or '(no words)'}` · {flags}\n\n{text}\n")
     return "\n".join(parts)
 
 
 def mistakes() -> str:
-    """The tree of errors."""
+    """Return the page of the errors, as a tree."""
     return "# Errors\n\nWritten by `make docs` from `holdfast.errors`.\n\n" + "".join(
         _tree(errors.HoldfastError, 0)
     )
@@ -59,12 +59,12 @@ def _tree(kind: type[BaseException], depth: int) -> Iterator[str]:
     first = (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
     yield f"{'  ' * depth}* `{kind.__name__}`: {first}\n"
     for below in kind.__subclasses__():
-        if below.__module__ == errors.__name__:  # the tree that callers can meet
+        if below.__module__ == errors.__name__:  # only errors that callers can catch
             yield from _tree(below, depth + 1)
 
 
 def pages() -> Mapping[str, str]:
-    """File name → text."""
+    """Return the text of each page by file name."""
     return {"cli.md": command_line(), "verbs.md": verbs(), "errors.md": mistakes()}
 
 

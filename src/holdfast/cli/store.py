@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from holdfast import store as embedded
-from holdfast.cli.output import duration, json_option, print_facts, print_json, size
+from holdfast.cli.output import counted, duration, json_option, print_facts, print_json, size
 from holdfast.core.library import library
 from holdfast.store.files import LEVELS
 
@@ -14,7 +14,7 @@ directory_option = click.option(
     "--dir",
     "directory",
     type=click.Path(path_type=Path),
-    help="The store's directory [default: HOLDFAST_DIR, or holdfast/store in your data directory].",
+    help="Directory of the store [default: HOLDFAST_DIR, or holdfast/store in your data directory].",
 )
 
 
@@ -22,7 +22,7 @@ directory_option = click.option(
 def store() -> None:
     """Start, stop and show the embedded store.
 
-    Programs that use a store start it themselves; start it here to keep it running between them.
+    Programs that use the store start it themselves; `holdfast store start` keeps it running between them.
     """
 
 
@@ -34,7 +34,7 @@ def store() -> None:
     default=0.0,
     show_default=True,
     metavar="SECONDS",
-    help="End it when nobody was connected for so long; 0: only by `holdfast store stop`.",
+    help="Stop the store when no program was connected for this long; 0: only by `holdfast store stop`.",
 )
 @click.option(
     "--durability",
@@ -51,7 +51,7 @@ def start(directory: Path | None, linger: float, durability: str, as_json: bool)
     if as_json:
         print_json(address._asdict())
         return
-    what = "started" if address.started else "runs already"
+    what = "started" if address.started else "is already running"
     click.echo(f"{address.engine} {address.version} {what}, pid {address.pid}: {address.url}")
 
 
@@ -59,16 +59,17 @@ def start(directory: Path | None, linger: float, durability: str, as_json: bool)
 @directory_option
 @json_option
 def stop(directory: Path | None, as_json: bool) -> None:
-    """Stop the store; its data stay in its directory."""
+    """Stop the store; its data stays in its directory."""
     before = embedded.status(directory)
     stopped = embedded.stop(directory)
     if as_json:
         print_json({"directory": before.directory, "stopped": stopped, "clients": before.clients})
         return
-    click.echo("stopped" if stopped else f"no store runs in {before.directory}")
+    click.echo("stopped" if stopped else f"no store is running in {before.directory}")
     if before.clients:
         click.echo(
-            f"{before.clients} clients were connected: programs that still run may start it again", err=True
+            f"{counted(before.clients, 'client')} connected: programs that still run may start the store again",
+            err=True,
         )
 
 
@@ -79,7 +80,7 @@ def stop(directory: Path | None, as_json: bool) -> None:
 def status(context: click.Context, directory: Path | None, as_json: bool) -> None:
     """Show whether the store is running, and its state.
 
-    The exit code is 1 if it does not run.
+    Exit code 1 if it is not running.
     """
     found = embedded.status(directory)
     if as_json:
@@ -93,7 +94,7 @@ def status(context: click.Context, directory: Path | None, as_json: bool) -> Non
 @directory_option
 @json_option
 def path(directory: Path | None, as_json: bool) -> None:
-    """Print the store's directory."""
+    """Print the directory of the store."""
     found = embedded.status(directory)
     if as_json:
         print_json({"directory": found.directory, "url": found.url})
@@ -107,7 +108,7 @@ def _facts(found: embedded.StoreStatus) -> dict[str, Any]:
         facts |= {
             "url": found.url,
             "server": f"{found.engine} {found.version}, pid {found.pid}, for {duration(found.uptime)}",
-            "warden": f"pid {found.warden_pid}, {_leaves(found.linger)}",
+            "warden": f"pid {found.warden_pid}, {_lifetime(found.linger)}",
             "durability": found.durability,
             "clients": found.clients,
             "memory": size(found.memory),
@@ -122,12 +123,12 @@ def _facts(found: embedded.StoreStatus) -> dict[str, Any]:
 
 def _core(found: embedded.StoreStatus) -> str:
     if not found.core:
-        return "none yet"
+        return "none"
     ours, held = library(), f"{found.core}, digest {found.core_digest[:12]}"
     if found.core_digest == ours.digest:
         return held
-    return f"{held}; this program brings {ours.version}, digest {ours.digest[:12]}: programs of different builds share the store"
+    return f"{held}; this program has {ours.version}, digest {ours.digest[:12]}: programs of different builds share the store"
 
 
-def _leaves(linger: float) -> str:
-    return f"ends {duration(linger)} after its last client" if linger else "stays until it is stopped"
+def _lifetime(linger: float) -> str:
+    return f"ends {duration(linger)} after its last client" if linger else "runs until it is stopped"

@@ -1,6 +1,6 @@
-"""`holdfast worker`: its flags. The code behind them is imported once they have been read.
+"""`holdfast worker`: its flags. The code that runs a worker is imported when they have been read.
 
-Nothing above the flags imports what talks to a store: the pool of greenlets must change the standard library first.
+No import at module level may import the driver: --pool gevent must patch the standard library before.
 """
 
 import os
@@ -195,9 +195,9 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
     "-v",
     "--verbose",
     is_flag=True,
-    help="Log everything, as with VVERBOSE [default: starts, ends and warnings of the worker; with VERBOSE also the "
-    "start and end of each job].",
+    help="Log at DEBUG, as with VVERBOSE [default: INFO, which logs the end of each job; with VERBOSE also its start].",
 )
+@click.option("--quiet", is_flag=True, help="Log warnings and errors only [default: off].")
 @click.option("-l", "--logger", "log_file", default="", help="Log to this file too [default: none].")
 @click.option(
     "--log-format",
@@ -218,51 +218,50 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
     help="Restart when code below --path or the working directory changes; for development [default: off].",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line at the start and one at the end.")
-def worker(reloads: bool, **told: Any) -> int:
-    """Run jobs of the named queues until it is stopped.
+def worker(reloads: bool, **flags: Any) -> int:
+    """Run jobs of the named queues until stopped by a signal.
 
-    Send signals to this process (the parent), not to its children: it passes on what concerns them. TERM and INT stop the
-    worker: running jobs have --shutdown-timeout seconds to finish, the rest is requeued at no cost. QUIT stops it after the
-    running jobs, however long they take. USR1 kills and replaces the children. USR2 pauses the worker, CONT ends the pause.
-    HUP replaces the children one after the other, each after its jobs. With --pool serial there are no children: USR1 and
-    HUP log the stack.
+    Send signals to this process (the parent), which passes them on to its children. TERM and INT stop the worker: running
+    jobs have --shutdown-timeout seconds to finish, the rest is requeued at no cost. QUIT stops it after the running jobs,
+    however long they take. USR1 kills and replaces the children. USR2 pauses the worker, CONT resumes it. HUP replaces the
+    children one after the other, each after its jobs. With --pool serial there are no children: USR1 and HUP log the stack.
 
-    Only these may run: functions marked with @client.job, modules named by --import, modules below --path, modules and
+    Only these jobs may run: functions marked with @client.job, modules named by --import, modules below --path, modules and
     packages directly in the working directory, and klass names with an --allow prefix.
     """
-    if told["greenlets"]:
-        told |= _greenlets(told)
-    open_log(told["log_file"], told["log_format"])
-    set_level(told["verbose"])
+    if flags["greenlets"]:
+        flags |= _greenlets(flags)
+    open_log(flags["log_file"], flags["log_format"])
+    set_level(flags["verbose"], flags["quiet"])
     if reloads:
         from holdfast.cli.worker_reload import reloading
 
         code = reloading(
             StartupCode(
                 str(Path.cwd()),
-                tuple(map(os.path.abspath, told["paths"])),
-                told["setup"],
-                told["middleware"],
-                told["imports"],
-                told["pool"] or "",
+                tuple(map(os.path.abspath, flags["paths"])),
+                flags["setup"],
+                flags["middleware"],
+                flags["imports"],
+                flags["pool"] or "",
             )
         )
         if code is not None:
             return code
-    if told["pool"] == "gevent":
+    if flags["pool"] == "gevent":
         patch()
     from holdfast.cli.worker_start import start
     from holdfast.work.signals import before_and_after_work
 
     with before_and_after_work():
-        return start(told)
+        return start(flags)
 
 
-def _greenlets(told: Mapping[str, Any]) -> dict[str, Any]:
+def _greenlets(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return the flags that -g stands for. Raises UsageError."""
-    for flag, says in (("pool", "gevent"), ("concurrency", told["greenlets"])):
-        if told[flag] not in (None, 0, says):
+    for name, meaning in (("pool", "gevent"), ("concurrency", flags["greenlets"])):
+        if flags[name] not in (None, 0, meaning):
             raise UsageError(
-                f"--greenlets {told['greenlets']} and --{flag} {told[flag]} contradict each other"
+                f"--greenlets {flags['greenlets']} and --{name} {flags[name]} contradict each other"
             )
-    return {"pool": "gevent", "concurrency": told["greenlets"]}
+    return {"pool": "gevent", "concurrency": flags["greenlets"]}

@@ -1,21 +1,21 @@
-"""Where the log of a worker command goes, and how much it says."""
+"""Where the log of a worker command is written, and its level."""
 
 import logging
 import os
 
 from holdfast.errors import UsageError
-from holdfast.logs import JsonFormatter, TextFormatter, jobs_log, logger
+from holdfast.logs import JsonFormatter, TextFormatter, jobs_log, logger, starts_log
 
 
 def open_log(log_file: str, log_format: str) -> None:
-    """Log to standard error, and also to `log_file` if it has a name: what holdfast says, and what jobs do.
+    """Log to standard error, and also to `log_file` if one is named: the lines of holdfast and of jobs.
 
     Raises UsageError.
     """
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if log_file:
         try:
-            # It holds what jobs say: a new one is for this user alone.
+            # It holds what jobs log: a new file is for this user alone.
             os.close(os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
             handlers.append(logging.FileHandler(log_file, encoding="utf-8", errors="backslashreplace"))
         except OSError as error:
@@ -25,14 +25,22 @@ def open_log(log_file: str, log_format: str) -> None:
         logging.root.addHandler(handler)
 
 
-def set_level(verbose: bool) -> None:
-    """How much is said: starts, ends and warnings, and what jobs log from INFO on; the start and the end of every job
-    too, if VERBOSE is set; everything, if `verbose` or VVERBOSE asks for it.
+def set_level(verbose: bool, quiet: bool = False) -> None:
+    """Set the level of the log: WARNING if `quiet`, DEBUG if `verbose` or VVERBOSE is set, else INFO.
+
+    At INFO, the end of each job is logged, with VERBOSE its start too. The flags come before the variables. Raises
+    UsageError.
     """
-    level = logging.DEBUG if verbose or os.environ.get("VVERBOSE") else logging.INFO
-    logger.setLevel(level)
-    logging.root.setLevel(level)
-    often = level == logging.DEBUG or bool(os.environ.get("VERBOSE"))
-    jobs_log.setLevel(level if often else logging.WARNING)
-    # It says at DEBUG which selector it uses, each time a loop begins.
-    logging.getLogger("asyncio").setLevel(logging.INFO)
+    if verbose and quiet:
+        raise UsageError("--verbose and --quiet contradict each other")
+    level = logging.INFO
+    if quiet:
+        level = logging.WARNING
+    elif verbose or os.environ.get("VVERBOSE"):
+        level = logging.DEBUG
+    for log in (logger, logging.root, jobs_log):
+        log.setLevel(level)
+    starts = level == logging.DEBUG or (level == logging.INFO and os.environ.get("VERBOSE"))
+    starts_log.setLevel(level if starts else logging.WARNING)
+    # It logs at DEBUG which selector it uses, each time a loop begins.
+    logging.getLogger("asyncio").setLevel(max(level, logging.INFO))

@@ -1,6 +1,6 @@
 """`holdfast worker --reload`: run the worker in a child, and restart it when Python files change. For development.
 
-The parent imports none of the user's code, so each child starts with the code as it is at that moment.
+The parent imports nothing of the user's code, so each child starts with the code as it is when it starts.
 """
 
 import logging
@@ -23,47 +23,47 @@ from holdfast.work.startup_check import StartupCheck
 
 log = logging.getLogger("holdfast")
 
-LOOK: Final = 0.4  # seconds between two looks
+LOOK: Final = 0.4  # seconds between two scans
 MOST_FILES: Final = 20_000
-_OTHERS: Final = ("__pycache__", "node_modules", "site-packages", "dist-packages", FOLDER)
+_EXCLUDED: Final = ("__pycache__", "node_modules", "site-packages", "dist-packages", FOLDER)
 
 Files = Mapping[str, tuple[int, int]]
-"""Each file with the time at which it was written, and its size."""
+"""The modification time and size of each file."""
 
 
 class Watch:
-    """The Python files below some directories, without hidden ones, environments, installed packages and sandboxes."""
+    """The Python files below some directories, except hidden files, environments, installed packages and sandboxes."""
 
     def __init__(self, directories: Iterable[str]) -> None:
         self._directories = list(dict.fromkeys(directories))
-        self._known = self._last = self._look()
-        self._look_at = 0.0
+        self._known = self._last = self._scan()
+        self._scan_at = 0.0
         if len(self._known) == MOST_FILES:
             log.warning("only the first %d Python files below %s are watched", MOST_FILES, self._directories)
 
     def changed(self) -> list[str]:
-        """The files that have changed since the last answer, once a change stands still from one look to the next.
+        """Return the files that changed since the last call, once two scans in a row found the same.
 
-        Looks at most every 0.4 seconds, and not more than a tenth of the time.
+        Scans at most every 0.4 seconds, and for at most a tenth of the time.
         """
         began = monotonic()
-        if began < self._look_at:
+        if began < self._scan_at:
             return []
-        files = self._look()
-        self._look_at = began + max(LOOK, 10 * (monotonic() - began))
+        files = self._scan()
+        self._scan_at = began + max(LOOK, 10 * (monotonic() - began))
         is_settled, self._last = files == self._last, files
         if files == self._known or not is_settled:
             return []
         before, self._known = self._known, files
         return sorted(path for path in {*files, *before} if files.get(path) != before.get(path))
 
-    def _look(self) -> Files:
+    def _scan(self) -> Files:
         found: dict[str, tuple[int, int]] = {}
         for path in _python_files(self._directories):
             try:
                 status = path.stat()
             except OSError:
-                continue  # it has just been removed, or leads nowhere
+                continue  # just removed, or a broken link
             found[str(path)] = status.st_mtime_ns, status.st_size
             if len(found) == MOST_FILES:
                 break
@@ -71,7 +71,7 @@ class Watch:
 
 
 def mistake_in(paths: Iterable[str]) -> str:
-    """The first of some files that is no Python, and why; nothing if all are, or are no more."""
+    """Return the first syntax error in some files, empty if there is none; missing files are skipped."""
     for path in paths:
         try:
             with warnings.catch_warnings(action="ignore"):
@@ -92,12 +92,12 @@ def _python_files(directories: Iterable[str]) -> Iterator[Path]:
 
 
 def _is_ours(here: str, name: str) -> bool:
-    return not name.startswith(".") and name not in _OTHERS and not Path(here, name, "pyvenv.cfg").exists()
+    return not name.startswith(".") and name not in _EXCLUDED and not Path(here, name, "pyvenv.cfg").exists()
 
 
-PATIENCE: Final = 10.0  # seconds that running jobs have before they are requeued
+SHUTDOWN_TIMEOUT: Final = 10.0  # seconds that running jobs have before they are requeued
 _TICK: Final = 0.2
-_WRONGLY_ASKED: Final = 2
+_USAGE_ERROR: Final = 2
 _ENDS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
@@ -112,7 +112,7 @@ def reloading(code: StartupCode) -> int | None:
     """
     prepare()
     parent = _Parent(Watch((code.root, *code.paths)), code)
-    with Handlers(dict.fromkeys(signals.ALL, _heard), parent.stop.wake_fd):
+    with Handlers(dict.fromkeys(signals.ALL, _ignore), parent.stop.wake_fd):
         status = parent.run()
     parent.stop.close()
     if status is None:
@@ -121,7 +121,7 @@ def reloading(code: StartupCode) -> int | None:
 
 
 class _Parent:
-    """Watches the files and the one child."""
+    """Watches the files and the child."""
 
     def __init__(self, watch: Watch, code: StartupCode) -> None:
         self.stop = Stop()
@@ -144,7 +144,7 @@ class _Parent:
                 self._on_signal(number)
             if self._pid:
                 self._reap()
-            if not self._pid and (self._is_ending or self._is_over()):
+            if not self._pid and (self._is_ending or self._has_ended()):
                 self._check.end()
                 return max(self._code, 0)
             if self._check.result():
@@ -155,17 +155,17 @@ class _Parent:
             self._hurry()
 
     def _is_child(self) -> bool:
-        """Fork a worker. Returns True in the child."""
+        """Fork a worker, and return True in the child."""
         self._wants_new = False
         self._starts += 1
-        # A signal between the fork and the child's own handlers would be taken for one to the parent.
+        # Until the child has its own handlers, a signal to it would run those of the parent.
         signal.pthread_sigmask(signal.SIG_BLOCK, signals.ALL)
         parent = os.getpid()
         self._pid = os.fork()
         if not self._pid:
             die_with(parent)
             sys.dont_write_bytecode = (
-                True  # of two edits within a second, Python would keep what the first led to
+                True  # after two edits within a second, Python would use the bytecode of the first
             )
             return True
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
@@ -176,14 +176,12 @@ class _Parent:
         if not pid:
             return
         self._pid, self._code = 0, os.waitstatus_to_exitcode(status)
-        if not (self._is_ending or self._wants_new or self._is_over()):
+        if not (self._is_ending or self._wants_new or self._has_ended()):
             log.error("the worker exited with status %d; it restarts when code changes", self._code)
 
-    def _is_over(self) -> bool:
-        """Whether the worker ended for good: it drained its queues, or its first start was a usage error."""
-        return not self._wants_new and (
-            self._code == 0 or (self._code == _WRONGLY_ASKED and self._starts == 1)
-        )
+    def _has_ended(self) -> bool:
+        """Return whether the worker is not started again: it drained its queues, or its first start was a usage error."""
+        return not self._wants_new and (self._code == 0 or (self._code == _USAGE_ERROR and self._starts == 1))
 
     def _on_change(self, changed: list[str]) -> None:
         mistake = mistake_in(changed)
@@ -199,25 +197,25 @@ class _Parent:
     def _replace(self) -> None:
         log.info("the worker restarts after the running jobs")
         self._wants_new = True
-        self._hurry_at = monotonic() + PATIENCE
-        self._tell(signal.SIGQUIT)
+        self._hurry_at = monotonic() + SHUTDOWN_TIMEOUT
+        self._send(signal.SIGQUIT)
 
     def _hurry(self) -> None:
         if self._wants_new and self._pid and monotonic() >= self._hurry_at:
-            log.info("running jobs did not finish within %g s; they are requeued", PATIENCE)
-            self._hurry_at = monotonic() + PATIENCE
-            self._tell(signal.SIGTERM)
+            log.info("running jobs did not finish within %g s; they are requeued", SHUTDOWN_TIMEOUT)
+            self._hurry_at = monotonic() + SHUTDOWN_TIMEOUT
+            self._send(signal.SIGTERM)
 
     def _on_signal(self, number: int) -> None:
         if number in _ENDS:
             self._is_ending = True
         if number not in (0, signal.SIGCHLD):
-            self._tell(signal.Signals(number))
+            self._send(signal.Signals(number))
 
-    def _tell(self, number: signal.Signals) -> None:
+    def _send(self, number: signal.Signals) -> None:
         if self._pid:
             os.kill(self._pid, number)
 
 
-def _heard(number: int, frame: object) -> None:
-    """Do nothing: the number has been written to the descriptor that `run` waits on."""
+def _ignore(number: int, frame: object) -> None:
+    """Do nothing: the signal is written to the descriptor that `run` waits for."""

@@ -24,45 +24,45 @@ from holdfast.work.settings import RESERVERS, ReserverKind, WorkerSettings
 from holdfast.work.startup import call_setup, import_modules, load_middleware, search_first
 from holdfast.work.store_choice import StoreChoice
 
-RAN_OUT_OF_NAMES = "no queue given: name at least one with --queue, or set QUEUE or QUEUES"
+NO_QUEUE = "no queue given: name at least one with --queue, or set QUEUE or QUEUES"
 
 
-def told_by(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The settings that QUEUES (or QUEUE), INTERVAL, JOB_RESERVER and RUN_AS_SINGLE_PROCESS say. Raises UsageError.
+def settings_from(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings in QUEUES (or QUEUE), INTERVAL, JOB_RESERVER and RUN_AS_SINGLE_PROCESS. Raises UsageError.
 
-    A variable without text says nothing.
+    An empty variable counts as not set.
     """
-    told: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     queues = queues_in(environment.get("QUEUES") or environment.get("QUEUE") or "")
     if queues:
-        told["queues"] = queues
+        found["queues"] = queues
     if environment.get("INTERVAL"):
-        told["interval"] = _seconds(environment["INTERVAL"])
+        found["interval"] = _seconds(environment["INTERVAL"])
     if environment.get("JOB_RESERVER"):
-        told["reserver"] = reserver_named(environment["JOB_RESERVER"])
+        found["reserver"] = reserver_named(environment["JOB_RESERVER"])
     if environment.get("RUN_AS_SINGLE_PROCESS"):
-        told["pool"] = "serial"
-    return told
+        found["pool"] = "serial"
+    return found
 
 
 def queues_in(text: str) -> tuple[str, ...]:
-    """The names between the commas, without the blanks around them."""
+    """Return the names between the commas, without blanks around them."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def reserver_named(text: str) -> ReserverKind:
-    """The reserver that `Ordered`, `RoundRobin`, `ShuffledRoundRobin` or our own names mean. Raises UsageError."""
+    """Return the reserver of the name `Ordered`, `RoundRobin`, `ShuffledRoundRobin`, or one of ours. Raises UsageError."""
     for kind in RESERVERS:
         if kind.replace("-", "") == text.strip().lower().replace("-", "").replace("_", ""):
             return kind
-    raise UsageError(f"JOB_RESERVER is {text!r}; it knows Ordered, RoundRobin and ShuffledRoundRobin")
+    raise UsageError(f"JOB_RESERVER: expected Ordered, RoundRobin or ShuffledRoundRobin, got {text!r}")
 
 
 def _seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UsageError(f"INTERVAL is {text!r}; it is a number of seconds, such as 5.0") from None
+        raise UsageError(f"INTERVAL: expected a number of seconds such as 5.0, got {text!r}") from None
 
 
 log = logging.getLogger("holdfast")
@@ -72,30 +72,30 @@ UNKNOWN_CODE: Final = 3
 """Exit status of a worker that drained its queues and met jobs whose code it does not know."""
 
 
-def start(told: Mapping[str, Any]) -> int:
+def start(flags: Mapping[str, Any]) -> int:
     """Run the worker that the flags and the environment describe, and return its exit status. Raises UsageError, StartFailed.
 
-    `told` maps names of flags to values; a flag that was not given is None where the environment may set it.
+    `flags` maps names of flags to values; a flag that was not given is None where the environment may set it.
     """
     root = str(Path.cwd())
-    search_first((*(str(Path(path).resolve()) for path in told["paths"]), root))
-    if told["setup"]:
-        call_setup(told["setup"])
-        set_level(told["verbose"])
-    settings = settings_of(told, root)
-    url = url_of(told["url"], told["port"])
+    search_first((*(str(Path(path).resolve()) for path in flags["paths"]), root))
+    if flags["setup"]:
+        call_setup(flags["setup"])
+        set_level(flags["verbose"], flags["quiet"])
+    settings = settings_of(flags, root)
+    url = url_of(flags["url"], flags["port"])
     make_importable(settings)
-    # First: a worker whose code cannot be imported must not take jobs.
+    # Before anything else: a worker whose code cannot be imported must not take jobs.
     import_modules(settings.imports)
-    store = StoreChoice(url, ClientOptions(namespace=told["namespace"])).found()
-    if told["workdir"]:
-        _enter(told["workdir"])
-    _print_start(settings, store, told["as_json"])
+    store = StoreChoice(url, ClientOptions(namespace=flags["namespace"])).found()
+    if flags["workdir"]:
+        _enter(flags["workdir"])
+    _print_start(settings, store, flags["as_json"])
     run_worker(settings, store)
     status = UNKNOWN_CODE if settings.drain and met_unknown() else 0
     if status:
         log.error("jobs whose code this worker does not know have failed; it exits with status %d", status)
-    if told["as_json"]:
+    if flags["as_json"]:
         print_json({"event": "ended", "pid": os.getpid()})
     _leave_threads(status)
     return status
@@ -114,17 +114,17 @@ def _leave_threads(status: int) -> None:
         os._exit(status)
 
 
-def settings_of(told: Mapping[str, Any], root: str) -> WorkerSettings:
+def settings_of(flags: Mapping[str, Any], root: str) -> WorkerSettings:
     """Return the settings: flags before environment before defaults. Raises UsageError, StartFailed."""
     names = [field.name for field in msgspec.structs.fields(WorkerSettings)]
-    flags: dict[str, Any] = {name: told[name] for name in names if told.get(name) not in (None, ())}
-    found = {**told_by(os.environ), **flags}
+    given: dict[str, Any] = {name: flags[name] for name in names if flags.get(name) not in (None, ())}
+    found = {**settings_from(os.environ), **given}
     if not found.get("queues"):
-        raise click.UsageError(RAN_OUT_OF_NAMES)
-    if found.get("interval") == 0 and told["drain"]:
-        del found["interval"]  # it ends where others begin to wait
-    found["middleware"] = tuple(map(load_middleware, told["middleware"]))
-    found["middleware_names"] = told["middleware"]
+        raise click.UsageError(NO_QUEUE)
+    if found.get("interval") == 0 and flags["drain"]:
+        del found["interval"]  # a draining worker never waits for jobs
+    found["middleware"] = tuple(map(load_middleware, flags["middleware"]))
+    found["middleware_names"] = flags["middleware"]
     return WorkerSettings(**found, root=root).checked()
 
 

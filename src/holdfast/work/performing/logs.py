@@ -16,7 +16,7 @@ from holdfast.code.failure import text_of
 from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.leases import Done
 from holdfast.commands.outcomes import Advance, Fail, Retry
-from holdfast.logs import JOB, jobs_log
+from holdfast.logs import JOB, jobs_log, starts_log
 from holdfast.printable import printable
 from holdfast.work.performing.outcome import Ending
 
@@ -46,7 +46,7 @@ class Records:
 def mark_records() -> Records:
     """Have the records of this process marked from now on; the same thing each time."""
     # Who configures logging by a dictionary switches off whatever it does not name.
-    log.disabled = jobs_log.disabled = False
+    log.disabled = jobs_log.disabled = starts_log.disabled = False
     before: object = logging.getLogRecordFactory()
     if isinstance(before, Records):
         return before
@@ -86,7 +86,7 @@ class JobLines:
     def begin(self, current: Running) -> None:
         current.begun = monotonic()
         facts = current.facts
-        jobs_log.info("job %s (%s) of queue %s begins", facts.jid, facts.klass, facts.queue)
+        starts_log.info("job %s (%s) of queue %s begins", facts.jid, facts.klass, facts.queue)
 
     def end(self, current: Running, ending: Ending) -> None:
         facts, took = current.facts, monotonic() - current.begun
