@@ -94,16 +94,16 @@ def test_load_with_clear_returns_the_rest_to_its_defaults(
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("", "no JSON"),
-        ("{", "no JSON"),
+        ("", "not JSON"),
+        ("{", "not JSON"),
         ("[1]", "object"),
         ('{"heartbeat": 30, "a": [1]}', "value of a"),
         ('{"heartbeat": 30, "a": null}', "value of a"),
         ('{"heartbeat": 30, "a": NaN}', "finite"),
         ('{"heartbeat": 30, "": 1}', "key"),
         ('{"heartbeat": 30, "a\\u0000": 1}', "key"),
-        ("[" * 100_000, "no JSON"),
-        ('"' + "x" * (1 << 20) + '"', "longer"),
+        ("[" * 100_000, "not JSON"),
+        ('"' + "x" * (1 << 20) + '"', "more than"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused_whole(
@@ -120,7 +120,7 @@ def test_a_file_that_is_missing_or_no_text_is_said(config: StoreMessage, tmp_pat
     assert config("load", str(tmp_path / "missing")) == 2
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     assert config("load", str(tmp_path / "binary")) == 2
-    assert "no text" in config.err
+    assert "not text" in config.err
 
 
 def test_one_setting_is_set_shown_and_unset(config: StoreMessage) -> None:

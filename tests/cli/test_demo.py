@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import Client
 from holdfast import store as embedded
 from holdfast.cli.demo import source_files
 
@@ -40,12 +42,33 @@ def test_every_job_is_done_although_a_worker_was_killed_and_it_works_a_second_ti
         assert ended.returncode == 0, ended.stderr
         result = json.loads(ended.stdout)
         assert (result["put"], result["done"], result["failed"]) == (300, 300, 0)
-        assert result["lost"] == result["returned"]
+        assert result["lost"] == result["returned"] >= 1
         assert result["twice"] >= result["lost"]
+        assert result["engine_rate"] > 0
+        assert not result["kept"]
         assert result["report"]["files"] == 300
         assert result["report"]["longest"][0]["longest"] == 299
     assert embedded.status(tmp_path / "store").state == "stopped"
     assert list((tmp_path / "here").iterdir()) == []
+    assert not (tmp_path / "store" / "demo").exists()
+
+
+def test_of_a_single_file_a_worker_is_killed_too_and_what_is_kept_is_named(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "module.py").write_text("x = 1\n")
+    ended = run(tmp_path / "one", "--dir", tmp_path / "store", "--keep")
+    assert ended.returncode == 0, ended.stderr
+    assert "while it held 1 job:" in ended.stderr
+    lines = dict(line.split(maxsplit=1) for line in ended.stdout.splitlines() if line[:1].isalpha())
+    assert lines["lost"] == "1 job with the killed worker, 1 came back; 1 step ran twice"
+    assert lines["speed"].startswith("0 files/s in ")
+    assert "jobs that do nothing" in lines["engine"]
+    kept = re.fullmatch(r"kept: (\S+) and the namespace demo of the store in (\S+)", lines["data"])
+    assert kept is not None
+    assert (Path(kept[1]) / "diary.jsonl").exists()
+    with Client(embedded.ensure(tmp_path / "store").url, namespace="demo") as client:
+        assert len(client.jobs.complete()) > 1
+    embedded.stop(tmp_path / "store")
 
 
 def test_a_directory_that_cannot_be_used_is_named_and_the_exit_code_is_2(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -69,7 +70,7 @@ def test_a_store_is_started_asked_after_and_stopped(run: Run, home: Path) -> Non
     assert status.returncode == 0
     assert "running" in status.stdout
     assert "runs until it is stopped" in status.stdout
-    assert "core         none" in status.stdout
+    assert re.search(r"^core +none$", status.stdout, re.MULTILINE)
     assert run("store", "start").stdout.startswith("valkey")
     assert "is already running" in run("store", "start").stdout
     stopped = run("store", "stop")

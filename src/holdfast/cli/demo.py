@@ -1,9 +1,10 @@
-"""`holdfast demo`: real files, two workers, one of them killed on the way, and nothing lost."""
+"""`holdfast demo`: run jobs over real files in two workers, kill one of them, and check that no job is lost."""
 
 import contextlib
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,15 +21,18 @@ import click
 from holdfast import Client
 from holdfast import store as embedded
 from holdfast.cli import demo_jobs
+from holdfast.cli.bench_run import Scratch
 from holdfast.cli.demo_show import Diary, Screen, print_report
-from holdfast.cli.output import json_option, print_json
+from holdfast.cli.output import counted, json_option, print_json
 from holdfast.errors import JobFailed, StoreUnavailable, UsageError
 
 QUEUES = ("read", "measure", "report")
 HEARTBEAT, GRACE = 2, 1
 TICK = 0.05
 PATIENCE = 60.0
-"""Seconds without any progress after which the run gives up."""
+"""Seconds without progress after which the run fails."""
+ENGINE_JOBS, ENGINE_SECONDS = 2000, 2.0
+"""How many jobs that do nothing measure the engine, and for how long at most."""
 MOST_RUNS = 8
 
 
@@ -38,11 +42,21 @@ class Worker:
     def __init__(self, name: str, url: str, namespace: str, directory: Path) -> None:
         self.name = name
         self.log = directory / f"{name}.log"
-        words = [sys.executable, "-m", "holdfast.cli.main", "worker", "--workers", "2", "--name", name]
+        words = [
+            sys.executable,
+            "-m",
+            "holdfast.cli.main",
+            "worker",
+            "--quiet",
+            "--workers",
+            "2",
+            "--name",
+            name,
+        ]
         words += ["--url", url, "--namespace", namespace, "--import", demo_jobs.__name__]
-        # The sandboxes of its jobs lie beside its log, and not where somebody looks at a demonstration.
+        # The sandboxes of its jobs lie beside its log, not in the current directory.
         words += ["--workdir", str(directory)]
-        for queue in reversed(QUEUES):  # what is nearly done goes first
+        for queue in reversed(QUEUES):  # the last step first
             words += ["--queue", queue]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -55,7 +69,7 @@ class Worker:
             os.killpg(self.process.pid, number)
 
     def stop(self) -> None:
-        """End it, politely and then not."""
+        """Stop the worker with TERM, then with KILL."""
         self.signal(signal.SIGCONT)
         if self.process.poll() is None:
             self.process.terminate()
@@ -65,24 +79,27 @@ class Worker:
         self.process.wait()
 
     def check(self) -> None:
-        """Raises StoreUnavailable, with the end of its log, if it ended by itself."""
+        """Raise StoreUnavailable with the end of its log if the worker ended by itself."""
         if self.process.poll() is not None:
             tail = self.log.read_text(errors="replace")[-800:]
             raise StoreUnavailable(f"{self.name} ended with status {self.process.returncode}:\n{tail}")
 
 
 class Run:
-    """A run in the embedded store at `url`; its files lie below `directory`."""
+    """A run in the embedded store at `url`; its files are below `directory`, and are removed after a success unless `keep`."""
 
-    def __init__(self, url: str, directory: Path) -> None:
-        self.url, self._store = url, directory
+    def __init__(self, url: str, directory: Path, *, keep: bool = False) -> None:
+        self.url, self._store, self._keep = url, directory, keep
         self.namespace, self._lock = _free_namespace(directory)
         self.directory = directory / "demo" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
         self.directory.mkdir(parents=True)
         self.client = Client(url, namespace=self.namespace)
         self.diary = Diary(self.directory / demo_jobs.DIARY)
+        self._gate = self.directory / demo_jobs.GATE
+        self._gate.touch()
         self.workers: list[Worker] = []
         self.killed_at = 0.0
+        self._succeeded = False
 
     def __enter__(self) -> Self:
         return self
@@ -90,28 +107,47 @@ class Run:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         for worker in self.workers:
             worker.stop()
+        if self._succeeded and not self._keep:
+            self._remove()
         self.client.close()
         self._lock.close()
 
+    def _remove(self) -> None:
+        """Remove the jobs and files of the run."""
+        Scratch(self.client).clean()
+        shutil.rmtree(self.directory, ignore_errors=True)
+        Path(self._lock.name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # another demo uses it
+            self.directory.parent.rmdir()
+
     def whole(self, files: list[Path], screen: Screen) -> dict[str, Any]:
-        """Put, work, kill, wait, report."""
+        """Put the jobs, run them, kill a worker, wait for the end, and return the figures."""
         self._settle(len(files))
-        screen.say(f"putting {len(files)} jobs, one a file")
+        screen.line(f"putting {counted(len(files), 'job')}, one per file")
+        middle = len(files) // 2
         jids = self.client.queues["read"].put_many(
-            (demo_jobs.SourceFile, {"path": str(path), "run": str(self.directory)}) for path in files
+            (
+                demo_jobs.SourceFile,
+                {"path": str(path), "run": str(self.directory), "in_the_middle": number == middle},
+            )
+            for number, path in enumerate(files)
         )
         began = time.monotonic()
         self.workers = [
             Worker(name, self.url, self.namespace, self.directory) for name in ("first", "second")
         ]
-        self._watch(len(files), screen)
+        self._watch(len(files), jids[middle], screen)
         seconds = time.monotonic() - began
-        screen.say("reporting")
-        report = self._report()
-        return self._result(jids, seconds, report)
+        screen.line("measuring the engine with jobs that do nothing")
+        engine_rate = self._engine_rate()
+        screen.line("reporting")
+        result = self._result(jids, seconds, self._report(), engine_rate)
+        self._succeeded = result["done"] == result["put"]
+        result["kept"] = self._keep or not self._succeeded
+        return result
 
     def _settle(self, count: int) -> None:
-        """Short leases, room for all that completes, and nothing left of a run that was ended."""
+        """Set short leases and keep all completed jobs; cancel what an interrupted run left."""
         config = self.client.config
         config["grace-period"] = GRACE
         config["jobs-history-count"] = max(50_000, 2 * count)
@@ -121,8 +157,8 @@ class Run:
             while jobs := queue.pop(512):
                 self.client.jobs.cancel(*(job.jid for job in jobs))
 
-    def _watch(self, count: int, screen: Screen) -> None:
-        """Follow the run to its end, and kill the first worker halfway."""
+    def _watch(self, count: int, middle: str, screen: Screen) -> None:
+        """Follow the run to its end, and kill the worker that runs the job in the middle."""
         last, moved = -1, time.monotonic()
         while True:
             state = self._state(count)
@@ -132,12 +168,13 @@ class Run:
                 last, moved = state["steps"], time.monotonic()
             if state["done"] + state["failed"] >= count:
                 return
-            if not self.killed_at and state["steps"] >= count:  # of two steps each
-                self._kill(screen)
+            holder = self.diary.runs_at(middle) if not self.killed_at else ""
+            if holder:
+                self._kill(next(worker for worker in self.workers if holder.startswith(worker.name)), screen)
             for worker in self.workers:
                 worker.check()
             if time.monotonic() - moved > PATIENCE:
-                raise StoreUnavailable(f"nothing has happened for {PATIENCE:.0f} s; see {self.directory}")
+                raise StoreUnavailable(f"no job ended for {PATIENCE:.0f} s; see the logs in {self.directory}")
             time.sleep(TICK)
 
     def _state(self, count: int) -> dict[str, int]:
@@ -152,22 +189,27 @@ class Run:
         state["steps"] = (count - left) + state["done"]
         return state
 
-    def _kill(self, screen: Screen) -> None:
-        """Kill the first worker and its children with -9, at a moment at which they hold jobs."""
-        worker = self.workers[0]
-        for _ in range(40):
-            worker.signal(signal.SIGSTOP)  # to look what it holds before it is too late
-            self.diary.read()
-            if self.diary.held_by(worker.name):
-                break
-            worker.signal(signal.SIGCONT)
-            time.sleep(0.002)
+    def _kill(self, worker: Worker, screen: Screen) -> None:
+        """Kill a worker and its children with -9; the job in the middle, which one of them runs, no longer waits."""
         worker.signal(signal.SIGKILL)
         worker.process.wait()
         self.workers.remove(worker)
+        self._gate.unlink()
         self.killed_at = time.time()
         lost = self.diary.lost(worker.name, self.killed_at)
         screen.killed(worker.name, worker.process.pid, lost, HEARTBEAT + GRACE)
+
+    def _engine_rate(self) -> float:
+        """Return how many jobs that do nothing are put and run in a second, by the worker that is left."""
+        queue, klass = self.client.queues["report"], f"{demo_jobs.__name__}.nothing"
+        before, began = queue.tallies()["completed"], time.monotonic()
+        jids = queue.put_many([(klass, {"args": [], "kwargs": {}})] * ENGINE_JOBS)
+        done, seconds = 0, 0.0
+        while done < ENGINE_JOBS and seconds < ENGINE_SECONDS:
+            time.sleep(TICK / 5)
+            done, seconds = queue.tallies()["completed"] - before, time.monotonic() - began
+        self.client.bulk_cancel(jids)
+        return done / seconds
 
     def _report(self) -> dict[str, Any]:
         jid = self.client.queues["report"].put(
@@ -178,7 +220,9 @@ class Run:
             raise JobFailed("demo", "the report left no result")
         return dict(json.loads(found))
 
-    def _result(self, jids: list[str], seconds: float, report: dict[str, Any]) -> dict[str, Any]:
+    def _result(
+        self, jids: list[str], seconds: float, report: dict[str, Any], engine_rate: float
+    ) -> dict[str, Any]:
         self.diary.read()
         states = [job.state for job in self.client.jobs.get(*jids)]
         return {
@@ -195,22 +239,30 @@ class Run:
             "data": str(self._store),
             "namespace": self.namespace,
             "run": str(self.directory),
+            "engine_rate": round(engine_rate, 1),
         }
 
 
 def _free_namespace(directory: Path) -> tuple[str, IO[str]]:
-    """A namespace that no other demo uses now, and the lock that says so."""
+    """Return a namespace that no other demo uses, and the lock that keeps others out. Raises UsageError."""
     (directory / "demo").mkdir(exist_ok=True)
     for number in range(1, MOST_RUNS + 1):
         name = "demo" if number == 1 else f"demo-{number}"
-        lock = (directory / "demo" / f"{name}.lock").open("w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-        else:
+        lock = _locked(directory / "demo" / f"{name}.lock")
+        if lock is not None:
             return name, lock
     raise UsageError(f"{MOST_RUNS} demos run in {directory} already: wait for one, or name another --dir")
+
+
+def _locked(path: Path) -> IO[str] | None:
+    """Return a file that is now locked for this process; None if another demo has locked it, or removed it just now."""
+    lock = path.open("w")
+    with contextlib.suppress(BlockingIOError, FileNotFoundError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.stat().st_ino == os.fstat(lock.fileno()).st_ino:
+            return lock
+    lock.close()
+    return None
 
 
 SOURCE_ENDINGS = """
@@ -227,22 +279,26 @@ MOST_FILES = 1_000_000
     "--dir",
     "store",
     type=click.Path(path_type=Path),
-    help="The embedded store's directory [default: HOLDFAST_DIR, or holdfast/store in your data directory].",
+    help="Directory of the embedded store [default: HOLDFAST_DIR, or holdfast/store in your data directory].",
 )
+@click.option("--keep", is_flag=True, help="Keep the jobs and logs of the run [default: remove them].")
 @json_option
 @click.pass_context
-def demo(context: click.Context, directory: Path | None, store: Path | None, as_json: bool) -> None:
+def demo(
+    context: click.Context, directory: Path | None, store: Path | None, keep: bool, as_json: bool
+) -> None:
     """Run a job for every source file below DIRECTORY, and kill a worker halfway.
 
-    DIRECTORY is the standard library of the running Python if none is given. The jobs go through two queues, in an
-    embedded store; the worker that is killed with -9 takes running jobs along, and they come back.
+    DIRECTORY defaults to the standard library of Python. Each job goes through two queues of an embedded store. Halfway, a
+    worker that holds jobs is killed with -9; the other worker runs these jobs again. Exit code 1 if a job is not done at
+    the end; then jobs and logs are kept.
     """
     signal.signal(signal.SIGTERM, _interrupt)
     files = source_files(directory or Path(sysconfig.get_path("stdlib")))
     with ExitStack() as ends:
         address = embedded.ensure(store)
         ends.callback(_stop_store, address)
-        run = ends.enter_context(Run(address.url, address.directory))
+        run = ends.enter_context(Run(address.url, address.directory, keep=keep))
         with Screen(len(files), quiet=as_json) as screen:
             result = run.whole(files, screen)
     if as_json:
@@ -253,7 +309,7 @@ def demo(context: click.Context, directory: Path | None, store: Path | None, as_
 
 
 def source_files(directory: Path) -> list[Path]:
-    """The source files below a directory, sorted. Raises UsageError if there is none, or no such directory."""
+    """Return the source files below a directory, sorted. Raises UsageError if there are none, or no such directory."""
     if not directory.is_dir():
         raise UsageError(f"{directory} is not a directory: name one with source files below it")
     if not os.access(directory, os.R_OK | os.X_OK):
@@ -278,12 +334,12 @@ def _walk(directory: Path) -> Iterator[Path]:
 
 
 def _is_text(*names: str) -> bool:
-    """Whether these names can be said in JSON; a file system allows any bytes."""
+    """Return whether these names are text; a file system allows any bytes."""
     return all(name.isprintable() for name in names)
 
 
 def _stop_store(address: embedded.StoreAddress) -> None:
-    """End the store if this program started it and nobody else uses it."""
+    """Stop the store if this program started it and no other uses it."""
     if address.started and embedded.status(address.directory).clients == 0:
         embedded.stop(address.directory)
 

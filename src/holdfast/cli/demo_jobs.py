@@ -1,21 +1,24 @@
-"""The jobs of `holdfast demo`: a class whose methods are two steps of a pipeline, and a function that reports."""
+"""The jobs of `holdfast demo`: a class whose methods are the two steps of a pipeline, a report, and a job that does nothing."""
 
 import json
 import os
 from hashlib import sha256
 from pathlib import Path
-from time import time
+from time import monotonic, sleep, time
 from typing import Any
 
 import holdfast
 
 app = holdfast.Client()
 DIARY = "diary.jsonl"
-"""In the directory of a run: a line when a step begins, and one when its work is done."""
+"""The file in the directory of a run that gets a line when a step begins, and one when its work is done."""
+GATE = "gate"
+"""The file in the directory of a run that the job in the middle waits for, until it is removed."""
+LONGEST_WAIT = 60.0
 
 
 def note(job: holdfast.Job, what: str, **more: object) -> None:
-    """Add a line to the diary of the run, in one write, so that a killed process leaves whole lines."""
+    """Add a line to the diary of the run in one write, so that a killed process leaves whole lines."""
     line = {
         "what": what,
         "at": time(),
@@ -31,13 +34,22 @@ def note(job: holdfast.Job, what: str, **more: object) -> None:
         os.close(diary)
 
 
+def wait_for(gate: Path) -> None:
+    """Wait until a file is removed, at most a minute."""
+    end = monotonic() + LONGEST_WAIT
+    while gate.exists() and monotonic() < end:
+        sleep(0.01)
+
+
 class SourceFile:
     """One source file: `read`, then `measure`."""
 
     @staticmethod
     def read(job: holdfast.Job) -> None:
-        """Hash the file, and go on to the next step."""
+        """Hash the file, and move to the next step. The job in the middle waits until its worker is killed."""
         note(job, "begin")
+        if job["in_the_middle"]:
+            wait_for(Path(job["run"], GATE))
         content = Path(job["path"]).read_bytes()
         job["sha256"], job["bytes"] = sha256(content).hexdigest(), len(content)
         note(job, "end")
@@ -55,8 +67,13 @@ class SourceFile:
 
 
 @app.job(queue="report")
+def nothing() -> None:
+    """Do nothing, to measure how fast jobs are run."""
+
+
+@app.job(queue="report")
 def report(run: str) -> dict[str, Any]:
-    """Add up what was measured. A file whose step ran twice counts once."""
+    """Add up what was measured; a file whose step ran twice counts once."""
     files: dict[str, dict[str, Any]] = {}
     with Path(run, DIARY).open(encoding="utf-8") as diary:
         for line in diary:

@@ -1,4 +1,4 @@
-"""What the demo shows: a live bar on a terminal, a few lines elsewhere, and the report of what its jobs wrote down."""
+"""What the demo prints: a live bar on a terminal, a few lines elsewhere, and the report."""
 
 import json
 import sys
@@ -14,14 +14,14 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from holdfast.cli.output import size
+from holdfast.cli.output import counted, size
 
 Step = tuple[str, str]
 """A jid and a queue."""
 
 
 class Lost(NamedTuple):
-    """A step that was under way when its worker was killed; `after` is in seconds, None until it begins again."""
+    """A step that was running when its worker was killed; it began again `after` seconds (None: not yet)."""
 
     jid: str
     queue: str
@@ -36,12 +36,12 @@ class Diary:
         self._path = path
         self._offset = 0
         self._begun: Counter[Step] = Counter()
-        self._under_way: dict[Step, str] = {}
+        self._running: dict[Step, str] = {}
         self._killed_at = 0.0
         self.lost_jobs: dict[Step, Lost] = {}
 
     def read(self) -> None:
-        """Take in the lines that were added; half a line stays for the next time."""
+        """Read the lines that were added; an incomplete line is read the next time."""
         if not self._path.exists():
             return
         with self._path.open("rb") as diary:
@@ -55,33 +55,37 @@ class Diary:
     def _take(self, line: dict[str, Any]) -> None:
         step = (line["jid"], line["queue"])
         if line["what"] == "end":
-            self._under_way.pop(step, None)
+            self._running.pop(step, None)
             return
         self._begun[step] += 1
-        self._under_way[step] = line["worker"]
+        self._running[step] = line["worker"]
         lost = self.lost_jobs.get(step)
         if lost and lost.after is None and line["at"] > self._killed_at:
             self.lost_jobs[step] = lost._replace(after=line["at"] - self._killed_at)
 
     def held_by(self, worker: str) -> list[Step]:
-        """The steps under way in the children of a worker."""
-        return [step for step, name in self._under_way.items() if name.startswith(worker + "-")]
+        """Return the running steps of a worker's children."""
+        return [step for step, name in self._running.items() if name.startswith(worker + "-")]
+
+    def runs_at(self, jid: str) -> str:
+        """Return the worker that runs a step of a job, empty if none does."""
+        return next((name for step, name in self._running.items() if step[0] == jid), "")
 
     def lost(self, worker: str, killed_at: float) -> list[Lost]:
-        """Note what a worker killed at `killed_at` took along, and answer it."""
+        """Note and return the running steps of a worker that was killed at `killed_at`."""
         self.read()
         self._killed_at = killed_at
         self.lost_jobs = {
-            step: Lost(*step, self._under_way[step], None) for step in self.held_by(worker)
+            step: Lost(*step, self._running[step], None) for step in self.held_by(worker)
         }  # fmt: skip
         return list(self.lost_jobs.values())
 
     def returned(self) -> list[Lost]:
-        """The lost steps that began again."""
+        """Return the lost steps that began again."""
         return [lost for lost in self.lost_jobs.values() if lost.after is not None]
 
     def twice(self) -> int:
-        """How many steps began more than once."""
+        """Return how many steps began more than once."""
         return sum(1 for times in self._begun.values() if times > 1)
 
 
@@ -89,7 +93,7 @@ STATES = ("waiting", "running", "done", "failed")
 
 
 class Screen:
-    """Shows a run of `count` jobs on standard error; `quiet` shows nothing."""
+    """Shows a run of `count` jobs on standard error; nothing if `quiet`."""
 
     def __init__(self, count: int, *, quiet: bool = False) -> None:
         self._count = count
@@ -116,8 +120,8 @@ class Screen:
         if self._bar:
             self._bar.stop()
 
-    def say(self, sentence: str) -> None:
-        """One line above the bar."""
+    def line(self, sentence: str) -> None:
+        """Print one line above the bar."""
         if self._quiet:
             return
         if self._bar:
@@ -126,33 +130,28 @@ class Screen:
             click.echo(sentence, err=True)
 
     def show(self, state: Mapping[str, int], returned: Sequence[Lost]) -> None:
-        """How far the run is, and which lost steps came back."""
+        """Show the progress of the run, and lost steps that came back."""
         for lost in returned:
             if lost.jid not in self._shown:
                 self._shown.add(lost.jid)
-                self.say(f"  {lost.jid} is back in “{lost.queue}” after {lost.after:.1f} s")
+                self.line(f"  {lost.jid} is back in “{lost.queue}” after {lost.after:.1f} s")
         if self._bar:
             fields: dict[str, Any] = {name: state[name] for name in STATES}
             self._bar.update(self._task, completed=state["steps"], **fields)
         elif state["steps"] * 10 // (2 * self._count) > self._tenth:
             self._tenth = state["steps"] * 10 // (2 * self._count)
-            self.say(", ".join(f"{name} {state[name]}" for name in STATES))
+            self.line(", ".join(f"{name} {state[name]}" for name in STATES))
 
     def killed(self, name: str, pid: int, lost: Sequence[Lost], seconds: int) -> None:
-        """A worker was killed, and what it held."""
-        holding = "no job" if not lost else f"{count_of(lost)}:"
-        self.say(f"killed worker “{name}” (pid {pid}) and its children with -9, holding {holding}")
+        """Print that a worker was killed, and the steps that it was running."""
+        held = counted(len(lost), "job")
+        self.line(f"killed worker “{name}” (pid {pid}) and its children with -9, while it held {held}:")
         for step in lost:
-            self.say(f"  {step.jid} in “{step.queue}” ({step.worker}), due back in {seconds} s")
-
-
-def count_of(jobs: Sequence[Lost]) -> str:
-    """How many jobs, in words."""
-    return "1 job" if len(jobs) == 1 else f"{len(jobs)} jobs"
+            self.line(f"  {step.jid} in “{step.queue}” ({step.worker}), due back in {seconds} s")
 
 
 def print_report(result: Mapping[str, Any]) -> None:
-    """The table of the report, and what became of the jobs."""
+    """Print the report and the outcome of the jobs."""
     report = result["report"]
     console = Console() if sys.stdout.isatty() else Console(width=120)
     table = Table(title="The longest lines")
@@ -167,11 +166,24 @@ def print_report(result: Mapping[str, Any]) -> None:
     click.echo(f"files      {report['files']}, {report['lines']:,} lines, {size(report['bytes'])}; "
                f"{report['same']} have the same content as another")  # fmt: skip
     click.echo(f"jobs       put {result['put']}, done {result['done']}, failed {result['failed']}")
-    click.echo(f"lost       {result['lost']} with the killed worker, {result['returned']} came back; "
-               f"{result['twice']} of their steps ran twice")  # fmt: skip
+    click.echo(f"lost       {counted(result['lost'], 'job')} with the killed worker, {result['returned']} came back; "
+               f"{counted(result['twice'], 'step')} ran twice")  # fmt: skip
     click.echo(
-        f"speed      {result['rate']:,.0f} jobs/s, {result['seconds']} s in all, waiting for leases included"
+        f"speed      {result['rate']:,.0f} files/s in {result['seconds']} s, limited by reading each file twice, by the diary of the "
+        f"run, and by waiting for the leases of the killed worker"
     )
-    click.echo(f"data       {result['data']} (namespace {result['namespace']}; this run: {result['run']})")
+    click.echo(
+        f"engine     {result['engine_rate']:,.0f} jobs/s with jobs that do nothing, on the worker that was left"
+    )
+    click.echo(f"data       {_data_of(result)}")
     for group, count in result["failures"].items():
         click.echo(f"failed     {count} in {group}", err=True)
+
+
+def _data_of(result: Mapping[str, Any]) -> str:
+    """Return what is left of the run, where, and why."""
+    if result["kept"]:
+        return (
+            f"kept: {result['run']} and the namespace {result['namespace']} of the store in {result['data']}"
+        )
+    return f"removed; the embedded store stays in {result['data']}, where your programs find it"

@@ -97,8 +97,8 @@ class Opening(msgspec.Struct, frozen=True):
 def settle(url: object, options: Mapping[str, Any], drive: Drive) -> Opening:
     """Check the options and choose the store: `url`, its parts, HOLDFAST_URL, REDIS_URL, or the embedded one.
 
-    The namespace is `namespace`, HOLDFAST_NAMESPACE, or "default". `url` may be a client of the driver, whose connections are then used. Nothing is connected or started yet.
-    Raises UsageError.
+    The namespace is `namespace`, HOLDFAST_NAMESPACE, or "default". `url` may be a client of the driver, whose connections are
+    then used. Nothing is connected or started yet. Raises UsageError.
     """
     given = {name: value for name, value in options.items() if value is not None}
     own = _taken_out(given, OWN)
