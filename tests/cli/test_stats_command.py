@@ -14,6 +14,7 @@ from holdfast import Client
 from holdfast.cli.main import run
 from holdfast.cli.stats import MOST_BYTES, Statsd
 from holdfast.errors import UsageError
+from holdfast.testing.clock import StoppedClock
 
 
 @pytest.fixture
@@ -76,7 +77,16 @@ def test_every_gauge_of_the_page_is_sent(
         "recurring": 0,
         "throttled": 0,
     }
-    today = {"popped": 3, "completed": 1, "failed": 1, "failures": 1, "retries": 0, "paused": 1}
+    today = {
+        "popped": 3,
+        "completed": 1,
+        "failed": 1,
+        "failures": 1,
+        "retries": 0,
+        "retried": 0,
+        "lost": 0,
+        "paused": 1,
+    }
     times = {f"{what}.{of}" for what in ("run", "wait") for of in ("avg", "std-dev")}
     assert {name: value for name, value in mail.items() if name not in times} == states | today
     assert times <= set(mail)
@@ -141,14 +151,38 @@ def test_the_table_shows_queues_and_today(
     now, mail, _, today, mail_today, _ = [line.split("\t") for line in lines]
     assert now == ["queue", "waiting", "running", "scheduled", "paused"]  # nothing is stalled, throttled, …
     assert mail == ["mail", "1", "1", "0", "1"]
-    assert today == ["today", "popped", "completed", "failures", "retries", "failed", "run", "wait"]
-    assert mail_today[:-2] == ["mail", "3", "1", "1", "0", "1"]
+    assert today == ["today", "popped", "completed", "failures", "retried", "lost", "failed", "run", "wait"]
+    assert mail_today[:-2] == ["mail", "3", "1", "1", "0", "0", "1"]
     assert mail_today[-1].endswith("s")
-    assert last == "1 failed jobs, 1 workers"
+    assert last == "1 failed job, 1 worker"
     assert run(["stats", "--url", url, "--namespace", namespace, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["queues"]["mail"]["run"].keys() == {"avg", "std-dev"}
     assert (found["failures"], found["failed"], found["workers"]) == ({"k-Error": 1}, 1, 1)
+
+
+def test_retried_counts_exceptions_and_lost_counts_leases(
+    client: Client, url: str, namespace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = StoppedClock(client)
+    clock.advance(seconds=0)
+    queue = client.queues["mail"]
+    queue.put("k.K", retries=5)
+    for _ in range(3):
+        job = queue.pop()
+        assert job is not None
+        job.retry()
+    queue.put("k.K")
+    assert len(queue.pop(2)) == 2
+    clock.advance(seconds=3600)
+    assert queue.pop(2) == []  # both leases are lost; the grace period begins
+    assert run(["stats", "--url", url, "--namespace", namespace, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["queues"]["mail"]
+    tallies = queue.tallies()
+    assert (found["retried"], tallies["retried"]) == (3, 3)
+    assert (found["lost"], found["retries"], tallies["lost"]) == (2, 2, 2)
+    stats = queue.stats()
+    assert (stats["retried"], stats["lost"]) == (3, 2)
 
 
 def test_options_before_the_sub_command_are_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:

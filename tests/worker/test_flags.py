@@ -59,26 +59,29 @@ def test_name_path_import_workdir_log_host_and_port_together(shop, namespace):
     assert any(f"| PID {pid} |" in line for line in kept)
 
 
-def test_quiet_by_default_and_everything_with_vverbose(shop, monkeypatch):
+def test_the_level_of_the_log_follows_flags_and_variables(shop, monkeypatch):
     import logging
 
     from holdfast.cli.worker_log import set_level
 
     log = logging.getLogger("holdfast")
-    touched = (log, logging.root, logging.getLogger("holdfast.jobs"), logging.getLogger("asyncio"))
+    names = ("holdfast.jobs", "holdfast.jobs.start", "asyncio")
+    touched = (log, logging.root, *map(logging.getLogger, names))
     before = [logger.level for logger in touched]
     try:
-        for verbose, variables, level in (
-            (False, {}, logging.INFO),
-            (False, {"VERBOSE": "1"}, logging.INFO),
-            (False, {"VVERBOSE": "1"}, logging.DEBUG),
-            (True, {}, logging.DEBUG),
+        for verbose, quiet, variables, level in (
+            (False, False, {}, logging.INFO),
+            (False, False, {"VERBOSE": "1"}, logging.INFO),
+            (False, False, {"VVERBOSE": "1"}, logging.DEBUG),
+            (True, False, {}, logging.DEBUG),
+            (False, True, {}, logging.WARNING),
+            (False, True, {"VERBOSE": "1", "VVERBOSE": "1"}, logging.WARNING),
         ):
             for name in ("VERBOSE", "VVERBOSE"):
                 monkeypatch.delenv(name, raising=False)
             for name, text in variables.items():
                 monkeypatch.setenv(name, text)
-            set_level(verbose)
+            set_level(verbose, quiet)
             assert log.level == level
     finally:
         for logger, was in zip(touched, before, strict=True):

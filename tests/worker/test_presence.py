@@ -6,7 +6,7 @@ import signal
 import pytest
 from worker_kit import until
 
-from holdfast import Client
+from holdfast import Client, __version__
 from holdfast.commands.workers import WorkerQuiet
 from holdfast.work.parent import presence
 from holdfast.work.parent.presence import Presence, Sign
@@ -27,6 +27,7 @@ def test_a_worker_is_listed_while_it_lives_and_says_what_it_is(shop, pool):
     assert json.loads(facts.facts["queues"]) == ["q"]
     assert int(facts.facts["pid"]) in [worker.pid, *worker.children()]
     assert {"host", "version", "slots", "busy", "started"} <= set(facts.facts)
+    assert facts.facts["version"] == __version__
     worker.signal(signal.SIGTERM)
     assert worker.wait() == 0
     assert listed(shop) == {}

@@ -1,4 +1,4 @@
-"""How much a worker logs: VVERBOSE more than VERBOSE."""
+"""How much a worker logs: --quiet less than usual, VERBOSE more, VVERBOSE still more."""
 
 import re
 
@@ -18,6 +18,7 @@ async def litter(gate: str) -> None:
     await chores.await_for(gate)
 """
 
+ENDED = r"\[INFO\] jid={} queue=q attempt=1 \| job {} \(chores\.add\) took \d+\.\d+ seconds and is complete\n"
 SLEEPS = "the worker sleeps until it is woken"
 EMPTIED = r"\[DEBUG\] .*sandbox \S+ is empty now"
 RENEWED = r"\[DEBUG\] heartbeat: worker=\S+-0 renewed_leases=1\n"
@@ -47,3 +48,24 @@ def test_heartbeats_sleeping_and_sandbox_work_are_logged_with_vverbose(shop, poo
     before = len(re.findall(EMPTIED, worker.said()))
     shop.open()
     until(lambda: len(re.findall(EMPTIED, worker.said())) > before, "its sandbox was emptied")
+
+
+def test_each_job_that_ends_has_one_line_with_its_jid_name_attempt_and_duration(shop, pool, monkeypatch):
+    for name in ("VERBOSE", "VVERBOSE"):
+        monkeypatch.delenv(name, raising=False)
+    worker = shop.start(pool)
+    jids = [shop.chores.add.put(number).jid for number in range(3)]
+    for jid in jids:
+        until(lambda jid=jid: re.search(ENDED.format(jid, jid), worker.said()), "its end is logged")
+    assert "begins" not in worker.said()
+    assert "[DEBUG]" not in worker.said()
+    assert all(worker.said().count(f"job {jid} ") == 1 for jid in jids)
+
+
+def test_a_quiet_worker_logs_warnings_only(shop, pool, monkeypatch):
+    monkeypatch.setenv("VERBOSE", "1")
+    worker = shop.start(pool, "--quiet")
+    assert shop.chores.add.put(1).result(30) == 2
+    worker.process.terminate()
+    assert worker.wait() == 0
+    assert worker.said() == ""
