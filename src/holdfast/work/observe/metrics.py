@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from holdfast import __version__
+from holdfast.core.library import VERSION
 from holdfast.errors import UsageError
 from holdfast.work.observe.ledger import BOUNDS, OUTCOMES, Ledger, Row, open_ledgers, watch_troubles
 from holdfast.work.parent.http import Address, Answer, Http
@@ -70,7 +70,7 @@ class _Collector:
         yield InfoMetricFamily(
             "holdfast_worker",
             "What this worker is.",
-            {"version": __version__, "pool": self._settings.pool, "name": self._settings.name},
+            {"version": VERSION.removesuffix(".dev"), "pool": self._settings.pool, "name": self._settings.name},
         )
         yield from _of_jobs(_together(self._ledgers))
         yield from _of_processes(self._states(), self._settings.concurrency)

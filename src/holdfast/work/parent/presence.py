@@ -25,7 +25,7 @@ import msgspec
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease, Resume
 from holdfast.commands.workers import WorkerFacts, WorkerForget, WorkerSeen
-from holdfast import __version__
+from holdfast.core.library import VERSION
 from holdfast.errors import HoldfastError, TransportError, UsageError
 from holdfast.models import JobFacts
 from holdfast.settings import MAX_BATCH
@@ -195,7 +195,7 @@ def _facts_of(settings: WorkerSettings) -> dict[str, str]:
     return {
         "host": socket.gethostname(),
         "parent": str(os.getpid()),
-        "version": __version__,
+        "version": VERSION.removesuffix(".dev"),
         "pool": settings.pool,
         "queues": _queues_text(settings.queues),
         "slots": str(settings.concurrency),
