@@ -20,11 +20,11 @@ class Scratch:
     def __init__(self, client: Client) -> None:
         self.client = client
 
-    def ask(self, *call: Any) -> Any:
+    def command(self, *call: Any) -> Any:
         """Run one command of the store and return its reply."""
-        return self.client.runner.run(self._asking(call))
+        return self.client.runner.run(self._plan_of(call))
 
-    def _asking(self, call: tuple[Any, ...]) -> Plan[Any]:
+    def _plan_of(self, call: tuple[Any, ...]) -> Plan[Any]:
         patience = Patience(self.client.settings.deadline, self.client.shard.clock)
         [reply] = yield from patient([call], patience)
         if isinstance(reply, ErrorReply):
@@ -33,7 +33,7 @@ class Scratch:
 
     def info(self, section: str) -> dict[str, str]:
         """Return one section of INFO."""
-        lines = self.ask("INFO", section).decode().splitlines()
+        lines = self.command("INFO", section).decode().splitlines()
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
     def server(self) -> str:
@@ -57,9 +57,9 @@ class Scratch:
         """Remove every key of the namespace."""
         cursor = b"0"
         while True:
-            cursor, keys = self.ask("SCAN", cursor, "MATCH", self.client.root + "*", "COUNT", 1000)
+            cursor, keys = self.command("SCAN", cursor, "MATCH", self.client.root + "*", "COUNT", 1000)
             if keys:
-                self.ask("UNLINK", *keys)
+                self.command("UNLINK", *keys)
             if cursor == b"0":
                 return
 
@@ -139,7 +139,7 @@ class Bench:
         return done / took, (self._scratch.cpu() - cpu) * 1e6 / done
 
     def _set(self) -> int:
-        self._scratch.ask("SET", self._client.root + "bench", BODY)
+        self._scratch.command("SET", self._client.root + "bench", BODY)
         return 1
 
     def _put(self) -> int:

@@ -75,7 +75,7 @@ def notice_of(client: Client, event: str, jid: str, web: str) -> Notice:
     link = f"{web}/jobs/{quote(jid, safe='')}" if web else ""
     job = _job(client, jid)
     if job is None:
-        return Notice(event, jid, time(), _BARE[event], link)
+        return Notice(event, jid, time(), _TEXTS[event], link)
     failure = job.failure if event == "failed" and job.failure else None
     facts = {
         "klass": job.klass_name,
@@ -88,7 +88,7 @@ def notice_of(client: Client, event: str, jid: str, web: str) -> Notice:
     return Notice(event, jid, time(), _describe(event, facts, failure), link, facts, failure)
 
 
-_BARE: Final = {
+_TEXTS: Final = {
     "canceled": "canceled",
     "stalled": "stalled",
     "track": "is being tracked",
@@ -101,13 +101,13 @@ _BARE: Final = {
 
 
 def _describe(event: str, job: dict[str, Any], failure: dict[str, Any] | None) -> str:
-    bare = _BARE[event]
+    text = _TEXTS[event]
     if event == "completed" and job["state"] != "complete":
         return f"advanced to {job['queue']}"
     if event == "put":
-        return f"{bare} to {job['queue']}"
+        return f"{text} to {job['queue']}"
     who = failure.get("worker") if failure else job["worker"]
-    return f"{bare} by {who}" if event in ("popped", "failed") and who else bare
+    return f"{text} by {who}" if event in ("popped", "failed") and who else text
 
 
 def _job(client: Client, jid: str) -> Any:
@@ -156,12 +156,12 @@ class Lines(Sink):
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A redirect would send the notice to a machine that nobody named, as a GET without its body."""
+    """Follows no redirect, which would send the notice to another machine, as a GET without its body."""
 
     def redirect_request(
         self, req: Request, fp: object, code: int, msg: str, headers: object, newurl: str
     ) -> None:
-        """Follow none: it is an error with the status of the redirect."""
+        """Return None, which makes the redirect an error with its status."""
 
 
 _open: Final = build_opener(_NoRedirects).open

@@ -86,13 +86,15 @@ def mistake_in(paths: Iterable[str]) -> str:
 
 def _python_files(directories: Iterable[str]) -> Iterator[Path]:
     for directory in directories:
-        for here, below, names in os.walk(directory):
-            below[:] = sorted(name for name in below if _is_ours(here, name))
-            yield from (Path(here, name) for name in names if name.endswith(".py"))
+        for parent, folders, names in os.walk(directory):
+            folders[:] = sorted(name for name in folders if _is_watched(parent, name))
+            yield from (Path(parent, name) for name in names if name.endswith(".py"))
 
 
-def _is_ours(here: str, name: str) -> bool:
-    return not name.startswith(".") and name not in _EXCLUDED and not Path(here, name, "pyvenv.cfg").exists()
+def _is_watched(parent: str, name: str) -> bool:
+    return (
+        not name.startswith(".") and name not in _EXCLUDED and not Path(parent, name, "pyvenv.cfg").exists()
+    )
 
 
 SHUTDOWN_TIMEOUT: Final = 10.0  # seconds that running jobs have before they are requeued
