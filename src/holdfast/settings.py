@@ -202,6 +202,13 @@ def is_host(name: str) -> bool:
         return False
 
 
+def check_host(what: str, name: object) -> str:
+    """Return `name` if it can be the name or address of a machine. Raises UsageError."""
+    if not is_host(check_name(what, name)):
+        raise UsageError(f"{what} must be the name or address of a machine, not {name!r}")
+    return str(name)
+
+
 def shown_url(url: str) -> str:
     """Return a URL for display and logs: without password, with no option but `db`; "…" for anything but a store URL."""
     if not url.startswith(_SCHEMES):

@@ -16,7 +16,7 @@ from holdfast.cli.connection import Place, store_options
 from holdfast.cli.output import counted, duration, echo_text, json_option, print_json, print_table
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.settings import is_host
+from holdfast.settings import check_host
 
 STATES: Final = ("waiting", "running", "stalled", "throttled", "scheduled", "depends", "recurring")
 SAMPLES: Final = ("run", "wait")
@@ -100,9 +100,7 @@ class Statsd:
         for what, text in (("prefix", prefix), ("postfix", postfix)):
             if _ODD_IN_NAME.search(text):
                 raise UsageError(f"--{what} {text!r} must be letters, digits, dots, dashes and underscores")
-        if not is_host(host):
-            raise UsageError(f"--host must be the name or address of a machine, not {host!r}")
-        self.host, self.port = host, port
+        self.host, self.port = check_host("--host", host), port
         self._before = f"{prefix.strip('.')}." if prefix.strip(".") else ""
         self._after = f".{postfix.strip('.')}" if postfix.strip(".") else ""
 
