@@ -56,7 +56,7 @@ def test_the_status_shows_the_core_and_whether_it_is_of_another_build(run: Run, 
         client.database.execute_command("FUNCTION", "LOAD", "REPLACE", other)
     said = run("store", "status").stdout
     assert (
-        f"{ours.version}, digest edited-here; this program brings {ours.version}, digest {ours.digest[:12]}"
+        f"{ours.version}, digest edited-here; this program has {ours.version}, digest {ours.digest[:12]}"
         in said
     )
     assert json.loads(run("store", "status", "--json").stdout)["core_digest"] == "edited-here"

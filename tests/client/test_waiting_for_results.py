@@ -199,7 +199,9 @@ def test_gather_raises_the_first_failure_while_others_still_run(do, job, works):
 def test_gather_that_takes_too_long_says_how_many_are_open(do, job, works):
     handles = put(do, job, "a", "b", "c")
     works.one()
-    with pytest.raises(TimeoutError, match=r"2 of 3 jobs .*; `holdfast jobs why .*--namespace \S+ \w{32}` shows why"):
+    with pytest.raises(
+        TimeoutError, match=r"2 of 3 jobs .*; `holdfast jobs why .*--namespace \S+ \w{32}` shows why"
+    ):
         do(lambda: holdfast.gather(*handles, timeout=0.05))
 
 

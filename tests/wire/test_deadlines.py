@@ -51,10 +51,10 @@ def test_outside_of_an_event_loop_every_call_is_repeated_for_thirty_seconds(comm
 def test_both_clients_give_up_at_their_deadline_inside_an_event_loop() -> None:
     async def request() -> None:
         async with AsyncClient("redis://127.0.0.1:1", deadline=0.2) as client:
-            with pytest.raises(ConnectionLost, match=r"over 0\.\d s"):
+            with pytest.raises(ConnectionLost):
                 await client.queues["mail"].put("K")
         blocking = Client("redis://127.0.0.1:1", deadline=0.2)
-        with warnings.catch_warnings(action="ignore"), pytest.raises(ConnectionLost, match=r"over 0\.\d s"):
+        with warnings.catch_warnings(action="ignore"), pytest.raises(ConnectionLost):
             blocking.queues["mail"].put("K")
 
     asyncio.run(request())

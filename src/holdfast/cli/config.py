@@ -43,7 +43,7 @@ def dump(place: Place, as_json: bool) -> None:
 
     `holdfast config load` reads the output.
     """
-    with place.client(must_exist=True) as client:
+    with place.client() as client:
         found = {key: _shown(raw) for key, raw in sorted(client.config.all.items())}
     click.echo(printable_json(json.dumps(found, ensure_ascii=False, indent=None if as_json else 2)))
 
@@ -75,7 +75,7 @@ def load(file: IO[str], clear: bool, place: Place, as_json: bool) -> None:
 @json_option
 def get(key: str, place: Place, as_json: bool) -> int:
     """Print one setting. Exit code 1 if it is not set and has no default."""
-    with place.client(must_exist=True) as client:
+    with place.client() as client:
         raw = client.config.all.get(check_name("key", key))
     if as_json:
         print_json({"key": key, "value": None if raw is None else _shown(raw)})
