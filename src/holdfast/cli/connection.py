@@ -63,7 +63,7 @@ def look(client: Client, wait: float) -> bool:
 
 def _has_root(client: Client, wait: float) -> Plan[bool]:
     [reply] = yield from patient([("EXISTS", client.root)], Patience(wait, client.shard.clock))
-    return reply != 0  # an error is met again, and explained, by the first call
+    return bool(reply != 0)  # the first call meets an error again, and explains it
 
 
 def _shown(client: Client) -> str:
