@@ -56,9 +56,9 @@ def explanation(facts: "Facts", flags: str = "") -> Explanation:
     return Explanation(facts["jid"], facts["state"], (blocks or [checks[-1].text])[0], checks, facts)
 
 
-def explained(jid: str, client: Any) -> Command[Explanation]:
+def explained(jid: str, flags: str = "") -> Command[Explanation]:
     """Return the command that asks why a job runs or does not."""
-    return then(Explain(jid), lambda facts: explanation(facts, client.settings.flags))
+    return then(Explain(jid), lambda facts: explanation(facts, flags))
 
 
 class ExplainedVerbs:
@@ -70,4 +70,4 @@ class ExplainedVerbs:
     @CommandMethod
     def explain(self) -> Command[Explanation]:
         """Say why this job runs or does not, as of now; see `jobs.explain`. Core: verbs/explain.lua."""
-        return explained(self.facts.jid, self._client)
+        return explained(self.facts.jid, self._client.settings.flags)

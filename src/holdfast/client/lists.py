@@ -109,7 +109,7 @@ class ListVerbs:
 
         A job that is not there is no error: its `exists` is False. Raises UsageError. Core: verbs/explain.lua.
         """
-        return explained(check_name("jid", jid), self._client)
+        return explained(check_name("jid", jid), self._client.settings.flags)
 
     @PlanMethod
     def failure_groups(self, ask: Planner) -> Plan[list[FailureGroup]]:
