@@ -17,7 +17,7 @@ def _view(state: str, doc: str) -> PlanMethod[..., list[str]]:
         return _page(ask, state, view.name, *check_page(offset, count))
 
     make.__doc__ = (
-        doc + " Leaves out the first `offset`, answers up to `count` (25). Core: verbs/listing.lua."
+        doc + " Leaves out the first `offset`, answers up to `count` (25). Core: verbs/list.lua."
     )
     return PlanMethod(make)
 
@@ -90,7 +90,7 @@ class ListVerbs:
         (a failure group), tagged (a tag), holders or pending (of a throttle), queued or reserved (messages of a topic),
         completed, tracked, workers, queues or topics.
         Waiting jobs come in the order of pops. `direction` is `up` or `down`, the set's own when left out: the newest
-        first for failed, completed and tracked jobs. Raises UsageError. Core: verbs/listing.lua.
+        first for failed, completed and tracked jobs. Raises UsageError. Core: verbs/list.lua.
         """
         if not isinstance(set, str) or set not in SETS:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"there is no set {set!r}: name one of {', '.join(sorted(SETS))}")

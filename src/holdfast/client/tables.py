@@ -52,7 +52,7 @@ class QueueStatistics:
     @CommandMethod
     def tallies(self) -> Command[dict[str, int]]:
         """What happened here since the queue was first used: put, popped, completed, failed, retried, lost, timed_out
-        and cancelled. Exact. Core: verbs/minutes.lua."""
+        and cancelled. Exact. Core: verbs/stats.lua."""
         return then(Minutes(self.name, 2**53 - 1), lambda lines: lines[-1].as_dict())
 
     @CommandMethod
@@ -61,7 +61,7 @@ class QueueStatistics:
         count, and the counts of `tallies`.
 
         Lines are a minute apart for three hours, ten minutes for the week before; who asks gets the time since
-        the last line as well. Core: verbs/minutes.lua.
+        the last line as well. Core: verbs/stats.lua.
         """
         return then(Minutes(self.name, check_milliseconds("since", since, 0, 2**43)), _steps)
 
@@ -294,11 +294,11 @@ class QueueVerbs(QueuePutting, QueueStatistics):
     set_heartbeat = CommandMethod(_tell_heartbeat)
 
     def _ask_max_concurrency(self) -> Command[int]:
-        """How many of its jobs may run at once, 0 for any number: the maximum of `throttle`. Core: verbs/throttling.lua."""
+        """How many of its jobs may run at once, 0 for any number: the maximum of `throttle`. Core: verbs/throttle.lua."""
         return then(ThrottleGet(OWN_THROTTLE + self.name), lambda facts: facts.maximum)
 
     def _tell_max_concurrency(self, maximum: int) -> Command[int]:
-        """Let at most so many of its jobs run at once, 0 for any number. Core: verbs/throttling.lua."""
+        """Let at most so many of its jobs run at once, 0 for any number. Core: verbs/throttle.lua."""
         return ThrottleSet(OWN_THROTTLE + self.name, check_whole("max_concurrency", maximum, 0, HIGHEST), 0)
 
     max_concurrency = SettableProperty(_ask_max_concurrency, _tell_max_concurrency)

@@ -61,7 +61,7 @@ class ThrottleVerbs:
     def _ask_maximum(self) -> Command[int]:
         """How many may run at once; 0 for any number. `throttle.maximum = 5` is `set_maximum(5)`.
 
-        Core: verbs/throttling.lua.
+        Core: verbs/throttle.lua.
         """
         return then(ThrottleGet(self.name), lambda facts: facts.maximum)
 
@@ -69,7 +69,7 @@ class ThrottleVerbs:
         """Let at most `maximum` run at once, 0 for any number, None for as many as before; more lets waiting jobs go.
 
         The limit ends after `expiration` seconds; None and 0 leave its end as it is, which is never for a new one.
-        Raises UsageError. Core: verbs/throttling.lua.
+        Raises UsageError. Core: verbs/throttle.lua.
         """
         most = None if maximum is None else check_whole("maximum", maximum, 0, HIGHEST)
         ends = check_milliseconds("expiration", expiration, SHORTEST) if expiration else 0
@@ -81,7 +81,7 @@ class ThrottleVerbs:
     def _ask_expiration(self) -> Command[float | None]:
         """Seconds until the limit ends, None if it has no end or there is none. Assigning says when it ends.
 
-        Core: verbs/throttling.lua.
+        Core: verbs/throttle.lua.
         """
         return then(ThrottleGet(self.name), lambda facts: facts.ttl)
 
@@ -89,7 +89,7 @@ class ThrottleVerbs:
         """Let the limit end after so many `seconds`, at least 0.001; its maximum stays.
 
         An end cannot be taken away: delete the limit and set it again. Raises UsageError, for None too.
-        Core: verbs/throttling.lua.
+        Core: verbs/throttle.lua.
         """
         return ThrottleSet(self.name, None, check_milliseconds("expiration", seconds, SHORTEST))
 
@@ -98,17 +98,17 @@ class ThrottleVerbs:
 
     @CommandMethod
     def ttl(self) -> Command[int]:
-        """Seconds until the limit ends: -1 if it has no end, -2 if there is no limit. Core: verbs/throttling.lua."""
+        """Seconds until the limit ends: -1 if it has no end, -2 if there is no limit. Core: verbs/throttle.lua."""
         return then(ThrottleGet(self.name), _seconds_left)
 
     @CommandMethod
     def facts(self) -> Command[ThrottleFacts]:
-        """Maximum, slots in use, jobs waiting for one, and the time left, in one look. Core: verbs/throttling.lua."""
+        """Maximum, slots in use, jobs waiting for one, and the time left, in one look. Core: verbs/throttle.lua."""
         return ThrottleGet(self.name)
 
     @CommandMethod
     def delete(self) -> Command[bool]:
-        """Take the limit away, which lets waiting jobs go; False if there was none. Core: verbs/throttling.lua."""
+        """Take the limit away, which lets waiting jobs go; False if there was none. Core: verbs/throttle.lua."""
         return ThrottleDelete(self.name)
 
     @CommandMethod
@@ -116,20 +116,20 @@ class ThrottleVerbs:
         """Take the slots of up to 512 jobs, which run on; answers how many held one.
 
         A job that waits for a slot waits no more, and stays set aside until it is put again or cancelled.
-        Core: verbs/throttling.lua.
+        Core: verbs/throttle.lua.
         """
         return ThrottleRelease(self.name, check_each("jid", jids, MAX_BATCH))
 
     @PlanMethod
     def locks(self, ask: Planner, count: int | None = None) -> Plan[list[str]]:
-        """The jids that hold a slot; the first `count` of them, all when left out. Core: verbs/listing.lua."""
+        """The jids that hold a slot; the first `count` of them, all when left out. Core: verbs/list.lua."""
         return _members(ask, "holders", self.name, count)
 
     @PlanMethod
     def pending(self, ask: Planner, count: int | None = None) -> Plan[list[str]]:
         """The jids that wait for a slot, in the order they came; the first `count` of them, all when left out.
 
-        Core: verbs/listing.lua.
+        Core: verbs/list.lua.
         """
         return _members(ask, "pending", self.name, count)
 
@@ -155,7 +155,7 @@ class ThrottlesVerbs(Named):
     def names(self, cursor: str = "0", count: int = 100) -> Command[tuple[str, list[str]]]:
         """One page of the throttles that have a limit, in no order, after the cursor of the next ("0": no more).
 
-        Core: verbs/throttling.lua.
+        Core: verbs/throttle.lua.
         """
         return ThrottleNames(check_name("cursor", cursor), check_whole("count", count, 1, MAX_BATCH))
 

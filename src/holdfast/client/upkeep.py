@@ -86,7 +86,7 @@ class UpkeepVerbs:
 
     @CommandMethod
     def tick(self, *queues: str) -> Command[int]:
-        """Note the minute of up to 128 queues, which otherwise pops do; answers how many. Core: verbs/minutes.lua."""
+        """Note the minute of up to 128 queues, which otherwise pops do; answers how many. Core: verbs/stats.lua."""
         if not 1 <= len(queues) <= MOST_LINES:
             raise UsageError(f"tick takes 1 to {MOST_LINES} queues in one call, not {len(queues)}")
         return Tick([check_queue("queue", queue) for queue in check_list("queues", queues)])

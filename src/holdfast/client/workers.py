@@ -33,7 +33,7 @@ class WorkersVerbs:
         """How many running and stalled jobs each worker holds: `name`, `jobs`, `stalled`, those that last took a job or
         gave a sign of life first. One that was silent for `max-worker-age` is left out.
 
-        Read in pages, so jobs that move meanwhile may be missed. Core: verbs/holding.lua.
+        Read in pages, so jobs that move meanwhile may be missed. Core: verbs/worker_jobs.lua.
         """
         active = {worker.name: worker.seen_ms for worker in (yield from _all(ask))}
         jobs, stalled = Counter[str](), Counter[str]()
@@ -52,7 +52,7 @@ class WorkersVerbs:
     def jobs(self, ask: Planner, name: str | None = None) -> Plan[list[HeldJob]]:
         """The leases a worker holds, those of all without a name; the one that lasts longest first.
 
-        Core: verbs/holding.lua.
+        Core: verbs/worker_jobs.lua.
         """
         return _held(ask, "" if name is None else check_name("worker", name))
 
@@ -60,7 +60,7 @@ class WorkersVerbs:
     def __getitem__(self, ask: Planner, name: str) -> Plan[dict[str, list[str]]]:
         """The jids a worker holds, `jobs` and `stalled`, those whose leases last longest first.
 
-        Core: verbs/holding.lua.
+        Core: verbs/worker_jobs.lua.
         """
         return _jids(ask, check_name("worker", name))
 

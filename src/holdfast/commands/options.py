@@ -73,7 +73,7 @@ class JobWithOptions(msgspec.Struct, frozen=True, gc=False):
 
 
 class PutWithOptions(SpokenPut, frozen=True, gc=False):
-    """Put one job with options, otherwise as `Put`. Core: verbs/put_x.lua."""
+    """Put one job with options, otherwise as `Put`. Core: verbs/put.lua."""
 
     verb: ClassVar[str] = "put_x"
 
@@ -108,7 +108,7 @@ class PutWithOptions(SpokenPut, frozen=True, gc=False):
 class PutX(SpokenPut, frozen=True, gc=False):
     """Put jobs with options, with a sum of weights up to MAX_WEIGHT. Returns a jid or refusal for each job, in order.
 
-    Core: verbs/put_x.lua.
+    Core: verbs/put.lua.
     """
 
     verb: ClassVar[str] = "put_x"

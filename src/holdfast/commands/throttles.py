@@ -30,7 +30,7 @@ class ThrottleFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class ThrottleGet(Spoken, frozen=True, gc=False):
-    """Look up a throttle. Core: verbs/throttling.lua."""
+    """Look up a throttle. Core: verbs/throttle.lua."""
 
     verb: ClassVar[str] = "throttle_get"
     reads: ClassVar[bool] = True
@@ -47,7 +47,7 @@ class ThrottleGet(Spoken, frozen=True, gc=False):
 class ThrottleSet(Spoken, frozen=True, gc=False):
     """Set how many jobs of a throttle may run at once: 0 for any number, None for the present maximum.
 
-    `expires_ms` is how long the limit applies; 0 leaves its end unchanged. Core: verbs/throttling.lua.
+    `expires_ms` is how long the limit applies; 0 leaves its end unchanged. Core: verbs/throttle.lua.
     """
 
     verb: ClassVar[str] = "throttle_set"
@@ -66,7 +66,7 @@ class ThrottleSet(Spoken, frozen=True, gc=False):
 
 
 class ThrottleDelete(Spoken, frozen=True, gc=False):
-    """Delete the limit of a throttle. Returns False if it had none. Core: verbs/throttling.lua."""
+    """Delete the limit of a throttle. Returns False if it had none. Core: verbs/throttle.lua."""
 
     verb: ClassVar[str] = "throttle_delete"
     line_at: ClassVar[int] = 0
@@ -84,7 +84,7 @@ class ThrottleRelease(Spoken, frozen=True, gc=False):
     """Take the slots of a throttle from `jids`, which continue to run. Returns how many held one.
 
     A job that waits for a slot waits no more, and is not run until it is put again or cancelled.
-    Core: verbs/throttling.lua.
+    Core: verbs/throttle.lua.
     """
 
     verb: ClassVar[str] = "throttle_release"
@@ -103,7 +103,7 @@ class ThrottleRelease(Spoken, frozen=True, gc=False):
 class ThrottleNames(Spoken, frozen=True, gc=False):
     """List a page of about `count` throttles that have a limit, in no order.
 
-    Returns the cursor of the next page, "0" after the last one, and the names. Core: verbs/throttling.lua.
+    Returns the cursor of the next page, "0" after the last one, and the names. Core: verbs/throttle.lua.
     """
 
     verb: ClassVar[str] = "throttles"

@@ -221,7 +221,7 @@ class TopicRequeue(Spoken, frozen=True, gc=False):
 
 
 class TopicGet(Spoken, frozen=True, gc=False):
-    """Look up to 512 messages up by id. Returns None for each that does not exist. Core: verbs/topic_look.lua."""
+    """Look up to 512 messages up by id. Returns None for each that does not exist. Core: verbs/topic.lua."""
 
     verb: ClassVar[str] = "topic_get"
     reads: ClassVar[bool] = True
@@ -240,7 +240,7 @@ class TopicGet(Spoken, frozen=True, gc=False):
 
 
 class CountTopics(Spoken, frozen=True, gc=False):
-    """Count the messages of up to 128 topics. Core: verbs/topic_look.lua."""
+    """Count the messages of up to 128 topics. Core: verbs/topic.lua."""
 
     verb: ClassVar[str] = "topic_counts"
     reads: ClassVar[bool] = True

@@ -44,7 +44,7 @@ class ListSet(Spoken, frozen=True, gc=False):
 
     `set` is one of SETS, `name` its owner: a queue, a topic, a failure group, a tag or a throttle. A scheduled job that is
     due is listed as waiting, after those that are ready; a job whose lease has ended as stalled. Failed, tracked,
-    completed and worker lists begin with the newest, unless `direction` is given. Core: verbs/listing.lua.
+    completed and worker lists begin with the newest, unless `direction` is given. Core: verbs/list.lua.
     """
 
     verb: ClassVar[str] = "list"
@@ -104,7 +104,7 @@ class Minutes(Spoken, frozen=True, gc=False):
     """Read the tallies of a queue at the beginning of each minute from `since_ms` on; the last ones are those of now.
 
     Up to 180 lines are a minute apart, and up to 1,008 before them ten minutes. A minute without a pop or a `tick` has
-    none. Core: verbs/minutes.lua.
+    none. Core: verbs/stats.lua.
     """
 
     verb: ClassVar[str] = "minutes"
@@ -123,7 +123,7 @@ class Minutes(Spoken, frozen=True, gc=False):
 class Tick(Spoken, frozen=True, gc=False):
     """Note the tallies of this minute for up to 128 queues, for queues without pops. Returns how many.
 
-    Core: verbs/minutes.lua.
+    Core: verbs/stats.lua.
     """
 
     verb: ClassVar[str] = "tick"

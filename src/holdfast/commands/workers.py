@@ -87,7 +87,7 @@ class HeldPage(msgspec.Struct, frozen=True, gc=False):
 class WorkerJobs(Spoken, frozen=True, gc=False):
     """List those of up to 500 leases after `cursor` that `worker` holds ('' for all workers).
 
-    Those of a worker that was not seen for `max-worker-age` are left out. Core: verbs/holding.lua.
+    Those of a worker that was not seen for `max-worker-age` are left out. Core: verbs/worker_jobs.lua.
     """
 
     verb: ClassVar[str] = "worker_jobs"

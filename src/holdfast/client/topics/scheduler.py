@@ -237,17 +237,17 @@ class SchedulerVerbs(Named):
 
     @CommandMethod
     def ready_count(self, topic: str) -> Command[int]:
-        """How many messages are queued and ready now. Core: verbs/topic_look.lua."""
+        """How many messages are queued and ready now. Core: verbs/topic.lua."""
         return then(CountTopics((check_name("topic", topic),)), lambda found: found[0].ready)
 
     @PlanMethod
     def names(self, ask: Planner) -> Plan[list[str]]:
-        """The topics that hold messages, in the order of their first. Core: verbs/listing.lua."""
+        """The topics that hold messages, in the order of their first. Core: verbs/list.lua."""
         return _names(ask)
 
     @PlanProperty
     def counts(self, ask: Planner) -> Plan[list[TopicCounts]]:
-        """How many messages each topic has that holds any, in the order of their first. Core: verbs/topic_look.lua."""
+        """How many messages each topic has that holds any, in the order of their first. Core: verbs/topic.lua."""
         names = yield from _names(ask)
         rows: list[TopicCounts] = []
         while names:

@@ -111,12 +111,12 @@ class TopicVerbs:
 
     @CommandMethod
     def get(self, id: str) -> Command[Message | None]:
-        """Look at a message: its body, and when it is ready or until when it is reserved. Core: verbs/topic_look.lua."""
+        """Look at a message: its body, and when it is ready or until when it is reserved. Core: verbs/topic.lua."""
         return then(TopicGet(self.name, (check_name("id", id),)), first)
 
     @CommandMethod
     def exists(self, id: str) -> Command[bool]:
-        """Whether there is a message of that id, queued or reserved. Core: verbs/topic_look.lua."""
+        """Whether there is a message of that id, queued or reserved. Core: verbs/topic.lua."""
         return then(TopicGet(self.name, (check_name("id", id),)), lambda found: found[0] is not None)
 
     @CommandMethod
@@ -154,17 +154,17 @@ class TopicVerbs:
 
     @CommandMethod
     def ready_count(self) -> Command[int]:
-        """How many messages are queued and ready now. Core: verbs/topic_look.lua."""
+        """How many messages are queued and ready now. Core: verbs/topic.lua."""
         return then(CountTopics((self.name,)), lambda found: found[0].ready)
 
     @CommandMethod
     def length(self) -> Command[int]:
-        """How many messages there are, queued or reserved; `len(topic)` in a blocking client. Core: verbs/topic_look.lua."""
+        """How many messages there are, queued or reserved; `len(topic)` in a blocking client. Core: verbs/topic.lua."""
         return then(CountTopics((self.name,)), lambda found: found[0].queued + found[0].reserved)
 
     @CommandProperty
     def counts(self) -> Command[TopicCounts]:
-        """How many are queued, ready and reserved, and when the first of them is due. Core: verbs/topic_look.lua."""
+        """How many are queued, ready and reserved, and when the first of them is due. Core: verbs/topic.lua."""
         return then(CountTopics((self.name,)), lambda found: found[0])
 
     @PlanMethod
@@ -179,7 +179,7 @@ class TopicVerbs:
     ) -> Plan[MessagePage]:
         """A page of the `queued` messages by ready time, or of the `reserved` by deadline, behind the cursor `after`.
 
-        `direction` is `up`, or `down` for the latest first. Raises UsageError. Core: verbs/listing.lua.
+        `direction` is `up`, or `down` for the latest first. Raises UsageError. Core: verbs/list.lua.
         """
         if not isinstance(state, str) or state not in OF_TOPICS:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"state is queued or reserved, not {state!r}")
