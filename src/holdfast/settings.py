@@ -3,8 +3,9 @@
 import re
 import socket
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from math import isfinite
-from typing import Any, Final, Literal, TypeVar, cast, get_args
+from typing import Any, Final, Literal, Protocol, TypeVar, cast, get_args
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
@@ -15,6 +16,17 @@ from holdfast.errors import UsageError
 Called = TypeVar("Called")
 
 Durability = Literal["memory", "process", "fsync"]
+
+Duration = float | timedelta
+"""A number of seconds, or a timedelta."""
+
+
+class HasJid(Protocol):
+    """A job, or a handle of one."""
+
+    @property
+    def jid(self) -> str: ...
+
 
 MAX_BATCH: Final = 512
 MAX_PRIORITY: Final = 4095
@@ -129,6 +141,16 @@ def check_each(what: str, given: Iterable[str], most: int | None = None) -> list
     if most is not None and len(names) > most:
         raise UsageError(f"at most {most} {what}s in one call, not {len(names)}")
     return names
+
+
+def check_jids(what: str, given: object, most: int) -> list[str]:
+    """Return the jids of up to `most` jobs, each once, given as jids, jobs or handles. Raises UsageError."""
+    return check_names(what, map(jid_of, check_list(what, given)), most)
+
+
+def jid_of(job: Any) -> Any:
+    """Return the jid of a job or a handle; anything else as it is."""
+    return getattr(job, "jid", job)
 
 
 def check_list(what: str, given: object) -> Iterable[Any]:
@@ -249,9 +271,11 @@ def check_page(
 
 
 def check_seconds(what: str, value: object, low: float = 0.0, high: float = MAX_DELAY) -> float:
-    """Return `value` if it is a finite number of seconds from `low` to `high`. Raises UsageError."""
+    """Return `value`, seconds or a timedelta, in seconds, if it is finite and from `low` to `high`. Raises UsageError."""
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
-        raise UsageError(f"{what} must be a finite number of seconds, not {value!r}")
+        raise UsageError(f"{what} must be a finite number of seconds or a timedelta, not {value!r}")
     if not low <= value <= high:
         raise UsageError(f"{what} must be from {low:g} to {high:g} seconds, not {value!r}")
     return value

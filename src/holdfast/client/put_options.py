@@ -25,7 +25,10 @@ from holdfast.settings import (
     MAX_LOSSES,
     MAX_PRIORITY,
     MAX_RETRIES,
+    Duration,
+    HasJid,
     Settings,
+    check_jids,
     check_milliseconds,
     check_name,
     check_names,
@@ -43,7 +46,7 @@ def make_wish(options: Mapping[str, Any], jid: str, delay_ms: int) -> ExtraOptio
     given = {name: options[name] for name in WISHES if options.get(name) is not None}
     if not given:
         return None
-    depends = check_names("depends", given.get("depends", ()), MAX_DEPENDS)
+    depends = check_jids("depends", given.get("depends", ()), MAX_DEPENDS)
     if jid in depends:
         raise UsageError(f"depends: {jid} cannot wait for itself")
     expires = _moment("expires", given)
@@ -69,7 +72,7 @@ class MoreOptions(TypedDict, total=False):
     """What may be wished for a put beside what every older client knows: `only_new` to leave an existing job alone;
     `backoff`, how long to wait between tries: seconds, `"exponential"`, or a dict (`kind`, `first`, `longest`, `jitter`).
 
-    In seconds: `expires` (not started later than so long after the put), `timeout` (the longest run), `result_keep`.
+    In seconds, or as timedelta: `expires` (not started later than so long after the put), `timeout` (the longest run), `result_keep`.
     `max_losses` (0 to 254): how many attempts may be lost, because the process died or the lease expired; it
     gives the job budgets of its own, in which `retries` pay for failures only. Without it a lost attempt costs a retry.
     """
@@ -77,25 +80,26 @@ class MoreOptions(TypedDict, total=False):
     only_new: bool
     max_losses: int | None
     backoff: BackoffData | None
-    expires: float | None
-    timeout: float | None
-    result_keep: float | None
+    expires: Duration | None
+    timeout: Duration | None
+    result_keep: Duration | None
 
 
 class PutOptions(MoreOptions, total=False):
     """How to put a job: `priority` (-4095 to 4095, higher first), `delay` in seconds, `retries` (0 to 1000),
     `jid` of the caller's choice, and what `MoreOptions` has.
 
-    `tags` (up to 64), `throttles` (16) and `depends` (450 jids) are lists of names. None is as if it were not given.
+    `tags` (up to 64) and `throttles` (16) are lists of names, `depends` (450) of jids, jobs or handles. Where seconds are
+    meant, a timedelta may be given. None is as if it were not given.
     """
 
     priority: int | None
-    delay: float | None
+    delay: Duration | None
     retries: int | None
     jid: str | None
     tags: Iterable[str] | None
     throttles: Iterable[str] | None
-    depends: Iterable[str] | None
+    depends: Iterable[str | HasJid] | None
 
 
 _KNOWN: Final = ("priority", "delay", "retries", "max_losses", "jid", "only_new", *WISHES)

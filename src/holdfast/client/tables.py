@@ -33,6 +33,8 @@ from holdfast.settings import (
     MAX_BATCH,
     MAX_WHOLE,
     OWN_THROTTLE,
+    Duration,
+    HasJid,
     check_milliseconds,
     check_name,
     check_page,
@@ -83,10 +85,10 @@ class QueuePutting:
         data: object = NOTHING,
         priority: int | None = None,
         tags: Iterable[str] | None = None,
-        delay: float | None = None,
+        delay: Duration | None = None,
         retries: int | None = None,
         jid: str | None = None,
-        depends: Iterable[str] | None = None,
+        depends: Iterable[str | HasJid] | None = None,
         throttles: Iterable[str] | None = None,
         **more: Unpack[MoreOptions],
     ) -> Command[str]:
@@ -109,10 +111,10 @@ class QueuePutting:
         data: object = NOTHING,
         priority: int | None = None,
         tags: Iterable[str] | None = None,
-        delay: float | None = None,
+        delay: Duration | None = None,
         retries: int | None = None,
         jid: str | None = None,
-        depends: Iterable[str] | None = None,
+        depends: Iterable[str | HasJid] | None = None,
         throttles: Iterable[str] | None = None,
         **more: Unpack[MoreOptions],
     ) -> Command[str]:
@@ -128,8 +130,8 @@ class QueuePutting:
         self,
         klass: object,
         data: object = NOTHING,
-        interval: float | None = None,
-        offset: float | None = None,
+        interval: Duration | None = None,
+        offset: Duration | None = None,
         priority: int | None = None,
         tags: Iterable[str] | None = None,
         retries: int | None = None,
@@ -165,10 +167,10 @@ def _said(
     more: Mapping[str, Any],
     priority: int | None,
     tags: Iterable[str] | None,
-    delay: float | None,
+    delay: Duration | None,
     retries: int | None,
     jid: str | None,
-    depends: Iterable[str] | None,
+    depends: Iterable[str | HasJid] | None,
     throttles: Iterable[str] | None,
 ) -> Mapping[str, Any] | None:
     rest = tags is None and depends is None and throttles is None
@@ -211,7 +213,7 @@ class QueueVerbs(QueuePutting, QueueStatistics):
 
     @PlanMethod
     def pause(
-        self, ask: Planner, stop_jobs: bool = False, *, why: str = "", who: str = "", seconds: float = 0
+        self, ask: Planner, stop_jobs: bool = False, *, why: str = "", who: str = "", seconds: Duration = 0
     ) -> Plan[int]:
         """Hand out nothing from this queue until `unpause`, or for so many `seconds`.
 

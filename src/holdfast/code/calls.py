@@ -5,7 +5,7 @@ same one: its options are replaced, and the time of its next job stays.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
@@ -15,7 +15,7 @@ from msgspec import Raw
 from holdfast.code.registry import Registered
 from holdfast.codecs import to_plain
 from holdfast.errors import UsageError
-from holdfast.settings import check_list, check_name, check_seconds
+from holdfast.settings import Duration, check_list, check_name, check_seconds
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -59,11 +59,6 @@ def _data_of(entry: Registered, call: object, limit: int) -> Raw:
     return entry.arguments.write((call,), {}, limit)
 
 
-def seconds_of(what: str, span: object, low: float = 0.0) -> float:
-    """Return a duration in seconds. Raises UsageError for one below `low`, and for other types."""
-    return check_seconds(what, span.total_seconds() if isinstance(span, timedelta) else span, low)
-
-
 def moment_of(what: str, moment: object) -> float:
     """Return a time in epoch seconds; it is given as a datetime with a time zone, or in epoch seconds. Raises UsageError."""
     if isinstance(moment, datetime):
@@ -91,17 +86,17 @@ _NOT_RECURRING: Final = {
 class Timing(msgspec.Struct, frozen=True):
     """The arguments of `every`."""
 
-    interval: float | timedelta
+    interval: Duration
     starting: datetime | float | None
     backlog: int
     jid: str | None
 
     def __post_init__(self) -> None:
-        seconds_of("interval", self.interval, SHORTEST)
+        check_seconds("interval", self.interval, SHORTEST)
 
     def options(self) -> dict[str, Any]:
         """Return the options of the template, without its first time."""
-        interval = seconds_of("interval", self.interval, SHORTEST)
+        interval = check_seconds("interval", self.interval, SHORTEST)
         return {"interval": interval, "backlog": self.backlog, "keeps_time": True}
 
 

@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.settings import Duration
+
 
 class Terminated(BaseException):
     """Raised in the code of a job whose process must end now, so that `finally` blocks run. The job has no outcome."""
@@ -13,10 +15,10 @@ class Terminated(BaseException):
 class Retry(msgspec.Struct, frozen=True):
     """Retry the job, which costs a retry. Without retries left the job fails.
 
-    `after` is in seconds; None: the backoff of the job, at once if it has none.
+    `after` is in seconds or a timedelta; None: the backoff of the job, at once if it has none.
     """
 
-    after: float | None = None
+    after: Duration | None = None
     group: str = ""
     message: str = ""
 
@@ -32,7 +34,7 @@ class Moved(msgspec.Struct, frozen=True):
     """Complete the job here, and put it into `queue`, after `delay` seconds."""
 
     queue: str
-    delay: float = 0.0
+    delay: Duration = 0.0
 
 
 WISHES: Final = frozenset((Retry, Failed, Moved))

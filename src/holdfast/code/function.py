@@ -6,17 +6,17 @@ its handle are blocking or async as the client is.
 
 import functools
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from msgspec import Raw
 
-from holdfast.code.calls import AsyncEvery, Bound, Every, Timing, data_of_all, moment_of, seconds_of
+from holdfast.code.calls import AsyncEvery, Bound, Every, Timing, data_of_all, moment_of
 from holdfast.code.handle import AsyncApp, AsyncHandle, Handle, SyncApp
 from holdfast.code.job_options import JobOptions, PutChanges
 from holdfast.code.registry import Registered, stored_name
 from holdfast.errors import UsageError
-from holdfast.settings import unknown_option
+from holdfast.settings import Duration, check_seconds, unknown_option
 
 P = ParamSpec("P")
 C = TypeVar("C")
@@ -89,7 +89,7 @@ class AnyFunctionJob(Generic[P, C, R]):
         return self.app.queues[queue].put_many(pairs, **options)
 
     def _in(self, delay: object) -> Self:
-        return self.options(delay=seconds_of("delay", delay))
+        return self.options(delay=check_seconds("delay", delay))
 
     def _at(self, moment: float, now: float) -> Self:
         return self.options(delay=max(0.0, moment - now))
@@ -115,7 +115,7 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
         """
         return [Handle(self.app, jid, self.registered, self._keeps) for jid in self._put_many(calls)]
 
-    def put_in(self, delay: float | timedelta, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+    def put_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put the function as a job that is due in `delay` seconds, or a timedelta. Raises UsageError."""
         return self._in(delay).put(*args, **kwargs)
 
@@ -130,7 +130,7 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
 
     def every(
         self,
-        interval: float | timedelta,
+        interval: Duration,
         /,
         *,
         starting: datetime | float | None = None,
@@ -162,7 +162,7 @@ class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
             AsyncHandle(self.app, jid, self.registered, self._keeps) for jid in await self._put_many(calls)
         ]
 
-    async def put_in(self, delay: float | timedelta, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
+    async def put_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
         """Put the function as a job that is due in `delay` seconds, or a timedelta. Raises UsageError."""
         return await self._in(delay).put(*args, **kwargs)
 
@@ -174,7 +174,7 @@ class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
 
     def every(
         self,
-        interval: float | timedelta,
+        interval: Duration,
         /,
         *,
         starting: datetime | float | None = None,

@@ -13,6 +13,8 @@ from holdfast.settings import (
     DEFAULT_LOSSES,
     MAX_LOSSES,
     MAX_PRIORITY,
+    Duration,
+    HasJid,
     check_each,
     check_list,
     check_seconds,
@@ -106,9 +108,9 @@ class JobOptions(TypedDict, total=False):
     """Options of a function job. `queue` (`default`); `name`, its stored name; `retries` and `backoff` for when it
     fails, that is, raises or exceeds its `timeout` (None: it fails at once); `max_losses` (3), how often it may be lost,
     because its process died or its lease expired (0: it runs at most once); `priority`; `tags` and `throttles`, lists of
-    names. In seconds: `delay`, `expires` (the job is not started later than this after the put), `timeout` (the longest
-    run), `result_keep` (3600), and `soft_timeout`, after which PerformTimeout is raised in the function, which may
-    catch it.
+    names. In seconds, or as timedelta: `delay`, `expires` (the job is not started later than this after the put),
+    `timeout` (the longest run), `result_keep` (3600), and `soft_timeout`, after which PerformTimeout is raised in the
+    function, which may catch it.
 
     All but `soft_timeout` and a `backoff` that is a function are sent with each put.
     """
@@ -119,32 +121,32 @@ class JobOptions(TypedDict, total=False):
     max_losses: int | None
     backoff: Backoff | BackoffData | None
     priority: int
-    delay: float
+    delay: Duration
     tags: Sequence[str]
     throttles: Sequence[str]
-    expires: float | None
-    timeout: float | None
-    soft_timeout: float | None
-    result_keep: float
+    expires: Duration | None
+    timeout: Duration | None
+    soft_timeout: Duration | None
+    result_keep: Duration
 
 
 class PutChanges(TypedDict, total=False):
-    """Options of one put: those of `JobOptions`, `depends` (jids of jobs that must be complete first), a `jid` chosen by
-    the caller, and `only_new` to leave an existing job unchanged."""
+    """Options of one put: those of `JobOptions`, `depends` (jobs that must be complete first: jids, jobs or handles), a `jid`
+    chosen by the caller, and `only_new` to leave an existing job unchanged."""
 
     queue: str
     priority: int
-    delay: float
+    delay: Duration
     jid: str
     only_new: bool
     max_losses: int
     tags: Sequence[str]
     throttles: Sequence[str]
-    depends: Sequence[str]
+    depends: Sequence[str | HasJid]
     backoff: BackoffData
-    expires: float
-    timeout: float
-    result_keep: float
+    expires: Duration
+    timeout: Duration
+    result_keep: Duration
 
 
 def check_known(options: JobOptions) -> None:

@@ -22,11 +22,12 @@ from holdfast.settings import check_seconds
 SHORTEST: Final = 0.001
 
 
-def checked(soft: object, hard: float | None = None) -> float | None:
+def checked(soft: object, hard: object = None) -> float | None:
     """Return a soft limit in seconds, None for none. Raises UsageError for one that is longer than the hard limit."""
     if soft is None:
         return None
-    return check_seconds("soft_timeout", soft, SHORTEST, threading.TIMEOUT_MAX if hard is None else hard)
+    longest = threading.TIMEOUT_MAX if hard is None else check_seconds("timeout", hard)
+    return check_seconds("soft_timeout", soft, SHORTEST, longest)
 
 
 class _Limit(NamedTuple):

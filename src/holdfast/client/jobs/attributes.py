@@ -19,7 +19,10 @@ from holdfast.settings import (
     MAX_BATCH,
     MAX_RETRIES,
     MAX_WHOLE,
+    Duration,
+    HasJid,
     check_each,
+    check_jids,
     check_list,
     check_milliseconds,
     check_name,
@@ -153,16 +156,16 @@ def _fraction(progress: object) -> float | None:
 class RequeueOptions(TypedDict, total=False):
     """What a job may be given anew when it is requeued; what is left out, or None, stays as it was.
 
-    `delay` is in seconds, `data` JSON text or any JSON value; `tags`, `throttles` and `depends` (jids) are lists. Empty
+    `delay` is in seconds or a timedelta, `data` JSON text or any JSON value; `tags`, `throttles` and `depends` (jids, jobs or handles) are lists. Empty
     `tags` and `throttles` mean none; empty `depends` keep what the job waits for, which `undepend` lets go.
     """
 
-    delay: float | None
+    delay: Duration | None
     data: object
     priority: int | None
     tags: Iterable[str] | None
     retries: int | None
-    depends: Iterable[str] | None
+    depends: Iterable[str | HasJid] | None
     throttles: Iterable[str] | None
 
 
@@ -176,7 +179,7 @@ class Moving:
     _ended: Callable[[Command[Any]], Command[Any]]
 
     @settling("requeue")
-    def move(self, queue: object, delay: float = 0, depends: Iterable[str] | None = None) -> Command[str]:
+    def move(self, queue: object, delay: Duration = 0, depends: Iterable[str | HasJid] | None = None) -> Command[str]:
         """Take the job out of whatever state it is in and put it into `queue`, a queue or its name; answers its jid.
 
         It is ready after `delay` seconds, and when the jobs in `depends` are complete. Its holder loses the lease; retries
@@ -212,5 +215,5 @@ def _moved(job: Any, queue: object, options: Mapping[str, Any]) -> Move:
         None if retries is None else check_whole("retries", retries, 0, MAX_RETRIES),
         check_names("tags", given["tags"], MAX_TAGS) if "tags" in given else None,
         None if throttles is None else check_names("throttles", throttles, MAX_THROTTLES),
-        check_names("depends", given.get("depends", ()), MAX_DEPENDS),
+        check_jids("depends", given.get("depends", ()), MAX_DEPENDS),
     )

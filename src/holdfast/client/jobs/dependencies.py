@@ -20,13 +20,16 @@ from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.settings import (
     MAX_BATCH,
+    Duration,
+    HasJid,
     Settings,
     check_each,
+    check_jids,
     check_list,
     check_milliseconds,
-    check_names,
     check_queue,
     check_switch,
+    jid_of,
 )
 from holdfast.wire.cancelling import cancel_jobs
 from holdfast.wire.plans import Plan, Planner
@@ -240,8 +243,8 @@ class Completing(OnCompletion):
     def complete(
         self,
         next_queue: object = None,
-        delay: float | None = None,
-        depends: Sequence[str] = (),
+        delay: Duration | None = None,
+        depends: Sequence[str | HasJid] = (),
         follow: Sequence[FollowUpOptions] = (),
     ) -> Command[str | bool]:
         """Say that the work is done; with `next_queue` (a queue or its name), the job goes on there.
@@ -259,7 +262,7 @@ class Completing(OnCompletion):
         command: Command[Any]
         if depends or follow or self.kept_back:
             jobs = [*self.kept_back, *_follow_ups(self._client.settings, follow)]
-            names = check_names("depends", depends, MAX_FOLLOWED)
+            names = check_jids("depends", depends, MAX_FOLLOWED)
             Load().plus(jobs)
             command = CompleteX(*said, next_queue=queue, delay_ms=wait, depends=names, follow=jobs)
         elif queue:
@@ -276,16 +279,16 @@ class WaitingJob:
     facts: JobFacts
 
     @CommandMethod
-    def depend(self, *jids: str) -> Command[int]:
+    def depend(self, *jids: str | HasJid) -> Command[int]:
         """Wait for more jobs, up to 512 a call; only while the job waits already (state `depends`).
 
         Unknown and complete ones count as done. Raises WrongState, JobNotFound, DependencyRefused for itself and for
         circles. Core: verbs/depend.lua.
         """
-        return Depend(self.facts.jid, check_each("jid", jids))
+        return Depend(self.facts.jid, check_each("jid", map(jid_of, jids)))
 
     @CommandMethod
-    def undepend(self, *jids: str, all: bool = False) -> Command[int]:
+    def undepend(self, *jids: str | HasJid, all: bool = False) -> Command[int]:
         """Wait for these jobs no more, or with `all=True` for none; when the last one goes, the job is ready at once.
 
         Raises WrongState, JobNotFound. Core: verbs/depend.lua.
@@ -295,7 +298,7 @@ class WaitingJob:
         return (
             Depend(self.facts.jid, (), "all")
             if all
-            else Depend(self.facts.jid, check_each("jid", jids), "remove")
+            else Depend(self.facts.jid, check_each("jid", map(jid_of, jids)), "remove")
         )
 
     @PlanMethod
@@ -310,7 +313,7 @@ class Cancelling:
     _client: Any
 
     @PlanMethod
-    def cancel(self, ask: Planner, *jids: str, dependents: bool = False) -> Plan[list[bool]]:
+    def cancel(self, ask: Planner, *jids: str | HasJid, dependents: bool = False) -> Plan[list[bool]]:
         """Delete jobs; True for each that was cancelled, False for unknown and complete ones.
 
         A job for which another one waits is refused unless that one is given too; with `dependents=True` all that wait
@@ -322,7 +325,7 @@ class Cancelling:
         return cancel_jobs(
             self._client.shard,
             ask,
-            check_each("jid", jids),
+            check_each("jid", map(jid_of, jids)),
             self._client.worker_name,
             dependents=check_switch("dependents", dependents),
         )

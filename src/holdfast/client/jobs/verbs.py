@@ -19,7 +19,7 @@ from holdfast.commands.leases import Heartbeat
 from holdfast.commands.outcomes import OWN_BACKOFF, Fail, Retry, Timeout
 from holdfast.errors import JobNotFound
 from holdfast.models import JobFacts
-from holdfast.settings import check_milliseconds, check_name, check_text
+from holdfast.settings import Duration, check_milliseconds, check_name, check_text
 
 
 class RunFacts:
@@ -131,7 +131,7 @@ class JobVerbs(
 
     @settling("retry")
     def retry(
-        self, delay: float | None = None, group: str | None = None, message: str | None = None
+        self, delay: Duration | None = None, group: str | None = None, message: str | None = None
     ) -> Command[int]:
         """Give the job back for another try after `delay` seconds; None: by its own backoff, at once if it has none.
 
