@@ -50,13 +50,12 @@ if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient
     from holdfast.client.config import Config
     from holdfast.client.events import AsyncEvents, Events
-    from holdfast.client.handles import AsyncJob, AsyncQueue, Job, Queue
+    from holdfast.client.handles import AsyncJob, AsyncQueue, Job, Queue, current_async_job, current_job
     from holdfast.client.plugin import LuaPlugin
     from holdfast.client.recurring import RecurringJob
     from holdfast.client.sync import Client
     from holdfast.client.throttles import Throttle
     from holdfast.client.topics.subscriptions import AsyncScheduler, Scheduler
-    from holdfast.code.current import current_job
     from holdfast.code.endings import Failed, Moved, Retry
     from holdfast.code.handle import AsyncHandle, Handle, as_completed, gather
     from holdfast.code.retrying import retry
@@ -85,7 +84,8 @@ _LAZY = {
     "Moved": "holdfast.code.endings",
     "Retry": "holdfast.code.endings",
     "as_completed": "holdfast.code.handle",
-    "current_job": "holdfast.code.current",
+    "current_async_job": "holdfast.client.handles",
+    "current_job": "holdfast.client.handles",
     "retry": "holdfast.code.retrying",
     "gather": "holdfast.code.handle",
 }
@@ -162,6 +162,7 @@ __all__ = [
     "WorkError",
     "WrongState",
     "as_completed",
+    "current_async_job",
     "current_job",
     "gather",
     "generate_jid",

@@ -56,7 +56,7 @@ class TextFormatter(logging.Formatter):
         """Return the line without its traceback."""
         job = getattr(record, JOB, None)
         if job is not None:
-            record.message = f"jid={job.jid} queue={job.queue} attempt={job.attempts} | {record.message}"
+            record.message = f"jid={job.jid} queue={job.queue} attempt={job.attempt} | {record.message}"
         return super().formatMessage(record)
 
 
@@ -79,7 +79,7 @@ class JsonFormatter(logging.Formatter):
         }
         job = getattr(record, JOB, None)
         if job is not None:
-            said |= {"jid": job.jid, "queue": job.queue, "attempt": job.attempts, "klass": job.klass}
+            said |= {"jid": job.jid, "queue": job.queue, "attempt": job.attempt, "klass": job.klass}
             said["worker"] = job.worker
         if record.exc_info:
             said["error"] = self.formatException(record.exc_info)

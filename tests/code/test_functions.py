@@ -40,7 +40,7 @@ class Told:
 
 
 def decorated(function, told=None, **options):
-    from holdfast.code.decorating import JobDecorator
+    from holdfast.client.decorating import JobDecorator
 
     return JobDecorator(told or Told(), options)(function)
 

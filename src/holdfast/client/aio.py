@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from holdfast.client.base import ClientBase, time_of
 from holdfast.client.bulk import OnePut
 from holdfast.client.chores import AsyncChores, AsyncStatsOf
+from holdfast.client.decorating import AsyncDecorating
 from holdfast.client.descriptors import Part
 from holdfast.client.handles import AsyncJobs, AsyncQueues
 from holdfast.client.opening import Opening, note, settle
 from holdfast.client.store_options import StoreOptions
 from holdfast.code.current import collecting
-from holdfast.code.decorating import AsyncDecorating
 from holdfast.commands import Command
 from holdfast.commands.jobs import Outcome, PutMany
 from holdfast.settings import check_each, check_name, check_timeout

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from holdfast.client.bulk import first_of, note_answers, steps_of
 from holdfast.client.descriptors import AsyncHandle, SyncHandle
@@ -14,6 +14,7 @@ from holdfast.client.recurring import AsyncRecurringJob, RecurringJob
 from holdfast.client.stacks import LiveStack, ask, ask_async
 from holdfast.client.tables import JobsVerbs, QueuesVerbs, QueueVerbs
 from holdfast.client.throttles import AsyncThrottle, Throttle
+from holdfast.code.current import running_job
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.leases import Pop
 from holdfast.commands.recurring import RecurGet
@@ -22,7 +23,12 @@ from holdfast.models import JobFacts
 from holdfast.settings import check_each, check_name, check_page
 from holdfast.wire.plans import failed_counts, failed_jobs, found_jobs, peeked_jobs, tracked_jobs
 
+if TYPE_CHECKING:
+    from holdfast.code.handle import AsyncHandle as AsyncJobHandle
+    from holdfast.code.handle import Handle
+
 J = TypeVar("J")
+R = TypeVar("R")
 
 
 class Job(JobVerbs, Performing, SyncHandle):
@@ -48,6 +54,14 @@ class Job(JobVerbs, Performing, SyncHandle):
         WrongState when nobody performs it, TimeoutError. Core: nouns/event.lua.
         """
         return ask(self._client, self.jid, timeout)
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait for the result of the job, for at most `timeout` seconds; None: for ever.
+
+        If its function is known here, the result is of the type that the function declares, else a JSON value. Raises
+        JobFailed, JobCancelled, JobNotFound when no result is kept, TimeoutError. Core: verbs/await.lua.
+        """
+        return self._client.jobs.handle(self.jid, _returns(self)).result(timeout)
 
 
 class Queue(QueueVerbs, SyncHandle):
@@ -147,8 +161,20 @@ class Jobs(JobsVerbs, SyncHandle):
         """
         return ask(self._client, jid, timeout)
 
-    def handle(self, facts: JobFacts | None) -> Job | None:
-        """The handle of a job that the store told of."""
+    @overload
+    def handle(self, jid: str) -> "Handle[Any]": ...
+    @overload
+    def handle(self, jid: str, result_type: type[R]) -> "Handle[R]": ...
+    def handle(self, jid: str, result_type: Any = Any) -> "Handle[Any]":
+        """Return a handle of a job that was put elsewhere, to wait for its result, a JSON value or a `result_type`.
+
+        Nothing is sent: whether there is such a job is found out by its methods.
+        """
+        from holdfast.code.handle import Handle
+
+        return Handle(self._client, check_name("jid", jid), result_type)
+
+    def _of(self, facts: JobFacts | None) -> Job | None:
         return None if facts is None else Job.of(facts, self._client)
 
     @overload
@@ -177,6 +203,26 @@ class Jobs(JobsVerbs, SyncHandle):
         client = self._client
         jobs, expired = client.runner.run(tracked_jobs(client.plan_of))
         return {"jobs": [Job.of(facts, client) for facts in jobs], "expired": expired or {}}
+
+
+def _returns(job: JobVerbs) -> Any:
+    """The function of a job, if it is known here, else any type."""
+    from holdfast.code.registry import find
+
+    return find(job.klass_name) or Any
+
+
+def current_job() -> Job | Any:
+    """Return the job that this code is performing: a `Job`, inside `async def` an `AsyncJob` (`current_async_job`).
+
+    Outside of a job None, which the annotation leaves out: the code of a job need not check for it.
+    """
+    return running_job()
+
+
+def current_async_job() -> "AsyncJob | Any":
+    """Return the job that this coroutine is performing, as `current_job` does, typed as `AsyncJob`."""
+    return running_job()
 
 
 def _one_or_all(jobs: list[J], count: int | None) -> J | list[J] | None:
@@ -208,6 +254,10 @@ class AsyncJob(JobVerbs, AsyncPerforming, AsyncHandle):
         WrongState when nobody performs it, TimeoutError. Core: nouns/event.lua.
         """
         return await ask_async(self._client, self.jid, timeout)
+
+    async def result(self, timeout: float | None = None) -> Any:
+        """Wait for the result of the job, as `Job.result`."""
+        return await self._client.jobs.handle(self.jid, _returns(self)).result(timeout)
 
 
 class AsyncQueue(QueueVerbs, AsyncHandle):
@@ -306,8 +356,17 @@ class AsyncJobs(JobsVerbs, AsyncHandle):
         """
         return await ask_async(self._client, jid, timeout)
 
-    def handle(self, facts: JobFacts | None) -> AsyncJob | None:
-        """The handle of a job that the store told of."""
+    @overload
+    def handle(self, jid: str) -> "AsyncJobHandle[Any]": ...
+    @overload
+    def handle(self, jid: str, result_type: type[R]) -> "AsyncJobHandle[R]": ...
+    def handle(self, jid: str, result_type: Any = Any) -> "AsyncJobHandle[Any]":
+        """Return a handle of a job that was put elsewhere, as `Jobs.handle`; its methods are awaited."""
+        from holdfast.code.handle import AsyncHandle
+
+        return AsyncHandle(self._client, check_name("jid", jid), result_type)
+
+    def _of(self, facts: JobFacts | None) -> AsyncJob | None:
         return None if facts is None else AsyncJob.of(facts, self._client)
 
     @overload

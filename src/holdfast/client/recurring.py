@@ -156,7 +156,7 @@ class RecurringVerbs:
         if jid is None:
             return None
         found = yield from ask(JobGet((jid,)))
-        return self._client.jobs.handle(found[0])
+        return self._client.jobs._of(found[0])
 
     @CommandMethod
     def update(self, **changes: Unpack[Changes]) -> Command[bool]:
@@ -262,8 +262,7 @@ class Recurring(RecurringsVerbs, SyncHandle):
         found = self.run(RecurGet(check_each("jid", jids, MAX_BATCH)))
         return [RecurringJob(facts, self._client) for facts in found if facts is not None]
 
-    def handle(self, facts: RecurringFacts | None) -> RecurringJob | None:
-        """The handle of a template that the store told of."""
+    def _of(self, facts: RecurringFacts | None) -> RecurringJob | None:
         return None if facts is None else RecurringJob(facts, self._client)
 
 
@@ -279,6 +278,5 @@ class AsyncRecurring(RecurringsVerbs, AsyncHandle):
         found = await self.run(RecurGet(check_each("jid", jids, MAX_BATCH)))
         return [AsyncRecurringJob(facts, self._client) for facts in found if facts is not None]
 
-    def handle(self, facts: RecurringFacts | None) -> AsyncRecurringJob | None:
-        """The handle of a template that the store told of."""
+    def _of(self, facts: RecurringFacts | None) -> AsyncRecurringJob | None:
         return None if facts is None else AsyncRecurringJob(facts, self._client)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 from holdfast.client.base import ClientBase, time_of
 from holdfast.client.bulk import ONE_PUT, Batch, OnePut
 from holdfast.client.chores import Chores, StatsOf
+from holdfast.client.decorating import Decorating
 from holdfast.client.descriptors import Part
 from holdfast.client.handles import Jobs, Queues
 from holdfast.client.opening import Opening, note, settle
 from holdfast.client.store_options import StoreOptions
 from holdfast.code.current import collecting
-from holdfast.code.decorating import Decorating
 from holdfast.commands import Command
 from holdfast.commands.jobs import Outcome, PutMany
 from holdfast.errors import UsageError

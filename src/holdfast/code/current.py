@@ -65,8 +65,8 @@ class Running:
 running: Final[ContextVar[Running | None]] = ContextVar("holdfast_running", default=None)
 
 
-def current_job() -> Any:
-    """Return the job this code is performing (`Job`, inside `async def` `AsyncJob`), or None outside of one."""
+def running_job() -> Any:
+    """Return the job that this code is performing, or None outside of one."""
     current = running.get()
     return None if current is None else current.job()
 

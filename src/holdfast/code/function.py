@@ -7,7 +7,7 @@ its handle are blocking or async as the client is.
 import functools
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from msgspec import Raw
 
@@ -21,6 +21,24 @@ from holdfast.settings import Duration, check_seconds, unknown_option
 P = ParamSpec("P")
 C = TypeVar("C")
 R = TypeVar("R")
+
+_OTHER_LIBRARIES: Final = {
+    "apply": "put(…)",
+    "apply_async": "options(delay=…).put(…)",
+    "delay": "put(…)",
+    "enqueue": "put(…)",
+    "map": "put_many([…])",
+    "perform_async": "put(…)",
+    "perform_in": "put_in(seconds, …)",
+    "queue": "put(…)",
+    "s": "bind(…)",
+    "schedule": "put_in(seconds, …), put_at(moment, …) or every(seconds).put(…)",
+    "send": "put(…)",
+    "send_with_options": "options(…).put(…)",
+    "signature": "bind(…)",
+    "submit": "put(…)",
+}
+"""What callers of other libraries look for, and its name here."""
 
 
 class AnyFunctionJob(Generic[P, C, R]):
@@ -93,6 +111,13 @@ class AnyFunctionJob(Generic[P, C, R]):
 
     def _at(self, moment: float, now: float) -> Self:
         return self.options(delay=max(0.0, moment - now))
+
+    if not TYPE_CHECKING:  # type checkers know all attributes that there are
+
+        def __getattr__(self, name: str) -> Any:
+            advice = _OTHER_LIBRARIES.get(name)
+            hint = f": write {self.__name__}.{advice}" if advice else ""
+            raise AttributeError(f"a function job has no {name!r}{hint}", name=name, obj=self)
 
     def __repr__(self) -> str:
         return f"<job {self.registered.name}>"

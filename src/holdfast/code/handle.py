@@ -1,4 +1,4 @@
-"""Handles of function jobs that were put: wait for one result, or for many at once.
+"""Handles of jobs that were put: wait for one result, or for many at once.
 
 `gather` and `as_completed` are blocking for handles of a Client, and async for those of an AsyncClient.
 """
@@ -27,6 +27,10 @@ from holdfast.errors import CodecError, HoldfastError, JobNotFound, UsageError
 from holdfast.settings import Settings, check_list, check_timeout
 
 R = TypeVar("R")
+R1 = TypeVar("R1")
+R2 = TypeVar("R2")
+R3 = TypeVar("R3")
+R4 = TypeVar("R4")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -41,6 +45,7 @@ class SyncApp(Protocol):
     def jobs(self) -> Any: ...
     @property
     def recurring(self) -> Any: ...
+    def job(self, jid: str, /) -> Any: ...
     def store_time(self) -> float: ...
     def wait_for(self, jid: str, timeout: float | None = None) -> Any: ...
     def ends_of(self, jids: Sequence[str], timeout: float | None = None) -> Iterator[Any]: ...
@@ -57,19 +62,25 @@ class AsyncApp(Protocol):
     def jobs(self) -> Any: ...
     @property
     def recurring(self) -> Any: ...
+    def job(self, jid: str, /) -> Any: ...
     async def store_time(self) -> float: ...
     async def wait_for(self, jid: str, timeout: float | None = None) -> Any: ...
     def ends_of(self, jids: Sequence[str], timeout: float | None = None) -> AsyncGenerator[Any]: ...
 
 
 class AnyHandle(Generic[R_co]):
-    """The base of the sync and the async handle: the jid, the outcome once it is known, and how to decode the result."""
+    """The base of the sync and the async handle: the jid, the outcome once it is known, and how to decode the result.
 
-    __slots__ = ("app", "ended", "entry", "jid", "keeps")
 
-    def __init__(self, app: Any, jid: str, entry: Registered, keeps: bool = True) -> None:
+    `returns` is the function, whose annotation says of which type the result is, or that type. `keeps` is false when the
+    store keeps no result.
+    """
+
+    __slots__ = ("app", "ended", "jid", "keeps", "returns")
+
+    def __init__(self, app: Any, jid: str, returns: Any, keeps: bool = True) -> None:
         self.app = app
-        self.entry = entry
+        self.returns = returns
         self.jid = jid
         self.keeps = keeps
         self.ended: Any = None
@@ -86,11 +97,12 @@ class AnyHandle(Generic[R_co]):
         if result is None and self.keeps:
             # A job that returned None left `null`.
             raise JobNotFound(f"job {self.jid} is complete, and no result of it is kept", "HF_JOB_NOT_FOUND")
-        value: R_co = _decoded(self.entry, result)
+        value: R_co = _decoded(self.returns, result)
         return value
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.entry.name} {self.jid}>"
+        name = f"{self.returns.name} " if isinstance(self.returns, Registered) else ""
+        return f"<{type(self).__name__} {name}{self.jid}>"
 
 
 class Handle(AnyHandle[R_co]):
@@ -111,6 +123,30 @@ class Handle(AnyHandle[R_co]):
         """Wait until the job has ended, whatever its outcome. Returns False after `timeout` seconds."""
         return bool(self._wait(timeout).status != "open")
 
+    @property
+    def job(self) -> Any:
+        """The `Job` as it is now. Raises JobNotFound. Core: verbs/inspect.lua."""
+        return self.app.job(self.jid)
+
+    @property
+    def state(self) -> str:
+        """The state of the job now, as in `Job.state`; of a job that was deleted `complete` or `cancelled` while the store
+        still knows its outcome, then `gone`. Core: verbs/inspect.lua, verbs/await.lua."""
+        try:
+            return str(self.job.state)
+        except JobNotFound:
+            return _last_state(self._wait(0))
+
+    @property
+    def progress(self) -> float | None:
+        """The progress that the job last reported, from 0 to 1; None: none. Raises JobNotFound. Core: verbs/inspect.lua."""
+        fraction: float | None = self.job.progress_fraction
+        return fraction
+
+    def cancel(self) -> bool:
+        """Cancel the job; return whether it was there and not complete. Raises DependencyRefused. Core: verbs/cancel.lua."""
+        return bool(self.app.jobs.cancel(self.jid)[0])
+
     def _wait(self, timeout: float | None) -> Any:
         return self.ended or self.learn(self.app.wait_for(self.jid, timeout))
 
@@ -129,6 +165,29 @@ class AsyncHandle(AnyHandle[R_co]):
         outcome = await self._wait(timeout)
         return bool(outcome.status != "open")
 
+    @property
+    async def job(self) -> Any:
+        """The `AsyncJob` as it is now: `await handle.job`. Raises JobNotFound. Core: verbs/inspect.lua."""
+        return await self.app.job(self.jid)
+
+    @property
+    async def state(self) -> str:
+        """The state of the job now, as `Handle.state`: `await handle.state`."""
+        try:
+            return str((await self.job).state)
+        except JobNotFound:
+            return _last_state(await self._wait(0))
+
+    @property
+    async def progress(self) -> float | None:
+        """The progress that the job last reported, as `Handle.progress`: `await handle.progress`."""
+        fraction: float | None = (await self.job).progress_fraction
+        return fraction
+
+    async def cancel(self) -> bool:
+        """Cancel the job, as `Handle.cancel`."""
+        return bool((await self.app.jobs.cancel(self.jid))[0])
+
     async def _wait(self, timeout: float | None) -> Any:
         return self.ended or self.learn(await self.app.wait_for(self.jid, timeout))
 
@@ -136,27 +195,93 @@ class AsyncHandle(AnyHandle[R_co]):
         return self.result().__await__()
 
 
-def _decoded(entry: Registered, result: bytes | None) -> Any:
+def _last_state(outcome: Any) -> str:
+    """The state of a job whose record is gone, from its outcome."""
+    return "complete" if outcome.status == "done" else str(outcome.status)
+
+
+def _decoded(returns: Any, result: bytes | None) -> Any:
     if result is None:
         return None
     try:
-        return _result_type(entry)(result)
+        return _decoder(returns)(result)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise CodecError(
-            f"the result of {entry.name} is not of the type that it declares: {error}"
-        ) from error
+        name = returns.name if isinstance(returns, Registered) else "the job"
+        raise CodecError(f"the result of {name} is not of the type that it declares: {error}") from error
 
 
 @functools.lru_cache(maxsize=1024)
-def _result_type(entry: Registered) -> Callable[[bytes], Any]:
+def _decoder(returns: Any) -> Callable[[bytes], Any]:
     try:
-        wanted = result_of(hints_of(entry.function).get("return", Any))
+        wanted = returns
+        if isinstance(returns, Registered):
+            wanted = result_of(hints_of(returns.function).get("return", Any))
         return msgspec.json.Decoder(wanted, dec_hook=from_plain).decode
     except Exception:
         # The annotation is no type that JSON can be decoded to: return the plain JSON value.
         return msgspec.json.Decoder().decode
 
 
+@overload
+def gather(
+    h1: Handle[R1],
+    h2: Handle[R2],
+    /,
+    *,
+    timeout: float | None = None,
+    return_exceptions: Literal[False] = False,
+) -> tuple[R1, R2]: ...
+@overload
+def gather(
+    h1: Handle[R1],
+    h2: Handle[R2],
+    h3: Handle[R3],
+    /,
+    *,
+    timeout: float | None = None,
+    return_exceptions: Literal[False] = False,
+) -> tuple[R1, R2, R3]: ...
+@overload
+def gather(
+    h1: Handle[R1],
+    h2: Handle[R2],
+    h3: Handle[R3],
+    h4: Handle[R4],
+    /,
+    *,
+    timeout: float | None = None,
+    return_exceptions: Literal[False] = False,
+) -> tuple[R1, R2, R3, R4]: ...
+@overload
+def gather(
+    h1: AsyncHandle[R1],
+    h2: AsyncHandle[R2],
+    /,
+    *,
+    timeout: float | None = None,
+    return_exceptions: Literal[False] = False,
+) -> Coroutine[Any, Any, tuple[R1, R2]]: ...
+@overload
+def gather(
+    h1: AsyncHandle[R1],
+    h2: AsyncHandle[R2],
+    h3: AsyncHandle[R3],
+    /,
+    *,
+    timeout: float | None = None,
+    return_exceptions: Literal[False] = False,
+) -> Coroutine[Any, Any, tuple[R1, R2, R3]]: ...
+@overload
+def gather(
+    h1: AsyncHandle[R1],
+    h2: AsyncHandle[R2],
+    h3: AsyncHandle[R3],
+    h4: AsyncHandle[R4],
+    /,
+    *,
+    timeout: float | None = None,
+    return_exceptions: Literal[False] = False,
+) -> Coroutine[Any, Any, tuple[R1, R2, R3, R4]]: ...
 @overload
 def gather(
     *handles: Handle[R], timeout: float | None = None, return_exceptions: Literal[False] = False
@@ -176,13 +301,14 @@ def gather(
 def gather(
     *handles: Any, timeout: float | None = None, return_exceptions: bool = False
 ) -> list[Any] | Coroutine[Any, Any, list[Any]]:
-    """Wait for all jobs, for at most `timeout` seconds. Returns their results, in the order of `handles`.
+    """Wait for all jobs, for at most `timeout` seconds. Returns a list of their results, in the order of `handles`.
 
-    When one has failed, its JobFailed is raised at once, and the others continue; with `return_exceptions=True`, the list
-    has the errors instead. With handles of an async client, await the result. Raises JobFailed, JobCancelled,
-    JobNotFound, TimeoutError, UsageError for handles of different clients. Core: verbs/await.lua.
+    To type checkers, the results of up to four handles are a tuple, as with `asyncio.gather`. When a job has failed, its
+    JobFailed is raised at once, and the others continue; with `return_exceptions=True`, the list has the errors instead.
+    With handles of an async client, await the result. Raises JobFailed, JobCancelled, JobNotFound, TimeoutError,
+    UsageError for handles of different clients. Core: verbs/await.lua.
     """
-    check_timeout(timeout)
+    timeout = check_timeout(timeout)
     if _is_async(handles):
         return _gather_async(handles, timeout, return_exceptions)
     for handle in _ends(handles, timeout):
@@ -203,7 +329,7 @@ def as_completed(handles: Iterable[Any], timeout: float | None = None) -> Any:
     For handles of an async client, use `async for`. Raises TimeoutError if not all have ended within `timeout` seconds,
     UsageError for handles of different clients. Core: verbs/await.lua.
     """
-    check_timeout(timeout)
+    timeout = check_timeout(timeout)
     given = list(check_list("handles", handles))
     return _ends_async(given, timeout) if _is_async(given) else Ends(_ends(given, timeout))
 

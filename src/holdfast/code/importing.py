@@ -48,11 +48,14 @@ class Watch:
 
     def reload(self) -> ModuleType:
         """Reload the module. Raises what the file raises, each time until a correct file is saved."""
+        from holdfast.code.registry import replacing  # the client needs no more than an importer
+
         modified = self._modified()
         _forget_bytecode(self.file)
         # Until the reload has succeeded, everything that was found in the module is outdated.
         self.changed_at = _BROKEN
-        self.module = importlib.reload(self.module)
+        with replacing(self.module.__name__):
+            self.module = importlib.reload(self.module)
         self.changed_at = modified
         return self.module
 

@@ -4,10 +4,10 @@ This is the only state at module level: decorators fill the table as imports fil
 """
 
 import inspect
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from holdfast.code import soft_limit
 from holdfast.code.job_options import RESULT_KEEP, Backoff, JobOptions, make_backoff, travelling
@@ -22,7 +22,8 @@ from holdfast.settings import (
     check_whole,
 )
 
-log = logging.getLogger("holdfast")
+RETRIED: Final = "_holdfast_retried"
+"""The attribute of a function under which `@holdfast.retry` leaves the exceptions that it names."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +46,11 @@ class Registered:
     arguments: Arguments = field(init=False)
     is_async: bool = field(init=False)
 
+    def retries_after(self, error: BaseException) -> bool:
+        """Whether `error` is retried while retries are left: any is, unless `@holdfast.retry` names some."""
+        named: tuple[type[Exception], ...] | None = getattr(self.function, RETRIED, None)
+        return named is None or isinstance(error, named)
+
     def __post_init__(self) -> None:
         self.arguments = Arguments(self.function, self.name.rpartition(".")[2])
         self.is_async = inspect.iscoroutinefunction(self.function)
@@ -54,22 +60,43 @@ _functions: dict[str, Registered] = {}
 
 
 def register(entry: Registered) -> None:
-    """Add `entry` to the table. One of the same name is replaced, with a warning if it is another function."""
+    """Add `entry` to the table. The same function, loaded again, replaces itself. Raises UsageError for another one of that name."""
     before = _functions.get(entry.name)
-    if before is not None and _place(before.function) != _place(entry.function):
-        log.warning(
-            "two functions are jobs of the name %s: %s in %s is no longer, %s in %s is; give one another name=",
-            entry.name,
-            *_place(before.function),
-            *_place(entry.function),
+    if before is not None and not _is_reloaded(before.function, entry.function):
+        old, new = before.function, entry.function
+        raise UsageError(
+            f"two functions are jobs of the name {entry.name}: {old.__qualname__} in {_file(old)} and "
+            f"{new.__qualname__} in {_file(new)}; give one of them another name="
         )
     _functions[entry.name] = entry
 
 
-def _place(function: Callable[..., Any]) -> tuple[str, str]:
-    """Return the name of a function and its file, which stay the same when its module is reloaded under any name."""
+@contextmanager
+def replacing(module: str) -> Generator[None]:
+    """Forget the functions of a module while it is loaded again; those of before come back if that fails."""
+    before = {name: entry for name, entry in _functions.items() if _is_global(entry.function, module)}
+    for name in before:
+        del _functions[name]
+    try:
+        yield
+    except BaseException:
+        _functions.update(before)
+        raise
+
+
+def _is_global(function: Callable[..., Any], module: str) -> bool:
+    return function.__module__ == module and "<locals>" not in function.__qualname__
+
+
+def _is_reloaded(old: Callable[..., Any], new: Callable[..., Any]) -> bool:
+    """Whether both have one qualified name, and one file or module: a script may be loaded under two names."""
+    same_place = _file(old) == _file(new) or old.__module__ == new.__module__
+    return old.__qualname__ == new.__qualname__ and same_place
+
+
+def _file(function: Callable[..., Any]) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return function.__qualname__, getattr(code, "co_filename", function.__module__)
+    return str(getattr(code, "co_filename", function.__module__))
 
 
 def find(name: str) -> Registered | None:
@@ -114,6 +141,12 @@ def _checked_function(function: Any) -> Callable[..., Any]:
 def _checked_name(function: Callable[..., Any], wish: str | None) -> str:
     if wish is not None:
         return check_name("name", wish)
+    if "<" in function.__qualname__:
+        what = "a lambda" if "<lambda>" in function.__qualname__ else f"{function.__name__} inside a function"
+        raise UsageError(
+            f"no worker could find {what}: define the job at the top level of a module, "
+            "or give it name= and let the workers run the code that defines it"
+        )
     if function.__module__ == "__main__":
         try:
             return klass_name(function)

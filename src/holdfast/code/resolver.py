@@ -70,7 +70,9 @@ class Resolver:
         entry = registry.find(klass)
         if entry is not None:
             self._refresh(sys.modules.get(entry.function.__module__))
-            return self._function(registry.find(klass) or entry)
+            entry = registry.find(klass)
+        if entry is not None:
+            return self._function(entry)
         located = self.allow.locate(klass)
         module = self._load(located.module)
         if not self.allow.permits(klass, module):

@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar, cast
 
-from holdfast.code.current import current_job
+from holdfast.code.current import running_job
 from holdfast.code.failure import brief
 from holdfast.code.middleware import is_open
+from holdfast.code.registry import RETRIED
 from holdfast.errors import UsageError
 
 Matcher = type[Exception] | Callable[[Exception], object]
@@ -46,9 +47,10 @@ log = logging.getLogger("holdfast")
 def retry(*errors: type[Exception]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Try a job again when its method raises one of `errors` (or a subclass): `job.retry()` is called, the error logged.
 
-    Write it below `@staticmethod`, on plain and `async def` methods, or below `@client.job`; several may be stacked.
-    Other errors are raised again, and so is an error after the job was settled or lost its lease. Raises UsageError if
-    `errors` are not exception classes.
+    Write it below `@staticmethod`, on plain and `async def` methods, or below `@client.job`; several may be stacked. For a
+    function job it names the exceptions that are retried, and the option `retries` how often: any other exception fails it.
+    In a method, other errors are raised again. So is an error after the job was settled or lost its lease. Raises
+    UsageError if `errors` are not exception classes.
     """
     for error in check_matchers("retry", errors):
         if not inspect.isclass(error):
@@ -57,9 +59,10 @@ def retry(*errors: type[Exception]) -> Callable[[Callable[P, R]], Callable[P, R]
     def decorate(method: Callable[P, R]) -> Callable[P, R]:
         if not callable(method):
             raise UsageError("retry: put it under @staticmethod or @classmethod, next to the method")
-        if inspect.iscoroutinefunction(method):
-            return cast("Callable[P, R]", _retrying_async(method, errors))
-        return _retrying(method, errors)
+        asynchronous = inspect.iscoroutinefunction(method)
+        retrying: Any = (_retrying_async if asynchronous else _retrying)(method, errors)
+        setattr(retrying, RETRIED, (*errors, *getattr(method, RETRIED, ())))
+        return cast("Callable[P, R]", retrying)
 
     return decorate
 
@@ -96,7 +99,7 @@ def _retrying_async(method: Callable[..., Any], errors: tuple[type[Exception], .
 
 def _to_retry(args: tuple[Any, ...], error: Exception) -> Any:
     """Return the job to retry: the last argument of a method, or the running job; None if it is settled already."""
-    job = args[-1] if args and hasattr(args[-1], "retry") else current_job()
+    job = args[-1] if args and hasattr(args[-1], "retry") else running_job()
     if job is None or not is_open(job, error):
         return None
     log.warning("job %s raised %s, and is retried", getattr(job, "jid", "?"), brief(error))

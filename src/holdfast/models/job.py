@@ -220,6 +220,15 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
         )
 
     @property
+    def attempt(self) -> int:
+        """The number of this attempt in the job's queue, 1 for the first: one more than the retries and losses paid there.
+
+        An attempt that cost nothing, because its worker was stopped, is made again under its number.
+        """
+        paid = self.retries - self.remaining + (0 if self.max_losses is None else self.losses)
+        return max(1, min(self.attempts, 1 + paid))
+
+    @property
     def max_losses(self) -> int | None:
         """How many losses the job may have; None if losses count against its retries."""
         if not self.flags & BUDGETED:

@@ -61,7 +61,7 @@ def _check_closed(children: Mapping[str, Sequence[str]]) -> None:
     for jid, waiting in children.items():
         for child in waiting:
             if child not in children:
-                sentence = f"{jid} is a dependency of {child}, which is not mentioned"
+                sentence = f"{jid} is a dependency of {child}, which is not mentioned; cancel it too, or cancel with dependents=True"
                 raise DependencyRefused(sentence, "HF_DEPENDENCY_REFUSED")
 
 

@@ -179,7 +179,9 @@ class Moving:
     _ended: Callable[[Command[Any]], Command[Any]]
 
     @settling("requeue")
-    def move(self, queue: object, delay: Duration = 0, depends: Iterable[str | HasJid] | None = None) -> Command[str]:
+    def move(
+        self, queue: object, delay: Duration = 0, depends: Iterable[str | HasJid] | None = None
+    ) -> Command[str]:
         """Take the job out of whatever state it is in and put it into `queue`, a queue or its name; answers its jid.
 
         It is ready after `delay` seconds, and when the jobs in `depends` are complete. Its holder loses the lease; retries

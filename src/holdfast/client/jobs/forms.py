@@ -170,7 +170,7 @@ class JobForms:
         if not jid:
             return None
         found = yield from ask(RecurGet((jid,)))
-        return self._client.recurring.handle(found[0])
+        return self._client.recurring._of(found[0])
 
     @property
     def throttle_objects(self) -> list[Any]:

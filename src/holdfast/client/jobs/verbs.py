@@ -32,8 +32,8 @@ class RunFacts:
 
     @property
     def attempt(self) -> int:
-        """The number of this try, 1 for the first."""
-        return self.facts.attempts
+        """The number of this attempt in the queue, 1 for the first; one that cost nothing is made again under its number."""
+        return self.facts.attempt
 
     @property
     def deadline(self) -> float | None:

@@ -178,7 +178,7 @@ class Spans:
         attributes = {
             **attributes_of(facts.queue, facts.klass, facts.jid, "process"),
             "messaging.client.id": facts.worker,
-            "holdfast.attempt": facts.attempts,
+            "holdfast.attempt": facts.attempt,
         }
         span = start_span(str(facts.options.get("trace", "")), f"perform {facts.klass}", attributes)
         api: Any = sys.modules["opentelemetry.context"]

@@ -126,15 +126,16 @@ def raised(
         log.warning("job %s released: it was interrupted", facts.jid)
         return given_back(facts)
     group, message = told or (group_of(facts.queue, name_of(error)), describe(error))
-    if function is None or facts.remaining <= 0 or not _pays_for_failures(facts, function):
+    if function is None or facts.remaining <= 0 or not _is_retried(facts, function, error):
         return Fail(facts.worker, facts, group, message, data)
     delay = OWN_BACKOFF if "backoff" in facts.options else _delay(facts, function, error)
     return RetryCommand(facts.worker, facts, delay, group, message, data)
 
 
-def _pays_for_failures(facts: JobFacts, function: Registered) -> bool:
-    """Whether a function job was put with retries for its exceptions: clients of 0.1.0 sent 5, for losses, where it declares none."""
-    return facts.max_losses is not None or function.retries is not None
+def _is_retried(facts: JobFacts, function: Registered, error: BaseException) -> bool:
+    """Whether retries pay for this exception: clients of 0.1.0 sent 5, for losses, with a function that declares none."""
+    pays = facts.max_losses is not None or function.retries is not None
+    return pays and function.retries_after(error)
 
 
 def _delay(facts: JobFacts, function: Registered, error: BaseException) -> int:

@@ -1,12 +1,16 @@
-"""`@client.job(…)`: make a function a job of a client.
+"""`client.job`: the decorator that makes a function a job, and the lookup of one job by its jid.
 
 The code for function jobs is imported at the first use, because many programs only put jobs by name.
 """
 
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overload
+import re
+from collections.abc import Callable, Coroutine, Generator
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, Unpack, cast, overload
+
+from holdfast.errors import JobNotFound, UsageError
 
 if TYPE_CHECKING:
+    from holdfast.client.handles import AsyncJob, AsyncJobs, Job, Jobs
     from holdfast.code.function import AsyncFunctionJob, FunctionJob
     from holdfast.code.handle import AsyncApp, SyncApp
     from holdfast.code.job_options import JobOptions
@@ -62,6 +66,10 @@ class AsyncJobDecorator:
 class Decorating:
     """The methods of a Client for function jobs."""
 
+    jobs: "Jobs"
+
+    @overload
+    def job(self, jid: str, /) -> "Job": ...
     @overload
     def job(
         self, function: Callable[P, Coroutine[Any, Any, R]], /
@@ -74,8 +82,17 @@ class Decorating:
         """Make a function a job: `@client.job(queue="mail", retries=5)`, or just `@client.job`; then `function.put(…)` puts it.
 
         The function may be plain or `async def`, and can still be called as before. Options are those of `JobOptions`.
-        Raises UsageError for an unknown or invalid option, and for anything but a function that returns a value.
+        Raises UsageError for an unknown or invalid option, for anything but a function that returns a value, and for a
+        function that no worker could find.
+
+        With a jid, `client.job(jid)` returns that job. Raises JobNotFound. Core: verbs/inspect.lua.
         """
+        if isinstance(function, str):
+            _check_lookup(function, options)
+            found = self.jobs.get(function)
+            if not found:
+                raise _missing(function)
+            return found[0]
         decorate = JobDecorator(cast("SyncApp", self), options)
         return decorate if function is None else decorate(function)
 
@@ -83,6 +100,10 @@ class Decorating:
 class AsyncDecorating:
     """The methods of an AsyncClient for function jobs."""
 
+    jobs: "AsyncJobs"
+
+    @overload
+    def job(self, jid: str, /) -> "AsyncLookup": ...
     @overload
     def job(
         self, function: Callable[P, Coroutine[Any, Any, R]], /
@@ -92,9 +113,44 @@ class AsyncDecorating:
     @overload
     def job(self, /, **options: "Unpack[JobOptions]") -> AsyncJobDecorator: ...
     def job(self, function: Any = None, /, **options: "Unpack[JobOptions]") -> Any:
-        """Make a function a job, as `Client.job`; then `await function.put(…)` puts it."""
+        """Make a function a job, as `Client.job`; then `await function.put(…)` puts it. `await client.job(jid)` returns a job."""
+        if isinstance(function, str):
+            _check_lookup(function, options)
+            return AsyncLookup(self.jobs, function)
         decorate = AsyncJobDecorator(cast("AsyncApp", self), options)
         return decorate if function is None else decorate(function)
+
+
+class AsyncLookup:
+    """The job of a jid, to be awaited. Raises JobNotFound."""
+
+    def __init__(self, jobs: "AsyncJobs", jid: str) -> None:
+        self._jobs = jobs
+        self._jid = jid
+
+    def __await__(self) -> "Generator[Any, Any, AsyncJob]":
+        found = yield from self._jobs.get(self._jid).__await__()
+        if not found:
+            raise _missing(self._jid)
+        return found[0]
+
+    def __call__(self, _: object) -> Any:
+        """Refuse to decorate: `@client.job("mail")` names no option."""
+        raise UsageError(_ADVICE.format(self._jid))
+
+
+_GENERATED: Final = re.compile(r"[0-9a-f]{32}")
+_ADVICE: Final = "options of a function job have names: @client.job(queue={0!r}), or @client.job(name={0!r})"
+
+
+def _missing(jid: str) -> JobNotFound:
+    advice = "" if _GENERATED.fullmatch(jid) else "; " + _ADVICE.format(jid)
+    return JobNotFound(f"there is no job {jid!r}{advice}", "HF_JOB_NOT_FOUND")
+
+
+def _check_lookup(jid: str, options: "JobOptions") -> None:
+    if options:
+        raise UsageError(_ADVICE.format(jid))
 
 
 def _check(options: "JobOptions") -> None:
