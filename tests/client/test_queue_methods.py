@@ -504,7 +504,7 @@ def test_a_job_that_ends_while_a_queue_is_stopped_does_not_keep_the_others_runni
         held = queue.pop(5)
 
         def ask(command):
-            answer = yield from client.plan_of(command)
+            answer = yield from client._plan_of(command)
             if isinstance(command, ListSet) and command.set == "running":
                 held[2].complete()
             return answer

@@ -13,6 +13,7 @@ from holdfast.client.opening import Opening, note, settle
 from holdfast.client.store_options import StoreOptions
 from holdfast.code.current import collecting
 from holdfast.commands import Command
+from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Outcome, PutMany
 from holdfast.settings import check_each, check_name, check_timeout
 from holdfast.wire.aio import DRIVE, AsyncLink, Redis
@@ -80,16 +81,18 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis]):
 
     async def run_all(self, commands: Sequence[Command[Any]]) -> list[Any]:
         """Run commands in one pipeline; answers what each reads, or the HoldfastError it would have raised."""
+        for command in commands:
+            check_command(command)
         return await self.runner.run(exchange_all(self.shard, commands))
 
-    def plan_of(self, command: Command[R]) -> Any:
+    def _plan_of(self, command: Command[R]) -> Any:
         """The plan of one command, for plans of several."""
         return exchange(self.shard, command)
 
-    def before_call(self) -> None:
+    def _before_call(self) -> None:
         """What comes before every call that is no put: nothing, on a loop."""
 
-    async def put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
+    async def _put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
         collector = collecting.get()
         if collector is not None:
@@ -108,7 +111,7 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis]):
         """Epoch seconds by which moments are meant: this machine's clock, in a test root the one that a test moves."""
         return await self.runner.run(time_of(self.shard))
 
-    def ends_of(
+    def _ends_of(
         self, jids: Sequence[str], timeout: float | None = None
     ) -> AsyncGenerator[tuple[str, Outcome]]:
         """Wait for the ends of jobs: (jid, Outcome) of each when it has ended, at most `timeout` seconds long.

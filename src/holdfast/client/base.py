@@ -143,7 +143,7 @@ class ClientBase(Calling, Generic[D]):
             except Exception:  # it is told, not asked: the call goes on
                 log.exception("on_lua_script_reload_callback failed")
 
-    def shares_root_with(self, other: Any) -> bool:
+    def _shares_root_with(self, other: Any) -> bool:
         """Whether both talk to the same namespace of the same store, as far as is known without asking."""
         if other._opening.place == self._opening.place:
             return True

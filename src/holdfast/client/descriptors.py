@@ -151,7 +151,7 @@ class PlanMethod(Generic[P, R]):
         @functools.wraps(make, ("__name__", "__qualname__", "__doc__"), ())
         def call(handle: Any, /, *args: Any, **kwargs: Any) -> Any:
             client = handle._client
-            return client.runner.run(make(handle, client.plan_of, *args, **kwargs))
+            return client.runner.run(make(handle, client._plan_of, *args, **kwargs))
 
         # It is not called as `make` is, which has one argument more.
         del call.__wrapped__
@@ -204,7 +204,7 @@ class PlanProperty(Generic[R]):
             return self
         held: Any = handle
         client = held._client
-        return client.runner.run(self.make(handle, client.plan_of))
+        return client.runner.run(self.make(handle, client._plan_of))
 
 
 class SettableFact(Generic[T]):

@@ -86,7 +86,7 @@ class Queue(QueueVerbs, SyncHandle):
         jids: list[str] = []
         refused: list[HoldfastError] = []
         for step in steps_of(self._client.settings, self.name, jobs, options):
-            note_answers(step, self._client.put_together(step), jids, refused)
+            note_answers(step, self._client._put_together(step), jids, refused)
         if refused:
             raise first_of(refused, len(jids))
         return jids
@@ -116,7 +116,7 @@ class Queue(QueueVerbs, SyncHandle):
         """Look at the next job without taking it; with `count`, a list. Core: verbs/inspect.lua."""
         first, limit = check_page(offset or 0, 1 if count is None else count)
         client = self._client
-        found = client.runner.run(peeked_jobs(client.plan_of, self.name, first, limit))
+        found = client.runner.run(peeked_jobs(client._plan_of, self.name, first, limit))
         return _one_or_all([Job.of(facts, self._client) for facts in found], count)
 
     def __len__(self) -> int:
@@ -148,7 +148,7 @@ class Jobs(JobsVerbs, SyncHandle):
         """The jobs that exist, in the order asked. Core: verbs/inspect.lua."""
         names = check_each("jid", jids)
         client = self._client
-        found = client.runner.run(found_jobs(client.plan_of, names))
+        found = client.runner.run(found_jobs(client._plan_of, names))
         return [Job.of(facts, client) for facts in found if facts is not None]
 
     multiget = get
@@ -188,9 +188,9 @@ class Jobs(JobsVerbs, SyncHandle):
         """
         client = self._client
         if group is None:
-            return dict(client.runner.run(failed_counts(client.plan_of)))
+            return dict(client.runner.run(failed_counts(client._plan_of)))
         page = failed_jobs(
-            client.plan_of, check_name("group", group), *check_page(start, limit, ("start", "limit"))
+            client._plan_of, check_name("group", group), *check_page(start, limit, ("start", "limit"))
         )
         total, jobs = client.runner.run(page)
         return {"total": total, "jobs": [Job.of(facts, client) for facts in jobs]}
@@ -201,7 +201,7 @@ class Jobs(JobsVerbs, SyncHandle):
         Without any, `expired` is {}, as older programs have it. Core: verbs/track.lua.
         """
         client = self._client
-        jobs, expired = client.runner.run(tracked_jobs(client.plan_of))
+        jobs, expired = client.runner.run(tracked_jobs(client._plan_of))
         return {"jobs": [Job.of(facts, client) for facts in jobs], "expired": expired or {}}
 
 
@@ -282,7 +282,7 @@ class AsyncQueue(QueueVerbs, AsyncHandle):
         jids: list[str] = []
         refused: list[HoldfastError] = []
         for step in steps_of(self._client.settings, self.name, jobs, options):
-            note_answers(step, await self._client.put_together(step), jids, refused)
+            note_answers(step, await self._client._put_together(step), jids, refused)
         if refused:
             raise first_of(refused, len(jids))
         return jids
@@ -315,7 +315,7 @@ class AsyncQueue(QueueVerbs, AsyncHandle):
         """Look at the next job without taking it; with `count`, a list. Core: verbs/inspect.lua."""
         first, limit = check_page(offset or 0, 1 if count is None else count)
         client = self._client
-        found = await client.runner.run(peeked_jobs(client.plan_of, self.name, first, limit))
+        found = await client.runner.run(peeked_jobs(client._plan_of, self.name, first, limit))
         return _one_or_all([AsyncJob.of(facts, self._client) for facts in found], count)
 
 
@@ -343,7 +343,7 @@ class AsyncJobs(JobsVerbs, AsyncHandle):
         """The jobs that exist, in the order asked. Core: verbs/inspect.lua."""
         names = check_each("jid", jids)
         client = self._client
-        found = await client.runner.run(found_jobs(client.plan_of, names))
+        found = await client.runner.run(found_jobs(client._plan_of, names))
         return [AsyncJob.of(facts, client) for facts in found if facts is not None]
 
     multiget = get
@@ -380,9 +380,9 @@ class AsyncJobs(JobsVerbs, AsyncHandle):
         """
         client = self._client
         if group is None:
-            return dict(await client.runner.run(failed_counts(client.plan_of)))
+            return dict(await client.runner.run(failed_counts(client._plan_of)))
         page = failed_jobs(
-            client.plan_of, check_name("group", group), *check_page(start, limit, ("start", "limit"))
+            client._plan_of, check_name("group", group), *check_page(start, limit, ("start", "limit"))
         )
         total, jobs = await client.runner.run(page)
         return {"total": total, "jobs": [AsyncJob.of(facts, client) for facts in jobs]}
@@ -393,5 +393,5 @@ class AsyncJobs(JobsVerbs, AsyncHandle):
         Without any, `expired` is {}, as older programs have it. Core: verbs/track.lua.
         """
         client = self._client
-        jobs, expired = await client.runner.run(tracked_jobs(client.plan_of))
+        jobs, expired = await client.runner.run(tracked_jobs(client._plan_of))
         return {"jobs": [AsyncJob.of(facts, client) for facts in jobs], "expired": expired or {}}

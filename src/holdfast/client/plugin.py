@@ -121,7 +121,7 @@ class LuaPlugin:
         """
         most = self._client.settings.max_data
         words = [argument(arg, most) for arg in args]
-        self._client.before_call()
+        self._client._before_call()
         return self._client.runner.run(self._plan(words))
 
     def _plan(self, words: list[str | bytes]) -> Any:

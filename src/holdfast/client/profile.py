@@ -134,7 +134,7 @@ class Profiler:
         return "\n".join(lines) + "\n"
 
     def __enter__(self) -> "Profiler":
-        self._client.before_call()
+        self._client._before_call()
         self._client.runner.run(self._begin())
         return self
 

@@ -19,6 +19,7 @@ from holdfast.client.opening import Opening, note, settle
 from holdfast.client.store_options import StoreOptions
 from holdfast.code.current import collecting
 from holdfast.commands import Command
+from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Outcome, PutMany
 from holdfast.errors import UsageError
 from holdfast.settings import check_each, check_name, check_timeout
@@ -92,7 +93,7 @@ class Client(Decorating, ClientBase[Redis]):
         return self.topics
 
     def run(self, command: Command[R], /) -> R:
-        """Run one command. Raises Refused, TransportError, CoreMismatch, StoreUnsupported."""
+        """Run one command of `holdfast.commands`. Raises UsageError, Refused, TransportError, CoreMismatch, StoreUnsupported."""
         if not self._loop_allowed and asyncio._get_running_loop() is not None:  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
             self._in_a_loop()
         asked: Any = command
@@ -101,6 +102,8 @@ class Client(Decorating, ClientBase[Redis]):
             collector = collecting.get()
             if collector is not None:
                 return cast("R", collector.take(self, asked))
+        else:
+            check_command(asked)
         if self._batches:
             batch = self._batches.get(get_ident())
             if batch is not None:
@@ -111,22 +114,24 @@ class Client(Decorating, ClientBase[Redis]):
 
     def run_all(self, commands: Sequence[Command[Any]]) -> list[Any]:
         """Run commands in one pipeline; answers what each reads, or the HoldfastError it would have raised."""
-        self.before_call()
+        for command in commands:
+            check_command(command)
+        self._before_call()
         return self.runner.run(exchange_all(self.shard, commands))
 
-    def plan_of(self, command: Command[R]) -> Any:
+    def _plan_of(self, command: Command[R]) -> Any:
         """The plan of one command, for plans of several; what was put in a batch leaves before."""
-        self.before_call()
+        self._before_call()
         return exchange(self.shard, command)
 
-    def before_call(self) -> None:
+    def _before_call(self) -> None:
         """What comes before every call that is no put: a word about a running loop, and what a batch still holds."""
         self._look_for_loop()
         batch = self._batches.get(get_ident()) if self._batches else None
         if batch is not None:
             batch.send()
 
-    def put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
+    def _put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
         collector = collecting.get()
         return self._send_puts(puts) if collector is None else collector.take_all(self, puts)
@@ -164,7 +169,7 @@ class Client(Decorating, ClientBase[Redis]):
         """Epoch seconds by which moments are meant: this machine's clock, in a test root the one that a test moves."""
         return self.runner.run(time_of(self.shard))
 
-    def ends_of(self, jids: Sequence[str], timeout: float | None = None) -> Generator[tuple[str, Outcome]]:
+    def _ends_of(self, jids: Sequence[str], timeout: float | None = None) -> Generator[tuple[str, Outcome]]:
         """Wait for the ends of jobs: (jid, Outcome) of each when it has ended, at most `timeout` seconds long.
 
         All are asked for in one call of up to 512, and then as they are heard of. Core: verbs/await.lua.

@@ -48,7 +48,7 @@ class SyncApp(Protocol):
     def job(self, jid: str, /) -> Any: ...
     def store_time(self) -> float: ...
     def wait_for(self, jid: str, timeout: float | None = None) -> Any: ...
-    def ends_of(self, jids: Sequence[str], timeout: float | None = None) -> Iterator[Any]: ...
+    def _ends_of(self, jids: Sequence[str], timeout: float | None = None) -> Iterator[Any]: ...
 
 
 class AsyncApp(Protocol):
@@ -65,7 +65,7 @@ class AsyncApp(Protocol):
     def job(self, jid: str, /) -> Any: ...
     async def store_time(self) -> float: ...
     async def wait_for(self, jid: str, timeout: float | None = None) -> Any: ...
-    def ends_of(self, jids: Sequence[str], timeout: float | None = None) -> AsyncGenerator[Any]: ...
+    def _ends_of(self, jids: Sequence[str], timeout: float | None = None) -> AsyncGenerator[Any]: ...
 
 
 class AnyHandle(Generic[R_co]):
@@ -375,7 +375,7 @@ def _ends(handles: Sequence[Any], timeout: float | None) -> Iterator[Any]:
     known, open_ = _sorted(handles)
     yield from known
     if open_:
-        for jid, outcome in handles[0].app.ends_of(list(open_), timeout):
+        for jid, outcome in handles[0].app._ends_of(list(open_), timeout):
             yield from _learn(open_.pop(jid), outcome)
     _check_all(open_, handles)
 
@@ -385,7 +385,7 @@ async def _ends_async(handles: Sequence[Any], timeout: float | None) -> AsyncGen
     for handle in known:
         yield handle
     if open_:
-        async with aclosing(handles[0].app.ends_of(list(open_), timeout)) as ends:
+        async with aclosing(handles[0].app._ends_of(list(open_), timeout)) as ends:
             async for jid, outcome in ends:
                 for handle in _learn(open_.pop(jid), outcome):
                     yield handle

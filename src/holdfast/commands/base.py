@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import msgspec
 
-from holdfast.errors import Refused, refusal
+from holdfast.errors import Refused, UsageError, refusal
 
 Word = str | bytes | int
 Reply = Any
@@ -73,6 +73,12 @@ class Spoken(msgspec.Struct, frozen=True, gc=False):
         if self.line_at < 0:
             return "repeating it is safe"
         return "check before you repeat it"
+
+
+def check_command(command: object) -> None:
+    """Raise UsageError for what is no command of `holdfast.commands`."""
+    if not hasattr(command, "verb"):
+        raise UsageError(f"a client runs commands of holdfast.commands, not {command!r:.80}")
 
 
 def named(reply: Sequence[Any], start: int = 1) -> dict[int, Refused | None]:

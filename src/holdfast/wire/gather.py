@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar, cast
 
 from holdfast.code.current import collecting
 from holdfast.commands import Command
+from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Put, PutMany
 from holdfast.commands.options import MAX_WEIGHT, PutWithOptions, PutX
 from holdfast.errors import HoldfastError
@@ -171,6 +172,8 @@ class Gatherer:
             if collector is not None:
                 future.set_result(cast("R", collector.take(self._client, asked)))
                 return future
+        else:
+            check_command(asked)
         here = self._asked.here()
         here.commands.append((command, future))
         if here.sending is None:

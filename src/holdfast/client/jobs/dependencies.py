@@ -92,7 +92,7 @@ class Collector:
         jid = self._job.facts.jid
         if self.is_over or self._job.state_changed:
             raise UsageError(f"job {jid} has ended, so nothing can be put on its completion any more")
-        if not client.shares_root_with(self._job._client):
+        if not client._shares_root_with(self._job._client):
             raise UsageError(
                 f"what is put on the completion of job {jid} goes to its own store and namespace, "
                 f"{self._job._client!r}, not to {client!r}"

@@ -269,7 +269,7 @@ class SchedulerVerbs(Named):
         """Whether this scheduler has a subscription to `topic` that runs in this process."""
         return check_name("topic", topic) in self._own()
 
-    def forget(self, subscription: Any) -> None:
+    def _forget(self, subscription: Any) -> None:
         """A subscription has ended."""
         topic = subscription.topic
         if self._subscriptions.get(topic) is subscription:
@@ -282,7 +282,7 @@ class SchedulerVerbs(Named):
             self._subscriptions, self._lock, self._pid = {}, Lock(), os.getpid()
         for subscription in list(self._subscriptions.values()):
             if not subscription.alive:
-                self.forget(subscription)
+                self._forget(subscription)
         return self._subscriptions
 
     def __repr__(self) -> str:
