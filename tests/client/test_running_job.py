@@ -33,9 +33,8 @@ class Shop:
         def act(name: str) -> Any:
             return SEEN[name](holdfast.current_job())
 
-        self.act = client.job(queue="q", name="act", retries=1, backoff=0)(
-            act_async if colour == "async" else act
-        )
+        performs = act_async if colour == "async" else act
+        self.act = client.job(queue="q", name=f"act-{colour}", retries=1, backoff=0)(performs)
         self.note = client.job(queue="later", name="note")(note)
         self.async_note = other.job(queue="later", name="note")(note)
         works.async_clients.append(other)
@@ -100,6 +99,35 @@ def test_a_job_knows_its_name_its_attempt_its_token_and_its_deadline(shop, colou
     deadline = limited.result(30)[3]
     popped = shop.client.jobs[limited.jid].facts.popped_ms / 1000
     assert deadline == pytest.approx(popped + 100, abs=30)
+
+
+TRIES: list[str] = []
+
+
+@holdfast.retry(ConnectionError)
+def fetch(kind: str) -> None:
+    TRIES.append(kind)
+    raise {"named": ConnectionResetError, "other": ValueError}[kind]
+
+
+@pytest.mark.parametrize(("kind", "tries"), [("named", 4), ("other", 1)])
+def test_retry_names_the_exceptions_that_are_retried_and_retries_how_often(client, works, kind, tries):
+    TRIES.clear()
+    handle = client.job(queue="q", retries=3, backoff=0)(fetch).put(kind)
+    works.all()
+    assert TRIES == [kind] * tries
+    assert client.job(handle.jid).state == "failed"
+
+
+def test_attempts_are_counted_anew_in_each_queue(client):
+    jid = client.queues["q"].put("a.B", retries=3)
+    seen = []
+    for queue, act in (("q", "retry"), ("q", "move"), ("r", "retry"), ("r", "stop")):
+        job = client.queues[queue].pop()
+        seen.append(job.attempt)
+        job.complete("r") if act == "move" else job.retry() if act == "retry" else None
+    assert seen == [1, 2, 1, 2]
+    assert client.job(jid).attempts == 4
 
 
 def test_a_second_attempt_counts(shop, colour):

@@ -3,7 +3,6 @@
 import asyncio
 import datetime
 import json
-import logging
 
 import pytest
 
@@ -42,6 +41,8 @@ class Told:
 def decorated(function, told=None, **options):
     from holdfast.client.decorating import JobDecorator
 
+    if "<locals>" in function.__qualname__:
+        options.setdefault("name", f"{__name__}.{function.__name__}")
     return JobDecorator(told or Told(), options)(function)
 
 
@@ -167,18 +168,82 @@ def test_data_that_json_cannot_say_is_refused(url, namespace):
     def anything(value: object) -> None: ...
 
     with holdfast.Client(url, namespace=namespace) as client, pytest.raises(UsageError):
-        client.job(queue="mail")(anything).put(object())
+        client.job(queue="mail", name="tests.anything")(anything).put(object())
 
 
-def test_another_function_of_the_same_name_is_told_of_and_the_same_one_is_not(caplog):
+def test_a_second_function_of_a_name_is_refused_and_the_same_one_again_is_not():
     def first() -> None: ...
     def second() -> None: ...
 
     client = holdfast.Client("redis://127.0.0.1:1")
-    with caplog.at_level(logging.WARNING, "holdfast"):
-        client.job(name="tests.twice")(first)
-        client.job(name="tests.twice", retries=2)(first)
-        assert not caplog.text
+    kept = client.job(name="tests.twice")(first)
+    client.job(name="tests.twice", retries=2)(first)
+    with pytest.raises(UsageError, match=r"tests\.twice: .*first in .* and .*second in .*another name="):
         client.job(name="tests.twice")(second)
-    assert "tests.twice" in caplog.text
-    assert all(word in caplog.text for word in ("first", "second", __file__))
+    assert registry.find("tests.twice").function is first is kept._function
+
+
+def test_a_local_function_of_an_earlier_call_makes_way_and_it_is_logged(caplog):
+    def define_one():
+        def work() -> None: ...
+
+        return work
+
+    def define_other():
+        def work() -> None: ...
+
+        return work
+
+    client = holdfast.Client("redis://127.0.0.1:1")
+    client.job(name="tests.local")(define_one())
+    client.job(name="tests.local")(define_one())
+    assert not caplog.text
+    other = define_other()
+    client.job(name="tests.local")(other)
+    assert registry.find("tests.local").function is other
+    assert "define_one" in caplog.text
+    assert "define_other" in caplog.text
+
+
+@pytest.mark.parametrize("function", [lambda: 1, (lambda: welcome)()], ids=["lambda", "global"])
+def test_a_function_that_no_worker_could_find_is_refused_when_it_is_decorated(function):
+    client = holdfast.Client("redis://127.0.0.1:1")
+    if function is welcome:
+        assert client.job(function).registered.name == f"{__name__}.welcome"
+        return
+    with pytest.raises(UsageError, match="no worker could find a lambda"):
+        client.job(function)
+    assert client.job(name="tests.lambda")(function)() == 1
+
+
+def test_a_function_inside_a_function_is_refused_unless_it_has_a_name_of_its_own():
+    def inner() -> None: ...
+
+    client = holdfast.Client("redis://127.0.0.1:1")
+    with pytest.raises(UsageError, match="no worker could find inner inside a function: .*name="):
+        client.job()(inner)
+    assert client.job(name="tests.inner")(inner).registered.name == "tests.inner"
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("delay", "welcome.put"),
+        ("send", "welcome.put"),
+        ("apply_async", r"welcome.options\(delay=…\).put"),
+        ("perform_in", r"welcome.put_in\(seconds"),
+    ],
+)
+def test_a_method_of_another_library_is_refused_with_its_name_here(name, advice):
+    with pytest.raises(AttributeError, match=f"no '{name}': write {advice}"):
+        getattr(decorated(welcome), name)
+    with pytest.raises(AttributeError, match="no 'nonsense'$"):
+        getattr(decorated(welcome), "nonsense")  # noqa: B009
+
+
+@pytest.mark.parametrize("kind", [holdfast.Client, holdfast.AsyncClient])
+def test_a_text_in_place_of_options_is_refused_with_what_to_write(kind, url, namespace):
+    with pytest.raises((UsageError, holdfast.JobNotFound), match=r"@client.job\(queue='mail'\)"):
+        kind(url, namespace=namespace).job("mail")(welcome)
+    with pytest.raises(UsageError, match=r"@client.job\(queue='mail'\)"):
+        kind(url, namespace=namespace).job("mail", retries=3)

@@ -1,5 +1,6 @@
 """How a klass is found: which method runs, what is said when it cannot, and reloading."""
 
+import importlib
 import os
 from pathlib import Path
 
@@ -115,6 +116,39 @@ def test_an_edited_module_is_loaded_again_once(project, tmp_path):
     target = found.resolve(f"{name}.Job", "q")
     assert target.call(None) == 2
     assert found.resolve(f"{name}.Job", "q") is target
+
+
+FUNCTION = """
+import holdfast
+
+app = holdfast.Client("redis://127.0.0.1:1")
+
+@app.job(queue="q"{1})
+def {0}() -> str:
+    return "{0}"
+"""
+
+
+def test_a_function_that_was_renamed_is_unknown_under_its_old_name_after_a_reload(project, tmp_path):
+    name = project(FUNCTION.format("before", ""))
+    found = make(tmp_path)
+    assert found.resolve(f"{name}.before", "q").call() == "before"
+    save(name, tmp_path, FUNCTION.format("after", ""))
+    assert refusal(found, f"{name}.before").reason == "AttributeError"
+    assert found.resolve(f"{name}.after", "q").call() == "after"
+
+
+def test_another_function_may_take_a_name_by_a_reload(project, tmp_path):
+    name = project(FUNCTION.format("before", ", name='reloaded'"))
+    found = make(tmp_path)
+    importlib.import_module(name)
+    assert found.resolve("reloaded", "q").call() == "before"
+    save(name, tmp_path, FUNCTION.format("after", ", name='reloaded'"))
+    assert found.resolve("reloaded", "q").call() == "after"
+    save(name, tmp_path, "def broken(:")
+    assert refusal(found, "reloaded").reason == "SyntaxError"
+    save(name, tmp_path, FUNCTION.format("after", ", name='reloaded'"))
+    assert found.resolve("reloaded", "q").call() == "after"
 
 
 def test_a_broken_save_fails_each_job_until_the_next_save(project, tmp_path):

@@ -56,6 +56,17 @@ def blocking() -> None:
     assert_type(welcome.put_many([(7,), welcome.bind(8, lang="de")]), list[Handle[str]])
     assert_type(welcome.every(60).put(7, lang="de"), Recurrence)
     assert_type(welcome.every(timedelta(days=1), starting=1e9, backlog=3, jid="w").put(7).cancel(), bool)
+    assert_type(welcome.put(7).state, str)
+    assert_type(welcome.put(7).progress, float | None)
+    assert_type(welcome.put(7).cancel(), bool)
+    assert_type(app.jobs.handle("a", int), Handle[int])
+    assert_type(app.jobs.handle("a", result_type=int).result(), int)
+    assert_type(app.job("a").state, str)
+    assert_type(app.job("a").retry(delay=timedelta(seconds=3)), int)
+    app.queues["q"].put("a.B", depends=[welcome.put(7), app.job("a"), "jid"], delay=timedelta(1))
+    welcome.options(depends=[welcome.put(7)], delay=timedelta(1), timeout=timedelta(hours=1)).put(7)
+    assert_type(holdfast.gather(welcome.put(1), mixed.put(2)), tuple[str, bool])
+    assert_type(holdfast.gather(welcome.put(1), mixed.put(2), welcome.put(1)), tuple[str, bool, str])
     handles = [welcome.put(1), welcome.put(2)]
     assert_type(holdfast.gather(*handles, timeout=3), list[str])
     assert_type(holdfast.as_completed(handles, timeout=3), Iterator[Handle[str]])
@@ -77,7 +88,25 @@ async def awaiting() -> None:
     assert_type(await later(7), list[int])
     assert_type(plain(1, 2, x=3), None)
     await plain.put(1, 2, 3, x=0.5)
-    assert_type(await holdfast.gather(handle, handle), list[list[int]])
+    assert_type(await holdfast.gather(handle, handle), tuple[list[int], list[int]])
+    assert_type(await holdfast.gather(handle, await plain.put(1)), tuple[list[int], None])
+    assert_type(await handle.state, str)
+    assert_type(await handle.progress, float | None)
+    assert_type(await handle.cancel(), bool)
+    assert_type((await aapp.job("a")).state, str)
+    assert_type(await aapp.jobs.handle("a", int), int)
+
+
+def running() -> None:
+    job = holdfast.current_job()
+    job.progress(0.5, "half")
+    mine: holdfast.Job = holdfast.current_job()
+    assert_type(mine.attempt, int)
+
+
+async def running_async() -> None:
+    mine: holdfast.AsyncJob = holdfast.current_async_job()
+    await mine.progress(0.5, "half")
     assert_type(await asyncio.create_task(holdfast.gather(handle)), list[list[int]])
     assert_type(holdfast.as_completed([handle]), AsyncIterator[AsyncHandle[list[int]]])
     async for done in holdfast.as_completed([handle]):

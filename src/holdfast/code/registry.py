@@ -4,6 +4,7 @@ This is the only state at module level: decorators fill the table as imports fil
 """
 
 import inspect
+import logging
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from holdfast.settings import (
     check_name,
     check_whole,
 )
+
+log = logging.getLogger("holdfast")
 
 RETRIED: Final = "_holdfast_retried"
 """The attribute of a function under which `@holdfast.retry` leaves the exceptions that it names."""
@@ -64,10 +67,13 @@ def register(entry: Registered) -> None:
     before = _functions.get(entry.name)
     if before is not None and not _is_reloaded(before.function, entry.function):
         old, new = before.function, entry.function
-        raise UsageError(
+        sentence = (
             f"two functions are jobs of the name {entry.name}: {old.__qualname__} in {_file(old)} and "
-            f"{new.__qualname__} in {_file(new)}; give one of them another name="
+            f"{new.__qualname__} in {_file(new)}"
         )
+        if not _is_leftover(old, new):
+            raise UsageError(f"{sentence}; give one of them another name=")
+        log.warning("%s; the second replaces the first", sentence)
     _functions[entry.name] = entry
 
 
@@ -92,6 +98,12 @@ def _is_reloaded(old: Callable[..., Any], new: Callable[..., Any]) -> bool:
     """Whether both have one qualified name, and one file or module: a script may be loaded under two names."""
     same_place = _file(old) == _file(new) or old.__module__ == new.__module__
     return old.__qualname__ == new.__qualname__ and same_place
+
+
+def _is_leftover(old: Callable[..., Any], new: Callable[..., Any]) -> bool:
+    """Whether `old` is a local function of a call that has ended, as far as can be known: `new` comes from elsewhere."""
+    scope = old.__qualname__.rpartition(".")[0]
+    return "<locals>" in scope and scope != new.__qualname__.rpartition(".")[0]
 
 
 def _file(function: Callable[..., Any]) -> str:
