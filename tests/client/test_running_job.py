@@ -115,7 +115,7 @@ def test_retry_names_the_exceptions_that_are_retried_and_retries_how_often(clien
     TRIES.clear()
     handle = client.job(queue="q", retries=3, backoff=0)(fetch).put(kind)
     works.all()
-    assert TRIES == [kind] * tries
+    assert [kind] * tries == TRIES
     assert client.job(handle.jid).state == "failed"
 
 

@@ -220,7 +220,7 @@ def test_a_function_inside_a_function_is_refused_unless_it_has_a_name_of_its_own
     def inner() -> None: ...
 
     client = holdfast.Client("redis://127.0.0.1:1")
-    with pytest.raises(UsageError, match="no worker could find inner inside a function: .*name="):
+    with pytest.raises(UsageError, match=r"no worker could find inner inside a function: .*name="):
         client.job()(inner)
     assert client.job(name="tests.inner")(inner).registered.name == "tests.inner"
 
@@ -237,7 +237,7 @@ def test_a_function_inside_a_function_is_refused_unless_it_has_a_name_of_its_own
 def test_a_method_of_another_library_is_refused_with_its_name_here(name, advice):
     with pytest.raises(AttributeError, match=f"no '{name}': write {advice}"):
         getattr(decorated(welcome), name)
-    with pytest.raises(AttributeError, match="no 'nonsense'$"):
+    with pytest.raises(AttributeError, match=r"no 'nonsense'$"):
         getattr(decorated(welcome), "nonsense")  # noqa: B009
 
 

@@ -96,6 +96,11 @@ async def awaiting() -> None:
     assert_type((await aapp.job("a")).state, str)
     assert_type(await aapp.jobs.handle("a", int), int)
 
+    assert_type(await asyncio.create_task(holdfast.gather(handle)), list[list[int]])
+    assert_type(holdfast.as_completed([handle]), AsyncIterator[AsyncHandle[list[int]]])
+    async for done in holdfast.as_completed([handle]):
+        assert_type(await done, list[int])
+
 
 def running() -> None:
     job = holdfast.current_job()
@@ -107,10 +112,6 @@ def running() -> None:
 async def running_async() -> None:
     mine: holdfast.AsyncJob = holdfast.current_async_job()
     await mine.progress(0.5, "half")
-    assert_type(await asyncio.create_task(holdfast.gather(handle)), list[list[int]])
-    assert_type(holdfast.as_completed([handle]), AsyncIterator[AsyncHandle[list[int]]])
-    async for done in holdfast.as_completed([handle]):
-        assert_type(await done, list[int])
 
 
 @app.job

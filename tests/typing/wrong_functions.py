@@ -36,7 +36,7 @@ def careless() -> None: ...
 def blocking() -> None:
     welcome.put("seven")  # wrong: an argument of another type
     welcome.delay(7)  # wrong: a method of another library
-    app.job("a").sate  # wrong: an attribute that a job has not
+    print(app.job("a").sate)  # wrong: an attribute that a job has not
     app.job("mail")(bare)  # wrong: a job is no decorator
     welcome.put(7, language="de")  # wrong: an argument that does not exist
     welcome.put()  # wrong: an argument that is missing
