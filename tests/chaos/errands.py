@@ -3,6 +3,7 @@
 import asyncio
 import os
 import tempfile
+import time
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -66,6 +67,28 @@ async def atoil(number: int, seconds: float) -> object:
     job = begin()
     await asyncio.sleep(seconds)
     return end(job, number)
+
+
+@app.job(queue="q")
+def unwind_slowly(seconds: float) -> None:
+    """Once it is to end, it takes so many seconds."""
+    diary.note("begin", jid=holdfast.current_job().jid)
+    try:
+        Event().wait(60)
+    finally:
+        diary.note("unwinds")
+        time.sleep(seconds)
+
+
+@app.job(queue="q")
+async def aunwind_slowly(seconds: float) -> None:
+    """The same on an event loop."""
+    diary.note("begin", jid=holdfast.current_job().jid)
+    try:
+        await asyncio.sleep(60)
+    finally:
+        diary.note("unwinds")
+        await asyncio.sleep(seconds)
 
 
 def begin() -> Any:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from crew import Crew
+from diary import entries
 from proxy import Proxy
 
 from holdfast import Client
@@ -50,3 +51,31 @@ def test_a_job_that_is_granted_while_its_worker_is_told_to_stop_goes_back_free(
         assert worker.wait(30) == 0
         [job] = client.jobs.get(jid)
         assert (job.state, job.losses, job.retries_left) == ("waiting", 0, job.original_retries)
+
+
+@pytest.mark.parametrize(("pool", "klass"), [("thread", "unwind_slowly"), ("asyncio", "aunwind_slowly")])
+def test_a_job_that_is_granted_to_a_child_that_is_ending_is_renewed_until_it_goes_back(
+    pool: str, klass: str, store: ScratchStore, proxy: Proxy, namespace: str, tmp_path: Path
+) -> None:
+    """Its lease of a second is shorter than the other job takes to unwind; a second worker would notice its end."""
+    flags = ["-q", "q", "-w", "1", "--interval", "0.2", "--term-timeout", "4", "-m", "errands"]
+    env = {"ERRANDS_HERE": str(tmp_path)}
+    with (
+        Client(store.url, namespace=namespace) as client,
+        Crew(tmp_path, proxy.url, namespace, env) as crew,
+    ):
+        client.run(ConfigSet("heartbeat", "1"))
+        client.run(ConfigSet("grace-period", "0"))
+        client.run(Put("q", f"errands.{klass}", b'{"args":[2.5]}'))
+        worker = crew.start(*flags, "--pool", pool, "--concurrency", "2")
+        until(lambda: any(entry["what"] == "begin" for entry in entries(tmp_path)), "the first job runs")
+        late = proxy.aim("delay", "hf1_pop", seconds=0.5)
+        jid = client.run(Put("q", "errands.nothing" if pool == "thread" else "errands.anothing"))
+        until(late.hit.is_set, "the second job is granted")
+        worker.signal(signal.SIGTERM)
+        crew.start(*flags, "--pool", "process", url=store.url)
+        assert worker.wait(30) == 0
+        until(lambda: client.jobs.get(jid)[0].state == "complete", "another worker performs it")
+        [job] = client.jobs.get(jid)
+        assert [line.what for line in job.facts.history if line.what in ("lost", "timed-out")] == []
+        assert (job.losses, job.retries_left) == (0, job.original_retries)

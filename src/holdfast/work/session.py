@@ -5,6 +5,7 @@ slot can start, and a stopping worker takes nothing: a job never granted needs n
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from holdfast.commands.attributes import Report
@@ -27,7 +28,7 @@ from holdfast.errors import HoldfastError, JobNotFound, LeaseLost, TransportErro
 from holdfast.models import JobFacts
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.plans import Plan
-from holdfast.wire.shards import Shard
+from holdfast.wire.shards import Line, Shard
 from holdfast.work.performing.outcome import Ending, failed
 from holdfast.work.queues.route import Route
 
@@ -48,6 +49,20 @@ def longer(pause: float, due: float) -> float:
 
 MOST_DONE: Final = 100
 """So many ends are never too heavy for one call, whatever the jobs use (verbs/complete.lua)."""
+
+
+def granted(shard: Shard, worker: str, queues: Sequence[str], asked: tuple[str, int]) -> Plan[Popped]:
+    """Return what the call of a line and number was granted, which nobody read; if the store has not seen it, it takes nothing.
+
+    Raises Refused if a later call of the same line was answered.
+    """
+    line = Line()
+    line.name, line.number = asked[0], asked[1] - 1
+    shard.lines.give(line)
+    try:
+        return (yield from exchange(shard, Pop(worker, queues, 0)))
+    finally:
+        shard.lines.take()
 
 
 class StoreSession:

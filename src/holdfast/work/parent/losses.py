@@ -13,16 +13,16 @@ from time import monotonic
 from typing import Final, NamedTuple, Protocol
 
 from holdfast.client.sync import Client
-from holdfast.commands.leases import Lease, Pop
+from holdfast.commands.leases import Lease
 from holdfast.commands.outcomes import MOST_TOLD, HowReleased, Release
 from holdfast.errors import HoldfastError, Refused
 from holdfast.wire.outage import Outage
-from holdfast.wire.shards import Line
 from holdfast.wire.waiting import hold
 from holdfast.work.keeper import OVER, Held
 from holdfast.work.parent.lease_table import LeaseTable
 from holdfast.work.parent.presence import StoreMessage
 from holdfast.work.performing.outcome import log_release
+from holdfast.work.session import granted
 
 log = logging.getLogger("holdfast")
 
@@ -311,16 +311,11 @@ class PendingReleases:
             self._client.run(Release(leases[at : at + MOST_TOLD], how, cause))
 
     def _granted(self, worker: str, name: str, number: int) -> list[Lease]:
-        line = Line()
-        line.name, line.number = name, number - 1
-        lines = self._client.shard.lines
-        lines.give(line)
+        asked = name, number
         try:
-            jobs = self._client.run(Pop(worker, self._queues, 0))
+            jobs = self._client.runner.run(granted(self._client.shard, worker, self._queues, asked))
         except Refused:
             return []  # a later call of the same line was answered
-        finally:
-            lines.take()
         for job in jobs:
             log.warning("job %s released: it was granted to a process that ended before it began", job.jid)
         return [Lease(job.jid, job.token, worker) for job in jobs]

@@ -131,26 +131,33 @@ class LentSandboxes:
         self._home = home
         self._word = word
         self._sandboxes: Sandboxes | None = None
+        # Threads share this: nobody may empty the sandbox of the process while a job has a directory in it.
+        self._lock = Lock()
         self._count = 0
         self._look_at = 0.0
 
     def begin(self, current: Running) -> None:
         current.sandbox = _OnDemand(self._made)
-        if not self._count and (now := monotonic()) >= self._look_at:
-            self._look_at = now + LOOK
-            self._home.come_back()
-        self._count += 1
+        with self._lock:
+            if not self._count and (now := monotonic()) >= self._look_at:
+                self._look_at = now + LOOK
+                self._home.come_back()
+            self._count += 1
 
     def end(self, current: Running, ending: Ending) -> None:
-        self._count -= 1
         lent = cast("_OnDemand", current.sandbox).lent
-        if lent is not None:
-            lent.end()
+        try:
+            if lent is not None:
+                lent.end()
+        finally:
+            with self._lock:
+                self._count -= 1
 
     def _made(self) -> Sandboxes:
-        if self._sandboxes is None:
-            self._sandboxes = Sandboxes(self._home.sandbox(), self._word)
-        return self._sandboxes
+        with self._lock:
+            if self._sandboxes is None:
+                self._sandboxes = Sandboxes(self._home.sandbox(), self._word)
+            return self._sandboxes
 
 
 class _OnDemand:

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from inspect import CORO_CREATED, getcoroutinestate
 from random import uniform
@@ -237,6 +238,9 @@ class AsyncLoop(Slots[TaskSlot]):
         tasks = [slot.task for slot in self.running.values()]
         for task in tasks:
             task.cancel()
+        with suppress(TransportError, Refused, TimeoutError):
+            async with asyncio.timeout(LAST_CALL):
+                await self._client.runner.run(self._hold_granted())
         if tasks:
             await asyncio.wait(tasks, timeout=self._settings.unwind_timeout)
         if self._turns.has_news and await self._say_last():

@@ -9,6 +9,7 @@ import select
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import inf
 from random import uniform
 from time import monotonic
@@ -17,6 +18,7 @@ from holdfast.client.sync import Client
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
+from holdfast.wire.plans import Plan
 from holdfast.work.forking.forked import DANGEROUS
 from holdfast.work.forking.server import ForkServer
 from holdfast.work.observe.slot_frames import for_slots
@@ -264,6 +266,7 @@ class BlockingLoop(Slots[BlockingSlot]):
         for slot in slots:
             if not slot.unwind_process():
                 self._crew.unwind(slot)
+        self._run_briefly(self._hold_granted())
         self._wait_for(slots, self._settings.unwind_timeout)
         for slot in slots:
             slot.stop_process()
@@ -284,19 +287,21 @@ class BlockingLoop(Slots[BlockingSlot]):
     def _say_last(self, woken: str | None = None) -> bool:
         """Have a turn that takes nothing. Answers whether the store has heard it within a second."""
         self._before_last_turn()
-        said = threading.Event()
+        return self._run_briefly(self._turns.turn(0, woken))
 
-        def say() -> None:
-            try:
-                self._client.runner.run(self._turns.turn(0, woken))
-            except (TransportError, Refused):
-                return
-            said.set()
+    def _run_briefly(self, plan: Plan[object]) -> bool:
+        """Run a plan in a thread. Returns whether it was done within a second."""
+        done = threading.Event()
 
-        saying = threading.Thread(target=say, name="holdfast-farewell", daemon=True)
-        saying.start()
-        saying.join(LAST_CALL)
-        return said.is_set()
+        def run() -> None:
+            with suppress(TransportError, Refused):
+                self._client.runner.run(plan)
+                done.set()
+
+        running = threading.Thread(target=run, name="holdfast-last-call", daemon=True)
+        running.start()
+        running.join(LAST_CALL)
+        return done.is_set()
 
 
 def work_blocking(place: Place, around: Surroundings, crew: Crew, stop: Stop, forking: ForkServer) -> bool:

@@ -6,6 +6,7 @@ started and stopped, and how a loop waits, is the loop's own.
 
 import logging
 from collections.abc import Callable, Coroutine
+from time import monotonic
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from holdfast.code.current import Running
@@ -13,6 +14,7 @@ from holdfast.commands.leases import Lease, Popped
 from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
+from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Line, Shard
 from holdfast.work.forking.forked import ForkedJob
 from holdfast.work.forking.server import ServedJob
@@ -21,7 +23,7 @@ from holdfast.work.parent.lease_table import LeaseTable
 from holdfast.work.performing.housekeeping import Housekeeping
 from holdfast.work.performing.outcome import Ending, timed_out
 from holdfast.work.queues.route import Route
-from holdfast.work.session import ANY_QUEUE, StoreSession
+from holdfast.work.session import ANY_QUEUE, StoreSession, granted
 from holdfast.work.settings import WorkerSettings, own_of
 
 log = logging.getLogger("holdfast")
@@ -273,6 +275,19 @@ class Slots(Generic[S]):
         """Leave the line of a turn that was cut off as it is: the parent asks what that was granted."""
         if self._lease_table.asked():
             self._shard.lines.give(Line())
+
+    def _hold_granted(self) -> Plan[None]:
+        """Hold what a call that was cut off was granted: the parent renews it while other jobs unwind, then releases it."""
+        asked, since = self._lease_table.asked(), monotonic()
+        if asked is None:
+            return
+        begun = {(slot.jid, slot.token) for slot in self.running.values()}
+        for facts in (yield from granted(self._shard, self._name, self._settings.queues, asked)):
+            taken = {*self.running, *self._in_turn, *self._settling}
+            free = [number for number in range(self._settings.concurrency) if number not in taken]
+            if free and (facts.jid, facts.token) not in begun:
+                slot = self.running[free[0]] = self._make_slot(facts, since, free[0])
+                self._lease_table.hold(slot.number, facts.jid, facts.token, facts.lease_ms, since, slot.ends)
 
     def _clear_settled(self) -> None:
         """The last turn was answered: a parent need not give these back."""
