@@ -55,7 +55,8 @@ class Hand:
         self._slot = slot
         try:
             # Each job in a context of its own: what one sets there is none of the next one's business.
-            Context().run(work)
+            if not self._unwinds:
+                Context().run(work)
         finally:
             self._leave(slot)
 
@@ -152,8 +153,10 @@ class Threads:
             start_without_signals(later)
 
     def unwind(self, slot: BlockingSlot) -> None:
-        """Raise Terminated in the job of a slot, as soon as its thread runs Python code."""
-        if slot.hand is not None and not slot.is_over:
+        """Raise Terminated in the job of a slot, as soon as its thread runs Python code; one that has not begun never begins."""
+        if slot.hand is None:
+            slot.is_over = True
+        elif not slot.is_over:
             slot.hand.unwind()
 
     def close(self) -> None:
@@ -167,7 +170,8 @@ class Threads:
             while (given := self._work.get()) is not None:
                 slot, work = given
                 slot.hand = hand
-                hand.work(slot, work)
+                if not slot.is_over:
+                    hand.work(slot, work)
                 with self._lock:
                     self._free += 1
         except Terminated:
