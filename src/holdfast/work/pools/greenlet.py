@@ -149,9 +149,10 @@ class Greenlets:
         return self._driver.run(coroutine)
 
     def stop(self, slot: BlockingSlot) -> None:
-        """Kill the greenlet of a slot."""
-        slot.hand.kill(Killed, block=False)
-        if slot.hand.ready():
+        """Kill the greenlet of a slot, if it has one."""
+        if slot.hand is not None:
+            slot.hand.kill(Killed, block=False)
+        if slot.hand is None or slot.hand.ready():
             # It had not begun: nobody but us can say that it is over.
             slot.is_over = True
             self.greenlets.pop(slot.jid, None)
