@@ -4,15 +4,19 @@ import os
 import signal
 import socket
 from math import inf
+from time import monotonic
 
 import pytest
 from worker_kit import process_lives, until
 
+from holdfast.commands.leases import Pop
 from holdfast.wire.waiting import hold
 from holdfast.work.keeper import LOST, Held
 from holdfast.work.parent.child import ChildProcess
 from holdfast.work.parent.losses import EarlyMessages, LostLeases
-from holdfast.work.parent.presence import StoreMessage
+from holdfast.work.parent.presence import Presence, StoreMessage
+from holdfast.work.pools.holding import SerialHolder
+from holdfast.work.settings import WorkerSettings
 
 
 def short_leases(shop, seconds=1):
@@ -72,6 +76,32 @@ def test_a_running_job_that_is_cancelled_is_stopped(shop, pool, arrival):
     until(lambda: f"job {jid}: it was cancelled" in worker.said(), "the worker has heard", 30)
     assert shop.chores.add.put(1).result(30) == 2
     assert shop.notes("end") == []
+
+
+def test_a_serial_worker_is_told_of_a_lost_lease_until_it_lets_go(client):
+    """Its main thread may not have begun the job when it is told first, and then has nothing to interrupt."""
+    client.config["heartbeat"] = 600
+    jid = client.queues["q"].put("a.B")
+    [facts] = client.run(Pop("w", ("q",), 1))
+    told = []
+    holder = SerialHolder(
+        client,
+        "w",
+        Presence(client, WorkerSettings(("q",), pool="serial").checked()),
+        lambda: told.append(holder.lost()),
+    )
+    holder.start()
+    try:
+        holder.hold(facts, monotonic())
+        client.jobs.cancel(jid)
+        # By heartbeats alone, the second call would come after 200 seconds.
+        until(lambda: len(told) >= 3, "it was told again and again")
+        holder.release()
+        count = len(told) + 1
+        until(lambda: holder.due() > monotonic() + 1, "it is not told any more")
+        assert len(told) <= count
+    finally:
+        holder.close()
 
 
 @pytest.fixture

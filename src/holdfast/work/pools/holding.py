@@ -27,6 +27,7 @@ from holdfast.work.signals import Stop, start_without_signals
 
 log = logging.getLogger("holdfast")
 
+REMIND: Final = 0.25  # seconds until a lost lease that is still held is reported once more
 TROUBLED: Final = 1.0  # seconds that a keeper waits after something that should not happen
 
 
@@ -205,6 +206,7 @@ class SerialHolder:
         self._on_lost = on_lost
         self._told = told
         self._told_of: Held | None = None
+        self._remind_at = inf
         self._quiet = False
         self._changed = Stop()
         self._sweep_at = monotonic() + SWEEP
@@ -266,7 +268,7 @@ class SerialHolder:
     # Chores of the thread.
 
     def due(self) -> float:
-        return min(self._presence.due(), self._asking.due(), self._sweep_at)
+        return min(self._presence.due(), self._asking.due(), self._sweep_at, self._remind_at)
 
     def hear(self, said: Sequence[StoreMessage]) -> None:
         self._asking.hear(said)
@@ -276,6 +278,9 @@ class SerialHolder:
         self._asking.attend({self._worker: os.getpid()})
         if now >= self._presence.due():
             self._say()
+        if now >= self._remind_at:
+            self._remind_at = inf
+            self._hear()
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP
             self._client.run(Sweep())
@@ -291,6 +296,8 @@ class SerialHolder:
             self._told_of = held
             self._told(held.jid)
         if held is not None and held.lost:
+            # Once is not enough: the main thread may not have begun the job yet, and then has nothing to interrupt.
+            self._remind_at = monotonic() + REMIND
             self._on_lost()
 
     def _say(self) -> None:
