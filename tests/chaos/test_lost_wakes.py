@@ -30,7 +30,7 @@ from holdfast.wire.sync import WakeUp
 from waiting import pause, until
 
 BLOCK = "60"
-STUCK = 15.0
+STUCK = 40.0  # less than BLOCK, after which a lost wake heals by itself
 QUEUES = ("q", "r")
 
 
