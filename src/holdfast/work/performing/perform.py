@@ -181,8 +181,11 @@ class Performer:
         self._waits_for_code = waits_for_code
         self._forks = _Forks.count
 
-    def perform(self, facts: JobFacts, run: Drives, slot: Watching | None = None) -> Ending:
-        """Perform a job in this thread or greenlet; `run` drives a coroutine to its end. `slot`: one of many.
+    def perform(
+        self, facts: JobFacts, run: Drives, slot: Watching | None = None, lift: Lift = beside_the_loop
+    ) -> Ending:
+        """Perform a job in this thread or greenlet; `run` drives a coroutine to its end. `slot`: one of many. `lift` makes
+        plain code a coroutine.
 
         Whatever the job raises is an ending of the job. Raises Terminated when this process must end.
         """
@@ -195,7 +198,7 @@ class Performer:
         ending: Ending = None
         begun = self._begin(current)
         try:
-            ending = told(current, self._perform(current, run))
+            ending = told(current, self._perform(current, run, lift))
         except Terminated:
             raise
         except BaseException as error:
@@ -242,12 +245,12 @@ class Performer:
             except Exception:
                 log.exception("%s could not end job %s", type(companion).__name__, current.facts.jid)
 
-    def _perform(self, current: Running, run: Drives) -> Ending:
+    def _perform(self, current: Running, run: Drives, lift: Lift) -> Ending:
         prepared = self._prepare(current)
         if not isinstance(prepared, tuple):
             return prepared
         target, args, kwargs = prepared
-        target, call = self._surrounded(target, current, beside_the_loop)
+        target, call = self._surrounded(target, current, lift)
         try:
             value = call(*args, **kwargs)
             if target.is_async:

@@ -145,7 +145,7 @@ class BlockingLoop(Slots[BlockingSlot]):
                 slot.forked = self._forking.start(facts, slot.ends)
                 ending = slot.forked.wait()
             else:
-                ending = self._performer.perform(facts, self._crew.run_coroutine, slot)
+                ending = self._performer.perform(facts, self._crew.run_coroutine, slot, self._crew.lift)
         except Terminated:
             # Not an ending: it stays on the lease_table, and the parent gives it back.
             slot.is_over = True

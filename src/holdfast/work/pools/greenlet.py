@@ -9,11 +9,13 @@ reached, as nothing else is then.
 
 import asyncio
 import importlib
-from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
-from threading import Event, Lock
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from typing import Any
 
+from holdfast.code.middleware import Perform
 from holdfast.work.forking.forked import Forking
 from holdfast.work.forking.server import ForkServer
 from holdfast.work.greenlets import prepare_child, thrown
@@ -24,34 +26,56 @@ from holdfast.work.pools.slots import BlockingSlot
 from holdfast.work.signals import UNWIND, Handlers, Stop, Terminated, worker_handlers
 
 gevent: Any = importlib.import_module("gevent")
+importlib.import_module("gevent.event")
+importlib.import_module("gevent.lock")
 
 
 class Driver:
-    """Drives coroutines for greenlets that wait for them. Its thread begins with the first."""
+    """Drives coroutines for greenlets that wait for them, on an event loop in a thread. The thread begins with the first."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Any = None
-        self._beginning = Lock()
+        self._beginning = gevent.lock.Semaphore(1)
+        self._hub = gevent.get_hub()
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Drive a coroutine to its end; other greenlets go on. When this greenlet is killed, the coroutine is cancelled."""
-        loop, ride = self._begun(), _DrivenCoroutine(coroutine)
-        # The context of this greenlet, with the current job in it, goes along.
-        told = asyncio.run_coroutine_threadsafe(ride.go(), loop)
+        """Drive a coroutine to its end; other greenlets continue. When this greenlet is killed, the coroutine is cancelled."""
+        loop, ended = self._begun(), _Signal()
+        driven = _DrivenCoroutine(coroutine, ended.send)
+        # The context of this greenlet, with the current job in it, is copied for the coroutine.
+        loop.call_soon_threadsafe(lambda: loop.create_task(driven.drive()))
         try:
-            value, error = told.result()
+            ended.wait()
         except BaseException:
-            loop.call_soon_threadsafe(ride.cancel)
+            loop.call_soon_threadsafe(driven.cancel)
             # The job is over when its code is, whatever it does about that.
-            ride.ended.wait()
+            ended.wait()
             raise
-        if error is not None:
-            raise error
-        return value
+        finally:
+            ended.close()
+        if driven.error is not None:
+            raise driven.error
+        return driven.value
+
+    def lift(self, method: Perform) -> Callable[[Any], Awaitable[Any]]:
+        """Return plain code as a coroutine that performs it in a greenlet here: in another thread it could not use our client."""
+
+        async def perform(job: Any) -> Any:
+            call = _GreenletCall(asyncio.get_running_loop(), lambda: method(job))
+            self._hub.loop.run_callback_threadsafe(call.start)
+            try:
+                return await asyncio.shield(call.outcome)
+            except asyncio.CancelledError:
+                self._hub.loop.run_callback_threadsafe(call.kill)
+                with suppress(BaseException):
+                    await call.outcome
+                raise
+
+        return perform
 
     def close(self) -> None:
-        """End the loop; coroutines that go on are left where they are."""
+        """Stop the loop; coroutines that have not ended are left where they are."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.wait(1.0)
@@ -59,33 +83,96 @@ class Driver:
     def _begun(self) -> asyncio.AbstractEventLoop:
         with self._beginning:
             if self._loop is None:
-                begins: Future[asyncio.AbstractEventLoop] = Future()
-                self._thread = gevent.get_hub().threadpool.spawn(_drive, begins)
-                self._loop = begins.result()
+                begun, made = _Signal(), list[asyncio.AbstractEventLoop]()
+                self._thread = gevent.get_hub().threadpool.spawn(_drive, made, begun.send)
+                begun.wait()
+                begun.close()
+                self._loop = made[0]
         return self._loop
 
 
-class _DrivenCoroutine:
-    """One coroutine on the loop; all but `ended` belongs to the loop's thread."""
+class _Signal:
+    """Wakes greenlets of the thread that made it, from any thread.
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
-        self.ended = Event()
+    Locks and events of a patched standard library may switch to a greenlet of another thread, which is an error.
+    """
+
+    def __init__(self) -> None:
+        self._sent = gevent.event.Event()
+        self._watcher = gevent.get_hub().loop.async_()
+        self._watcher.start(self._sent.set)
+
+    def send(self) -> None:
+        """Wake them; after `close` it does nothing."""
+        with suppress(Exception):
+            self._watcher.send()
+
+    def wait(self) -> None:
+        """Wait until it was sent."""
+        self._sent.wait()
+
+    def close(self) -> None:
+        """Release what belongs to the hub."""
+        self._watcher.stop()
+        self._watcher.close()
+
+
+class _GreenletCall:
+    """A call of plain code in a greenlet, whose outcome a coroutine in another thread awaits."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> None:
+        self.outcome: asyncio.Future[Any] = loop.create_future()
+        self._loop = loop
+        self._call = partial(copy_context().run, call)
+        self._greenlet: Any = None
+
+    def start(self) -> None:
+        """Begin; in the thread of the greenlets."""
+        self._greenlet = gevent.spawn(self._perform)
+
+    def kill(self) -> None:
+        """Kill the greenlet; in its thread."""
+        self._greenlet.kill(Killed, block=False)
+        if self._greenlet.ready():
+            self._report(self.outcome.cancel)  # it had not begun, or has ended
+
+    def _perform(self) -> None:
+        try:
+            value = self._call()
+        except BaseException as error:
+            # A future refuses StopIteration.
+            failure = RuntimeError(str(error)) if isinstance(error, StopIteration) else error
+            self._report(partial(self.outcome.set_exception, failure))
+        else:
+            self._report(partial(self.outcome.set_result, value))
+
+    def _report(self, tell: Callable[[], object]) -> None:
+        self._loop.call_soon_threadsafe(lambda: self.outcome.done() or tell())
+
+
+class _DrivenCoroutine:
+    """One coroutine on the loop, and how it ended. Its methods run in the thread of the loop."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], ended: Callable[[], None]) -> None:
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self._ended = ended
         self._coroutine = coroutine
         self._task: asyncio.Task[Any] | None = None
         self._is_cancelled = False
 
-    async def go(self) -> tuple[Any, BaseException | None]:
-        """What it returned, or raised; some of that, raised here, would end the loop as well."""
+    async def drive(self) -> None:
+        """Await it. What it raises is kept: some of that, raised here, would end the loop as well."""
         self._task = asyncio.current_task()
         try:
             if self._is_cancelled:
                 self._coroutine.close()
                 raise asyncio.CancelledError
-            return await self._coroutine, None
+            self.value = await self._coroutine
         except BaseException as error:
-            return None, error
+            self.error = error
         finally:
-            self.ended.set()
+            self._ended()
 
     def cancel(self) -> None:
         """Cancel it, whether it has begun or not."""
@@ -94,10 +181,11 @@ class _DrivenCoroutine:
             self._task.cancel()
 
 
-def _drive(begins: Future[asyncio.AbstractEventLoop]) -> None:
+def _drive(made: list[asyncio.AbstractEventLoop], begun: Callable[[], None]) -> None:
     # Made here: a loop waits in the thread that made it.
     loop = asyncio.new_event_loop()
-    begins.set_result(loop)
+    made.append(loop)
+    begun()
     loop.run_forever()
 
 
@@ -147,6 +235,10 @@ class Greenlets:
     def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Drive a coroutine in a thread beside, on the event loop of all."""
         return self._driver.run(coroutine)
+
+    def lift(self, method: Perform) -> Callable[[Any], Awaitable[Any]]:
+        """Return plain code as a coroutine that performs it in a greenlet."""
+        return self._driver.lift(method)
 
     def stop(self, slot: BlockingSlot) -> None:
         """Kill the greenlet of a slot, if it has one."""

@@ -5,11 +5,12 @@ started and stopped, and how a loop waits, is the loop's own.
 """
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from time import monotonic
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from holdfast.code.current import Running
+from holdfast.code.middleware import Perform
 from holdfast.commands.leases import Lease, Popped
 from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
@@ -319,6 +320,10 @@ class Crew(Protocol):
 
     def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Drive the coroutine of the job that is performed here to its end."""
+        ...
+
+    def lift(self, method: Perform, /) -> Callable[[Any], Awaitable[Any]]:
+        """Return plain code as a coroutine, for middleware that awaits it; called inside `run_coroutine`."""
         ...
 
     def stop(self, slot: BlockingSlot) -> None:

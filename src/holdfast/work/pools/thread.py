@@ -16,6 +16,7 @@ from holdfast.work.forking.forked import Forking
 from holdfast.work.forking.server import ForkServer
 from holdfast.work.parent.child import Place
 from holdfast.work.performing.around import Surroundings
+from holdfast.work.performing.chain import beside_the_loop
 from holdfast.work.pools.blocking import work_blocking
 from holdfast.work.pools.slots import BlockingSlot
 from holdfast.work.signals import Handlers, Stop, Terminated, start_without_signals, worker_handlers
@@ -144,6 +145,8 @@ class Threads:
     def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Drive a coroutine on the event loop of this thread."""
         return self._here.hand.run_coroutine(coroutine)
+
+    lift = staticmethod(beside_the_loop)
 
     def stop(self, slot: BlockingSlot) -> None:
         """Cancel a coroutine. Other code has a moment to see `job.cancelled` and end by itself; then Terminated is raised in it."""
