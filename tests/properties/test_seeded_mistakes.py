@@ -17,7 +17,7 @@ from native_door import Door
 
 ALL = [*MISTAKES, *MISTAKES_OF_FEATURES]
 SEARCH = settings(
-    max_examples=1000,
+    max_examples=4000,
     stateful_step_count=60,
     deadline=None,
     database=None,
