@@ -467,7 +467,7 @@ def test_what_puts_after_a_function_has_returned_is_told(client, works):
             later.put("K")
             contexts.append(copy_context())
 
-    client.job(queue="q")(act).put()
+    client.job(queue="q", name="act")(act).put()
     works.all()
     with pytest.raises(UsageError, match="has ended"):
         contexts[0].run(later.put, "K")

@@ -176,4 +176,4 @@ def test_a_soft_limit_is_shorter_than_the_hard_one():
     app = holdfast.Client("redis://nowhere")
     for options in ({"soft_timeout": 6, "timeout": 5}, {"soft_timeout": 0}, {"soft_timeout": "1"}):
         with pytest.raises(UsageError, match="soft_timeout"):
-            app.job(queue="q", **options)(lambda: None)
+            app.job(queue="q", name="soft", **options)(lambda: None)

@@ -84,6 +84,9 @@ class Resolver:
         thing = walk(module, located, klass, self.allow)
         entry = getattr(thing, "registered", None)
         if isinstance(entry, Registered):
+            if registry.find(entry.name) is None:
+                # A module that is loaded again keeps the names that its file no longer has.
+                raise AttributeError(f"{located.module} no longer defines the job {entry.name}")
             return self._function(entry)
         name, call = find_method(thing, klass, queue, queue in self.plain_queues, self.allow)
         soft = checked(getattr(thing, "soft_timeout", None))
