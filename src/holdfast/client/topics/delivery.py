@@ -263,7 +263,7 @@ class Delivering:
     def end(self) -> None:
         """Its loops have ended: there may be another one."""
         self.stopping = True
-        self.scheduler.forget(self)
+        self.scheduler._forget(self)
 
     def broke(self) -> None:
         """One of its loops met what it does not know; the other must not go on as if all were well."""
