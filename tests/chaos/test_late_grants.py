@@ -66,7 +66,7 @@ def test_a_job_that_is_granted_to_a_child_that_is_ending_is_renewed_until_it_goe
     ):
         client.run(ConfigSet("heartbeat", "1"))
         client.run(ConfigSet("grace-period", "0"))
-        client.run(Put("q", f"errands.{klass}", b'{"args":[2.5]}'))
+        slow = client.run(Put("q", f"errands.{klass}", b'{"args":[2.5]}'))
         worker = crew.start(*flags, "--pool", pool, "--concurrency", "2")
         until(lambda: any(entry["what"] == "begin" for entry in entries(tmp_path)), "the first job runs")
         late = proxy.aim("delay", "hf1_pop", seconds=0.5)
@@ -75,6 +75,7 @@ def test_a_job_that_is_granted_to_a_child_that_is_ending_is_renewed_until_it_goe
         worker.signal(signal.SIGTERM)
         crew.start(*flags, "--pool", "process", url=store.url)
         assert worker.wait(30) == 0
+        client.jobs.cancel(slow)
         until(lambda: client.jobs.get(jid)[0].state == "complete", "another worker performs it")
         [job] = client.jobs.get(jid)
         assert [line.what for line in job.facts.history if line.what in ("lost", "timed-out")] == []

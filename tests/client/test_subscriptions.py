@@ -526,7 +526,7 @@ def test_a_message_becomes_a_job_when_it_is_ready_and_a_class_adds_its_options(d
 
 
 def test_a_function_job_gets_the_body_as_its_arguments(do, sched):
-    @do.client.job(queue="greetings", retries=7)
+    @do.client.job(queue="greetings", retries=7, name="welcome-of-topics")
     def welcome(user: int, lang: str = "en") -> None:
         pass
 
@@ -542,7 +542,7 @@ def test_a_function_job_gets_the_body_as_its_arguments(do, sched):
     jobs = {job.jid: job for job in do(lambda: do.client.queues["greetings"].peek(count=9))}
     assert {
         jid: (job.klass_name, job.retries_left, job.priority) for jid, job in jobs.items()
-    } == dict.fromkeys(("named", "ordered"), (welcome.stored_name, 7, 3))
+    } == dict.fromkeys(("named", "ordered"), ("welcome-of-topics", 7, 3))
     assert jobs["named"].data == bytes(welcome.write((), {"user": 1, "lang": "de"})).decode()
     assert jobs["ordered"].data == bytes(welcome.write((2,), {})).decode()
     assert len(told) == 2
