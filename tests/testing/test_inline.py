@@ -11,7 +11,7 @@ from holdfast.testing import AsyncLocalWorker, LocalWorker, ScratchStore, assert
 def test_a_put_performs_at_once_inside_the_block_only(crew):
     done = []
 
-    @crew.client.job(queue="mail")
+    @crew.client.job(queue="mail", name="inline.note13")
     def note(number):
         done.append(number)
 
@@ -22,7 +22,7 @@ def test_a_put_performs_at_once_inside_the_block_only(crew):
 
 
 def test_the_result_is_there_when_the_put_answers(crew):
-    @crew.client.job(queue="sums")
+    @crew.client.job(queue="sums", name="inline.add24")
     async def add(a: int, b: int) -> int:
         return a + b
 
@@ -35,17 +35,17 @@ def nesting(request, crew):
     """A job of either kind that puts one of either kind, and what happened."""
     seen = []
 
-    @crew.client.job(queue="inner")
+    @crew.client.job(queue="inner", name="inline.inner_plain37")
     def inner_plain():
         seen.append("inner")
 
-    @crew.client.job(queue="inner")
+    @crew.client.job(queue="inner", name="inline.inner_async41")
     async def inner_async():
         seen.append("inner")
 
     names = [inner_plain.registered.name, inner_async.registered.name]
 
-    @crew.client.job(queue="outer")
+    @crew.client.job(queue="outer", name="inline.outer47")
     def outer():
         me = current_job()
         for name in names:
@@ -54,7 +54,7 @@ def nesting(request, crew):
 
     if request.param == "async":
 
-        @crew.client.job(queue="outer")
+        @crew.client.job(queue="outer", name="inline.outer56")
         async def outer():
             me = current_job()
             for name in names:
@@ -75,7 +75,7 @@ def test_puts_side_by_side_do_not_count_as_one_inside_the_other():
     with ScratchStore() as store:
         client = AsyncClient(store.url, namespace="test-beside")
 
-        @client.job(queue="mail")
+        @client.job(queue="mail", name="inline.note77")
         async def note(number):
             await asyncio.sleep(0)
             done.append(number)
@@ -94,7 +94,7 @@ def test_puts_side_by_side_do_not_count_as_one_inside_the_other():
 def test_many_puts_perform_many(crew):
     done = []
 
-    @crew.client.job(queue="mail")
+    @crew.client.job(queue="mail", name="inline.note96")
     def note(number):
         done.append(number)
 
@@ -104,7 +104,7 @@ def test_many_puts_perform_many(crew):
 
 
 def test_a_failure_comes_out_of_the_put(crew):
-    @crew.client.job(queue="mail")
+    @crew.client.job(queue="mail", name="inline.broken106")
     def broken():
         raise LookupError("no such letter")
 
@@ -118,7 +118,7 @@ def test_a_failure_comes_out_of_the_put(crew):
 def test_a_delayed_job_waits_for_its_time_in_inline_mode_too(crew):
     done = []
 
-    @crew.client.job(queue="mail")
+    @crew.client.job(queue="mail", name="inline.note120")
     def note():
         done.append(1)
 
@@ -130,13 +130,13 @@ def test_a_delayed_job_waits_for_its_time_in_inline_mode_too(crew):
 
 @pytest.mark.parametrize("kind", ["plain", "async"])
 def test_jobs_that_put_each_other_for_ever_end_with_advice(crew, kind):
-    @crew.client.job(queue="loop")
+    @crew.client.job(queue="loop", name="inline.again132")
     def again():
         current_job().queue.put(current_job().klass_name, {})
 
     if kind == "async":
 
-        @crew.client.job(queue="loop")
+        @crew.client.job(queue="loop", name="inline.again138")
         async def again():
             await current_job().queue.put(current_job().klass_name, {})
 
@@ -150,11 +150,11 @@ def test_jobs_that_put_each_other_for_ever_end_with_advice(crew, kind):
 
 
 def test_a_job_performed_inside_a_block_of_another_keeps_nothing_back_for_it(crew):
-    @crew.client.job(queue="inner")
+    @crew.client.job(queue="inner", name="inline.inner152")
     async def inner():
         await current_job()._client.queues["other"].put("builtins.nothing", jid="not-kept-back", delay=60)
 
-    @crew.client.job(queue="outer")
+    @crew.client.job(queue="outer", name="inline.outer156")
     async def outer():
         me = current_job()
         with me.on_completion():
@@ -167,7 +167,7 @@ def test_a_job_performed_inside_a_block_of_another_keeps_nothing_back_for_it(cre
 
 
 def test_handles_of_many_puts_have_their_results(crew):
-    @crew.client.job(queue="sums")
+    @crew.client.job(queue="sums", name="inline.double169")
     def double(number: int) -> int:
         return 2 * number
 
@@ -180,7 +180,7 @@ def test_a_batch_is_performed_when_it_leaves(url, namespace):
     with Client(url, namespace=namespace) as client:
         worker = LocalWorker(client)
 
-        @client.job(queue="mail")
+        @client.job(queue="mail", name="inline.note182")
         def note(number):
             done.append(number)
 

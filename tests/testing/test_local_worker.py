@@ -39,7 +39,7 @@ def jids(performed):
 def test_one_job_is_performed_at_a_time_and_none_is_none(crew):
     done = []
 
-    @crew.client.job(queue="mail")
+    @crew.client.job(queue="mail", name="local_worker.note41")
     def note(number):
         done.append(number)
 
@@ -54,11 +54,11 @@ def test_one_job_is_performed_at_a_time_and_none_is_none(crew):
 def test_drain_performs_what_jobs_put_too_and_leaves_delayed_jobs(crew):
     done = []
 
-    @crew.client.job(queue="second")
+    @crew.client.job(queue="second", name="local_worker.second56")
     async def second(number):
         done.append(number)
 
-    @crew.client.job(queue="first")
+    @crew.client.job(queue="first", name="local_worker.first60")
     async def first(number):
         return (
             await current_job()
@@ -82,11 +82,11 @@ def test_queues_can_be_named_and_are_taken_in_that_order(hire):
 
 
 def test_plain_and_async_functions_answer_their_results(crew):
-    @crew.client.job(queue="sums")
+    @crew.client.job(queue="sums", name="local_worker.add84")
     def add(a: int, b: int = 1) -> int:
         return a + b
 
-    @crew.client.job(queue="sums")
+    @crew.client.job(queue="sums", name="local_worker.multiply88")
     async def multiply(a: int, b: int) -> int:
         await asyncio.sleep(0)
         return a * b
@@ -123,7 +123,7 @@ def test_a_class_job_that_does_not_settle_stays_as_it_would_in_production(hire):
 
 
 def test_a_job_that_fails_is_raised_with_what_its_code_raised(crew):
-    @crew.client.job(queue="mail")
+    @crew.client.job(queue="mail", name="local_worker.broken125")
     def broken():
         raise LookupError("no such letter")
 
@@ -136,7 +136,7 @@ def test_a_job_that_fails_is_raised_with_what_its_code_raised(crew):
 
 
 def test_the_message_of_a_failure_holds_no_frame_of_the_worker(crew):
-    @crew.client.job(queue="mail")
+    @crew.client.job(queue="mail", name="local_worker.broken138")
     def broken():
         raise LookupError("no such letter")
 
@@ -148,11 +148,11 @@ def test_the_message_of_a_failure_holds_no_frame_of_the_worker(crew):
 
 
 def test_a_failure_that_the_test_expects_is_answered_on_wish(crew):
-    @crew.client.job(queue="mail")
+    @crew.client.job(queue="mail", name="local_worker.broken150")
     async def broken():
         raise LookupError("no such letter")
 
-    @crew.client.job(queue="mail")
+    @crew.client.job(queue="mail", name="local_worker.refused154")
     def refused():
         return Failed("bounced", "no such address")
 
@@ -165,7 +165,7 @@ def test_a_failure_that_the_test_expects_is_answered_on_wish(crew):
 
 
 def test_a_job_that_will_be_tried_again_is_not_raised(crew):
-    @crew.client.job(queue="mail", retries=2, backoff=0)
+    @crew.client.job(queue="mail", retries=2, backoff=0, name="local_worker.flaky167")
     def flaky():
         raise LookupError
 
@@ -177,7 +177,7 @@ def test_a_job_that_will_be_tried_again_is_not_raised(crew):
 
 
 def test_a_retry_without_retries_left_is_a_failure(crew):
-    @crew.client.job(queue="mail", retries=0)
+    @crew.client.job(queue="mail", retries=0, name="local_worker.hopeless179")
     def hopeless():
         return Retry()
 
@@ -197,7 +197,7 @@ def test_code_outside_the_project_is_refused_as_in_production(crew):
 def test_a_job_that_puts_itself_for_ever_comes_to_an_end(hire):
     crew = hire(most=50)
 
-    @crew.client.job(queue="loop", retries=1000, backoff=0)
+    @crew.client.job(queue="loop", retries=1000, backoff=0, name="local_worker.again199")
     def again():
         return Retry(after=0)
 
@@ -207,7 +207,7 @@ def test_a_job_that_puts_itself_for_ever_comes_to_an_end(hire):
 
 
 def test_a_job_that_cancels_itself_is_a_failure_and_the_worker_goes_on(crew):
-    @crew.client.job(queue="mail")
+    @crew.client.job(queue="mail", name="local_worker.cancelled209")
     async def cancelled():
         raise asyncio.CancelledError
 
@@ -249,13 +249,13 @@ def test_a_worker_or_clock_for_a_client_of_the_other_colour_is_refused(url):
 def test_what_a_job_keeps_back_is_put_when_it_completes_and_not_when_it_fails(crew, fails):
     done = []
 
-    @crew.client.job(queue="later")
+    @crew.client.job(queue="later", name="local_worker.later251")
     def later():
         done.append("later")
 
     name = later.registered.name
 
-    @crew.client.job(queue="first")
+    @crew.client.job(queue="first", name="local_worker.first257")
     async def first():
         with current_job().on_completion():
             await current_job()._client.queues["later"].put(name, {})

@@ -22,12 +22,12 @@ APP = """
     loop = holdfast.AsyncClient("redis://127.0.0.1:1/0", namespace="shop", timeout=0.1, deadline=0)
     sent = []
 
-    @app.job(queue="mail", retries=20)
+    @app.job(queue="mail", retries=20, name="plugin.welcome24")
     def welcome(user: int, lang: str = "en") -> str:
         sent.append(user)
         return f"{lang}-{user}"
 
-    @loop.job(queue="sums")
+    @loop.job(queue="sums", name="plugin.add29")
     async def add(a: int, b: int) -> int:
         return a + b
 
@@ -159,7 +159,7 @@ TOLD = """
 FAILING = """
     from shop import app
 
-    @app.job(queue="mail")
+    @app.job(queue="mail", name="plugin.broken161")
     def broken():
         raise LookupError("no such letter")
 

@@ -17,7 +17,7 @@ class Parcel:
 
 
 def test_a_function_job_is_found_by_its_arguments_defaults_included(crew):
-    @crew.client.job(queue="mail", priority=10)
+    @crew.client.job(queue="mail", priority=10, name="puts.welcome19")
     def welcome(user: int, lang: str = "en"):
         pass
 
@@ -32,7 +32,7 @@ def test_a_function_job_is_found_by_its_arguments_defaults_included(crew):
 
 
 def test_arguments_are_compared_as_the_function_gets_them(crew):
-    @crew.client.job(queue="mail")
+    @crew.client.job(queue="mail", name="puts.remind34")
     def remind(at: datetime, who: tuple[str, ...]):
         pass
 
@@ -95,7 +95,7 @@ def test_many_jobs_are_found_and_few_are_shown(crew):
 
 
 def test_arguments_that_cannot_be_are_named(crew):
-    @crew.client.job(queue="mail")
+    @crew.client.job(queue="mail", name="puts.welcome97")
     def welcome(user: int):
         pass
 
@@ -106,7 +106,7 @@ def test_arguments_that_cannot_be_are_named(crew):
 
 
 def test_a_job_put_under_another_signature_is_no_match_and_no_error(crew):
-    @crew.client.job(queue="mail")
+    @crew.client.job(queue="mail", name="puts.welcome108")
     def welcome(user: int):
         pass
 

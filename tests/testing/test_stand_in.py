@@ -28,7 +28,7 @@ def test_a_client_that_exists_is_moved_and_given_back(app, url, namespace):
 def test_what_hangs_on_a_client_goes_with_it(app, url, namespace):
     queue = app.queues["mail"]
 
-    @app.job(queue="sums")
+    @app.job(queue="sums", name="stand_in.add30")
     def add(a, b):
         return a + b
 

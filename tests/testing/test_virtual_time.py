@@ -14,7 +14,7 @@ DAY = 86_400
 def test_a_delayed_job_is_performed_when_it_is_due(crew, still):
     moments = []
 
-    @crew.client.job(queue="mail")
+    @crew.client.job(queue="mail", name="virtual_time.note16")
     def note():
         moments.append(still.now)
 
@@ -29,11 +29,11 @@ def test_a_delayed_job_is_performed_when_it_is_due(crew, still):
 def test_a_day_of_retries_and_a_daily_recurrence(crew, still):
     moments = []
 
-    @crew.client.job(queue="mail", retries=1000)
+    @crew.client.job(queue="mail", retries=1000, name="virtual_time.never_well31")
     def never_well():
         raise ConnectionError
 
-    @crew.client.job(queue="digest")
+    @crew.client.job(queue="digest", name="virtual_time.digest35")
     def digest():
         moments.append(round(still.now - START_MS / 1000))
 
@@ -52,7 +52,7 @@ def test_a_day_of_retries_and_a_daily_recurrence(crew, still):
 
 
 def test_retries_that_are_used_up_by_night_are_raised(crew):
-    @crew.client.job(queue="mail", retries=3, backoff=3600)
+    @crew.client.job(queue="mail", retries=3, backoff=3600, name="virtual_time.never_well54")
     def never_well():
         raise ConnectionError("nobody there")
 
