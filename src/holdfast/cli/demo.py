@@ -203,7 +203,8 @@ class Run:
         """Return how many jobs that do nothing are put and run in a second, by the worker that is left."""
         queue, klass = self.client.queues["report"], f"{demo_jobs.__name__}.nothing"
         before, began = queue.tallies()["completed"], time.monotonic()
-        jids = queue.put_many([(klass, {"args": [], "kwargs": {}})] * ENGINE_JOBS)
+        job: tuple[str, dict[str, Any]] = (klass, {"args": [], "kwargs": {}})
+        jids = queue.put_many([job] * ENGINE_JOBS)
         done, seconds = 0, 0.0
         while done < ENGINE_JOBS and seconds < ENGINE_SECONDS:
             time.sleep(TICK / 5)
