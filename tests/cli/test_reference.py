@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast.cli import reference
 
 WRITTEN = Path(__file__).parents[2] / "docs" / "reference"
@@ -18,3 +19,17 @@ def test_every_verb_is_in_the_reference() -> None:
     text = reference.verbs()
     for verb in reference.COMMANDS:
         assert f"\n## {verb}\n" in text
+
+
+def test_every_public_name_is_on_the_page_of_the_python_api_as_it_is_called() -> None:
+    text = reference.pages()["api.md"]
+    assert [
+        name for name in holdfast.__all__ if f"\n### {name}\n" not in text and f"`{name}`" not in text
+    ] == []
+    for line in (
+        "* `pop(count: None = None) -> Job | None`, `pop(count: int) -> list[Job]`: ",
+        "* `fail(group: str, message: str = '') -> str`: ",
+        "* `counts: list[dict[str, Any]]`: ",
+        "Retry(after: float | None = None, group: str = '', message: str = '')",
+    ):
+        assert line in text

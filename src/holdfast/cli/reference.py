@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from holdfast import errors
+from holdfast.cli.api_reference import api
 from holdfast.cli.main import holdfast
 from holdfast.commands import COMMANDS
 from holdfast.core.rows import rows_of
@@ -65,7 +66,7 @@ def _tree(kind: type[BaseException], depth: int) -> Iterator[str]:
 
 def pages() -> Mapping[str, str]:
     """Return the text of each page by file name."""
-    return {"cli.md": command_line(), "verbs.md": verbs(), "errors.md": mistakes()}
+    return {"api.md": api(), "cli.md": command_line(), "verbs.md": verbs(), "errors.md": mistakes()}
 
 
 def main(directory: Path) -> None:
