@@ -210,15 +210,7 @@ def pytest_in(folder, files, *args):
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
     """What one run over all stories said."""
-    page = (ROOT / "docs" / "guide" / "testing.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    files = {
-        "async": ASYNC,
-        "failing": FAILING,
-        "guide": "\n".join(blocks),
-        "told": TOLD,
-        "usual": USUAL,
-    }
+    files = {"async": ASYNC, "failing": FAILING, "told": TOLD, "usual": USUAL}
     return pytest_in(tmp_path_factory.mktemp("project"), files)
 
 
@@ -237,10 +229,6 @@ def test_a_test_of_an_untouched_program_passes(said, story):
 def test_the_plugin_loads_nothing_until_it_is_wanted(tmp_path):
     ended = pytest_in(tmp_path, {"unused": UNUSED})
     assert "1 passed" in ended, ended
-
-
-def test_the_guide_about_testing_is_a_test_file(said):
-    assert said.count("PASSED test_guide.py::") == 6, said
 
 
 def test_a_failing_job_shows_its_own_traceback(said):
