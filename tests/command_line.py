@@ -3,9 +3,9 @@
 import subprocess
 import sys
 
+import programs
+
 
 def holdfast(*words: str) -> "subprocess.CompletedProcess[str]":
     """Run `holdfast` with these words to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "holdfast.cli.main", *words], capture_output=True, text=True, timeout=30
-    )
+    return programs.run([sys.executable, "-m", "holdfast.cli.main", *words], timeout=30)

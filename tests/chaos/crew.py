@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import programs
 from waiting import until
 
 KIT = Path(__file__).parent
@@ -53,7 +54,7 @@ class Worker:
         self._log = log
         self.name = name
         with log.open("wb") as out:
-            self.process = subprocess.Popen(
+            self.process = programs.popen(
                 [sys.executable, "-m", "holdfast.cli.main", "worker", *flags],
                 cwd=KIT,
                 env=env,

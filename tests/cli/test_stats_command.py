@@ -4,12 +4,12 @@ import json
 import re
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
+import programs
 from holdfast import Client
 from holdfast.cli.main import run
 from holdfast.cli.stats import MOST_BYTES, Statsd
@@ -127,18 +127,12 @@ def test_emissions_repeat_until_int_and_a_statsd_that_nobody_knows_is_said_once(
 ) -> None:
     words = [sys.executable, "-m", "holdfast.cli.main", "stats", "statsd", "--interval", "0.1", "--url", url]
     port = str(ear.getsockname()[1])
-    telling = subprocess.Popen([*words, "--namespace", namespace, "--host", "127.0.0.1", "--port", port])
+    telling = programs.popen([*words, "--namespace", namespace, "--host", "127.0.0.1", "--port", port])
     for _ in range(3):
         heard(ear, "workers")
     telling.send_signal(signal.SIGINT)
     assert telling.wait(30) == 0
-    said = subprocess.run(
-        [*words, "--namespace", namespace, "--host", "nobody.invalid", "--count", "3"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    said = programs.run([*words, "--namespace", namespace, "--host", "nobody.invalid", "--count", "3"])
     assert said.returncode == 1
     assert said.stderr.count("cannot be reached") == 1
 

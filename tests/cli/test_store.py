@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import programs
 from holdfast import Client
 from holdfast import store as embedded
 from holdfast.cli.main import COMMANDS, holdfast
@@ -34,14 +35,11 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture
 def run(home: Path) -> Run:
-    """Runs the installed program with HOLDFAST_DIR set."""
+    """Runs `holdfast` with HOLDFAST_DIR set."""
 
     def program(*words: str) -> Answer:
-        program_path = Path(sys.executable).with_name("holdfast")
         environment = os.environ | {"HOLDFAST_DIR": str(home)}
-        return subprocess.run(
-            [program_path, *words], capture_output=True, text=True, env=environment, timeout=60
-        )
+        return programs.run([sys.executable, "-m", "holdfast.cli.main", *words], env=environment)
 
     return program
 

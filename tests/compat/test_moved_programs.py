@@ -12,6 +12,7 @@ from textwrap import dedent
 import pytest
 
 import holdfast
+import programs
 from holdfast import Client, UsageError
 from holdfast.compat import reqless
 from holdfast.compat.reqless.workers import ForkingWorker, MainWorker, SerialWorker
@@ -72,14 +73,7 @@ SEEN = [
 def run(package: str, import_line: str, url: str, environment: dict[str, str], folder: Path) -> list[str]:
     file = folder / "program.py"
     file.write_text(dedent(PROGRAM).format(package=package, import_line=import_line))
-    done = subprocess.run(
-        [sys.executable, str(file), url],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = programs.run([sys.executable, str(file), url], env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -3,12 +3,12 @@
 import logging
 import re
 import signal
-import subprocess
 import sys
 
 import pytest
 from worker_kit import until
 
+import programs
 from holdfast.cli import main
 from holdfast.testing.store import ScratchStore
 from holdfast.work.settings import SLOTS
@@ -16,7 +16,7 @@ from holdfast.work.settings import SLOTS
 
 def run(*flags, env=None, cwd=None):
     words = [sys.executable, "-m", "holdfast.cli.main", "worker", *flags]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, env=env, cwd=cwd)
+    return programs.run(words, timeout=120, env=env, cwd=cwd)
 
 
 def test_help_lists_every_flag_with_its_default():

@@ -8,6 +8,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+import programs
 from holdfast.cli import worker_start
 from holdfast.cli.place import url_of
 from holdfast.cli.worker import worker
@@ -200,9 +201,9 @@ def test_the_setup_hook_lies_on_the_path_and_may_set_the_variables(shop):
         "--json",
     ]
     clean = {name: text for name, text in os.environ.items() if name not in ("HOLDFAST_URL", "REDIS_URL")}
-    done = subprocess.run(
+    done = programs.run(
         [sys.executable, "-m", "holdfast.cli.main", *words, "--workdir", str(elsewhere)],
-        cwd=shop.here, env=clean, capture_output=True, text=True, timeout=120, check=False,
+        cwd=shop.here, env=clean, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert handle.result(30) == 2

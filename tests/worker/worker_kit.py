@@ -9,6 +9,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import programs
 
 CHORES = '''
 import asyncio, os, pathlib, signal, subprocess, sys, threading
@@ -365,10 +368,11 @@ class Worker:
     ) -> None:
         self.log = here / f"worker-{number}.log"
         words = words or [sys.executable, "-m", "holdfast.cli.main", "worker", *flags]
+        start = programs.popen
         if leads:
-            words = [sys.executable, "-c", LEADER, *words]
+            start, words = subprocess.Popen, [sys.executable, "-c", LEADER, *words]
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(words, cwd=here, stdin=stdin, stderr=log, stdout=log)
+            self.process: Any = start(words, cwd=here, stdin=stdin, stderr=log, stdout=log)
         self.pid = self.process.pid
 
     def said(self) -> str:
