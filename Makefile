@@ -37,11 +37,11 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## run jobs over real files and kill a worker halfway (DIR=… for other files)
 	@HOLDFAST_DIR="$(CURDIR)/.holdfast/demo" $(BIN)/holdfast demo $(if $(DIR),"$(DIR)") $(ARGS)
 
-test: $(READY) ## run the tests but the slow ones, TOGETHER=3 at a time, because many of them wait (ARGS=… for pytest)
-	$(BIN)/pytest -n $(TOGETHER) --dist worksteal -m "not slow" $(ARGS)
+test: $(READY) ## run today's sample of the tests, TOGETHER=3 at a time (ARGS=… for pytest, HOLDFAST_SAMPLE=2026-11-23 or all)
+	HOLDFAST_SAMPLE=$${HOLDFAST_SAMPLE:-$$(date -u +%F)} $(BIN)/pytest -n $(TOGETHER) --dist worksteal -m "not slow" $(ARGS)
 
 test-all: $(READY) ## run all tests
-	$(BIN)/pytest -n $(TOGETHER) --dist worksteal $(ARGS)
+	HOLDFAST_SAMPLE=all $(BIN)/pytest -n $(TOGETHER) --dist worksteal $(ARGS)
 
 check: format-check lint types rules ## what CI asks for before the tests: format, lint, types, house rules
 
@@ -59,10 +59,11 @@ lua-lint:
 	@if command -v luacheck >/dev/null; then luacheck --quiet src/holdfast/core/lua; \
 	else $(LOUD) "LOUD SKIP: luacheck is not installed, so the Lua core was not checked"; fi
 
-types: $(READY) ## check the types, twice
+types: $(READY) ## check the types, twice, and that the checkers find what is wrong
 	$(BIN)/mypy
 	@if $(BIN)/pyright --version >/dev/null 2>&1; then $(BIN)/pyright --pythonpath $(BIN)/python; \
 	else $(LOUD) "LOUD SKIP: pyright could not be started (it fetches node.js), so only mypy checked the types"; fi
+	$(BIN)/pytest tests/typing
 
 rules: $(READY)
 	$(BIN)/pytest tests/architecture

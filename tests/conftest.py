@@ -1,23 +1,47 @@
-"""Fixtures every part shares: one scratch store per run and engine, one namespace per test."""
+"""Fixtures every part shares: one scratch store per run and engine, one namespace per test; and what a run is."""
 
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
+import hypothesis.core
 import pytest
+from hypothesis.configuration import set_hypothesis_home_dir
 
+import sampling
 from holdfast.client.aio import AsyncClient
 from holdfast.client.sync import Client
 from holdfast.testing.clock import StoppedClock
 from holdfast.testing.store import Engine, ScratchStore, find_engine
 
+BEGUN = time.monotonic()
 
-def pytest_configure() -> None:
-    """Let INT reach the programs that tests start: they would inherit its being ignored, as after `nohup … &`."""
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let INT reach the programs that tests start: they would inherit its being ignored, as after `nohup … &`.
+
+    Everything that is kept from run to run is in one directory.
+    """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    cache = getattr(config, "cache", None)
+    set_hypothesis_home_dir(cache.mkdir("hypothesis") if cache else None)
+    if sampling.SEED != "all" and hypothesis.core.global_force_seed is None:
+        hypothesis.core.global_force_seed = int(sampling.draw("hypothesis") * 2**32)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run today's sample of what is left to run."""
+    if sampling.SEED == "all":
+        return
+    kept = sampling.sample(items)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 def skip_without(engine: Engine) -> None:
@@ -94,7 +118,16 @@ def core(clock: StoppedClock) -> Callable[[Any], Any]:
     return clock.core
 
 
+def pytest_report_header() -> str:
+    return f"sample: HOLDFAST_SAMPLE={sampling.SEED}"
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    used = sum(os.times()[:4])
+    terminalreporter.write_line(
+        f"{time.monotonic() - BEGUN:.0f} s, {used:.0f} CPU seconds; sample: HOLDFAST_SAMPLE={sampling.SEED}"
+        " (HOLDFAST_SAMPLE=all runs all)"
+    )
     if find_engine("redis") is None:
         terminalreporter.write_line(
             "LOUD SKIP: redis-server is not installed, so nothing was tested on Redis", red=True, bold=True

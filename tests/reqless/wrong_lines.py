@@ -22,12 +22,18 @@ class WrongLine:
     right: str
     wrong: str
 
+    def fits(self) -> bool:
+        return self.right in self.path_in(sources.LUA).read_text()
+
+    def path_in(self, folder: Path) -> Path:
+        return folder / (self.module.replace(".", "/") + ".lua")
+
     @contextmanager
     def made(self, folder: Path) -> Iterator[None]:
         """The core as it would be, had this mistake been made."""
         usual = sources.LUA
         shutil.copytree(usual, folder, dirs_exist_ok=True)
-        path = folder / (self.module.replace(".", "/") + ".lua")
+        path = self.path_in(folder)
         text = path.read_text()
         assert self.right in text, f"no longer in {self.module}: {self.right}"
         path.write_text(text.replace(self.right, self.wrong))

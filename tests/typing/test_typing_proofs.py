@@ -46,6 +46,7 @@ def marked() -> set[tuple[str, int]]:
     }
 
 
+@pytest.mark.slow  # `make types` runs it
 @pytest.mark.parametrize("find", [found_by_mypy, found_by_pyright], ids=["mypy", "pyright"])
 def test_a_type_checker_reports_every_wrong_line_and_no_other(find, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYRIGHT_PYTHON_IGNORE_WARNINGS", "1")

@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import pytest
 from worker_kit import CHORES, Worker, until
@@ -17,14 +16,8 @@ from holdfast.commands.leases import Pop
 from holdfast.commands.outcomes import Retry
 from holdfast.work.settings import POOLS
 
-HERE = Path(__file__).parent
-BY_TURNS = ("asyncio", "fork", "serial", "thread", "gevent")
-OF_THEIR_OWN = ("test_many_slots", "test_greenlets")
-"""Files whose stories are about these two."""
-
 ARRIVALS = ("at once", "delayed", "retried", "recurring", "lost")
 """How a job comes to an idle worker: all but the first are taken by its timer, not by a wake-up."""
-OTHER_ARRIVALS = tuple(arrival for arrival in ARRIVALS if arrival != "delayed")
 
 LOGS = """
 import logging
@@ -123,42 +116,6 @@ class Shop:
 
     def state(self, jid: str) -> str:
         return self.job(jid).state
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The fast suite runs each story in the pool that is used most, and in one of the others, by turns.
-
-    A story about how a job comes runs there with a delayed one, and in the first pool with one of the other ways too.
-    """
-    stories: dict[tuple[Path, str], list[pytest.Function]] = {}
-    for item in items:
-        if (
-            isinstance(item, pytest.Function)
-            and item.path.parent == HERE
-            and item.path.stem not in OF_THEIR_OWN
-        ):
-            stories.setdefault((item.path, item.originalname), []).append(item)
-    for (_, name), versions in stories.items():
-        pools = sorted({_pool_of(story) for story in versions} & set(BY_TURNS))
-        turn = crc32(name.encode())
-        arrivals = {"", "delayed", OTHER_ARRIVALS[turn % len(OTHER_ARRIVALS)]}
-        for story in versions:
-            pool, arrival = _pool_of(story), _params_of(story).get("arrival", "")
-            is_first = pool not in BY_TURNS
-            if not (is_first or pool == pools[turn % len(pools)]) or arrival not in (
-                arrivals if is_first else ("", "delayed")
-            ):
-                story.add_marker(pytest.mark.slow)
-
-
-def _params_of(story: pytest.Function) -> dict[str, Any]:
-    return dict(story.callspec.params) if hasattr(story, "callspec") else {}
-
-
-def _pool_of(story: pytest.Function) -> str:
-    params = _params_of(story)
-    return str(params.get("pool") or params.get("forking_pool") or "")
 
 
 @pytest.fixture(params=POOLS)
