@@ -1,12 +1,21 @@
-"""The model test bites: it finds each of these mistakes when it is made in the core."""
+"""The tests find mistakes: the model those of the core, and single tests those of the files that they are about.
 
+A mistake of `mistakes` and `mistakes_of_features` may take the model a thousand random sequences, of which `make test` has
+thirty, other ones each day: that all are found is checked by `make test-all`.
+"""
+
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from mistakes import MISTAKES, Mistake
+from mistakes_in_files import MISTAKES_IN_FILES, FileMistake
 from mistakes_of_features import MISTAKES_OF_FEATURES
 from rules_always import CoreAndModel
 
@@ -15,6 +24,7 @@ from holdfast.core.library import library
 from holdfast.testing.store import ScratchStore
 from native_door import Door
 
+TESTS = Path(__file__).parents[1]
 ALL = [*MISTAKES, *MISTAKES_OF_FEATURES]
 SEARCH = settings(
     max_examples=4000,
@@ -53,3 +63,23 @@ def test_the_model_finds(mistake: Mistake, door: Door) -> None:
     except Exception:
         return  # a reply that differs, or one that cannot even be read
     pytest.fail("the mistake escaped")
+
+
+def test_mistakes_in_files_still_fit() -> None:
+    assert [mistake.name for mistake in MISTAKES_IN_FILES if len(mistake.places()) != 1] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", MISTAKES_IN_FILES, ids=lambda mistake: mistake.name)
+def test_a_test_finds(mistake: FileMistake, tmp_path: Path) -> None:
+    mistake.make_in(tmp_path)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", mistake.found_by],
+        cwd=TESTS,
+        env={**os.environ, "PYTHONPATH": path, "HOLDFAST_SAMPLE": "all"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 1, done.stdout
