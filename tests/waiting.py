@@ -1,8 +1,9 @@
 """Waiting for something to become true, in tests: with a deadline, and without a fixed sleep."""
 
+import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import TypeVar
 
@@ -19,6 +20,11 @@ def pause(seconds: float) -> None:
     _never.wait(seconds)
 
 
+async def pause_async(seconds: float) -> None:
+    """The same, while the loop goes on."""
+    await asyncio.sleep(seconds)
+
+
 def until(condition: Callable[[], T], what: str, within: float = 30.0) -> T:
     """Wait until `condition` answers something true, and answer that. Fails after `within` seconds."""
     deadline = monotonic() + within
@@ -26,3 +32,16 @@ def until(condition: Callable[[], T], what: str, within: float = 30.0) -> T:
         assert monotonic() < deadline, f"not within {within:g} s: {what}"
         pause(0.01)
     return found
+
+
+async def until_async(condition: Callable[[], T | Awaitable[T]], what: str, within: float = 30.0) -> T:
+    """The same, while the loop goes on; the condition may be awaited."""
+    deadline = monotonic() + within
+    while True:
+        found = condition()
+        if isinstance(found, Awaitable):
+            found = await found
+        if found:
+            return found
+        assert monotonic() < deadline, f"not within {within:g} s: {what}"
+        await pause_async(0.005)

@@ -29,6 +29,8 @@ from urllib.parse import urlsplit
 
 from resp import name_of, value_end, words_of
 
+from waiting import pause_async
+
 Action = Literal["cut-request", "cut-reply", "cut-middle", "delay", "drip", "hold"]
 
 
@@ -240,19 +242,19 @@ class Proxy:
 
     async def _travel(self) -> None:
         if self._latency:
-            await asyncio.sleep(self._latency * random.uniform(0.5, 1.5))
+            await pause_async(self._latency * random.uniform(0.5, 1.5))
 
     async def _spoil(self, talk: Talk, aim: Aim, reply: bytes) -> bool:
         """Pass a reply on as badly as planned. Answers whether the connection lives."""
         writer, lives = talk.writer, True
         aim.hit.set()
         if aim.action == "delay":
-            await asyncio.sleep(aim.seconds)
+            await pause_async(aim.seconds)
             writer.write(reply)
         elif aim.action == "drip":
             for at in range(len(reply)):
                 writer.write(reply[at : at + 1])
-                await asyncio.sleep(aim.seconds / len(reply))
+                await pause_async(aim.seconds / len(reply))
         else:
             if aim.action == "cut-middle":
                 writer.write(reply[: max(len(reply) // 2, 1)])

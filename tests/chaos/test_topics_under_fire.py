@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from typing import Any
 
 import pytest
 from proxy import Proxy
@@ -12,7 +13,7 @@ from proxy import Proxy
 from holdfast import AsyncClient, AsyncScheduler, Client, Scheduler
 from holdfast.errors import HoldfastError
 from holdfast.testing.store import ScratchStore
-from waiting import until
+from waiting import until, until_async
 
 MANY = 80
 CUTS = [
@@ -36,6 +37,10 @@ def handled_blocking(url: str, namespace: str, proxy: Proxy) -> tuple[Counter[st
         return got, all(aim.hit.is_set() for aim in aims)
 
 
+async def is_empty(topic: Any) -> bool:
+    return await topic.length() == 0
+
+
 def handled_awaited(url: str, namespace: str, proxy: Proxy) -> tuple[Counter[str], bool]:
     async def story() -> tuple[Counter[str], bool]:
         async with AsyncClient(url, namespace=namespace) as client, AsyncScheduler(client) as sched:
@@ -43,9 +48,7 @@ def handled_awaited(url: str, namespace: str, proxy: Proxy) -> tuple[Counter[str
             aims = [proxy.aim(cut, verb, 7 * nth) for cut, verb, nth in CUTS]
             got: Counter[str] = Counter()
             await sched.subscribe("t", lambda item: got.update([item.id]))
-            async with asyncio.timeout(30):
-                while await sched["t"].length():
-                    await asyncio.sleep(0.01)
+            await until_async(lambda: is_empty(sched["t"]), "all are handled")
             return got, all(aim.hit.is_set() for aim in aims)
 
     return asyncio.run(story())

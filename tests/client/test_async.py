@@ -9,6 +9,7 @@ from holdfast.commands.jobs import Put, PutMany
 from holdfast.commands.queues import QueueNames
 from holdfast.errors import JobExists, Refused
 from holdfast.wire.gather import packed
+from waiting import until_async
 
 
 def test_puts_of_one_queue_and_options_become_one_call_in_their_order():
@@ -139,9 +140,9 @@ def test_many_wait_for_their_ends_on_one_connection(aclient, store):
 async def until_heard(store, client, jid):
     """Wait until somebody listens for the end of `jid`."""
     channel = client.shard.result_channel(jid)
-    async with asyncio.timeout(5):
-        while "1" not in store.ask("PUBSUB", "NUMSUB", channel).splitlines()[-1]:
-            await asyncio.sleep(0)
+    await until_async(
+        lambda: "1" in store.ask("PUBSUB", "NUMSUB", channel).splitlines()[-1], "somebody listens"
+    )
 
 
 def test_an_end_is_not_missed_when_the_listening_connection_is_lost(aclient, store):

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -19,16 +18,9 @@ from colour import Async, Sync
 from holdfast import AsyncClient, Client, ConnectionLost, Events, UnknownEvent, UsageError
 from holdfast.client.events import AsyncEvents
 from holdfast.testing.store import ScratchStore
-from waiting import until
+from waiting import until, until_async
 
 NAMES = ("canceled", "completed", "failed", "popped", "put", "stalled", "track", "untrack")
-
-
-async def until_async(condition: Callable[[], Any], what: str) -> None:
-    deadline = monotonic() + 30
-    while not condition():
-        assert monotonic() < deadline, f"not within 30 s: {what}"
-        await asyncio.sleep(0.01)
 
 
 def while_listening(do: Sync | Async, *steps: Callable[[], Any], condition: Callable[[], Any]) -> None:

@@ -14,7 +14,7 @@ from colour import Async, Sync
 
 from holdfast import AsyncScheduler, Client, Scheduler, UsageError
 from holdfast.testing.store import ScratchStore
-from waiting import pause, until
+from waiting import pause, pause_async, until, until_async
 
 LONG = 600.0
 """Seconds: as an interval, long enough that nothing is found by looking now and then."""
@@ -50,10 +50,14 @@ def eventually(do, condition, what):
 
     def look():
         if isinstance(do, Async):
-            do(lambda: asyncio.sleep(0.005))
+            do(lambda: pause_async(0.005))
         return condition()
 
     return until(look, what)
+
+
+async def is_queued(topic):
+    return (await topic.get("a")).state == "queued"
 
 
 def is_empty(do, topic):
@@ -234,8 +238,7 @@ def test_a_handler_that_takes_too_long_is_told_of_and_gets_the_message_again(do,
 
     async def awaited(item):
         if handle(item):
-            while (await sched["t"].get("a")).state != "queued":
-                await asyncio.sleep(0.005)
+            await until_async(lambda: is_queued(sched["t"]), "it came back meanwhile")
 
     do(lambda: sched.subscribe("t", blocking if isinstance(do, Sync) else awaited, ttr=0.05))
     do(lambda: sched["t"].put("a", "x"))
@@ -273,8 +276,7 @@ def test_unsubscribing_waits_for_the_running_handler(do, sched):
 
     async def awaited(item):
         begun.set()
-        while not go_on.is_set():
-            await asyncio.sleep(0.005)
+        await until_async(go_on.is_set, "it may go on")
         events.append("handled")
 
     do(lambda: sched.subscribe("t", blocking if isinstance(do, Sync) else awaited))
@@ -326,7 +328,7 @@ def test_several_subscriptions_share_a_topic_and_each_message_goes_to_one(do, ur
 
     async def awaited(item):
         got.append(item.id)
-        await asyncio.sleep(0.002)
+        await pause_async(0.002)
 
     for sched in scheds:
         do(lambda sched=sched: sched.subscribe("t", blocking if isinstance(do, Sync) else awaited))
@@ -352,8 +354,7 @@ def test_one_that_is_busy_passes_the_bell_on_to_another(do, url, namespace):
 
     async def awaited(item):
         got.append(item.id)
-        while not release.is_set():
-            await asyncio.sleep(0.005)
+        await until_async(release.is_set, "it may go on")
 
     scheds = [scheduler(do), scheduler(do)]
     for sched in scheds:
