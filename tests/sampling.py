@@ -1,6 +1,9 @@
-"""The sample of the tests that `make test` runs: every test function, but not with all of its parameters.
+"""The sample of the tests that `make test` runs: most test functions, but not with all of their parameters.
 
-Of engines, pools, kinds of clients and arrivals, each test runs with one, and of a family with many members only a part runs.
+Of engines, pools, kinds of clients and arrivals, each test runs with one, and of a family (the members of a test function) with
+many members only a part runs: `sampled(share)` sets how many. `sampled(share, of="file")` is about the functions of a file, where
+each takes long. One runs always.
+
 HOLDFAST_SAMPLE chooses which: `make test` sets it to the date, so that each day runs another sample, and a day can be repeated.
 Where it is not set, or `all`, everything runs.
 """
@@ -9,6 +12,7 @@ import os
 from collections.abc import Hashable, Iterable
 from hashlib import blake2b
 from math import ceil, log
+from pathlib import Path
 
 import pytest
 
@@ -39,7 +43,26 @@ def sample(items: Iterable[pytest.Item]) -> set[pytest.Item]:
     for item in items:
         name = getattr(item, "originalname", item.name)
         families.setdefault((item.parent, name), []).append(item)
-    return {item for family in families.values() for item in some_of(family)}
+    of_files: dict[Path, list[list[pytest.Item]]] = {}
+    for family in families.values():
+        of_files.setdefault(family[0].path, []).append(some_of(family))
+    return {item for functions in of_files.values() for some in some_functions(functions) for item in some}
+
+
+def some_functions(functions: list[list[pytest.Item]]) -> list[list[pytest.Item]]:
+    """The functions of a file that run, each with its members."""
+    shares = {id(some): share_of(some[0], "file") for some in functions}
+    drawn = sorted((some for some in functions if shares[id(some)]), key=lambda some: draw(some[0].nodeid))
+    if not drawn:
+        return functions
+    count = max(1, ceil(len(drawn) * max(share or 0.0 for share in shares.values())))
+    return [some for some in functions if not shares[id(some)]] + drawn[:count]
+
+
+def share_of(item: pytest.Item, of: str) -> float | None:
+    """What a marker says about the members of its function, or of its file."""
+    found = [mark for mark in item.iter_markers("sampled") if mark.kwargs.get("of", "function") == of]
+    return float(found[0].args[0]) if found else None
 
 
 def some_of(family: list[pytest.Item]) -> list[pytest.Item]:
@@ -75,7 +98,7 @@ def params_of(item: pytest.Item) -> dict[str, object]:
 
 def count_of(members: list[pytest.Item]) -> int:
     """How many of these run."""
-    marker = members[0].get_closest_marker("sampled")
-    if marker:
-        return max(1, ceil(len(members) * marker.args[0]))
+    share = share_of(members[0], "function")
+    if share is not None:
+        return max(1, ceil(len(members) * share))
     return max(min(len(members), SMALL), ceil(len(members) * SHARE))

@@ -12,6 +12,7 @@ import pytest
 from worker_kit import CHORES, Worker, until
 
 import holdfast
+import programs
 from holdfast.commands.leases import Pop
 from holdfast.commands.outcomes import Retry
 from holdfast.work.settings import POOLS
@@ -116,6 +117,12 @@ class Shop:
 
     def state(self, jid: str) -> str:
         return self.job(jid).state
+
+
+@pytest.fixture(scope="session", autouse=True)
+def program_server() -> None:
+    """It runs before tests count what is open."""
+    programs.server()
 
 
 @pytest.fixture(params=POOLS)

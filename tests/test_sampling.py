@@ -1,0 +1,81 @@
+"""What `make test` runs of the tests: a sample that is the same for a day and all of them over some weeks."""
+
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import sampling
+
+
+@pytest.fixture(autouse=True)
+def day(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Sets the seed."""
+    return lambda seed: monkeypatch.setattr(sampling, "SEED", seed)
+
+
+def family(name: str, mark: Any = None, file: str = "test_a.py", **params: list[Any]) -> list[Any]:
+    marks = [mark] if mark else []
+    return [
+        SimpleNamespace(
+            name=f"{name}[{values}]",
+            originalname=name,
+            nodeid=f"{file}::{name}[{values}]",
+            parent=file,
+            path=Path(file),
+            callspec=SimpleNamespace(params=dict(zip(params, values, strict=True))),
+            iter_markers=lambda _: iter(marks),
+        )
+        for values in product(*params.values())
+    ]
+
+
+def sampled(*families: list[Any]) -> list[str]:
+    items = [Hashed(item) for items in families for item in items]
+    return sorted(item.nodeid for item in sampling.sample(items))  # type: ignore[type-var]
+
+
+class Hashed:
+    """An item: a namespace has no hash."""
+
+    def __init__(self, item: Any) -> None:
+        self.__dict__.update(vars(item))
+
+
+def test_a_sample_is_the_same_for_a_day_and_another_on_the_next(day) -> None:
+    items = family("test_words", word=list(range(200)))
+    day("2026-11-23")
+    first = sampled(items)
+    assert sampled(list(reversed(items))) == first
+    assert len(first) == 40
+    day("2026-11-24")
+    assert sampled(items) != first
+
+
+def test_every_member_has_its_day(day) -> None:
+    items, seen = family("test_words", engine=["valkey", "redis"], word=list(range(20))), set()
+    for number in range(250):
+        day(str(number))
+        seen.update(sampled(items))
+    assert len(seen) == 40
+
+
+def test_every_function_runs_and_a_small_family_with_each_word_on_one_engine(day) -> None:
+    for seed in ("a", "b", "c"):
+        day(seed)
+        found = sampled(family("test_one"), family("test_two", engine=["valkey", "redis"], word=["x", "y"]))
+        assert len(found) == 3
+        assert [name.count("x") for name in found if "two" in name].count(1) == 1
+
+
+def test_a_share_may_be_set_for_a_function_and_for_the_functions_of_a_file(day) -> None:
+    day("a")
+    assert len(sampled(family("test_rare", pytest.mark.sampled(0.01).mark, word=list(range(50))))) == 1
+    long = [
+        family(f"test_{n}", pytest.mark.sampled(0.25, of="file").mark, pool=["process", "fork"])
+        for n in range(8)
+    ]
+    assert len(sampled(*long)) == 2
+    assert len(sampled(*long, family("test_unmarked"))) == 3
