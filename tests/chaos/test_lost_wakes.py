@@ -177,6 +177,7 @@ def hunt(layout: Layout, flavour: str, jobs: int, store: ScratchStore, namespace
         assert len(client.jobs.complete(0, rounds.put + 1)) == rounds.put
 
 
+@pytest.mark.sampled(0.2)
 @pytest.mark.parametrize(
     ("layout", "flavour"),
     [

@@ -110,7 +110,7 @@ def test_a_text_that_nobody_knows_is_refused_with_those_there_are() -> None:
 def test_a_text_that_finds_no_room_is_told_in_one_sentence() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "holdfast.cli.main", "lua", "reqless"],
+            [sys.executable, "-m", "holdfast.cli.main", "lua", "native"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
