@@ -193,9 +193,10 @@ def test_a_hundred_cancels_in_the_moment_of_the_grant_stop_their_jobs(shop, pool
     cancel_when_granted(shop, pool, 100)
 
 
-def test_many_short_jobs_at_a_short_lease_cost_no_child_its_life(shop, pool):
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
+def test_many_short_jobs_at_a_short_lease_cost_no_child_its_life(shop, pool, times):
     short_leases(shop)
-    number, klass = 3_000 if pool == "fork" else 15_000, "acount" if pool == "asyncio" else "count"
+    number, klass = times * (300 if pool == "fork" else 1_500), "acount" if pool == "asyncio" else "count"
     shop.q.put_many([(f"chores.{klass}", {"args": [n]}) for n in range(number)])
     worker = shop.start(pool, workers=2)
     until(lambda: shop.q.length() == 0, "all are done", 300)
