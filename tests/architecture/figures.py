@@ -1,7 +1,7 @@
 """Prints how large the house is: `python tests/architecture/figures.py`.
 
 Files, files that only one other imports, lines of code (no blank lines, comments, docstrings, imports), sizes of
-functions, uses of `Any`, and the frames of our own code that one sync put passes through. Nothing is asserted.
+functions, uses of `Any`, and the frames of our own code that a sync put and a steady asyncio job pass through. Nothing is asserted.
 """
 
 import ast
@@ -108,6 +108,9 @@ class Walk:
             action()
         finally:
             sys.setprofile(None)
+        return str(self)
+
+    def __str__(self) -> str:
         return f"{self.frames} frames in {len(self.files)} files"
 
 
@@ -121,6 +124,39 @@ def put_walk() -> str:
         for _ in range(3):
             queue.put("job", {})
         return Walk().of(lambda: queue.put("job", {}))
+
+
+def asyncio_walk() -> str:
+    """A job of an asyncio worker with one slot and a full queue, from the reply that grants it to the call that reports it."""
+    import holdfast
+    from holdfast.testing import ScratchStore
+    from holdfast.wire.aio import AsyncLink
+    from holdfast.workers import AsyncioWorker
+
+    walk, send, calls = Walk(), AsyncLink.send, 0
+
+    async def counted(link: Any, step: Any) -> Any:
+        nonlocal calls
+        sys.setprofile(None)
+        replies = await send(link, step)
+        calls += 1
+        if calls == 20:
+            sys.setprofile(walk)
+        return replies
+
+    async def nothing() -> None:
+        """A job that costs nothing itself."""
+
+    with ScratchStore("valkey") as store, holdfast.Client(store.url) as client:
+        job = client.job(name="walk", queue="walk")(nothing)
+        for _ in range(40):
+            job.put()
+        AsyncLink.send = counted  # type: ignore[method-assign]
+        try:
+            AsyncioWorker(["walk"], client, concurrency=1, max_jobs=40).run()
+        finally:
+            AsyncLink.send = send  # type: ignore[method-assign]
+    return str(walk)
 
 
 def main() -> None:
@@ -141,6 +177,7 @@ def main() -> None:
     for name, value in rows.items():
         print(f"{name:40} {value}")
     print(f"{'a sync put':40} {put_walk()}")
+    print(f"{'a steady asyncio job':40} {asyncio_walk()}")
 
 
 if __name__ == "__main__":
