@@ -30,6 +30,6 @@ def test_every_public_name_is_on_the_page_of_the_python_api_as_it_is_called() ->
         "* `pop(count: None = None) -> Job | None`, `pop(count: int) -> list[Job]`: ",
         "* `fail(group: str, message: str = '') -> str`: ",
         "* `counts: list[dict[str, Any]]`: ",
-        "Retry(after: float | None = None, group: str = '', message: str = '')",
+        "Failed(group: str, message: str = '')",
     ):
         assert line in text

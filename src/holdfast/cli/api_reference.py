@@ -22,7 +22,7 @@ GROUPS: Final = {
     "Clients": ("Client", "AsyncClient", "Config", "LuaPlugin"),
     "Jobs and queues": ("Job", "AsyncJob", "Queue", "AsyncQueue", "RecurringJob", "Throttle", "generate_jid"),
     "Results": ("Handle", "AsyncHandle", "gather", "as_completed"),
-    "In the code of a job": ("current_job", "retry", "Retry", "Failed", "Moved"),
+    "In the code of a job": ("current_job", "current_async_job", "retry", "Retry", "Failed", "Moved"),
     "Topics and events": ("Scheduler", "AsyncScheduler", "Events", "AsyncEvents"),
     "Logging": ("logger",),
 }
