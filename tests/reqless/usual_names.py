@@ -10,7 +10,7 @@ from two_doors import Connection
 
 from holdfast.core import script as package
 from holdfast.core.script import missed
-from holdfast.core.script.usual import FILLED, USUAL
+from holdfast.core.script.usual import FILLED
 from holdfast.testing import ScratchStore
 
 CALLS = {
@@ -34,26 +34,18 @@ LIFE = [
     ("job.complete", "first", "w", "q", "1"),
 ]
 FILE = Path(package.__file__).with_name("usual.py")
-TEXT = '''"""What the usual commands of a script use. Written by `make usual`."""
+TEXT = '''"""The cells that the commands which every job needs fill before they miss them. Written by `make usual`."""
 
-USUAL = frozenset(
-    {{
-{usual}    }}
-)
-"""The functions, which become part of the command, and whatever else they need."""
 FILLED = frozenset(
     {{
 {filled}    }}
 )
-"""Those of them that stay cells all the same, and are filled before they are missed."""
 '''
 
 
-def names_missed(
-    path: Path, door: str, usual: frozenset[str] = USUAL, filled: frozenset[str] = FILLED
-) -> dict[str, list[str]]:
+def names_missed(path: Path, door: str, filled: frozenset[str] = FILLED) -> dict[str, list[str]]:
     """For each usual call of a queue that had jobs before, which cells it filled because they were missed."""
-    text, names = missed(door, usual, filled)
+    text, names = missed(door, filled)
     connection = Connection(path)
     connection.ask("SELECT", 3)
     connection.ask("FLUSHDB")
@@ -72,8 +64,8 @@ def names_missed(
     return found
 
 
-def all_missed(path: Path, usual: frozenset[str]) -> frozenset[str]:
-    found = [names_missed(path, door, usual, frozenset()).values() for door in DOORS]
+def all_missed(path: Path) -> frozenset[str]:
+    found = [names_missed(path, door, frozenset()).values() for door in DOORS]
     return frozenset(name for door in found for names in door for name in names)
 
 
@@ -83,10 +75,9 @@ def rows(names: frozenset[str]) -> str:
 
 def main() -> None:
     with ScratchStore("valkey") as store:
-        usual = all_missed(store.socket_path, frozenset())
-        filled = all_missed(store.socket_path, usual)
-    FILE.write_text(TEXT.format(usual=rows(usual), filled=rows(filled)), encoding="utf-8")
-    print(f"{len(usual)} names in {FILE}, of which {len(filled)} stay cells")
+        filled = all_missed(store.socket_path)
+    FILE.write_text(TEXT.format(filled=rows(filled)), encoding="utf-8")
+    print(f"{len(filled)} names in {FILE}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,98 @@
-"""What a name in a module stands for once the door is known."""
+"""What the statements of a module bind, and what a name in it stands for once the door is known."""
 
-from functools import partial
+from functools import cache, partial
 
-from holdfast.core.script.folding import folded, is_constant, is_pure, known
-from holdfast.core.script.modules import Module, key_of, name_of, path_of, prelude, read
-from holdfast.core.script.scopes import Substituted, Walk
+from holdfast.core.script.reading import Reader
+from holdfast.core.script.rewriting import Substituted, Walk, folded, is_constant, is_pure, known
 from holdfast.core.script.syntax import Node, block, const, name, quoted
-from holdfast.core.sources import CoreBroken, in_order
+from holdfast.core.sources import CoreBroken, in_order, source
+
+
+def key_of(node: Node) -> str | None:
+    """The text of a constant key."""
+    return (
+        node.parts[1].text[1:-1] if node.parts[1].kind == "const" and node.parts[1].text[0] in "\"'" else None
+    )
+
+
+def path_of(node: Node) -> str | None:
+    """`a.b.c` of an index by constants, the name of a name."""
+    if node.kind == "name":
+        return node.text
+    if node.kind != "index" or key_of(node) is None:
+        return None
+    first = path_of(node.parts[0])
+    return first and f"{first}.{key_of(node)}"
+
+
+class Module:
+    """The statements of one file by what they bind."""
+
+    def __init__(self, module: str) -> None:
+        self.name = module
+        self.aliases: dict[str, str] = {}
+        self.bound: dict[str, Node] = {}
+        """Expression by name; a member of the module's table as `M.name`."""
+        self.rest: list[Node] = []
+        """Statements that bind nothing, and what follows: a door's own run."""
+        for statement in Reader(source(module)).whole().parts:
+            self._read(statement)
+        self.changing = {
+            name_of(target)
+            for value in self.bound.values()
+            for part in value.walk()
+            if part.kind == "assign"
+            for target in part.parts[0].parts
+        }
+        """Names that a function assigns to, or to something in them."""
+
+    def _read(self, node: Node) -> None:
+        if self.rest:
+            self.rest.append(node)
+        elif node.kind == "local":
+            for place, own in enumerate(node.parts[0].parts):
+                values = node.parts[1].parts
+                self._bind(own, values[place] if place < len(values) else const("nil"))
+        elif node.kind == "localfunction":
+            self._bind(*node.parts)
+        elif node.kind == "assign":
+            for target, value in zip(node.parts[0].parts, node.parts[1].parts, strict=True):
+                self._bind(target, value)
+        elif node.kind != "return" or self.name.startswith("doors."):
+            self.rest.append(node)
+        if self.rest and self.rest[0] == Node("return", (name("M"),)):
+            self.rest = []
+
+    def _bind(self, target: Node, value: Node) -> None:
+        path = path_of(target)
+        if value.kind == "call" and value.parts[0] == name("require"):
+            self.aliases[target.text] = value.parts[1].text[1:-1]
+        elif path and path != "M":
+            self.bound[path] = value
+
+
+def name_of(target: Node) -> str:
+    """The name whose value changes when this is assigned to: `M.name` for something in the module's table."""
+    while target.kind == "index" and target.parts[0] != name("M"):
+        target = target.parts[0]
+    return path_of(target) or ""
+
+
+@cache
+def prelude() -> dict[str, Node]:
+    """What each name stands for that no module requires: `redis.call` for `call`."""
+    [bind] = [one for one in Reader(source("base.prelude")).whole().parts if one.kind == "localfunction"]
+    return {
+        target.text: value
+        for one in bind.parts[1].parts[1].parts
+        for target, value in zip(one.parts[0].parts, one.parts[1].parts, strict=True)
+    }
+
+
+@cache
+def read(module: str) -> Module:
+    return Module(module)
+
 
 HOISTED = ("redis.call", "struct.pack", "struct.unpack", "string.sub", "cjson.encode", "math.floor")
 """Names of the store that most calls use: looked up once a call."""
@@ -23,7 +109,7 @@ class Program:
         self.door = self.modules[door]
         self.forms: dict[str, Node] = {}
         self.late: set[str | None] = set()
-        self.silent: set[str] = set()
+        self.unread: set[str] = set()
         self.queue_keys: dict[str, Node] = {}
         self._bodies: dict[str, Node] = {}
         self.forms = self._forms()
@@ -40,7 +126,7 @@ class Program:
         }
         """Forms that are made in the call: what is not constant in them is asked for there."""
         self.queue_keys = self._queue_keys()
-        self.silent = {named for named in self.modules if self._is_silent(named)}
+        self.unread = {named for named in self.modules if self._is_unread(named)}
 
     def _forms(self) -> dict[str, Node]:
         """What the door puts into `ctx` once and for all: modules, and tables by their names, by the field's name."""
@@ -56,7 +142,7 @@ class Program:
         table = self.value(self.forms["queue_keys"]) if "queue_keys" in self.forms else None
         return {field.parts[0].text[1:-1]: field.parts[1] for field in table.parts} if table else {}
 
-    def _is_silent(self, named: str) -> bool:
+    def _is_unread(self, named: str) -> bool:
         """Whether no module asks this one for anything: it is only told, and remembers for another door."""
         own = self.modules[named]
         if not any(map(partial(_only_notes, own), own.bound.values())):
@@ -72,11 +158,11 @@ class Program:
         ]
         return bool(told) and all(_only_notes(own, own.bound.get(f"M.{key}")) for key in told)
 
-    def told_to_nobody(self, node: Node) -> bool:
+    def is_unread_note(self, node: Node) -> bool:
         """A statement that tells a silent module something."""
         if node.kind != "run" or node.parts[0].parts[0].kind != "ref":
             return False
-        return node.parts[0].parts[0].text.partition(":")[0] in self.silent and all(
+        return node.parts[0].parts[0].text.partition(":")[0] in self.unread and all(
             map(is_pure, node.parts[0].parts)
         )
 
@@ -116,7 +202,7 @@ class Program:
         return self._bodies[ref.text]
 
     def truth(self, node: Node) -> bool | None:
-        """See `folding.known`; a form, a function and a table are there."""
+        """See `rewriting.known`; a form, a function and a table are there."""
         if node.kind == "ref":
             value = self.value(node)
             home, _, bound = node.text.partition(":")
@@ -124,12 +210,12 @@ class Program:
         return known(node)
 
     def resolved(self, home: Module, node: Node) -> Node:
-        return folded(self._heard(Resolved(self, home).tree(node, {})), self.truth)
+        return folded(self._without_notes(Resolved(self, home).tree(node, {})), self.truth)
 
-    def _heard(self, node: Node) -> Node:
+    def _without_notes(self, node: Node) -> Node:
         if node.kind == "block":
-            node = block(*(part for part in node.parts if not self.told_to_nobody(part)))
-        return node.over(self._heard)
+            node = block(*(part for part in node.parts if not self.is_unread_note(part)))
+        return node.over(self._without_notes)
 
     def named(self, home: Module, bound: str) -> Node:
         """What a name of a module stands for: its constant, what it is another name for, or a reference."""

@@ -1,6 +1,6 @@
-"""What the usual commands of a script use. Written by `make usual`."""
+"""The cells that the commands which every job needs fill before they miss them. Written by `make usual`."""
 
-USUAL = frozenset(
+FILLED = frozenset(
     {
         "base.bits:M.has",
         "base.bits:M.with",
@@ -49,6 +49,7 @@ USUAL = frozenset(
         "doors.protocol.pop:row",
         "doors.protocol.put:put",
         "doors.protocol.put:read",
+        "doors.protocol.script_call:M.run",
         "doors.qless.older:places",
         "doors.qless:CTX",
         "doors.reqless:CTX",
@@ -136,16 +137,3 @@ USUAL = frozenset(
         "verbs.put_one:settle_in",
     }
 )
-"""The functions, which become part of the command, and whatever else they need."""
-FILLED = frozenset(
-    {
-        "base.record_wide:M.read",
-        "doors.protocol.pop:row",
-        "doors.qless:CTX",
-        "doors.reqless:CTX",
-        "nouns.history:M.WHAT",
-        "nouns.touched_jobs:count",
-        "nouns.touched_jobs:jids",
-    }
-)
-"""Those of them that stay cells all the same, and are filled before they are missed."""
