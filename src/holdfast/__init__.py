@@ -56,8 +56,9 @@ if TYPE_CHECKING:
     from holdfast.client.sync import Client
     from holdfast.client.throttles import Throttle
     from holdfast.client.topics.subscriptions import AsyncScheduler, Scheduler
+    from holdfast.code.completion import as_completed, gather
     from holdfast.code.endings import Failed, Moved, Retry
-    from holdfast.code.handle import AsyncHandle, Handle, as_completed, gather
+    from holdfast.code.handle import AsyncHandle, Handle
     from holdfast.code.retrying import retry
 
 __version__ = "0.2.0"
@@ -83,11 +84,11 @@ _LAZY = {
     "Failed": "holdfast.code.endings",
     "Moved": "holdfast.code.endings",
     "Retry": "holdfast.code.endings",
-    "as_completed": "holdfast.code.handle",
+    "as_completed": "holdfast.code.completion",
     "current_async_job": "holdfast.client.handles",
     "current_job": "holdfast.client.handles",
     "retry": "holdfast.code.retrying",
-    "gather": "holdfast.code.handle",
+    "gather": "holdfast.code.completion",
 }
 
 

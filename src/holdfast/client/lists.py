@@ -16,9 +16,7 @@ def _view(state: str, doc: str) -> PlanMethod[..., list[str]]:
     def make(view: Any, ask: Planner, offset: int = 0, count: int = 25) -> Plan[list[str]]:
         return _page(ask, state, view.name, *check_page(offset, count))
 
-    make.__doc__ = (
-        doc + " Leaves out the first `offset`, answers up to `count` (25). Core: verbs/list.lua."
-    )
+    make.__doc__ = doc + " Leaves out the first `offset`, answers up to `count` (25). Core: verbs/list.lua."
     return PlanMethod(make)
 
 

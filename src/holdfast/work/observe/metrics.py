@@ -70,7 +70,11 @@ class _Collector:
         yield InfoMetricFamily(
             "holdfast_worker",
             "What this worker is.",
-            {"version": VERSION.removesuffix(".dev"), "pool": self._settings.pool, "name": self._settings.name},
+            {
+                "version": VERSION.removesuffix(".dev"),
+                "pool": self._settings.pool,
+                "name": self._settings.name,
+            },
         )
         yield from _of_jobs(_together(self._ledgers))
         yield from _of_processes(self._states(), self._settings.concurrency)

@@ -123,7 +123,8 @@ class _GreenletCall:
     def __init__(self, loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> None:
         self.outcome: asyncio.Future[Any] = loop.create_future()
         self._loop = loop
-        self._call = partial(copy_context().run, call)
+        self._context = copy_context()
+        self._call = call
         self._greenlet: Any = None
 
     def start(self) -> None:
@@ -138,7 +139,7 @@ class _GreenletCall:
 
     def _perform(self) -> None:
         try:
-            value = self._call()
+            value = self._context.run(self._call)
         except BaseException as error:
             # A future refuses StopIteration.
             failure = RuntimeError(str(error)) if isinstance(error, StopIteration) else error

@@ -1,0 +1,228 @@
+"""Wait for many jobs at once: `gather` and `as_completed`.
+
+They block if their handles come from a `Client`, and are awaited if they come from an `AsyncClient`.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from typing import Any, Literal, TypeVar, overload
+
+from holdfast.code.handle import AnyHandle, AsyncHandle, Handle
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.settings import check_list, check_timeout
+
+R = TypeVar("R")
+R1 = TypeVar("R1")
+R2 = TypeVar("R2")
+R3 = TypeVar("R3")
+R4 = TypeVar("R4")
+
+
+@overload
+def gather(  # type: ignore[overload-overlap]
+    h1: Handle[R1],
+    h2: Handle[R2],
+    /,
+    *,
+    timeout: float | None = None,
+    return_exceptions: Literal[False] = False,
+) -> tuple[R1, R2]: ...
+@overload
+def gather(  # type: ignore[overload-overlap]
+    h1: Handle[R1],
+    h2: Handle[R2],
+    h3: Handle[R3],
+    /,
+    *,
+    timeout: float | None = None,
+    return_exceptions: Literal[False] = False,
+) -> tuple[R1, R2, R3]: ...
+@overload
+def gather(  # type: ignore[overload-overlap]
+    h1: Handle[R1],
+    h2: Handle[R2],
+    h3: Handle[R3],
+    h4: Handle[R4],
+    /,
+    *,
+    timeout: float | None = None,
+    return_exceptions: Literal[False] = False,
+) -> tuple[R1, R2, R3, R4]: ...
+@overload
+def gather(  # type: ignore[overload-overlap]
+    h1: AsyncHandle[R1],
+    h2: AsyncHandle[R2],
+    /,
+    *,
+    timeout: float | None = None,
+    return_exceptions: Literal[False] = False,
+) -> Coroutine[Any, Any, tuple[R1, R2]]: ...
+@overload
+def gather(  # type: ignore[overload-overlap]
+    h1: AsyncHandle[R1],
+    h2: AsyncHandle[R2],
+    h3: AsyncHandle[R3],
+    /,
+    *,
+    timeout: float | None = None,
+    return_exceptions: Literal[False] = False,
+) -> Coroutine[Any, Any, tuple[R1, R2, R3]]: ...
+@overload
+def gather(  # type: ignore[overload-overlap]
+    h1: AsyncHandle[R1],
+    h2: AsyncHandle[R2],
+    h3: AsyncHandle[R3],
+    h4: AsyncHandle[R4],
+    /,
+    *,
+    timeout: float | None = None,
+    return_exceptions: Literal[False] = False,
+) -> Coroutine[Any, Any, tuple[R1, R2, R3, R4]]: ...
+@overload
+def gather(
+    *handles: Handle[R], timeout: float | None = None, return_exceptions: Literal[False] = False
+) -> list[R]: ...
+@overload
+def gather(
+    *handles: Handle[R], timeout: float | None = None, return_exceptions: bool
+) -> list[R | HoldfastError]: ...
+@overload
+def gather(
+    *handles: AsyncHandle[R], timeout: float | None = None, return_exceptions: Literal[False] = False
+) -> Coroutine[Any, Any, list[R]]: ...
+@overload
+def gather(
+    *handles: AsyncHandle[R], timeout: float | None = None, return_exceptions: bool
+) -> Coroutine[Any, Any, list[R | HoldfastError]]: ...
+def gather(*handles: Any, timeout: float | None = None, return_exceptions: bool = False) -> Any:
+    """Wait for all jobs, for at most `timeout` seconds. Returns a list of their results, in the order of `handles`.
+
+    To type checkers, the results of up to four handles are a tuple, as with `asyncio.gather`. When a job has failed, its
+    JobFailed is raised at once, and the others continue; with `return_exceptions=True`, the list has the errors instead.
+    With handles of an async client, await the result. Raises JobFailed, JobCancelled, JobNotFound, TimeoutError,
+    UsageError for handles of different clients. Core: verbs/await.lua.
+    """
+    timeout = check_timeout(timeout)
+    if _is_async(handles):
+        return _gather_async(handles, timeout, return_exceptions)
+    for handle in _ends(handles, timeout):
+        if not return_exceptions:
+            handle.read(handle.ended)
+    return Values([_value(handle, return_exceptions) for handle in handles])
+
+
+@overload
+def as_completed(handles: Iterable[Handle[R]], timeout: float | None = None) -> Iterator[Handle[R]]: ...
+@overload
+def as_completed(
+    handles: Iterable[AsyncHandle[R]], timeout: float | None = None
+) -> AsyncIterator[AsyncHandle[R]]: ...
+def as_completed(handles: Iterable[Any], timeout: float | None = None) -> Any:
+    """Iterate over the handles, each when its job has ended: its `result()` then returns or raises at once.
+
+    For handles of an async client, use `async for`. Raises TimeoutError if not all have ended within `timeout` seconds,
+    UsageError for handles of different clients. Core: verbs/await.lua.
+    """
+    timeout = check_timeout(timeout)
+    given = list(check_list("handles", handles))
+    return _ends_async(given, timeout) if _is_async(given) else Ends(_ends(given, timeout))
+
+
+class Values(list[Any]):
+    """The result of `gather` in blocking code. It may be awaited, because without handles it is unknown whether to."""
+
+    def __await__(self) -> Generator[Any, Any, list[Any]]:
+        yield from ()
+        return self
+
+
+class Ends(Iterator[Any]):
+    """The result of `as_completed` in blocking code. Without handles it may be used with `async for` too."""
+
+    def __init__(self, ends: Iterator[Any]) -> None:
+        self._ends = ends
+
+    def __next__(self) -> Any:
+        return next(self._ends)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self._all()
+
+    async def _all(self) -> AsyncIterator[Any]:
+        for handle in self._ends:
+            yield handle
+
+
+def _is_async(handles: Sequence[Any]) -> bool:
+    for handle in handles:
+        if not isinstance(handle, AnyHandle):
+            several = isinstance(handle, list | tuple)
+            hint = "; handles of a list are named one by one: gather(*handles)" if several else ""
+            raise UsageError(f"expected a handle, as put returns it, not {handle!r:.80}{hint}")
+    colours = {isinstance(handle, AsyncHandle) for handle in handles}
+    if len(colours) > 1 or any(handle.app != handles[0].app for handle in handles):
+        raise UsageError("all handles must come from one client")
+    return colours == {True}
+
+
+def _ends(handles: Sequence[Any], timeout: float | None) -> Iterator[Any]:
+    known, open_ = _sorted(handles)
+    yield from known
+    if open_:
+        for jid, outcome in handles[0].app._ends_of(list(open_), timeout):
+            yield from _learn(open_.pop(jid), outcome)
+    _check_all(open_, handles)
+
+
+async def _ends_async(handles: Sequence[Any], timeout: float | None) -> AsyncGenerator[Any]:
+    known, open_ = _sorted(handles)
+    for handle in known:
+        yield handle
+    if open_:
+        async with aclosing(handles[0].app._ends_of(list(open_), timeout)) as ends:
+            async for jid, outcome in ends:
+                for handle in _learn(open_.pop(jid), outcome):
+                    yield handle
+    _check_all(open_, handles)
+
+
+async def _gather_async(handles: Sequence[Any], timeout: float | None, return_exceptions: bool) -> list[Any]:
+    async with aclosing(_ends_async(handles, timeout)) as ends:
+        async for handle in ends:
+            if not return_exceptions:
+                handle.read(handle.ended)
+    return [_value(handle, return_exceptions) for handle in handles]
+
+
+def _sorted(handles: Sequence[Any]) -> tuple[list[Any], dict[str, list[Any]]]:
+    """Return the handles whose outcome is known, and the others by jid."""
+    open_: dict[str, list[Any]] = {}
+    for handle in handles:
+        if handle.ended is None:
+            open_.setdefault(handle.jid, []).append(handle)
+    return [handle for handle in handles if handle.ended is not None], open_
+
+
+def _learn(handles: list[Any], outcome: Any) -> list[Any]:
+    for handle in handles:
+        handle.ended = outcome
+    return handles
+
+
+def _check_all(open_: dict[str, list[Any]], handles: Sequence[Any]) -> None:
+    if open_:
+        one = next(iter(open_))
+        flags = open_[one][0].app.settings.flags
+        raise TimeoutError(
+            f"{len(open_)} of {len(handles)} jobs have not ended in time, among them {one}; "
+            f"`holdfast jobs why{flags} {one}` shows why"
+        )
+
+
+def _value(handle: Any, return_exceptions: bool) -> Any:
+    try:
+        return handle.read(handle.ended)
+    except HoldfastError as error:
+        if return_exceptions:
+            return error
+        raise
