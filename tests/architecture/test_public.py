@@ -17,7 +17,7 @@ NAMES = {
     "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "Retry", "Scheduler", "StartFailed", "StoreBusy", "StoreFull",
     "StoreTimeout", "StoreUnsupported", "StoreUnavailable", "Throttle", "ThrottleNotFound", "TransportError",
     "UnknownEvent", "UnknownKlass", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WrongState",
-    "as_completed", "current_job", "gather", "generate_jid", "logger", "retry",
+    "as_completed", "current_async_job", "current_job", "gather", "generate_jid", "logger", "retry",
 }  # fmt: skip
 
 
