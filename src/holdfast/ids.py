@@ -16,16 +16,16 @@ _VARIANT: Final = 2 << 62
 
 
 class _Mint:
-    """The state of `mint_jid` and `new_line`; replaced in a forked child."""
+    """The state of `mint_jid` and `new_sequence`; replaced in a forked child."""
 
-    __slots__ = ("heads", "line", "lines", "millisecond", "tail")
+    __slots__ = ("heads", "millisecond", "sequence", "sequences", "tail")
 
     def __init__(self) -> None:
         self.tail: Iterator[int] = itertools.count(_VARIANT | secrets.randbits(61))
         self.millisecond = 0
         self.heads: dict[int, str] = {}
-        self.line = secrets.token_hex(6)
-        self.lines: Iterator[int] = itertools.count(1)
+        self.sequence = secrets.token_hex(6)
+        self.sequences: Iterator[int] = itertools.count(1)
 
 
 _mint = _Mint()
@@ -54,6 +54,6 @@ def mint_jid(shard: int = 0) -> str:
     return f"{head}{next(mint.tail):016x}"
 
 
-def new_line() -> str:
+def new_sequence() -> str:
     """Return the name of a new request sequence, which has one numbered call under way at a time."""
-    return f"{_mint.line}-{next(_mint.lines)}"
+    return f"{_mint.sequence}-{next(_mint.sequences)}"

@@ -500,7 +500,7 @@ def a_waiting_job(client: Client) -> Any:
 @case("move")
 def a_job_with_much_to_change(client: Client) -> Any:
     wish = ExtraOptions(tags=["red"], throttles=["t"])
-    client.run(PutX("q", [JobWithOptions("K", jid="a1", wish=wish), JobWithOptions("K", jid="a2")]))
+    client.run(PutX("q", [JobWithOptions("K", jid="a1", options=wish), JobWithOptions("K", jid="a2")]))
     return Move("r", "a1", 0, b"[3]", 9, "L", 1, ["blue"], ["u"], ["a2"])
 
 

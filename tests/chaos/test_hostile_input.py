@@ -72,8 +72,8 @@ def dump(client: Client) -> Any:
 def raw_words(command: Command[Any]) -> list[str | bytes | int]:
     """The words of a command as they are sent, with a line and a number if it has room for them."""
     words: list[str | bytes | int] = list(command.words())
-    if command.line_at >= 0:
-        words[command.line_at : command.line_at] = ["a-line", 7]
+    if command.request_id_at >= 0:
+        words[command.request_id_at : command.request_id_at] = ["a-line", 7]
     return words
 
 

@@ -83,8 +83,8 @@ def spied() -> Iterator[ScratchStore]:
 def raw(client: Client, command: Command[Any]) -> Any:
     """One try of a command, not numbered."""
     words = list(command.words())
-    if command.line_at >= 0:
-        words[command.line_at : command.line_at] = ["", 0]
+    if command.request_id_at >= 0:
+        words[command.request_id_at : command.request_id_at] = ["", 0]
     return say(client, "FCALL", f"hf1_{command.verb}", 1, client.root, *words)
 
 

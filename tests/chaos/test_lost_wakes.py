@@ -125,7 +125,7 @@ class Rounds:
         lines = [repr(row) for row in self.look()]
         for queue in QUEUES:
             sequence = int(say(self._client, "GET", f"{self._client.root}s:{queue}") or 0)
-            token = say(self._client, "EXISTS", self._client.shard.bell_key(queue))
+            token = say(self._client, "EXISTS", self._client.shard.wake_key(queue))
             lines.append(f"{queue}: somebody waits: {sequence >> 45 & 1}, a token lies there: {token}")
         root = self._client.root
         lines += [f"{key}: {say(self._client, 'ZRANGE', root + key, 0, -1, 'WITHSCORES')}" for key in "RTN"]

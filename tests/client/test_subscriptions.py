@@ -379,10 +379,10 @@ def test_one_that_ends_passes_on_a_token_that_was_on_its_way(client):
     assert isinstance(waits, Listen)
     client.topics["t"].put("a", "x")
     wake_up = client.link.wake_up()
-    assert wake_up.wait([ending.bell_key], 30) == ending.bell_key  # the token goes to the one that ends
+    assert wake_up.wait([ending.wake_key], 30) == ending.wake_key  # the token goes to the one that ends
     ending.stopping = True
     client.runner.run(loop.send(None))
-    assert wake_up.wait([ending.bell_key], 30) == ending.bell_key
+    assert wake_up.wait([ending.wake_key], 30) == ending.wake_key
     assert next(loop, "over") == "over"
     wake_up.close()
     ending._end_one()

@@ -50,7 +50,7 @@ SAMPLES = [
     attributes.Tracked(),
     attributes.Log("j", "seen", b"{}"),
     attributes.Report("w", leases.Lease("j", 1), 0.5, "note", ["line"]),
-    options.PutX("q", [options.JobWithOptions("K", wish=options.ExtraOptions(tags=["t"]))]),
+    options.PutX("q", [options.JobWithOptions("K", options=options.ExtraOptions(tags=["t"]))]),
     dependencies.Depend("j", ("p",)),
     dependencies.Dependents("j"),
     dependencies.CompleteX(
@@ -58,7 +58,7 @@ SAMPLES = [
         LEASE,
         depends=("p",),
         follow=[
-            dependencies.FollowUp("q", options.JobWithOptions("K", wish=options.ExtraOptions(tags=["t"])))
+            dependencies.FollowUp("q", options.JobWithOptions("K", options=options.ExtraOptions(tags=["t"])))
         ],
     ),
     leases.Pop("w", ("q",)),
@@ -104,7 +104,7 @@ SAMPLES = [
     admin.Audit("w", "did"),
     admin.AuditList(),
     admin.Watch(1),
-    recurring.Recur("q", "K", 1, wish=options.ExtraOptions(["t"])),
+    recurring.Recur("q", "K", 1, options=options.ExtraOptions(["t"])),
     recurring.RecurGet(("r",)),
     recurring.RecurUpdate("r", priority=1),
     recurring.RecurTag("add", "r", ("t",)),
@@ -138,9 +138,9 @@ def test_there_is_a_sample_of_every_verb():
 def test_a_command_says_what_the_core_asks_for(command, client):
     asked = {facts.verb: facts for facts in client.run(admin.Describe())}[command.verb]
     names = re.findall(r"\w+", asked.arguments)
-    if command.line_at >= 0:
-        assert names[command.line_at : command.line_at + 2] == ["line", "number"]
-        del names[command.line_at : command.line_at + 2]
+    if command.request_id_at >= 0:
+        assert names[command.request_id_at : command.request_id_at + 2] == ["line", "number"]
+        del names[command.request_id_at : command.request_id_at + 2]
     else:
         assert "line" not in names
     assert len(command.words()) == len(names)

@@ -12,7 +12,7 @@ import pytest
 from holdfast import errors
 from holdfast.codecs import MAX_DATA, decode, encode_data
 from holdfast.errors import CodecError, LeaseLost, Refused, UsageError, refusal
-from holdfast.ids import mint_jid, new_line
+from holdfast.ids import mint_jid, new_sequence
 from holdfast.settings import (
     Settings,
     check_milliseconds,
@@ -58,14 +58,14 @@ def test_a_forked_child_draws_other_names():
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(writing, f"{mint_jid()[16:]} {new_line()}".encode())
+        os.write(writing, f"{mint_jid()[16:]} {new_sequence()}".encode())
         os._exit(0)
     os.waitpid(child, 0)
     tail, line = os.read(reading, 200).decode().split()
     os.close(reading)
     os.close(writing)
     assert tail[:8] != mint_jid()[16:24]
-    assert line.split("-")[0] != new_line().split("-")[0]
+    assert line.split("-")[0] != new_sequence().split("-")[0]
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,7 @@ def test_who_waits_is_read_page_by_page_in_the_order_they_came(core, door: Door,
 
 def test_a_job_cannot_wait_for_itself(core, door: Door):
     door.put("q", "p")
-    [refused, waits] = core(PutX("q", [JobWithOptions("K", jid="j", wish=ExtraOptions(depends=["j"])), JobWithOptions("K", jid="c", wish=ExtraOptions(depends=["p"]))]))  # fmt: skip
+    [refused, waits] = core(PutX("q", [JobWithOptions("K", jid="j", options=ExtraOptions(depends=["j"])), JobWithOptions("K", jid="c", options=ExtraOptions(depends=["p"]))]))  # fmt: skip
     assert isinstance(refused, DependencyRefused)
     assert (door.state("j"), waits) == ("absent", "c")
     with pytest.raises(DependencyRefused, match="cannot wait for itself"):
@@ -273,10 +273,10 @@ def test_a_circle_is_refused_however_it_would_come_about(size: int, core, door: 
     with pytest.raises(DependencyRefused, match="wait for itself"):
         core(Depend(names[0], (names[-1],)))
     [refused] = core(
-        PutX("q", [JobWithOptions("k", jid=names[0], wish=ExtraOptions(depends=["root", names[-1]]))])
+        PutX("q", [JobWithOptions("k", jid=names[0], options=ExtraOptions(depends=["root", names[-1]]))])
     )
     [moved] = core(
-        PutX("q", [JobWithOptions("k", jid=names[0], wish=ExtraOptions(depends=[names[-1]]))], mode="move")
+        PutX("q", [JobWithOptions("k", jid=names[0], options=ExtraOptions(depends=[names[-1]]))], mode="move")
     )
     assert refused == names[0]  # it is there already: nothing happens
     assert isinstance(moved, DependencyRefused)
@@ -321,7 +321,7 @@ def test_a_circle_that_is_too_large_to_be_looked_for_is_refused(door: Door):
 
 
 def family(core, *jobs: tuple[str, list[str]], mode: str = "new") -> list[object]:
-    return list(core(PutX("q", [JobWithOptions("k", jid=jid, wish=ExtraOptions(depends=parents)) for jid, parents in jobs], mode=mode)))  # type: ignore[arg-type]  # fmt: skip
+    return list(core(PutX("q", [JobWithOptions("k", jid=jid, options=ExtraOptions(depends=parents)) for jid, parents in jobs], mode=mode)))  # type: ignore[arg-type]  # fmt: skip
 
 
 def test_a_job_of_a_batch_may_wait_for_one_that_stands_behind_it(core, door: Door):

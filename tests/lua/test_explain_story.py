@@ -293,7 +293,8 @@ def test_a_job_whose_place_among_those_who_wait_was_taken(why, core, clock, door
     door("throttle_set", "", 0, "t", 1, 60_000)
     core(
         PutX(
-            "q", [JobWithOptions("K", jid=jid, wish=ExtraOptions(throttles=["t"])) for jid in ("a", "b", "c")]
+            "q",
+            [JobWithOptions("K", jid=jid, options=ExtraOptions(throttles=["t"])) for jid in ("a", "b", "c")],
         )
     )
     core(Pop("w", ["q"], 3))

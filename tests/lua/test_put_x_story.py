@@ -21,8 +21,8 @@ FULL = ExtraOptions(
 )
 
 
-def wished(*jids: str, wish: ExtraOptions = PLAIN, data: bytes = b"{}") -> list[JobWithOptions]:
-    return [JobWithOptions("K", data, jid, wish) for jid in jids]
+def wished(*jids: str, options: ExtraOptions = PLAIN, data: bytes = b"{}") -> list[JobWithOptions]:
+    return [JobWithOptions("K", data, jid, options) for jid in jids]
 
 
 def test_a_job_without_wishes_is_as_put_puts_it(core, door: Door):
@@ -35,7 +35,7 @@ def test_a_job_without_wishes_is_as_put_puts_it(core, door: Door):
 
 def test_each_job_of_a_call_has_wishes_of_its_own(core, door: Door):
     door.put("q", "parent")
-    jobs = [*wished("a", wish=FULL), *wished("b", wish=ExtraOptions(tags=["blue"])), *wished("c")]
+    jobs = [*wished("a", options=FULL), *wished("b", options=ExtraOptions(tags=["blue"])), *wished("c")]
     assert core(PutX("q", jobs)) == ["a", "b", "c"]
     a, b, c = core(JobGet(["a", "b", "c"]))
     assert [job.state for job in (a, b, c)] == ["depends", "waiting", "waiting"]
@@ -45,9 +45,9 @@ def test_each_job_of_a_call_has_wishes_of_its_own(core, door: Door):
 
 def test_a_minted_jid_that_is_put_again_changes_nothing(core, door: Door):
     door.put("q", "parent")
-    core(PutX("q", wished("a", wish=FULL)))
+    core(PutX("q", wished("a", options=FULL)))
     before = door.dump()
-    assert core(PutX("other", wished("a", wish=ExtraOptions(tags=["blue"]), data=b"[]"), 9)) == ["a"]
+    assert core(PutX("other", wished("a", options=ExtraOptions(tags=["blue"]), data=b"[]"), 9)) == ["a"]
     assert door.dump() == before
 
 
@@ -69,21 +69,21 @@ def test_a_jid_that_comes_twice_in_a_moving_call_has_the_last_wishes(door: Door)
 
 
 def test_a_trace_comes_back_with_the_job_and_belongs_to_one_put(core, door: Door):
-    core(PutX("q", wished("a", "b", wish=ExtraOptions(trace="00-ab-cd-01 vendor=x,other=y"))))
+    core(PutX("q", wished("a", "b", options=ExtraOptions(trace="00-ab-cd-01 vendor=x,other=y"))))
     a, b = core(Pop("w", ["q"], 2))
     assert a.options == b.options == {"trace": "00-ab-cd-01 vendor=x,other=y"}
     assert door.job("a").options == a.options
     core(Retry("w", a))
     assert core(Pop("w", ["q"]))[0].options == a.options
-    core(PutX("q", wished("b", wish=ExtraOptions(keep_ms=5)), mode="move"))
+    core(PutX("q", wished("b", options=ExtraOptions(keep_ms=5)), mode="move"))
     assert core(Pop("w", ["q"]))[0].options == {"keep": 5}
 
 
 def test_only_compares_what_the_job_is_and_not_what_was_wished(core, door: Door):
-    core(PutX("q", wished("a", wish=ExtraOptions(tags=["red"])), mode="only"))
+    core(PutX("q", wished("a", options=ExtraOptions(tags=["red"])), mode="only"))
     before = door.dump()
     [same, other] = core(
-        PutX("q", [*wished("a", wish=ExtraOptions(tags=["blue"])), *wished("a", data=b"[]")], mode="only")
+        PutX("q", [*wished("a", options=ExtraOptions(tags=["blue"])), *wished("a", data=b"[]")], mode="only")
     )
     assert same == "a"
     assert isinstance(other, JobExists)
@@ -91,8 +91,8 @@ def test_only_compares_what_the_job_is_and_not_what_was_wished(core, door: Door)
 
 
 def test_options_that_are_not_wished_again_stay_but_for_the_deadline_and_the_tags(core, clock, door: Door):
-    core(PutX("q", wished("a", wish=FULL)))
-    core(PutX("q", wished("a", wish=ExtraOptions(limit_ms=1_000)), mode="move"))
+    core(PutX("q", wished("a", options=FULL)))
+    core(PutX("q", wished("a", options=ExtraOptions(limit_ms=1_000)), mode="move"))
     job = door.job("a")
     assert job
     assert job.tags == ()
@@ -100,10 +100,10 @@ def test_options_that_are_not_wished_again_stay_but_for_the_deadline_and_the_tag
 
 
 def test_tags_are_replaced_and_taken_off_where_that_is_said(core, door: Door):
-    core(PutX("q", wished("a", wish=ExtraOptions(tags=["red", "blue"]))))
-    core(PutX("q", wished("a", wish=ExtraOptions(tags=["blue", "green", "blue"])), mode="move"))
+    core(PutX("q", wished("a", options=ExtraOptions(tags=["red", "blue"]))))
+    core(PutX("q", wished("a", options=ExtraOptions(tags=["blue", "green", "blue"])), mode="move"))
     assert door.job("a").tags == ("blue", "green")
-    core(PutX("q", wished("a", wish=ExtraOptions(tags=[])), mode="move"))
+    core(PutX("q", wished("a", options=ExtraOptions(tags=[])), mode="move"))
     assert door.job("a").tags == ()
     assert not {name for name in door.names() if name.startswith("g:")}
 
@@ -121,7 +121,7 @@ def test_a_numbered_call_that_is_sent_again_gets_its_first_answer(door: Door):
 
 
 def test_a_dependency_on_itself_is_refused_for_that_job_alone(core, door: Door):
-    jobs = [*wished("a", wish=ExtraOptions(depends=["a"])), *wished("b")]
+    jobs = [*wished("a", options=ExtraOptions(depends=["a"])), *wished("b")]
     refused, put = core(PutX("q", jobs))
     assert isinstance(refused, Refused)
     assert refused.code == "HF_DEPENDENCY_REFUSED"
@@ -152,9 +152,9 @@ def test_a_call_that_would_take_too_much_from_its_jobs_is_refused(core, door: Do
     """Seventeen jobs with 64 tags each have more than a call may take away."""
     many = [f"t{n}" for n in range(64)]
     for n in range(17):
-        core(PutX("q", wished(f"j{n}", wish=ExtraOptions(tags=many))))
+        core(PutX("q", wished(f"j{n}", options=ExtraOptions(tags=many))))
     before = door.dump()
-    moved = [*wished(*(f"j{n}" for n in range(17)), wish=ExtraOptions(tags=["red"]))]
+    moved = [*wished(*(f"j{n}" for n in range(17)), options=ExtraOptions(tags=["red"]))]
     with pytest.raises(Refused, match="more than 1024"):
         core(PutX("q", moved, mode="move"))
     assert door.dump() == before
@@ -165,7 +165,7 @@ def test_a_call_that_would_take_too_much_from_its_jobs_is_refused(core, door: Do
 def test_plain_puts_take_tags_away_too_and_no_more_than_others_in_one_call(core, door: Door):
     many = [f"t{n}" for n in range(64)]
     for n in range(17):
-        core(PutX("q", wished(f"j{n}", wish=ExtraOptions(tags=many))))
+        core(PutX("q", wished(f"j{n}", options=ExtraOptions(tags=many))))
     words = [word for n in range(17) for word in (f"j{n}", "K", b"{}")]
     before = door.dump()
     for mode in ("move", "old"):
@@ -180,12 +180,12 @@ def test_plain_puts_take_tags_away_too_and_no_more_than_others_in_one_call(core,
 
 def test_a_put_with_wishes_wakes_a_sleeper(core, door: Door):
     core(Pop("w", ["q"], mode=1))
-    core(PutX("q", wished("a", wish=ExtraOptions(tags=["red"]))))
+    core(PutX("q", wished("a", options=ExtraOptions(tags=["red"]))))
     assert door.ask("LLEN", door.key("n:q")) == 1
 
 
 def test_a_job_that_ran_with_all_wishes_leaves_nothing_behind(core, clock, door: Door):
-    core(PutX("q", wished("a", wish=FULL)))
+    core(PutX("q", wished("a", options=FULL)))
     door("config_set", "jobs-history-count", "0")
     [job] = door.pop("w", "q")
     core(Complete("w", job))

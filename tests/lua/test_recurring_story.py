@@ -66,7 +66,7 @@ def test_a_template_said_again_may_keep_its_time(turns: StoreSession):
 
 
 def test_the_worked_trace_of_the_protocol(turns: StoreSession, core, door: Door):
-    assert turns.recur("daily", 100, 50, retries=2, wish=ExtraOptions(tags=["r"])) == "daily"
+    assert turns.recur("daily", 100, 50, retries=2, options=ExtraOptions(tags=["r"])) == "daily"
     turns.at(49)
     assert turns.pop(10) == []
     turns.at(260)
@@ -226,9 +226,9 @@ def test_w30_what_would_be_due_before_all_time_is_found(turns: StoreSession, cor
 
 def test_w30_a_template_that_moves_leaves_its_old_queue_s_throttle_behind(turns: StoreSession, core):
     mine = ExtraOptions(throttles=["ql:q:q", "mine", "ql:q:p"])
-    turns.recur(wish=mine)
+    turns.recur(options=mine)
     assert turns.template().throttles == ("mine", "ql:q:p", "ql:q:q")
-    turns.recur(queue="p", wish=mine)
+    turns.recur(queue="p", options=mine)
     assert turns.template().throttles == ("mine", "ql:q:p")
     core(RecurUpdate("r", queue="q"))
     assert turns.template().throttles == ("mine", "ql:q:q")
@@ -237,7 +237,7 @@ def test_w30_a_template_that_moves_leaves_its_old_queue_s_throttle_behind(turns:
 
 
 def test_w30_tags_come_once(turns: StoreSession, core):
-    turns.recur(wish=ExtraOptions(tags=["a", "b", "a"]))
+    turns.recur(options=ExtraOptions(tags=["a", "b", "a"]))
     assert turns.template().tags == ("a", "b")
     assert core(RecurTag("add", "r", ["b", "c", "c"])) == ["a", "b", "c"]
     assert core(RecurTag("remove", "r", ["b", "x", "b"])) == ["a", "c"]
@@ -246,7 +246,7 @@ def test_w30_tags_come_once(turns: StoreSession, core):
 
 
 def test_only_jobs_that_were_put_are_in_the_index_by_tag(turns: StoreSession, door: Door):
-    turns.recur(wish=ExtraOptions(tags=["a"]))
+    turns.recur(options=ExtraOptions(tags=["a"]))
     assert not [name for name in door.names() if name.startswith("g:")]
     turns.at(5)
     assert turns.pop()[0].jid == "r-1"
@@ -255,7 +255,7 @@ def test_only_jobs_that_were_put_are_in_the_index_by_tag(turns: StoreSession, do
 
 
 def test_recurring_again_replaces_all_but_the_count_and_moves(turns: StoreSession, door: Door):
-    turns.recur(interval=60, priority=5, retries=3, backlog=7, wish=ExtraOptions(tags=["a"], limit_ms=100))
+    turns.recur(interval=60, priority=5, retries=3, backlog=7, options=ExtraOptions(tags=["a"], limit_ms=100))
     turns.at(60)
     assert len(turns.pop()) == 2
     turns.recur(interval=30, offset=10, queue="p")
@@ -307,7 +307,7 @@ def test_a_job_that_was_put_stays_when_its_template_goes(turns: StoreSession, co
 
 def test_wishes_of_a_template_are_wishes_of_each_job(turns: StoreSession, core, door: Door):
     wish = ExtraOptions(backoff="fixed:1000:1000:0", limit_ms=7_000, keep_ms=9_000, expires_ms=600_000)
-    turns.recur(interval=60, wish=wish)
+    turns.recur(interval=60, options=wish)
     assert turns.template().options == {
         "backoff": "fixed:1000:1000:0", "limit": "7000", "keep": "9000", "expires": "600000",
     }  # fmt: skip

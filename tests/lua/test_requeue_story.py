@@ -53,7 +53,7 @@ def test_a_move_with_parents_waits_for_them_instead_of_earlier_ones(core, job, d
 
 
 def test_a_move_into_a_circle_is_refused_and_changes_nothing(core, job, door: Door):
-    core(PutX("q", [JobWithOptions("K", jid="child", wish=ExtraOptions(depends=[job]))]))
+    core(PutX("q", [JobWithOptions("K", jid="child", options=ExtraOptions(depends=[job]))]))
     before = door.dump()
     for parents in ([job], ["child"]):
         with pytest.raises(DependencyRefused):
@@ -64,7 +64,9 @@ def test_a_move_into_a_circle_is_refused_and_changes_nothing(core, job, door: Do
 def test_a_move_gives_back_the_slots_of_throttles_that_it_takes_away(core, door: Door):
     door("throttle_set", "", 0, "gpu", 1, 0)
     core(
-        PutX("q", [JobWithOptions("K", jid=jid, wish=ExtraOptions(throttles=["gpu"])) for jid in ("a", "b")])
+        PutX(
+            "q", [JobWithOptions("K", jid=jid, options=ExtraOptions(throttles=["gpu"])) for jid in ("a", "b")]
+        )
     )
     assert [job.jid for job in door.pop("w", "q", n=2)] == ["a"]
     assert door.state("b") == "throttled"

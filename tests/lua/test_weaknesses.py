@@ -465,7 +465,7 @@ def test_w47_a_job_that_recurs_is_throttled_when_it_is_popped_not_when_it_is_put
     core(ThrottleSet("db", 1))
     core(PutX("q", [JobWithOptions("k", b"{}", "first", named("db"))]))
     door.pop("w", "q")
-    core(Recur("q", "k", jid="r", interval_ms=60_000, wish=named("db")))
+    core(Recur("q", "k", jid="r", interval_ms=60_000, options=named("db")))
     door.put("q", "before", priority=9)
     door.pop("w", "q")
     assert [line.what for line in facts(door, "r-1").history] == ["put"]

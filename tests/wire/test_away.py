@@ -7,7 +7,7 @@ import pytest
 from holdfast import Client
 from holdfast.errors import ConnectionLost, Refused
 from holdfast.wire import outage as away_module
-from holdfast.wire.outage import GLANCE, Outage, ReconnectGate, away_of
+from holdfast.wire.outage import RECHECK, Outage, ReconnectGate, gate_of
 
 
 class Hands:
@@ -23,8 +23,8 @@ def test_a_whole_process_knocks_about_once_a_second(monkeypatch: pytest.MonkeyPa
     gate.failed(OSError("refused"))
     allowed: list[float] = []
     while clock.now < 1060.0:
-        wait = gate.knock()
-        assert 0 <= wait <= GLANCE
+        wait = gate.wait_time()
+        assert 0 <= wait <= RECHECK
         if not wait:
             allowed.append(clock.now)
         clock.now += 0.005
@@ -37,17 +37,17 @@ def test_a_whole_process_knocks_about_once_a_second(monkeypatch: pytest.MonkeyPa
 def test_after_an_answer_everybody_may_connect_again(monkeypatch: pytest.MonkeyPatch) -> None:
     Hands(monkeypatch)
     gate = ReconnectGate()
-    assert [gate.knock() for _ in range(3)] == [0, 0, 0]
+    assert [gate.wait_time() for _ in range(3)] == [0, 0, 0]
     gate.failed(OSError("refused"))
-    assert gate.knock() == 0
-    assert gate.knock() > 0
+    assert gate.wait_time() == 0
+    assert gate.wait_time() > 0
     gate.failing = False
-    assert [gate.knock() for _ in range(3)] == [0, 0, 0]
+    assert [gate.wait_time() for _ in range(3)] == [0, 0, 0]
 
 
 def test_clients_of_one_store_share_what_is_known_of_it() -> None:
     one, two, other = (Client(f"redis://localhost:{port}") for port in (1, 1, 2))
-    assert one.link.address.gate is two.shard.gate is away_of("redis://localhost:1")
+    assert one.link.address.gate is two.shard.gate is gate_of("redis://localhost:1")
     assert one.shard.gate is not other.shard.gate
 
 
@@ -73,6 +73,6 @@ def test_a_refusal_is_not_taken_for_a_store_that_is_away(caplog: pytest.LogCaptu
     full.pause(Refused("no room"))
     other.over()
     full.pause(Refused("no room"))
-    assert not gate.is_said
+    assert not gate.is_reported
     full.over()
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]

@@ -156,7 +156,7 @@ FULL = ErrorReply("OOM command not allowed when used memory > 'maxmemory'.")
     "command", [Put("q", "K", jid="j1"), PutMany("q", ["j1", "K", b"1", "j2", "K", b"2"])]
 )
 def test_a_put_whose_answer_was_lost_is_found_in_a_store_that_is_full_by_now(command):
-    rows = [[b"row"]] * len(command.minted)
+    rows = [[b"row"]] * len(command.generated_jids)
     shard, link, runner = scripted(CUT, MET, [FULL], [rows])
     assert runner.run(exchange(shard, command)) == ("j1" if isinstance(command, Put) else ["j1", "j2"])
     assert link.sent[-1][0][:2] == ("FCALL", "hf1_job_get")

@@ -31,7 +31,7 @@ def until(condition):
 
 def test_a_bell_rings_once_and_its_wait_ends(client, store):
     wake_up = client.link.wake_up()
-    keys = [client.shard.bell_key("one"), client.shard.bell_key("two")]
+    keys = [client.shard.wake_key("one"), client.shard.wake_key("two")]
     assert wake_up.wait(keys, 0.02) is None
     store.ask("LPUSH", keys[1], "1")
     assert wake_up.wait(keys, 5) == keys[1]
@@ -40,7 +40,7 @@ def test_a_bell_rings_once_and_its_wait_ends(client, store):
 
 
 def test_a_bell_can_be_selected_on_and_closed_from_elsewhere(client, store):
-    key = client.shard.bell_key("one")
+    key = client.shard.wake_key("one")
     wake_up = client.link.wake_up()
     wake_up.send([key], 30)
     assert wake_up.fileno() >= 0
@@ -60,7 +60,7 @@ def test_a_bell_can_be_selected_on_and_closed_from_elsewhere(client, store):
 
 
 def test_a_bell_survives_a_lost_connection(client, store):
-    key = client.shard.bell_key("one")
+    key = client.shard.wake_key("one")
     wake_up = client.link.wake_up()
     assert wake_up.wait([key], 0.01) is None
     drop_connections(store)
@@ -73,7 +73,7 @@ def test_a_bell_survives_a_lost_connection(client, store):
 def test_a_bell_of_a_loop_rings_and_can_be_cancelled(aclient, store):
     async def story():
         async with aclient:
-            key = aclient.shard.bell_key("one")
+            key = aclient.shard.wake_key("one")
             wake_up = aclient.link.wake_up()
             assert await wake_up.wait([key], 0.02) is None
             waiting = asyncio.ensure_future(wake_up.wait([key], 30))

@@ -16,7 +16,7 @@ from holdfast.models import JobFacts
 from holdfast.wire.outage import OUTAGES, Outage
 from holdfast.work.keeper import GAPS, Held, Keeper
 from holdfast.work.observe import ledger as ledgers
-from holdfast.work.observe.ledger import BOUNDS, MOST_ROWS, OTHER, Ledger, watch_troubles
+from holdfast.work.observe.ledger import BOUNDS, MAX_ROWS, OTHER, Ledger, watch_troubles
 
 Samples = dict[tuple[str, ...], float]
 
@@ -131,8 +131,8 @@ def test_a_job_that_takes_its_process_along_is_counted_as_lost_and_the_counts_ou
 def test_outages_and_gaps_are_counted_where_they_are_noticed(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(OUTAGES, "told", OUTAGES.told)
-    monkeypatch.setattr(GAPS, "told", GAPS.told)
+    monkeypatch.setattr(OUTAGES, "callback", OUTAGES.callback)
+    monkeypatch.setattr(GAPS, "callback", GAPS.callback)
     watch_troubles(ledger)
     outage = Outage()
     for _ in range(3):
@@ -168,13 +168,13 @@ def ledger() -> Any:
 
 
 def test_a_ledger_tells_so_many_kinds_of_jobs_apart_and_counts_the_rest_together(ledger: Ledger) -> None:
-    for number in range(MOST_ROWS + 10):
+    for number in range(MAX_ROWS + 10):
         ledger.begin("q", f"K{number}")
         ledger.end("q", f"K{number}", "completed", 0.2)
     rows = ledger.rows()
-    assert len(rows) == MOST_ROWS + 1
+    assert len(rows) == MAX_ROWS + 1
     assert (rows[-1].queue, rows[-1].klass, rows[-1].outcomes["completed"]) == (OTHER, OTHER, 10)
-    assert sum(row.outcomes["completed"] for row in rows) == MOST_ROWS + 10
+    assert sum(row.outcomes["completed"] for row in rows) == MAX_ROWS + 10
     assert ledger.rows()[0].buckets[BOUNDS.index(0.5)] == 1
 
 

@@ -98,7 +98,7 @@ class DropBench:
     def _take_and_drop(self, number: int) -> None:
         chance = random.Random(number)
         shard = self._client.shard
-        keys = [shard.bell_key(queue) for queue in self._plan.queues]
+        keys = [shard.wake_key(queue) for queue in self._plan.queues]
         wake_up = self._client.link.wake_up()
         mode = WILL_WAIT
         try:

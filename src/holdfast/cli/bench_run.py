@@ -11,7 +11,7 @@ from holdfast.commands.leases import CompleteMany, Done, Pop
 from holdfast.models import JobFacts
 from holdfast.wire.exchange import final_error
 from holdfast.wire.plans import ErrorReply, Plan
-from holdfast.wire.repeat import Patience, patient
+from holdfast.wire.repeat import RetryTimer, send_until_done
 
 
 class Scratch:
@@ -25,8 +25,8 @@ class Scratch:
         return self.client.runner.run(self._plan_of(call))
 
     def _plan_of(self, call: tuple[Any, ...]) -> Plan[Any]:
-        patience = Patience(self.client.settings.deadline, self.client.shard.clock)
-        [reply] = yield from patient([call], patience)
+        patience = RetryTimer(self.client.settings.deadline, self.client.shard.clock)
+        [reply] = yield from send_until_done([call], patience)
         if isinstance(reply, ErrorReply):
             raise final_error(reply)
         return reply

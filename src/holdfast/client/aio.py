@@ -11,12 +11,12 @@ from holdfast.client.descriptors import Part
 from holdfast.client.handles import AsyncJobs, AsyncQueues
 from holdfast.client.opening import Opening, note, settle
 from holdfast.client.store_options import StoreOptions
-from holdfast.code.current import collecting
+from holdfast.code.current import put_collector
 from holdfast.commands import Command
 from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Outcome, PutMany
 from holdfast.settings import check_each, check_name, check_timeout
-from holdfast.wire.aio import DRIVE, AsyncLink, Redis
+from holdfast.wire.aio import DRIVER_CLASSES, AsyncLink, Redis
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import Gatherer, together
 from holdfast.wire.runners import AsyncRunner
@@ -59,7 +59,7 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis]):
         hostname: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> None:
-        opening = settle(url, {"hostname": hostname, **options}, DRIVE)
+        opening = settle(url, {"hostname": hostname, **options}, DRIVER_CLASSES)
         super().__init__(opening)
         self.link: AsyncLink = _link(opening)
         self.runner = AsyncRunner(self.link)
@@ -94,7 +94,7 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis]):
 
     async def _put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
-        collector = collecting.get()
+        collector = put_collector.get()
         if collector is not None:
             return collector.take_all(self, puts)
         return await self.runner.run(together(self.shard, puts))

@@ -18,8 +18,8 @@ from holdfast.client.opening import Source, source_of
 from holdfast.errors import ConnectionLost, HoldfastError, UsageError
 from holdfast.settings import check_list, check_text, check_timeout
 from holdfast.wire.outage import ReconnectGate
-from holdfast.wire.repeat import Patience
-from holdfast.wire.waiting import heard_unless
+from holdfast.wire.repeat import RetryTimer
+from holdfast.wire.waiting import receive_unless
 
 log = logging.getLogger("holdfast")
 
@@ -47,17 +47,17 @@ class _Effort:
 
     def __init__(self, deadline: float, gate: ReconnectGate) -> None:
         self._away = gate
-        self._patience = Patience(deadline, monotonic)
+        self._patience = RetryTimer(deadline, monotonic)
         self._gives_up = deadline < inf
         self._is_out = False
 
     def heard(self) -> None:
         """The subscription is active."""
         if self._is_out:
-            level = logging.WARNING if self._away.ends() else logging.INFO
+            level = logging.WARNING if self._away.report_recovery() else logging.INFO
             log.log(level, "the subscription works again; what was published meanwhile is lost")
         self._gives_up = self._is_out = False
-        self._patience = Patience(inf, monotonic)
+        self._patience = RetryTimer(inf, monotonic)
 
     def lost(self, error: HoldfastError) -> float:
         """Seconds to wait before the next try. Raises `error` if there shall be none."""
@@ -65,7 +65,7 @@ class _Effort:
         if pause is None or (self._gives_up and not isinstance(error, ConnectionLost)):
             raise error
         if not self._gives_up and not self._is_out:
-            if self._away.begins():
+            if self._away.report_outage():
                 log.warning("the subscription was lost (%s); trying again", error)
             self._is_out = True
         return pause
@@ -216,7 +216,7 @@ class AsyncListener(ListenerBase):
                     active.set()
                     self.on_active()
                     while not ending.is_set():
-                        heard = await heard_unless(ending, wire, QUIET)
+                        heard = await receive_unless(ending, wire, QUIET)
                         if heard is not None:
                             yield _message(heard)
                         elif not ending.is_set():

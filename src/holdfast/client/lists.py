@@ -64,7 +64,7 @@ def _page(ask: Planner, state: str, queue: str, offset: int, count: int) -> Plan
     return found
 
 
-MOST_UNFAILED = 1_000_000
+MAX_UNFAILED = 1_000_000
 
 
 class ListVerbs:
@@ -122,7 +122,7 @@ class ListVerbs:
 
         Their retries are renewed; priority, data and history stay. Raises UsageError, StoreFull. Core: verbs/unfail.lua.
         """
-        check_whole("count", count, 1, MOST_UNFAILED)
+        check_whole("count", count, 1, MAX_UNFAILED)
         return unfailed(ask, check_name("queue", queue), check_name("group", group), count)
 
 

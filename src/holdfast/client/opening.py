@@ -24,9 +24,9 @@ from holdfast.client.store_options import (
 )
 from holdfast.errors import UsageError
 from holdfast.settings import Durability, Settings, check_callable, default_worker_name, shown_url
-from holdfast.wire.address import Drive, Target, check_options
+from holdfast.wire.address import DriverClasses, Target, check_options
 from holdfast.wire.durability import FlushWatch
-from holdfast.wire.outage import away_of
+from holdfast.wire.outage import gate_of
 from holdfast.wire.shards import Shard, Shards
 
 # By identity: clients of one place are equal.
@@ -88,13 +88,13 @@ class Opening(msgspec.Struct, frozen=True):
     def shard(self) -> Shard:
         """The shard of the namespace; the flushes of an embedded store are timed at first."""
         [shard] = Shards(self.settings).all
-        shard.gate = away_of(self.settings.url)
+        shard.gate = gate_of(self.settings.url)
         if self.embedded and self.settings.durability == "fsync":
             shard.flushes = FlushWatch(shard.clock)
         return shard
 
 
-def settle(url: object, options: Mapping[str, Any], drive: Drive) -> Opening:
+def settle(url: object, options: Mapping[str, Any], drive: DriverClasses) -> Opening:
     """Check the options and choose the store: `url`, its parts, HOLDFAST_URL, REDIS_URL, or the embedded one.
 
     The namespace is `namespace`, HOLDFAST_NAMESPACE, or "default". `url` may be a client of the driver, whose connections are
@@ -244,6 +244,8 @@ def source_of(database: Any, *, awaited: bool, namespace: str = "default") -> So
 def _driven(database: Any, awaited: bool, namespace: str) -> Driven:
     from holdfast.wire import aio, shared, sync  # both colours, for those alone who come from the driver
 
-    opening = settle(database, {"namespace": namespace}, aio.DRIVE if awaited else sync.DRIVE)
+    opening = settle(
+        database, {"namespace": namespace}, aio.DRIVER_CLASSES if awaited else sync.DRIVER_CLASSES
+    )
     link = shared.AsyncSharedLink if awaited else shared.SharedLink
     return Driven(opening, opening.shard(), link(opening.settings, opening.target))

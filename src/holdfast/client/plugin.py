@@ -15,7 +15,7 @@ from holdfast.settings import check_name
 from holdfast.wire.exchange import final_error
 from holdfast.wire.meeting import meet
 from holdfast.wire.plans import Call, ErrorReply, LinkError, Plan, Step
-from holdfast.wire.repeat import Patience, patient, told, wait
+from holdfast.wire.repeat import RetryTimer, call_error, send_until_done, wait
 from holdfast.wire.shards import Shard
 
 _DID_NOT_RUN: Final = frozenset({"BUSY", "LOADING", "MASTERDOWN", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"})
@@ -43,11 +43,11 @@ def run_script(shard: Shard, script: Script, args: Sequence[Word]) -> Plan[Any]:
         return (yield from _run(shard, script, call))
     except TransportError as error:
         again = "look before you run it again"
-        raise told(error, "script", again, sent=error.may_have_happened) from error.__cause__
+        raise call_error(error, "script", again, sent=error.may_have_happened) from error.__cause__
 
 
 def _run(shard: Shard, script: Script, call: Call) -> Plan[Any]:
-    patience = Patience(shard.settings.deadline, shard.clock)
+    patience = RetryTimer(shard.settings.deadline, shard.clock)
     pause, loads = 0.0, 0
     while True:
         if not shard.met:
@@ -68,7 +68,7 @@ def _run(shard: Shard, script: Script, call: Call) -> Plan[Any]:
             raise final_error(reply)
 
 
-def _try(shard: Shard, step: Step, patience: Patience) -> Plan[Any]:
+def _try(shard: Shard, step: Step, patience: RetryTimer) -> Plan[Any]:
     try:
         [reply] = yield step
     except LinkError as error:
@@ -81,8 +81,8 @@ def _try(shard: Shard, step: Step, patience: Patience) -> Plan[Any]:
     return reply
 
 
-def _load(script: Script, patience: Patience) -> Plan[None]:
-    [reply] = yield from patient([("SCRIPT", "LOAD", script.text)], patience)
+def _load(script: Script, patience: RetryTimer) -> Plan[None]:
+    [reply] = yield from send_until_done([("SCRIPT", "LOAD", script.text)], patience)
     if isinstance(reply, ErrorReply):
         raise final_error(reply)
 

@@ -8,7 +8,7 @@ from holdfast.errors import StoreUnsupported, UsageError
 from holdfast.models import text
 from holdfast.wire.exchange import final_error
 from holdfast.wire.plans import Call, ErrorReply, Plan
-from holdfast.wire.repeat import Patience, patient
+from holdfast.wire.repeat import RetryTimer, send_until_done
 
 LOG_LENGTH: Final = 100_000
 """How many entries the store is told to keep; older ones are lost to the profile, and it says so."""
@@ -74,7 +74,7 @@ class Profiler:
 
     def _ask(self, *calls: Call) -> Plan[list[Any]]:
         shard = self._client.shard
-        replies = yield from patient(list(calls), Patience(shard.settings.deadline, shard.clock))
+        replies = yield from send_until_done(list(calls), RetryTimer(shard.settings.deadline, shard.clock))
         for reply in replies:
             if isinstance(reply, ErrorReply):
                 if reply.code == "NOPERM":

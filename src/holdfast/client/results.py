@@ -13,7 +13,7 @@ from typing import Any, Final
 from holdfast.commands.jobs import Await, Outcome
 from holdfast.errors import ConnectionLost, StoreUnsupported
 from holdfast.settings import MAX_BATCH
-from holdfast.wire.waiting import PerLoop, heard_unless, hold
+from holdfast.wire.waiting import PerLoop, hold, receive_unless
 
 LONGEST_WAIT: Final = 30.0
 UNHEARD: Final = 0.2
@@ -219,7 +219,7 @@ class _AsyncEndListener:
                 if self._changed.is_set():
                     self._changed.clear()
                     heard = await self._follow(listener, heard)
-                message = await heard_unless(self._changed, listener, LONGEST_WAIT)
+                message = await receive_unless(self._changed, listener, LONGEST_WAIT)
                 if message is not None:
                     self._tell(message[1].decode())
         except (ConnectionLost, StoreUnsupported):

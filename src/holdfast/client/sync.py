@@ -17,7 +17,7 @@ from holdfast.client.descriptors import Part
 from holdfast.client.handles import Jobs, Queues
 from holdfast.client.opening import Opening, note, settle
 from holdfast.client.store_options import StoreOptions
-from holdfast.code.current import collecting
+from holdfast.code.current import put_collector
 from holdfast.commands import Command
 from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Outcome, PutMany
@@ -26,7 +26,7 @@ from holdfast.settings import check_each, check_name, check_timeout
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
 from holdfast.wire.runners import Runner
-from holdfast.wire.sync import DRIVE, Link, Redis
+from holdfast.wire.sync import DRIVER_CLASSES, Link, Redis
 
 if TYPE_CHECKING:
     from holdfast.client.config import Config
@@ -72,7 +72,7 @@ class Client(Decorating, ClientBase[Redis]):
         hostname: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> None:
-        opening = settle(url, {"hostname": hostname, **options}, DRIVE)
+        opening = settle(url, {"hostname": hostname, **options}, DRIVER_CLASSES)
         super().__init__(opening)
         self.link: Link = _link(opening)
         self.runner = Runner(self.link)
@@ -99,7 +99,7 @@ class Client(Decorating, ClientBase[Redis]):
         asked: Any = command
         is_put = type(asked) in ONE_PUT
         if is_put:
-            collector = collecting.get()
+            collector = put_collector.get()
             if collector is not None:
                 return cast("R", collector.take(self, asked))
         else:
@@ -133,7 +133,7 @@ class Client(Decorating, ClientBase[Redis]):
 
     def _put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
-        collector = collecting.get()
+        collector = put_collector.get()
         return self._send_puts(puts) if collector is None else collector.take_all(self, puts)
 
     def _send_puts(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.client.descriptors import AsyncHandle, CommandMethod, PlanMethod, PlanProperty, SyncHandle
 from holdfast.commands import Command
 from holdfast.commands.workers import (
-    MOST_ROWS,
+    MAX_ROWS,
     HeldJob,
     WorkerFacts,
     WorkerForget,
@@ -122,7 +122,7 @@ def _all(ask: Planner) -> Plan[list[WorkerFacts]]:
     while True:
         page = yield from ask(Workers(after))
         found.update({worker.name: worker for worker in page})
-        if len(page) < MOST_ROWS:
+        if len(page) < MAX_ROWS:
             return sorted(found.values(), key=lambda worker: worker.seen_ms, reverse=True)
         after = (str(page[-1].seen_ms), page[-1].name)
 

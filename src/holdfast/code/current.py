@@ -71,7 +71,7 @@ def running_job() -> Any:
     return None if current is None else current.job()
 
 
-class Collecting(Protocol):
+class PutCollector(Protocol):
     """An object that collects puts, which are then not sent."""
 
     def take(self, client: Any, put: Any, /) -> str:
@@ -83,5 +83,5 @@ class Collecting(Protocol):
         ...
 
 
-collecting: Final[ContextVar[Collecting | None]] = ContextVar("holdfast_collecting", default=None)
+put_collector: Final[ContextVar[PutCollector | None]] = ContextVar("holdfast_collecting", default=None)
 """Set inside a block of `job.on_completion()`."""

@@ -44,7 +44,7 @@ class SupportsMiddleware:
         return perform(job)
 
 
-class Either(Generic[P, R]):
+class InstanceOrClassMethod(Generic[P, R]):
     """A method that is bound to the instance or to the class: workers get middleware as instances, job classes as mixins."""
 
     def __init__(self, method: Callable[Concatenate[Any, P], R]) -> None:
@@ -68,7 +68,7 @@ def behind(kind: type, worn: object, given: Perform | None) -> Perform:
         raise _baseless(worn) from None
 
 
-class Wearable:
+class MixinMiddleware:
     """A middleware that workers get as an instance, and job classes as a mixin or as such an instance.
 
     class Slow(Timeout(60), SupportsMiddleware): ...

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from holdfast.commands.base import Command, Reply, Spoken, Word
+from holdfast.commands.base import Command, CommandBase, Reply, Word
 
-COMMANDS: Mapping[str, type[Spoken]]
+COMMANDS: Mapping[str, type[CommandBase]]
 """Verb name → class, of all modules below. Made at the first use, because clients import only the classes they need."""
 
 _MODULES: Final = (
@@ -30,7 +30,7 @@ _MODULES: Final = (
 
 
 @cache
-def _commands() -> Mapping[str, type[Spoken]]:
+def _commands() -> Mapping[str, type[CommandBase]]:
     modules = [importlib.import_module(f"holdfast.commands.{name}") for name in _MODULES]
     return {verb: kind for module in modules for verb, kind in module.VERBS.items()}
 
@@ -41,4 +41,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'holdfast.commands' has no attribute {name!r}")
 
 
-__all__ = ["COMMANDS", "Command", "Reply", "Spoken", "Word"]
+__all__ = ["COMMANDS", "Command", "CommandBase", "Reply", "Word"]

@@ -5,11 +5,11 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.models import CoreInfo, text, texts
 
 
-class Info(Spoken, frozen=True, gc=False):
+class Info(CommandBase, frozen=True, gc=False):
     """Read the version of the core, and the facts of this root.
 
     `mode` `make` makes the root if it is missing; `test` makes a test root, whose clock is stopped at `clock_ms`
@@ -28,7 +28,7 @@ class Info(Spoken, frozen=True, gc=False):
         return CoreInfo.from_row(reply)
 
 
-class SetClock(Spoken, frozen=True, gc=False):
+class SetClock(CommandBase, frozen=True, gc=False):
     """Set the clock of a test root, in milliseconds. Core: verbs/info.lua."""
 
     verb: ClassVar[str] = "clock"
@@ -43,7 +43,7 @@ class SetClock(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-class ConfigGet(Spoken, frozen=True, gc=False):
+class ConfigGet(CommandBase, frozen=True, gc=False):
     """Read settings, all of them if no key is named. Returns their texts by key, None if not set.
 
     Core: verbs/configure.lua.
@@ -62,7 +62,7 @@ class ConfigGet(Spoken, frozen=True, gc=False):
         return {text(key): None if value is None else text(value) for key, value in pairs}
 
 
-class ConfigSet(Spoken, frozen=True, gc=False):
+class ConfigSet(CommandBase, frozen=True, gc=False):
     """Write one setting, as text. Core: verbs/configure.lua."""
 
     verb: ClassVar[str] = "config_set"
@@ -78,12 +78,12 @@ class ConfigSet(Spoken, frozen=True, gc=False):
         return bool(reply)
 
 
-class ConfigUnset(Spoken, frozen=True, gc=False):
+class ConfigUnset(CommandBase, frozen=True, gc=False):
     """Reset one setting to its default. Returns whether it was set. Core: verbs/configure.lua."""
 
     verb: ClassVar[str] = "config_unset"
     adds: ClassVar[bool] = True
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     key: str
 
@@ -94,11 +94,11 @@ class ConfigUnset(Spoken, frozen=True, gc=False):
         return bool(reply)
 
 
-class Sweep(Spoken, frozen=True, gc=False):
+class Sweep(CommandBase, frozen=True, gc=False):
     """Delete completed jobs beyond the age and count to keep. Returns how many. Core: verbs/configure.lua."""
 
     verb: ClassVar[str] = "sweep"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     def words(self) -> Sequence[Word]:
         return ()
@@ -115,7 +115,7 @@ class VerbFacts(msgspec.Struct, frozen=True, gc=False):
     arguments: str
 
 
-class Describe(Spoken, frozen=True, gc=False):
+class Describe(CommandBase, frozen=True, gc=False):
     """List the functions of the library in the store. Core: doors/native.lua."""
 
     verb: ClassVar[str] = "describe"
@@ -138,7 +138,7 @@ class PatternFacts(msgspec.Struct, frozen=True, gc=False):
     priorities: tuple[str, ...]
 
 
-class Patterns(Spoken, frozen=True, gc=False):
+class Patterns(CommandBase, frozen=True, gc=False):
     """Read the queue patterns that workers use. Core: nouns/patterns.lua."""
 
     verb: ClassVar[str] = "patterns"
@@ -155,7 +155,7 @@ class Patterns(Spoken, frozen=True, gc=False):
         )
 
 
-class IdentifiersSet(Spoken, frozen=True, gc=False):
+class IdentifiersSet(CommandBase, frozen=True, gc=False):
     """Replace all queue identifiers: each has a JSON list of patterns. One with an empty list is left out.
 
     Core: nouns/patterns.lua.
@@ -173,7 +173,7 @@ class IdentifiersSet(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-class PrioritiesSet(Spoken, frozen=True, gc=False):
+class PrioritiesSet(CommandBase, frozen=True, gc=False):
     """Replace the rules for the order of queues: each a JSON object with `pattern` and `fairly`.
 
     Core: nouns/patterns.lua.
@@ -191,7 +191,7 @@ class PrioritiesSet(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-class SettingsGet(Spoken, frozen=True, gc=False):
+class SettingsGet(CommandBase, frozen=True, gc=False):
     """Read the settings that are not configuration keys. Core: nouns/settings.lua."""
 
     verb: ClassVar[str] = "settings"
@@ -204,12 +204,12 @@ class SettingsGet(Spoken, frozen=True, gc=False):
         return {text(name): int(value) for name, value in zip(reply[::2], reply[1::2], strict=True)}
 
 
-class SettingSet(Spoken, frozen=True, gc=False):
+class SettingSet(CommandBase, frozen=True, gc=False):
     """Write one of these settings, None for its default. Core: nouns/settings.lua."""
 
     verb: ClassVar[str] = "setting"
     adds: ClassVar[bool] = True
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     name: str
     value: int | None
@@ -232,11 +232,11 @@ class AuditLine(msgspec.Struct, frozen=True, gc=False):
     detail: str
 
 
-class Audit(Spoken, frozen=True, gc=False):
+class Audit(CommandBase, frozen=True, gc=False):
     """Add a line to the audit log: who did what, to which target. Returns its id. Core: nouns/audit.lua."""
 
     verb: ClassVar[str] = "audit"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     who: str
     what: str
@@ -250,7 +250,7 @@ class Audit(Spoken, frozen=True, gc=False):
         return text(reply)
 
 
-class AuditList(Spoken, frozen=True, gc=False):
+class AuditList(CommandBase, frozen=True, gc=False):
     """Read up to 128 lines of the audit log, newest first, before the line with id `before`.
 
     Core: nouns/audit.lua.
@@ -269,7 +269,7 @@ class AuditList(Spoken, frozen=True, gc=False):
         return [AuditLine(text(row[0]), int(row[1]), *(text(value) for value in row[2:6])) for row in reply]
 
 
-class Watch(Spoken, frozen=True, gc=False):
+class Watch(CommandBase, frozen=True, gc=False):
     """Publish changes on the channel of the namespace for `length_ms`, at most a minute.
 
     Returns the end, in milliseconds of the store's clock. Core: verbs/watch.lua.
@@ -286,7 +286,7 @@ class Watch(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-VERBS: Mapping[str, type[Spoken]] = {
+VERBS: Mapping[str, type[CommandBase]] = {
     kind.verb: kind
     for kind in (
         Info,

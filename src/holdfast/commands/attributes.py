@@ -5,12 +5,12 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.commands.leases import Lease
 from holdfast.models import JobFacts, text
 
 
-class Tag(Spoken, frozen=True, gc=False):
+class Tag(CommandBase, frozen=True, gc=False):
     """Add tags to a job, or remove some. Returns all its tags, in the order they were added.
 
     A job has at most 64. Adding one again renews its time. Raises JobNotFound. Core: verbs/tag.lua.
@@ -30,7 +30,7 @@ class Tag(Spoken, frozen=True, gc=False):
         return [text(tag) for tag in reply]
 
 
-class Tags(Spoken, frozen=True, gc=False):
+class Tags(CommandBase, frozen=True, gc=False):
     """Count the jobs of each tag that at least `least` jobs have; most used first. Core: verbs/tag.lua."""
 
     verb: ClassVar[str] = "tags"
@@ -47,7 +47,7 @@ class Tags(Spoken, frozen=True, gc=False):
         return {text(reply[at]): int(reply[at + 1]) for at in range(0, len(reply), 2)}
 
 
-class Tagged(Spoken, frozen=True, gc=False):
+class Tagged(CommandBase, frozen=True, gc=False):
     """Count the jobs that have a tag, and list a page of their jids, by the time it was added. Core: verbs/tag.lua."""
 
     verb: ClassVar[str] = "tagged"
@@ -64,7 +64,7 @@ class Tagged(Spoken, frozen=True, gc=False):
         return int(reply[0]), [text(jid) for jid in reply[1:]]
 
 
-class Track(Spoken, frozen=True, gc=False):
+class Track(CommandBase, frozen=True, gc=False):
     """Track a job, or stop tracking it. Returns whether that changed anything.
 
     Events of a tracked job are published on `<root>e:<event>`. Tracking of a deleted job can be stopped too. Raises
@@ -72,7 +72,7 @@ class Track(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "track"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     on: bool
@@ -93,7 +93,7 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
     exists: bool
 
 
-class Tracked(Spoken, frozen=True, gc=False):
+class Tracked(CommandBase, frozen=True, gc=False):
     """List the tracked jids, at most 1,000, those tracked longest first. Core: verbs/track.lua."""
 
     verb: ClassVar[str] = "tracked"
@@ -108,14 +108,14 @@ class Tracked(Spoken, frozen=True, gc=False):
         ]
 
 
-class Log(Spoken, frozen=True, gc=False):
+class Log(CommandBase, frozen=True, gc=False):
     """Add a line to the history of a job: any name, and optionally a JSON object of up to 16 kB.
 
     Raises JobNotFound, and WrongState for a job completed more than 100,000 completions ago. Core: verbs/log.lua.
     """
 
     verb: ClassVar[str] = "log"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     jid: str
@@ -129,7 +129,7 @@ class Log(Spoken, frozen=True, gc=False):
         return bool(reply)
 
 
-class Report(Spoken, frozen=True, gc=False):
+class Report(CommandBase, frozen=True, gc=False):
     """Report the progress of a leased job, from 0 to 1 with a note (up to 1,000 bytes), and lines that it logged.
 
     None leaves progress and note unchanged. The newest 100 lines are kept, up to 8 kB. They are kept over retries, and
@@ -137,7 +137,7 @@ class Report(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "report"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     worker: str
@@ -154,6 +154,6 @@ class Report(Spoken, frozen=True, gc=False):
         return bool(reply)
 
 
-VERBS: Mapping[str, type[Spoken]] = {
+VERBS: Mapping[str, type[CommandBase]] = {
     kind.verb: kind for kind in (Tag, Tags, Tagged, Track, Tracked, Log, Report)
 }

@@ -1,7 +1,7 @@
 """What a command is: a frozen value that turns itself into words and reads its reply.
 
 A command has no socket, and sync and async clients share it. `words()` leaves out the request id of a numbered call:
-`wire.exchange` inserts it at `line_at`.
+`wire.exchange` inserts it at `request_id_at`.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,24 +22,24 @@ T = TypeVar("T")
 class Command(Protocol[R_co]):
     """One call of one verb.
 
-    `line_at`: the position of the request id among the words, -1 for a call without one. `adds`: the verb adds
+    `request_id_at`: the position of the request id among the words, -1 for a call without one. `adds`: the verb adds
     something, so a full store refuses it at once. `reads`: it changes nothing. `settles`: it ends leases, so a job that
     a repeat does not find was settled by the first try and deleted since.
     """
 
     verb: ClassVar[str]
-    line_at: ClassVar[int]
+    request_id_at: ClassVar[int]
     adds: ClassVar[bool]
     reads: ClassVar[bool]
     settles: ClassVar[bool]
 
     @property
     def numbered(self) -> bool:
-        """Whether a line and a request number travel with this call."""
+        """Whether a request id is sent with this call."""
         ...
 
     @property
-    def again(self) -> str:
+    def repeat_advice(self) -> str:
         """Advice on repeating the call when it is unknown whether it happened: the end of an error message."""
         ...
 
@@ -52,25 +52,25 @@ class Command(Protocol[R_co]):
         ...
 
 
-class Spoken(msgspec.Struct, frozen=True, gc=False):
+class CommandBase(msgspec.Struct, frozen=True, gc=False):
     """The base of all commands, with the default flags; each verb overrides what differs."""
 
-    line_at: ClassVar[int] = -1
+    request_id_at: ClassVar[int] = -1
     adds: ClassVar[bool] = False
     reads: ClassVar[bool] = False
     settles: ClassVar[bool] = False
 
     @property
     def numbered(self) -> bool:
-        """Whether a line and a request number travel with this call."""
-        return self.line_at >= 0
+        """Whether a request id is sent with this call."""
+        return self.request_id_at >= 0
 
     @property
-    def again(self) -> str:
+    def repeat_advice(self) -> str:
         """Advice on repeating the call: reads and calls without a request id are safe to repeat."""
         if self.reads:
             return "it only reads, so repeating it is safe"
-        if self.line_at < 0:
+        if self.request_id_at < 0:
             return "repeating it is safe"
         return "check before you repeat it"
 
@@ -81,22 +81,22 @@ def check_command(command: object) -> None:
         raise UsageError(f"a client runs commands of holdfast.commands, not {command!r:.80}")
 
 
-def named(reply: Sequence[Any], start: int = 1) -> dict[int, Refused | None]:
+def refusals_by_index(reply: Sequence[Any], start: int = 1) -> dict[int, Refused | None]:
     """Read (index, code) pairs from `start` on. Returns the refusal by index, None for `again` (the first try succeeded)."""
-    answers: dict[int, Refused | None] = {}
+    refusals: dict[int, Refused | None] = {}
     for at in range(start, len(reply), 2):
-        answers[int(reply[at])] = said(reply[at + 1])
-    return answers
+        refusals[int(reply[at])] = refusal_of(reply[at + 1])
+    return refusals
 
 
-def said(code: Any) -> Refused | None:
+def refusal_of(code: Any) -> Refused | None:
     """Return the refusal for a code of a batch, None for `again`."""
     return None if code == b"again" else refusal(code)
 
 
-def refuse(code: Any) -> None:
+def raise_refusal(code: Any) -> None:
     """Raise the refusal for `code`, unless it is `again`."""
-    refused = said(code)
+    refused = refusal_of(code)
     if refused is not None:
         raise refused
 
@@ -106,19 +106,19 @@ def milliseconds(seconds: float | None) -> int:
     return round(seconds * 1000) if seconds else 0
 
 
-def then(command: Command[T], turn: Callable[[T], R]) -> Command[R]:
-    """Return a command whose result is converted by `turn`, such as facts to a handle."""
-    return cast("Command[R]", _Then(command, turn))
+def then(command: Command[T], convert: Callable[[T], R]) -> Command[R]:
+    """Return a command whose result is converted by `convert`, such as facts to a handle."""
+    return cast("Command[R]", _Converted(command, convert))
 
 
-class _Then:
+class _Converted:
     """A command with a converted result. Its flags are those of one command, not of a class, so it is no Command by type."""
 
     __slots__ = (
-        "_turn",
+        "_convert",
         "_within",
         "adds",
-        "line_at",
+        "request_id_at",
         "numbered",
         "reads",
         "settles",
@@ -126,11 +126,11 @@ class _Then:
         "words",
     )
 
-    def __init__(self, within: Command[Any], turn: Callable[[Any], Any]) -> None:
+    def __init__(self, within: Command[Any], convert: Callable[[Any], Any]) -> None:
         self._within = within
-        self._turn = turn
+        self._convert = convert
         self.verb = within.verb
-        self.line_at = within.line_at
+        self.request_id_at = within.request_id_at
         self.adds = within.adds
         self.reads = within.reads
         self.settles = within.settles
@@ -138,8 +138,8 @@ class _Then:
         self.words = within.words
 
     @property
-    def again(self) -> str:
-        return self._within.again
+    def repeat_advice(self) -> str:
+        return self._within.repeat_advice
 
     def read(self, reply: Reply) -> Any:
-        return self._turn(self._within.read(reply))
+        return self._convert(self._within.read(reply))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, cast
 
-from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.errors import Refused
 
 LOOKS = frozenset(
@@ -39,14 +39,14 @@ LOOKS = frozenset(
 """Commands that may be sent twice, so they need no request id."""
 
 
-class Call(Spoken, frozen=True, gc=False):
+class Call(CommandBase, frozen=True, gc=False):
     """Run one command of the reqless protocol. Returns its reply: text, a whole number, a list of texts, or None.
 
     Core: doors/native_call.lua.
     """
 
     verb: ClassVar[str] = "call"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     command: str
@@ -73,4 +73,4 @@ def _text(value: Any) -> Any:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-VERBS: Mapping[str, type[Spoken]] = {kind.verb: kind for kind in (Call,)}
+VERBS: Mapping[str, type[CommandBase]] = {kind.verb: kind for kind in (Call,)}

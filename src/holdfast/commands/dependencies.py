@@ -5,14 +5,14 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
-from holdfast.commands.base import Reply, Spoken, Word, refuse
+from holdfast.commands.base import CommandBase, Reply, Word, raise_refusal
 from holdfast.commands.jobs import budgets
 from holdfast.commands.leases import Held
 from holdfast.commands.options import JobWithOptions
 from holdfast.models import text
 
 
-class Depend(Spoken, frozen=True, gc=False):
+class Depend(CommandBase, frozen=True, gc=False):
     """Change the dependencies of a job in state `depends`: `add` or `remove` up to 512 `parents`, or remove `all`.
 
     Parents that are unknown or complete count as done. When the last one is removed, the job is ready at once, whatever
@@ -21,7 +21,7 @@ class Depend(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "depend"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     jid: str
@@ -35,7 +35,7 @@ class Depend(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-class Dependents(Spoken, frozen=True, gc=False):
+class Dependents(CommandBase, frozen=True, gc=False):
     """List a page of up to 512 jobs that wait for `jid`, oldest first.
 
     Returns the cursor of the next page ("" after the last one) and the jids. An unknown job has none. Core:
@@ -72,7 +72,7 @@ class FollowUp(msgspec.Struct, frozen=True, gc=False):
         return [self.queue, self.priority, paid, self.delay_ms, *self.job.words()]
 
 
-class CompleteX(Spoken, frozen=True, gc=False):
+class CompleteX(CommandBase, frozen=True, gc=False):
     """Complete one job and put up to 512 follow-ups in the same call; with `next_queue`, the job is then put there.
 
     `result` is kept for `keep_ms` if the job ends. `delay_ms` and `depends` are for the next queue: the job may wait for
@@ -105,10 +105,10 @@ class CompleteX(Spoken, frozen=True, gc=False):
         answer = text(reply[0])
         if answer in _STATES:
             return answer
-        refuse(reply[0])
+        raise_refusal(reply[0])
         # An earlier try completed the job: return its present state, or `complete` if it was deleted since.
         return text(reply[1]) if len(reply) > 1 else "complete"
 
 
 _STATES: Final = frozenset(("complete", "waiting", "scheduled", "depends"))
-VERBS: Mapping[str, type[Spoken]] = {kind.verb: kind for kind in (Depend, Dependents, CompleteX)}
+VERBS: Mapping[str, type[CommandBase]] = {kind.verb: kind for kind in (Depend, Dependents, CompleteX)}

@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.models import text
 
-MOST_UNFAILED = 200
+MAX_UNFAILED = 200
 """The largest number of jobs in one call of `unfail`."""
 
 START = "0"
@@ -19,7 +19,7 @@ def _following(cursor: Any) -> str | None:
     return None if cursor == b"0" else text(cursor)
 
 
-class Failures(Spoken, frozen=True, gc=False):
+class Failures(CommandBase, frozen=True, gc=False):
     """Count the jobs of about `count` failure groups (512 at most). Returns the next cursor, and the counts by group.
 
     Core: verbs/inspect.lua.
@@ -62,7 +62,7 @@ class FailureGroup(msgspec.Struct, frozen=True, gc=False):
         return cls(text(name), *numbers, text(newest), int(since), tuple([int(cell) for cell in row[6:54]]))
 
 
-class FailureGroups(Spoken, frozen=True, gc=False):
+class FailureGroups(CommandBase, frozen=True, gc=False):
     """Describe about `count` failure groups (200 at most). Returns the next cursor, and the groups.
 
     Core: verbs/inspect.lua.
@@ -81,7 +81,7 @@ class FailureGroups(Spoken, frozen=True, gc=False):
         return _following(reply[0]), [FailureGroup.from_row(row) for row in reply[1:]]
 
 
-class Failed(Spoken, frozen=True, gc=False):
+class Failed(CommandBase, frozen=True, gc=False):
     """List a failure group. Returns its size, and a page of jids, newest failure first. Core: verbs/inspect.lua."""
 
     verb: ClassVar[str] = "failed"
@@ -98,14 +98,14 @@ class Failed(Spoken, frozen=True, gc=False):
         return int(reply[0]), [text(jid) for jid in reply[1:]]
 
 
-class Unfail(Spoken, frozen=True, gc=False):
+class Unfail(CommandBase, frozen=True, gc=False):
     """Put up to `count` failed jobs of `group` (200 at most) into `queue`, the oldest failures first.
 
     They get all their retries again, and keep their priority. Returns how many. Core: verbs/unfail.lua.
     """
 
     verb: ClassVar[str] = "unfail"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     queue: str
@@ -119,4 +119,6 @@ class Unfail(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-VERBS: Mapping[str, type[Spoken]] = {kind.verb: kind for kind in (Failures, FailureGroups, Failed, Unfail)}
+VERBS: Mapping[str, type[CommandBase]] = {
+    kind.verb: kind for kind in (Failures, FailureGroups, Failed, Unfail)
+}

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from holdfast.commands.base import Reply, Spoken, Word, named, refuse
+from holdfast.commands.base import CommandBase, Reply, Word, raise_refusal, refusals_by_index
 from holdfast.errors import JobCancelled, JobFailed, JobNotFound, Refused
 from holdfast.ids import mint_jid
 from holdfast.models import JobFacts, text
@@ -18,10 +18,10 @@ def budgets(retries: int, max_losses: int | None) -> Word:
     return retries if max_losses is None else f"{retries}/{max_losses}"
 
 
-class SpokenPut(Spoken, frozen=True, gc=False):
+class PutBase(CommandBase, frozen=True, gc=False):
     """The base of the puts. A generated jid, or one that must be new, identifies a repeat, so no request id is needed."""
 
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     @property
@@ -29,19 +29,19 @@ class SpokenPut(Spoken, frozen=True, gc=False):
         return getattr(self, "mode", "new") in ("move", "old")
 
     @property
-    def minted(self) -> Sequence[str]:
+    def generated_jids(self) -> Sequence[str]:
         """The jids, if they were generated for this call, so that only this call can have put them; else none."""
         return []
 
     @property
-    def again(self) -> str:
+    def repeat_advice(self) -> str:
         jid = getattr(self, "jid", "")
         if jid:
             return f"putting it again with jid={jid!r} and only_new=True is safe"
         return "check before you put them again, unless each has a jid of its own and only_new=True"
 
 
-class Put(SpokenPut, frozen=True, gc=False):
+class Put(PutBase, frozen=True, gc=False):
     """Put one job. Returns its jid. A put that is repeated after a lost reply never puts a second job.
 
     `data` is JSON bytes; `delay_ms` is how long the job stays scheduled. `mode`: `new` for a generated jid; `move` for a
@@ -63,7 +63,7 @@ class Put(SpokenPut, frozen=True, gc=False):
     max_losses: int | None = None
 
     @property
-    def minted(self) -> Sequence[str]:
+    def generated_jids(self) -> Sequence[str]:
         return [self.jid] if self.mode == "new" else []
 
     def words(self) -> Sequence[Word]:
@@ -80,11 +80,11 @@ class Put(SpokenPut, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> str:
         if len(reply) > 1:
-            refuse(reply[2])
+            raise_refusal(reply[2])
         return self.jid
 
 
-class PutMany(SpokenPut, frozen=True, gc=False):
+class PutMany(PutBase, frozen=True, gc=False):
     """Put up to 512 jobs that share queue and options. Returns a jid or refusal for each job, in order.
 
     `jobs` is flat: jid, klass, data, jid, klass, data, … Core: verbs/put.lua.
@@ -93,7 +93,7 @@ class PutMany(SpokenPut, frozen=True, gc=False):
     verb: ClassVar[str] = "put"
 
     @property
-    def minted(self) -> Sequence[str]:
+    def generated_jids(self) -> Sequence[str]:
         return [str(jid) for jid in self.jobs[::3]] if self.mode == "new" else []
 
     queue: str
@@ -111,20 +111,20 @@ class PutMany(SpokenPut, frozen=True, gc=False):
     def read(self, reply: Reply) -> Sequence[str | Refused]:
         jids: list[Any] = list(self.jobs[::3])
         if len(reply) > 1:
-            for index, refused in named(reply).items():
+            for index, refused in refusals_by_index(reply).items():
                 if refused is not None:
                     jids[index] = refused
         return jids
 
 
-class Cancel(Spoken, frozen=True, gc=False):
+class Cancel(CommandBase, frozen=True, gc=False):
     """Delete up to 512 jobs. Returns True for each that was cancelled, False for unknown or complete ones.
 
     A worker that runs one is notified, at the latest by its next heartbeat. Core: verbs/cancel.lua.
     """
 
     verb: ClassVar[str] = "cancel"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     jids: Sequence[str]
 
@@ -161,7 +161,7 @@ def list_pairs(
     return pairs
 
 
-class Move(Spoken, frozen=True, gc=False):
+class Move(CommandBase, frozen=True, gc=False):
     """Move a job in any state to `queue`; a worker that runs it loses the lease.
 
     Empty `data`, `klass` and `depends`, and None, keep the values of the job. Returns the jid. Raises JobNotFound,
@@ -169,7 +169,7 @@ class Move(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "move"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     queue: str
@@ -194,7 +194,7 @@ class Move(Spoken, frozen=True, gc=False):
         return text(reply)
 
 
-class SetPriority(Spoken, frozen=True, gc=False):
+class SetPriority(CommandBase, frozen=True, gc=False):
     """Set the priority of jobs; waiting ones change their place in the queue. Returns True for each known job.
 
     Core: verbs/reprioritise.lua.
@@ -213,7 +213,7 @@ class SetPriority(Spoken, frozen=True, gc=False):
         return [bool(answer) for answer in reply]
 
 
-class JobGet(Spoken, frozen=True, gc=False):
+class JobGet(CommandBase, frozen=True, gc=False):
     """Look up jobs. Returns the facts of each, or None for an unknown jid, in order. Core: verbs/inspect.lua."""
 
     verb: ClassVar[str] = "job_get"
@@ -228,7 +228,7 @@ class JobGet(Spoken, frozen=True, gc=False):
         return [JobFacts.from_job_row(row) if row else None for row in reply]
 
 
-class JobsComplete(Spoken, frozen=True, gc=False):
+class JobsComplete(CommandBase, frozen=True, gc=False):
     """List the jids of completed jobs, newest first. Core: verbs/inspect.lua."""
 
     verb: ClassVar[str] = "jobs_complete"
@@ -268,7 +268,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
         raise JobNotFound(f"neither job {jid} nor a result of it is kept", "HF_JOB_NOT_FOUND")
 
 
-class Await(Spoken, frozen=True, gc=False):
+class Await(CommandBase, frozen=True, gc=False):
     """Look up how jobs ended, and mark the open ones, so that their end is published.
 
     Returns an Outcome for each jid, in order. The message is published on the channel `<root>e:r:<jid>`; send the
@@ -301,6 +301,6 @@ def _outcome(jid: str, status: str, payload: Any) -> Outcome:
     return Outcome(status)
 
 
-VERBS: Mapping[str, type[Spoken]] = {
+VERBS: Mapping[str, type[CommandBase]] = {
     kind.verb: kind for kind in (Put, Cancel, CancelBy, Move, SetPriority, JobGet, JobsComplete, Await)
 }

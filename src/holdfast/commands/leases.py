@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 import msgspec
 
-from holdfast.commands.base import Reply, Spoken, Word, milliseconds, refuse, said
+from holdfast.commands.base import CommandBase, Reply, Word, milliseconds, raise_refusal, refusal_of
 from holdfast.errors import LeaseLost, Refused
 from holdfast.models import JobFacts, text
 
@@ -87,13 +87,13 @@ def _done_words(jobs: Iterable[Done]) -> list[Word]:
 def _lost(reply: Sequence[Any], first: int, last: int) -> dict[str, Refused]:
     lost: dict[str, Refused] = {}
     for at in range(first, last, 2):
-        refused = said(reply[at + 1])
+        refused = refusal_of(reply[at + 1])
         if refused is not None:
             lost[text(reply[at])] = refused
     return lost
 
 
-class Pop(Spoken, frozen=True, gc=False):
+class Pop(CommandBase, frozen=True, gc=False):
     """Lease up to `limit` ready jobs to `worker`. Returns them; an empty list means that none was ready.
 
     `queues` are tried in order, each by priority and then oldest first. `ttl` is the length of the lease in seconds,
@@ -102,7 +102,7 @@ class Pop(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "pop"
-    line_at: ClassVar[int] = 1
+    request_id_at: ClassVar[int] = 1
 
     worker: str
     queues: Sequence[str]
@@ -111,7 +111,7 @@ class Pop(Spoken, frozen=True, gc=False):
     mode: int | Sequence[int] = WILL_NOT_WAIT
 
     @property
-    def again(self) -> str:
+    def repeat_advice(self) -> str:
         return "popping again is safe: jobs that were leased by a lost reply are leased again when their lease ends"
 
     def words(self) -> Sequence[Word]:
@@ -132,7 +132,7 @@ class Found(msgspec.Struct, frozen=True, gc=False):
     has_more: bool
 
 
-class FindWork(Spoken, frozen=True, gc=False):
+class FindWork(CommandBase, frozen=True, gc=False):
     """List the queues of the namespace that have work, up to `count` names from position `first` on.
 
     `fleet` is the name shared by all workers that serve the same queues. `mode` WILL_WAIT: the caller is going to wait if
@@ -156,14 +156,14 @@ class FindWork(Spoken, frozen=True, gc=False):
         return Found(tuple(queues), due / 1000 if due >= 0 else None, bool(reply[1]))
 
 
-class CompletePop(Spoken, frozen=True, gc=False):
+class CompletePop(CommandBase, frozen=True, gc=False):
     """Complete `jobs` and lease up to `limit` more in the same call, 0 for none.
 
     Core: verbs/complete.lua.
     """
 
     verb: ClassVar[str] = "complete_pop"
-    line_at: ClassVar[int] = 1
+    request_id_at: ClassVar[int] = 1
     settles: ClassVar[bool] = True
 
     worker: str
@@ -188,7 +188,7 @@ class CompletePop(Spoken, frozen=True, gc=False):
         return Settlement(_lost(reply, 1, end), _popped(reply, end, self.worker))
 
 
-class Complete(Spoken, frozen=True, gc=False):
+class Complete(CommandBase, frozen=True, gc=False):
     """Complete one job. Returns `complete`. Raises LeaseLost. Core: verbs/complete.lua."""
 
     verb: ClassVar[str] = "complete"
@@ -205,11 +205,11 @@ class Complete(Spoken, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> str:
         if len(reply) > 1:
-            refuse(reply[2])
+            raise_refusal(reply[2])
         return "complete"
 
 
-class CompleteMany(Spoken, frozen=True, gc=False):
+class CompleteMany(CommandBase, frozen=True, gc=False):
     """Complete many jobs. Returns the refusals by jid; all others are complete. Core: verbs/complete.lua."""
 
     verb: ClassVar[str] = "complete"
@@ -225,7 +225,7 @@ class CompleteMany(Spoken, frozen=True, gc=False):
         return _lost(reply, 1, len(reply))
 
 
-class Heartbeat(Spoken, frozen=True, gc=False):
+class Heartbeat(CommandBase, frozen=True, gc=False):
     """Renew one lease. Returns its new end in milliseconds of the store's clock.
 
     `ttl` is in seconds, None for the heartbeat setting of the queue. Raises LeaseLost. Core: verbs/heartbeat.lua.
@@ -250,7 +250,7 @@ class Heartbeat(Spoken, frozen=True, gc=False):
         return end
 
 
-class HeartbeatMany(Spoken, frozen=True, gc=False):
+class HeartbeatMany(CommandBase, frozen=True, gc=False):
     """Renew many leases, each with its worker. Returns a number for each lease, in order.
 
     The number is the new end in milliseconds, 0 for a lost lease, -1 for a job that was deleted.
@@ -272,7 +272,7 @@ class HeartbeatMany(Spoken, frozen=True, gc=False):
         return [int(end) for end in reply]
 
 
-class Resume(Spoken, frozen=True, gc=False):
+class Resume(CommandBase, frozen=True, gc=False):
     """Transfer leases to `worker`, which held them under other names; each has the name of its present holder.
 
     `ttl` is in seconds, None for the heartbeat setting of the queue. Returns the jobs that it holds now, in the same
@@ -295,6 +295,6 @@ class Resume(Spoken, frozen=True, gc=False):
         return _rows(reply, 0, self.worker)
 
 
-VERBS: Mapping[str, type[Spoken]] = {
+VERBS: Mapping[str, type[CommandBase]] = {
     kind.verb: kind for kind in (Pop, FindWork, CompletePop, Complete, Heartbeat, Resume)
 }

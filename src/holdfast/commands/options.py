@@ -5,8 +5,8 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from holdfast.commands.base import Reply, Spoken, Word, named, refuse
-from holdfast.commands.jobs import Mode, SpokenPut, budgets, list_pairs
+from holdfast.commands.base import CommandBase, Reply, Word, raise_refusal, refusals_by_index
+from holdfast.commands.jobs import Mode, PutBase, budgets, list_pairs
 from holdfast.errors import Refused
 from holdfast.ids import mint_jid
 
@@ -59,20 +59,20 @@ class JobWithOptions(msgspec.Struct, frozen=True, gc=False):
     klass: str
     data: bytes = b"{}"
     jid: str = msgspec.field(default_factory=mint_jid)
-    wish: ExtraOptions = ExtraOptions()
+    options: ExtraOptions = ExtraOptions()
 
     def words(self) -> list[Word]:
         """The words of the job and its options."""
-        return [self.jid, self.klass, self.data, *self.wish.words()]
+        return [self.jid, self.klass, self.data, *self.options.words()]
 
     @property
     def weight(self) -> int:
         """The share of this job in MAX_WEIGHT: 2, with options 3, plus 1 for each option, plus 2 for each dependency."""
-        options = (len(self.wish.words()) - 1) // 2
-        return 2 + (options > 0) + options + len(self.wish.depends)
+        options = (len(self.options.words()) - 1) // 2
+        return 2 + (options > 0) + options + len(self.options.depends)
 
 
-class PutWithOptions(SpokenPut, frozen=True, gc=False):
+class PutWithOptions(PutBase, frozen=True, gc=False):
     """Put one job with options, otherwise as `Put`. Core: verbs/put.lua."""
 
     verb: ClassVar[str] = "put_x"
@@ -101,11 +101,11 @@ class PutWithOptions(SpokenPut, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> str:
         if len(reply) > 1:
-            refuse(reply[2])
+            raise_refusal(reply[2])
         return self.jid
 
 
-class PutX(SpokenPut, frozen=True, gc=False):
+class PutX(PutBase, frozen=True, gc=False):
     """Put jobs with options, with a sum of weights up to MAX_WEIGHT. Returns a jid or refusal for each job, in order.
 
     Core: verbs/put.lua.
@@ -122,7 +122,7 @@ class PutX(SpokenPut, frozen=True, gc=False):
     max_losses: int | None = None
 
     @property
-    def minted(self) -> Sequence[str]:
+    def generated_jids(self) -> Sequence[str]:
         return [job.jid for job in self.jobs] if self.mode == "new" else []
 
     def words(self) -> Sequence[Word]:
@@ -134,10 +134,10 @@ class PutX(SpokenPut, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> Sequence[str | Refused]:
         jids: list[str | Refused] = [job.jid for job in self.jobs]
-        for index, refused in named(reply).items():
+        for index, refused in refusals_by_index(reply).items():
             if refused is not None:
                 jids[index] = refused
         return jids
 
 
-VERBS: Mapping[str, type[Spoken]] = {PutX.verb: PutX}
+VERBS: Mapping[str, type[CommandBase]] = {PutX.verb: PutX}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal
 
-from holdfast.commands.base import Reply, Spoken, Word, refuse
+from holdfast.commands.base import CommandBase, Reply, Word, raise_refusal
 from holdfast.commands.leases import Held, Lease
 from holdfast.errors import refusal
 
@@ -13,11 +13,11 @@ HowReleased = Literal["preempted", "crashed", "lost", "timed-out", "unknown"]
 OWN_BACKOFF: Final = -1
 """As `delay_ms` of a retry: use the backoff that the job was put with."""
 
-MOST_TOLD: Final = 128
+MAX_OUTCOMES: Final = 128
 """The largest number of jobs in one call of these verbs."""
 
 
-class Advance(Spoken, frozen=True, gc=False):
+class Advance(CommandBase, frozen=True, gc=False):
     """Complete one job in its queue and put it into `next_queue` under the same jid. Returns the jid.
 
     Raises LeaseLost. Core: verbs/advance.lua.
@@ -37,11 +37,11 @@ class Advance(Spoken, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> str:
         if len(reply) > 1:
-            refuse(reply[2])
+            raise_refusal(reply[2])
         return self.job.jid
 
 
-class Retry(Spoken, frozen=True, gc=False):
+class Retry(CommandBase, frozen=True, gc=False):
     """Retry one job after `delay_ms`, which costs a retry. OWN_BACKOFF: use the backoff of the job.
 
     The default backoff is 1 s, then twice as long each time, up to 10 minutes. Returns the retries left, -1 if there were
@@ -70,7 +70,7 @@ class Retry(Spoken, frozen=True, gc=False):
         raise refusal(answer)
 
 
-class Fail(Spoken, frozen=True, gc=False):
+class Fail(CommandBase, frozen=True, gc=False):
     """Fail one job in a failure group. Returns its jid. Raises LeaseLost. Core: verbs/fail.lua.
 
     `lines` that the job logged are not part of this call: a worker reports them first.
@@ -91,11 +91,11 @@ class Fail(Spoken, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> str:
         if len(reply) > 1:
-            refuse(reply[2])
+            raise_refusal(reply[2])
         return self.job.jid
 
 
-class Expire(Spoken, frozen=True, gc=False):
+class Expire(CommandBase, frozen=True, gc=False):
     """Release the leases of a worker that died: each job loses a retry and is ready again at once.
 
     Returns how many were still held. Core: verbs/release.lua.
@@ -112,7 +112,7 @@ class Expire(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-class Release(Spoken, frozen=True, gc=False):
+class Release(CommandBase, frozen=True, gc=False):
     """Release leases of jobs that have not ended, with the reason. Returns how many were still held.
 
     `preempted`: the worker had to stop (`cause`: "TERM"); it costs nothing, and the jobs are the next of their priority.
@@ -124,7 +124,7 @@ class Release(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "release"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     leases: Sequence[Lease]
     how: HowReleased
@@ -139,14 +139,14 @@ class Release(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-class Timeout(Spoken, frozen=True, gc=False):
+class Timeout(CommandBase, frozen=True, gc=False):
     """End the leases of running jobs at once; these jobs are the next to be leased. Returns how many.
 
     Raises WrongState, and changes nothing, if one is not running. Core: verbs/timeout.lua.
     """
 
     verb: ClassVar[str] = "timeout"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     jids: Sequence[str]
 
@@ -157,6 +157,6 @@ class Timeout(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-VERBS: Mapping[str, type[Spoken]] = {
+VERBS: Mapping[str, type[CommandBase]] = {
     kind.verb: kind for kind in (Advance, Retry, Fail, Expire, Release, Timeout)
 }

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.models import Counts, JobFacts, Stats, text
 
-MOST_COUNTED = 256
+MAX_COUNTED = 256
 """How many queues one `counts` covers if it names none."""
 
 
-class CountQueues(Spoken, frozen=True, gc=False):
+class CountQueues(CommandBase, frozen=True, gc=False):
     """Count the jobs of `queues` by state, of the first 256 known ones if empty. Core: verbs/counts.lua."""
 
     verb: ClassVar[str] = "counts"
@@ -25,7 +25,7 @@ class CountQueues(Spoken, frozen=True, gc=False):
         return [Counts.from_row(row) for row in reply]
 
 
-class Peek(Spoken, frozen=True, gc=False):
+class Peek(CommandBase, frozen=True, gc=False):
     """List the jobs that would be popped next. Core: verbs/inspect.lua."""
 
     verb: ClassVar[str] = "peek"
@@ -42,7 +42,7 @@ class Peek(Spoken, frozen=True, gc=False):
         return [JobFacts.from_job_row(row) for row in reply]
 
 
-class QueueNames(Spoken, frozen=True, gc=False):
+class QueueNames(CommandBase, frozen=True, gc=False):
     """List the names of all known queues, in order of first use. Core: verbs/inspect.lua."""
 
     verb: ClassVar[str] = "queues"
@@ -55,7 +55,7 @@ class QueueNames(Spoken, frozen=True, gc=False):
         return [text(name) for name in reply]
 
 
-class GetStats(Spoken, frozen=True, gc=False):
+class GetStats(CommandBase, frozen=True, gc=False):
     """Read the statistics of one queue for the UTC day of `day_ms`, 0 for today. Core: verbs/stats.lua."""
 
     verb: ClassVar[str] = "stats"
@@ -71,14 +71,14 @@ class GetStats(Spoken, frozen=True, gc=False):
         return Stats.from_row(reply)
 
 
-class Pause(Spoken, frozen=True, gc=False):
+class Pause(CommandBase, frozen=True, gc=False):
     """Pause (`on`) or resume `queues`: workers take no jobs of a paused queue. `who` and `why` are recorded.
 
     `length_ms`: after which the pause ends by itself, 0 for never. Core: verbs/pause.lua.
     """
 
     verb: ClassVar[str] = "pause"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     queues: Sequence[str]
     on: bool = True
@@ -93,7 +93,7 @@ class Pause(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-class QueueForget(Spoken, frozen=True, gc=False):
+class QueueForget(CommandBase, frozen=True, gc=False):
     """Delete up to 4 empty queues from the list of known ones, with their settings and statistics.
 
     Returns how many were known. Raises QueueNotEmpty, and then deletes none; failed jobs count too.
@@ -101,7 +101,7 @@ class QueueForget(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "queue_forget"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     queues: Sequence[str]
 
@@ -112,6 +112,6 @@ class QueueForget(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-VERBS: Mapping[str, type[Spoken]] = {
+VERBS: Mapping[str, type[CommandBase]] = {
     kind.verb: kind for kind in (CountQueues, Peek, QueueNames, GetStats, Pause, QueueForget)
 }

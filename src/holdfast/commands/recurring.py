@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from holdfast.commands.attributes import Tag
-from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.commands.jobs import budgets
 from holdfast.commands.options import ExtraOptions
 from holdfast.ids import mint_jid
@@ -52,10 +52,10 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             due,
             tags,
             throttles,
-            wished,
+            stored,
             since,
         ) = row[:14]
-        options = [text(value) if isinstance(value, bytes) else str(value) for value in wished]
+        options = [text(value) if isinstance(value, bytes) else str(value) for value in stored]
         return cls(
             jid=text(jid),
             queue=text(queue),
@@ -74,7 +74,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-class Recur(Spoken, frozen=True, gc=False):
+class Recur(CommandBase, frozen=True, gc=False):
     """Put a job every `interval_ms`, the first one `offset_ms` from now. Returns the jid of the template.
 
     An existing template of that jid is replaced, and keeps its count; with `keeps_time` it also keeps the time of its
@@ -82,7 +82,7 @@ class Recur(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "recur"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     queue: str
@@ -94,7 +94,7 @@ class Recur(Spoken, frozen=True, gc=False):
     priority: int = 0
     retries: int = 0
     backlog: int = 0
-    wish: ExtraOptions = ExtraOptions()
+    options: ExtraOptions = ExtraOptions()
     keeps_time: bool = False
     max_losses: int | None = None
 
@@ -110,14 +110,14 @@ class Recur(Spoken, frozen=True, gc=False):
             self.priority,
             budgets(self.retries, self.max_losses),
             self.backlog,
-            *self.wish.words(),
+            *self.options.words(),
         )
 
     def read(self, reply: Reply) -> str:
         return text(reply)
 
 
-class RecurGet(Spoken, frozen=True, gc=False):
+class RecurGet(CommandBase, frozen=True, gc=False):
     """Look up to 512 templates up by jid. Returns the facts of each, None for an unknown one. Core: verbs/recur.lua."""
 
     verb: ClassVar[str] = "recur_get"
@@ -132,7 +132,7 @@ class RecurGet(Spoken, frozen=True, gc=False):
         return [RecurringFacts.from_row(row) if row else None for row in reply]
 
 
-class RecurUpdate(Spoken, frozen=True, gc=False):
+class RecurUpdate(CommandBase, frozen=True, gc=False):
     """Change those attributes of a template that are not None. Jobs that were put stay unchanged. Returns True.
 
     A new interval counts from the last occurrence. `throttles` replaces the present ones. Raises JobNotFound.
@@ -140,7 +140,7 @@ class RecurUpdate(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "recur_update"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     jid: str
@@ -185,14 +185,14 @@ class RecurTag(Tag, frozen=True, gc=False):
     verb: ClassVar[str] = "recur_tag"
 
 
-class RecurCancel(Spoken, frozen=True, gc=False):
+class RecurCancel(CommandBase, frozen=True, gc=False):
     """Delete up to 512 templates; jobs that were put stay. Returns True for each that existed.
 
     Core: verbs/recur.lua.
     """
 
     verb: ClassVar[str] = "recur_cancel"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     jids: Sequence[str]
 
@@ -203,6 +203,6 @@ class RecurCancel(Spoken, frozen=True, gc=False):
         return [bool(answer) for answer in reply]
 
 
-VERBS: Mapping[str, type[Spoken]] = {
+VERBS: Mapping[str, type[CommandBase]] = {
     kind.verb: kind for kind in (Recur, RecurGet, RecurUpdate, RecurTag, RecurCancel)
 }

@@ -5,7 +5,7 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
-from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.models.job import text
 
 NO_END = -1
@@ -29,7 +29,7 @@ class ThrottleFacts(msgspec.Struct, frozen=True, gc=False):
         return self.ttl_ms / 1000 if self.ttl_ms >= 0 else None
 
 
-class ThrottleGet(Spoken, frozen=True, gc=False):
+class ThrottleGet(CommandBase, frozen=True, gc=False):
     """Look up a throttle. Core: verbs/throttle.lua."""
 
     verb: ClassVar[str] = "throttle_get"
@@ -44,14 +44,14 @@ class ThrottleGet(Spoken, frozen=True, gc=False):
         return ThrottleFacts(*map(int, reply[:4]))
 
 
-class ThrottleSet(Spoken, frozen=True, gc=False):
+class ThrottleSet(CommandBase, frozen=True, gc=False):
     """Set how many jobs of a throttle may run at once: 0 for any number, None for the present maximum.
 
     `expires_ms` is how long the limit applies; 0 leaves its end unchanged. Core: verbs/throttle.lua.
     """
 
     verb: ClassVar[str] = "throttle_set"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     name: str
@@ -65,11 +65,11 @@ class ThrottleSet(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-class ThrottleDelete(Spoken, frozen=True, gc=False):
+class ThrottleDelete(CommandBase, frozen=True, gc=False):
     """Delete the limit of a throttle. Returns False if it had none. Core: verbs/throttle.lua."""
 
     verb: ClassVar[str] = "throttle_delete"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     name: str
 
@@ -80,7 +80,7 @@ class ThrottleDelete(Spoken, frozen=True, gc=False):
         return bool(reply)
 
 
-class ThrottleRelease(Spoken, frozen=True, gc=False):
+class ThrottleRelease(CommandBase, frozen=True, gc=False):
     """Take the slots of a throttle from `jids`, which continue to run. Returns how many held one.
 
     A job that waits for a slot waits no more, and is not run until it is put again or cancelled.
@@ -88,7 +88,7 @@ class ThrottleRelease(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "throttle_release"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     name: str
     jids: Sequence[str]
@@ -100,7 +100,7 @@ class ThrottleRelease(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-class ThrottleNames(Spoken, frozen=True, gc=False):
+class ThrottleNames(CommandBase, frozen=True, gc=False):
     """List a page of about `count` throttles that have a limit, in no order.
 
     Returns the cursor of the next page, "0" after the last one, and the names. Core: verbs/throttle.lua.
@@ -123,7 +123,7 @@ QueueOption = Literal["max-waiting", "max-losses"]
 BOUNDS: Final = {"max-waiting": (1, 4_294_967_295), "max-losses": (0, 254)}
 
 
-class QueueSet(Spoken, frozen=True, gc=False):
+class QueueSet(CommandBase, frozen=True, gc=False):
     """Set a limit of a queue, None to remove it. Core: verbs/allow.lua.
 
     `max-waiting`: puts are refused (QueueFull) while that many jobs of the queue are not running yet. `max-losses`: how
@@ -131,7 +131,7 @@ class QueueSet(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "queue_set"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     queue: str
@@ -145,7 +145,7 @@ class QueueSet(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-class QueueGet(Spoken, frozen=True, gc=False):
+class QueueGet(CommandBase, frozen=True, gc=False):
     """Read the limits of a queue that are set, by option. Core: verbs/allow.lua."""
 
     verb: ClassVar[str] = "queue_get"
@@ -160,7 +160,7 @@ class QueueGet(Spoken, frozen=True, gc=False):
         return {text(reply[at]): int(reply[at + 1]) for at in range(0, len(reply), 2)}
 
 
-VERBS: Mapping[str, type[Spoken]] = {
+VERBS: Mapping[str, type[CommandBase]] = {
     kind.verb: kind
     for kind in (ThrottleGet, ThrottleSet, ThrottleDelete, ThrottleRelease, ThrottleNames, QueueSet, QueueGet)
 }

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Final, Literal
 import msgspec
 
 from holdfast.codecs import decode
-from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.models.job import text
 
 How = Literal["in", "at"]
-MOST_MOVED: Final = 1000
-MOST_COUNTED: Final = 128
+MAX_MOVED: Final = 1000
+MAX_COUNTED: Final = 128
 NEVER: Final = -1
 
 
@@ -73,7 +73,7 @@ class Requeued(msgspec.Struct, frozen=True, gc=False):
     due: float | None = None
 
 
-class TopicPut(Spoken, frozen=True, gc=False):
+class TopicPut(CommandBase, frozen=True, gc=False):
     """Add up to 512 messages, each an id, when it is ready, and its body. Returns True for each that was added.
 
     `how`: the time is a delay in milliseconds (`in`) or in epoch milliseconds (`at`). A message whose id the topic has
@@ -81,7 +81,7 @@ class TopicPut(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "topic_put"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     topic: str
@@ -95,7 +95,7 @@ class TopicPut(Spoken, frozen=True, gc=False):
         return _each(reply)
 
 
-class TopicReserve(Spoken, frozen=True, gc=False):
+class TopicReserve(CommandBase, frozen=True, gc=False):
     """Reserve up to `limit` (512) messages that are ready at `max_ms` (None: now), the earliest first.
 
     The reservation ends `ttr_ms` after `max_ms`. `mode` is that of a pop: whether the caller is going to wait if there
@@ -103,7 +103,7 @@ class TopicReserve(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "topic_reserve"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     topic: str
     ttr_ms: int
@@ -123,11 +123,11 @@ class TopicReserve(Spoken, frozen=True, gc=False):
         return Reserved(messages, _due(reply[0]))
 
 
-class TopicPull(Spoken, frozen=True, gc=False):
+class TopicPull(CommandBase, frozen=True, gc=False):
     """Delete and return up to `limit` (512) messages that are ready at `max_ms` (None: now). Core: verbs/topic_take.lua."""
 
     verb: ClassVar[str] = "topic_pull"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     topic: str
     max_ms: int | None = None
@@ -140,7 +140,7 @@ class TopicPull(Spoken, frozen=True, gc=False):
         return [Message(self.topic, text(reply[at]), text(reply[at + 1])) for at in range(0, len(reply), 2)]
 
 
-class TopicRelease(Spoken, frozen=True, gc=False):
+class TopicRelease(CommandBase, frozen=True, gc=False):
     """End up to 512 reservations. Returns True for each that existed; queued messages stay unchanged.
 
     `held` are ids and the ends of their reservations in epoch milliseconds (None: any). `how`: `done` deletes the
@@ -148,7 +148,7 @@ class TopicRelease(Spoken, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "topic_release"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     topic: str
     held: Sequence[tuple[str, int | None]]
@@ -163,14 +163,14 @@ class TopicRelease(Spoken, frozen=True, gc=False):
         return _each(reply)
 
 
-class TopicReschedule(Spoken, frozen=True, gc=False):
+class TopicReschedule(CommandBase, frozen=True, gc=False):
     """Change when up to 512 messages are ready. Returns False for each that is not queued.
 
     `how`: after `when_ms` milliseconds (`in`) or at that time in epoch milliseconds (`at`). Core: verbs/topic.lua.
     """
 
     verb: ClassVar[str] = "topic_reschedule"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     topic: str
     ids: Sequence[str]
@@ -184,11 +184,11 @@ class TopicReschedule(Spoken, frozen=True, gc=False):
         return _each(reply)
 
 
-class TopicDelete(Spoken, frozen=True, gc=False):
+class TopicDelete(CommandBase, frozen=True, gc=False):
     """Delete up to 512 messages, queued or reserved. Returns True for each that existed. Core: verbs/topic.lua."""
 
     verb: ClassVar[str] = "topic_delete"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     topic: str
     ids: Sequence[str]
@@ -200,18 +200,18 @@ class TopicDelete(Spoken, frozen=True, gc=False):
         return _each(reply)
 
 
-class TopicRequeue(Spoken, frozen=True, gc=False):
+class TopicRequeue(CommandBase, frozen=True, gc=False):
     """Queue up to `limit` (1,000) messages again whose reservations ended by `max_ms` (None: now); they are ready at once.
 
     Core: verbs/topic.lua.
     """
 
     verb: ClassVar[str] = "topic_requeue"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     topic: str
     max_ms: int | None = None
-    limit: int = MOST_MOVED
+    limit: int = MAX_MOVED
 
     def words(self) -> Sequence[Word]:
         return (self.topic, _max(self.max_ms), self.limit)
@@ -220,7 +220,7 @@ class TopicRequeue(Spoken, frozen=True, gc=False):
         return Requeued(int(reply[0]), _due(reply[1]))
 
 
-class TopicGet(Spoken, frozen=True, gc=False):
+class TopicGet(CommandBase, frozen=True, gc=False):
     """Look up to 512 messages up by id. Returns None for each that does not exist. Core: verbs/topic.lua."""
 
     verb: ClassVar[str] = "topic_get"
@@ -239,7 +239,7 @@ class TopicGet(Spoken, frozen=True, gc=False):
         ]
 
 
-class CountTopics(Spoken, frozen=True, gc=False):
+class CountTopics(CommandBase, frozen=True, gc=False):
     """Count the messages of up to 128 topics. Core: verbs/topic.lua."""
 
     verb: ClassVar[str] = "topic_counts"
@@ -254,7 +254,7 @@ class CountTopics(Spoken, frozen=True, gc=False):
         return [TopicCounts(text(row[0]), *map(int, row[1:6])) for row in reply]
 
 
-VERBS: Mapping[str, type[Spoken]] = {
+VERBS: Mapping[str, type[CommandBase]] = {
     kind.verb: kind
     for kind in (
         TopicPut,

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Final, Literal, cast
 
 import msgspec
 
-from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.models import text
 
 Cursor = tuple[str, str]
@@ -39,7 +39,7 @@ class Page(msgspec.Struct, frozen=True, gc=False):
         return [entry.member for entry in self.entries]
 
 
-class ListSet(Spoken, frozen=True, gc=False):
+class ListSet(CommandBase, frozen=True, gc=False):
     """List up to `count` (512 at most) entries of a set after the cursor `after`.
 
     `set` is one of SETS, `name` its owner: a queue, a topic, a failure group, a tag or a throttle. A scheduled job that is
@@ -100,7 +100,7 @@ class Tallies(msgspec.Struct, frozen=True, gc=False):
         return counts
 
 
-class Minutes(Spoken, frozen=True, gc=False):
+class Minutes(CommandBase, frozen=True, gc=False):
     """Read the tallies of a queue at the beginning of each minute from `since_ms` on; the last ones are those of now.
 
     Up to 180 lines are a minute apart, and up to 1,008 before them ten minutes. A minute without a pop or a `tick` has
@@ -120,7 +120,7 @@ class Minutes(Spoken, frozen=True, gc=False):
         return [Tallies.from_row(row) for row in reply]
 
 
-class Tick(Spoken, frozen=True, gc=False):
+class Tick(CommandBase, frozen=True, gc=False):
     """Note the tallies of this minute for up to 128 queues, for queues without pops. Returns how many.
 
     Core: verbs/stats.lua.
@@ -137,7 +137,7 @@ class Tick(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-class Explain(Spoken, frozen=True, gc=False):
+class Explain(CommandBase, frozen=True, gc=False):
     """Read everything that decides whether a job runs, at one moment: facts by name, times in ms.
 
     Missing facts are left out; a job that does not exist has only `now`, `jid`, `state` (gone) and `result`.
@@ -162,7 +162,7 @@ def _plain(value: Any) -> Any:
     return text(value) if isinstance(value, bytes) else value
 
 
-VERBS: Mapping[str, type[Spoken]] = {
+VERBS: Mapping[str, type[CommandBase]] = {
     kind.verb: kind
     for kind in (
         ListSet,

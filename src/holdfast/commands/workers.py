@@ -5,15 +5,15 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from holdfast.commands.base import Reply, Spoken, Word
+from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.models import text
 
-MOST_ROWS: Final = 64
-MOST_LEASES: Final = 500
-MOST_ANSWER: Final = 65536
+MAX_ROWS: Final = 64
+MAX_LEASES: Final = 500
+MAX_ANSWER: Final = 65536
 
 
-class WorkerSeen(Spoken, frozen=True, gc=False):
+class WorkerSeen(CommandBase, frozen=True, gc=False):
     """Note that a worker is alive, with up to 32 facts that replace its earlier ones; none: those stay.
 
     Returns whether the worker is quiet: it should take no more jobs. Core: nouns/worker.lua.
@@ -40,7 +40,7 @@ class WorkerFacts(msgspec.Struct, frozen=True, gc=False):
     facts: Mapping[str, str]
 
 
-class Workers(Spoken, frozen=True, gc=False):
+class Workers(CommandBase, frozen=True, gc=False):
     """List up to 64 workers, most recently seen first, after that of `after` (its seen time and name).
 
     Those not seen for `max-worker-age` are left out. Core: nouns/worker.lua.
@@ -50,7 +50,7 @@ class Workers(Spoken, frozen=True, gc=False):
     reads: ClassVar[bool] = True
 
     after: tuple[str, str] = ("", "")
-    count: int = MOST_ROWS
+    count: int = MAX_ROWS
 
     def words(self) -> Sequence[Word]:
         return (*self.after, self.count)
@@ -84,7 +84,7 @@ class HeldPage(msgspec.Struct, frozen=True, gc=False):
     jobs: tuple[HeldJob, ...]
 
 
-class WorkerJobs(Spoken, frozen=True, gc=False):
+class WorkerJobs(CommandBase, frozen=True, gc=False):
     """List those of up to 500 leases after `cursor` that `worker` holds ('' for all workers).
 
     Those of a worker that was not seen for `max-worker-age` are left out. Core: verbs/worker_jobs.lua.
@@ -95,7 +95,7 @@ class WorkerJobs(Spoken, frozen=True, gc=False):
 
     worker: str = ""
     cursor: str = ""
-    count: int = MOST_LEASES
+    count: int = MAX_LEASES
 
     def words(self) -> Sequence[Word]:
         return (self.worker, self.cursor, self.count)
@@ -108,7 +108,7 @@ class WorkerJobs(Spoken, frozen=True, gc=False):
         return HeldPage(text(reply[0]), tuple(jobs))
 
 
-class WorkerQuiet(Spoken, frozen=True, gc=False):
+class WorkerQuiet(CommandBase, frozen=True, gc=False):
     """Stop a worker from taking jobs, or (`on` False) let it take jobs again. Returns whether it is known.
 
     Core: nouns/worker.lua.
@@ -126,7 +126,7 @@ class WorkerQuiet(Spoken, frozen=True, gc=False):
         return bool(int(reply))
 
 
-class WorkerAsk(Spoken, frozen=True, gc=False):
+class WorkerAsk(CommandBase, frozen=True, gc=False):
     """Ask a worker for the stack of one of its jobs. Returns how many subscribers got that, on this node of the store.
 
     The answer is published on the channel `<root>e:s:<question>`. Core: nouns/event.lua.
@@ -145,7 +145,7 @@ class WorkerAsk(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-class WorkerAnswer(Spoken, frozen=True, gc=False):
+class WorkerAnswer(CommandBase, frozen=True, gc=False):
     """Answer a WorkerAsk with up to 65,536 bytes. Returns how many subscribers got that, on this node of the store.
 
     Core: nouns/event.lua.
@@ -163,11 +163,11 @@ class WorkerAnswer(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-class WorkerForget(Spoken, frozen=True, gc=False):
+class WorkerForget(CommandBase, frozen=True, gc=False):
     """Delete workers from the list; their jobs continue. Returns how many were known. Core: nouns/worker.lua."""
 
     verb: ClassVar[str] = "worker_forget"
-    line_at: ClassVar[int] = 0
+    request_id_at: ClassVar[int] = 0
 
     workers: Sequence[str]
 
@@ -178,7 +178,7 @@ class WorkerForget(Spoken, frozen=True, gc=False):
         return int(reply)
 
 
-VERBS: Mapping[str, type[Spoken]] = {
+VERBS: Mapping[str, type[CommandBase]] = {
     kind.verb: kind
     for kind in (WorkerSeen, Workers, WorkerJobs, WorkerQuiet, WorkerAsk, WorkerAnswer, WorkerForget)
 }

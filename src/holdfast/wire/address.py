@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.errors import UsageError
 from holdfast.settings import Settings, shown_url, unknown_option
-from holdfast.wire.outage import away_of
+from holdfast.wire.outage import gate_of
 from holdfast.wire.plans import LinkError
 
 LINKS_OWN: Final = frozenset(
@@ -29,7 +29,7 @@ _NOT_TAKEN: Final = frozenset(
 )
 
 
-class Drive(NamedTuple):
+class DriverClasses(NamedTuple):
     """The classes and functions of the driver that make connections, pools and clients: sync or async."""
 
     redis: Any
@@ -66,11 +66,11 @@ class AddressBase:
     Raises UsageError for a URL or an option that cannot be used.
     """
 
-    def __init__(self, drive: Drive, settings: Settings, target: Target = HERE) -> None:
+    def __init__(self, drive: DriverClasses, settings: Settings, target: Target = HERE) -> None:
         self._drive = drive
         self._settings = settings
         self._target = target
-        self.gate = away_of(settings.url)
+        self.gate = gate_of(settings.url)
         self._class: Any = None
         self._given: dict[str, Any] = {}
         if target.existing is None:
@@ -97,7 +97,7 @@ class AddressBase:
 
     def _next(self, **over: Any) -> Any:
         """Return a connection to open now. Raises LinkError while reconnects have to wait."""
-        after = self.gate.knock()
+        after = self.gate.wait_time()
         if after:
             raise LinkError(self.gate.reason, sent=False, after=after)
         return self._made(**over)
@@ -153,7 +153,7 @@ class AddressBase:
         return self._construct({**self._for_people(), **of_pool})
 
 
-def check_options(drive: Drive, options: Iterable[str], known: tuple[str, ...]) -> None:
+def check_options(drive: DriverClasses, options: Iterable[str], known: tuple[str, ...]) -> None:
     """Raise UsageError for an option that neither holdfast (`known`) nor the driver has."""
     taken = driver_options(drive)
     for option in options:
@@ -164,7 +164,7 @@ def check_options(drive: Drive, options: Iterable[str], known: tuple[str, ...]) 
 
 
 @cache
-def driver_options(drive: Drive) -> frozenset[str]:
+def driver_options(drive: DriverClasses) -> frozenset[str]:
     """Return the names of the options of the driver's client and connections that users may give."""
     return (_parameters(drive.redis) | _parameters(drive.tls_connection)) - _NOT_TAKEN
 
@@ -190,7 +190,7 @@ def _refuse_tls(options: Iterable[str]) -> None:
             )
 
 
-def _usable(drive: Drive, given: Mapping[str, Any]) -> dict[str, Any]:
+def _usable(drive: DriverClasses, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return those arguments of a pool's connections that users may give; the others are internal to the driver."""
     known = driver_options(drive) | {"path", "host", "port", "connection_pool"}
     return {name: value for name, value in given.items() if name in known}

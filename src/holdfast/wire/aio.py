@@ -21,7 +21,7 @@ from redis.exceptions import BusyLoadingError, ResponseError
 
 from holdfast.errors import ConnectionLost
 from holdfast.settings import Settings
-from holdfast.wire.address import HERE, AddressBase, Drive, Target
+from holdfast.wire.address import HERE, AddressBase, DriverClasses, Target
 from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
 from holdfast.wire.sync import FAILURES, link_error, opening_error
 from holdfast.wire.waiting import PerLoop, hang_up_async, let_go
@@ -34,7 +34,7 @@ _pack: Callable[[Sequence[str | bytes | int | float]], bytes] = cast(
 )
 
 
-class Driver(Protocol):
+class DriverConnection(Protocol):
     """The methods of a driver's connection that a link calls."""
 
     async def connect(self) -> None: ...
@@ -45,7 +45,7 @@ class Driver(Protocol):
     ) -> Any: ...
 
 
-DRIVE: Final = Drive(
+DRIVER_CLASSES: Final = DriverClasses(
     Redis,
     ConnectionPool,
     Connection,
@@ -59,13 +59,13 @@ class Address(AddressBase):
     """Make connections to one store, with the driver's retries off. Raises UsageError for options it cannot use."""
 
     def __init__(self, settings: Settings, target: Target = HERE) -> None:
-        super().__init__(DRIVE, settings, target)
+        super().__init__(DRIVER_CLASSES, settings, target)
 
-    async def open(self, **over: Any) -> Driver:
+    async def open(self, **over: Any) -> DriverConnection:
         """Return an open connection. Raises LinkError (nothing was sent), StoreUnsupported for wrong credentials."""
         if self._target.where is not None:
             self._aim(await asyncio.to_thread(self._target.where))
-        connection = cast("Driver", self._next(**over))
+        connection = cast("DriverConnection", self._next(**over))
         try:
             await connection.connect()
         except FAILURES as error:
@@ -83,7 +83,7 @@ class AsyncLink:
 
     def __init__(self, settings: Settings, target: Target = HERE) -> None:
         self.address = Address(settings, target)
-        self._idle: PerLoop[list[Driver]] = PerLoop(list, _let_go_of)
+        self._idle: PerLoop[list[DriverConnection]] = PerLoop(list, _let_go_of)
         self._pid = os.getpid()
 
     async def send(self, step: Step) -> Replies:
@@ -116,20 +116,20 @@ class AsyncLink:
             await self._keep(connection)
         return replies
 
-    async def _read(self, connection: Driver, count: int) -> Replies:
+    async def _read(self, connection: DriverConnection, count: int) -> Replies:
         return await read_replies(connection.read_response, count)
 
-    async def _keep(self, connection: Driver) -> None:
+    async def _keep(self, connection: DriverConnection) -> None:
         idle = self._idle.here()
         if len(idle) < IDLE_KEPT:
             idle.append(connection)
         else:
             await connection.disconnect(nowait=True)
 
-    async def _discard(self, connection: Driver) -> None:
+    async def _discard(self, connection: DriverConnection) -> None:
         await connection.disconnect(nowait=True)
 
-    async def _take(self) -> Driver:
+    async def _take(self) -> DriverConnection:
         if self._pid != os.getpid():
             # The connections belong to the parent process.
             self._idle, self._pid = PerLoop(list, _let_go_of), os.getpid()
@@ -157,7 +157,7 @@ class AsyncLink:
             self._idle.drop()
 
 
-def _let_go_of(idle: list[Driver]) -> None:
+def _let_go_of(idle: list[DriverConnection]) -> None:
     for held in idle:
         let_go(_streams_of(held)[1])
         connection: Any = held
@@ -180,7 +180,7 @@ class _Waiter:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._connection: Driver | None = None
+        self._connection: DriverConnection | None = None
 
     async def close(self) -> None:
         """Close the connection. The next use opens a new one."""

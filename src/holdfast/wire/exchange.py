@@ -15,10 +15,17 @@ from holdfast.errors import (
     refusal,
 )
 from holdfast.wire.meeting import is_ours, meet
-from holdfast.wire.outage import answers_again
+from holdfast.wire.outage import log_recovery
 from holdfast.wire.plans import Call, ErrorReply, LinkError, Plan, Replies, Step
-from holdfast.wire.repeat import Patience, full_after_resend, is_not_now, not_now_error, told, wait
-from holdfast.wire.shards import Line, Shard
+from holdfast.wire.repeat import (
+    RetryTimer,
+    call_error,
+    full_after_resend,
+    is_temporary,
+    temporary_error,
+    wait,
+)
+from holdfast.wire.shards import RequestSequence, Shard
 
 R = TypeVar("R")
 _PUTS = ("put", "put_x")
@@ -28,9 +35,9 @@ def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
     """Run one command on its shard and return its result. Raises the refusal of the store."""
     if not shard.met:
         yield from _meet_for(shard, command)
-    line = shard.lines.take() if command.line_at >= 0 and command.numbered else None
+    sequence = shard.sequences.take() if command.request_id_at >= 0 and command.numbered else None
     try:
-        call = _call(shard, command, line)
+        call = _call(shard, command, sequence)
         try:
             watched = shard.flushes is not None and not command.reads
             replies = (yield from _timed(shard, Step([call]))) if watched else (yield Step([call]))
@@ -40,12 +47,12 @@ def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
         if type(reply) is ErrorReply or type(reply) is LinkError:
             [reply] = yield from Repeating(shard, (command,), [call], replies).plan()
     finally:
-        if line is not None:
-            shard.lines.give(line)
+        if sequence is not None:
+            shard.sequences.give(sequence)
     if isinstance(reply, HoldfastError):
         raise reply
-    if shard.gate.is_said and not command.reads:
-        answers_again(shard.gate)
+    if shard.gate.is_reported and not command.reads:
+        log_recovery(shard.gate)
     return command.read(reply)
 
 
@@ -53,11 +60,14 @@ def exchange_all(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[An
     """Run commands in one pipeline. Returns the result of each, or the HoldfastError it would have raised."""
     if not shard.met and commands:
         yield from _meet_for(shard, commands[0])
-    lines = [
-        shard.lines.take() if command.line_at >= 0 and command.numbered else None for command in commands
+    sequences = [
+        shard.sequences.take() if command.request_id_at >= 0 and command.numbered else None
+        for command in commands
     ]
     try:
-        calls = [_call(shard, command, line) for command, line in zip(commands, lines, strict=True)]
+        calls = [
+            _call(shard, command, sequence) for command, sequence in zip(commands, sequences, strict=True)
+        ]
         try:
             watched = shard.flushes is not None and not all(command.reads for command in commands)
             replies = (yield from _timed(shard, Step(calls))) if watched else (yield Step(calls))
@@ -66,10 +76,10 @@ def exchange_all(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[An
         if any(type(reply) is ErrorReply or type(reply) is LinkError for reply in replies):
             replies = yield from Repeating(shard, commands, calls, replies).plan()
     finally:
-        for line in lines:
-            if line is not None:
-                shard.lines.give(line)
-    if shard.gate.is_said:
+        for sequence in sequences:
+            if sequence is not None:
+                shard.sequences.give(sequence)
+    if shard.gate.is_reported:
         _look_around(shard, commands, replies)
     return [_read(command, reply) for command, reply in zip(commands, replies, strict=True)]
 
@@ -78,14 +88,14 @@ def _look_around(shard: Shard, commands: Sequence[Command[Any]], replies: Replie
     """Log the end of an outage if a command that changes data succeeded; a read is not enough."""
     pairs = zip(commands, replies, strict=True)
     if any(not command.reads and not isinstance(reply, HoldfastError) for command, reply in pairs):
-        answers_again(shard.gate)
+        log_recovery(shard.gate)
 
 
 def _meet_for(shard: Shard, command: Command[Any]) -> Plan[None]:
     try:
-        yield from meet(shard, _patience(shard, (command,)))
+        yield from meet(shard, _timer(shard, (command,)))
     except TransportError as error:
-        raise told(error, command.verb, command.again, sent=False) from error.__cause__
+        raise call_error(error, command.verb, command.repeat_advice, sent=False) from error.__cause__
 
 
 class Repeating:
@@ -99,7 +109,7 @@ class Repeating:
     ) -> None:
         self.shard, self.commands, self.calls = shard, commands, calls
         self.answers = answers
-        self.patience = _patience(shard, commands)
+        self.timer = _timer(shard, commands)
         self.meetings = 0
         self.resent: set[int] = set()
         self.unsure: list[int] = []
@@ -118,12 +128,12 @@ class Repeating:
         """Return the seconds to wait before the next try. Raises the error for `reason` after the deadline."""
         if self.meetings == 1 and type(reason) is ErrorReply and (lacks_core(reason) or is_older(reason)):
             return 0.0
-        return wait(reason, self.patience)
+        return wait(reason, self.timer)
 
     def once_more(self, pending: list[int], pause: float) -> Plan[None]:
         """Check the store again if it may be another one, then send the pending calls unchanged."""
         if not self.shard.met:
-            yield from meet(self.shard, self.patience, pause)
+            yield from meet(self.shard, self.timer, pause)
             pause = 0.0
         try:
             replies = yield Step([self.calls[index] for index in pending], pause)
@@ -152,7 +162,7 @@ class Repeating:
 
     def may_repeat(self, command: Command[Any], answer: ErrorReply) -> bool:
         """Return whether a refused call may succeed soon, or after the core was loaded and the root was made."""
-        if is_not_now(answer):
+        if is_temporary(answer):
             return not (command.adds and answer.code == "OOM")
         if lacks_core(answer):
             self.shard.met = False
@@ -169,17 +179,19 @@ class Repeating:
         """Look up the jobs of puts that a full store refused at a repeat: the first try may have put them."""
         for index in self.unsure:
             command, answer = self.commands[index], self.answers[index]
-            jids: Sequence[str] = [] if command.numbered else getattr(command, "minted", [])
+            jids: Sequence[str] = [] if command.numbered else getattr(command, "generated_jids", [])
             if jids and (yield from _are_there(self.shard, jids)):
                 self.answers[index] = [len(jids)]
             else:
-                self.answers[index] = full_after_resend(answer, command.verb, command.again)
+                self.answers[index] = full_after_resend(answer, command.verb, command.repeat_advice)
 
     def end(self, pending: list[int], error: HoldfastError) -> None:
         """End every pending call with `error`, and what it means for this call."""
         for index in pending:
             command = self.commands[index]
-            self.answers[index] = told(error, command.verb, command.again, sent=index in self.resent)
+            self.answers[index] = call_error(
+                error, command.verb, command.repeat_advice, sent=index in self.resent
+            )
 
 
 def _are_there(shard: Shard, jids: Sequence[str]) -> Plan[bool]:
@@ -217,8 +229,8 @@ def _meaning(reply: ErrorReply, verb: str) -> HoldfastError:
     code = reply.code
     if code.startswith("HF_"):
         return refusal(reply.sentence)
-    if is_not_now(reply):
-        return not_now_error(reply)
+    if is_temporary(reply):
+        return temporary_error(reply)
     if reply.is_denied:
         prefix = f"{verb}: " if verb else ""
         return StoreUnsupported(f"{prefix}the user of this URL lacks rights: {reply.sentence}")
@@ -243,12 +255,12 @@ def _not_found(value: Any) -> bool:
     return type(value) is bytes and value.startswith(b"HF_JOB_NOT_FOUND")
 
 
-def _patience(shard: Shard, commands: Sequence[Command[Any]]) -> Patience:
-    """Return how long to repeat these calls: puts inside a running event loop, which may serve somebody, end sooner."""
+def _timer(shard: Shard, commands: Sequence[Command[Any]]) -> RetryTimer:
+    """Return how long to repeat these calls: puts inside a running event loop, which may serve other callers, end sooner."""
     seconds = shard.settings.deadline
     if _get_running_loop() is not None and any(command.verb in _PUTS for command in commands):
         seconds = min(seconds, shard.settings.loop_deadline)
-    return Patience(seconds, shard.clock, shard.gate)
+    return RetryTimer(seconds, shard.clock, shard.gate)
 
 
 def _timed(shard: Shard, step: Step) -> Plan[Replies]:
@@ -261,13 +273,13 @@ def _timed(shard: Shard, step: Step) -> Plan[Replies]:
     return replies
 
 
-def _call(shard: Shard, command: Command[Any], line: Line | None) -> Call:
-    at = command.line_at
+def _call(shard: Shard, command: Command[Any], sequence: RequestSequence | None) -> Call:
+    at = command.request_id_at
     words = command.words()
     function = "hf1_" + command.verb
     if at < 0:
         return ("FCALL", function, 1, shard.root, *words)
-    name, number = ("", 0) if line is None else (line.name, line.next())
+    name, number = ("", 0) if sequence is None else (sequence.name, sequence.next())
     if at == 0:
         return ("FCALL", function, 1, shard.root, name, number, *words)
     return ("FCALL", function, 1, shard.root, *words[:at], name, number, *words[at:])

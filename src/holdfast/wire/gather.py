@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar, cast
 
-from holdfast.code.current import collecting
+from holdfast.code.current import put_collector
 from holdfast.commands import Command
 from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Put, PutMany
@@ -65,7 +65,7 @@ class _Packing:
         if type(command) is Put:
             self._put(command, index)
         elif type(command) is PutWithOptions:
-            self._put_wished(command, index)
+            self._put_with_options(command, index)
         else:
             self.calls.append(command)
             self.places.append([index])
@@ -83,7 +83,7 @@ class _Packing:
         if self._left_by is not None:
             self._left_by[put.jid] = parcel.number
 
-    def _put_wished(self, put: PutWithOptions, index: int) -> None:
+    def _put_with_options(self, put: PutWithOptions, index: int) -> None:
         key = (PutWithOptions, put.queue, put.priority, put.retries, put.delay_ms, put.mode, put.max_losses)
         parcel = self._parcels.get(key)
         weight, size = put.job.weight, len(put.data)
@@ -109,13 +109,13 @@ class _Packing:
 
     def _has_later_parent(self, put: PutWithOptions, parcel: _Parcel) -> bool:
         left_by = self._left_by or {}
-        return any(left_by.get(parent, -1) > parcel.number for parent in put.job.wish.depends)
+        return any(left_by.get(parent, -1) > parcel.number for parent in put.job.options.depends)
 
 
 def packed(commands: Sequence[Command[Any]]) -> tuple[list[Command[Any]], list[list[int]]]:
     """Merge puts of the same queue and options. Returns the calls and, for each, the positions of its commands."""
     packing = _Packing(
-        any(type(command) is PutWithOptions and command.job.wish.depends for command in commands)
+        any(type(command) is PutWithOptions and command.job.options.depends for command in commands)
     )
     for index, command in enumerate(commands):
         packing.take(command, index)
@@ -168,7 +168,7 @@ class Gatherer:
         future: asyncio.Future[R] = loop.create_future()
         asked: Any = command
         if type(asked) in _PUTS:
-            collector = collecting.get()
+            collector = put_collector.get()
             if collector is not None:
                 future.set_result(cast("R", collector.take(self._client, asked)))
                 return future

@@ -16,7 +16,7 @@ from holdfast.errors import CoreMismatch, HoldfastError, StoreUnsupported, refus
 from holdfast.models import CoreInfo
 from holdfast.wire import durability
 from holdfast.wire.plans import Call, ErrorReply, Plan
-from holdfast.wire.repeat import Patience, patient, wait
+from holdfast.wire.repeat import RetryTimer, send_until_done, wait
 from holdfast.wire.shards import Shard
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ WRITES: Final = frozenset(
 _LOAD: Final = "`holdfast lua native | redis-cli -x FUNCTION LOAD REPLACE`"
 
 
-def meet(shard: Shard, patience: Patience, pause: float = 0.0) -> Plan[CoreInfo]:
+def meet(shard: Shard, timer: RetryTimer, pause: float = 0.0) -> Plan[CoreInfo]:
     """Check that the store is supported, has a core that this client can use, and has our root.
 
     Raises StoreUnsupported, CoreMismatch, StoreFull, TransportError.
@@ -62,14 +62,14 @@ def meet(shard: Shard, patience: Patience, pause: float = 0.0) -> Plan[CoreInfo]
     first = [*durability.SECTIONS, _look(shard)]
     if settings.durability == "fsync":
         first += durability.ASK_FLUSH
-    replies = yield from patient(first, patience, pause)
+    replies = yield from send_until_done(first, timer, pause)
     for reply in replies:
         if isinstance(reply, ErrorReply) and reply.code in ("NOAUTH", "WRONGPASS"):
             raise StoreUnsupported(f"the store wants other credentials: {reply.text}; put them into the URL")
     durability.check_store(durability.facts_of(replies[:3]), settings)
     if settings.durability == "fsync":
         durability.check_flush(replies[4], settings)
-    info = yield from _with_core(shard, patience, replies[3])
+    info = yield from _with_core(shard, timer, replies[3])
     check_rights(info.denied, shard.root)
     shard.info = info
     shard.met = True
@@ -99,7 +99,7 @@ def _make(shard: Shard) -> Call:
     return ("FCALL", "hf1_info", 1, shard.root, *info.words())
 
 
-def _with_core(shard: Shard, patience: Patience, reply: Any) -> Plan[CoreInfo]:
+def _with_core(shard: Shard, timer: RetryTimer, reply: Any) -> Plan[CoreInfo]:
     """Load the core and make the root until `info` is answered by a usable core for an existing root."""
     replaced, missing, makes = 0, 0, False
     while replaced < 4:
@@ -108,16 +108,16 @@ def _with_core(shard: Shard, patience: Patience, reply: Any) -> Plan[CoreInfo]:
             if not must_load(info.version, info.digest):
                 return info
             _say_replaced(info.version, info.digest)
-            yield from _load(shard, patience)
+            yield from _load(shard, timer)
             replaced += 1
         elif "Function not found" in reply.text:
             # Functions may be flushed again and again, until the deadline.
-            yield from _load(shard, patience, wait(reply, patience) if missing else 0.0)
+            yield from _load(shard, timer, wait(reply, timer) if missing else 0.0)
             missing += 1
         elif reply.code != "HF_NO_ROOT":
             raise _refused(reply, shard.root, makes=makes)
         makes = True
-        [reply] = yield from patient([_make(shard)], patience)
+        [reply] = yield from send_until_done([_make(shard)], timer)
     raise CoreMismatch(
         "the store's core changes while we look: clients of different builds are replacing it in turn"
     )
@@ -139,10 +139,10 @@ def _say_replaced(version: str, digest: str) -> None:
     )
 
 
-def _load(shard: Shard, patience: Patience, pause: float = 0.0) -> Plan[None]:
+def _load(shard: Shard, timer: RetryTimer, pause: float = 0.0) -> Plan[None]:
     if not shard.settings.load_core:
         raise CoreMismatch(f"the store lacks our core and load_core is off: load it with {_LOAD}")
-    [reply] = yield from patient([("FUNCTION", "LOAD", "REPLACE", _library().text)], patience, pause)
+    [reply] = yield from send_until_done([("FUNCTION", "LOAD", "REPLACE", _library().text)], timer, pause)
     if isinstance(reply, ErrorReply):
         raise _not_loaded(reply) if reply.is_denied else _refused(reply, shard.root)
     if shard.on_load is not None:

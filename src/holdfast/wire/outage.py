@@ -18,22 +18,22 @@ from holdfast.errors import HoldfastError, TransportError
 
 FIRST: Final = 0.05
 LONGEST: Final = 1.05
-GLANCE: Final = 0.25
+RECHECK: Final = 0.25
 """Seconds after which a waiting caller looks again: another one may have connected meanwhile."""
 
 
-def _nobody() -> None:
+def _nothing() -> None:
     """The default callback: do nothing."""
 
 
-class Notice:
+class Hook:
     """An event, and the callback of this process for it."""
 
     def __init__(self) -> None:
-        self.told: Callable[[], None] = _nobody
+        self.callback: Callable[[], None] = _nothing
 
 
-OUTAGES: Final = Notice()
+OUTAGES: Final = Hook()
 """The event that a store has become unavailable."""
 
 
@@ -44,24 +44,24 @@ class ReconnectGate:
     outage was logged, and its end was not.
     """
 
-    __slots__ = ("__weakref__", "_next", "_pause", "_since", "failing", "is_said", "reason")
+    __slots__ = ("__weakref__", "_next", "_pause", "_since", "failing", "is_reported", "reason")
 
     def __init__(self) -> None:
         self.failing = False
         self.reason = ""
         self._next = 0.0
         self._pause = FIRST
-        self.is_said = False
+        self.is_reported = False
         self._since = 0.0
 
-    def knock(self) -> float:
+    def wait_time(self) -> float:
         """Return 0 if a connection may be opened now, else the seconds to wait."""
         if not self.failing:
             return 0.0
         now = monotonic()
         left = self._next - now
         if left > 0.0:
-            return min(left, GLANCE)
+            return min(left, RECHECK)
         self._next = now + self._pause * random.uniform(1.0, 1.25)
         self._pause = min(2 * self._pause, LONGEST)
         return 0.0
@@ -74,26 +74,26 @@ class ReconnectGate:
             self._pause = FIRST
             self._next = 0.0
 
-    def begins(self) -> bool:
+    def report_outage(self) -> bool:
         """Note that an outage is about to be logged. Returns whether it was not logged yet."""
-        if self.is_said:
+        if self.is_reported:
             return False
-        self.is_said, self._since = True, monotonic()
-        OUTAGES.told()
+        self.is_reported, self._since = True, monotonic()
+        OUTAGES.callback()
         return True
 
-    def ends(self) -> float:
+    def report_recovery(self) -> float:
         """Note that the store is available. Returns how many seconds ago the outage was logged, 0 if it was not."""
-        if not self.is_said:
+        if not self.is_reported:
             return 0.0
-        self.is_said = False
+        self.is_reported = False
         return monotonic() - self._since
 
 
 _stores: WeakValueDictionary[str, ReconnectGate] = WeakValueDictionary()
 
 
-def away_of(url: str) -> ReconnectGate:
+def gate_of(url: str) -> ReconnectGate:
     """Return the gate of the store at `url`, which all clients of this process share."""
     found = _stores.get(url)
     if found is None:
@@ -115,7 +115,7 @@ class Outage:
     """
 
     def __init__(self, gate: ReconnectGate | None = None) -> None:
-        self._away = gate or ReconnectGate()
+        self._gate = gate or ReconnectGate()
         self._tries = 0
         self._is_refused = False
 
@@ -123,10 +123,10 @@ class Outage:
         """Note a failed call. Returns the seconds to wait before the next one, with jitter."""
         if not isinstance(error, TransportError):
             # The store is available, and only this call fails.
-            news, self._is_refused = not self._is_refused, True
+            is_new, self._is_refused = not self._is_refused, True
         else:
-            news = self._away.begins()
-        if news:
+            is_new = self._gate.report_outage()
+        if is_new:
             log.error("the store cannot be worked with, trying again: %s", error)
         return self.cut_off()
 
@@ -140,13 +140,13 @@ class Outage:
         """Note a call that succeeded."""
         if self._tries:
             self._tries = 0
-            answers_again(self._away, self._is_refused)
+            log_recovery(self._gate, self._is_refused)
             self._is_refused = False
 
 
-def answers_again(gate: ReconnectGate, was_refused: bool = False) -> None:
+def log_recovery(gate: ReconnectGate, was_refused: bool = False) -> None:
     """Log that the store is available again, if an outage was logged and its end was not."""
-    seconds = gate.ends()
+    seconds = gate.report_recovery()
     if seconds:
         log.warning("the store is available again, after %.1f s", seconds)
     elif was_refused:

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.commands import Command, Word
 from holdfast.commands.attributes import Tracked
 from holdfast.commands.failures import (
-    MOST_UNFAILED,
+    MAX_UNFAILED,
     START,
     Failed,
     FailureGroup,
@@ -22,8 +22,8 @@ from holdfast.commands.failures import (
     Unfail,
 )
 from holdfast.commands.jobs import JobGet
-from holdfast.commands.outcomes import MOST_TOLD, Timeout
-from holdfast.commands.queues import MOST_COUNTED, CountQueues, Peek, QueueNames
+from holdfast.commands.outcomes import MAX_OUTCOMES, Timeout
+from holdfast.commands.queues import MAX_COUNTED, CountQueues, Peek, QueueNames
 from holdfast.commands.views import ListSet
 from holdfast.errors import JobNotFound, Refused, WrongState
 from holdfast.models import Counts, JobFacts
@@ -162,11 +162,11 @@ def failed_jobs(ask: Planner, group: str, offset: int, count: int) -> Plan[tuple
 def all_counts(ask: Planner) -> Plan[list[Counts]]:
     """Return the counts of every known queue, in order of first use: one call, more for more than 256 queues."""
     rows = yield from ask(CountQueues())
-    if len(rows) < MOST_COUNTED:
+    if len(rows) < MAX_COUNTED:
         return rows
     names = yield from ask(QueueNames())
-    for at in range(MOST_COUNTED, len(names), MOST_COUNTED):
-        rows += yield from ask(CountQueues(names[at : at + MOST_COUNTED]))
+    for at in range(MAX_COUNTED, len(names), MAX_COUNTED):
+        rows += yield from ask(CountQueues(names[at : at + MAX_COUNTED]))
     return rows
 
 
@@ -194,7 +194,7 @@ def unfailed(ask: Planner, queue: str, group: str, count: int) -> Plan[int]:
     """Put up to `count` failed jobs of `group` into `queue`, in steps. Returns how many."""
     moved = 0
     while moved < count:
-        step = min(count - moved, MOST_UNFAILED)
+        step = min(count - moved, MAX_UNFAILED)
         some = yield from ask(Unfail(queue, group, step))
         if not some:
             break
@@ -208,7 +208,7 @@ def stopped(ask: Planner, queue: str) -> Plan[int]:
     for state in ("running", "stalled"):
         after, more = None, True
         while more:
-            page = yield from ask(ListSet(state, queue, after, MOST_TOLD))
+            page = yield from ask(ListSet(state, queue, after, MAX_OUTCOMES))
             after, more = page.next, page.next is not None
             if page.names:
                 count += yield from _timed_out(ask, page.names)

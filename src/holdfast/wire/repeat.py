@@ -32,11 +32,11 @@ FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
 
 _BUSY: Final = frozenset({"BUSY", "LOADING", "TRYAGAIN", "MOVED", "ASK"})
-_UNWELL: Final = frozenset({"CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS", "READONLY", "MISCONF"})
-_NOT_NOW: Final = _BUSY | _UNWELL | {"OOM"}
+_NO_WRITES: Final = frozenset({"CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS", "READONLY", "MISCONF"})
+_TEMPORARY: Final = _BUSY | _NO_WRITES | {"OOM"}
 
 
-class Patience:
+class RetryTimer:
     """The time in which one call may be sent again, and the pauses between its tries.
 
     `gate` knows whether an outage of the store was logged.
@@ -61,7 +61,7 @@ class Patience:
         # The last try is made at the deadline.
         return min(pause, left)
 
-    def glance(self, seconds: float) -> float | None:
+    def within_deadline(self, seconds: float) -> float | None:
         """Return `seconds`, or less if the deadline comes first; None after it. Others are trying to connect meanwhile."""
         left = self._end - self._clock()
         return None if left <= 0 else min(seconds, left)
@@ -72,12 +72,12 @@ class Patience:
         return f"in {self.tries} tries over {self._clock() - self._begun:.1f} s"
 
 
-def is_not_now(reply: ErrorReply) -> bool:
+def is_temporary(reply: ErrorReply) -> bool:
     """Return whether this error is temporary: nothing was applied, and the call may succeed soon."""
-    return reply.code in _NOT_NOW
+    return reply.code in _TEMPORARY
 
 
-def patient(calls: list[Call], patience: Patience, pause: float = 0.0) -> Plan[Replies]:
+def send_until_done(calls: list[Call], timer: RetryTimer, pause: float = 0.0) -> Plan[Replies]:
     """Send calls that may be repeated until each has a reply. Raises TransportError.
 
     Used for the first contact with a store; `exchange` repeats commands one by one.
@@ -88,39 +88,39 @@ def patient(calls: list[Call], patience: Patience, pause: float = 0.0) -> Plan[R
         except LinkError as error:
             refused: ErrorReply | LinkError = error
         else:
-            unready = [reply for reply in replies if type(reply) is ErrorReply and is_not_now(reply)]
+            unready = [reply for reply in replies if type(reply) is ErrorReply and is_temporary(reply)]
             if not unready:
                 return replies
             refused = unready[0]
-        pause = wait(refused, patience)
+        pause = wait(refused, timer)
 
 
-def wait(reason: ErrorReply | LinkError, patience: Patience) -> float:
+def wait(reason: ErrorReply | LinkError, timer: RetryTimer) -> float:
     """Return the seconds to wait before the next try. Raises the error for `reason` after the deadline."""
     if isinstance(reason, LinkError) and reason.after:
-        pause = patience.glance(reason.after)
+        pause = timer.within_deadline(reason.after)
         if pause is None:
-            raise gave_up(reason, patience)
+            raise deadline_error(reason, timer)
         return pause
-    pause = patience.next_pause()
+    pause = timer.next_pause()
     if pause is None:
-        raise gave_up(reason, patience)
-    level = logging.WARNING if patience.tries >= 3 and patience.gate.begins() else logging.DEBUG
+        raise deadline_error(reason, timer)
+    level = logging.WARNING if timer.tries >= 3 and timer.gate.report_outage() else logging.DEBUG
     text = reason.text if isinstance(reason, ErrorReply) else reason
     log.log(level, "the store is not available (%s); trying again", text)
     return pause
 
 
-def gave_up(reason: ErrorReply | LinkError, patience: Patience) -> HoldfastError:
-    """Return the error for a call whose deadline passed because of `reason`. `told` adds what it means for the call."""
+def deadline_error(reason: ErrorReply | LinkError, timer: RetryTimer) -> HoldfastError:
+    """Return the error for a call whose deadline passed because of `reason`. `call_error` adds what it means for the call."""
     if isinstance(reason, ErrorReply):
-        return not_now_error(reason)
+        return temporary_error(reason)
     kind: type[TransportError] = StoreTimeout if reason.timed_out else ConnectionLost
     missing = "answer from" if reason.sent else "connection to"
-    return kind(f"no {missing} the store {patience} ({reason})", may_have_happened=False)
+    return kind(f"no {missing} the store {timer} ({reason})", may_have_happened=False)
 
 
-def told(error: HoldfastError, verb: str, again: str, *, sent: bool) -> HoldfastError:
+def call_error(error: HoldfastError, verb: str, advice: str, *, sent: bool) -> HoldfastError:
     """Return `error` with what it means for one call: whether it was sent, and whether it may be made again.
 
     A store that is busy now may have applied an earlier try, so a call that was sent never ends as
@@ -128,30 +128,32 @@ def told(error: HoldfastError, verb: str, again: str, *, sent: bool) -> Holdfast
     """
     if not isinstance(error, TransportError):
         if sent:
-            error.add_note(f"an earlier try of this {verb} was sent and may have happened; {again}")
+            error.add_note(f"an earlier try of this {verb} was sent and may have happened; {advice}")
         return error
     if sent:
         kind = type(error) if isinstance(error, ConnectionLost | StoreTimeout) else ConnectionLost
-        return kind(f"{verb}: {error}; it may have happened; {again}")
+        return kind(f"{verb}: {error}; it may have happened; {advice}")
     if isinstance(error, ConnectionLost | StoreTimeout):
         return type(error)(f"{verb}: {error}; nothing was sent", may_have_happened=False)
     return error
 
 
-def full_after_resend(error: HoldfastError, verb: str, again: str) -> StoreFull:
+def full_after_resend(error: HoldfastError, verb: str, advice: str) -> StoreFull:
     """Return the error for a call whose first reply was lost and whose repeat was refused by a full store."""
-    full = StoreFull(f"{error}; an earlier try of this {verb} was sent and may have happened; {again}", "OOM")
+    full = StoreFull(
+        f"{error}; an earlier try of this {verb} was sent and may have happened; {advice}", "OOM"
+    )
     full.may_have_happened = True
     return full
 
 
-def not_now_error(reply: ErrorReply) -> HoldfastError:
+def temporary_error(reply: ErrorReply) -> HoldfastError:
     """Return the exception for a temporary error that did not end in time."""
     if reply.code == "OOM":
         return StoreFull(
             "the store has no memory left for more work; let workers drain it, or raise maxmemory", "OOM"
         )
-    if reply.code in _UNWELL:
+    if reply.code in _NO_WRITES:
         return StoreUnavailable(
             f"the store takes no writes ({reply.sentence}); nothing was applied", may_have_happened=False
         )

@@ -7,20 +7,20 @@ import os
 from collections.abc import Callable, Sequence
 from time import monotonic
 
-from holdfast.ids import new_line
+from holdfast.ids import new_sequence
 from holdfast.models import CoreInfo
 from holdfast.settings import Settings
 from holdfast.wire.durability import FlushWatch
 from holdfast.wire.outage import ReconnectGate
 
 
-class Line:
+class RequestSequence:
     """A sequence of numbered calls, one at a time; name and number together are the request id of a call."""
 
     __slots__ = ("name", "number")
 
     def __init__(self) -> None:
-        self.name = new_line()
+        self.name = new_sequence()
         self.number = 0
 
     def next(self) -> int:
@@ -29,16 +29,16 @@ class Line:
         return self.number
 
 
-class Lines:
+class RequestSequences:
     """The sequences that are free now. The one used last is used next, so that the store keeps few."""
 
     __slots__ = ("_free", "_pid")
 
     def __init__(self) -> None:
-        self._free: list[Line] = []
+        self._free: list[RequestSequence] = []
         self._pid = os.getpid()
 
-    def take(self) -> Line:
+    def take(self) -> RequestSequence:
         """Take a free sequence, or a new one. A forked child starts with none."""
         pid = os.getpid()
         if pid != self._pid:
@@ -46,11 +46,11 @@ class Lines:
         try:
             return self._free.pop()
         except IndexError:
-            return Line()
+            return RequestSequence()
 
-    def give(self, line: Line) -> None:
+    def give(self, sequence: RequestSequence) -> None:
         """Put a sequence back after its call has ended."""
-        self._free.append(line)
+        self._free.append(sequence)
 
 
 class Shard:
@@ -67,10 +67,10 @@ class Shard:
         "flushes",
         "gate",
         "info",
-        "lines",
         "met",
         "on_load",
         "root",
+        "sequences",
         "settings",
         "test_clock_ms",
     )
@@ -78,7 +78,7 @@ class Shard:
     def __init__(self, settings: Settings, clock: Callable[[], float] = monotonic) -> None:
         self.settings = settings
         self.root = "hf:{" + settings.namespace + "}:"
-        self.lines = Lines()
+        self.sequences = RequestSequences()
         self.gate = ReconnectGate()
         self.met = False
         self.info: CoreInfo | None = None
@@ -87,7 +87,7 @@ class Shard:
         self.flushes: FlushWatch | None = None
         self.on_load: Callable[[str], None] | None = None
 
-    def bell_key(self, queue: str) -> str:
+    def wake_key(self, queue: str) -> str:
         """Return the wake key at which idle workers wait for jobs of `queue`."""
         return f"{self.root}n:{queue}"
 
@@ -95,7 +95,7 @@ class Shard:
         """Return the wake key at which the idle workers of a fleet wait for jobs of any of its queues."""
         return f"{self.root}N:{fleet}"
 
-    def topic_bell_key(self, topic: str) -> str:
+    def topic_wake_key(self, topic: str) -> str:
         """Return the wake key at which idle subscriptions wait for messages of `topic`."""
         return f"{self.root}tn:{topic}"
 

@@ -28,16 +28,16 @@ class SharedLink(sync.Link):
         self._single: Any = target.existing.connection
         self._turn: Any = getattr(target.existing, "single_connection_lock", None) or Lock()
 
-    def _take(self) -> sync.Driver:
+    def _take(self) -> sync.DriverConnection:
         if self._single is not None and self._pid == os.getpid():
             self._turn.acquire()
-            return cast("sync.Driver", self._single)
+            return cast("sync.DriverConnection", self._single)
         try:
-            return cast("sync.Driver", self._pool.get_connection())
+            return cast("sync.DriverConnection", self._pool.get_connection())
         except sync.FAILURES as error:
             raise sync.opening_error(error) from error
 
-    def _read(self, connection: sync.Driver, count: int) -> Replies:
+    def _read(self, connection: sync.DriverConnection, count: int) -> Replies:
         def read() -> Any:
             if not connection.can_read(self._timeout):
                 raise TimeoutError("Timeout: no reply in time")
@@ -45,13 +45,13 @@ class SharedLink(sync.Link):
 
         return sync.read_replies(read, count)
 
-    def _keep(self, connection: sync.Driver) -> None:
+    def _keep(self, connection: sync.DriverConnection) -> None:
         if connection is self._single:
             self._turn.release()
         else:
             self._pool.release(connection)
 
-    def _discard(self, connection: sync.Driver) -> None:
+    def _discard(self, connection: sync.DriverConnection) -> None:
         connection.disconnect()
         self._keep(connection)
 
@@ -67,16 +67,16 @@ class AsyncSharedLink(aio.AsyncLink):
         self._timeout = settings.timeout
         self._turn = asyncio.Lock()
 
-    async def _take(self) -> aio.Driver:
+    async def _take(self) -> aio.DriverConnection:
         if self._existing.single_connection_client:
             await self._turn.acquire()
             return await self._take_single()
         try:
-            return cast("aio.Driver", await self._pool.get_connection())
+            return cast("aio.DriverConnection", await self._pool.get_connection())
         except sync.FAILURES as error:
             raise sync.opening_error(error) from error
 
-    async def _take_single(self) -> aio.Driver:
+    async def _take_single(self) -> aio.DriverConnection:
         try:
             await self._existing.initialize()
         except BaseException as error:
@@ -84,9 +84,9 @@ class AsyncSharedLink(aio.AsyncLink):
             if isinstance(error, sync.FAILURES):
                 raise sync.opening_error(error) from error
             raise
-        return cast("aio.Driver", self._existing.connection)
+        return cast("aio.DriverConnection", self._existing.connection)
 
-    async def _read(self, connection: aio.Driver, count: int) -> Replies:
+    async def _read(self, connection: aio.DriverConnection, count: int) -> Replies:
         read = partial(connection.read_response, disable_decoding=True)
         try:
             async with asyncio.timeout(self._timeout):
@@ -94,13 +94,13 @@ class AsyncSharedLink(aio.AsyncLink):
         except TimeoutError as error:
             raise TimeoutError("Timeout: no reply in time") from error
 
-    async def _keep(self, connection: aio.Driver) -> None:
+    async def _keep(self, connection: aio.DriverConnection) -> None:
         if connection is self._existing.connection:
             self._turn.release()
         else:
             await self._pool.release(connection)
 
-    async def _discard(self, connection: aio.Driver) -> None:
+    async def _discard(self, connection: aio.DriverConnection) -> None:
         await connection.disconnect(nowait=True)
         await self._keep(connection)
 

@@ -21,7 +21,7 @@ from redis.retry import Retry
 
 from holdfast.errors import ConnectionLost, StoreUnsupported
 from holdfast.settings import Settings
-from holdfast.wire.address import HERE, AddressBase, Drive, Target
+from holdfast.wire.address import HERE, AddressBase, DriverClasses, Target
 from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
 from holdfast.wire.waiting import break_off, hang_up, has_ended, hold
 
@@ -34,7 +34,7 @@ _socket_of = attrgetter("_sock")
 pack: Callable[[Sequence[str | bytes | int | float]], bytes] = attrgetter("pack_command")(hiredis)
 
 
-class Driver(Protocol):
+class DriverConnection(Protocol):
     """The methods of a driver's connection that a link calls."""
 
     def connect(self) -> None: ...
@@ -44,7 +44,7 @@ class Driver(Protocol):
     def can_read(self, timeout: float = 0) -> bool: ...
 
 
-DRIVE: Final = Drive(
+DRIVER_CLASSES: Final = DriverClasses(
     Redis,
     ConnectionPool,
     Connection,
@@ -58,13 +58,13 @@ class Address(AddressBase):
     """Make connections to one store, with the driver's retries off. Raises UsageError for options it cannot use."""
 
     def __init__(self, settings: Settings, target: Target = HERE) -> None:
-        super().__init__(DRIVE, settings, target)
+        super().__init__(DRIVER_CLASSES, settings, target)
 
-    def open(self) -> Driver:
+    def open(self) -> DriverConnection:
         """Return an open connection. Raises LinkError (nothing was sent), StoreUnsupported for wrong credentials."""
         if self._target.where is not None:
             self._aim(self._target.where())
-        connection = cast("Driver", self._next())
+        connection = cast("DriverConnection", self._next())
         try:
             connection.connect()
         except FAILURES as error:
@@ -96,7 +96,7 @@ class Link:
 
     def __init__(self, settings: Settings, target: Target = HERE) -> None:
         self.address = Address(settings, target)
-        self._idle: list[Driver] = []
+        self._idle: list[DriverConnection] = []
         self._pid = os.getpid()
 
     def send(self, step: Step) -> Replies:
@@ -130,19 +130,19 @@ class Link:
             self._keep(connection)
         return replies
 
-    def _read(self, connection: Driver, count: int) -> Replies:
+    def _read(self, connection: DriverConnection, count: int) -> Replies:
         return read_replies(connection.read_response, count)
 
-    def _keep(self, connection: Driver) -> None:
+    def _keep(self, connection: DriverConnection) -> None:
         if len(self._idle) < IDLE_KEPT:
             self._idle.append(connection)
         else:
             connection.disconnect()
 
-    def _discard(self, connection: Driver) -> None:
+    def _discard(self, connection: DriverConnection) -> None:
         connection.disconnect()
 
-    def _take(self) -> Driver:
+    def _take(self) -> DriverConnection:
         pid = os.getpid()
         if pid != self._pid:
             # The connections belong to the parent process: drop them without closing.
@@ -183,7 +183,7 @@ class _Waiter:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._connection: Driver | None = None
+        self._connection: DriverConnection | None = None
         self._pid = os.getpid()
 
     def fileno(self) -> int:

@@ -75,7 +75,7 @@ def let_go(writer: asyncio.StreamWriter | None) -> None:
         held.close()
 
 
-async def heard_unless(event: asyncio.Event, listener: Any, seconds: float) -> tuple[str, bytes] | None:
+async def receive_unless(event: asyncio.Event, listener: Any, seconds: float) -> tuple[str, bytes] | None:
     """Return the next message of an async listener; None if `event` is set first, or after `seconds`."""
     receiving = asyncio.ensure_future(listener.receive(seconds))
     setting = asyncio.ensure_future(event.wait())

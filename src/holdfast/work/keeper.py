@@ -12,7 +12,7 @@ from typing import Final
 from holdfast.commands.leases import HeartbeatMany, Lease
 from holdfast.models import JobFacts
 from holdfast.settings import DEFAULT_HEARTBEAT, MAX_BATCH
-from holdfast.wire.outage import Notice
+from holdfast.wire.outage import Hook
 
 log = logging.getLogger("holdfast")
 
@@ -44,7 +44,7 @@ class Held:
         self.lost = ""
 
 
-GAPS: Final = Notice()
+GAPS: Final = Hook()
 """Leases were not looked after for too long."""
 
 
@@ -100,7 +100,7 @@ class Keeper:
         self._ends = min((lease.ends for lease in alive), default=inf)
         # Even if nothing is held now: what was held meanwhile may be lost. A period that is new was not promised before.
         if gap > self.period * 1.5 and not self._is_new:
-            GAPS.told()
+            GAPS.callback()
             log.warning("leases were not renewed for %.1f s: something blocks this process or machine", gap)
         before = self.period
         self.period = min([LONGEST_PERIOD, *(lease.lease / 3 for lease in alive if lease.lease > 0)])

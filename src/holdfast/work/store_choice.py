@@ -9,7 +9,7 @@ from holdfast.client.opening import Opening, settle
 from holdfast.client.store_options import ClientOptions
 from holdfast.client.sync import Client
 from holdfast.settings import shown_url
-from holdfast.wire.sync import DRIVE
+from holdfast.wire.sync import DRIVER_CLASSES
 
 DEADLINE: Final = 60.0  # seconds; a call given up sooner would leave what it was granted to nobody
 
@@ -32,7 +32,7 @@ class StoreChoice(msgspec.Struct, frozen=True):
 
     def found(self) -> "StoreChoice":
         """The same with its URL looked up, so that children need not say again which it is. Raises UsageError."""
-        opening = settle(self.url, self.options, DRIVE)
+        opening = settle(self.url, self.options, DRIVER_CLASSES)
         return self if opening.embedded else StoreChoice(opening.settings.url, opening.options)
 
     def shown(self) -> str:

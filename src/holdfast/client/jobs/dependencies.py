@@ -9,7 +9,7 @@ from holdfast.client.bulk import OnePut
 from holdfast.client.descriptors import CommandMethod, PlanMethod
 from holdfast.client.jobs.callbacks import settling
 from holdfast.client.put_options import NOTHING, PutOptions, make_put
-from holdfast.code.current import collecting
+from holdfast.code.current import put_collector
 from holdfast.commands import Command
 from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
 from holdfast.commands.jobs import PutMany
@@ -189,14 +189,14 @@ class OnCompletion:
             )
         collector = self._collector = self._collector or Collector(self)
         block = collector.begin()
-        token = collecting.set(block)
+        token = put_collector.set(block)
         try:
             yield
         except BaseException:
             collector.drop(block)
             raise
         finally:
-            collecting.reset(token)
+            put_collector.reset(token)
 
     @property
     def kept_back(self) -> list[FollowUp]:

@@ -16,7 +16,7 @@ from holdfast.code.function import AnyFunctionJob
 from holdfast.code.naming import klass_name
 from holdfast.commands import Command
 from holdfast.commands.leases import WILL_WAIT, WOKEN
-from holdfast.commands.topics import MOST_MOVED, Message, TopicRelease, TopicRequeue, TopicReserve
+from holdfast.commands.topics import MAX_MOVED, Message, TopicRelease, TopicRequeue, TopicReserve
 from holdfast.errors import HoldfastError, QueueFull, StoreFull, TransportError, UsageError
 from holdfast.settings import Settings, check_callable, check_milliseconds, check_name
 from holdfast.wire.exchange import exchange
@@ -163,7 +163,7 @@ class Delivering:
         self.ttr_ms = check_milliseconds("ttr", scheduler.ttr if ttr is None else ttr, 0.001)
         self.bridge = bridge_of(self.client, handler, to_queue, klass, options)
         self.stopping = False
-        self.bell_key = self.client.shard.topic_bell_key(self.topic)
+        self.wake_key = self.client.shard.topic_wake_key(self.topic)
 
     def delivering(self) -> Loop:
         """Reserve, hand on, and look again; wait only when nothing is ready."""
@@ -196,7 +196,7 @@ class Delivering:
                 yield Pause(outage.pause(error))
                 continue
             outage.over()
-            if found.moved < MOST_MOVED:
+            if found.moved < MAX_MOVED:
                 yield Pause(_wait(found.due, self.scheduler.requeue_interval))
 
     def _pass_on(self) -> Loop:

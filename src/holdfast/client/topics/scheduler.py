@@ -18,8 +18,8 @@ from holdfast.client.topics.topic import SHORTEST, make_release, make_reserve, r
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.topics import (
-    MOST_COUNTED,
-    MOST_MOVED,
+    MAX_COUNTED,
+    MAX_MOVED,
     CountTopics,
     Message,
     TopicCounts,
@@ -34,7 +34,7 @@ from holdfast.models.job import text
 from holdfast.settings import MAX_BATCH, check_callable, check_name, check_seconds
 from holdfast.wire.exchange import final_error
 from holdfast.wire.plans import Call, ErrorReply, Plan, Planner, Replies, in_slices
-from holdfast.wire.repeat import Patience, patient
+from holdfast.wire.repeat import RetryTimer, send_until_done
 from holdfast.wire.shards import Shard
 
 log = logging.getLogger("holdfast")
@@ -138,8 +138,8 @@ class _Older:
             yield from self._ask([("HDEL", self._bodies, *free)])
 
     def _ask(self, calls: list[Call]) -> Plan[Replies]:
-        replies: list[Any] = yield from patient(
-            calls, Patience(self._shard.settings.deadline, self._shard.clock)
+        replies: list[Any] = yield from send_until_done(
+            calls, RetryTimer(self._shard.settings.deadline, self._shard.clock)
         )
         for reply in replies:
             if isinstance(reply, ErrorReply):
@@ -227,7 +227,7 @@ class SchedulerVerbs(Named):
 
     @PlanMethod
     def requeue(
-        self, ask: Planner, topic: str, max: float | None = None, limit: int = MOST_MOVED
+        self, ask: Planner, topic: str, max: float | None = None, limit: int = MAX_MOVED
     ) -> Plan[int]:
         """Queue up to `limit` messages again whose reservation is over by `max` (now), ready then; how many.
 
@@ -251,8 +251,8 @@ class SchedulerVerbs(Named):
         names = yield from _names(ask)
         rows: list[TopicCounts] = []
         while names:
-            rows += yield from ask(CountTopics(names[:MOST_COUNTED]))
-            names = names[MOST_COUNTED:]
+            rows += yield from ask(CountTopics(names[:MAX_COUNTED]))
+            names = names[MAX_COUNTED:]
         return rows
 
     @PlanMethod

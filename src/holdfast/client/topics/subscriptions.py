@@ -102,7 +102,7 @@ class Subscription(Delivering):
             self.on_error_failed()
 
     def _listen(self, seconds: float) -> None:
-        self._wake_up.send([self.bell_key], seconds)
+        self._wake_up.send([self.wake_key], seconds)
         if self._is_over(seconds + PATIENCE, self._wake_up.fileno()):
             self._wake_up.leave()
         else:
@@ -196,7 +196,7 @@ class AsyncSubscription(Delivering):
             self.on_error_failed()
 
     async def _listen(self, seconds: float) -> None:
-        waiting = asyncio.ensure_future(self._wake_up.wait([self.bell_key], seconds))
+        waiting = asyncio.ensure_future(self._wake_up.wait([self.wake_key], seconds))
         ending = asyncio.ensure_future(self._over.wait())
         both = {waiting, ending}
         try:

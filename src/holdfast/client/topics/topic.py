@@ -20,7 +20,7 @@ from holdfast.client.topics.messages import (
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.topics import (
-    MOST_MOVED,
+    MAX_MOVED,
     CountTopics,
     Message,
     TopicCounts,
@@ -145,7 +145,7 @@ class TopicVerbs:
         return then(make_release(self.name, id, at), first)
 
     @PlanMethod
-    def requeue(self, ask: Planner, limit: int = MOST_MOVED) -> Plan[int]:
+    def requeue(self, ask: Planner, limit: int = MAX_MOVED) -> Plan[int]:
         """Queue up to `limit` messages again whose reservation is over, ready now; answers how many.
 
         Raises UsageError. Core: verbs/topic.lua.
@@ -256,7 +256,7 @@ def requeued(ask: Planner, topic: object, max: object, limit: object) -> Plan[in
     name, until, most = check_name("topic", topic), upto(max), check_whole("limit", limit, 1, MAX_WHOLE)
     moved = 0
     while moved < most:
-        step = min(most - moved, MOST_MOVED)
+        step = min(most - moved, MAX_MOVED)
         found = yield from ask(TopicRequeue(name, until, step))
         moved += found.moved
         if found.moved < step:

@@ -6,7 +6,7 @@ from random import uniform
 from typing import Any, Final, NamedTuple, cast
 
 from holdfast.code.failure import brief, failure_of
-from holdfast.code.middleware import Either, Perform, Wearable, behind, handled, is_open
+from holdfast.code.middleware import InstanceOrClassMethod, MixinMiddleware, Perform, behind, handled, is_open
 from holdfast.code.retrying import Matcher, check_matchers, matches, means
 from holdfast.code.steps import Steps
 from holdfast.errors import CodecError, UsageError
@@ -37,7 +37,7 @@ def exponential(delay: float, factor: float | None = None, fuzz_factor: float = 
     return strategy
 
 
-class RetryExceptions(Wearable):
+class RetryExceptions(MixinMiddleware):
     """Tries a job again when it raises what `retry_on` named, as long as it has retries left; then the job fails with that.
 
         class Fetch(RetryExceptions, SupportsMiddleware): ...
@@ -52,7 +52,7 @@ class RetryExceptions(Wearable):
         if errors:
             self.retry_on(*errors, delay=delay)
 
-    @Either
+    @InstanceOrClassMethod
     def retry_on(self: Any, *errors: Matcher, delay: float | Strategy = _NO_DELAY) -> None:
         """Retry these exceptions too, after `delay` seconds, a number or a strategy. What was named last counts first.
 
@@ -67,7 +67,7 @@ class RetryExceptions(Wearable):
     def on_retry(cls, error: Exception, job: Any) -> Any:
         """Called when a job was given back for `error`; yours may be `async def` where its job is. Does nothing."""
 
-    @Either
+    @InstanceOrClassMethod
     def around_perform(self: Any, job: Any, call_next: Perform | None = None) -> Any:
         """Perform the job, by what comes next."""
         perform = behind(RetryExceptions, self, call_next)
@@ -111,7 +111,7 @@ class _Rule(NamedTuple):
         return str(getattr(self.matcher, "__name__", self.matcher))
 
 
-class RequeueExceptions(Wearable):
+class RequeueExceptions(MixinMiddleware):
     """Puts a job back into its queue when it raises what `requeue_on` named, so many times; then the exception counts.
 
         class Fetch(RequeueExceptions, SupportsMiddleware): ...
@@ -126,7 +126,7 @@ class RequeueExceptions(Wearable):
     def __init__(self, *errors: Matcher, delay_range: tuple[float, float], max_attempts: int) -> None:
         self.requeue_on(*errors, delay_range=delay_range, max_attempts=max_attempts)
 
-    @Either
+    @InstanceOrClassMethod
     def requeue_on(self: Any, *errors: Matcher, delay_range: tuple[float, float], max_attempts: int) -> None:
         """Requeue these exceptions too, up to `max_attempts` times, each after a random number of seconds in `delay_range`.
 
@@ -138,7 +138,7 @@ class RequeueExceptions(Wearable):
         rules = [_Rule(matcher, shortest, longest, max_attempts) for matcher in given]
         self._requeued = (*rules, *(rule for rule in self._requeued if rule.matcher not in given))
 
-    @Either
+    @InstanceOrClassMethod
     def is_requeueable(self: Any, error: type[BaseException] | Exception) -> bool:
         """Say whether an exception, or every one of a class, is requeued."""
         if isinstance(error, type):
@@ -149,13 +149,13 @@ class RequeueExceptions(Wearable):
     def on_requeue(cls, error: Exception, job: Any) -> Any:
         """Called when a job was requeued for `error`; yours may be `async def` where its job is. Does nothing."""
 
-    @Either
+    @InstanceOrClassMethod
     def around_perform(self: Any, job: Any, call_next: Perform | None = None) -> Any:
         """Perform the job, by what comes next."""
         perform = behind(RequeueExceptions, self, call_next)
         return handled(perform, job, lambda error: self.requeue(job, error))
 
-    @Either
+    @InstanceOrClassMethod
     def requeue(self: Any, job: Any, error: Exception) -> Steps[bool]:
         """The steps that requeue `job` for `error`, if it is one of those and was not raised too often."""
         rules = [rule for rule in self._requeued if matches(rule.matcher, error)]

@@ -18,7 +18,7 @@ from typing import Any, Final
 from holdfast.client.descriptors import AsyncHandle
 from holdfast.code.current import running
 from holdfast.code.failure import failure_of
-from holdfast.code.middleware import Either, Perform, Wearable, behind, is_open, within
+from holdfast.code.middleware import InstanceOrClassMethod, MixinMiddleware, Perform, behind, is_open, within
 from holdfast.code.steps import Steps, await_steps, run_steps
 from holdfast.errors import InvalidTimeout, JobTimedOutError, MiddlewareMisconfigured, PerformTimeout
 from holdfast.settings import MAX_WHOLE, check_whole
@@ -29,7 +29,7 @@ log = logging.getLogger("holdfast")
 _STATM: Final = Path("/proc/self/statm")
 
 
-class MemoryUsageMonitor(Wearable):
+class MemoryUsageMonitor(MixinMiddleware):
     """Has the worker end gracefully when its process uses more than `max_memory` KB after a job, also after a failed one.
 
     The jobs under way are finished; under a parent the process is replaced at once, with the pool `serial` something else
@@ -41,7 +41,7 @@ class MemoryUsageMonitor(Wearable):
     def __init__(self, max_memory: int) -> None:
         self.max_memory = check_whole("max_memory", max_memory, 1, MAX_WHOLE)
 
-    @Either
+    @InstanceOrClassMethod
     def around_perform(self: Any, job: Any, call_next: Perform | None = None) -> Any:
         """Perform the job, by what comes next, and look then."""
         return within(_watched(self.max_memory, job), behind(MemoryUsageMonitor, self, call_next), job)
@@ -85,7 +85,7 @@ Limit = Callable[[Any], float | None] | float | None
 """Seconds, or what says from a job how many it gets; None for no limit."""
 
 
-class Timeout(Wearable):
+class Timeout(MixinMiddleware):
     """Fails a job that runs longer than it may, with `JobTimedOutError`, unless RequeueExceptions puts that back.
 
     `Timeout(limit)` takes seconds, or a function from the job to seconds or None (no limit), such as `lambda job: job.ttl`.
@@ -110,7 +110,7 @@ class Timeout(Wearable):
             "Timeout has no limit: name Timeout(60) among the bases, or override time_limit"
         )
 
-    @Either
+    @InstanceOrClassMethod
     def around_perform(self: Any, job: Any, call_next: Perform | None = None) -> Any:
         """Perform the job, by what comes next. Raises InvalidTimeout for a limit that is none."""
         perform = behind(Timeout, self, call_next)

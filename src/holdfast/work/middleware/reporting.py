@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 from holdfast.code.failure import brief
-from holdfast.code.middleware import Either, Perform, Wearable, behind, handled, within
+from holdfast.code.middleware import InstanceOrClassMethod, MixinMiddleware, Perform, behind, handled, within
 from holdfast.code.steps import Steps
 from holdfast.codecs import decode
 from holdfast.errors import CodecError, MiddlewareMisconfigured, TransportError, UsageError
@@ -22,7 +22,7 @@ Counter = Callable[[str], object]
 """Told the name of a class of which one more job was completed."""
 
 
-class JobMetrics(Wearable):
+class JobMetrics(MixinMiddleware):
     """Tells `timer(klass, seconds)` how long the code of each job ran, however it ended, and `counter(klass)` of each completed one.
 
     Also completed is what goes on to its next queue. Whatever these two raise is logged. A worker completes jobs that are
@@ -36,7 +36,7 @@ class JobMetrics(Wearable):
     def __init__(self, timer: Timer | None = None, counter: Counter | None = None) -> None:
         self._told = (timer, counter)
 
-    @Either
+    @InstanceOrClassMethod
     def around_perform(self: Any, job: Any, call_next: Perform | None = None) -> Any:
         """Perform the job, by what comes next."""
         perform = behind(JobMetrics, self, call_next)
@@ -66,7 +66,7 @@ def _tell(sink: Callable[..., object], *words: object) -> None:
         log.exception("a metric of %s could not be reported", words[0])
 
 
-class RedisReconnect(Wearable):
+class RedisReconnect(MixinMiddleware):
     """Closes the idle connections of the given clients before each job, so that each job begins with fresh ones.
 
     The clients are those that the job's code uses: of redis-py, or `holdfast.Client`; blocking ones, for a loop with many
@@ -81,7 +81,7 @@ class RedisReconnect(Wearable):
                 raise UsageError(f"RedisReconnect: {client!r:.80} has no connections to close")
         self._clients = clients
 
-    @Either
+    @InstanceOrClassMethod
     def around_perform(self: Any, job: Any, call_next: Perform | None = None) -> Any:
         """Perform the job, by what comes next. Raises UsageError for the clients of an event loop."""
         for client in self._clients:
@@ -97,7 +97,7 @@ def _closing(client: Any) -> Any:
     return getattr(client, "close", None) if pool is None else getattr(pool, "disconnect", None)
 
 
-class Sentry(Wearable):
+class Sentry(MixinMiddleware):
     """Reports what a job raises to Sentry, and raises it on, whether that could be reported or not.
 
     The report has tags `jid`, `klass` and `queue`, and a context `job` with worker, priority, tags, data and history. The
@@ -109,7 +109,7 @@ class Sentry(Wearable):
     In front of RetryExceptions it reports what is not retried any more, behind it every try.
     """
 
-    @Either
+    @InstanceOrClassMethod
     def around_perform(self: Any, job: Any, call_next: Perform | None = None) -> Any:
         """Perform the job, by what comes next. Raises MiddlewareMisconfigured without the package."""
         sdk = _sdk()

@@ -77,7 +77,7 @@ def _unsaid(current: Running) -> str:
 
 BOUNDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0)
 """Upper bounds of what jobs are sorted by, in seconds; one more bucket is for what takes longer."""
-MOST_ROWS: Final = 256
+MAX_ROWS: Final = 256
 """Pairs of queue and klass that are told apart; what comes later is counted together."""
 OTHER: Final = "(other)"
 
@@ -128,7 +128,7 @@ class Ledger:
     """
 
     def __init__(self, shared: bool = False) -> None:
-        size = (_HEAD + (MOST_ROWS + 1) * _ROW) * _WORD
+        size = (_HEAD + (MAX_ROWS + 1) * _ROW) * _WORD
         with tempfile.TemporaryFile() as file:
             self._file = os.dup(file.fileno())
         os.ftruncate(self._file, size)
@@ -220,10 +220,10 @@ class Ledger:
             if (self._text(row), self._text(row + _NAME)) == (queue, klass):
                 return row
         used = self._counts[_USED]
-        if used > MOST_ROWS:
-            return _HEAD + MOST_ROWS * _ROW
+        if used > MAX_ROWS:
+            return _HEAD + MAX_ROWS * _ROW
         row = _HEAD + used * _ROW
-        if used == MOST_ROWS:
+        if used == MAX_ROWS:
             queue = klass = OTHER
         self._write(row, queue)
         self._write(row + _NAME, klass)
@@ -314,5 +314,5 @@ class Counting:
 
 def watch_troubles(ledger: Ledger) -> None:
     """Have this process write into a ledger that the store is away, or that leases were not looked after."""
-    OUTAGES.told = ledger.note_outage
-    GAPS.told = ledger.note_gap
+    OUTAGES.callback = ledger.note_outage
+    GAPS.callback = ledger.note_gap

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease
-from holdfast.commands.outcomes import MOST_TOLD, HowReleased, Release
+from holdfast.commands.outcomes import MAX_OUTCOMES, HowReleased, Release
 from holdfast.errors import HoldfastError, Refused
 from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import hold
@@ -307,8 +307,8 @@ class PendingReleases:
             debt.questions = 0 if granted else debt.questions - 1
 
     def _give_back(self, leases: list[Lease], how: HowReleased, cause: str) -> None:
-        for at in range(0, len(leases), MOST_TOLD):
-            self._client.run(Release(leases[at : at + MOST_TOLD], how, cause))
+        for at in range(0, len(leases), MAX_OUTCOMES):
+            self._client.run(Release(leases[at : at + MAX_OUTCOMES], how, cause))
 
     def _granted(self, worker: str, name: str, number: int) -> list[Lease]:
         asked = name, number

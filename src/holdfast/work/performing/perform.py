@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from holdfast.client.descriptors import AsyncHandle
 from holdfast.code.calling import CannotRun, read_arguments
-from holdfast.code.current import Running, collecting, not_lost, running
+from holdfast.code.current import Running, not_lost, put_collector, running
 from holdfast.code.endings import WISHES, Terminated
 from holdfast.code.failure import brief, describe, failure_of, name_of
 from holdfast.code.middleware import Perform
@@ -194,7 +194,7 @@ class Performer:
             slot.current, current.slot = current, slot
         running.set(current)
         # Whoever performs this inside a job of its own does not get its puts.
-        collecting.set(None)
+        put_collector.set(None)
         ending: Ending = None
         begun = self._begin(current)
         try:
@@ -215,7 +215,7 @@ class Performer:
         """
         current = Running(facts, self._make_job, lambda: slot.lost)
         running.set(current)
-        collecting.set(None)
+        put_collector.set(None)
         ending: Ending = None
         begun = self._begin(current)
         try:

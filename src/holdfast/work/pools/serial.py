@@ -14,7 +14,7 @@ from holdfast.commands.leases import Lease, Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
-from holdfast.wire.shards import Line
+from holdfast.wire.shards import RequestSequence
 from holdfast.work.forking.forked import DANGEROUS, Forking
 from holdfast.work.keeper import OVER, run_end
 from holdfast.work.parent.child import Place
@@ -102,9 +102,9 @@ class SerialLoop:
         self._route = route
         self._turns = StoreSession(client.shard, name, route, will_wait=not settings.drain)
         # A line of its own, so that whoever comes after a sudden death knows what was asked last.
-        self._line = Line()
-        client.shard.lines.give(self._line)
-        holder.begin(self._line.name)
+        self._sequence = RequestSequence()
+        client.shard.sequences.give(self._sequence)
+        holder.begin(self._sequence.name)
         self._wake_up = client.link.wake_up()
         self._listening = False
         self._early = 0.0
@@ -158,7 +158,7 @@ class SerialLoop:
         if not limit and woken is None and not self._turns.has_news:
             return Popped()
         since, settles = monotonic(), self._turns.has_news
-        self._holder.ask(self._line.number + 1)
+        self._holder.ask(self._sequence.number + 1)
         try:
             if limit and self._route.asks_store:
                 self._route.refresh()

@@ -16,7 +16,7 @@ from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
 from holdfast.wire.plans import Plan
-from holdfast.wire.shards import Line, Shard
+from holdfast.wire.shards import RequestSequence, Shard
 from holdfast.work.forking.forked import ForkedJob
 from holdfast.work.forking.server import ServedJob
 from holdfast.work.keeper import OVER, Held, run_end
@@ -102,9 +102,9 @@ class Slots(Generic[S]):
         self.running: dict[int, S] = {}
         # A line of its own, so that whoever comes after a sudden death knows what was asked last.
         self._shard = shard
-        self._line = Line()
-        shard.lines.give(self._line)
-        lease_table.begin(self._line.name)
+        self._sequence = RequestSequence()
+        shard.sequences.give(self._sequence)
+        lease_table.begin(self._sequence.name)
         self._woken: str | None = None
         self._look = True
         self._early = 0.0
@@ -203,7 +203,7 @@ class Slots(Generic[S]):
         settling, self._settling = self._settling, []
         self._in_turn = settling
         self._look = False
-        self._lease_table.ask(self._line.number + 1)
+        self._lease_table.ask(self._sequence.number + 1)
         return settling
 
     def _after_turn(self, settling: list[int], jobs: Popped, since: float) -> None:
@@ -275,7 +275,7 @@ class Slots(Generic[S]):
     def _before_last_turn(self) -> None:
         """Leave the line of a turn that was cut off as it is: the parent asks what that was granted."""
         if self._lease_table.asked():
-            self._shard.lines.give(Line())
+            self._shard.sequences.give(RequestSequence())
 
     def _hold_granted(self) -> Plan[None]:
         """Hold what a call that was cut off was granted: the parent renews it while other jobs unwind, then releases it."""

@@ -346,7 +346,7 @@ class Route:
         if self.finds:
             return {self._shard.fleet_wake_key(self._finding.fleet): NO_QUEUE}
         if self._keys_of is not self._known:
-            self._keys = {self._shard.bell_key(queue): queue for queue in self._known or (NO_QUEUE,)}
+            self._keys = {self._shard.wake_key(queue): queue for queue in self._known or (NO_QUEUE,)}
             self._keys_of = self._known
         return self._keys
 
