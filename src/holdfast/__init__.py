@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from holdfast.client.throttles import Throttle
     from holdfast.client.topics.subscriptions import AsyncScheduler, Scheduler
     from holdfast.code.completion import as_completed, gather
-    from holdfast.code.endings import Failed, Moved, Retry
+    from holdfast.code.outcomes import Failed, Moved, Retry
     from holdfast.code.handle import AsyncHandle, Handle
     from holdfast.code.retrying import retry
 
@@ -81,9 +81,9 @@ _LAZY = {
     "RecurringJob": "holdfast.client.recurring",
     "Scheduler": "holdfast.client.topics.subscriptions",
     "Throttle": "holdfast.client.throttles",
-    "Failed": "holdfast.code.endings",
-    "Moved": "holdfast.code.endings",
-    "Retry": "holdfast.code.endings",
+    "Failed": "holdfast.code.outcomes",
+    "Moved": "holdfast.code.outcomes",
+    "Retry": "holdfast.code.outcomes",
     "as_completed": "holdfast.code.completion",
     "current_async_job": "holdfast.client.handles",
     "current_job": "holdfast.client.handles",

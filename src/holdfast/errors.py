@@ -146,8 +146,8 @@ class JobFailed(HoldfastError):
             self.add_note(f"On the worker's side:\n{self.remote_traceback.rstrip()}")
 
     def __str__(self) -> str:
-        told = _raised_line(self.message) if self.remote_traceback else self.message
-        return f"{self.group}: {told}" if told else self.group
+        text = _raised_line(self.message) if self.remote_traceback else self.message
+        return f"{self.group}: {text}" if text else self.group
 
 
 class JobCancelled(HoldfastError):
@@ -185,8 +185,8 @@ def _raised_line(traceback: str) -> str:
     lines = traceback.rstrip().splitlines()
     if lines[-1].startswith(_END):
         parts = max((at for at, line in enumerate(lines) if line.startswith(_PARTS)), default=len(lines))
-        said = [line.removeprefix(_OF_GROUP) for line in lines[:parts] if line.startswith(_OF_GROUP)]
-        lines = ["  ", *said]
+        own = [line.removeprefix(_OF_GROUP) for line in lines[:parts] if line.startswith(_OF_GROUP)]
+        lines = ["  ", *own]
     for at in range(len(lines) - 1, 0, -1):
         if lines[at - 1].startswith("  "):
             return "\n".join(lines[at:])

@@ -70,7 +70,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the object, in ASCII."""
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
@@ -79,15 +79,15 @@ class JsonFormatter(logging.Formatter):
         }
         job = getattr(record, JOB, None)
         if job is not None:
-            said |= {"jid": job.jid, "queue": job.queue, "attempt": job.attempt, "klass": job.klass}
-            said["worker"] = job.worker
+            fields |= {"jid": job.jid, "queue": job.queue, "attempt": job.attempt, "klass": job.klass}
+            fields["worker"] = job.worker
         if record.exc_info:
-            said["error"] = self.formatException(record.exc_info)
+            fields["error"] = self.formatException(record.exc_info)
         if record.stack_info:
-            said["stack"] = record.stack_info
+            fields["stack"] = record.stack_info
         for name in vars(record).keys() - _OWN_FIELDS:
-            said.setdefault(name, vars(record)[name])
-        return json.dumps(said, default=_text, skipkeys=True)
+            fields.setdefault(name, vars(record)[name])
+        return json.dumps(fields, default=_text, skipkeys=True)
 
 
 def _text(thing: object) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.codecs import MAX_DATA, MAX_DATA_CAP
 from holdfast.errors import UsageError
 
-Called = TypeVar("Called")
+F = TypeVar("F")
 
 Durability = Literal["memory", "process", "fsync"]
 
@@ -161,7 +161,7 @@ def check_list(what: str, given: object) -> Iterable[Any]:
     return items
 
 
-def check_callable(what: str, given: Called) -> Called:
+def check_callable(what: str, given: F) -> F:
     """Return `given` if it can be called. Raises UsageError."""
     if not callable(given):
         raise UsageError(f"{what} must be callable, not {given!r:.80}")

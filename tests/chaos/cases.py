@@ -72,11 +72,8 @@ from holdfast.commands.queues import (
     Pause,
     Peek,
     QueueForget,
-    QueueNames,
-)
-from holdfast.commands.recurring import Recur, RecurCancel, RecurGet, RecurTag, RecurUpdate
-from holdfast.commands.throttles import (
     QueueGet,
+    QueueNames,
     QueueSet,
     ThrottleDelete,
     ThrottleGet,
@@ -84,6 +81,7 @@ from holdfast.commands.throttles import (
     ThrottleRelease,
     ThrottleSet,
 )
+from holdfast.commands.recurring import Recur, RecurCancel, RecurGet, RecurTag, RecurUpdate
 from holdfast.commands.topics import (
     CountTopics,
     TopicDelete,

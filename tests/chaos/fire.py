@@ -21,8 +21,8 @@ from holdfast.commands.admin import ConfigSet
 from holdfast.commands.attributes import Tags
 from holdfast.commands.jobs import JobGet, Put, PutMany
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
+from holdfast.commands.queues import ThrottleGet, ThrottleSet
 from holdfast.commands.recurring import Recur, RecurCancel, RecurGet
-from holdfast.commands.throttles import ThrottleGet, ThrottleSet
 from holdfast.errors import HoldfastError
 from holdfast.ids import mint_jid
 from holdfast.models import JobFacts

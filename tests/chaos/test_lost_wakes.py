@@ -21,8 +21,7 @@ from twins import say
 
 from holdfast import AsyncClient, Client
 from holdfast.commands.jobs import Put
-from holdfast.commands.queues import CountQueues
-from holdfast.commands.throttles import ThrottleSet
+from holdfast.commands.queues import CountQueues, ThrottleSet
 from holdfast.models import Counts
 from holdfast.testing.store import ScratchStore
 from holdfast.wire.aio import AsyncWakeUp

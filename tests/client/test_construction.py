@@ -26,7 +26,7 @@ from holdfast.client.store_options import place_of, url_of_parts, url_with
 from holdfast.commands.queues import CountQueues, QueueNames
 from holdfast.core.sources import CoreBroken, source
 from holdfast.testing import ScratchStore
-from holdfast.wire.durability import check_store
+from holdfast.wire.meeting import check_store
 from holdfast.wire.plans import Step
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.code.endings import Terminated
 from holdfast.code.failure import LONGEST, brief, describe, failure_of, name_of, text_of, traceback_of
+from holdfast.code.outcomes import Terminated
 
 
 def caught(act):

@@ -2,7 +2,7 @@
 
 from holdfast.commands.admin import ConfigSet
 from holdfast.commands.leases import Complete, Pop
-from holdfast.commands.throttles import QueueGet, QueueSet, ThrottleSet
+from holdfast.commands.queues import QueueGet, QueueSet, ThrottleSet
 from native_door import Door
 
 FULL = b"HF_QUEUE_FULL"

@@ -7,7 +7,7 @@ from holdfast.commands.failures import Unfail
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.leases import Complete, Lease, Pop
 from holdfast.commands.outcomes import Expire, Fail, Release, Retry
-from holdfast.commands.throttles import QueueSet
+from holdfast.commands.queues import QueueSet
 from holdfast.models import JobFacts
 from native_door import Door, StoreMessage
 

@@ -6,7 +6,7 @@ from holdfast.commands.admin import SetClock, Sweep
 from holdfast.commands.jobs import Await, Cancel, CancelBy, JobGet
 from holdfast.commands.leases import Complete, Heartbeat, Lease, Pop
 from holdfast.commands.outcomes import Retry
-from holdfast.commands.throttles import ThrottleSet
+from holdfast.commands.queues import ThrottleSet
 from holdfast.errors import DependencyRefused, LeaseLost, Refused
 from native_door import Door
 

@@ -9,7 +9,7 @@ from holdfast.commands.jobs import Await, JobGet, JobsComplete
 from holdfast.commands.leases import Complete, Lease
 from holdfast.commands.options import ExtraOptions, JobWithOptions
 from holdfast.commands.outcomes import Retry
-from holdfast.commands.throttles import ThrottleSet
+from holdfast.commands.queues import ThrottleSet
 from holdfast.errors import DependencyRefused, JobNotFound, LeaseLost
 from holdfast.models import JobFacts
 from native_door import Door, StoreMessage

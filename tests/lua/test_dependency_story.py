@@ -7,7 +7,7 @@ from holdfast.commands.jobs import Cancel, JobGet, Move, Put
 from holdfast.commands.leases import Complete
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Advance, Fail, Timeout
-from holdfast.commands.throttles import ThrottleSet
+from holdfast.commands.queues import ThrottleSet
 from holdfast.errors import DependencyRefused, JobNotFound, WrongState
 from native_door import Door, StoreMessage
 

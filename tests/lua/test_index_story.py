@@ -5,8 +5,7 @@ import pytest
 from holdfast.commands.admin import SettingSet
 from holdfast.commands.leases import FOUND, WILL_NOT_WAIT, WILL_WAIT, WOKEN, Complete, FindWork, Lease, Pop
 from holdfast.commands.outcomes import Release
-from holdfast.commands.queues import Pause
-from holdfast.commands.throttles import ThrottleSet
+from holdfast.commands.queues import Pause, ThrottleSet
 from native_door import Door, StoreMessage
 
 DAY = 86_400

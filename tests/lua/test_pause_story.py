@@ -5,8 +5,7 @@ import pytest
 from holdfast.commands.admin import ConfigSet
 from holdfast.commands.leases import WILL_WAIT, Complete, Pop
 from holdfast.commands.outcomes import Fail
-from holdfast.commands.queues import CountQueues, Pause, QueueForget, QueueNames
-from holdfast.commands.throttles import ThrottleSet
+from holdfast.commands.queues import CountQueues, Pause, QueueForget, QueueNames, ThrottleSet
 from holdfast.errors import QueueNotEmpty
 from native_door import Door
 

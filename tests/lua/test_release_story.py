@@ -8,7 +8,7 @@ from holdfast.commands.jobs import JobGet, Move, SetPriority
 from holdfast.commands.leases import Complete, Heartbeat, Lease, Pop
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Release, Retry
-from holdfast.commands.throttles import QueueSet, ThrottleSet
+from holdfast.commands.queues import QueueSet, ThrottleSet
 from holdfast.errors import LeaseLost
 from holdfast.models import JobFacts
 from native_door import Door, StoreMessage

@@ -15,8 +15,7 @@ from holdfast.commands.admin import (
 )
 from holdfast.commands.jobs import JobGet, JobsComplete
 from holdfast.commands.leases import Complete, CompleteMany, Done, Pop
-from holdfast.commands.queues import CountQueues, Pause, QueueNames
-from holdfast.commands.throttles import ThrottleGet, ThrottleSet
+from holdfast.commands.queues import CountQueues, Pause, QueueNames, ThrottleGet, ThrottleSet
 from native_door import Door, StoreMessage
 
 DEFAULTS = {

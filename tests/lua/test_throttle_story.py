@@ -5,8 +5,8 @@ import pytest
 from holdfast.commands.admin import ConfigSet, Sweep
 from holdfast.commands.leases import WILL_WAIT, WOKEN, Complete, CompleteMany, Done, Pop
 from holdfast.commands.outcomes import Advance, Expire, Fail, Retry, Timeout
-from holdfast.commands.queues import CountQueues
-from holdfast.commands.throttles import (
+from holdfast.commands.queues import (
+    CountQueues,
     ThrottleDelete,
     ThrottleGet,
     ThrottleNames,

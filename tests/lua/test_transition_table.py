@@ -17,9 +17,8 @@ from holdfast.commands.jobs import Cancel
 from holdfast.commands.leases import Complete, Heartbeat, Pop
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Advance, Fail, Retry, Timeout
-from holdfast.commands.queues import GetStats
+from holdfast.commands.queues import GetStats, ThrottleSet
 from holdfast.commands.recurring import Recur
-from holdfast.commands.throttles import ThrottleSet
 from holdfast.models import JobFacts
 from native_door import Door
 

@@ -2,8 +2,7 @@
 
 from holdfast.commands.leases import WILL_WAIT, WOKEN, Complete, Lease, Pop
 from holdfast.commands.outcomes import Expire
-from holdfast.commands.queues import Pause
-from holdfast.commands.throttles import ThrottleSet
+from holdfast.commands.queues import Pause, ThrottleSet
 from native_door import Door
 
 IDLE_BIT = 2**45

@@ -9,9 +9,8 @@ from holdfast.commands.jobs import Cancel, JobGet, JobsComplete, Move, Put, PutM
 from holdfast.commands.leases import Complete, CompleteMany, Done, Heartbeat
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Advance, Fail, Retry, Timeout
-from holdfast.commands.queues import CountQueues, GetStats, Peek, QueueNames
+from holdfast.commands.queues import CountQueues, GetStats, Peek, QueueNames, ThrottleRelease, ThrottleSet
 from holdfast.commands.recurring import Recur
-from holdfast.commands.throttles import ThrottleRelease, ThrottleSet
 from holdfast.commands.workers import Workers
 from holdfast.errors import LeaseLost, WrongState
 from native_door import Door, StoreMessage

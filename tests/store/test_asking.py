@@ -27,7 +27,7 @@ def test_stopping_a_directory_that_is_no_store_touches_nothing(home: Path) -> No
 def test_a_running_store_says_how_it_is(home: Path, say: Say) -> None:
     address = embedded.ensure(home, linger=60)
     say(address, "SET", "some", "data")
-    with talk.Line(address.url.removeprefix("unix://")) as line:
+    with talk.Connection(address.url.removeprefix("unix://")) as line:
         line.ask("PING")
         status = embedded.status(home)
     assert status.state == "running"

@@ -29,14 +29,14 @@ class Writer(threading.Thread):
         while not self.stopping.is_set():
             try:
                 address = embedded.ensure(self.home, wait=20)
-                with talk.Line(address.url.removeprefix("unix://"), timeout=30) as line:
+                with talk.Connection(address.url.removeprefix("unix://"), timeout=30) as line:
                     self.write(line)
             except OSError:
                 continue
             except (HoldfastError, talk.Refusal) as error:
                 self.errors.append(error)
 
-    def write(self, line: talk.Line) -> None:
+    def write(self, line: talk.Connection) -> None:
         while not self.stopping.is_set():
             line.ask("RPUSH", self.name, str(self.acknowledged))
             self.acknowledged += 1

@@ -30,7 +30,7 @@ class Writer:
 
     def __init__(self, address: embedded.StoreAddress, room: int = 0) -> None:
         self.acknowledged = 0
-        self._line = talk.Line(socket_of(address), timeout=30)
+        self._line = talk.Connection(socket_of(address), timeout=30)
         self._filling = "x" * room
         self._thread = threading.Thread(target=self._write, daemon=True)
         self._thread.start()
@@ -49,7 +49,7 @@ class Writer:
 
 
 def numbers_kept(address: embedded.StoreAddress) -> int:
-    with talk.Line(socket_of(address), timeout=30) as line:
+    with talk.Connection(socket_of(address), timeout=30) as line:
         kept = line.ask("LRANGE", "numbers", "0", "-1").split()
     assert [number.rstrip("x") for number in kept] == [str(index) for index in range(len(kept))]
     return len(kept)

@@ -151,7 +151,7 @@ def test_a_store_ends_when_nobody_needed_it_for_a_while(home: Path, eventually: 
 
 def test_a_store_stays_while_somebody_is_connected(home: Path, eventually: Eventually) -> None:
     busy = embedded.ensure(home, linger=1.5)
-    with talk.Line(busy.url.removeprefix("unix://")) as line:
+    with talk.Connection(busy.url.removeprefix("unix://")) as line:
         idle = embedded.ensure(home.with_name("idle"), linger=1.5)
         eventually(lambda: not processes.started(idle.warden_pid), "the store without visitors is gone")
         assert line.ask("PING") == "PONG"

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.settings import Settings
-from holdfast.wire.plans import Call, LinkError, Replies, Step
-from holdfast.wire.runners import Runner
+from holdfast.wire.plans import Call, LinkError, Replies, Runner, Step
 from holdfast.wire.shards import Shard
 
 Answer = Replies | LinkError | Callable[[list[Call]], Replies]

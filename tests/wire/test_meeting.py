@@ -9,10 +9,10 @@ from holdfast.commands.jobs import Put
 from holdfast.commands.queues import QueueNames
 from holdfast.core.library import library
 from holdfast.errors import CoreMismatch, StoreUnsupported
-from holdfast.wire.durability import FlushWatch
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.meeting import WRITES, must_load
 from holdfast.wire.plans import ErrorReply
+from holdfast.wire.shards import FlushWatch
 
 OURS = library()
 GOOD = core_info(OURS.version, OURS.digest)

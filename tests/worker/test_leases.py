@@ -10,7 +10,7 @@ import pytest
 from worker_kit import process_lives, until
 
 from holdfast.commands.leases import Pop
-from holdfast.wire.waiting import hold
+from holdfast.wire.waiting import sleep
 from holdfast.work.keeper import LOST, Held
 from holdfast.work.parent.child import ChildProcess
 from holdfast.work.parent.losses import EarlyMessages, LostLeases
@@ -137,7 +137,7 @@ def test_a_child_that_is_settling_the_job_whose_lease_is_gone_is_left_alone(chil
     child.lease_table.ask(4)
     for _ in range(30):
         assert leases.attend() == []
-        hold(0.01)
+        sleep(0.01)
     # The next job has come, under the same jid even.
     child.lease_table.hold(0, "a", 8, 1_000, 0.0)
     child.lease_table.ask(0)

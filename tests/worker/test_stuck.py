@@ -10,7 +10,7 @@ from worker_kit import until
 
 from holdfast import Client
 from holdfast.testing.store import ScratchStore
-from holdfast.wire.waiting import hold
+from holdfast.wire.waiting import sleep
 
 STUCK = """
 import ctypes, os
@@ -170,7 +170,7 @@ def survive_outage(shop, pool, namespace, seconds, children, jobs):
         worker = shop.start(pool, workers=children, url=store.url)
         until(lambda: len(shop.notes("begin")) == jobs, "all have begun", 120)
         store.kill()
-        hold(seconds)
+        sleep(seconds)
         store.restart()
         ends = client.store_time() + 3
         until(lambda: min(job.expires_at for job in client.jobs.get(*jids)) > ends, "leases are renewed", 60)

@@ -19,7 +19,7 @@ from holdfast.settings import check_each, check_name, check_timeout
 from holdfast.wire.aio import DRIVER_CLASSES, AsyncLink, Redis
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import Gatherer, together
-from holdfast.wire.runners import AsyncRunner
+from holdfast.wire.plans import AsyncRunner
 
 if TYPE_CHECKING:
     from holdfast.client.config import AsyncConfig

@@ -25,9 +25,8 @@ from holdfast.client.store_options import (
 from holdfast.errors import UsageError
 from holdfast.settings import Durability, Settings, check_callable, default_worker_name, shown_url
 from holdfast.wire.address import DriverClasses, Target, check_options
-from holdfast.wire.durability import FlushWatch
 from holdfast.wire.outage import gate_of
-from holdfast.wire.shards import Shard, Shards
+from holdfast.wire.shards import FlushWatch, Shard, Shards
 
 # By identity: clients of one place are equal.
 _clients: Final[WeakValueDictionary[int, Any]] = WeakValueDictionary()

@@ -13,7 +13,7 @@ from typing import Any, Final
 from holdfast.commands.jobs import Await, Outcome
 from holdfast.errors import ConnectionLost, StoreUnsupported
 from holdfast.settings import MAX_BATCH
-from holdfast.wire.waiting import PerLoop, hold, receive_unless
+from holdfast.wire.waiting import PerLoop, receive_unless, sleep
 
 LONGEST_WAIT: Final = 30.0
 UNHEARD: Final = 0.2
@@ -46,7 +46,7 @@ class _EndListener:
                 message = self._listener.receive(0.0)
             return [jid for jid in jids if jid in told] if told else jids
         except (ConnectionLost, StoreUnsupported):
-            hold(min(seconds, UNHEARD))
+            sleep(min(seconds, UNHEARD))
             # The next question goes through the link, which waits for the store to come back.
             self._following.clear()
             return jids

@@ -25,7 +25,7 @@ from holdfast.errors import UsageError
 from holdfast.settings import check_each, check_name, check_timeout
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
-from holdfast.wire.runners import Runner
+from holdfast.wire.plans import Runner
 from holdfast.wire.sync import DRIVER_CLASSES, Link, Redis
 
 if TYPE_CHECKING:

@@ -23,8 +23,19 @@ from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet
 from holdfast.commands.base import then
 from holdfast.commands.jobs import JobsComplete
-from holdfast.commands.queues import CountQueues, GetStats, Pause, QueueForget, QueueNames
-from holdfast.commands.throttles import BOUNDS, QueueGet, QueueOption, QueueSet, ThrottleGet, ThrottleSet
+from holdfast.commands.queues import (
+    BOUNDS,
+    CountQueues,
+    GetStats,
+    Pause,
+    QueueForget,
+    QueueGet,
+    QueueNames,
+    QueueOption,
+    QueueSet,
+    ThrottleGet,
+    ThrottleSet,
+)
 from holdfast.commands.views import Minutes, Tallies
 from holdfast.errors import UsageError
 from holdfast.models import Counts, Stats

@@ -14,9 +14,9 @@ from holdfast.client.descriptors import (
 )
 from holdfast.commands import Command
 from holdfast.commands.base import then
-from holdfast.commands.queues import QueueNames
-from holdfast.commands.throttles import (
+from holdfast.commands.queues import (
     UNDEFINED,
+    QueueNames,
     ThrottleDelete,
     ThrottleFacts,
     ThrottleGet,

@@ -6,8 +6,8 @@ from types import ModuleType
 from typing import Any, Final, TypeVar
 
 from holdfast.code.allowed import ADVICE, AllowList, Located, NotKnown
-from holdfast.code.endings import Terminated
 from holdfast.code.failure import describe, name_of, text_of
+from holdfast.code.outcomes import Terminated
 from holdfast.code.registry import Registered
 from holdfast.errors import CodecError, MiddlewareMisconfigured, NotAllowed, UsageError, WorkError
 

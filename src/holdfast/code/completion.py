@@ -159,10 +159,10 @@ def _is_async(handles: Sequence[Any]) -> bool:
             several = isinstance(handle, list | tuple)
             hint = "; handles of a list are named one by one: gather(*handles)" if several else ""
             raise UsageError(f"expected a handle, as put returns it, not {handle!r:.80}{hint}")
-    colours = {isinstance(handle, AsyncHandle) for handle in handles}
-    if len(colours) > 1 or any(handle.app != handles[0].app for handle in handles):
+    kinds = {isinstance(handle, AsyncHandle) for handle in handles}
+    if len(kinds) > 1 or any(handle.app != handles[0].app for handle in handles):
         raise UsageError("all handles must come from one client")
-    return colours == {True}
+    return kinds == {True}
 
 
 def _ends(handles: Sequence[Any], timeout: float | None) -> Iterator[Any]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol, cast
 
-from holdfast.code.endings import Terminated
+from holdfast.code.outcomes import Terminated
 from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_text
 

@@ -58,44 +58,44 @@ def exponential(
     return delay
 
 
-def make_backoff(wish: Backoff | BackoffData | None) -> Backoff:
+def make_backoff(backoff: Backoff | BackoffData | None) -> Backoff:
     """Return the argument `backoff=` as a function; None is the default."""
-    if wish is None:
+    if backoff is None:
         return exponential()
-    if callable(wish):
-        return wish
-    kind, first, longest, jitter = _checked(wish)
+    if callable(backoff):
+        return backoff
+    kind, first, longest, jitter = _checked(backoff)
     return exponential(first, 2.0 if kind == "exponential" else 1.0, longest, jitter)
 
 
-def backoff_words(wish: object) -> str:
+def backoff_words(backoff: object) -> str:
     """Return a backoff that is data as the core writes it, `kind:first:longest:jitter`. Raises UsageError."""
-    if callable(wish):
+    if callable(backoff):
         raise UsageError("backoff: a function cannot travel with a job; give it as data, or to @client.job")
-    kind, first, longest, jitter = _checked(wish)
+    kind, first, longest, jitter = _checked(backoff)
     return f"{kind}:{round(first * 1000)}:{round(longest * 1000)}:{round(jitter * 100)}"
 
 
-def _checked(wish: object) -> tuple[Kind, float, float, float]:
-    if isinstance(wish, str):
-        return _of_options({"kind": wish})
-    if isinstance(wish, Mapping):
-        return _of_options(cast("Mapping[str, object]", wish))
-    seconds = check_seconds("backoff", wish, 0.0, MONTH)
+def _checked(backoff: object) -> tuple[Kind, float, float, float]:
+    if isinstance(backoff, str):
+        return _of_options({"kind": backoff})
+    if isinstance(backoff, Mapping):
+        return _of_options(cast("Mapping[str, object]", backoff))
+    seconds = check_seconds("backoff", backoff, 0.0, MONTH)
     return "fixed", seconds, seconds, 0.0
 
 
-def _of_options(wish: Mapping[str, object]) -> tuple[Kind, float, float, float]:
+def _of_options(backoff: Mapping[str, object]) -> tuple[Kind, float, float, float]:
     known = tuple(BackoffOptions.__annotations__)
-    for name in wish:
+    for name in backoff:
         if name not in known:
             raise unknown_option("backoff", name, known)
-    kind = wish.get("kind", "exponential")
+    kind = backoff.get("kind", "exponential")
     if kind not in get_args(Kind):
         raise UsageError(f"backoff: kind is {' or '.join(get_args(Kind))}, not {kind!r}")
-    first = check_seconds("backoff first", wish.get("first", FIRST), 0.0, MONTH)
-    longest = check_seconds("backoff longest", wish.get("longest", max(first, LONGEST)), first, MONTH)
-    jitter = check_seconds("backoff jitter", wish.get("jitter", JITTER), 0.0, 1.0)
+    first = check_seconds("backoff first", backoff.get("first", FIRST), 0.0, MONTH)
+    longest = check_seconds("backoff longest", backoff.get("longest", max(first, LONGEST)), first, MONTH)
+    jitter = check_seconds("backoff jitter", backoff.get("jitter", JITTER), 0.0, 1.0)
     return cast("Kind", kind), first, longest, jitter
 
 

@@ -56,16 +56,16 @@ class InstanceOrClassMethod(Generic[P, R]):
         return bound  # type: ignore[no-any-return]
 
 
-def behind(kind: type, worn: object, given: Perform | None) -> Perform:
+def behind(kind: type, owner: object, given: Perform | None) -> Perform:
     """Return what a middleware of `kind` calls to perform a job: what it was given, or the next one of its class.
 
     Raises MiddlewareMisconfigured if there is no next one.
     """
-    rest = cast("Any", super(kind, worn))
+    rest = cast("Any", super(kind, owner))
     try:
         return given or rest.around_perform
     except AttributeError:
-        raise _baseless(worn) from None
+        raise _without_base(owner) from None
 
 
 class MixinMiddleware:
@@ -100,7 +100,7 @@ class _Call:
         self.value = await self._method(self.job)
         return self.value
 
-    def forgotten(self) -> bool:
+    def unawaited(self) -> bool:
         """Return whether the method was called but its coroutine not awaited; the coroutine is closed then."""
         waiting = self._waiting
         if waiting is None or inspect.getcoroutinestate(waiting) != inspect.CORO_CREATED:
@@ -114,10 +114,10 @@ _innermost: Final[ContextVar[_Call | None]] = ContextVar("holdfast_innermost", d
 
 def surround(thing: Any, method: Perform) -> Perform:
     """Return `method` with the middleware of `thing`, a class or module, around it. Raises MiddlewareMisconfigured."""
-    if not inspect.isclass(thing) or not _wears_middleware(thing):
+    if not inspect.isclass(thing) or not _has_middleware(thing):
         return method
-    worn: Any = thing
-    return surround_by(thing, lambda job, _: worn.around_perform(job), method)
+    owner: Any = thing
+    return surround_by(thing, lambda job, _: owner.around_perform(job), method)
 
 
 Surroundings = Callable[[Any, Perform], Any]
@@ -155,15 +155,15 @@ def _surround_async(owner: object, around: Surroundings, method: Perform) -> Per
     async def perform(job: Any) -> Any:
         call = _Call(owner, method, job)
         before = _innermost.set(call)
-        forgotten = False
+        unawaited = False
         try:
             value = around(job, call.perform)
             if isawaitable(value):
                 value = await value
         finally:
             _innermost.reset(before)
-            forgotten = call.forgotten()
-        if forgotten:
+            unawaited = call.unawaited()
+        if unawaited:
             raise MiddlewareMisconfigured(
                 f"a middleware of {_name_of(owner)} did not await its job: around an async def it is "
                 "async def too, or returns what it was answered"
@@ -177,19 +177,19 @@ def _name_of(owner: object) -> str:
     return (owner if isinstance(owner, type) else type(owner)).__qualname__
 
 
-def _baseless(worn: object) -> MiddlewareMisconfigured:
+def _without_base(owner: object) -> MiddlewareMisconfigured:
     return MiddlewareMisconfigured(
-        f"{_name_of(worn)} has middleware without its base: name SupportsMiddleware last among its bases"
+        f"{_name_of(owner)} has middleware without its base: name SupportsMiddleware last among its bases"
     )
 
 
-def _wears_middleware(owner: type) -> bool:
+def _has_middleware(owner: type) -> bool:
     """Return whether a class has middleware in addition to the base. Raises MiddlewareMisconfigured."""
     layers = [base for base in owner.__mro__ if AROUND in vars(base)]
     if not layers or layers == [SupportsMiddleware]:
         return False
     if SupportsMiddleware not in layers:
-        raise _baseless(owner)
+        raise _without_base(owner)
     if layers[-1] is not SupportsMiddleware:
         raise MiddlewareMisconfigured(
             f"SupportsMiddleware must be the last base of {owner.__qualname__}, behind {layers[-1].__qualname__}"

@@ -150,9 +150,9 @@ def _checked_function(function: Any) -> Callable[..., Any]:
     return checked
 
 
-def _checked_name(function: Callable[..., Any], wish: str | None) -> str:
-    if wish is not None:
-        return check_name("name", wish)
+def _checked_name(function: Callable[..., Any], given: str | None) -> str:
+    if given is not None:
+        return check_name("name", given)
     if "<" in function.__qualname__:
         what = "a lambda" if "<lambda>" in function.__qualname__ else f"{function.__name__} inside a function"
         raise UsageError(

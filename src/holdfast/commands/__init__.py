@@ -24,7 +24,6 @@ _MODULES: Final = (
     "dependencies",
     "recurring",
     "workers",
-    "throttles",
     "topics",
 )
 

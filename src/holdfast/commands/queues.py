@@ -1,7 +1,9 @@
-"""Commands about queues: counts, next jobs, statistics, pauses."""
+"""Commands about queues (counts, next jobs, statistics, pauses, limits) and about throttles."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final, Literal
+
+import msgspec
 
 from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.models import Counts, JobFacts, Stats, text
@@ -112,6 +114,173 @@ class QueueForget(CommandBase, frozen=True, gc=False):
         return int(reply)
 
 
+NO_END = -1
+UNDEFINED = -2
+
+
+class ThrottleFacts(msgspec.Struct, frozen=True, gc=False):
+    """A throttle: how many of its jobs may run at once (0: any number), how many run now, and how many wait for that.
+
+    `ttl_ms` is how long the limit applies: -1 for ever, -2 if there is no limit.
+    """
+
+    maximum: int
+    used: int
+    pending: int
+    ttl_ms: int = UNDEFINED
+
+    @property
+    def ttl(self) -> float | None:
+        """Seconds until the limit ends, None if it does not end or there is none."""
+        return self.ttl_ms / 1000 if self.ttl_ms >= 0 else None
+
+
+class ThrottleGet(CommandBase, frozen=True, gc=False):
+    """Look up a throttle. Core: verbs/throttle.lua."""
+
+    verb: ClassVar[str] = "throttle_get"
+    reads: ClassVar[bool] = True
+
+    name: str
+
+    def words(self) -> Sequence[Word]:
+        return (self.name,)
+
+    def read(self, reply: Reply) -> ThrottleFacts:
+        return ThrottleFacts(*map(int, reply[:4]))
+
+
+class ThrottleSet(CommandBase, frozen=True, gc=False):
+    """Set how many jobs of a throttle may run at once: 0 for any number, None for the present maximum.
+
+    `expires_ms` is how long the limit applies; 0 leaves its end unchanged. Core: verbs/throttle.lua.
+    """
+
+    verb: ClassVar[str] = "throttle_set"
+    request_id_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    name: str
+    maximum: int | None
+    expires_ms: int = 0
+
+    def words(self) -> Sequence[Word]:
+        return (self.name, "" if self.maximum is None else self.maximum, self.expires_ms)
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
+class ThrottleDelete(CommandBase, frozen=True, gc=False):
+    """Delete the limit of a throttle. Returns False if it had none. Core: verbs/throttle.lua."""
+
+    verb: ClassVar[str] = "throttle_delete"
+    request_id_at: ClassVar[int] = 0
+
+    name: str
+
+    def words(self) -> Sequence[Word]:
+        return (self.name,)
+
+    def read(self, reply: Reply) -> bool:
+        return bool(reply)
+
+
+class ThrottleRelease(CommandBase, frozen=True, gc=False):
+    """Take the slots of a throttle from `jids`, which continue to run. Returns how many held one.
+
+    A job that waits for a slot waits no more, and is not run until it is put again or cancelled.
+    Core: verbs/throttle.lua.
+    """
+
+    verb: ClassVar[str] = "throttle_release"
+    request_id_at: ClassVar[int] = 0
+
+    name: str
+    jids: Sequence[str]
+
+    def words(self) -> Sequence[Word]:
+        return (self.name, *self.jids)
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
+class ThrottleNames(CommandBase, frozen=True, gc=False):
+    """List a page of about `count` throttles that have a limit, in no order.
+
+    Returns the cursor of the next page, "0" after the last one, and the names. Core: verbs/throttle.lua.
+    """
+
+    verb: ClassVar[str] = "throttles"
+    reads: ClassVar[bool] = True
+
+    cursor: str = "0"
+    count: int = 100
+
+    def words(self) -> Sequence[Word]:
+        return (self.cursor, self.count)
+
+    def read(self, reply: Reply) -> tuple[str, list[str]]:
+        return text(reply[0]), [text(name) for name in reply[1:]]
+
+
+QueueOption = Literal["max-waiting", "max-losses"]
+BOUNDS: Final = {"max-waiting": (1, 4_294_967_295), "max-losses": (0, 254)}
+
+
+class QueueSet(CommandBase, frozen=True, gc=False):
+    """Set a limit of a queue, None to remove it. Core: verbs/allow.lua.
+
+    `max-waiting`: puts are refused (QueueFull) while that many jobs of the queue are not running yet. `max-losses`: how
+    often a job may lose its lease; the next loss fails it, whatever its retries.
+    """
+
+    verb: ClassVar[str] = "queue_set"
+    request_id_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    queue: str
+    option: QueueOption
+    value: int | None
+
+    def words(self) -> Sequence[Word]:
+        return (self.queue, self.option, "" if self.value is None else self.value)
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+
+class QueueGet(CommandBase, frozen=True, gc=False):
+    """Read the limits of a queue that are set, by option. Core: verbs/allow.lua."""
+
+    verb: ClassVar[str] = "queue_get"
+    reads: ClassVar[bool] = True
+
+    queue: str
+
+    def words(self) -> Sequence[Word]:
+        return (self.queue,)
+
+    def read(self, reply: Reply) -> dict[str, int]:
+        return {text(reply[at]): int(reply[at + 1]) for at in range(0, len(reply), 2)}
+
+
 VERBS: Mapping[str, type[CommandBase]] = {
-    kind.verb: kind for kind in (CountQueues, Peek, QueueNames, GetStats, Pause, QueueForget)
+    kind.verb: kind
+    for kind in (
+        CountQueues,
+        Peek,
+        QueueNames,
+        GetStats,
+        Pause,
+        QueueForget,
+        ThrottleGet,
+        ThrottleSet,
+        ThrottleDelete,
+        ThrottleRelease,
+        ThrottleNames,
+        QueueSet,
+        QueueGet,
+    )
 }

@@ -26,7 +26,7 @@ _QUEUE_AT = _FACTS.size
 TRACKED: Final = 1
 EXTRA: Final = 2
 DEPENDENTS: Final = 4
-TOLD: Final = 128
+HISTORY: Final = 128
 BUDGETED: Final = 8192
 
 _USUAL_LOSSES: Final = 3

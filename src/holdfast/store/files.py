@@ -39,7 +39,7 @@ def longer(one: float, other: float) -> float:
     return 0.0 if 0.0 in (one, other) else max(one, other)
 
 
-def say(text: str) -> None:
+def log_line(text: str) -> None:
     """Write a line to the warden's log."""
     sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {os.getpid()} {text}\n")
     sys.stderr.flush()
@@ -210,11 +210,11 @@ def settle_leftover(directory: Path, before: Record | None) -> int:
     Raises StoreUnavailable if an unknown process holds the lock.
     """
     path = directory / SERVER_LOCK
-    deadline, told = time.monotonic() + LEFTOVER_WAIT, False
+    deadline, ended = time.monotonic() + LEFTOVER_WAIT, False
     while (lock := take_lock(path)) is None:
-        if before and not told and is_leftover(before):
-            say(f"ending the server of an earlier warden, pid {before.pid}")
-            told = processes.send(before.pid, before.started, signal.SIGTERM)
+        if before and not ended and is_leftover(before):
+            log_line(f"ending the server of an earlier warden, pid {before.pid}")
+            ended = processes.send(before.pid, before.started, signal.SIGTERM)
         if time.monotonic() > deadline:
             _force_leftover(path, before)
         time.sleep(0.01)

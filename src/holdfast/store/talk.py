@@ -16,7 +16,7 @@ class Refusal(Exception):
     """An error reply of the server; the text is its own, such as ``LOADING …``."""
 
 
-class Line:
+class Connection:
     """One connection to a server's Unix socket, for one command at a time.
 
     `timeout` is in seconds, for each read and write. A failed connection raises OSError.
@@ -90,12 +90,12 @@ def _check_peer(connection: socket.socket) -> None:
 
 
 def ask(path: str, *words: str, timeout: float = 1.0) -> str:
-    """Send one command on a connection of its own. Returns and raises as `Line.ask`."""
-    with Line(path, timeout) as line:
-        return line.ask(*words)
+    """Send one command on a connection of its own. Returns and raises as `Connection.ask`."""
+    with Connection(path, timeout) as connection:
+        return connection.ask(*words)
 
 
 def facts(path: str, *sections: str, timeout: float = 1.0) -> dict[str, str]:
     """Read sections of INFO on a connection of its own."""
-    with Line(path, timeout) as line:
-        return line.facts(*sections)
+    with Connection(path, timeout) as connection:
+        return connection.facts(*sections)

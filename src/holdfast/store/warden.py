@@ -18,26 +18,26 @@ from typing import NoReturn
 
 from holdfast.errors import HoldfastError, StoreUnavailable, UsageError
 from holdfast.store import files, paths, processes, talk
-from holdfast.store.files import FAILED, REFUSALS, STARTED, TAKEN, Record, longer, say, settle_leftover
+from holdfast.store.files import FAILED, REFUSALS, STARTED, TAKEN, Record, log_line, longer, settle_leftover
 from holdfast.store.server import LOG_SETTINGS, Program, Server, describe_end, examine
 
 
-class Visitors:
+class IdleClock:
     """Measure for how long no client but the warden has been connected to a server."""
 
     def __init__(self, socket: str) -> None:
         self._socket = socket
-        self._line: talk.Line | None = None
+        self._connection: talk.Connection | None = None
         self._connections = -1
         self._last_seen = time.monotonic()
 
-    def absent_for(self) -> float:
+    def idle_seconds(self) -> float:
         """Return that time in seconds. A server that does not reply counts as busy with a client."""
         try:
-            if self._line is None:
-                self._line = talk.Line(self._socket, timeout=2.0)
+            if self._connection is None:
+                self._connection = talk.Connection(self._socket, timeout=2.0)
                 self._connections = -1
-            facts = self._line.facts("clients", "stats")
+            facts = self._connection.facts("clients", "stats")
         except (OSError, talk.Refusal):
             self.close()
             self._last_seen = time.monotonic()
@@ -50,9 +50,9 @@ class Visitors:
         return time.monotonic() - self._last_seen
 
     def close(self) -> None:
-        if self._line:
-            self._line.close()
-            self._line = None
+        if self._connection:
+            self._connection.close()
+            self._connection = None
 
 
 CRASHES_ALLOWED, CRASH_WINDOW = 5, 60.0
@@ -114,11 +114,11 @@ class Warden:
         try:
             self.server_lock = settle_leftover(self.directory, before)
             while not self.stopping and (crash := self._serve()) is not None:
-                if not self._may_go_on():
+                if not self._may_restart():
                     raise StoreUnavailable(
                         f"it crashed {CRASHES_ALLOWED} times within a minute, last: {crash}"
                     )
-                say(f"server ended: {crash}; starting it again")
+                log_line(f"server ended: {crash}; starting it again")
                 self._back_off()
         except (HoldfastError, OSError) as error:
             return self._give_up(str(error))
@@ -139,16 +139,16 @@ class Warden:
         try:
             run_id = server.wait_until_ready(START_WAIT)["run_id"]
             self._record("running", run_id)
-            with contextlib.closing(Visitors(self.socket)) as visitors:
-                reason = self._watch(server, run_id, visitors)
+            with contextlib.closing(IdleClock(self.socket)) as idle_clock:
+                reason = self._watch(server, run_id, idle_clock)
         except StoreUnavailable as error:
             reason = str(error)
         server.end()
         return None if self.stopping else reason
 
-    def _watch(self, server: Server, run_id: str, visitors: Visitors) -> str:
+    def _watch(self, server: Server, run_id: str, idle_clock: IdleClock) -> str:
         """Wait until the server has ended (returns how), or should be stopped (sets `stopping`)."""
-        visitors.absent_for()  # connects, so that from now on one client of the server is the warden
+        idle_clock.idle_seconds()  # connects, so that from now on one client of the server is the warden
         while not self.stopping:
             self._rest(0.1 if 0 < self.linger < 2 else 1.0)
             ended = server.child.poll()
@@ -157,13 +157,13 @@ class Warden:
             if not Path(self.socket).exists():
                 return "its socket was removed"
             if not self._owns_directory():
-                say("the directory was removed")
+                log_line("the directory was removed")
                 self.stopping = True
-            if self._hear_wish():
+            if self._read_linger():
                 self._record("running", run_id)
-            idle = visitors.absent_for()
+            idle = idle_clock.idle_seconds()
             if self.linger and idle >= self.linger:
-                say(f"nobody was connected for {idle:.1f} s")
+                log_line(f"nobody was connected for {idle:.1f} s")
                 self.stopping = True
         return ""
 
@@ -196,13 +196,13 @@ class Warden:
             why=why,
         ).write(self.directory)
 
-    def _hear_wish(self) -> bool:
+    def _read_linger(self) -> bool:
         """Apply a request for a longer linger time. Returns whether that changed it."""
         try:
-            wish = float((self.directory / "linger").read_text())
+            requested = float((self.directory / "linger").read_text())
         except (OSError, ValueError):
             return False
-        before, self.linger = self.linger, longer(self.linger, wish)
+        before, self.linger = self.linger, longer(self.linger, requested)
         return self.linger != before
 
     def _owns_directory(self) -> bool:
@@ -212,7 +212,7 @@ class Warden:
             return False
         return os.path.samestat(there, os.fstat(self.lock))
 
-    def _may_go_on(self) -> bool:
+    def _may_restart(self) -> bool:
         now = time.monotonic()
         self.crash_count += 1
         self.crashes.append(now)
@@ -221,10 +221,10 @@ class Warden:
         return len(self.crashes) < CRASHES_ALLOWED
 
     def _give_up(self, why: str) -> int:
-        say(f"giving up: {why}")
+        log_line(f"giving up: {why}")
         if self._owns_directory():
-            said = files.tail(self.directory / files.SERVER_LOG)
-            self._record("unwell", "", f"{why}; its server said last:\n{said}")
+            output = files.tail(self.directory / files.SERVER_LOG)
+            self._record("unwell", "", f"{why}; its server said last:\n{output}")
         return FAILED
 
     def _back_off(self) -> None:

@@ -127,7 +127,7 @@ class _Thread:
     """A serial worker in a thread."""
 
     def __init__(self, settings: WorkerSettings, store: StoreChoice) -> None:
-        self._told = (settings, store)
+        self._arguments = (settings, store)
         self._stop = Stop()
         self._error: BaseException | None = None
         self._added = [path for path in (*settings.paths, settings.root) if path not in sys.path]
@@ -138,7 +138,7 @@ class _Thread:
 
     def _work(self) -> None:
         try:
-            run_serial(*self._told, self._stop)
+            run_serial(*self._arguments, self._stop)
         except BaseException as error:
             self._error = error
 
@@ -168,12 +168,12 @@ class _Process:
                 "a worker with objects of this program runs in another process only by its own run()"
             )
         settings = msgspec.structs.replace(settings, own=None)
-        told = msgspec.json.encode((settings, store.url, store.options)).decode()
+        encoded = msgspec.json.encode((settings, store.url, store.options)).decode()
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
         program = f"import sys; from {__name__} import become_worker; become_worker(sys.argv[1])"
         # A signal that is sent before the worker handles it stays blocked until the supervisor unblocks its signals.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
-        self._process = subprocess.Popen([sys.executable, "-c", program, told], env=environment)
+        self._process = subprocess.Popen([sys.executable, "-c", program, encoded], env=environment)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def stop(self) -> None:
@@ -191,9 +191,9 @@ class _Process:
             raise RuntimeError(f"the worker ended with status {status}; it wrote why to stderr")
 
 
-def become_worker(told: str) -> None:
+def become_worker(encoded: str) -> None:
     """Run the worker of a test: the main program of its process."""
-    settings, url, options = msgspec.json.decode(told, type=tuple[WorkerSettings, str, dict[str, Any]])
+    settings, url, options = msgspec.json.decode(encoded, type=tuple[WorkerSettings, str, dict[str, Any]])
     store = StoreChoice(url, ClientOptions(**options))  # type: ignore[typeddict-item]
     with StandIn(url, options["namespace"]), TemporaryDirectory(prefix="holdfast-") as workdir:
         make_importable(settings)

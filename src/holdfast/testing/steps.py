@@ -37,9 +37,9 @@ from holdfast.work.session import StoreSession
 T = TypeVar("T")
 Flow = Generator[Any, Any, T]
 
-MOST: Final = 10_000
-DEEPEST: Final = 20
-LOOKS: Final = 1_000
+MAX_JOBS: Final = 10_000
+MAX_NESTED: Final = 20
+MAX_TRIES: Final = 1_000
 _depth: Final[ContextVar[int]] = ContextVar("holdfast_inline_depth", default=0)
 """How deep inline puts are nested here."""
 _OPTIONS: Final = ("queues", "root", "paths", "imports", "allow", "auto_complete", "most")
@@ -77,10 +77,10 @@ class Steps:
         self._worker = worker
         self._clock = clock
         self._queues = tuple(check_name("queue", queue) for queue in options.get("queues", ()))
-        self._most = check_whole("most", options.get("most", MOST), 1, 1 << 53)
+        self._max_jobs = check_whole("most", options.get("most", MAX_JOBS), 1, 1 << 53)
         self._due: float | None = None
         self._known: Sequence[str] = ()
-        self._turns = StoreSession(shard, worker, Route(shard, self._queues))
+        self._session = StoreSession(shard, worker, Route(shard, self._queues))
         self.resolver = _Noting(options, self._queues)
 
     def one(self, raises: bool) -> Flow[Performed | None]:
@@ -104,9 +104,9 @@ class Steps:
     def nested(self, raises: bool) -> Flow[list[Performed]]:
         """Drain inside a put, which may itself be inside a job."""
         depth = _depth.get()
-        if depth == DEEPEST:
+        if depth == MAX_NESTED:
             raise UsageError(
-                f"jobs put jobs {DEEPEST} deep, each inside the last: without inline, use drain()"
+                f"jobs put jobs {MAX_NESTED} deep, each inside the last: without inline, use drain()"
             )
         before = _depth.set(depth + 1)
         try:
@@ -151,22 +151,24 @@ class Steps:
             if performed is None:
                 return
             found.append(performed)
-            if len(found) >= self._most:
+            if len(found) >= self._max_jobs:
                 raise WorkError(
-                    f"{self._most} jobs were performed and more are ready: does a job put itself?"
+                    f"{self._max_jobs} jobs were performed and more are ready: does a job put itself?"
                 )
 
     def _take(self) -> Flow[JobFacts | None]:
         """Take a job. If none is ready, note when the next one is due and return None."""
         self._due = None
-        for _ in range(LOOKS):
+        for _ in range(MAX_TRIES):
             queues = self._queues or self._known or (yield exchange(self._shard, QueueNames()))
             self._known = queues
             if not queues:
                 return None
             self.resolver.plain_queues = frozenset(queues)
-            self._turns = StoreSession(self._shard, self._worker, Route(self._shard, queues), will_wait=False)
-            popped: Popped = yield self._turns.turn(1)
+            self._session = StoreSession(
+                self._shard, self._worker, Route(self._shard, queues), will_wait=False
+            )
+            popped: Popped = yield self._session.turn(1)
             if popped:
                 return popped[0]
             self._due = popped.due
@@ -175,10 +177,10 @@ class Steps:
         raise WorkError("something is due in the store, and nothing is handed out")
 
     def _finish(self, facts: JobFacts, raises: bool) -> Flow[Performed]:
-        turns, self._known = self._turns, ()
-        ending: Ending = yield facts
+        session, self._known = self._session, ()
+        outcome: Ending = yield facts
         error = self.resolver.raised.pop(facts.jid, None)
-        [left] = yield _settled(turns, self._shard, facts.jid, ending)
+        [left] = yield _settled(session, self._shard, facts.jid, outcome)
         state, failure = ("", None) if left is None else (left.state, left.failure)
         group, message = ("", "") if failure is None else (failure.group, failure.message)
         if raises and state == "failed":
@@ -187,10 +189,10 @@ class Steps:
         return Performed(facts.jid, facts.klass, facts.queue, data, state, error, group, message)
 
 
-def _settled(turns: StoreSession, shard: Shard, jid: str, ending: Ending) -> Plan[list[JobFacts | None]]:
-    turns.end(ending)
-    if turns.has_news:
-        yield from turns.turn(0)
+def _settled(session: StoreSession, shard: Shard, jid: str, outcome: Ending) -> Plan[list[JobFacts | None]]:
+    session.end(outcome)
+    if session.has_news:
+        yield from session.turn(0)
     return (yield from exchange(shard, JobGet((jid,))))
 
 

@@ -20,7 +20,7 @@ from holdfast.code.steps import drive, drive_async
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.testing.clock import StoppedClock, check_client, span
-from holdfast.testing.steps import DEEPEST, Flow, Performed, Steps, T
+from holdfast.testing.steps import MAX_NESTED, Flow, Performed, Steps, T
 from holdfast.wire.plans import Plan
 from holdfast.work.performing.making import HeldAsyncJob, HeldJob, nothing
 from holdfast.work.performing.outcome import Ending
@@ -150,10 +150,10 @@ class FlowMethod(Generic[P, R]):
             return self
         make: Callable[..., Flow[R]] = self._make
 
-        def tell(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
             return worker._drive(make(worker, *args, **kwargs))
 
-        return tell
+        return call
 
 
 class WorkerVerbs:
@@ -359,4 +359,4 @@ class AsyncLocalWorker(Awaiting, WorkerVerbs):
 
 def _threads() -> ThreadPoolExecutor:
     # One for each level of plain jobs that put plain jobs inline.
-    return ThreadPoolExecutor(DEEPEST + 1, thread_name_prefix="job")
+    return ThreadPoolExecutor(MAX_NESTED + 1, thread_name_prefix="job")

@@ -56,7 +56,7 @@ class Target(msgspec.Struct, frozen=True):
         return f"Target({', '.join(self.options)})"
 
 
-HERE: Final = Target()
+DEFAULT_TARGET: Final = Target()
 """The URL of the settings, without options."""
 
 
@@ -66,7 +66,7 @@ class AddressBase:
     Raises UsageError for a URL or an option that cannot be used.
     """
 
-    def __init__(self, drive: DriverClasses, settings: Settings, target: Target = HERE) -> None:
+    def __init__(self, drive: DriverClasses, settings: Settings, target: Target = DEFAULT_TARGET) -> None:
         self._drive = drive
         self._settings = settings
         self._target = target

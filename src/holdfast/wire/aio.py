@@ -21,10 +21,10 @@ from redis.exceptions import BusyLoadingError, ResponseError
 
 from holdfast.errors import ConnectionLost
 from holdfast.settings import Settings
-from holdfast.wire.address import HERE, AddressBase, DriverClasses, Target
+from holdfast.wire.address import DEFAULT_TARGET, AddressBase, DriverClasses, Target
 from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
 from holdfast.wire.sync import FAILURES, link_error, opening_error
-from holdfast.wire.waiting import PerLoop, hang_up_async, let_go
+from holdfast.wire.waiting import PerLoop, close_transport, hang_up_async
 
 IDLE_KEPT: Final = 16
 _streams_of = attrgetter("_reader", "_writer")
@@ -58,7 +58,7 @@ DRIVER_CLASSES: Final = DriverClasses(
 class Address(AddressBase):
     """Make connections to one store, with the driver's retries off. Raises UsageError for options it cannot use."""
 
-    def __init__(self, settings: Settings, target: Target = HERE) -> None:
+    def __init__(self, settings: Settings, target: Target = DEFAULT_TARGET) -> None:
         super().__init__(DRIVER_CLASSES, settings, target)
 
     async def open(self, **over: Any) -> DriverConnection:
@@ -81,9 +81,9 @@ class Address(AddressBase):
 class AsyncLink:
     """Send steps over pooled connections. Each event loop has its own, and the link may be used after a fork."""
 
-    def __init__(self, settings: Settings, target: Target = HERE) -> None:
+    def __init__(self, settings: Settings, target: Target = DEFAULT_TARGET) -> None:
         self.address = Address(settings, target)
-        self._idle: PerLoop[list[DriverConnection]] = PerLoop(list, _let_go_of)
+        self._idle: PerLoop[list[DriverConnection]] = PerLoop(list, _close_all)
         self._pid = os.getpid()
 
     async def send(self, step: Step) -> Replies:
@@ -132,7 +132,7 @@ class AsyncLink:
     async def _take(self) -> DriverConnection:
         if self._pid != os.getpid():
             # The connections belong to the parent process.
-            self._idle, self._pid = PerLoop(list, _let_go_of), os.getpid()
+            self._idle, self._pid = PerLoop(list, _close_all), os.getpid()
         idle = self._idle.here()
         return idle.pop() if idle else await self.address.open()
 
@@ -157,9 +157,9 @@ class AsyncLink:
             self._idle.drop()
 
 
-def _let_go_of(idle: list[DriverConnection]) -> None:
+def _close_all(idle: list[DriverConnection]) -> None:
     for held in idle:
-        let_go(_streams_of(held)[1])
+        close_transport(_streams_of(held)[1])
         connection: Any = held
         connection._reader = connection._writer = None
 
@@ -188,7 +188,7 @@ class _Waiter:
         if connection is not None:
             await connection.disconnect(nowait=True)
 
-    async def _say(self, *words: str | bytes | int | float) -> None:
+    async def _send(self, *words: str | bytes | int | float) -> None:
         try:
             if self._connection is None:
                 self._connection = await self._address.open(socket_timeout=None)
@@ -197,7 +197,7 @@ class _Waiter:
             await self.close()
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
 
-    async def _hear(self) -> Any:
+    async def _receive(self) -> Any:
         connection = self._connection
         if connection is None:
             raise ConnectionLost("this connection is not open")
@@ -228,8 +228,8 @@ class AsyncWakeUp(_Waiter):
         timeout = max(timeout, 0.01)
         try:
             async with asyncio.timeout(timeout + 5.0):
-                await self._say("BLPOP", *keys, f"{timeout:.3f}")
-                reply = await self._hear()
+                await self._send("BLPOP", *keys, f"{timeout:.3f}")
+                reply = await self._receive()
         except TimeoutError:
             raise ConnectionLost("the store did not end a wait in time") from None
         return None if reply is None else str(reply[0].decode())
@@ -240,7 +240,7 @@ class AsyncListener(_Waiter):
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)
-        self._heard: deque[tuple[str, bytes]] = deque()
+        self._messages: deque[tuple[str, bytes]] = deque()
         self._reading: asyncio.Task[Any] | None = None
 
     async def subscribe(self, *channels: str) -> None:
@@ -253,8 +253,8 @@ class AsyncListener(_Waiter):
 
     async def receive(self, timeout: float) -> tuple[str, bytes] | None:
         """Return the next (channel, message), None if none came for `timeout` seconds. Raises ConnectionLost."""
-        if self._heard:
-            return self._heard.popleft()
+        if self._messages:
+            return self._messages.popleft()
         reply = await self._next(timeout)
         if reply is not None and reply[0] == b"message":
             return reply[1].decode(), reply[2]
@@ -270,7 +270,7 @@ class AsyncListener(_Waiter):
 
     async def _next(self, timeout: float) -> Any:
         # The read continues after the wait: cancelling it would end the connection.
-        reading = self._reading = self._reading or asyncio.ensure_future(self._hear())
+        reading = self._reading = self._reading or asyncio.ensure_future(self._receive())
         done, _ = await asyncio.wait([reading], timeout=timeout)
         if not done:
             return None
@@ -280,7 +280,7 @@ class AsyncListener(_Waiter):
         return reading.result()
 
     async def _confirmed(self, verb: str, channels: Sequence[str]) -> None:
-        await self._say(verb, *channels)
+        await self._send(verb, *channels)
         missing = len(channels)
         while missing:
             reply = await self._next(5.0)
@@ -288,6 +288,6 @@ class AsyncListener(_Waiter):
                 await self.close()
                 raise ConnectionLost("the store did not confirm a subscription")
             if reply[0] == b"message":
-                self._heard.append((reply[1].decode(), reply[2]))
+                self._messages.append((reply[1].decode(), reply[2]))
             else:
                 missing -= 1

@@ -31,30 +31,30 @@ def cancel_jobs(
         except Refused as refused:
             if refused.code != TOO_MANY:
                 raise
-    gone: dict[str, bool] = {}
+    cancelled: dict[str, bool] = {}
     for left in reversed(range(TRIES)):
-        children = yield from _read_family(shard, jids, whole=dependents)
+        children = yield from _read_dependents(shard, jids, whole=dependents)
         if not dependents:
             _check_closed(children)
         try:
-            yield from _cancel_in_order(ask, leaves_first(jids, children), who, gone)
+            yield from _cancel_in_order(ask, leaves_first(jids, children), who, cancelled)
         except DependencyRefused as refused:
             if not dependents or not left:
-                refused.add_note(f"{sum(gone.values())} jobs were cancelled before that")
+                refused.add_note(f"{sum(cancelled.values())} jobs were cancelled before that")
                 raise
         else:
             break
-    return [gone.get(jid, False) for jid in jids]
+    return [cancelled.get(jid, False) for jid in jids]
 
 
-def _cancel_in_order(ask: Planner, order: Sequence[str], who: str, gone: dict[str, bool]) -> Plan[None]:
+def _cancel_in_order(ask: Planner, order: Sequence[str], who: str, cancelled: dict[str, bool]) -> Plan[None]:
     """Cancel slices of `order`, in which each job comes after its dependents."""
     answers: list[bool] = []
     try:
         yield from in_slices(ask, lambda some: CancelBy(some, who), order, answers)
     finally:
         for jid, answer in zip(order, answers, strict=False):
-            gone[jid] = gone.get(jid, False) or answer
+            cancelled[jid] = cancelled.get(jid, False) or answer
 
 
 def _check_closed(children: Mapping[str, Sequence[str]]) -> None:
@@ -65,43 +65,43 @@ def _check_closed(children: Mapping[str, Sequence[str]]) -> None:
                 raise DependencyRefused(sentence, "HF_DEPENDENCY_REFUSED")
 
 
-def _read_family(shard: Shard, jids: Iterable[str], *, whole: bool) -> Plan[dict[str, list[str]]]:
+def _read_dependents(shard: Shard, jids: Iterable[str], *, whole: bool) -> Plan[dict[str, list[str]]]:
     """Return the dependents of each of `jids`; with `whole`, also those of the dependents, and so on."""
     children: dict[str, list[str]] = {}
-    asked = [Dependents(jid) for jid in dict.fromkeys(jids)]
-    while asked:
-        some, asked = asked[:MAX_BATCH], asked[MAX_BATCH:]
-        answers: list[Any] = yield from exchange_all(shard, some)
-        for question, answer in zip(some, answers, strict=True):
-            if isinstance(answer, HoldfastError):
-                raise answer
-            cursor, page = answer
-            children.setdefault(question.jid, []).extend(page)
+    pending = [Dependents(jid) for jid in dict.fromkeys(jids)]
+    while pending:
+        some, pending = pending[:MAX_BATCH], pending[MAX_BATCH:]
+        results: list[Any] = yield from exchange_all(shard, some)
+        for command, result in zip(some, results, strict=True):
+            if isinstance(result, HoldfastError):
+                raise result
+            cursor, page = result
+            children.setdefault(command.jid, []).extend(page)
             if cursor:
-                asked.append(Dependents(question.jid, cursor))
+                pending.append(Dependents(command.jid, cursor))
             for child in page if whole else ():
                 if child not in children:
                     children[child] = []
-                    asked.append(Dependents(child))
+                    pending.append(Dependents(child))
     return children
 
 
 def leaves_first(jids: Iterable[str], children: Mapping[str, Sequence[str]]) -> list[str]:
     """Return `jids` and all their dependents that are keys of `children`, each job after its dependents."""
     order: list[str] = []
-    met: set[str] = set()
+    seen: set[str] = set()
     for start in jids:
-        if start in met:
+        if start in seen:
             continue
-        met.add(start)
+        seen.add(start)
         path = [(start, iter(children.get(start, ())))]
         while path:
             jid, below = path[-1]
-            child = next((one for one in below if one in children and one not in met), None)
+            child = next((one for one in below if one in children and one not in seen), None)
             if child is None:
                 order.append(jid)
                 path.pop()
             else:
-                met.add(child)
+                seen.add(child)
                 path.append((child, iter(children[child])))
     return order

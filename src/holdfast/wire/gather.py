@@ -12,8 +12,7 @@ from holdfast.commands.options import MAX_WEIGHT, PutWithOptions, PutX
 from holdfast.errors import HoldfastError
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.exchange import exchange_all
-from holdfast.wire.plans import Plan
-from holdfast.wire.runners import AsyncRunner
+from holdfast.wire.plans import AsyncRunner, Plan
 from holdfast.wire.shards import Shard
 from holdfast.wire.waiting import PerLoop, running_loop
 
@@ -24,7 +23,7 @@ MAX_BYTES: Final = 1 << 20
 MAX_CALLS: Final = 512
 
 
-class _Parcel:
+class _Batch:
     """Puts that are sent as one call, and the positions of their results."""
 
     __slots__ = ("head", "jobs", "number", "places", "room", "size")
@@ -37,7 +36,7 @@ class _Parcel:
         self.room = MAX_BATCH if type(head) is Put else MAX_WEIGHT
         self.size = 0
 
-    def sealed(self) -> Command[Any]:
+    def command(self) -> Command[Any]:
         """Return the command that puts them."""
         head = self.head
         if len(self.places) == 1:
@@ -48,17 +47,17 @@ class _Parcel:
         )
 
 
-class _Packing:
+class _Packer:
     """Merges commands into as few calls as possible.
 
     A job is never sent before its dependencies: `_left_by` has the number of the call of each job, if any has some.
     """
 
-    def __init__(self, with_families: bool) -> None:
-        self.calls: list[Command[Any] | _Parcel] = []
+    def __init__(self, with_dependencies: bool) -> None:
+        self.calls: list[Command[Any] | _Batch] = []
         self.places: list[list[int]] = []
-        self._parcels: dict[tuple[Any, ...], _Parcel] = {}
-        self._left_by: dict[str, int] | None = {} if with_families else None
+        self._batches: dict[tuple[Any, ...], _Batch] = {}
+        self._left_by: dict[str, int] | None = {} if with_dependencies else None
 
     def take(self, command: Command[Any], index: int) -> None:
         """Add one command."""
@@ -72,74 +71,74 @@ class _Packing:
 
     def _put(self, put: Put, index: int) -> None:
         key = (put.queue, put.priority, put.retries, put.delay_ms, put.mode, put.max_losses)
-        parcel = self._parcels.get(key)
+        batch = self._batches.get(key)
         size = len(put.data)
-        if parcel is None or parcel.room == 0 or parcel.size + size > MAX_BYTES:
-            parcel = self._open(key, put)
-        parcel.jobs += (put.jid, put.klass, put.data)
-        parcel.places.append(index)
-        parcel.room -= 1
-        parcel.size += size
+        if batch is None or batch.room == 0 or batch.size + size > MAX_BYTES:
+            batch = self._open(key, put)
+        batch.jobs += (put.jid, put.klass, put.data)
+        batch.places.append(index)
+        batch.room -= 1
+        batch.size += size
         if self._left_by is not None:
-            self._left_by[put.jid] = parcel.number
+            self._left_by[put.jid] = batch.number
 
     def _put_with_options(self, put: PutWithOptions, index: int) -> None:
         key = (PutWithOptions, put.queue, put.priority, put.retries, put.delay_ms, put.mode, put.max_losses)
-        parcel = self._parcels.get(key)
+        batch = self._batches.get(key)
         weight, size = put.job.weight, len(put.data)
         if (
-            parcel is None
-            or parcel.room < weight
-            or parcel.size + size > MAX_BYTES
-            or self._has_later_parent(put, parcel)
+            batch is None
+            or batch.room < weight
+            or batch.size + size > MAX_BYTES
+            or self._has_later_parent(put, batch)
         ):
-            parcel = self._open(key, put)
-        parcel.jobs.append(put.job)
-        parcel.places.append(index)
-        parcel.room -= weight
-        parcel.size += size
+            batch = self._open(key, put)
+        batch.jobs.append(put.job)
+        batch.places.append(index)
+        batch.room -= weight
+        batch.size += size
         if self._left_by is not None:
-            self._left_by[put.jid] = parcel.number
+            self._left_by[put.jid] = batch.number
 
-    def _open(self, key: tuple[Any, ...], head: Put | PutWithOptions) -> _Parcel:
-        parcel = self._parcels[key] = _Parcel(head, len(self.calls))
-        self.calls.append(parcel)
-        self.places.append(parcel.places)
-        return parcel
+    def _open(self, key: tuple[Any, ...], head: Put | PutWithOptions) -> _Batch:
+        batch = self._batches[key] = _Batch(head, len(self.calls))
+        self.calls.append(batch)
+        self.places.append(batch.places)
+        return batch
 
-    def _has_later_parent(self, put: PutWithOptions, parcel: _Parcel) -> bool:
+    def _has_later_parent(self, put: PutWithOptions, batch: _Batch) -> bool:
         left_by = self._left_by or {}
-        return any(left_by.get(parent, -1) > parcel.number for parent in put.job.options.depends)
+        return any(left_by.get(parent, -1) > batch.number for parent in put.job.options.depends)
 
 
 def packed(commands: Sequence[Command[Any]]) -> tuple[list[Command[Any]], list[list[int]]]:
     """Merge puts of the same queue and options. Returns the calls and, for each, the positions of its commands."""
-    packing = _Packing(
+    packer = _Packer(
         any(type(command) is PutWithOptions and command.job.options.depends for command in commands)
     )
     for index, command in enumerate(commands):
-        packing.take(command, index)
-    return [call.sealed() if isinstance(call, _Parcel) else call for call in packing.calls], packing.places
+        packer.take(command, index)
+    return [call.command() if isinstance(call, _Batch) else call for call in packer.calls], packer.places
 
 
 def together(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[Any]]:
     """Run commands as few calls in one pipeline. Returns the result or HoldfastError of each, in order."""
     calls, places = packed(commands)
-    answers = yield from exchange_all(shard, calls)
+    results = yield from exchange_all(shard, calls)
     spread: list[Any] = [None] * len(commands)
-    for answer, owners in zip(answers, places, strict=True):
+    for result, owners in zip(results, places, strict=True):
         if len(owners) == 1:
-            spread[owners[0]] = answer
-        elif isinstance(answer, HoldfastError):
+            spread[owners[0]] = result
+        elif isinstance(result, HoldfastError):
             for index in owners:
-                spread[index] = answer
+                spread[index] = result
         else:
-            for index, own in zip(owners, answer, strict=True):
+            for index, own in zip(owners, result, strict=True):
                 spread[index] = own
     return spread
 
 
-class _Asked:
+class _Pending:
     """The commands of one loop that are not sent yet, and the task that sends them."""
 
     __slots__ = ("commands", "sending")
@@ -160,50 +159,50 @@ class Gatherer:
         self._runner = runner
         self._client = client
         # The pending commands of a loop end with it.
-        self._asked = PerLoop(_Asked)
+        self._pending = PerLoop(_Pending)
 
     def submit(self, command: Command[R]) -> "asyncio.Future[R]":
         """Send one command soon; the future gets its result or its error. A put collector may keep a put back."""
         loop = running_loop()
         future: asyncio.Future[R] = loop.create_future()
-        asked: Any = command
-        if type(asked) in _PUTS:
+        sent: Any = command
+        if type(sent) in _PUTS:
             collector = put_collector.get()
             if collector is not None:
-                future.set_result(cast("R", collector.take(self._client, asked)))
+                future.set_result(cast("R", collector.take(self._client, sent)))
                 return future
         else:
-            check_command(asked)
-        here = self._asked.here()
+            check_command(sent)
+        here = self._pending.here()
         here.commands.append((command, future))
         if here.sending is None:
             here.sending = loop.create_task(self._send_all(here))
         return future
 
-    async def _send_all(self, here: _Asked) -> None:
+    async def _send_all(self, here: _Pending) -> None:
         try:
             while here.commands:
-                leaving = here.commands[:MAX_CALLS]
+                batch = here.commands[:MAX_CALLS]
                 del here.commands[:MAX_CALLS]
-                await self._send(leaving)
+                await self._send(batch)
         finally:
             here.sending = None
 
-    async def _send(self, leaving: list[tuple[Command[Any], asyncio.Future[Any]]]) -> None:
+    async def _send(self, batch: list[tuple[Command[Any], asyncio.Future[Any]]]) -> None:
         try:
-            plan = together(self._shard, [command for command, _ in leaving])
-            answers = await self._runner.run(plan)
+            plan = together(self._shard, [command for command, _ in batch])
+            results = await self._runner.run(plan)
         except BaseException as error:
-            for _, future in leaving:
+            for _, future in batch:
                 if not future.done():
                     future.set_exception(error) if isinstance(error, Exception) else future.cancel()
             if not isinstance(error, Exception):
                 raise
             return
-        for (_, future), answer in zip(leaving, answers, strict=True):
+        for (_, future), result in zip(batch, results, strict=True):
             if future.done():
                 continue
-            if isinstance(answer, HoldfastError):
-                future.set_exception(answer)
+            if isinstance(result, HoldfastError):
+                future.set_exception(result)
             else:
-                future.set_result(answer)
+                future.set_result(result)

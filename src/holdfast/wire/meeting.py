@@ -8,13 +8,13 @@ the same version, another digest     CoreMismatch; but a core from a checkout (`
 
 import logging
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from holdfast.commands.admin import Info
 from holdfast.errors import CoreMismatch, HoldfastError, StoreUnsupported, refusal
 from holdfast.models import CoreInfo
-from holdfast.wire import durability
+from holdfast.settings import Settings
 from holdfast.wire.plans import Call, ErrorReply, Plan
 from holdfast.wire.repeat import RetryTimer, send_until_done, wait
 from holdfast.wire.shards import Shard
@@ -31,6 +31,10 @@ def _library() -> "Library":
 
 
 log = logging.getLogger("holdfast")
+
+SECTIONS: Final[list[Call]] = [("INFO", "server"), ("INFO", "memory"), ("INFO", "persistence")]
+ASK_FLUSH: Final[list[Call]] = [("CONFIG", "GET", "appendfsync")]
+"""INFO for the checks of the store; only the flush policy needs CONFIG, which may be forbidden."""
 
 _replaced: set[str] = set()
 """Digests of cores of our release that this process replaced."""
@@ -59,16 +63,16 @@ def meet(shard: Shard, timer: RetryTimer, pause: float = 0.0) -> Plan[CoreInfo]:
     Raises StoreUnsupported, CoreMismatch, StoreFull, TransportError.
     """
     settings = shard.settings
-    first = [*durability.SECTIONS, _look(shard)]
+    first = [*SECTIONS, _look(shard)]
     if settings.durability == "fsync":
-        first += durability.ASK_FLUSH
+        first += ASK_FLUSH
     replies = yield from send_until_done(first, timer, pause)
     for reply in replies:
         if isinstance(reply, ErrorReply) and reply.code in ("NOAUTH", "WRONGPASS"):
             raise StoreUnsupported(f"the store wants other credentials: {reply.text}; put them into the URL")
-    durability.check_store(durability.facts_of(replies[:3]), settings)
+    check_store(facts_of(replies[:3]), settings)
     if settings.durability == "fsync":
-        durability.check_flush(replies[4], settings)
+        check_flush(replies[4], settings)
     info = yield from _with_core(shard, timer, replies[3])
     check_rights(info.denied, shard.root)
     shard.info = info
@@ -192,3 +196,85 @@ def _refused(reply: ErrorReply, root: str, *, makes: bool = False) -> HoldfastEr
     if reply.code.startswith("HF_"):
         return refusal(reply.text)
     return CoreMismatch(f"the core could not be used: {reply.text}")
+
+
+def facts_of(sections: list[object]) -> dict[str, str]:
+    """Return the `name:value` lines of INFO replies. Raises StoreUnsupported if INFO is forbidden."""
+    facts: dict[str, str] = {}
+    for section in sections:
+        if isinstance(section, ErrorReply):
+            raise StoreUnsupported(f"the user of this URL must be allowed to run INFO: {section.text}")
+        text = section.decode("utf-8", "replace") if isinstance(section, bytes) else str(section)
+        for line in text.splitlines():
+            name, colon, value = line.partition(":")
+            if colon:
+                facts[name] = value
+    return facts
+
+
+def check_store(facts: dict[str, str], settings: Settings) -> None:
+    """Raise StoreUnsupported for a store that is too old, evicts keys, or has a lower durability than `settings`."""
+    if settings.ensure_minimum_version:
+        _check_version(facts)
+    _check_policy(facts.get("maxmemory_policy", "noeviction"))
+    if settings.durability != "memory" and facts.get("aof_enabled") != "1":
+        raise StoreUnsupported(
+            f"durability {settings.durability!r} needs the store's append-only file: "
+            "set `appendonly yes` there, or ask for durability='memory'"
+        )
+
+
+def check_flush(reply: object, settings: Settings) -> None:
+    """Raise StoreUnsupported for a store that replies before its log is flushed."""
+    if isinstance(reply, ErrorReply):
+        if settings.trust_store:
+            return
+        raise StoreUnsupported(
+            f"durability 'fsync' cannot be verified because CONFIG is barred ({reply.text}): "
+            "allow `CONFIG GET appendfsync`, or pass trust_store=True if you know that it is `always`"
+        )
+    policy = _flush_policy(reply)
+    if policy != b"always":
+        raise StoreUnsupported(
+            "durability 'fsync' needs `appendfsync always` in the store's configuration, "
+            f"which has {policy!r}: change it there, or ask for durability='process'"
+        )
+
+
+def _flush_policy(reply: Any) -> Any:
+    """Return the value in a reply to CONFIG GET: a flat list, or a mapping in the newer protocol."""
+    if type(reply) is dict:
+        return cast("Mapping[bytes, bytes]", reply).get(b"appendfsync")
+    words = cast("Sequence[bytes]", reply) if type(reply) is list else ()
+    return words[1] if len(words) > 1 else b"unknown"
+
+
+def _check_version(facts: dict[str, str]) -> None:
+    valkey = facts.get("valkey_version")
+    name, found, least = (
+        ("Valkey", valkey, (7, 2)) if valkey else ("Redis", facts.get("redis_version", "0"), (7, 0))
+    )
+    if _version(found) < least:
+        raise StoreUnsupported(
+            f"{name} {found} is too old: holdfast needs Redis 7.0 or Valkey 7.2, or newer; upgrade the store"
+        )
+
+
+def _version(text: str) -> tuple[int, int]:
+    """Return the first two numbers of a version; (0, 0) if there are none."""
+    found = re.match(r"(\d+)(?:\.(\d+))?", text)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+
+
+def _check_policy(policy: str) -> None:
+    if policy.startswith("allkeys-"):
+        raise StoreUnsupported(
+            f"the store's maxmemory-policy is {policy}, which throws jobs away when memory is short: "
+            "set `maxmemory-policy noeviction`"
+        )
+    if policy.startswith("volatile-"):
+        log.warning(
+            "the store's maxmemory-policy is %s: results and replay records may go early when memory is short; "
+            "`noeviction` is better",
+            policy,
+        )

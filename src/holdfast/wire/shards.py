@@ -3,6 +3,7 @@
 This release keeps a namespace on one shard; `Shards` is where queues and jids would be mapped to several.
 """
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from time import monotonic
@@ -10,8 +11,41 @@ from time import monotonic
 from holdfast.ids import new_sequence
 from holdfast.models import CoreInfo
 from holdfast.settings import Settings
-from holdfast.wire.durability import FlushWatch
 from holdfast.wire.outage import ReconnectGate
+from holdfast.wire.plans import Plan, Replies, Step
+
+log = logging.getLogger("holdfast")
+
+
+class FlushWatch:
+    """Time the first flushes of an embedded store, and log once if its disk makes them slow."""
+
+    ENOUGH = 50
+    SLOW = 0.003
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._times = 0
+        self._seconds = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether enough flushes were timed."""
+        return self._times >= self.ENOUGH
+
+    def timed(self, step: Step) -> Plan[Replies]:
+        """Send a step that changes data, and time it."""
+        begun = self._clock()
+        replies = yield step
+        self._times += 1
+        self._seconds += self._clock() - begun
+        if self.is_over and self._seconds > self.SLOW * self._times:
+            log.warning(
+                "this disk takes %.1f ms to flush a call; durability='process' would not wait for the disk, "
+                "but a power loss, or a crash of the store while the disk is slow, may lose the last two seconds",
+                self._seconds / self._times * 1000,
+            )
+        return replies
 
 
 class RequestSequence:

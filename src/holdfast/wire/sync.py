@@ -21,9 +21,9 @@ from redis.retry import Retry
 
 from holdfast.errors import ConnectionLost, StoreUnsupported
 from holdfast.settings import Settings
-from holdfast.wire.address import HERE, AddressBase, DriverClasses, Target
+from holdfast.wire.address import DEFAULT_TARGET, AddressBase, DriverClasses, Target
 from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
-from holdfast.wire.waiting import break_off, hang_up, has_ended, hold
+from holdfast.wire.waiting import hang_up, has_ended, shut_down, sleep
 
 IDLE_KEPT: Final = 16
 FAILURES: Final = (RedisError, OSError)
@@ -57,7 +57,7 @@ DRIVER_CLASSES: Final = DriverClasses(
 class Address(AddressBase):
     """Make connections to one store, with the driver's retries off. Raises UsageError for options it cannot use."""
 
-    def __init__(self, settings: Settings, target: Target = HERE) -> None:
+    def __init__(self, settings: Settings, target: Target = DEFAULT_TARGET) -> None:
         super().__init__(DRIVER_CLASSES, settings, target)
 
     def open(self) -> DriverConnection:
@@ -94,7 +94,7 @@ def link_error(error: Exception, *, sent: bool = True) -> LinkError:
 class Link:
     """Send steps over pooled connections. Any number of threads may share a link, and it may be used after a fork."""
 
-    def __init__(self, settings: Settings, target: Target = HERE) -> None:
+    def __init__(self, settings: Settings, target: Target = DEFAULT_TARGET) -> None:
         self.address = Address(settings, target)
         self._idle: list[DriverConnection] = []
         self._pid = os.getpid()
@@ -102,7 +102,7 @@ class Link:
     def send(self, step: Step) -> Replies:
         """Send the calls of a step together; refusals are among the replies. Raises LinkError."""
         if step.pause:
-            hold(step.pause)
+            sleep(step.pause)
         calls = step.calls
         packed = pack(calls[0]) if len(calls) == 1 else b"".join([pack(call) for call in calls])
         connection = self._take()
@@ -202,9 +202,9 @@ class _Waiter:
         """Make a wait on this connection raise ConnectionLost. Call it from another thread or a signal handler."""
         connection = self._connection
         if connection is not None and self._pid == os.getpid():
-            break_off(_socket_of(connection))
+            shut_down(_socket_of(connection))
 
-    def _say(self, *words: str | bytes | int | float) -> None:
+    def _send(self, *words: str | bytes | int | float) -> None:
         if self._pid != os.getpid():
             self._connection, self._pid = None, os.getpid()
         try:
@@ -215,7 +215,7 @@ class _Waiter:
             self.close()
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
 
-    def _hear(self, timeout: float) -> Any:
+    def _receive(self, timeout: float) -> Any:
         """Return [reply], or None if none came for `timeout` seconds. Raises ConnectionLost."""
         connection = self._connection
         if connection is None:
@@ -234,8 +234,8 @@ class WakeUp(_Waiter):
         """Start to wait at `keys` for at most `timeout` seconds. Raises ConnectionLost."""
         if self._connection is not None and has_ended(_socket_of(self._connection)):
             self.close()
-        self._patience = timeout + 5.0
-        self._say("BLPOP", *keys, f"{max(timeout, 0.01):.3f}")
+        self._timeout = timeout + 5.0
+        self._send("BLPOP", *keys, f"{max(timeout, 0.01):.3f}")
 
     def leave(self) -> None:
         """Close the connection. After this returns, the store sends no wake-up to it."""
@@ -245,11 +245,11 @@ class WakeUp(_Waiter):
 
     def receive(self) -> str | None:
         """Return the key of the wake-up, None if the wait timed out. Raises ConnectionLost."""
-        heard = self._hear(self._patience)
-        if heard is None:
+        received = self._receive(self._timeout)
+        if received is None:
             self.close()
             raise ConnectionLost("the store did not end a wait in time")
-        return None if heard[0] is None else str(heard[0][0].decode())
+        return None if received[0] is None else str(received[0][0].decode())
 
     def wait(self, keys: Sequence[str], timeout: float) -> str | None:
         """Wait for a wake-up at one of `keys` for at most `timeout` seconds. Returns as `receive`. Raises ConnectionLost."""
@@ -262,7 +262,7 @@ class Listener(_Waiter):
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)
-        self._heard: deque[tuple[str, bytes]] = deque()
+        self._messages: deque[tuple[str, bytes]] = deque()
 
     def subscribe(self, *channels: str, within: float = 5.0) -> None:
         """Subscribe to `channels`. Returns when the store has confirmed all, each `within` seconds. Raises ConnectionLost."""
@@ -274,22 +274,22 @@ class Listener(_Waiter):
 
     def receive(self, timeout: float) -> tuple[str, bytes] | None:
         """Return the next (channel, message), None if none came for `timeout` seconds. Raises ConnectionLost."""
-        if self._heard:
-            return self._heard.popleft()
-        heard = self._hear(timeout)
-        if heard is not None and heard[0][0] == b"message":
-            return heard[0][1].decode(), heard[0][2]
+        if self._messages:
+            return self._messages.popleft()
+        received = self._receive(timeout)
+        if received is not None and received[0][0] == b"message":
+            return received[0][1].decode(), received[0][2]
         return None
 
     def _confirmed(self, verb: str, channels: Sequence[str], within: float) -> None:
-        self._say(verb, *channels)
+        self._send(verb, *channels)
         missing = len(channels)
         while missing:
-            heard = self._hear(within)
-            if heard is None:
+            received = self._receive(within)
+            if received is None:
                 self.close()
                 raise ConnectionLost("the store did not confirm a subscription")
-            if heard[0][0] == b"message":
-                self._heard.append((heard[0][1].decode(), heard[0][2]))
+            if received[0][0] == b"message":
+                self._messages.append((received[0][1].decode(), received[0][2]))
             else:
                 missing -= 1

@@ -14,15 +14,15 @@ from typing import Any, Final, Generic, TypeVar
 
 from holdfast.errors import UsageError
 
-PATIENCE: Final = 1.0  # seconds for the store to close its side
+CLOSE_TIMEOUT: Final = 1.0  # seconds for the store to close its side
 
 
-def hold(seconds: float) -> None:
+def sleep(seconds: float) -> None:
     """Block this thread; under gevent, this greenlet."""
     time.sleep(max(0.0, seconds))
 
 
-def break_off(connection: socket.socket | None) -> None:
+def shut_down(connection: socket.socket | None) -> None:
     """Shut a connection down, so that a wait on it ends in another thread, or under a signal handler.
 
     The waiting code closes it. Closing it here would not end the wait.
@@ -40,9 +40,9 @@ def has_ended(connection: socket.socket) -> bool:
 
 
 def hang_up(connection: socket.socket) -> None:
-    """Close our side, and read until the store has closed its side, for at most PATIENCE seconds."""
+    """Close our side, and read until the store has closed its side, for at most CLOSE_TIMEOUT seconds."""
     try:
-        connection.settimeout(PATIENCE)
+        connection.settimeout(CLOSE_TIMEOUT)
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(4096):
             pass
@@ -53,7 +53,7 @@ def hang_up(connection: socket.socket) -> None:
 async def hang_up_async(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Do the same on an event loop."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(CLOSE_TIMEOUT):
             writer.write_eof()
             while await reader.read(4096):
                 pass
@@ -61,7 +61,7 @@ async def hang_up_async(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
         pass  # closed already by the driver, or TLS, which has no half-close
 
 
-def let_go(writer: asyncio.StreamWriter | None) -> None:
+def close_transport(writer: asyncio.StreamWriter | None) -> None:
     """Close a connection without its event loop, which may be closed, and without waiting for the end."""
     transport: Any = None if writer is None else writer.transport
     loop: asyncio.AbstractEventLoop | None = getattr(transport, "_loop", None)
@@ -111,23 +111,23 @@ class PerLoop(Generic[T]):
     def __init__(self, make: Callable[[], T], end: Callable[[T], None] = _nothing) -> None:
         self._make = make
         self._end = end
-        self._things: dict[asyncio.AbstractEventLoop, T] = {}
+        self._found: dict[asyncio.AbstractEventLoop, T] = {}
 
     def here(self) -> T:
         """Return the object of the running loop."""
         loop = running_loop()
-        thing = self._things.get(loop)
-        if thing is None:
-            self._drop([other for other in list(self._things) if other.is_closed()])
-            thing = self._things[loop] = self._make()
-        return thing
+        found = self._found.get(loop)
+        if found is None:
+            self._drop([other for other in list(self._found) if other.is_closed()])
+            found = self._found[loop] = self._make()
+        return found
 
     def drop(self) -> None:
         """End the objects of loops that do not run."""
-        self._drop([loop for loop in list(self._things) if not loop.is_running()])
+        self._drop([loop for loop in list(self._found) if not loop.is_running()])
 
     def _drop(self, loops: list[asyncio.AbstractEventLoop]) -> None:
         for loop in loops:
-            thing = self._things.pop(loop, None)
-            if thing is not None:
-                self._end(thing)
+            found = self._found.pop(loop, None)
+            if found is not None:
+                self._end(found)

@@ -12,7 +12,7 @@ from time import monotonic
 from types import FrameType
 from typing import Any, Final
 
-from holdfast.code.endings import Terminated as Terminated
+from holdfast.code.outcomes import Terminated as Terminated
 from holdfast.work.observe.stacks import stacks_of_jobs
 
 log = logging.getLogger("holdfast")

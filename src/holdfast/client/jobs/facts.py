@@ -13,7 +13,7 @@ from holdfast.codecs import MAX_DATA, decode, encode_data
 from holdfast.commands.jobs import JobGet
 from holdfast.errors import CodecError, UsageError
 from holdfast.models import JobFacts
-from holdfast.models.job import DEPENDENTS, EXTRA, TOLD, TRACKED
+from holdfast.models.job import DEPENDENTS, EXTRA, HISTORY, TRACKED
 from holdfast.settings import OWN_THROTTLE, check_name
 
 
@@ -249,7 +249,7 @@ class JobView:
         made: list[dict[str, Any]] | None = self._local.get("history")
         if made is not None:
             return made
-        return [entry.as_dict() for entry in self._whole(TOLD, "history").all_history()]
+        return [entry.as_dict() for entry in self._whole(HISTORY, "history").all_history()]
 
     @property
     def progress_fraction(self) -> float | None:

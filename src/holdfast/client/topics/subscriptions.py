@@ -18,7 +18,7 @@ from holdfast.client.topics.topic import AsyncTopic, Topic
 from holdfast.code.steps import drive, drive_async
 from holdfast.errors import UsageError
 from holdfast.settings import check_name
-from holdfast.wire.runners import AsyncRunner, Runner
+from holdfast.wire.plans import AsyncRunner, Runner
 
 PATIENCE = 5.0
 """Seconds beyond those of a wait in which the store has to end it."""

@@ -7,15 +7,13 @@ from holdfast.client.handles import Jobs as ClientJobs
 from holdfast.client.recurring import RecurringJob as ClientRecurringJob
 from holdfast.client.sync import Client as HoldfastClient
 from holdfast.commands import Command
-from holdfast.compat.reqless.connections import owners
-from holdfast.compat.reqless.events import Events
+from holdfast.compat.reqless.events import Events, owners
 from holdfast.compat.reqless.job import RecurringJob
-from holdfast.compat.reqless.sentences import spoken
-from holdfast.errors import Refused
+from holdfast.errors import JobNotFound, LeaseLost, Refused, WrongState
 
 R = TypeVar("R")
 
-USUAL: Final = "redis://localhost:6379"
+DEFAULT_URL: Final = "redis://localhost:6379"
 
 
 class Jobs(ClientJobs):
@@ -33,7 +31,7 @@ class Client(HoldfastClient):
     the released package. Raises UsageError.
     """
 
-    def __init__(self, url: Any = USUAL, hostname: str | None = None, **options: Any) -> None:
+    def __init__(self, url: Any = DEFAULT_URL, hostname: str | None = None, **options: Any) -> None:
         options.pop("decode_responses", None)  # its replies are always text
         super().__init__(url, hostname, **options)
         self.jobs = Jobs(self)
@@ -45,7 +43,7 @@ class Client(HoldfastClient):
         try:
             return super().run(command)
         except Refused as error:
-            raise spoken(command, error) from error
+            raise with_known_message(command, error) from error
 
     @property
     def database(self) -> Any:
@@ -53,3 +51,36 @@ class Client(HoldfastClient):
         made = super().database
         owners[made] = self
         return made
+
+
+_PREFIXES: Final = {
+    "complete": "Complete(): Job ",
+    "complete_x": "Complete(): Job ",
+    "advance": "Complete(): Job ",
+    "fail": "Fail(): Job ",
+    "retry": "Retry(): Job ",
+}
+
+
+def with_known_message(command: Command[Any], error: Refused) -> Refused:
+    """Return a refusal with the message of the released package; others stay unchanged."""
+    message = _message(command.verb, error)
+    return error if message is None else type(error)(message, error.code)
+
+
+def _message(verb: str, error: Refused) -> str | None:
+    if verb == "heartbeat" and isinstance(error, LeaseLost):
+        return error.detail.partition(": ")[0]
+    if verb == "timeout" and isinstance(error, WrongState):
+        return f"Timeout(): Job {error.detail.removesuffix(' is not running')} not running"
+    prefix = _PREFIXES.get(verb)
+    if prefix is None:
+        return None
+    if isinstance(error, JobNotFound):
+        return prefix + "does not exist"
+    if isinstance(error, LeaseLost):
+        # "<jid> is <state>, token <n>": `running` means that another worker runs it.
+        state = error.detail.rpartition(" is ")[2].partition(",")[0]
+        other = "has been handed out to another worker"
+        return prefix + (other if state == "running" else f"is not currently running: {state}")
+    return None

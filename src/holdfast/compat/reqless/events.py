@@ -1,10 +1,21 @@
 """Events of tracked jobs."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from holdfast.client.events import Events as ClientEvents
-from holdfast.compat.reqless.connections import client_of
+from holdfast.client.sync import Client
+
+owners: Final[WeakKeyDictionary[Any, Client]] = WeakKeyDictionary()
+"""The client of each `client.database`, so that `Events(client.database)` finds its namespace."""
+
+
+def client_of(database: Any) -> Client:
+    """Return the client whose `database` this is, or a new one over it. Raises UsageError for other objects."""
+    if isinstance(database, Client):
+        return database
+    return owners.get(database) or Client(database)
 
 
 class Events(ClientEvents):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.client.listener import Listener as ClientListener
-from holdfast.compat.reqless.connections import client_of
+from holdfast.compat.reqless.events import client_of
 
 
 class Listener(ClientListener):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 from holdfast.client.sync import Client
 from holdfast.code.current import Running
-from holdfast.wire.waiting import hold
+from holdfast.wire.waiting import sleep
 from holdfast.work.classes.serial import Childlike
 from holdfast.work.parent.child import Place
 from holdfast.work.parent.lease_table import LeaseTable
@@ -75,7 +75,7 @@ class _Keeper:
             except Exception:
                 # A keeper that ended would lose the leases without notice.
                 log.exception("renewing leases failed; trying again")
-                hold(TROUBLED)
+                sleep(TROUBLED)
 
     def _attend(self) -> None:
         if not self._news.is_open and monotonic() >= self._news.at:

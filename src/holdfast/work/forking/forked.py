@@ -22,7 +22,7 @@ from holdfast.commands.leases import Lease
 from holdfast.commands.outcomes import HowReleased, Release
 from holdfast.errors import WorkError
 from holdfast.models import JobFacts
-from holdfast.wire.waiting import hold
+from holdfast.wire.waiting import sleep
 from holdfast.work import signals
 from holdfast.work.forking.solitary import BY_ITSELF, SETTLED, SIZE, Assignment, become, read_ending
 from holdfast.work.observe.ledger import note_lost
@@ -113,7 +113,7 @@ class Forking:
                 self._around.title.say("Forked %d at %d", forked.pid, time())
             ending = forked.wait()
             if isinstance(ending, Release) and ending.how == "crashed":
-                hold(CRASH_PAUSE)  # one crash after the other should not be all that a machine does
+                sleep(CRASH_PAUSE)  # one crash after the other should not be all that a machine does
             return ending
         except BaseException:
             if forked is not None:
@@ -203,7 +203,7 @@ class ForkedJob:
         self.unwind()
         until = monotonic() + unwind_timeout
         while not _has_ended(self.pid) and monotonic() < until:
-            hold(LOOK / 10)
+            sleep(LOOK / 10)
         self.stop()
         with self._lock:
             if not self._is_over:

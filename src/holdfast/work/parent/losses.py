@@ -17,7 +17,7 @@ from holdfast.commands.leases import Lease
 from holdfast.commands.outcomes import MAX_OUTCOMES, HowReleased, Release
 from holdfast.errors import HoldfastError, Refused
 from holdfast.wire.outage import Outage
-from holdfast.wire.waiting import hold
+from holdfast.wire.waiting import sleep
 from holdfast.work.keeper import OVER, Held
 from holdfast.work.parent.lease_table import LeaseTable
 from holdfast.work.parent.presence import StoreMessage
@@ -182,7 +182,7 @@ def _halt(pid: int) -> None:
     end = monotonic() + HALT
     what = os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG
     while os.waitid(os.P_PID, pid, what) is None and monotonic() < end:
-        hold(HALT / 100)
+        sleep(HALT / 100)
 
 
 def _holds(child: Supervised, lease: Held) -> bool:
@@ -290,7 +290,7 @@ class PendingReleases:
         """Release what is left; if the store is unavailable, try for at most PARTING seconds."""
         end = monotonic() + PARTING
         while (due := self.due()) is not None and monotonic() < end:
-            hold(max(0.0, due - monotonic()))
+            sleep(max(0.0, due - monotonic()))
             self.pay()
 
     def _pay(self, debt: _PendingRelease) -> None:

@@ -29,7 +29,7 @@ from holdfast.core.library import VERSION
 from holdfast.errors import HoldfastError, TransportError, UsageError
 from holdfast.models import JobFacts
 from holdfast.settings import MAX_BATCH
-from holdfast.wire.waiting import hold
+from holdfast.wire.waiting import sleep
 from holdfast.work.settings import WorkerSettings
 
 log = logging.getLogger("holdfast")
@@ -259,7 +259,7 @@ def refuse_a_second(client: Client, name: str, patience: float = RESUME_WITHIN) 
         log.info("looking for %g s whether a worker named %s is alive", patience, name)
     end = monotonic() + patience
     while asked and monotonic() < end:
-        hold(min(0.5, patience))
+        sleep(min(0.5, patience))
         for worker in _named(client, name):
             before = asked.get(worker.name)
             if before is not None and worker.seen_ms > before.seen_ms:

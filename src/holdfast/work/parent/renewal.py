@@ -11,7 +11,7 @@ from holdfast.commands.admin import Sweep
 from holdfast.commands.outcomes import HowReleased
 from holdfast.errors import HoldfastError
 from holdfast.wire.outage import Outage
-from holdfast.wire.waiting import hold
+from holdfast.wire.waiting import sleep
 from holdfast.work.keeper import OVER, Held, Keeper
 from holdfast.work.observe.board import Asking, Board, open_board
 from holdfast.work.observe.slot_frames import slot_in
@@ -127,7 +127,7 @@ class StuckChildren:
         self._board.ask("-", child.pid)
         end, text = monotonic() + DUMPING, ""
         while monotonic() < end:
-            hold(0.01)
+            sleep(0.01)
             before, text = text, self._board.dump()
             if text and text == before:
                 break

@@ -19,9 +19,9 @@ import msgspec
 
 from holdfast.code.calling import CannotRun
 from holdfast.code.current import Running
-from holdfast.code.endings import WISHES, Failed, Moved, Retry, Terminated
 from holdfast.code.failure import brief, cut, describe, failure_of, group_of, name_of, text_of
 from holdfast.code.job_options import exponential
+from holdfast.code.outcomes import OUTCOMES, Failed, Moved, Retry, Terminated
 from holdfast.code.registry import Registered
 from holdfast.code.resolver import Target
 from holdfast.codecs import encode_value
@@ -243,7 +243,7 @@ def after_return(current: Running, target: Target, value: Any) -> Ending:
     if made is not None and made.state_changed:
         return None
     data, follow = _left_behind(current)
-    if type(value) in WISHES:
+    if type(value) in OUTCOMES:
         try:
             return granted(value, facts, data, follow)
         except UsageError as error:

@@ -13,9 +13,9 @@ from typing import Any, Final, Protocol
 from holdfast.client.descriptors import AsyncHandle
 from holdfast.code.calling import CannotRun, read_arguments
 from holdfast.code.current import Running, not_lost, put_collector, running
-from holdfast.code.endings import WISHES, Terminated
 from holdfast.code.failure import brief, describe, failure_of, name_of
 from holdfast.code.middleware import Perform
+from holdfast.code.outcomes import OUTCOMES, Terminated
 from holdfast.code.resolver import Resolver, Target
 from holdfast.commands.base import Command
 from holdfast.commands.dependencies import CompleteX
@@ -79,7 +79,7 @@ async def _awaited_function(target: Target, current: Running, lift: Lift, *args:
 
 def _completion(target: Target, current: Running, value: object) -> Command[Any] | None:
     """The one command that completes a function job whose callbacks wait for that."""
-    if current.made is None or not _waits(current.made) or type(value) in WISHES:
+    if current.made is None or not _waits(current.made) or type(value) in OUTCOMES:
         return None
     ending, facts = after_return(current, target, value), current.facts
     if isinstance(ending, Done):
@@ -120,7 +120,7 @@ def _waits(job: Any) -> bool:
 
 
 def _is_done(target: Target, job: Any, value: object) -> bool:
-    return target.completes and _waits(job) and type(value) not in WISHES
+    return target.completes and _waits(job) and type(value) not in OUTCOMES
 
 
 log = logging.getLogger("holdfast")

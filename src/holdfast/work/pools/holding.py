@@ -16,7 +16,7 @@ from holdfast.commands.outcomes import Release
 from holdfast.errors import HoldfastError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
-from holdfast.wire.waiting import hold
+from holdfast.wire.waiting import sleep
 from holdfast.work.keeper import SHORT_LEASE, Held, Keeper, run_end
 from holdfast.work.observe.board import Asking, open_board
 from holdfast.work.parent.presence import Presence, Sign, StoreMessage, StoreMessages, log_quiet
@@ -137,7 +137,7 @@ class BeatingThread:
             except Exception:
                 # Whatever it was, a keeper that ends loses the leases unseen.
                 log.exception("renewing leases failed; trying again")
-                hold(TROUBLED)
+                sleep(TROUBLED)
 
     def _learn(self) -> None:
         """Look soon enough for all that is held. After each look too: what was taken meanwhile had been promised more."""

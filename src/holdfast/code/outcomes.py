@@ -37,14 +37,14 @@ class Moved(msgspec.Struct, frozen=True):
     delay: Duration = 0.0
 
 
-WISHES: Final = frozenset((Retry, Failed, Moved))
+OUTCOMES: Final = frozenset((Retry, Failed, Moved))
 
 
 def result_of(hint: Any) -> Any:
     """Return the type of the result: the annotation of a return value without these outcomes."""
-    if hint in WISHES:
+    if hint in OUTCOMES:
         return Any
     kinds = typing.get_args(hint)
-    left = tuple([kind for kind in kinds if kind not in WISHES])
+    left = tuple([kind for kind in kinds if kind not in OUTCOMES])
     # Only the members of a union are removed; the arguments of other types stay.
     return typing.Union[left] if left and len(left) < len(kinds) else hint  # noqa: UP007
