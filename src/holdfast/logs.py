@@ -4,14 +4,14 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final, TextIO
 
 from holdfast.printable import indented
 
 FORMAT: Final = "%(asctime)s | PID %(process)d | [%(levelname)s] %(message)s"
 
 
-class WhenAsked(logging.StreamHandler[Any]):
+class WhenAsked(logging.StreamHandler[TextIO]):
     """Write to standard error if the program has set a level, and has no handlers of its own.
 
     The level is set by `holdfast.logger.setLevel("INFO")`. A program with its own handlers gets each line there, and once.
@@ -70,7 +70,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the object, in ASCII."""
-        fields: dict[str, Any] = {
+        fields: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,

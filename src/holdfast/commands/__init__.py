@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from holdfast.commands.base import Command, CommandBase, Reply, Word
 
@@ -34,7 +34,7 @@ def _commands() -> Mapping[str, type[CommandBase]]:
     return {verb: kind for module in modules for verb, kind in module.VERBS.items()}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "COMMANDS":
         return _commands()
     raise AttributeError(f"module 'holdfast.commands' has no attribute {name!r}")

@@ -10,10 +10,9 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 import msgspec
 
 from holdfast.errors import Refused, UsageError, refusal
+from holdfast.models import Reply as Reply
 
 Word = str | bytes | int
-Reply = Any
-
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 T = TypeVar("T")
@@ -81,7 +80,7 @@ def check_command(command: object) -> None:
         raise UsageError(f"a client runs commands of holdfast.commands, not {command!r:.80}")
 
 
-def refusals_by_index(reply: Sequence[Any], start: int = 1) -> dict[int, Refused | None]:
+def refusals_by_index(reply: Sequence[Reply], start: int = 1) -> dict[int, Refused | None]:
     """Read (index, code) pairs from `start` on. Returns the refusal by index, None for `again` (the first try succeeded)."""
     refusals: dict[int, Refused | None] = {}
     for at in range(start, len(reply), 2):
@@ -89,12 +88,12 @@ def refusals_by_index(reply: Sequence[Any], start: int = 1) -> dict[int, Refused
     return refusals
 
 
-def refusal_of(code: Any) -> Refused | None:
+def refusal_of(code: Reply) -> Refused | None:
     """Return the refusal for a code of a batch, None for `again`."""
     return None if code == b"again" else refusal(code)
 
 
-def raise_refusal(code: Any) -> None:
+def raise_refusal(code: Reply) -> None:
     """Raise the refusal for `code`, unless it is `again`."""
     refused = refusal_of(code)
     if refused is not None:
@@ -126,7 +125,7 @@ class _Converted:
         "words",
     )
 
-    def __init__(self, within: Command[Any], convert: Callable[[Any], Any]) -> None:
+    def __init__(self, within: Command[object], convert: Callable[[Any], object]) -> None:
         self._within = within
         self._convert = convert
         self.verb = within.verb
@@ -141,5 +140,5 @@ class _Converted:
     def repeat_advice(self) -> str:
         return self._within.repeat_advice
 
-    def read(self, reply: Reply) -> Any:
+    def read(self, reply: Reply) -> object:
         return self._convert(self._within.read(reply))

@@ -1,7 +1,7 @@
 """Commands of the reqless protocol, by their names there, on a native root."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.errors import Refused
@@ -60,17 +60,18 @@ class Call(CommandBase, frozen=True, gc=False):
     def words(self) -> Sequence[Word]:
         return (self.command, *self.args)
 
-    def read(self, reply: Reply) -> Any:
+    def read(self, reply: Reply) -> "str | int | list[str | int | None] | None":
         if type(reply) is list:
-            texts = [_text(value) for value in cast("Sequence[Any]", reply)]
+            texts = [_text(value) for value in cast("Sequence[Reply]", reply)]
             if texts == ["again"]:
                 raise Refused(f"{self.command} was done before, and its reply was too long to keep")
             return texts
         return _text(reply)
 
 
-def _text(value: Any) -> Any:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+def _text(value: Reply) -> str | int | None:
+    found: str | int | None = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return found
 
 
 VERBS: Mapping[str, type[CommandBase]] = {kind.verb: kind for kind in (Call,)}

@@ -1,7 +1,7 @@
 """Commands about failed jobs: failure groups, their jobs, and putting these into a queue again."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -15,7 +15,7 @@ START = "0"
 """The cursor of the first page; None is that after the last page."""
 
 
-def _following(cursor: Any) -> str | None:
+def _following(cursor: Reply) -> str | None:
     return None if cursor == b"0" else text(cursor)
 
 
@@ -55,7 +55,7 @@ class FailureGroup(msgspec.Struct, frozen=True, gc=False):
     trend: tuple[int, ...]
 
     @classmethod
-    def from_row(cls, row: Sequence[Any]) -> "FailureGroup":
+    def from_row(cls, row: Sequence[Reply]) -> "FailureGroup":
         """Read a row of `failure_groups`."""
         name, count, first, last, newest, since = row[:6]
         numbers = int(count), int(first), int(last)

@@ -1,7 +1,7 @@
 """Commands about jobs: put, find, cancel and move them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import msgspec
 
@@ -109,7 +109,7 @@ class PutMany(PutBase, frozen=True, gc=False):
         return (self.mode, self.queue, self.priority, paid, self.delay_ms, *self.jobs)
 
     def read(self, reply: Reply) -> Sequence[str | Refused]:
-        jids: list[Any] = list(self.jobs[::3])
+        jids = cast("list[str | Refused]", list(self.jobs[::3]))
         if len(reply) > 1:
             for index, refused in refusals_by_index(reply).items():
                 if refused is not None:
@@ -289,7 +289,7 @@ class Await(CommandBase, frozen=True, gc=False):
         ]
 
 
-def _outcome(jid: str, status: str, payload: Any) -> Outcome:
+def _outcome(jid: str, status: str, payload: Reply) -> Outcome:
     if status == "done":
         return Outcome(status, payload)
     if status == "failed":

@@ -5,7 +5,7 @@ refusals, so that one lost lease does not affect the others.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 
@@ -67,7 +67,7 @@ def _queue_words(queues: Sequence[str], mode: int | Sequence[int]) -> list[Word]
     return [word for pair in zip(queues, mode, strict=True) for word in pair]
 
 
-def _popped(reply: Sequence[Any], at: int, worker: str) -> Popped:
+def _popped(reply: Sequence[Reply], at: int, worker: str) -> Popped:
     jobs = Popped(_rows(reply, at + 1, worker))
     due = int(reply[at])
     if due >= 0:
@@ -75,7 +75,7 @@ def _popped(reply: Sequence[Any], at: int, worker: str) -> Popped:
     return jobs
 
 
-def _rows(reply: Sequence[Any], at: int, worker: str) -> list[JobFacts]:
+def _rows(reply: Sequence[Reply], at: int, worker: str) -> list[JobFacts]:
     from_row, width = JobFacts.from_row, JobFacts.width
     return [from_row(reply[i : i + width], worker) for i in range(at, len(reply), width)]
 
@@ -84,7 +84,7 @@ def _done_words(jobs: Iterable[Done]) -> list[Word]:
     return [word for job in jobs for word in (job.jid, job.token, job.data, job.keep_ms, job.result)]
 
 
-def _lost(reply: Sequence[Any], first: int, last: int) -> dict[str, Refused]:
+def _lost(reply: Sequence[Reply], first: int, last: int) -> dict[str, Refused]:
     lost: dict[str, Refused] = {}
     for at in range(first, last, 2):
         refused = refusal_of(reply[at + 1])

@@ -1,7 +1,7 @@
 """Commands about recurring jobs: templates that put a job at a fixed interval."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -37,7 +37,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     since_ms: int = 0
 
     @classmethod
-    def from_row(cls, row: Sequence[Any]) -> "RecurringFacts":
+    def from_row(cls, row: Sequence[Reply]) -> "RecurringFacts":
         """Read a row of `recur_get`."""
         (
             jid,

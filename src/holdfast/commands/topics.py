@@ -274,7 +274,7 @@ def _max(moment_ms: int | None) -> Word:
     return "" if moment_ms is None else moment_ms
 
 
-def _due(milliseconds: Any) -> float | None:
+def _due(milliseconds: Reply) -> float | None:
     return None if int(milliseconds) == NEVER else int(milliseconds) / 1000
 
 

@@ -1,7 +1,7 @@
 """Commands that only read: sets page by page, counts minute by minute, the reasons why a job does not run."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal, cast
+from typing import ClassVar, Final, Literal, cast
 
 import msgspec
 
@@ -84,7 +84,7 @@ class Tallies(msgspec.Struct, frozen=True, gc=False):
     cancelled: int = 0
 
     @classmethod
-    def from_row(cls, row: Sequence[Any]) -> "Tallies":
+    def from_row(cls, row: Sequence[Reply]) -> "Tallies":
         """Read a row of `minutes`."""
         return cls(*[int(value) for value in row[:9]])
 
@@ -152,13 +152,13 @@ class Explain(CommandBase, frozen=True, gc=False):
     def words(self) -> Sequence[Word]:
         return (self.jid,)
 
-    def read(self, reply: Reply) -> dict[str, Any]:
+    def read(self, reply: Reply) -> dict[str, Reply]:
         return {text(reply[at]): _plain(reply[at + 1]) for at in range(0, len(reply), 2)}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Reply) -> Reply:
     if isinstance(value, list):
-        return [_plain(one) for one in cast("Sequence[Any]", value)]
+        return [_plain(one) for one in cast("Sequence[Reply]", value)]
     return text(value) if isinstance(value, bytes) else value
 
 

@@ -4,12 +4,11 @@ Names that end in `_ms` are whole milliseconds of the store's clock; times witho
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from holdfast.errors import UsageError
-from holdfast.models.job import Failure, HistoryEntry, JobFacts, Progress, State, text, texts
+from holdfast.models.job import Failure, HistoryEntry, JobFacts, Progress, Reply, State, text, texts
 
 __all__ = [
     "CoreInfo",
@@ -18,6 +17,7 @@ __all__ = [
     "HistoryEntry",
     "JobFacts",
     "Progress",
+    "Reply",
     "Sample",
     "State",
     "Stats",
@@ -54,7 +54,7 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
     max_waiting: int = 0
 
     @classmethod
-    def from_row(cls, row: Sequence[Any]) -> "Counts":
+    def from_row(cls, row: Sequence[Reply]) -> "Counts":
         """Read a row of `counts`."""
         waiting, running, stalled, throttled, scheduled, depends, recurring, paused, failed = map(
             int, row[1:10]
@@ -86,7 +86,7 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
         """Waiting, running, stalled and scheduled jobs together: the `len` of a queue."""
         return self.waiting + self.running + self.stalled + self.scheduled
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return the mapping that `queue.counts` shows; its times are in seconds."""
         return {
             name.removesuffix("_ms"): value / 1000 if name.endswith("_ms") else value
@@ -104,7 +104,7 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
     fine: tuple[tuple[int, int], ...] = ()
 
     @classmethod
-    def from_row(cls, row: Sequence[Any]) -> "Sample":
+    def from_row(cls, row: Sequence[Reply]) -> "Sample":
         """Read [count, mean, std, buckets, fine]."""
         count, mean, std, buckets, fine = row
         numbers = [int(value) for value in fine]
@@ -125,7 +125,7 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
             left -= count
         return 0.0
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return the mapping that `queue.stats()` shows for `wait` and `run`."""
         return {"count": self.count, "mean": self.mean, "std": self.std, "histogram": list(self.histogram)}
 
@@ -149,12 +149,12 @@ class Stats(msgspec.Struct, frozen=True, gc=False):
         return self.retries
 
     @classmethod
-    def from_row(cls, row: Sequence[Any]) -> "Stats":
+    def from_row(cls, row: Sequence[Reply]) -> "Stats":
         """Read the reply of `stats`."""
         wait, run, retried = Sample.from_row(row[3:8]), Sample.from_row(row[8:13]), int(row[13])
         return cls(int(row[0]), int(row[1]), int(row[2]), wait, run, retried)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return the mapping that `queue.stats()` shows."""
         return {
             "retries": self.retries,
@@ -187,7 +187,7 @@ class CoreInfo(msgspec.Struct, frozen=True, gc=False):
     grace: float = 10.0
 
     @classmethod
-    def from_row(cls, row: Sequence[Any]) -> "CoreInfo":
+    def from_row(cls, row: Sequence[Reply]) -> "CoreInfo":
         """Read the reply of `info`."""
         denied = text(row[6])
         return cls(

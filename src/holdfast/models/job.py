@@ -6,13 +6,16 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
+Reply = Any
+"""A reply of the store, or a part of one: text, a number, None, or a list of these. Only `from_row` and `read` take one."""
 
-def text(value: Any) -> str:
+
+def text(value: object) -> str:
     """Return a reply value as text; bytes that are not UTF-8, perhaps of another client, become replacement characters."""
     return value.decode("utf-8", "replace") if type(value) is bytes else str(value)
 
 
-def texts(values: Sequence[Any]) -> tuple[str, ...]:
+def texts(values: Sequence[object]) -> tuple[str, ...]:
     """Return reply values as text."""
     return tuple([text(value) for value in values])
 
@@ -42,7 +45,7 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
     when_ms: int
     worker: str
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return the mapping that `job.failure` shows."""
         when = self.when_ms / 1000
         return {"group": self.group, "message": self.message, "when": when, "worker": self.worker}
@@ -66,19 +69,19 @@ class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
     worker: str = ""
     name: str = ""
     reason: str = ""
-    data: Mapping[str, Any] = {}
+    data: Mapping[str, object] = {}
 
     @classmethod
-    def from_row(cls, row: Sequence[Any]) -> "HistoryEntry":
+    def from_row(cls, row: Sequence[Reply]) -> "HistoryEntry":
         """Read [what, when, attempt, token, worker, name, reason], and the JSON object of a logged line."""
         what, when, attempt, token, worker, name, reason = row[:7]
         numbers = int(when), int(attempt or 0), int(token or 0)
         data = _logged(row[7]) if len(row) > 7 and row[7] else _NO_EXTRAS
         return cls(text(what), *numbers, text(worker), text(name), text(reason), data)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return the mapping that `job.history` shows: `what`, `when` in seconds, and whatever else is known."""
-        entry: dict[str, Any] = {**self.data, "what": self.what, "when": self.when_ms / 1000}
+        entry: dict[str, object] = {**self.data, "what": self.what, "when": self.when_ms / 1000}
         if self.name and self.what in _PAID:
             entry["paid"] = self.name
         elif self.name:
@@ -144,7 +147,7 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
     earlier: tuple[tuple[int, bytes], ...] = ()
 
     @classmethod
-    def from_row(cls, row: Sequence[Any], worker: str) -> "JobFacts":
+    def from_row(cls, row: Sequence[Reply], worker: str) -> "JobFacts":
         """Read a row of `pop`: jid, facts, data, extras."""
         jid, facts, data, extras = row
         end, lease, token, priority, attempts, retries, remaining, losses, created, queued, flags = (
@@ -179,7 +182,7 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
             return facts_of_row
 
     @classmethod
-    def from_job_row(cls, row: Sequence[Any]) -> "JobFacts":
+    def from_job_row(cls, row: Sequence[Reply]) -> "JobFacts":
         """Read a row of `job_get` or `peek`."""
         failure = row[23]
         return cls(
@@ -243,10 +246,10 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
         return put, HistoryEntry("popped", self.token, self.attempts, self.token, self.worker, self.queue)
 
 
-_NO_EXTRAS: Final[Mapping[str, Any]] = {}
+_NO_EXTRAS: Final[Mapping[str, object]] = {}
 
 
-def _logged(data: bytes) -> Mapping[str, Any]:
+def _logged(data: bytes) -> Mapping[str, object]:
     """Return the JSON object of a logged line. Anything else, which another client may have left, is shown as text."""
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
@@ -256,7 +259,7 @@ def _logged(data: bytes) -> Mapping[str, Any]:
 
 def _with_extras(facts: JobFacts, packed: bytes) -> JobFacts:
     """Return a popped job with the extras of its row: t tags, k throttles, o options, s template, e last failure."""
-    known: dict[str, Any] = msgspec.msgpack.decode(packed)
+    known: dict[str, Reply] = msgspec.msgpack.decode(packed)
     failure = known.get("e")
     return msgspec.structs.replace(
         facts,
@@ -278,12 +281,12 @@ def _with_own(named: Sequence[str], queue: str) -> tuple[str, ...]:
     return (*(name for name in named if name != own), own)
 
 
-def _options(pairs: Sequence[Any]) -> dict[str, str | int]:
+def _options(pairs: Sequence[Reply]) -> dict[str, str | int]:
     found: dict[str, str | int] = {}
     for name, value in zip(pairs[::2], pairs[1::2], strict=True):
         found[text(name)] = value if isinstance(value, int) else text(value)
     return found
 
 
-def _progress(row: Sequence[Any]) -> Progress | None:
+def _progress(row: Sequence[Reply]) -> Progress | None:
     return Progress(float(row[0]), text(row[1]), int(row[2])) if row else None

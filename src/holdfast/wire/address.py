@@ -7,7 +7,7 @@ Users may give these options too: they apply to `client.database`, the driver's 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -32,12 +32,25 @@ _NOT_TAKEN: Final = frozenset(
 class DriverClasses(NamedTuple):
     """The classes and functions of the driver that make connections, pools and clients: sync or async."""
 
-    redis: Any
-    pool: Any
-    connection: Any
-    tls_connection: Any
-    parse: Callable[[str], dict[str, Any]]
-    no_retry: Callable[[], Any]
+    redis: type
+    pool: Callable[..., object]
+    connection: type
+    tls_connection: type
+    parse: Callable[[str], Mapping[str, object]]
+    no_retry: Callable[[], object]
+
+
+class DriverPool(Protocol):
+    """The parts of a pool of the driver that say how its connections are made."""
+
+    connection_class: Callable[..., object]
+    connection_kwargs: Mapping[str, object]
+
+
+class DriverClient(Protocol):
+    """The part of a client of the driver that an address uses."""
+
+    connection_pool: DriverPool
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -47,9 +60,9 @@ class Target(msgspec.Struct, frozen=True):
     demand. `existing` is a client of the driver whose connections are used unchanged.
     """
 
-    options: Mapping[str, Any] = {}
+    options: Mapping[str, object] = {}
     where: Callable[[], str] | None = None
-    existing: Any = None
+    existing: DriverClient | None = None
 
     def __repr__(self) -> str:
         """Show only the names of the options: their values may be secret."""
@@ -71,8 +84,8 @@ class AddressBase:
         self._settings = settings
         self._target = target
         self.gate = gate_of(settings.url)
-        self._class: Any = None
-        self._given: dict[str, Any] = {}
+        self._class: Callable[..., object] = drive.connection
+        self._given: dict[str, object] = {}
         if target.existing is None:
             self._aim(settings.url)
         else:
@@ -88,23 +101,23 @@ class AddressBase:
         except ValueError:
             # The message of the driver quotes the URL, which may hold a password.
             raise UsageError(f"the store URL {shown_url(url)!r} cannot be used") from None
-        self._class = parsed.pop("connection_class", self._drive.connection)
+        self._class = cast("type", parsed.pop("connection_class", self._drive.connection))
         if url.startswith("unix:") and not parsed.get("path"):
             raise UsageError(f"{shown_url(url)!r} names no socket: use unix:///path/to/socket")
         if not url.startswith("rediss:"):
             _refuse_tls(self._target.options)
         self._given = {**self._target.options, **parsed}
 
-    def _next(self, **over: Any) -> Any:
+    def _next(self, **over: object) -> object:
         """Return a connection to open now. Raises LinkError while reconnects have to wait."""
         after = self.gate.wait_time()
         if after:
             raise LinkError(self.gate.reason, sent=False, after=after)
         return self._made(**over)
 
-    def _made(self, **over: Any) -> Any:
+    def _made(self, **over: object) -> object:
         """Return a connection for a link: it reads bytes, has no retries of the driver, and every wait has a timeout."""
-        options = {name: value for name, value in self._given.items() if name not in LINKS_OWN}
+        options: dict[str, object] = {n: value for n, value in self._given.items() if n not in LINKS_OWN}
         options["retry"] = self._drive.no_retry()
         options["protocol"] = 2
         options["decode_responses"] = False
@@ -116,7 +129,7 @@ class AddressBase:
             options.setdefault("socket_keepalive", True)
         return self._construct({**options, **over})
 
-    def _construct(self, options: dict[str, Any]) -> Any:
+    def _construct(self, options: dict[str, object]) -> object:
         try:
             return self._class(**options)
         except UsageError:
@@ -136,21 +149,22 @@ class AddressBase:
         most = {"max_connections": self._given.get("max_connections"), "decode_responses": True}
         if self._target.where is not None:
             return self._client(self._found, most)
-        return self._client(self._class, self._for_people() | most)
+        return self._client(self._class, self._for_users() | most)
 
-    def _client(self, kind: Any, options: Mapping[str, Any]) -> Any:
+    def _client(self, kind: Callable[..., object], options: Mapping[str, object]) -> Any:
         """Return a client of the driver that closes its pool when it is closed."""
-        return self._drive.redis.from_pool(self._drive.pool(connection_class=kind, **options))
+        redis: Any = self._drive.redis
+        return redis.from_pool(self._drive.pool(connection_class=kind, **options))
 
-    def _for_people(self) -> dict[str, Any]:
+    def _for_users(self) -> dict[str, object]:
         known = _parameters(self._class)
         return {name: value for name, value in self._given.items() if name in known}
 
-    def _found(self, **of_pool: Any) -> Any:
+    def _found(self, **of_pool: object) -> object:
         """Return a connection for a pool, to a store that is located first, and started if needed."""
         if self._target.where is not None:
             self._aim(self._target.where())
-        return self._construct({**self._for_people(), **of_pool})
+        return self._construct({**self._for_users(), **of_pool})
 
 
 def check_options(drive: DriverClasses, options: Iterable[str], known: tuple[str, ...]) -> None:
@@ -174,10 +188,10 @@ def _nothing() -> None:
 
 
 @cache
-def _parameters(kind: type) -> frozenset[str]:
+def _parameters(kind: Callable[..., object]) -> frozenset[str]:
     """Return the names of the constructor parameters of a class and its bases."""
     found: set[str] = set()
-    for ancestor in kind.__mro__[:-1]:
+    for ancestor in cast("type", kind).__mro__[:-1]:
         found |= set(inspect.signature(vars(ancestor).get("__init__", _nothing)).parameters)
     return frozenset(found)
 
@@ -190,7 +204,7 @@ def _refuse_tls(options: Iterable[str]) -> None:
             )
 
 
-def _usable(drive: DriverClasses, given: Mapping[str, Any]) -> dict[str, Any]:
+def _usable(drive: DriverClasses, given: Mapping[str, object]) -> dict[str, object]:
     """Return those arguments of a pool's connections that users may give; the others are internal to the driver."""
     known = driver_options(drive) | {"path", "host", "port", "connection_pool"}
     return {name: value for name, value in given.items() if name in known}

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
 from typing import Any, Final, Protocol, cast
 
-import hiredis
 from redis.asyncio.client import Redis as Redis
 from redis.asyncio.connection import (
     Connection,
@@ -19,19 +18,16 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import BusyLoadingError, ResponseError
 
+from holdfast.commands import Reply
 from holdfast.errors import ConnectionLost
 from holdfast.settings import Settings
 from holdfast.wire.address import DEFAULT_TARGET, AddressBase, DriverClasses, Target
 from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
-from holdfast.wire.sync import FAILURES, link_error, opening_error
+from holdfast.wire.sync import FAILURES, link_error, opening_error, pack
 from holdfast.wire.waiting import PerLoop, close_transport, hang_up_async
 
 IDLE_KEPT: Final = 16
 _streams_of = attrgetter("_reader", "_writer")
-_pack: Callable[[Sequence[str | bytes | int | float]], bytes] = cast(
-    "Any",
-    hiredis.pack_command,  # pyright: ignore[reportUnknownMemberType]
-)
 
 
 class DriverConnection(Protocol):
@@ -42,7 +38,7 @@ class DriverConnection(Protocol):
     async def send_packed_command(self, command: bytes, check_health: bool = True) -> None: ...
     async def read_response(
         self, disable_decoding: bool = False, *, disconnect_on_error: bool = True
-    ) -> Any: ...
+    ) -> Reply: ...
 
 
 DRIVER_CLASSES: Final = DriverClasses(
@@ -50,7 +46,7 @@ DRIVER_CLASSES: Final = DriverClasses(
     ConnectionPool,
     Connection,
     SSLConnection,
-    cast("Callable[[str], dict[str, Any]]", parse_url),
+    cast("Callable[[str], dict[str, object]]", parse_url),
     lambda: Retry(NoBackoff(), 0),
 )
 
@@ -61,7 +57,7 @@ class Address(AddressBase):
     def __init__(self, settings: Settings, target: Target = DEFAULT_TARGET) -> None:
         super().__init__(DRIVER_CLASSES, settings, target)
 
-    async def open(self, **over: Any) -> DriverConnection:
+    async def open(self, **over: object) -> DriverConnection:
         """Return an open connection. Raises LinkError (nothing was sent), StoreUnsupported for wrong credentials."""
         if self._target.where is not None:
             self._aim(await asyncio.to_thread(self._target.where))
@@ -91,7 +87,7 @@ class AsyncLink:
         if step.pause:
             await asyncio.sleep(step.pause)
         calls = step.calls
-        packed = b"".join([_pack(call) for call in calls])
+        packed = b"".join([pack(call) for call in calls])
         connection = await self._take()
         try:
             await connection.send_packed_command(packed)
@@ -164,7 +160,7 @@ def _close_all(idle: list[DriverConnection]) -> None:
         connection._reader = connection._writer = None
 
 
-async def read_replies(read: Callable[[], Awaitable[Any]], count: int) -> Replies:
+async def read_replies(read: Callable[[], Awaitable[Reply]], count: int) -> Replies:
     """Read `count` replies; refusals are among them, as ErrorReply."""
     replies: Replies = []
     for _ in range(count):
@@ -192,12 +188,12 @@ class _Waiter:
         try:
             if self._connection is None:
                 self._connection = await self._address.open(socket_timeout=None)
-            await self._connection.send_packed_command(_pack(words), check_health=False)
+            await self._connection.send_packed_command(pack(words), check_health=False)
         except (LinkError, *FAILURES) as error:
             await self.close()
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
 
-    async def _receive(self) -> Any:
+    async def _receive(self) -> Reply:
         connection = self._connection
         if connection is None:
             raise ConnectionLost("this connection is not open")
@@ -241,7 +237,7 @@ class AsyncListener(_Waiter):
     def __init__(self, address: Address) -> None:
         super().__init__(address)
         self._messages: deque[tuple[str, bytes]] = deque()
-        self._reading: asyncio.Task[Any] | None = None
+        self._reading: asyncio.Task[Reply] | None = None
 
     async def subscribe(self, *channels: str) -> None:
         """Subscribe to `channels`. Returns when the store has confirmed all. Raises ConnectionLost."""
@@ -268,7 +264,7 @@ class AsyncListener(_Waiter):
             await asyncio.wait([reading])
         await super().close()
 
-    async def _next(self, timeout: float) -> Any:
+    async def _next(self, timeout: float) -> Reply:
         # The read continues after the wait: cancelling it would end the connection.
         reading = self._reading = self._reading or asyncio.ensure_future(self._receive())
         done, _ = await asyncio.wait([reading], timeout=timeout)

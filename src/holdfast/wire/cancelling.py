@@ -1,7 +1,7 @@
 """Cancelling any number of jobs, with or without their dependents."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from holdfast.commands.dependencies import Dependents
 from holdfast.commands.jobs import CancelBy
@@ -71,7 +71,7 @@ def _read_dependents(shard: Shard, jids: Iterable[str], *, whole: bool) -> Plan[
     pending = [Dependents(jid) for jid in dict.fromkeys(jids)]
     while pending:
         some, pending = pending[:MAX_BATCH], pending[MAX_BATCH:]
-        results: list[Any] = yield from exchange_all(shard, some)
+        results = yield from exchange_all(shard, some)
         for command, result in zip(some, results, strict=True):
             if isinstance(result, HoldfastError):
                 raise result

@@ -2,9 +2,9 @@
 
 from asyncio import _get_running_loop  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from holdfast.commands import Command
+from holdfast.commands import Command, Reply
 from holdfast.commands.jobs import JobGet
 from holdfast.errors import (
     CoreMismatch,
@@ -56,7 +56,7 @@ def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
     return command.read(reply)
 
 
-def exchange_all(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[Any]]:
+def exchange_all(shard: Shard, commands: Sequence[Command[object]]) -> Plan[list[Reply]]:
     """Run commands in one pipeline. Returns the result of each, or the HoldfastError it would have raised."""
     if not shard.met and commands:
         yield from _meet_for(shard, commands[0])
@@ -84,14 +84,14 @@ def exchange_all(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[An
     return [_read(command, reply) for command, reply in zip(commands, replies, strict=True)]
 
 
-def _look_around(shard: Shard, commands: Sequence[Command[Any]], replies: Replies) -> None:
+def _look_around(shard: Shard, commands: Sequence[Command[object]], replies: Replies) -> None:
     """Log the end of an outage if a command that changes data succeeded; a read is not enough."""
     pairs = zip(commands, replies, strict=True)
     if any(not command.reads and not isinstance(reply, HoldfastError) for command, reply in pairs):
         log_recovery(shard.gate)
 
 
-def _meet_for(shard: Shard, command: Command[Any]) -> Plan[None]:
+def _meet_for(shard: Shard, command: Command[object]) -> Plan[None]:
     try:
         yield from meet(shard, _timer(shard, (command,)))
     except TransportError as error:
@@ -105,7 +105,7 @@ class Repeating:
     """
 
     def __init__(
-        self, shard: Shard, commands: Sequence[Command[Any]], calls: list[Call], answers: Replies
+        self, shard: Shard, commands: Sequence[Command[object]], calls: list[Call], answers: Replies
     ) -> None:
         self.shard, self.commands, self.calls = shard, commands, calls
         self.answers = answers
@@ -160,7 +160,7 @@ class Repeating:
                     self.answers[index] = final_error(answer, self.commands[index].verb)
         return pending
 
-    def may_repeat(self, command: Command[Any], answer: ErrorReply) -> bool:
+    def may_repeat(self, command: Command[object], answer: ErrorReply) -> bool:
         """Return whether a refused call may succeed soon, or after the core was loaded and the root was made."""
         if is_temporary(answer):
             return not (command.adds and answer.code == "OOM")
@@ -239,7 +239,7 @@ def _meaning(reply: ErrorReply, verb: str) -> HoldfastError:
     return HoldfastError(f"the store answered: {reply.sentence}")
 
 
-def _forgive(command: Command[Any], reply: Any) -> Any:
+def _forgive(command: Command[object], reply: Reply) -> Reply:
     """Return the reply to a repeated call: what the first try may have done counts as done."""
     if command.settles and _is_list(reply):
         # The first try settled the job, which was deleted before the repeat arrived.
@@ -247,11 +247,11 @@ def _forgive(command: Command[Any], reply: Any) -> Any:
     return reply
 
 
-def _is_list(reply: Any) -> bool:
+def _is_list(reply: object) -> bool:
     return type(reply) is list
 
 
-def _not_found(value: Any) -> bool:
+def _not_found(value: object) -> bool:
     return type(value) is bytes and value.startswith(b"HF_JOB_NOT_FOUND")
 
 
@@ -273,7 +273,7 @@ def _timed(shard: Shard, step: Step) -> Plan[Replies]:
     return replies
 
 
-def _call(shard: Shard, command: Command[Any], sequence: RequestSequence | None) -> Call:
+def _call(shard: Shard, command: Command[object], sequence: RequestSequence | None) -> Call:
     at = command.request_id_at
     words = command.words()
     function = "hf1_" + command.verb
@@ -285,7 +285,7 @@ def _call(shard: Shard, command: Command[Any], sequence: RequestSequence | None)
     return ("FCALL", function, 1, shard.root, *words[:at], name, number, *words[at:])
 
 
-def _read(command: Command[Any], reply: Any) -> Any:
+def _read(command: Command[object], reply: Reply) -> object:
     if isinstance(reply, HoldfastError):
         return reply
     try:

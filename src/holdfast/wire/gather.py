@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeVar, cast
 
 from holdfast.code.current import put_collector
-from holdfast.commands import Command
+from holdfast.commands import Command, Reply
 from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Put, PutMany
 from holdfast.commands.options import MAX_WEIGHT, PutWithOptions, PutX
@@ -36,7 +36,7 @@ class _Batch:
         self.room = MAX_BATCH if type(head) is Put else MAX_WEIGHT
         self.size = 0
 
-    def command(self) -> Command[Any]:
+    def command(self) -> Command[object]:
         """Return the command that puts them."""
         head = self.head
         if len(self.places) == 1:
@@ -54,12 +54,12 @@ class _Packer:
     """
 
     def __init__(self, with_dependencies: bool) -> None:
-        self.calls: list[Command[Any] | _Batch] = []
+        self.calls: list[Command[object] | _Batch] = []
         self.places: list[list[int]] = []
-        self._batches: dict[tuple[Any, ...], _Batch] = {}
+        self._batches: dict[tuple[object, ...], _Batch] = {}
         self._left_by: dict[str, int] | None = {} if with_dependencies else None
 
-    def take(self, command: Command[Any], index: int) -> None:
+    def take(self, command: Command[object], index: int) -> None:
         """Add one command."""
         if type(command) is Put:
             self._put(command, index)
@@ -100,7 +100,7 @@ class _Packer:
         if self._left_by is not None:
             self._left_by[put.jid] = batch.number
 
-    def _open(self, key: tuple[Any, ...], head: Put | PutWithOptions) -> _Batch:
+    def _open(self, key: tuple[object, ...], head: Put | PutWithOptions) -> _Batch:
         batch = self._batches[key] = _Batch(head, len(self.calls))
         self.calls.append(batch)
         self.places.append(batch.places)
@@ -111,7 +111,7 @@ class _Packer:
         return any(left_by.get(parent, -1) > batch.number for parent in put.job.options.depends)
 
 
-def packed(commands: Sequence[Command[Any]]) -> tuple[list[Command[Any]], list[list[int]]]:
+def packed(commands: Sequence[Command[object]]) -> tuple[list[Command[object]], list[list[int]]]:
     """Merge puts of the same queue and options. Returns the calls and, for each, the positions of its commands."""
     packer = _Packer(
         any(type(command) is PutWithOptions and command.job.options.depends for command in commands)
@@ -121,11 +121,11 @@ def packed(commands: Sequence[Command[Any]]) -> tuple[list[Command[Any]], list[l
     return [call.command() if isinstance(call, _Batch) else call for call in packer.calls], packer.places
 
 
-def together(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[Any]]:
+def together(shard: Shard, commands: Sequence[Command[object]]) -> Plan[list[Reply]]:
     """Run commands as few calls in one pipeline. Returns the result or HoldfastError of each, in order."""
     calls, places = packed(commands)
     results = yield from exchange_all(shard, calls)
-    spread: list[Any] = [None] * len(commands)
+    spread: list[Reply] = [None] * len(commands)
     for result, owners in zip(results, places, strict=True):
         if len(owners) == 1:
             spread[owners[0]] = result
@@ -138,13 +138,17 @@ def together(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[Any]]:
     return spread
 
 
+_Waiting = tuple[Command[object], "asyncio.Future[Any]"]
+"""A command, and the future for its result."""
+
+
 class _Pending:
     """The commands of one loop that are not sent yet, and the task that sends them."""
 
     __slots__ = ("commands", "sending")
 
     def __init__(self) -> None:
-        self.commands: list[tuple[Command[Any], asyncio.Future[Any]]] = []
+        self.commands: list[_Waiting] = []
         self.sending: asyncio.Task[None] | None = None
 
 
@@ -154,7 +158,7 @@ class Gatherer:
     One pipeline is under way at a time; commands that come meanwhile go with the next one.
     """
 
-    def __init__(self, shard: Shard, runner: AsyncRunner, client: Any = None) -> None:
+    def __init__(self, shard: Shard, runner: AsyncRunner, client: object = None) -> None:
         self._shard = shard
         self._runner = runner
         self._client = client
@@ -165,7 +169,7 @@ class Gatherer:
         """Send one command soon; the future gets its result or its error. A put collector may keep a put back."""
         loop = running_loop()
         future: asyncio.Future[R] = loop.create_future()
-        sent: Any = command
+        sent: object = command
         if type(sent) in _PUTS:
             collector = put_collector.get()
             if collector is not None:
@@ -188,7 +192,7 @@ class Gatherer:
         finally:
             here.sending = None
 
-    async def _send(self, batch: list[tuple[Command[Any], asyncio.Future[Any]]]) -> None:
+    async def _send(self, batch: list[_Waiting]) -> None:
         try:
             plan = together(self._shard, [command for command, _ in batch])
             results = await self._runner.run(plan)

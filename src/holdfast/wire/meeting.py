@@ -9,8 +9,9 @@ the same version, another digest     CoreMismatch; but a core from a checkout (`
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
+from holdfast.commands import Reply
 from holdfast.commands.admin import Info
 from holdfast.errors import CoreMismatch, HoldfastError, StoreUnsupported, refusal
 from holdfast.models import CoreInfo
@@ -103,7 +104,7 @@ def _make(shard: Shard) -> Call:
     return ("FCALL", "hf1_info", 1, shard.root, *info.words())
 
 
-def _with_core(shard: Shard, timer: RetryTimer, reply: Any) -> Plan[CoreInfo]:
+def _with_core(shard: Shard, timer: RetryTimer, reply: Reply) -> Plan[CoreInfo]:
     """Load the core and make the root until `info` is answered by a usable core for an existing root."""
     replaced, missing, makes = 0, 0, False
     while replaced < 4:
@@ -241,7 +242,7 @@ def check_flush(reply: object, settings: Settings) -> None:
         )
 
 
-def _flush_policy(reply: Any) -> Any:
+def _flush_policy(reply: object) -> object:
     """Return the value in a reply to CONFIG GET: a flat list, or a mapping in the newer protocol."""
     if type(reply) is dict:
         return cast("Mapping[bytes, bytes]", reply).get(b"appendfsync")

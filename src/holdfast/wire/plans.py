@@ -25,11 +25,11 @@ request ids and jids may be used after a fork: a child opens its own connections
 
 import re
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Final, Protocol, TypeVar, cast
 
 import msgspec
 
-from holdfast.commands import Command, Word
+from holdfast.commands import Command, Reply, Word
 from holdfast.commands.attributes import Tracked
 from holdfast.commands.failures import (
     MAX_UNFAILED,
@@ -60,7 +60,7 @@ _DENIED_INSIDE: Final = ("ACL failure in script", "can't run this command or sub
 """The error text for a forbidden command inside the core: of Valkey and Redis from 7.2, and of Redis 7.0."""
 
 Call = tuple[Word, ...]
-Replies = list[Any]
+Replies = list[Reply]
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):

@@ -8,13 +8,29 @@ import asyncio
 import os
 from functools import partial
 from threading import Lock
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
+from holdfast.commands import Reply
 from holdfast.errors import UsageError
 from holdfast.settings import Settings
 from holdfast.wire import aio, sync
 from holdfast.wire.address import Target
 from holdfast.wire.plans import Replies
+
+
+class _Lock(Protocol):
+    def acquire(self) -> bool: ...
+    def release(self) -> None: ...
+
+
+class _Pool(Protocol):
+    def get_connection(self) -> sync.DriverConnection: ...
+    def release(self, connection: sync.DriverConnection) -> None: ...
+
+
+class _AsyncPool(Protocol):
+    async def get_connection(self) -> aio.DriverConnection: ...
+    async def release(self, connection: aio.DriverConnection) -> None: ...
 
 
 class SharedLink(sync.Link):
@@ -23,22 +39,23 @@ class SharedLink(sync.Link):
     def __init__(self, settings: Settings, target: Target) -> None:
         _check(target.existing, sync.Redis, "a Client")
         super().__init__(settings, target)
-        self._pool: Any = target.existing.connection_pool
+        existing: Any = target.existing
+        self._pool: _Pool = existing.connection_pool
         self._timeout = settings.timeout
-        self._single: Any = target.existing.connection
-        self._turn: Any = getattr(target.existing, "single_connection_lock", None) or Lock()
+        self._single: sync.DriverConnection | None = existing.connection
+        self._lock: _Lock = getattr(existing, "single_connection_lock", None) or Lock()
 
     def _take(self) -> sync.DriverConnection:
         if self._single is not None and self._pid == os.getpid():
-            self._turn.acquire()
-            return cast("sync.DriverConnection", self._single)
+            self._lock.acquire()
+            return self._single
         try:
-            return cast("sync.DriverConnection", self._pool.get_connection())
+            return self._pool.get_connection()
         except sync.FAILURES as error:
             raise sync.opening_error(error) from error
 
     def _read(self, connection: sync.DriverConnection, count: int) -> Replies:
-        def read() -> Any:
+        def read() -> Reply:
             if not connection.can_read(self._timeout):
                 raise TimeoutError("Timeout: no reply in time")
             return connection.read_response(disable_decoding=True)
@@ -47,7 +64,7 @@ class SharedLink(sync.Link):
 
     def _keep(self, connection: sync.DriverConnection) -> None:
         if connection is self._single:
-            self._turn.release()
+            self._lock.release()
         else:
             self._pool.release(connection)
 
@@ -63,16 +80,16 @@ class AsyncSharedLink(aio.AsyncLink):
         _check(target.existing, aio.Redis, "an AsyncClient")
         super().__init__(settings, target)
         self._existing: Any = target.existing
-        self._pool: Any = target.existing.connection_pool
+        self._pool: _AsyncPool = self._existing.connection_pool
         self._timeout = settings.timeout
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def _take(self) -> aio.DriverConnection:
         if self._existing.single_connection_client:
-            await self._turn.acquire()
+            await self._lock.acquire()
             return await self._take_single()
         try:
-            return cast("aio.DriverConnection", await self._pool.get_connection())
+            return await self._pool.get_connection()
         except sync.FAILURES as error:
             raise sync.opening_error(error) from error
 
@@ -80,7 +97,7 @@ class AsyncSharedLink(aio.AsyncLink):
         try:
             await self._existing.initialize()
         except BaseException as error:
-            self._turn.release()
+            self._lock.release()
             if isinstance(error, sync.FAILURES):
                 raise sync.opening_error(error) from error
             raise
@@ -96,7 +113,7 @@ class AsyncSharedLink(aio.AsyncLink):
 
     async def _keep(self, connection: aio.DriverConnection) -> None:
         if connection is self._existing.connection:
-            self._turn.release()
+            self._lock.release()
         else:
             await self._pool.release(connection)
 

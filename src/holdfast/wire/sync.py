@@ -4,7 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any, Final, Protocol, cast
+from typing import Final, Protocol, cast
 
 import hiredis
 from redis.backoff import NoBackoff
@@ -19,6 +19,7 @@ from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, 
 from redis.exceptions import TimeoutError as DriverTimeout
 from redis.retry import Retry
 
+from holdfast.commands import Reply
 from holdfast.errors import ConnectionLost, StoreUnsupported
 from holdfast.settings import Settings
 from holdfast.wire.address import DEFAULT_TARGET, AddressBase, DriverClasses, Target
@@ -40,7 +41,7 @@ class DriverConnection(Protocol):
     def connect(self) -> None: ...
     def disconnect(self) -> None: ...
     def send_packed_command(self, command: list[bytes], check_health: bool = True) -> None: ...
-    def read_response(self, disable_decoding: bool = False) -> Any: ...
+    def read_response(self, disable_decoding: bool = False) -> Reply: ...
     def can_read(self, timeout: float = 0) -> bool: ...
 
 
@@ -49,7 +50,7 @@ DRIVER_CLASSES: Final = DriverClasses(
     ConnectionPool,
     Connection,
     SSLConnection,
-    cast("Callable[[str], dict[str, Any]]", parse_url),
+    cast("Callable[[str], dict[str, object]]", parse_url),
     lambda: Retry(NoBackoff(), 0),
 )
 
@@ -167,7 +168,7 @@ class Link:
             connection.disconnect()
 
 
-def read_replies(read: Callable[[], Any], count: int) -> Replies:
+def read_replies(read: Callable[[], Reply], count: int) -> Replies:
     """Read `count` replies; refusals are among them, as ErrorReply."""
     replies: Replies = []
     for _ in range(count):
@@ -215,7 +216,7 @@ class _Waiter:
             self.close()
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
 
-    def _receive(self, timeout: float) -> Any:
+    def _receive(self, timeout: float) -> list[Reply] | None:
         """Return [reply], or None if none came for `timeout` seconds. Raises ConnectionLost."""
         connection = self._connection
         if connection is None:
