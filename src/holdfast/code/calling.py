@@ -56,7 +56,7 @@ def _import_failure(klass: str, error: BaseException) -> tuple[str, str, str]:
     return name, f"Failed to import {klass}\n\n{detail}", f"{name}: {first}" if first else name
 
 
-def read_arguments(function: Registered, data: bytes) -> tuple[list[Any], dict[str, Any]]:
+def read_arguments(function: Registered, data: bytes) -> tuple[list[object], dict[str, object]]:
     """Read the arguments of a function job from its data.
 
     Raises CannotRun: "ArgumentError" if they do not fit, "InvalidData" if they cannot be read, whatever exception reading
@@ -122,7 +122,7 @@ def find_method(
     raise MethodMissing(f'{klass} is missing a method "{queue}" or "process"')
 
 
-def _is_own(thing: Any, name: str, allow: AllowList) -> bool:
+def _is_own(thing: object, name: str, allow: AllowList) -> bool:
     if inspect.ismodule(thing):
         return inspect.isfunction(found := vars(thing).get(name)) and found.__module__ == thing.__name__
     for base in inspect.getmro(thing):

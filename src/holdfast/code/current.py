@@ -74,11 +74,11 @@ def running_job() -> Any:
 class PutCollector(Protocol):
     """An object that collects puts, which are then not sent."""
 
-    def take(self, client: Any, put: Any, /) -> str:
+    def take(self, client: object, put: object, /) -> str:
         """Collect one put. Returns its jid."""
         ...
 
-    def take_all(self, client: Any, puts: Sequence[Any], /) -> list[Any]:
+    def take_all(self, client: object, puts: Sequence[object], /) -> list[Any]:
         """Collect several puts. Returns what each would have returned."""
         ...
 

@@ -29,12 +29,12 @@ from holdfast.settings import check_name, check_text
 LONGEST: Final = 16_000
 """How many characters of a text are kept, from its beginning and its end."""
 _HEAD: Final = 4_000
-_MOST_EXCEPTIONS: Final = 30  # of one failure: causes and members of groups together
-_MOST_NOTES: Final = 30
-_MOST_FRAMES: Final = 1_000
+_MAX_EXCEPTIONS: Final = 30  # of one failure: causes and members of groups together
+_MAX_NOTES: Final = 30
+_MAX_FRAMES: Final = 1_000
 _LARGEST_FILE: Final = 16 << 20
 _NO_TEXT: Final = "(its text cannot be made)"
-_ENOUGH: Final = f"(only {_MOST_EXCEPTIONS} of its exceptions are shown)"
+_ENOUGH: Final = f"(only {_MAX_EXCEPTIONS} of its exceptions are shown)"
 
 _name: Final = type.__dict__["__name__"].__get__
 _qualname: Final = type.__dict__["__qualname__"].__get__
@@ -124,7 +124,7 @@ class _Copying:
         """Return the copy of a cause, context or member; None if it was copied already, or there are too many."""
         if error is None or id(error) in self._seen:
             return None
-        if len(self._seen) < _MOST_EXCEPTIONS:
+        if len(self._seen) < _MAX_EXCEPTIONS:
             return self.copy(error)
         if _ENOUGH not in notes:
             notes.append(_ENOUGH)
@@ -135,14 +135,14 @@ def _members_of(error: BaseException) -> tuple[BaseException, ...]:
     # One more than can be shown, so that the limit is noticed.
     members: tuple[BaseException, ...] = ()
     if issubclass(type(error), BaseExceptionGroup):
-        members = _members(error)[: _MOST_EXCEPTIONS + 1]
+        members = _members(error)[: _MAX_EXCEPTIONS + 1]
     return members
 
 
 def _made(kind: type[BaseException], members: list[BaseException]) -> Any:
     if members:
         return _kind_of(ExceptionGroup, *_names_of(kind))("", members)
-    base: Any = next((base for base in _HINTS if kind is base), Exception)
+    base = next((base for base in _HINTS if kind is base), Exception)
     return _kind_of(base, *_names_of(kind))()
 
 
@@ -152,17 +152,17 @@ def _names_of(kind: type[BaseException]) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=256)
-def _kind_of(base: Any, module: str, qualname: str) -> Any:
+def _kind_of(base: type, module: str, qualname: str) -> Any:
     """Return a class that is formatted under that name, with `text_of_original` of its object as text."""
     return type("Copy", (base,), {"__module__": module, "__qualname__": qualname, "__str__": _text})
 
 
-def _text(copy: Any) -> str:
-    return str(copy.text_of_original)
+def _text(copy: BaseException) -> str:
+    return str(vars(copy)["text_of_original"])
 
 
 def _hint(error: BaseException, made: Any) -> None:
-    base: Any = type(made).__base__
+    base = cast("type", type(made).__base__)
     if issubclass(type(error), base):
         for name in _HINTS.get(base, ()):
             value = getattr(error, name, None)
@@ -174,7 +174,7 @@ def _notes_of(error: BaseException) -> list[str]:
         notes: Any = getattr(error, "__notes__", None)
         if not isinstance(notes, (list, tuple)):
             return []
-        return [text_of(note) for note in cast("list[Any]", notes[:_MOST_NOTES])]
+        return [text_of(note) for note in cast("list[object]", notes[:_MAX_NOTES])]
     except Terminated:
         raise
     except BaseException:
@@ -191,8 +191,8 @@ def _trimmed(trace: TracebackType | None, ours: tuple[str, ...]) -> TracebackTyp
     while entry is not None:
         entries.append(entry)
         entry = entry.tb_next
-    if len(entries) > _MOST_FRAMES:
-        entries, first = [*entries[: _MOST_FRAMES // 2], *entries[-(_MOST_FRAMES // 2) :]], None
+    if len(entries) > _MAX_FRAMES:
+        entries, first = [*entries[: _MAX_FRAMES // 2], *entries[-(_MAX_FRAMES // 2) :]], None
         for entry in reversed(entries):
             first = TracebackType(first, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     for file in {_file_of(entry) for entry in entries}:
@@ -289,7 +289,7 @@ def use_failure_formatter(formatter: FailureFormatter | None) -> FailureFormatte
     return before
 
 
-def failure_of(error: BaseException, queue: str, job: Callable[[], Any]) -> tuple[str, str]:
+def failure_of(error: BaseException, queue: str, job: Callable[[], object]) -> tuple[str, str]:
     """Return group and message of a job of `queue` that raised `error`; `job` makes the job for a formatter."""
     if _chosen is not _default:
         try:

@@ -81,14 +81,14 @@ class MixinMiddleware:
 class _Call:
     """One call of the method of a job inside its middleware."""
 
-    def __init__(self, owner: object, method: Perform, job: Any) -> None:
+    def __init__(self, owner: object, method: Perform, job: object) -> None:
         self.owner = owner
         self.job = job
-        self.value: Any = None
+        self.value: object = None
         self._method = method
-        self._waiting: Coroutine[Any, Any, Any] | None = None
+        self._waiting: Coroutine[object, Any, object] | None = None
 
-    def perform(self, job: Any = None) -> Any:
+    def perform(self, job: object = None) -> object:
         """Call the method with the job, whatever the argument is."""
         if inspect.iscoroutinefunction(self._method):
             self._waiting = self._awaited()
@@ -96,7 +96,7 @@ class _Call:
         self.value = self._method(self.job)
         return self.value
 
-    async def _awaited(self) -> Any:
+    async def _awaited(self) -> object:
         self.value = await self._method(self.job)
         return self.value
 
@@ -112,7 +112,7 @@ class _Call:
 _innermost: Final[ContextVar[_Call | None]] = ContextVar("holdfast_innermost", default=None)
 
 
-def surround(thing: Any, method: Perform) -> Perform:
+def surround(thing: object, method: Perform) -> Perform:
     """Return `method` with the middleware of `thing`, a class or module, around it. Raises MiddlewareMisconfigured."""
     if not inspect.isclass(thing) or not _has_middleware(thing):
         return method
@@ -120,7 +120,7 @@ def surround(thing: Any, method: Perform) -> Perform:
     return surround_by(thing, lambda job, _: owner.around_perform(job), method)
 
 
-Surroundings = Callable[[Any, Perform], Any]
+Surroundings = Callable[[Any, Perform], object]
 """A function that performs a job by calling its second argument."""
 
 
@@ -133,7 +133,7 @@ def surround_by(owner: object, around: Surroundings, method: Perform) -> Perform
     if inspect.iscoroutinefunction(method):
         return _surround_async(owner, around, method)
 
-    def perform(job: Any) -> Any:
+    def perform(job: object) -> object:
         call = _Call(owner, method, job)
         before = _innermost.set(call)
         try:
@@ -145,14 +145,14 @@ def surround_by(owner: object, around: Surroundings, method: Perform) -> Perform
     return perform
 
 
-def innermost_of(owner: object, job: Any) -> Perform | None:
+def innermost_of(owner: object, job: object) -> Perform | None:
     """Return what the last `super().around_perform(job)` of `owner` calls; None outside of a call of this job."""
     call = _innermost.get()
     return None if call is None or call.owner is not owner or call.job is not job else call.perform
 
 
 def _surround_async(owner: object, around: Surroundings, method: Perform) -> Perform:
-    async def perform(job: Any) -> Any:
+    async def perform(job: object) -> object:
         call = _Call(owner, method, job)
         before = _innermost.set(call)
         unawaited = False
@@ -206,7 +206,7 @@ Handle = Callable[[Exception], Steps[bool]]
 """A function that handles an exception. It returns True if the exception is handled, False to raise it again."""
 
 
-def handled(perform: Perform, job: Any, handle: Handle) -> Any:
+def handled(perform: Perform, job: object, handle: Handle) -> object:
     """Perform a job, and pass what it raises to `handle`. Returns the result, an awaitable for async code."""
     try:
         value = perform(job)
@@ -221,7 +221,7 @@ def handled(perform: Perform, job: Any, handle: Handle) -> Any:
     return _handled(value, handle) if isawaitable(value) else value
 
 
-async def _handled(value: Awaitable[Any], handle: Handle) -> Any:
+async def _handled(value: Awaitable[object], handle: Handle) -> object:
     try:
         return await value
     except Exception as error:
@@ -233,7 +233,7 @@ async def _settled(is_settled: Awaitable[bool], error: Exception) -> None:
         raise error
 
 
-def within(manager: AbstractContextManager[Any], perform: Perform, job: Any) -> Any:
+def within(manager: AbstractContextManager[object], perform: Perform, job: object) -> object:
     """Perform a job inside `manager`, until its code has ended. Returns the result, an awaitable for async code."""
     with ExitStack() as stack:
         stack.enter_context(manager)
@@ -244,11 +244,11 @@ def within(manager: AbstractContextManager[Any], perform: Perform, job: Any) -> 
     return _within(rest, value)
 
 
-async def _within(rest: ExitStack[bool | None], value: Awaitable[Any]) -> Any:
+async def _within(rest: ExitStack[bool | None], value: Awaitable[object]) -> object:
     with rest:
         return await value
 
 
-def is_open(job: Any, error: Exception) -> bool:
+def is_open(job: object, error: Exception) -> bool:
     """Return whether a job that raised `error` can still be settled: it was not settled, and its lease was not lost."""
     return not isinstance(error, LeaseLost) and not getattr(job, "state_changed", False)

@@ -18,6 +18,7 @@ from holdfast.errors import CodecError, UsageError
 from holdfast.settings import unknown_option
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -40,7 +41,7 @@ class _Parameter(NamedTuple):
     place: int
     required: bool
     annotation: Any
-    decode: Callable[[bytes], Any]
+    decode: Callable[[bytes], object]
     blind: str = ""
 
 
@@ -57,7 +58,7 @@ _decode_envelope: Final = msgspec.json.Decoder(_Envelope).decode
 class Arguments:
     """The parameters of one function. Annotations are evaluated at the first use, when all names exist."""
 
-    def __init__(self, function: Callable[..., Any], title: str) -> None:
+    def __init__(self, function: Callable[..., object], title: str) -> None:
         self._function = function
         self._title = title
         self._ready = False
@@ -67,7 +68,9 @@ class Arguments:
         self._rest_named: _Parameter | None = None
         self._required: list[tuple[int, str]] = []
 
-    def write(self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int = MAX_DATA) -> msgspec.Raw:
+    def write(
+        self, args: Sequence[object], kwargs: Mapping[str, object], limit: int = MAX_DATA
+    ) -> msgspec.Raw:
         """Return the data of a put, as JSON. Raises UsageError naming an argument that does not fit or cannot be encoded."""
         values, named = self._bind(args, kwargs, partial(self._written, limit))
         try:
@@ -76,7 +79,7 @@ class Arguments:
             raise UsageError(f"{self._title}: the name of an argument cannot be written: {error}") from None
         return msgspec.Raw(b'{"args":[%s],"kwargs":{%s}}' % (b",".join(values), b",".join(pairs)))
 
-    def read(self, data: bytes) -> tuple[list[Any], dict[str, Any]]:
+    def read(self, data: bytes) -> tuple[list[object], dict[str, object]]:
         """Return the arguments in the data of a job, with the types of the annotations.
 
         Raises UsageError naming an argument that does not fit, CodecError for data that are not JSON, and anything that
@@ -93,14 +96,16 @@ class Arguments:
         values, named = self._bind(envelope.args, envelope.kwargs, self._read_back)
         return values, {parameter.name: value for parameter, value in named}
 
-    def by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def by_name(
+        self, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> tuple[list[object], dict[str, object]]:
         """Return arguments without a name, and those with one by name: the same for each way to write a call."""
         known = self._positional
         named = {parameter.name: value for parameter, value in zip(known, args, strict=False)}
         return list(args[len(known) :]), {**named, **kwargs}
 
     def _bind(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], turn: Callable[[_Parameter, Any], T]
+        self, args: Sequence[V], kwargs: Mapping[str, V], convert: Callable[[_Parameter, V], T]
     ) -> tuple[list[T], list[tuple[_Parameter, T]]]:
         if not self._ready:
             self._look()
@@ -112,10 +117,10 @@ class Arguments:
             if place >= given and name not in kwargs:
                 raise self._missing(given, kwargs)
         values = [
-            turn(known[at] if at < len(known) else cast("_Parameter", rest), value)
+            convert(known[at] if at < len(known) else cast("_Parameter", rest), value)
             for at, value in enumerate(args)
         ]
-        return values, [(parameter, turn(parameter, value)) for parameter, value in named]
+        return values, [(parameter, convert(parameter, value)) for parameter, value in named]
 
     def _parameter(self, name: str, given: int) -> _Parameter:
         parameter = self._named.get(name)
@@ -127,12 +132,12 @@ class Arguments:
             raise UsageError(f"{self._title} was given its argument {name!r} twice")
         return parameter
 
-    def _missing(self, given: int, kwargs: Mapping[str, Any]) -> UsageError:
+    def _missing(self, given: int, kwargs: Mapping[str, object]) -> UsageError:
         names = [repr(name) for place, name in self._required if place >= given and name not in kwargs]
         return UsageError(f"{self._title} misses its argument{'s' * (len(names) > 1)} {', '.join(names)}")
 
-    def _written(self, limit: int, parameter: _Parameter, value: Any) -> bytes:
-        kind = type(cast("object", value))
+    def _written(self, limit: int, parameter: _Parameter, value: object) -> bytes:
+        kind = type(value)
         if kind in _SAME and kind is parameter.annotation:
             try:
                 return _encode_same(value)
@@ -158,7 +163,7 @@ class Arguments:
             raise kind(f"{self._title}: argument {parameter.name!r}: {error}") from error
         return body
 
-    def _read_back(self, parameter: _Parameter, body: bytes) -> Any:
+    def _read_back(self, parameter: _Parameter, body: Any) -> object:
         try:
             return parameter.decode(body)
         except msgspec.ValidationError as error:

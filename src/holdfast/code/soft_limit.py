@@ -14,10 +14,13 @@ import threading
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractContextManager
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
 from holdfast.errors import JobTimedOutError, PerformTimeout
 from holdfast.settings import check_seconds
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 SHORTEST: Final = 0.001
 
@@ -39,8 +42,8 @@ class _Limit(NamedTuple):
 
 
 def limited(
-    call: Callable[..., Any], seconds: float | None, kind: type[PerformTimeout] = PerformTimeout
-) -> Callable[..., Any]:
+    call: Callable[P, R], seconds: float | None, kind: type[PerformTimeout] = PerformTimeout
+) -> Callable[P, R]:
     """Return `call` with an exception of `kind` raised in it after `seconds`, None: unchanged."""
     if seconds is None:
         return call
@@ -48,23 +51,23 @@ def limited(
     if inspect.iscoroutinefunction(call):
 
         @functools.wraps(call)
-        async def limited_coroutine(*args: Any, **kwargs: Any) -> Any:
+        async def limited_coroutine(*args: P.args, **kwargs: P.kwargs) -> object:
             return await _Driven(call(*args, **kwargs), limit)
 
-        return limited_coroutine
+        return cast("Callable[P, R]", limited_coroutine)
 
     @functools.wraps(call)
-    def limited_call(*args: Any, **kwargs: Any) -> Any:
+    def limited_call(*args: P.args, **kwargs: P.kwargs) -> R:
         with _watch(limit):
             return call(*args, **kwargs)
 
     return limited_call
 
 
-def _watch(limit: _Limit) -> AbstractContextManager[Any]:
+def _watch(limit: _Limit) -> AbstractContextManager[object]:
     gevent: Any = sys.modules.get("gevent")
     if gevent is not None and isinstance(gevent.getcurrent(), gevent.Greenlet):
-        timeout: AbstractContextManager[Any] = gevent.Timeout(limit.seconds, limit.error())
+        timeout: AbstractContextManager[object] = gevent.Timeout(limit.seconds, limit.error())
         return timeout
     return _Alarm(limit) if threading.current_thread() is threading.main_thread() else _Interrupter(limit)
 
@@ -78,7 +81,7 @@ class _Alarm:
 
     def __enter__(self) -> None:
         self._began = monotonic()
-        self._handler = signal.signal(signal.SIGALRM, self._ring)
+        self._handler = signal.signal(signal.SIGALRM, self._expire)
         self._is_open = True
         self._before = signal.setitimer(signal.ITIMER_REAL, self._limit.seconds)
 
@@ -90,7 +93,7 @@ class _Alarm:
         if left:
             signal.setitimer(signal.ITIMER_REAL, max(SHORTEST, left - (monotonic() - self._began)), interval)
 
-    def _ring(self, number: int, frame: object) -> None:
+    def _expire(self, number: int, frame: object) -> None:
         if self._is_open:
             self._is_open = False
             raise self._limit.error()
@@ -104,7 +107,7 @@ class _Interrupter:
         self._thread = threading.get_ident()
         self._lock = threading.Lock()
         self._is_over = False
-        self._timer = threading.Timer(limit.seconds, self._ring)
+        self._timer = threading.Timer(limit.seconds, self._expire)
         self._timer.daemon = True
 
     def __enter__(self) -> None:
@@ -120,7 +123,7 @@ class _Interrupter:
             except PerformTimeout:
                 pass  # it was delivered just after the job had ended
 
-    def _ring(self) -> None:
+    def _expire(self) -> None:
         with self._lock:
             if not self._is_over:
                 _raise_in(self._thread, _kind_of(self._limit))
@@ -153,17 +156,17 @@ class _JobExpired(_Expired, JobTimedOutError):
     """The exception for the coroutine of a class job."""
 
 
-class _Driven:
+class _Driven(Generic[R]):
     """Await a coroutine, and raise the exception in it after the limit, where it waits."""
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], limit: _Limit) -> None:
+    def __init__(self, coroutine: Coroutine[object, object, R], limit: _Limit) -> None:
         self._coroutine = coroutine
         self._limit = limit
         self._is_due = False
 
-    def __await__(self) -> Generator[Any, Any, Any]:
-        task: Any = asyncio.current_task()
-        timer = asyncio.get_running_loop().call_later(self._limit.seconds, self._ring, task)
+    def __await__(self) -> Generator[Any, Any, R]:
+        task = cast("asyncio.Task[object]", asyncio.current_task())
+        timer = asyncio.get_running_loop().call_later(self._limit.seconds, self._expire, task)
         try:
             return (yield from self._drive(task))
         except _Expired as expired:
@@ -171,18 +174,19 @@ class _Driven:
         finally:
             timer.cancel()
 
-    def _ring(self, task: Any) -> None:
+    def _expire(self, task: asyncio.Task[object]) -> None:
         self._is_due = True
         task.cancel()
 
-    def _drive(self, task: Any) -> Generator[Any, Any, Any]:
-        step: Callable[[Any], Any] = self._coroutine.send
-        value: Any = None
+    def _drive(self, task: asyncio.Task[object]) -> Generator[object, object, R]:
+        step: Callable[[Any], object] = self._coroutine.send
+        value: object = None
         while True:
             try:
                 waits_for = step(value)
             except StopIteration as end:
-                return end.value
+                result: R = end.value
+                return result
             try:
                 step, value = self._coroutine.send, (yield waits_for)
             except GeneratorExit:
@@ -191,7 +195,7 @@ class _Driven:
             except BaseException as error:
                 step, value = self._coroutine.throw, self._meant(error, task)
 
-    def _meant(self, error: BaseException, task: Any) -> BaseException:
+    def _meant(self, error: BaseException, task: asyncio.Task[object]) -> BaseException:
         """Return what to raise in the coroutine: the exception of the limit for our own cancellation."""
         if self._is_due and isinstance(error, asyncio.CancelledError):
             self._is_due = False

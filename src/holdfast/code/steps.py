@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Generator
 from inspect import isawaitable
 from typing import Any, TypeVar
 
+A = TypeVar("A")
 R = TypeVar("R")
 S = TypeVar("S")
 
@@ -38,7 +39,7 @@ def begin_steps(steps: Steps[R]) -> R | Awaitable[R]:
     return _await(steps, step) if isawaitable(step) else _run(steps, step)
 
 
-def _run(steps: Steps[R], answer: Any) -> R:
+def _run(steps: Steps[R], answer: object) -> R:
     try:
         while True:
             answer = steps.send(answer)
@@ -47,15 +48,15 @@ def _run(steps: Steps[R], answer: Any) -> R:
         return value
 
 
-async def _await(steps: Steps[R], step: Any) -> R:
-    return await _go_on(steps, step, _waited)
+async def _await(steps: Steps[R], step: object) -> R:
+    return await _continue(steps, step, _waited)
 
 
-async def _waited(step: Any) -> Any:
+async def _waited(step: object) -> object:
     return await step if isawaitable(step) else step
 
 
-def drive(flow: Generator[S, Any, R], answer: Callable[[S], Any]) -> R:
+def drive(flow: Generator[S, A, R], answer: Callable[[S], A]) -> R:
     """Run `flow`: pass each step to `answer` and send the result back; an exception is raised at the `yield`."""
     try:
         step = next(flow)
@@ -71,17 +72,17 @@ def drive(flow: Generator[S, Any, R], answer: Callable[[S], Any]) -> R:
         return value
 
 
-async def drive_async(flow: Generator[S, Any, R], answer: Callable[[S], Awaitable[Any]]) -> R:
+async def drive_async(flow: Generator[S, A, R], answer: Callable[[S], Awaitable[A]]) -> R:
     """Run `flow` as `drive` does, awaiting each answer."""
     try:
         step = next(flow)
     except StopIteration as end:
         value: R = end.value
         return value
-    return await _go_on(flow, step, answer)
+    return await _continue(flow, step, answer)
 
 
-async def _go_on(flow: Generator[S, Any, R], step: S, answer: Callable[[S], Awaitable[Any]]) -> R:
+async def _continue(flow: Generator[S, A, R], step: S, answer: Callable[[S], Awaitable[A]]) -> R:
     try:
         while True:
             try:

@@ -16,14 +16,14 @@ _API: Final = "opentelemetry.trace"
 
 def is_traced() -> bool:
     """Return whether this program has imported OpenTelemetry and configured a tracer provider."""
-    api: Any = sys.modules.get(_API)
+    api = sys.modules.get(_API)
     ask = getattr(api, "get_tracer_provider", None)  # it may be half imported
-    return ask is not None and not isinstance(ask(), api.ProxyTracerProvider)
+    return ask is not None and not isinstance(ask(), _api().ProxyTracerProvider)
 
 
 def put_span(queue: str, klass: str, jid: str) -> str:
     """Record the span of a put. Returns the option `trace` of the job, "" without a valid span."""
-    api: Any = sys.modules[_API]
+    api = _api()
     attributes = attributes_of(queue, klass, jid, "create")
     span = _tracer().start_span(f"put {queue}", kind=api.SpanKind.PRODUCER, attributes=attributes)
     try:
@@ -32,7 +32,7 @@ def put_span(queue: str, klass: str, jid: str) -> str:
         span.end()
 
 
-def attributes_of(queue: str, klass: str, jid: str, operation: str) -> dict[str, Any]:
+def attributes_of(queue: str, klass: str, jid: str, operation: str) -> dict[str, str]:
     """Return the attributes of a span of a job, by the conventions for messaging."""
     return {
         "messaging.system": SYSTEM,
@@ -44,21 +44,21 @@ def attributes_of(queue: str, klass: str, jid: str, operation: str) -> dict[str,
     }
 
 
-def context_of(trace: str) -> Any:
+def context_of(trace: str) -> object:
     """Return the context of the put, from the option `trace` of a job; an empty one if that cannot be read."""
     parent, _, state = trace.partition(" ")
     carrier = {"traceparent": parent, "tracestate": state} if state else {"traceparent": parent}
     return _propagator().extract(carrier)
 
 
-def start_span(trace: str, name: str, attributes: Mapping[str, Any]) -> Any:
+def start_span(trace: str, name: str, attributes: Mapping[str, str]) -> Any:
     """Return a new span for the performance of a job, a child of the span of its put."""
-    api: Any = sys.modules[_API]
+    api = _api()
     context = context_of(trace) if trace else None
     return _tracer().start_span(name, context=context, kind=api.SpanKind.CONSUMER, attributes=attributes)
 
 
-def _carried(context: Any) -> str:
+def _carried(context: object) -> str:
     carrier: dict[str, str] = {}
     _propagator().inject(carrier, context)
     parent, state = carrier.get("traceparent", ""), carrier.get("tracestate", "")
@@ -66,9 +66,12 @@ def _carried(context: Any) -> str:
     return both if len(both) <= LONGEST else parent
 
 
+def _api() -> Any:
+    return sys.modules[_API]
+
+
 def _tracer() -> Any:
-    api: Any = sys.modules[_API]
-    return api.get_tracer("holdfast")
+    return _api().get_tracer("holdfast")
 
 
 def _propagator() -> Any:
