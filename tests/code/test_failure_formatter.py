@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import UsageError
 from holdfast.code.failure import (
-    MESSAGE_LIMIT,
+    LONGEST,
     ByKlass,
     ByQueue,
     failure_formatter,
@@ -121,7 +121,7 @@ def test_what_a_formatter_says_fits_the_store():
     use_failure_formatter(SimpleNamespace(format=lambda job, error, lines: ("é" * 200, "x" * 100_000)))
     group, message = failure_of(raised(""), "mail", lambda: JOB)
     assert len(group.encode()) == 200
-    assert MESSAGE_LIMIT <= len(message) < MESSAGE_LIMIT + 100
+    assert LONGEST <= len(message) < LONGEST + 100
 
 
 def test_something_that_formats_nothing_is_refused():

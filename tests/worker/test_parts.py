@@ -5,7 +5,8 @@ import struct
 
 import pytest
 
-from holdfast.code.failure import MESSAGE_LIMIT, cut, describe
+from holdfast.code.failure import LONGEST as LONGEST_TEXT
+from holdfast.code.failure import cut, describe
 from holdfast.code.job_options import make_backoff
 from holdfast.code.registry import Registered
 from holdfast.commands.leases import CompletePop, Done, Pop
@@ -185,7 +186,7 @@ def test_a_backoff_that_is_wrong_does_not_cost_the_job(backoff, caplog):
 def test_messages_are_cut_in_the_middle_and_groups_at_the_end():
     assert cut("short") == "short"
     long = cut("a" * 20_000 + "z")
-    assert len(long) <= MESSAGE_LIMIT + 20
+    assert len(long) <= LONGEST_TEXT + 20
     assert long.startswith("aaa")
     assert long.endswith("z")
     command = failed(JobFacts("j", "k", "q" * 199, worker="w"), "ValueError", "")

@@ -26,7 +26,7 @@ from holdfast.errors import UsageError
 from holdfast.settings import Durability, Settings, check_callable, default_worker_name, shown_url
 from holdfast.wire.address import DriverClasses, Target, check_options
 from holdfast.wire.outage import gate_of
-from holdfast.wire.shards import FlushWatch, Shard, Shards
+from holdfast.wire.shards import FlushWatch, Shard
 
 # By identity: clients of one place are equal.
 _clients: Final[WeakValueDictionary[int, Any]] = WeakValueDictionary()
@@ -86,7 +86,7 @@ class Opening(msgspec.Struct, frozen=True):
 
     def shard(self) -> Shard:
         """The shard of the namespace; the flushes of an embedded store are timed at first."""
-        [shard] = Shards(self.settings).all
+        shard = Shard(self.settings)
         shard.gate = gate_of(self.settings.url)
         if self.embedded and self.settings.durability == "fsync":
             shard.flushes = FlushWatch(shard.clock)

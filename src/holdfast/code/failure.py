@@ -218,7 +218,6 @@ def _look_away(file: str) -> None:
 
 log = logging.getLogger("holdfast")
 
-MESSAGE_LIMIT: Final = LONGEST
 BRIEF: Final = 400
 TEXT_LIMIT: Final = 10_000
 """How many characters of the text of an exception `ByKlass` keeps."""

@@ -114,7 +114,6 @@ class QueueForget(CommandBase, frozen=True, gc=False):
         return int(reply)
 
 
-NO_END = -1
 UNDEFINED = -2
 
 

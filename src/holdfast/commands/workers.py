@@ -10,7 +10,6 @@ from holdfast.models import text
 
 MAX_ROWS: Final = 64
 MAX_LEASES: Final = 500
-MAX_ANSWER: Final = 65536
 
 
 class WorkerSeen(CommandBase, frozen=True, gc=False):

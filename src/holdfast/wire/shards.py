@@ -1,11 +1,8 @@
-"""The shards of a namespace, and what a client keeps for each.
-
-This release keeps a namespace on one shard; `Shards` is where queues and jids would be mapped to several.
-"""
+"""What a client keeps for the store that holds a namespace. This release keeps a namespace on one shard."""
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from time import monotonic
 
 from holdfast.ids import new_sequence
@@ -148,20 +145,3 @@ class Shard:
     def event_channel(self, event: str) -> str:
         """Return the channel for an event of tracked jobs; its message is the jid."""
         return f"{self.root}e:{event}"
-
-
-class Shards:
-    """The shards of a namespace: one."""
-
-    __slots__ = ("all",)
-
-    def __init__(self, settings: Settings) -> None:
-        self.all = (Shard(settings),)
-
-    def of_queues(self, queues: Sequence[str]) -> Shard:
-        """Return the shard that holds `queues`."""
-        return self.all[0]
-
-    def of_jid(self, jid: str) -> Shard:
-        """Return the shard that holds the job."""
-        return self.all[0]

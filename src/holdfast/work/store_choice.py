@@ -51,10 +51,6 @@ class StoreChoice(msgspec.Struct, frozen=True):
         """A client for heartbeats: a late answer is worth nothing, and the next try comes soon."""
         return Client(self.url, **_prompt(self.options, name))
 
-    def beating_async_client(self, name: str) -> AsyncClient:
-        """The same for an event loop."""
-        return AsyncClient(self.url, **_prompt(self.options, name))
-
 
 def _patient(options: ClientOptions, name: str) -> ClientOptions:
     return {**options, "hostname": name, "deadline": max(options.get("deadline", DEADLINE), DEADLINE)}

@@ -53,7 +53,6 @@ class JobParts(TypedDict, total=False):
 
 
 _PARTS: Final = tuple(JobParts.__annotations__)
-_LOCAL: Final = ("tags", "throttles", "failure", "history")
 LEASE: Final = 3600.0
 """Seconds of the lease of a job that `Job.build` makes."""
 
