@@ -169,7 +169,7 @@ class JobCancelled(HoldfastError):
 def cancelled_text(by: str, at: float) -> str:
     """Return when and by whom a job was cancelled: `cancelled at 2026-11-22 23:10:03 UTC by web-1`."""
     when = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return f"cancelled at {when} by {by or 'somebody who gave no name'}"
+    return f"cancelled at {when} by {by or 'an unnamed user'}"
 
 
 _TRACEBACKS: Final = (

@@ -213,7 +213,10 @@ def test_moments_are_meant_by_the_clock_of_a_test(stopped, do, job):
         (lambda job: job.every(60, starting=datetime(2030, 1, 1)).put(7), "starting has no time zone"),
         (lambda job: job.every(60, backlog=-1).put(7), "backlog"),
         (lambda job: job.every(60, jid="").put(7), "jid"),
-        (lambda job: job.options(depends=["j"]).every(60).put(7), "takes no depends: it waits for nobody"),
+        (
+            lambda job: job.options(depends=["j"]).every(60).put(7),
+            "takes no depends: its jobs cannot wait for others",
+        ),
         (lambda job: job.options(jid="j").every(60).put(7), r"takes no jid: name it by every\(jid=…\)"),
     ],
 )

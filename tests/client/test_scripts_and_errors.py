@@ -68,9 +68,9 @@ def test_a_plugin_is_loaded_once_and_loaded_again_when_the_store_forgot_it() -> 
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("error('too odd')", "mine: the store answered: too odd"),
-        ("return redis.error_reply('ODD thing')", "mine: the store answered: ODD thing"),
-        ("return Holdfast.job.get()", "mine: the store answered: no jid provided"),
+        ("error('too odd')", "mine: the store replied: too odd"),
+        ("return redis.error_reply('ODD thing')", "mine: the store replied: ODD thing"),
+        ("return Holdfast.job.get()", "mine: the store replied: no jid provided"),
         ("return redis.call('LPUSH', KEYS[1], 1)", "WRONGTYPE Operation against a key"),
         ("this is no Lua", "Error compiling script"),
     ],

@@ -40,14 +40,14 @@ def lost(command, *answers, **settings) -> HoldfastError:
 def test_an_error_names_the_call_how_often_and_how_long_it_was_tried():
     error = lost(Put("mail", "K", jid="j1"), CUT, deadline=1.0)
     assert isinstance(error, ConnectionLost)
-    assert str(error).startswith("put: no answer from the store in ")
+    assert str(error).startswith("put: no reply from the store in ")
     assert " tries over 1.0 s (cut off); it may have happened; " in str(error)
     assert str(error).endswith("; putting it again with jid='j1' and only_new=True is safe")
     assert error.may_have_happened
 
 
 def test_a_single_try_is_called_so():
-    assert "put: no answer from the store at the only try" in str(lost(Put("q", "K"), CUT, deadline=0.0))
+    assert "put: no reply from the store at the only try" in str(lost(Put("q", "K"), CUT, deadline=0.0))
 
 
 def test_a_call_that_was_never_sent_certainly_did_not_happen():
@@ -60,7 +60,7 @@ def test_a_call_that_was_never_sent_certainly_did_not_happen():
 def test_a_call_did_not_happen_when_only_the_look_at_the_store_was_sent():
     error = lost(Put("q", "K"), LinkError("slow", timed_out=True), met=False, deadline=0.5)
     assert isinstance(error, StoreTimeout)
-    assert "put: no answer from the store" in str(error)
+    assert "put: no reply from the store" in str(error)
     assert str(error).endswith("nothing was sent")
     assert not error.may_have_happened
 

@@ -76,7 +76,7 @@ def _try(shard: Shard, step: Step, patience: RetryTimer) -> Plan[Any]:
         if error.sent:
             patience.tries += 1
             lost = StoreTimeout if error.timed_out else ConnectionLost
-            raise lost(f"no answer from the store {patience} ({error})") from error
+            raise lost(f"no reply from the store {patience} ({error})") from error
         return error
     return reply
 

@@ -78,8 +78,8 @@ _LONGEST_NAME: Final = 140
 _same_everywhere: Final = msgspec.json.Encoder(enc_hook=to_plain, order="deterministic").encode
 _NOT_RECURRING: Final = {
     "jid": "name it by every(jid=…)",
-    "only_new": "it is one recurrence however often it is said",
-    "depends": "it waits for nobody",
+    "only_new": "every(…) with the same jid is one recurrence",
+    "depends": "its jobs cannot wait for others",
 }
 
 

@@ -166,7 +166,7 @@ def _surround_async(owner: object, around: Surroundings, method: Perform) -> Per
         if unawaited:
             raise MiddlewareMisconfigured(
                 f"a middleware of {_name_of(owner)} did not await its job: around an async def it is "
-                "async def too, or returns what it was answered"
+                "async def too, or returns the awaitable it was given"
             )
         return call.value if value is None else value
 

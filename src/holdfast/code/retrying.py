@@ -76,9 +76,9 @@ def _retrying(method: Callable[..., Any], errors: tuple[type[Exception], ...]) -
             job = _to_retry(args, error)
             if job is None:
                 raise
-            answer = job.retry()
+            result = job.retry()
             # A plain method of a job whose client is async: the caller awaits the result.
-            return answer if inspect.isawaitable(answer) else None
+            return result if inspect.isawaitable(result) else None
 
     return perform
 

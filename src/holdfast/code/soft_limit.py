@@ -183,12 +183,12 @@ class _Driven(Generic[R]):
         value: object = None
         while True:
             try:
-                waits_for = step(value)
+                awaited = step(value)
             except StopIteration as end:
                 result: R = end.value
                 return result
             try:
-                step, value = self._coroutine.send, (yield waits_for)
+                step, value = self._coroutine.send, (yield awaited)
             except GeneratorExit:
                 self._coroutine.close()
                 raise

@@ -62,18 +62,18 @@ def drive(flow: Generator[S, A, R], answer: Callable[[S], A]) -> R:
         step = next(flow)
         while True:
             try:
-                answered = answer(step)
+                result = answer(step)
             except BaseException as error:
                 step = flow.throw(error)
             else:
-                step = flow.send(answered)
+                step = flow.send(result)
     except StopIteration as end:
         value: R = end.value
         return value
 
 
 async def drive_async(flow: Generator[S, A, R], answer: Callable[[S], Awaitable[A]]) -> R:
-    """Run `flow` as `drive` does, awaiting each answer."""
+    """Run `flow` as `drive` does, awaiting each result of `answer`."""
     try:
         step = next(flow)
     except StopIteration as end:
@@ -86,11 +86,11 @@ async def _continue(flow: Generator[S, A, R], step: S, answer: Callable[[S], Awa
     try:
         while True:
             try:
-                answered = await answer(step)
+                result = await answer(step)
             except BaseException as error:
                 step = flow.throw(error)
             else:
-                step = flow.send(answered)
+                step = flow.send(result)
     except StopIteration as end:
         value: R = end.value
         return value

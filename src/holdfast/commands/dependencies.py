@@ -102,9 +102,9 @@ class CompleteX(CommandBase, frozen=True, gc=False):
         return words
 
     def read(self, reply: Reply) -> str:
-        answer = text(reply[0])
-        if answer in _STATES:
-            return answer
+        result = text(reply[0])
+        if result in _STATES:
+            return result
         raise_refusal(reply[0])
         # An earlier try completed the job: return its present state, or `complete` if it was deleted since.
         return text(reply[1]) if len(reply) > 1 else "complete"

@@ -132,7 +132,7 @@ class Cancel(CommandBase, frozen=True, gc=False):
         return tuple(self.jids)
 
     def read(self, reply: Reply) -> list[bool]:
-        return [bool(answer) for answer in reply]
+        return [bool(result) for result in reply]
 
 
 class CancelBy(Cancel, frozen=True, gc=False):
@@ -210,7 +210,7 @@ class SetPriority(CommandBase, frozen=True, gc=False):
         return (self.priority, *self.jids)
 
     def read(self, reply: Reply) -> list[bool]:
-        return [bool(answer) for answer in reply]
+        return [bool(result) for result in reply]
 
 
 class JobGet(CommandBase, frozen=True, gc=False):

@@ -64,10 +64,10 @@ class Retry(CommandBase, frozen=True, gc=False):
         return (self.worker, self.delay_ms, self.group, self.message, job.jid, job.token, self.data)
 
     def read(self, reply: Reply) -> int:
-        answer = reply[0]
-        if isinstance(answer, int):
-            return answer
-        raise refusal(answer)
+        left = reply[0]
+        if isinstance(left, int):
+            return left
+        raise refusal(left)
 
 
 class Fail(CommandBase, frozen=True, gc=False):

@@ -200,7 +200,7 @@ class RecurCancel(CommandBase, frozen=True, gc=False):
         return tuple(self.jids)
 
     def read(self, reply: Reply) -> list[bool]:
-        return [bool(answer) for answer in reply]
+        return [bool(result) for result in reply]
 
 
 VERBS: Mapping[str, type[CommandBase]] = {

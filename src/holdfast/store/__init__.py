@@ -131,7 +131,7 @@ class _Starter:
         # Without site-packages and the user's start-up files: a warden needs only this package.
         words = [_python(), "-I", "-S", str(launcher), str(self.directory), str(program), self.durability]
         try:
-            answer = subprocess.run(
+            result = subprocess.run(
                 [*words, str(self.linger)],
                 cwd=self.directory,
                 env={name: os.environ[name] for name in _NEEDED if name in os.environ},
@@ -144,7 +144,7 @@ class _Starter:
             )
         except subprocess.TimeoutExpired as error:
             raise StoreUnavailable(f"the warden of {self.directory} did not start in time") from error
-        return answer.returncode, answer.stderr.decode(errors="replace").strip()
+        return result.returncode, result.stderr.decode(errors="replace").strip()
 
 
 def _check(durability: str, linger: float, wait: float) -> None:

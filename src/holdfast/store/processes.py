@@ -14,10 +14,10 @@ def started(pid: int) -> str:
         return ""
     if ON_LINUX:
         return _started_linux(pid)
-    answer = subprocess.run(
+    result = subprocess.run(
         ["ps", "-o", "state=", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
-    state, _, moment = answer.stdout.strip().partition(" ")
+    state, _, moment = result.stdout.strip().partition(" ")
     return "" if state.startswith("Z") else moment.strip()
 
 

@@ -69,12 +69,12 @@ def bundled_program() -> Path:
 def examine(path: Path | str) -> Program:
     """Return engine and version of a server program. Raises StoreUnsupported if it is not one."""
     try:
-        answer = subprocess.run(
+        result = subprocess.run(
             [str(path), "--version"], capture_output=True, text=True, timeout=10, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StoreUnsupported(f"the server program {path} does not run: {error}") from error
-    found = re.match(r"(Redis|Valkey) server v=(\d+)\.(\d+)\.(\d+)", answer.stdout)
+    found = re.match(r"(Redis|Valkey) server v=(\d+)\.(\d+)\.(\d+)", result.stdout)
     if not found:
         raise StoreUnsupported(
             f"{path} is not a Valkey or Redis server: {(answer.stdout + answer.stderr)[:200]!r}"
@@ -202,17 +202,17 @@ def _die_with_parent(parent: int, death_signal: int) -> Callable[[], None] | Non
 
 def _in_lasting_thread(start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
     """Run `start` in a thread that runs until this process ends."""
-    answers: queue.SimpleQueue[subprocess.Popen[bytes] | BaseException] = queue.SimpleQueue()
+    results: queue.SimpleQueue[subprocess.Popen[bytes] | BaseException] = queue.SimpleQueue()
 
     def run() -> None:
         try:
-            answers.put(start())
+            results.put(start())
         except BaseException as error:
-            answers.put(error)
+            results.put(error)
         threading.Event().wait()
 
     threading.Thread(target=run, name="holdfast-server-parent", daemon=True).start()
-    answer = answers.get()
-    if isinstance(answer, BaseException):
-        raise answer
-    return answer
+    result = results.get()
+    if isinstance(result, BaseException):
+        raise result
+    return result

@@ -157,13 +157,13 @@ class Warden:
             if not Path(self.socket).exists():
                 return "its socket was removed"
             if not self._owns_directory():
-                log_line("the directory was removed")
+                log_line("the directory was removed; stopping")
                 self.stopping = True
             if self._read_linger():
                 self._record("running", run_id)
             idle = idle_clock.idle_seconds()
             if self.linger and idle >= self.linger:
-                log_line(f"nobody was connected for {idle:.1f} s")
+                log_line(f"no client was connected for {idle:.1f} s; stopping")
                 self.stopping = True
         return ""
 

@@ -88,9 +88,9 @@ class _Runner:
         self._drain = drain
 
     def run(self, plan: Plan[Any]) -> Any:
-        answer = self.inner.run(plan)
+        result = self.inner.run(plan)
         self._drain()
-        return answer
+        return result
 
 
 class _AsyncRunner:
@@ -99,9 +99,9 @@ class _AsyncRunner:
         self._drain = drain
 
     async def run(self, plan: Plan[Any]) -> Any:
-        answer = await self.inner.run(plan)
+        result = await self.inner.run(plan)
         await self._drain()
-        return answer
+        return result
 
 
 class _Submit:
@@ -114,8 +114,8 @@ class _Submit:
     def __call__(self, command: Any) -> "asyncio.Future[Any]":
         return asyncio.ensure_future(self._run(self.inner(command)))
 
-    async def _run(self, answer: "asyncio.Future[Any]") -> Any:
-        found = await answer
+    async def _run(self, result: "asyncio.Future[Any]") -> Any:
+        found = await result
         await self._drain()
         return found
 
@@ -282,12 +282,12 @@ class LocalWorker(Blocking, WorkerVerbs):
         return self._coroutines.run(coroutine, context=copy_context())
 
     async def _drive_in_loop(self, flow: Flow[T]) -> T:
-        async def answer(step: Any) -> Any:
+        async def result(step: Any) -> Any:
             if isinstance(step, JobFacts):
                 return await perform_in_task(self._performer, step, self._threads)
             return self._own.runner.run(step)
 
-        return await drive_async(flow, answer)
+        return await drive_async(flow, result)
 
     def _job(self, facts: JobFacts) -> Job:
         return HeldJob.held(facts, self.client, nothing)
@@ -343,12 +343,12 @@ class AsyncLocalWorker(Awaiting, WorkerVerbs):
         self._own.link.drop()
 
     async def _drive(self, flow: Flow[T]) -> T:
-        async def answer(step: Any) -> Any:
+        async def result(step: Any) -> Any:
             if isinstance(step, JobFacts):
                 return await perform_in_task(self._performer, step, self._threads)
             return await self._own.runner.run(step)
 
-        return await drive_async(flow, answer)
+        return await drive_async(flow, result)
 
     def _job(self, facts: JobFacts) -> Job:
         return HeldJob.held(facts, self._plain, nothing)

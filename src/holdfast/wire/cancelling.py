@@ -49,12 +49,12 @@ def cancel_jobs(
 
 def _cancel_in_order(ask: Planner, order: Sequence[str], who: str, cancelled: dict[str, bool]) -> Plan[None]:
     """Cancel slices of `order`, in which each job comes after its dependents."""
-    answers: list[bool] = []
+    results: list[bool] = []
     try:
-        yield from in_slices(ask, lambda some: CancelBy(some, who), order, answers)
+        yield from in_slices(ask, lambda some: CancelBy(some, who), order, results)
     finally:
-        for jid, answer in zip(order, answers, strict=False):
-            cancelled[jid] = cancelled.get(jid, False) or answer
+        for jid, result in zip(order, results, strict=False):
+            cancelled[jid] = cancelled.get(jid, False) or result
 
 
 def _check_closed(children: Mapping[str, Sequence[str]]) -> None:

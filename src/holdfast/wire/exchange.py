@@ -99,30 +99,30 @@ def _meet_for(shard: Shard, command: Command[object]) -> Plan[None]:
 
 
 class Repeating:
-    """The calls of one step that did not all succeed at the first try, and their answers so far.
+    """The calls of one step that did not all succeed at the first try, and their results so far.
 
-    An answer is a reply, a HoldfastError to raise, or, while its call is pending, an ErrorReply or LinkError.
+    A result is a reply, a HoldfastError to raise, or, while its call is pending, an ErrorReply or LinkError.
     """
 
     def __init__(
-        self, shard: Shard, commands: Sequence[Command[object]], calls: list[Call], answers: Replies
+        self, shard: Shard, commands: Sequence[Command[object]], calls: list[Call], results: Replies
     ) -> None:
         self.shard, self.commands, self.calls = shard, commands, calls
-        self.answers = answers
+        self.results = results
         self.timer = _timer(shard, commands)
         self.meetings = 0
         self.resent: set[int] = set()
         self.unsure: list[int] = []
 
     def plan(self) -> Plan[Replies]:
-        """Send pending calls again until each has a final answer."""
+        """Send pending calls again until each has a final result."""
         while pending := self.pending():
             try:
-                yield from self.once_more(pending, self.pause(self.answers[pending[0]]))
+                yield from self.once_more(pending, self.pause(self.results[pending[0]]))
             except HoldfastError as error:
                 self.end(pending, error)
         yield from self.look_up()
-        return self.answers
+        return self.results
 
     def pause(self, reason: ErrorReply | LinkError) -> float:
         """Return the seconds to wait before the next try. Raises the error for `reason` after the deadline."""
@@ -140,36 +140,36 @@ class Repeating:
         except LinkError as error:
             replies = [error] * len(pending)
         for index, reply in zip(pending, replies, strict=True):
-            self.answers[index] = _forgive(self.commands[index], reply) if index in self.resent else reply
+            self.results[index] = _forgive(self.commands[index], reply) if index in self.resent else reply
 
     def pending(self) -> list[int]:
         """Return the calls that may be sent again; replace final errors of the others by exceptions."""
         pending: list[int] = []
-        for index, answer in enumerate(self.answers):
-            if type(answer) is LinkError:
+        for index, result in enumerate(self.results):
+            if type(result) is LinkError:
                 self.shard.met = False
-                if answer.sent:
+                if result.sent:
                     self.resent.add(index)
                 pending.append(index)
-            elif type(answer) is ErrorReply:
-                if self.may_repeat(self.commands[index], answer):
+            elif type(result) is ErrorReply:
+                if self.may_repeat(self.commands[index], result):
                     pending.append(index)
                 else:
-                    if index in self.resent and answer.code == "OOM":
+                    if index in self.resent and result.code == "OOM":
                         self.unsure.append(index)
-                    self.answers[index] = final_error(answer, self.commands[index].verb)
+                    self.results[index] = final_error(result, self.commands[index].verb)
         return pending
 
-    def may_repeat(self, command: Command[object], answer: ErrorReply) -> bool:
+    def may_repeat(self, command: Command[object], result: ErrorReply) -> bool:
         """Return whether a refused call may succeed soon, or after the core was loaded and the root was made."""
-        if is_temporary(answer):
-            return not (command.adds and answer.code == "OOM")
-        if lacks_core(answer):
+        if is_temporary(result):
+            return not (command.adds and result.code == "OOM")
+        if lacks_core(result):
             self.shard.met = False
             self.meetings += 1
             # Our own core has the function, so it was flushed again. Another core will not get it.
             return self.meetings <= 3 or (self.shard.info is not None and is_ours(self.shard.info.digest))
-        if is_older(answer):
+        if is_older(result):
             self.shard.met = False
             self.meetings += 1
             return self.meetings == 1
@@ -178,18 +178,18 @@ class Repeating:
     def look_up(self) -> Plan[None]:
         """Look up the jobs of puts that a full store refused at a repeat: the first try may have put them."""
         for index in self.unsure:
-            command, answer = self.commands[index], self.answers[index]
+            command, result = self.commands[index], self.results[index]
             jids: Sequence[str] = [] if command.numbered else getattr(command, "generated_jids", [])
             if jids and (yield from _are_there(self.shard, jids)):
-                self.answers[index] = [len(jids)]
+                self.results[index] = [len(jids)]
             else:
-                self.answers[index] = full_after_resend(answer, command.verb, command.repeat_advice)
+                self.results[index] = full_after_resend(result, command.verb, command.repeat_advice)
 
     def end(self, pending: list[int], error: HoldfastError) -> None:
         """End every pending call with `error`, and what it means for this call."""
         for index in pending:
             command = self.commands[index]
-            self.answers[index] = call_error(
+            self.results[index] = call_error(
                 error, command.verb, command.repeat_advice, sent=index in self.resent
             )
 
@@ -236,7 +236,7 @@ def _meaning(reply: ErrorReply, verb: str) -> HoldfastError:
         return StoreUnsupported(f"{prefix}the user of this URL lacks rights: {reply.sentence}")
     if "Function not found" in reply.text:
         return CoreMismatch(f"the core in the store cannot do this: {reply.sentence}")
-    return HoldfastError(f"the store answered: {reply.sentence}")
+    return HoldfastError(f"the store replied: {reply.sentence}")
 
 
 def _forgive(command: Command[object], reply: Reply) -> Reply:

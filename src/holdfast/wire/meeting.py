@@ -105,7 +105,7 @@ def _make(shard: Shard) -> Call:
 
 
 def _with_core(shard: Shard, timer: RetryTimer, reply: Reply) -> Plan[CoreInfo]:
-    """Load the core and make the root until `info` is answered by a usable core for an existing root."""
+    """Load the core and make the root until `info` comes from a usable core and an existing root."""
     replaced, missing, makes = 0, 0, False
     while replaced < 4:
         if not isinstance(reply, ErrorReply):

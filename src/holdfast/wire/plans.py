@@ -142,15 +142,15 @@ def in_slices(
     while at < len(names):
         some = names[at : at + size]
         try:
-            answers = yield from ask(command_of(some))
+            results = yield from ask(command_of(some))
         except Refused as refused:
             if refused.code != TOO_MANY or len(some) == 1:
                 raise
             size = len(some) // 2
             continue
-        if not answers:
+        if not results:
             break
-        found += answers
+        found += results
         at, size = at + len(some), min(2 * size, MAX_BATCH)
 
 

@@ -116,7 +116,7 @@ def deadline_error(reason: ErrorReply | LinkError, timer: RetryTimer) -> Holdfas
     if isinstance(reason, ErrorReply):
         return temporary_error(reason)
     kind: type[TransportError] = StoreTimeout if reason.timed_out else ConnectionLost
-    missing = "answer from" if reason.sent else "connection to"
+    missing = "reply from" if reason.sent else "connection to"
     return kind(f"no {missing} the store {timer} ({reason})", may_have_happened=False)
 
 
