@@ -99,9 +99,9 @@ def test_another_core_after_a_lost_answer_does_not_hide_that_something_was_sent(
 def test_each_call_of_a_pipeline_is_told_what_holds_for_it():
     shard, _, runner = scripted(CUT, deadline=0.5)
     put, look = runner.run(exchange_all(shard, [Put("q", "K", jid="j1"), JobGet(["j1"])]))
-    assert "put: no answer" in str(put)
+    assert "put: no reply" in str(put)
     assert "only_new=True" in str(put)
-    assert "get: no answer" in str(look)
+    assert "get: no reply" in str(look)
     assert "repeating it is safe" in str(look)
 
 
@@ -122,7 +122,7 @@ def run(*answers, **settings):
 def test_a_script_whose_answer_was_lost_is_not_run_again():
     link, ask = run(CUT)
     with pytest.raises(
-        ConnectionLost, match=r"script: no answer .* only try \(cut off\); it may have happened; look before"
+        ConnectionLost, match=r"script: no reply .* only try \(cut off\); it may have happened; look before"
     ) as raised:
         ask()
     assert raised.value.may_have_happened

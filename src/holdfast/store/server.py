@@ -77,7 +77,7 @@ def examine(path: Path | str) -> Program:
     found = re.match(r"(Redis|Valkey) server v=(\d+)\.(\d+)\.(\d+)", result.stdout)
     if not found:
         raise StoreUnsupported(
-            f"{path} is not a Valkey or Redis server: {(answer.stdout + answer.stderr)[:200]!r}"
+            f"{path} is not a Valkey or Redis server: {(result.stdout + result.stderr)[:200]!r}"
         )
     major, minor, patch = (int(part) for part in found.groups()[1:])
     return Program(str(path), found[1].lower(), (major, minor, patch))
