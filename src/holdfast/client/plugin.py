@@ -42,7 +42,7 @@ def run_script(shard: Shard, script: Script, args: Sequence[Word]) -> Plan[Any]:
     try:
         return (yield from _run(shard, script, call))
     except TransportError as error:
-        again = "look before you run it again"
+        again = "check before you run it again"
         raise call_error(error, "script", again, sent=error.may_have_happened) from error.__cause__
 
 
