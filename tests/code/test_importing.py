@@ -147,7 +147,7 @@ def test_a_save_that_one_asker_found_broken_is_broken_for_all(shop, tmp_path, mo
     file.write_text("class Parcel:\n    @staticmethod\n    def process(job): ...\n")
     worker = Resolver(AllowList(roots=[tmp_path]))
     worker.resolve(f"{name}.Parcel", "q")
-    monkeypatch.setattr(importing, "LOOK_AGAIN", 3600.0)
+    monkeypatch.setattr(importing, "CHECK_INTERVAL", 3600.0)
     save(file, "class Parcel(:\n")
     with pytest.raises(SyntaxError):
         Importer.import_class(f"{name}.Parcel")

@@ -14,7 +14,7 @@ from holdfast.code.resolver import Resolver
 
 @pytest.fixture(autouse=True)
 def look_at_once(monkeypatch):
-    monkeypatch.setattr(importing, "LOOK_AGAIN", 0.0)
+    monkeypatch.setattr(importing, "CHECK_INTERVAL", 0.0)
 
 
 def make(root: Path, *queues: str, auto_complete: bool = False) -> Resolver:

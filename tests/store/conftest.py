@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import store as embedded
-from holdfast.store import talk
+from holdfast.store import resp
 
 Eventually = Callable[..., None]
 
@@ -43,6 +43,6 @@ def say() -> Callable[..., str]:
     """Speaks to a store by its address."""
 
     def ask(address: embedded.StoreAddress, *words: str) -> str:
-        return talk.ask(address.url.removeprefix("unix://"), *words, timeout=30.0)
+        return resp.call(address.url.removeprefix("unix://"), *words, timeout=30.0)
 
     return ask

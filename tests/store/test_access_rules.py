@@ -31,11 +31,11 @@ BEFORE = ("hget", "hmget", "time", "hgetall", "exists")
 
 REDIS_CLI = f"""#!{sys.executable}
 import os, sys
-from holdfast.store import talk
+from holdfast.store import resp
 words = sys.argv[1:]
 if words[0] == "-x":
     words = [*words[1:], sys.stdin.read()]
-print(talk.ask(os.environ["SOCKET"], *words, timeout=30.0))
+print(resp.call(os.environ["SOCKET"], *words, timeout=30.0))
 """
 
 TASKS = """

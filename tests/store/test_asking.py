@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast import store as embedded
-from holdfast.store import files, processes, talk
+from holdfast.store import files, processes, resp
 
 Say = Callable[..., str]
 
@@ -27,8 +27,8 @@ def test_stopping_a_directory_that_is_no_store_touches_nothing(home: Path) -> No
 def test_a_running_store_says_how_it_is(home: Path, say: Say) -> None:
     address = embedded.ensure(home, linger=60)
     say(address, "SET", "some", "data")
-    with talk.Connection(address.url.removeprefix("unix://")) as line:
-        line.ask("PING")
+    with resp.Connection(address.url.removeprefix("unix://")) as line:
+        line.call("PING")
         status = embedded.status(home)
     assert status.state == "running"
     assert (status.url, status.pid, status.warden_pid) == (address.url, address.pid, address.warden_pid)

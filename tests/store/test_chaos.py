@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import store as embedded
 from holdfast.errors import HoldfastError
-from holdfast.store import processes, talk
+from holdfast.store import processes, resp
 from holdfast.store.files import Record
 
 ROUNDS, WRITERS = 25, 4
@@ -29,16 +29,16 @@ class Writer(threading.Thread):
         while not self.stopping.is_set():
             try:
                 address = embedded.ensure(self.home, wait=20)
-                with talk.Connection(address.url.removeprefix("unix://"), timeout=30) as line:
+                with resp.Connection(address.url.removeprefix("unix://"), timeout=30) as line:
                     self.write(line)
             except OSError:
                 continue
-            except (HoldfastError, talk.Refusal) as error:
+            except (HoldfastError, resp.ErrorReply) as error:
                 self.errors.append(error)
 
-    def write(self, line: talk.Connection) -> None:
+    def write(self, line: resp.Connection) -> None:
         while not self.stopping.is_set():
-            line.ask("RPUSH", self.name, str(self.acknowledged))
+            line.call("RPUSH", self.name, str(self.acknowledged))
             self.acknowledged += 1
 
 
@@ -80,4 +80,4 @@ def kill_one(home: Path, *, the_warden: bool) -> None:
 
 
 def say(address: embedded.StoreAddress, *words: str) -> str:
-    return talk.ask(address.url.removeprefix("unix://"), *words, timeout=30)
+    return resp.call(address.url.removeprefix("unix://"), *words, timeout=30)

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import store as embedded
 from holdfast.errors import StoreUnavailable
-from holdfast.store import files, processes, talk
+from holdfast.store import files, processes, resp
 
 Say = Callable[..., str]
 Eventually = Callable[..., None]
@@ -30,7 +30,7 @@ class Writer:
 
     def __init__(self, address: embedded.StoreAddress, room: int = 0) -> None:
         self.acknowledged = 0
-        self._line = talk.Connection(socket_of(address), timeout=30)
+        self._line = resp.Connection(socket_of(address), timeout=30)
         self._filling = "x" * room
         self._thread = threading.Thread(target=self._write, daemon=True)
         self._thread.start()
@@ -38,7 +38,7 @@ class Writer:
     def _write(self) -> None:
         try:
             while True:
-                self._line.ask("RPUSH", "numbers", f"{self.acknowledged}{self._filling}")
+                self._line.call("RPUSH", "numbers", f"{self.acknowledged}{self._filling}")
                 self.acknowledged += 1
         except OSError:
             self._line.close()
@@ -49,8 +49,8 @@ class Writer:
 
 
 def numbers_kept(address: embedded.StoreAddress) -> int:
-    with talk.Connection(socket_of(address), timeout=30) as line:
-        kept = line.ask("LRANGE", "numbers", "0", "-1").split()
+    with resp.Connection(socket_of(address), timeout=30) as line:
+        kept = line.call("LRANGE", "numbers", "0", "-1").split()
     assert [number.rstrip("x") for number in kept] == [str(index) for index in range(len(kept))]
     return len(kept)
 

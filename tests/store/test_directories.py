@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import store as embedded
 from holdfast.errors import StoreUnsupported, UsageError
-from holdfast.store import paths, talk
+from holdfast.store import paths, resp
 from holdfast.testing.store import find_engine
 from waiting import until
 
@@ -29,13 +29,13 @@ def set_mark(home: Path, **changes: object) -> None:
 def written(home: Path) -> Path:
     """A directory that a store has written to."""
     address = embedded.ensure(home)
-    talk.ask(address.url.removeprefix("unix://"), "SET", "kept", "yes")
+    resp.call(address.url.removeprefix("unix://"), "SET", "kept", "yes")
     embedded.stop(home)
     return home
 
 
 def kept(address: embedded.StoreAddress) -> str:
-    return talk.ask(address.url.removeprefix("unix://"), "GET", "kept")
+    return resp.call(address.url.removeprefix("unix://"), "GET", "kept")
 
 
 def test_a_file_in_the_way_is_named(home: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_newer_server_opens_what_an_older_one_wrote(home: Path) -> None:
     if older is None:
         pytest.skip("redis-server is not installed: no older server to write with")
     address = embedded.ensure(home, program=older)
-    talk.ask(address.url.removeprefix("unix://"), "SET", "kept", "yes")
+    resp.call(address.url.removeprefix("unix://"), "SET", "kept", "yes")
     embedded.stop(home)
     assert mark(home)["engine"] == "redis"
     # The two share their history up to 7.2, so its files are those of an old Valkey.
@@ -258,6 +258,6 @@ def test_a_server_of_another_user_is_not_talked_to(home: Path) -> None:
     with subprocess.Popen([sys.executable, "-S", "-c", program, str(place), str(ready)]) as stranger:
         until(ready.exists, "it listens")
         with pytest.raises(OSError, match="user 65534 listens"):
-            talk.ask(str(place), "PING")
+            resp.call(str(place), "PING")
         stranger.kill()
     home.chmod(0o700)

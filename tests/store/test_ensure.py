@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import store as embedded
 from holdfast.errors import StoreUnsupported, UsageError
-from holdfast.store import files, processes, talk
+from holdfast.store import files, processes, resp
 
 Say = Callable[..., str]
 Eventually = Callable[..., None]
@@ -151,10 +151,10 @@ def test_a_store_ends_when_nobody_needed_it_for_a_while(home: Path, eventually: 
 
 def test_a_store_stays_while_somebody_is_connected(home: Path, eventually: Eventually) -> None:
     busy = embedded.ensure(home, linger=1.5)
-    with talk.Connection(busy.url.removeprefix("unix://")) as line:
+    with resp.Connection(busy.url.removeprefix("unix://")) as line:
         idle = embedded.ensure(home.with_name("idle"), linger=1.5)
         eventually(lambda: not processes.started(idle.warden_pid), "the store without visitors is gone")
-        assert line.ask("PING") == "PONG"
+        assert line.call("PING") == "PONG"
     eventually(
         lambda: not processes.started(busy.warden_pid), "the other one follows when its visitor has left"
     )

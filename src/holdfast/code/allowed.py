@@ -65,7 +65,7 @@ class AllowList:
         if not specs:
             raise UnknownKlass(f"there is no module {parts[0]!r} on the module search path")
         module = specs[-1].name
-        if not (self._is_named(klass, module) or all(self._lies_well(spec) for spec in specs)):
+        if not (self._is_named(klass, module) or all(self._is_in_place(spec) for spec in specs)):
             kind = NotAllowed if _names_module(parts, specs) else NotKnown
             raise kind(f"{klass} is not allowed here: {self._rule(specs[-1])}{ADVICE}")
         return Located(module, tuple(parts[len(specs) :]))
@@ -97,7 +97,7 @@ class AllowList:
             return True
         return any(klass == prefix or klass.startswith(prefix.rstrip(".") + ".") for prefix in self.prefixes)
 
-    def _lies_well(self, spec: ModuleSpec) -> bool:
+    def _is_in_place(self, spec: ModuleSpec) -> bool:
         # A namespace package has no file and runs nothing; the modules in it are checked themselves.
         if spec.origin is None and spec.submodule_search_locations is not None:
             return True

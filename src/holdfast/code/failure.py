@@ -107,20 +107,22 @@ class _Copying:
         """Return a copy that can be formatted without running code of the exception's class."""
         self._seen.add(id(error))
         kind, notes = type(error), _notes_of(error)
-        members = [self._reached(member, notes) for member in _members_of(error)]
+        members = [self._copy_related(member, notes) for member in _members_of(error)]
         made = _made(kind, [member for member in members if member is not None])
         made.text_of_original = text_of(error)
-        _hint(error, made)
+        _copy_hints(error, made)
         made.__traceback__ = _trimmed(_traceback(error), ours)
         cause, context = _cause(error), _context(error)
-        made.__cause__ = self._reached(cause, notes)
-        made.__context__ = None if cause is not None or _suppressed(error) else self._reached(context, notes)
+        made.__cause__ = self._copy_related(cause, notes)
+        made.__context__ = (
+            None if cause is not None or _suppressed(error) else self._copy_related(context, notes)
+        )
         made.__suppress_context__ = bool(_suppressed(error))
         if notes:
             made.__notes__ = notes
         return cast("BaseException", made)
 
-    def _reached(self, error: BaseException | None, notes: list[str]) -> BaseException | None:
+    def _copy_related(self, error: BaseException | None, notes: list[str]) -> BaseException | None:
         """Return the copy of a cause, context or member; None if it was copied already, or there are too many."""
         if error is None or id(error) in self._seen:
             return None
@@ -161,7 +163,7 @@ def _text(copy: BaseException) -> str:
     return str(vars(copy)["text_of_original"])
 
 
-def _hint(error: BaseException, made: Any) -> None:
+def _copy_hints(error: BaseException, made: Any) -> None:
     base = cast("type", type(made).__base__)
     if issubclass(type(error), base):
         for name in _HINTS.get(base, ()):
@@ -196,7 +198,7 @@ def _trimmed(trace: TracebackType | None, ours: tuple[str, ...]) -> TracebackTyp
         for entry in reversed(entries):
             first = TracebackType(first, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     for file in {_file_of(entry) for entry in entries}:
-        _look_away(file)
+        _prevent_reading(file)
     return first
 
 
@@ -204,7 +206,7 @@ def _file_of(entry: TracebackType) -> str:
     return str.__str__(entry.tb_frame.f_code.co_filename)
 
 
-def _look_away(file: str) -> None:
+def _prevent_reading(file: str) -> None:
     """Keep the formatter from reading a pipe, a device or a huge file: the file name of a frame can be anything."""
     if file in linecache.cache:
         return

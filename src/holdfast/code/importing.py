@@ -19,19 +19,19 @@ from holdfast.errors import UsageError
 
 log = logging.getLogger("holdfast")
 
-LOOK_AGAIN: Final = 0.1  # seconds between two looks at the file of a module
+CHECK_INTERVAL: Final = 0.1  # seconds between two looks at the file of a module
 _BROKEN: Final = -1
 
 
 class Watch:
     """The file of a module, whose time is checked. `changed_at` is when the loaded file was saved."""
 
-    __slots__ = ("_is_warned", "changed_at", "file", "loading", "looked", "module")
+    __slots__ = ("_is_warned", "changed_at", "checked_at", "file", "loading", "module")
 
     def __init__(self, module: ModuleType, file: str) -> None:
         self.module = module
         self.file = file
-        self.looked = monotonic()
+        self.checked_at = monotonic()
         # Only one thread or greenlet reloads a module at a time; the module may look itself up meanwhile.
         self.loading = RLock()
         self._is_warned = False
@@ -40,9 +40,9 @@ class Watch:
     def is_newer(self, at_once: bool = False) -> bool:
         """Return whether the file changed since it was loaded; unless `at_once`, looks at most ten times a second."""
         now = monotonic()
-        if now - self.looked < LOOK_AGAIN and not at_once:
+        if now - self.checked_at < CHECK_INTERVAL and not at_once:
             return False
-        self.looked = now
+        self.checked_at = now
         # A file that is missing is probably being saved: the loaded module stays in use.
         return self._modified() not in (0, self.changed_at)
 

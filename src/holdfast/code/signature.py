@@ -33,7 +33,7 @@ _PLAIN: Final = _SAME | {float, list, tuple, dict, type(None)}
 class _Parameter(NamedTuple):
     """A parameter of a function: `decode` turns JSON into its value.
 
-    `annotation` is None if any JSON value fits; then `blind` has the reason why a worker can decode it only to plain JSON
+    `annotation` is None if any JSON value fits; then `undecodable` has the reason why a worker can decode it only to plain JSON
     values. `place` is its position, 1 << 30 if it has none.
     """
 
@@ -42,7 +42,7 @@ class _Parameter(NamedTuple):
     required: bool
     annotation: Any
     decode: Callable[[bytes], object]
-    blind: str = ""
+    undecodable: str = ""
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -108,7 +108,7 @@ class Arguments:
         self, args: Sequence[V], kwargs: Mapping[str, V], convert: Callable[[_Parameter, V], T]
     ) -> tuple[list[T], list[tuple[_Parameter, T]]]:
         if not self._ready:
-            self._look()
+            self._inspect()
         given, known, rest = len(args), self._positional, self._rest
         if given > len(known) and rest is None:
             raise UsageError(f"{self._title} takes at most {len(known)} arguments by position, not {given}")
@@ -145,9 +145,9 @@ class Arguments:
                 pass  # half a character, or a number too large: reported below
         try:
             if parameter.annotation is None:
-                if parameter.blind and kind not in _PLAIN:
+                if parameter.undecodable and kind not in _PLAIN:
                     raise UsageError(
-                        f"a worker could not build this {type(value).__name__} again, because {parameter.blind}"
+                        f"a worker could not build this {type(value).__name__} again, because {parameter.undecodable}"
                     )
                 return encode_value(value, limit)
             if kind not in _PLAIN and isinstance(value, (str, int, float)) and not isinstance(value, Enum):
@@ -157,7 +157,7 @@ class Arguments:
             # Values of the right class may contain wrong ones, which would fail only in the worker.
             parameter.decode(body)
         except msgspec.ValidationError as error:
-            raise self._misfit(parameter, error) from None
+            raise self._mismatch(parameter, error) from None
         except UsageError as error:
             kind = CodecError if isinstance(error, CodecError) else UsageError
             raise kind(f"{self._title}: argument {parameter.name!r}: {error}") from error
@@ -167,20 +167,20 @@ class Arguments:
         try:
             return parameter.decode(body)
         except msgspec.ValidationError as error:
-            raise self._misfit(parameter, error) from None
+            raise self._mismatch(parameter, error) from None
         except (CodecError, *_UNREADABLE) as error:
             raise CodecError(f"{self._title}: argument {parameter.name!r} cannot be read: {error}") from None
 
-    def _misfit(self, parameter: _Parameter, error: Exception) -> UsageError:
+    def _mismatch(self, parameter: _Parameter, error: Exception) -> UsageError:
         return UsageError(f"{self._title}: argument {parameter.name!r} does not fit: {error}")
 
-    def _look(self) -> None:
+    def _inspect(self) -> None:
         hints = hints_of(self._function)
         for place, parameter in enumerate(inspect.signature(self._function).parameters.values()):
-            self._learn(parameter, _parameter_of(place, parameter, hints))
+            self._add(parameter, _parameter_of(place, parameter, hints))
         self._ready = True
 
-    def _learn(self, parameter: inspect.Parameter, entry: _Parameter) -> None:
+    def _add(self, parameter: inspect.Parameter, entry: _Parameter) -> None:
         kind = parameter.kind
         if kind is parameter.VAR_POSITIONAL:
             self._rest = entry

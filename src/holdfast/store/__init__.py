@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 from holdfast.errors import StoreUnavailable, StoreUnsupported, UsageError
-from holdfast.store import files, paths, processes, talk
-from holdfast.store.files import LEVELS, REFUSALS, STARTED, TAKEN, Record, is_leftover, longer
+from holdfast.store import files, paths, processes, resp
+from holdfast.store.files import LEVELS, REFUSALS, STARTED, TAKEN, Record, is_orphan, longer
 from holdfast.store.paths import default_directory
 from holdfast.store.server import bundled_program
 
@@ -165,8 +165,8 @@ def _find(directory: Path, launched: int) -> tuple[StoreAddress | None, bool]:
     if record is None or not processes.is_alive(record.warden_pid, record.warden_started):
         return None, False
     try:
-        facts = talk.facts(record.socket, "server", "persistence")
-    except (OSError, talk.Refusal):
+        facts = resp.info(record.socket, "server", "persistence")
+    except (OSError, resp.ErrorReply):
         return None, False
     if facts.get("loading") != "0":
         return None, True
@@ -250,8 +250,8 @@ def status(directory: Path | None = None) -> StoreStatus:
     if record.state == "unwell":
         return StoreStatus("unwell", directory, disk=_disk(directory), crashes=record.crashes, why=record.why)
     try:
-        facts = talk.facts(record.socket, "server", "clients", "memory", "persistence")
-    except (OSError, talk.Refusal):
+        facts = resp.info(record.socket, "server", "clients", "memory", "persistence")
+    except (OSError, resp.ErrorReply):
         alive = processes.is_alive(record.warden_pid, record.warden_started)
         return StoreStatus("starting" if alive else "stopped", directory, disk=_disk(directory))
     core, digest = _core(record.socket)
@@ -278,8 +278,8 @@ def status(directory: Path | None = None) -> StoreStatus:
 def _core(socket: str) -> tuple[str, str]:
     """Return version and digest of the core in the store, "" and "" if there is none."""
     try:
-        found = talk.ask(socket, "FUNCTION", "LIST", "LIBRARYNAME", "holdfast1", "WITHCODE")
-    except (OSError, talk.Refusal):
+        found = resp.call(socket, "FUNCTION", "LIST", "LIBRARYNAME", "holdfast1", "WITHCODE")
+    except (OSError, resp.ErrorReply):
         return "", ""
     core = _CORE.search(found)
     return (core[1], core[2]) if core else ("", "")
@@ -300,7 +300,7 @@ def stop(directory: Path | None = None, *, wait: float = 15.0) -> bool:
         # A new warden has not recorded its pid yet.
         if record and signalled != record.warden_pid:
             signalled = record.warden_pid
-            if not processes.send(signalled, record.warden_started, signal.SIGTERM) and is_leftover(record):
+            if not processes.send(signalled, record.warden_started, signal.SIGTERM) and is_orphan(record):
                 processes.send(record.pid, record.started, signal.SIGTERM)
         if time.monotonic() > deadline:
             raise StoreUnavailable(f"the store in {directory} did not end within {wait:g} s")

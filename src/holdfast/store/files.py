@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from holdfast.errors import HoldfastError, StoreUnavailable, StoreUnsupported, UsageError
-from holdfast.store import processes, talk
+from holdfast.store import processes, resp
 from holdfast.store.server import Program
 
 LEVELS = ("memory", "process", "fsync")
@@ -201,40 +201,40 @@ def _write(path: Path, content: dict[str, Any], *, lasting: bool = False) -> Non
     draft.replace(path)
 
 
-LEFTOVER_WAIT = 5.0
+ORPHAN_WAIT = 5.0
 
 
-def settle_leftover(directory: Path, before: Record | None) -> int:
+def end_orphan(directory: Path, before: Record | None) -> int:
     """Wait until a server whose warden was killed has ended, and end it if needed. Returns the locked server lock.
 
     Raises StoreUnavailable if an unknown process holds the lock.
     """
     path = directory / SERVER_LOCK
-    deadline, ended = time.monotonic() + LEFTOVER_WAIT, False
+    deadline, ended = time.monotonic() + ORPHAN_WAIT, False
     while (lock := take_lock(path)) is None:
-        if before and not ended and is_leftover(before):
+        if before and not ended and is_orphan(before):
             log_line(f"ending the server of an earlier warden, pid {before.pid}")
             ended = processes.send(before.pid, before.started, signal.SIGTERM)
         if time.monotonic() > deadline:
-            _force_leftover(path, before)
+            _kill_orphan(path, before)
         time.sleep(0.01)
     return lock
 
 
-def is_leftover(before: Record) -> bool:
+def is_orphan(before: Record) -> bool:
     """Return whether the recorded server runs: same pid, same start and, if it replies, same run id."""
     if not processes.is_alive(before.pid, before.started):
         return False
     try:
-        return talk.facts(before.socket, "server").get("run_id") == before.run_id
-    except (OSError, talk.Refusal):
+        return resp.info(before.socket, "server").get("run_id") == before.run_id
+    except (OSError, resp.ErrorReply):
         return True
 
 
-def _force_leftover(lock_path: Path, before: Record | None) -> None:
+def _kill_orphan(lock_path: Path, before: Record | None) -> None:
     if before is None:
         raise StoreUnavailable(f"an unknown server holds {lock_path}: end it, or use another directory")
-    if is_leftover(before):
+    if is_orphan(before):
         processes.send(before.pid, before.started, signal.SIGKILL)
         return
     # The server is dead. Its child, which was rewriting the log, holds the lock; what it writes is not used.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.errors import StoreUnavailable, StoreUnsupported
-from holdfast.store import talk
+from holdfast.store import resp
 
 LONGEST_SOCKET_PATH = 100
 """In bytes. The kernel takes 107, some platforms 103, and a server may append to the path."""
@@ -122,12 +122,12 @@ class Server:
                 raise StoreUnavailable(f"the store's server ended while starting ({describe_end(ended)})")
             try:
                 # A loading server replies to INFO, unlike most commands.
-                facts = talk.facts(self.socket_path, "server", "persistence")
+                facts = resp.info(self.socket_path, "server", "persistence")
                 if facts.get("process_id") == str(self.pid):
                     if facts["loading"] == "0":
                         return facts
                     deadline = time.monotonic() + wait
-            except (OSError, talk.Refusal):
+            except (OSError, resp.ErrorReply):
                 pass
             if time.monotonic() > deadline:
                 raise StoreUnavailable(f"the store's server (pid {self.pid}) did not respond for {wait:g} s")

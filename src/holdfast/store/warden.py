@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from holdfast.errors import HoldfastError, StoreUnavailable, UsageError
-from holdfast.store import files, paths, processes, talk
-from holdfast.store.files import FAILED, REFUSALS, STARTED, TAKEN, Record, log_line, longer, settle_leftover
+from holdfast.store import files, paths, processes, resp
+from holdfast.store.files import FAILED, REFUSALS, STARTED, TAKEN, Record, end_orphan, log_line, longer
 from holdfast.store.server import LOG_SETTINGS, Program, Server, describe_end, examine
 
 
@@ -27,7 +27,7 @@ class IdleClock:
 
     def __init__(self, socket: str) -> None:
         self._socket = socket
-        self._connection: talk.Connection | None = None
+        self._connection: resp.Connection | None = None
         self._connections = -1
         self._last_seen = time.monotonic()
 
@@ -35,10 +35,10 @@ class IdleClock:
         """Return that time in seconds. A server that does not reply counts as busy with a client."""
         try:
             if self._connection is None:
-                self._connection = talk.Connection(self._socket, timeout=2.0)
+                self._connection = resp.Connection(self._socket, timeout=2.0)
                 self._connections = -1
-            facts = self._connection.facts("clients", "stats")
-        except (OSError, talk.Refusal):
+            facts = self._connection.info("clients", "stats")
+        except (OSError, resp.ErrorReply):
             self.close()
             self._last_seen = time.monotonic()
             return 0.0
@@ -112,7 +112,7 @@ class Warden:
         files.forget(self.directory)
         files.rotate(self.directory / files.SERVER_LOG)
         try:
-            self.server_lock = settle_leftover(self.directory, before)
+            self.server_lock = end_orphan(self.directory, before)
             while not self.stopping and (crash := self._serve()) is not None:
                 if not self._may_restart():
                     raise StoreUnavailable(

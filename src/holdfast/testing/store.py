@@ -10,7 +10,7 @@ from typing import Literal, Self, get_args
 
 from holdfast.errors import StoreUnavailable, StoreUnsupported, UsageError
 from holdfast.settings import unknown_option
-from holdfast.store import talk
+from holdfast.store import resp
 from holdfast.store.server import LOG_SETTINGS, LONGEST_SOCKET_PATH, Server, bundled_program
 
 Engine = Literal["valkey", "redis"]
@@ -108,7 +108,7 @@ class ScratchStore:
 
     def ask(self, *words: str, timeout: float = 30.0) -> str:
         """Send one plain command, for settings and INFO. Returns a list as lines."""
-        return talk.ask(str(self.socket_path), *words, timeout=timeout)
+        return resp.call(str(self.socket_path), *words, timeout=timeout)
 
     def log(self) -> str:
         """Return the log of the server."""

@@ -12,7 +12,7 @@ from typing import Final, Self
 _PEER: Final = struct.Struct("3i")
 
 
-class Refusal(Exception):
+class ErrorReply(Exception):
     """An error reply of the server; the text is its own, such as ``LOADING …``."""
 
 
@@ -33,8 +33,8 @@ class Connection:
             self._socket.close()
             raise
 
-    def ask(self, *words: str) -> str:
-        """Send one command and return its reply as text, a list as lines. Raises Refusal for an error reply."""
+    def call(self, *words: str) -> str:
+        """Send one command and return its reply as text, a list as lines. Raises ErrorReply for an error reply."""
         parts = [b"*%d\r\n" % len(words)]
         for word in words:
             encoded = word.encode()
@@ -48,7 +48,7 @@ class Connection:
             raise ConnectionResetError("the server hung up")
         kind, rest = head[:1], head[1:-2].decode(errors="replace")
         if kind == b"-":
-            raise Refusal(rest)
+            raise ErrorReply(rest)
         if kind == b"$":
             return self._block(int(rest))
         if kind == b"*":
@@ -63,9 +63,9 @@ class Connection:
             raise ConnectionResetError("the server hung up")
         return body[:-2].decode(errors="replace")
 
-    def facts(self, *sections: str) -> dict[str, str]:
+    def info(self, *sections: str) -> dict[str, str]:
         """Return the fields of these sections of INFO, by name."""
-        lines = self.ask("INFO", *sections).splitlines()
+        lines = self.call("INFO", *sections).splitlines()
         pairs = (line.partition(":") for line in lines if not line.startswith("#"))
         return {name: value for name, colon, value in pairs if colon}
 
@@ -89,13 +89,13 @@ def _check_peer(connection: socket.socket) -> None:
         raise PermissionError(f"user {user} listens at the socket of this store")
 
 
-def ask(path: str, *words: str, timeout: float = 1.0) -> str:
-    """Send one command on a connection of its own. Returns and raises as `Connection.ask`."""
+def call(path: str, *words: str, timeout: float = 1.0) -> str:
+    """Send one command on a connection of its own. Returns and raises as `Connection.call`."""
     with Connection(path, timeout) as connection:
-        return connection.ask(*words)
+        return connection.call(*words)
 
 
-def facts(path: str, *sections: str, timeout: float = 1.0) -> dict[str, str]:
+def info(path: str, *sections: str, timeout: float = 1.0) -> dict[str, str]:
     """Read sections of INFO on a connection of its own."""
     with Connection(path, timeout) as connection:
-        return connection.facts(*sections)
+        return connection.info(*sections)
