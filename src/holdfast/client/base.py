@@ -3,7 +3,7 @@
 import logging
 from math import isfinite
 from time import monotonic, time
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from holdfast.client.opening import Opening
 from holdfast.commands.admin import Info
@@ -76,7 +76,7 @@ class ClientBase(Calling, Generic[D]):
         self.shard: Shard = opening.shard()
         self._opening = opening
         self._worker_name = opening.settings.worker_name
-        self._database: D | None = opening.target.existing
+        self._database = cast("D | None", opening.target.existing)
         self._signs: dict[str, float] = {}
         if opening.on_load is not None:
             self.shard.on_load = self._loaded

@@ -122,7 +122,7 @@ def find_method(
     raise MethodMissing(f'{klass} is missing a method "{queue}" or "process"')
 
 
-def _is_own(thing: object, name: str, allow: AllowList) -> bool:
+def _is_own(thing: Any, name: str, allow: AllowList) -> bool:
     if inspect.ismodule(thing):
         return inspect.isfunction(found := vars(thing).get(name)) and found.__module__ == thing.__name__
     for base in inspect.getmro(thing):

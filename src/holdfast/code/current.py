@@ -74,11 +74,11 @@ def running_job() -> Any:
 class PutCollector(Protocol):
     """An object that collects puts, which are then not sent."""
 
-    def take(self, client: object, put: object, /) -> str:
+    def take(self, client: object, put: Any, /) -> str:
         """Collect one put. Returns its jid."""
         ...
 
-    def take_all(self, client: object, puts: Sequence[object], /) -> list[Any]:
+    def take_all(self, client: object, puts: Sequence[Any], /) -> list[Any]:
         """Collect several puts. Returns what each would have returned."""
         ...
 

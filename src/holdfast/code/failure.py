@@ -144,7 +144,7 @@ def _members_of(error: BaseException) -> tuple[BaseException, ...]:
 def _made(kind: type[BaseException], members: list[BaseException]) -> Any:
     if members:
         return _kind_of(ExceptionGroup, *_names_of(kind))("", members)
-    base = next((base for base in _HINTS if kind is base), Exception)
+    base: Any = next((base for base in _HINTS if kind is base), Exception)
     return _kind_of(base, *_names_of(kind))()
 
 
@@ -154,7 +154,7 @@ def _names_of(kind: type[BaseException]) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=256)
-def _kind_of(base: type, module: str, qualname: str) -> Any:
+def _kind_of(base: Any, module: str, qualname: str) -> Any:
     """Return a class that is formatted under that name, with `text_of_original` of its object as text."""
     return type("Copy", (base,), {"__module__": module, "__qualname__": qualname, "__str__": _text})
 

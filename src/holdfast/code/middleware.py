@@ -225,7 +225,8 @@ async def _handled(value: Awaitable[object], handle: Handle) -> object:
     try:
         return await value
     except Exception as error:
-        return await _settled(await_steps(handle(error)), error)
+        await _settled(await_steps(handle(error)), error)
+        return None
 
 
 async def _settled(is_settled: Awaitable[bool], error: Exception) -> None:

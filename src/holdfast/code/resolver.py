@@ -5,6 +5,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from types import ModuleType
+from typing import Any
 
 from holdfast.code import registry
 from holdfast.code.allowed import AllowList
@@ -25,7 +26,7 @@ class Target:
     __slots__ = ("_changed_at", "_watch", "call", "completes", "function", "is_async")
 
     def __init__(
-        self, call: Callable[..., object], function: Registered | None, completes: bool, watch: Watch | None
+        self, call: Callable[..., Any], function: Registered | None, completes: bool, watch: Watch | None
     ) -> None:
         self.call = call
         self.function = function

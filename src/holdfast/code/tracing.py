@@ -51,7 +51,7 @@ def context_of(trace: str) -> object:
     return _propagator().extract(carrier)
 
 
-def start_span(trace: str, name: str, attributes: Mapping[str, str]) -> Any:
+def start_span(trace: str, name: str, attributes: Mapping[str, object]) -> Any:
     """Return a new span for the performance of a job, a child of the span of its put."""
     api = _api()
     context = context_of(trace) if trace else None

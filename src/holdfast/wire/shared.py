@@ -39,7 +39,7 @@ class SharedLink(sync.Link):
     def __init__(self, settings: Settings, target: Target) -> None:
         _check(target.existing, sync.Redis, "a Client")
         super().__init__(settings, target)
-        existing: Any = target.existing
+        existing = cast("Any", target.existing)
         self._pool: _Pool = existing.connection_pool
         self._timeout = settings.timeout
         self._single: sync.DriverConnection | None = existing.connection
@@ -79,7 +79,7 @@ class AsyncSharedLink(aio.AsyncLink):
     def __init__(self, settings: Settings, target: Target) -> None:
         _check(target.existing, aio.Redis, "an AsyncClient")
         super().__init__(settings, target)
-        self._existing: Any = target.existing
+        self._existing = cast("Any", target.existing)
         self._pool: _AsyncPool = self._existing.connection_pool
         self._timeout = settings.timeout
         self._lock = asyncio.Lock()
