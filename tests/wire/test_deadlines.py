@@ -5,13 +5,12 @@ import warnings
 from typing import Any
 
 import pytest
-from holdfast.wire.runners import Runner
 from scripted import Clock, ScriptedLink
 
 from holdfast import AsyncClient, Client, ConnectionLost
 from holdfast.commands.jobs import JobGet, Put
 from holdfast.wire.exchange import exchange
-from holdfast.wire.plans import LinkError
+from holdfast.wire.plans import LinkError, Runner
 from holdfast.wire.shards import Shard
 
 PUT, READ = Put("mail", "K"), JobGet(["j"])

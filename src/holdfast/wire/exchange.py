@@ -255,7 +255,7 @@ def _not_found(value: object) -> bool:
     return type(value) is bytes and value.startswith(b"HF_JOB_NOT_FOUND")
 
 
-def _timer(shard: Shard, commands: Sequence[Command[Any]]) -> RetryTimer:
+def _timer(shard: Shard, commands: Sequence[Command[object]]) -> RetryTimer:
     """Return how long to repeat these calls: puts inside a running event loop, which may serve other callers, end sooner."""
     seconds = shard.settings.deadline
     if _get_running_loop() is not None and any(command.verb in _PUTS for command in commands):

@@ -28,7 +28,7 @@ from holdfast.errors import HoldfastError, JobNotFound, LeaseLost, TransportErro
 from holdfast.models import JobFacts
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.plans import Plan
-from holdfast.wire.shards import Line, Shard
+from holdfast.wire.shards import RequestSequence, Shard
 from holdfast.work.performing.outcome import Ending, failed
 from holdfast.work.queues.route import Route
 
@@ -52,17 +52,17 @@ MOST_DONE: Final = 100
 
 
 def granted(shard: Shard, worker: str, queues: Sequence[str], asked: tuple[str, int]) -> Plan[Popped]:
-    """Return what the call of a line and number was granted, which nobody read; if the store has not seen it, it takes nothing.
+    """Return what the call with this name and number was granted, which nobody read; if the store has not seen it, it takes nothing.
 
-    Raises Refused if a later call of the same line was answered.
+    Raises Refused if a later call of the same sequence had a reply.
     """
-    line = Line()
-    line.name, line.number = asked[0], asked[1] - 1
-    shard.lines.give(line)
+    sequence = RequestSequence()
+    sequence.name, sequence.number = asked[0], asked[1] - 1
+    shard.sequences.give(sequence)
     try:
         return (yield from exchange(shard, Pop(worker, queues, 0)))
     finally:
-        shard.lines.take()
+        shard.sequences.take()
 
 
 class StoreSession:
