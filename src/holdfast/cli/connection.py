@@ -12,7 +12,7 @@ from holdfast.client.sync import Client
 from holdfast.errors import ConnectionLost, HoldfastError, StoreTimeout
 from holdfast.settings import shown_url
 from holdfast.wire.plans import Plan
-from holdfast.wire.repeat import Patience, patient
+from holdfast.wire.repeat import RetryTimer, send_until_done
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,7 +62,7 @@ def look(client: Client, wait: float) -> bool:
 
 
 def _has_root(client: Client, wait: float) -> Plan[bool]:
-    [reply] = yield from patient([("EXISTS", client.root)], Patience(wait, client.shard.clock))
+    [reply] = yield from send_until_done([("EXISTS", client.root)], RetryTimer(wait, client.shard.clock))
     return bool(reply != 0)  # the first call meets an error again, and explains it
 
 

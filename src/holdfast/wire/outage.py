@@ -40,7 +40,7 @@ OUTAGES: Final = Hook()
 class ReconnectGate:
     """Whether one store is unavailable, and when the next connection may be opened.
 
-    `failing`: no call has had a reply since one failed, for `reason`; a link that gets a reply resets it. `is_said`: the
+    `failing`: no call has had a reply since one failed, for `reason`; a link that gets a reply resets it. `is_reported`: the
     outage was logged, and its end was not.
     """
 
