@@ -61,7 +61,7 @@ MISTAKES_IN_PYTHON = [FileMistake(name, "py", right, wrong, test) for name, righ
      REPEAT + "not_now_is_repeated_until_it_is"),
     ("pauses between two tries do not grow", "self._pause = min(self._pause * 2, LONGEST_PAUSE)", "self._pause = FIRST_PAUSE",
      REPEAT + "pauses_grow_and_end_at_the_deadline_with_an_error_that_says_it_may_have_happened"),
-    ("a call carries more jobs than it may", "batch is None or batch.room == 0 or", "parcel is None or",
+    ("a call carries more jobs than it may", "batch is None or batch.room == 0 or", "batch is None or",
      "client/test_async.py::test_a_call_carries_at_most_512_jobs_and_about_a_mebibyte"),
     ("a step of many puts has no end in bytes", "if count == MAX_BATCH or size > MAX_BYTES:", "if count == MAX_BATCH:",
      BULK + "a_step_ends_when_it_is_longer_than_a_mebibyte"),
