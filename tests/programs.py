@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import IO, Any
@@ -162,7 +163,8 @@ class Program:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
@@ -206,9 +208,14 @@ def is_plain(words: Sequence[str], env: Mapping[str, str]) -> bool:
     return (
         words[0] == sys.executable
         and (words[1] in ("-m", "-c") or not words[1].startswith("-"))
-        and not any("gevent" in word for word in words)
+        and not any("gevent" in word for word in (*words, *_text_of(words[1])))
         and settings_of(env) == server().settings
     )
+
+
+def _text_of(word: str) -> list[str]:
+    """The text of a program that is a file."""
+    return [Path(word).read_text()] if word.endswith(".py") and Path(word).is_absolute() else []
 
 
 def run(

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from holdfast.client.throttles import Throttle
     from holdfast.client.topics.subscriptions import AsyncScheduler, Scheduler
     from holdfast.code.completion import as_completed, gather
-    from holdfast.code.outcomes import Failed, Moved, Retry
     from holdfast.code.handle import AsyncHandle, Handle
+    from holdfast.code.outcomes import Failed, Moved, Retry
     from holdfast.code.retrying import retry
 
 __version__ = "0.2.0"

@@ -473,7 +473,7 @@ def test_statistics_tell_the_day_of_a_queue(do):
     do(lambda: held[2].fail("g", "m"))
     do(lambda: queue.put("K", jid="c"))
     stats = do(queue.stats)
-    assert sorted(stats) == ["failed", "failures", "retries", "run", "wait"]
+    assert sorted(stats) == ["failed", "failures", "lost", "retried", "retries", "run", "wait"]
     assert (stats["failures"], stats["failed"], stats["retries"]) == (2, 1, 0)
     for name, count in (("wait", 3), ("run", 1)):
         sample = stats[name]

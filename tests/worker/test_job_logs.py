@@ -115,7 +115,7 @@ def test_a_failure_keeps_the_last_lines_that_its_job_logged(shop, pool, talking)
     ]
 
 
-FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w", attempts=2)
+FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w", attempts=3, remaining=4)
 
 
 @pytest.fixture

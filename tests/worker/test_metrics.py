@@ -11,6 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from worker_kit import until
 
+import holdfast
 from holdfast.errors import ConnectionLost
 from holdfast.models import JobFacts
 from holdfast.wire.outage import OUTAGES, Outage
@@ -101,9 +102,7 @@ def test_a_worker_counts_its_jobs_by_how_they_ended_and_says_how_busy_it_is(shop
 
 
 def _info(pool: str) -> tuple[str, ...]:
-    from holdfast.core.library import VERSION
-
-    return ("w", pool, VERSION)
+    return ("w", pool, holdfast.__version__)
 
 
 @pytest.mark.parametrize("pool", ["process", "fork", "asyncio"])

@@ -57,7 +57,7 @@ from holdfast.wire.plans import Plan, Planner, all_counts, stopped
 
 
 class QueueStatistics:
-    """What a queue can be asked about its past."""
+    """The statistics of a queue."""
 
     _client: Any
     name: str
@@ -70,11 +70,9 @@ class QueueStatistics:
 
     @CommandMethod
     def minutes(self, since: float = 0) -> Command[list[dict[str, Any]]]:
-        """What happened here from line to line, from epoch second `since` on: dicts of `when`, the end of the time they
-        count, and the counts of `tallies`.
+        """The counts of `tallies` from line to line, from epoch second `since` on: dicts with `when`, the end of their time.
 
-        Lines are a minute apart for three hours, ten minutes for the week before; who asks gets the time since
-        the last line as well. Core: verbs/stats.lua.
+        Lines are a minute apart for three hours, ten minutes for the week before; the last one ends now. Core: verbs/stats.lua.
         """
         return then(Minutes(self.name, check_milliseconds("since", since, 0, 2**43)), _steps)
 
