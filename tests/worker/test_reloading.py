@@ -117,7 +117,7 @@ def changes(watch, looks=3):
     """What is told in so many looks."""
     told = []
     for _ in range(looks):
-        watch._look_at = 0.0
+        watch._scan_at = 0.0
         told += watch.changed()
     return told
 
