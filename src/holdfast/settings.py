@@ -45,7 +45,8 @@ _NAMESPACE = re.compile(r"[^\s:{}\x00-\x1f\x7f]{1,100}")
 _DATABASE = re.compile(r"rediss?://[^/?#]*/([^?#]*[^/?#])")
 _SCHEMES = ("redis://", "rediss://", "unix://")
 _PLACE = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[^\[\]@:/?#]*)(:[0-9]*)?(/[0-9]*)?/?")
-_known: set[str] = set()
+checked_names: set[str] = set()
+"""Names that `check_name` has accepted."""
 
 
 class Settings(msgspec.Struct, frozen=True, gc=False):
@@ -103,7 +104,7 @@ def default_worker_name() -> str:
 
 def check_name(what: str, name: object) -> str:
     """Return `name` if it is 1 to 200 bytes of text without control characters. Raises UsageError."""
-    if type(name) is str and name in _known:
+    if type(name) is str and name in checked_names:
         return name
     if not isinstance(name, str):
         raise UsageError(f"{what} must be text, not {type(name).__name__}")
@@ -115,8 +116,8 @@ def check_name(what: str, name: object) -> str:
         raise UsageError(f"{what} must have 1 to 200 bytes, not {size}")
     if not _NAME.fullmatch(name):
         raise UsageError(f"{what} {name!r} holds control characters")
-    if len(_known) < 10_000:
-        _known.add(name)
+    if len(checked_names) < 10_000:
+        checked_names.add(name)
     return name
 
 

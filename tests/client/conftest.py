@@ -1,9 +1,9 @@
-"""The fixture that runs a story in both colours."""
+"""The fixture that runs a test with both clients."""
 
 from collections.abc import Iterator
 
 import pytest
-from colour import Async, Sync
+from sync_async import Async, Sync
 from works import Works
 
 from holdfast import Client
@@ -12,15 +12,15 @@ from holdfast.testing.clock import StoppedClock
 
 @pytest.fixture(params=[Sync, Async], ids=["sync", "async"])
 def do(request: pytest.FixtureRequest, url: str, namespace: str) -> Iterator[Sync | Async]:
-    """`do(lambda: do.client.queues["q"].pop())` answers the same in both colours."""
-    colour = request.param(url, namespace)
-    yield colour
-    colour.close()
+    """`do(lambda: do.client.queues["q"].pop())` returns the same with both clients."""
+    made = request.param(url, namespace)
+    yield made
+    made.close()
 
 
 @pytest.fixture
 def stopped(client: Client) -> StoppedClock:
-    """The clock of this test's namespace, for both colours; ask for it before `do`."""
+    """The clock of this test's namespace, for both clients; request it before `do`."""
     clock = StoppedClock(client)
     clock.advance(seconds=0)
     return clock

@@ -1,4 +1,4 @@
-"""Taking over the topics of an older scheduler, in both colours."""
+"""Taking over the topics of an older scheduler, for both clients."""
 
 import time
 

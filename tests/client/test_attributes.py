@@ -1,4 +1,4 @@
-"""Tags, marks, lines of history and reports, in both colours."""
+"""Tags, marks, lines of history and reports, for both clients."""
 
 import pytest
 

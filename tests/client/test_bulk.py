@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.client.bulk import note_answers, steps_of
+from holdfast.client.bulk import note_results, steps_of
 from holdfast.commands.jobs import Put, PutMany
 from holdfast.errors import JobExists, UsageError
 from holdfast.settings import Settings
@@ -61,6 +61,6 @@ def test_answers_are_noted_in_the_order_of_the_items():
     [step] = steps([("A", 1), ("A", 2), {"klass": "B", "jid": "mine"}])
     jids, refused = [], []
     second, third = JobExists("two", "HF_JOB_EXISTS"), JobExists("three", "HF_JOB_EXISTS")
-    note_answers(step, [["one", second], third], jids, refused)
+    note_results(step, [["one", second], third], jids, refused)
     assert jids == [*step[0].jobs[::3], "mine"]
     assert refused == [second, third]

@@ -1,4 +1,4 @@
-"""python-api.md 6: under which name a class is stored, what a stored name leads to, and edited code; in both colours."""
+"""python-api.md 6: under which name a class is stored, what a stored name leads to, and edited code; for both clients."""
 
 import os
 import sys

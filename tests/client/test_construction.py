@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 import redis
 import redis.asyncio
-from colour import Sync
-from colour import colour_of as colour
+from sync_async import Sync, made_of
 
 import holdfast
 from holdfast import AsyncClient, Client, StoreUnsupported, UnsupportedRedisVersionError, UsageError
@@ -49,11 +48,11 @@ def kind(request: pytest.FixtureRequest) -> Any:
 
 def test_a_client_is_made_of_parts(kind: Any, guarded: ScratchStore, namespace: str) -> None:
     parts = {"host": "127.0.0.1", "port": guarded.port, "db": 3, "password": "secret"}
-    with colour(kind, namespace=namespace, **parts) as do:
+    with made_of(kind, namespace=namespace, **parts) as do:
         jid = do(lambda: do.client.queues["mail"].put("app.Job"))
         assert do(lambda: do.client.jobs[jid]).jid == jid
         assert do.client.settings.url == f"redis://:secret@127.0.0.1:{guarded.port}/3"
-    with colour(kind, f"redis://:secret@127.0.0.1:{guarded.port}/3", namespace=namespace) as do:
+    with made_of(kind, f"redis://:secret@127.0.0.1:{guarded.port}/3", namespace=namespace) as do:
         assert do(lambda: do.client.jobs[jid]).jid == jid
 
 
@@ -62,14 +61,14 @@ def test_a_user_and_a_password_with_odd_letters_reach_the_store(
 ) -> None:
     who = {"username": "ann", "password": "p@ss/wörd:1"}
     for where in ({"host": "127.0.0.1", "port": guarded.port}, {"url": guarded.tcp_url}):
-        with colour(kind, namespace=namespace, **where, **who) as do:
+        with made_of(kind, namespace=namespace, **where, **who) as do:
             assert do(lambda: do.client.queues["mail"].put("app.Job"))
-    with colour(kind, namespace=namespace, unix_socket_path=str(guarded.socket_path), **who) as do:
+    with made_of(kind, namespace=namespace, unix_socket_path=str(guarded.socket_path), **who) as do:
         assert do(lambda: do.client.queues["mail"].length()) == 2
 
 
 def test_wrong_credentials_are_said_once_and_not_repeated(kind: Any, guarded: ScratchStore) -> None:
-    with colour(kind, host="127.0.0.1", port=guarded.port, password="wrong") as do:
+    with made_of(kind, host="127.0.0.1", port=guarded.port, password="wrong") as do:
         with pytest.raises(StoreUnsupported, match="credentials") as refused:
             do(lambda: do.client.queues["mail"].put("app.Job"))
         assert "wrong" not in str(refused.value)
@@ -193,7 +192,7 @@ def connections_of(store: ScratchStore) -> list[dict[str, str]]:
 def test_options_of_the_driver_are_passed_on(kind: Any, namespace: str) -> None:
     with (
         ScratchStore() as store,
-        colour(kind, store.url, namespace=namespace, client_name="mine", socket_timeout=3.5) as do,
+        made_of(kind, store.url, namespace=namespace, client_name="mine", socket_timeout=3.5) as do,
     ):
         do(lambda: do.client.queues["mail"].put("app.Job"))
         assert "mine" in [one["name"] for one in connections_of(store)]
@@ -209,7 +208,7 @@ def test_what_a_link_settles_itself_may_be_given_all_the_same(kind: Any, url: st
         "protocol": 3,
         "encoding": "utf-8",
     }
-    with colour(kind, url, namespace=namespace, **given) as do:
+    with made_of(kind, url, namespace=namespace, **given) as do:
         jid = do(lambda: do.client.queues["mail"].put("app.Job", {"a": "ä"}))
         assert do(lambda: do.client.jobs[jid])["a"] == "ä"
         assert do.client.database.connection_pool.max_connections == 7
@@ -311,7 +310,7 @@ def test_the_database_is_a_connection_of_the_driver_that_answers_text(do: Any) -
 
 
 def test_a_second_connection_is_another_one_to_the_same_place(guarded: ScratchStore, kind: Any) -> None:
-    with colour(kind, host="127.0.0.1", port=guarded.port, db=5, password="secret") as do:
+    with made_of(kind, host="127.0.0.1", port=guarded.port, db=5, password="secret") as do:
         first, second = do.client.new_redis_connection(), do.client.new_redis_connection()
         assert first is not second
         do(lambda: first.set("mine", "5"))
@@ -328,7 +327,7 @@ def test_the_database_of_the_embedded_store_starts_it(
     monkeypatch.delenv("HOLDFAST_URL", raising=False)
     monkeypatch.delenv("REDIS_URL", raising=False)
     monkeypatch.setenv("HOLDFAST_DIR", str(tmp_path / "store"))
-    with colour(kind, durability="memory") as do:
+    with made_of(kind, durability="memory") as do:
         database = do.client.database
         assert not (tmp_path / "store").exists()
         assert do(lambda: database.ping()) is True
@@ -356,7 +355,7 @@ def driver_of(kind: Any) -> Any:
 def test_an_existing_connection_is_used_as_it_is(kind: Any, namespace: str, options: dict[str, Any]) -> None:
     with ScratchStore() as store:
         mine = driver_of(kind).from_url(store.url, client_name="mine", **options)
-        with colour(kind, mine, namespace=namespace) as do:
+        with made_of(kind, mine, namespace=namespace) as do:
             do(lambda: mine.ping())
             jid = do(lambda: do.client.queues["mail"].put("app.Job", {"a": "ä"}))
             job = do(lambda: do.client.queues["mail"].pop())
@@ -373,7 +372,7 @@ def test_a_client_of_the_driver_with_a_single_connection_shares_it(kind: Any, na
     with ScratchStore(durability="fsync") as store:
         options = {"single_connection_client": True, "client_name": "mine"}
         mine = driver_of(kind)(unix_socket_path=str(store.socket_path), **options)
-        with colour(kind, mine, namespace=namespace) as do:
+        with made_of(kind, mine, namespace=namespace) as do:
             put = do.client.queues["mail"].put
             for _ in range(3):
                 do(lambda: put("app.Job"))
@@ -398,7 +397,7 @@ def test_an_existing_connection_stays_open_when_the_client_is_closed(
     kind: Any, url: str, namespace: str
 ) -> None:
     mine = driver_of(kind).from_url(url)
-    with colour(kind, redis=mine, namespace=namespace) as do:
+    with made_of(kind, redis=mine, namespace=namespace) as do:
         do(lambda: do.client.queues["mail"].put("app.Job"))
         do(lambda: do.client.close())
         assert do(lambda: mine.ping()) is True
@@ -422,7 +421,7 @@ def test_the_second_connection_of_an_existing_one_has_its_settings(
     kind: Any, url: str, namespace: str
 ) -> None:
     mine = driver_of(kind).from_url(url, client_name="mine", decode_responses=True)
-    with colour(kind, mine, namespace=namespace) as do:
+    with made_of(kind, mine, namespace=namespace) as do:
         other = do.client.new_redis_connection()
         assert other is not mine
         assert do(lambda: other.client_getname()) == "mine"
@@ -431,7 +430,7 @@ def test_the_second_connection_of_an_existing_one_has_its_settings(
 
 
 def test_a_client_of_the_database_of_another_client_works(kind: Any, url: str, namespace: str) -> None:
-    with colour(kind, url, namespace=namespace) as do:
+    with made_of(kind, url, namespace=namespace) as do:
         jid = do(lambda: do.client.queues["mail"].put("app.Job"))
         other = kind(do.client.database, namespace=namespace)
         assert do(lambda: other.jobs[jid]).jid == jid
@@ -456,7 +455,7 @@ def test_a_client_of_an_existing_connection_knows_its_place(
     assert made == kind(url)
 
 
-def test_an_existing_connection_of_the_other_colour_is_refused(kind: Any) -> None:
+def test_an_existing_connection_of_the_other_kind_is_refused(kind: Any) -> None:
     wrong = driver_of(AsyncClient if kind is Client else Client)()
     with pytest.raises(UsageError, match="the other kind of client may"):
         kind(wrong)
@@ -466,7 +465,7 @@ def test_an_existing_connection_of_the_other_colour_is_refused(kind: Any) -> Non
 
 def test_options_beside_an_existing_connection_are_refused(kind: Any) -> None:
     for name, value in (("host", "box"), ("db", 1), ("socket_timeout", 3)):
-        with pytest.raises(UsageError, match=f"{name} is settled by the connection"):
+        with pytest.raises(UsageError, match=f"{name} cannot be given with a connection"):
             kind(driver_of(kind)(), **{name: value})
 
 
@@ -478,7 +477,7 @@ def test_an_existing_connection_that_never_answers_is_a_timeout(kind: Any, names
         # It is used as it is, and by itself the driver would try again for seconds.
         mine = driver_of(kind)(port=port, socket_timeout=0.2, retry=None, retry_on_error=[])
         with (
-            colour(kind, mine, namespace=namespace, timeout=0.2, deadline=0.3) as do,
+            made_of(kind, mine, namespace=namespace, timeout=0.2, deadline=0.3) as do,
             pytest.raises(holdfast.TransportError, match="put: "),
         ):
             do(lambda: do.client.queues["mail"].put("app.Job"))
@@ -487,7 +486,7 @@ def test_an_existing_connection_that_never_answers_is_a_timeout(kind: Any, names
 def test_a_store_that_is_killed_under_an_existing_connection_is_met_again(kind: Any, namespace: str) -> None:
     with ScratchStore(durability="fsync") as store:
         mine = driver_of(kind).from_url(store.url)
-        with colour(kind, mine, namespace=namespace) as do:
+        with made_of(kind, mine, namespace=namespace) as do:
             do(lambda: do.client.queues["mail"].put("app.Job"))
             store.restart()
             do(lambda: do.client.queues["mail"].put("app.Job"))
@@ -520,7 +519,7 @@ def test_the_callback_hears_of_each_time_the_core_was_loaded(kind: Any, namespac
 
     with (
         ScratchStore() as store,
-        colour(kind, store.url, namespace=namespace, on_lua_script_reload_callback=note) as do,
+        made_of(kind, store.url, namespace=namespace, on_lua_script_reload_callback=note) as do,
     ):
         do(lambda: do.client.queues["mail"].put("app.Job"))
         do(lambda: do.client.queues["mail"].put("app.Job"))
@@ -719,11 +718,11 @@ def test_a_store_behind_tls_is_reached_by_parts_and_by_url(
             {"url": f"rediss://localhost:{port}"},
         )
         for count, way in enumerate(ways, 1):
-            with colour(kind, namespace=namespace, ssl_ca_certs=str(certificate), **way) as do:
+            with made_of(kind, namespace=namespace, ssl_ca_certs=str(certificate), **way) as do:
                 do(lambda: do.client.queues["mail"].put("app.Job"))
                 assert do(do.client.queues["mail"].length) == count
         with (
-            colour(kind, host="localhost", port=port, ssl=True, namespace=namespace, deadline=0.1) as do,
+            made_of(kind, host="localhost", port=port, ssl=True, namespace=namespace, deadline=0.1) as do,
             pytest.raises(holdfast.ConnectionLost, match=r"(?i)certificate .*; nothing was sent"),
         ):
             do(lambda: do.client.queues["mail"].put("app.Job"))

@@ -1,4 +1,4 @@
-"""The program of python-api 5.6 as it is written there, in both colours, performed by a worker."""
+"""The program of python-api 5.6 as it is written there, for both clients, performed by a worker."""
 
 import asyncio
 import importlib

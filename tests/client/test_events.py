@@ -1,4 +1,4 @@
-"""python-api 11: events of tracked jobs, in both colours."""
+"""python-api 11: events of tracked jobs, for both clients."""
 
 import asyncio
 import functools
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import redis
 import redis.asyncio
-from colour import Async, Sync
+from sync_async import Async, Sync
 
 from holdfast import AsyncClient, Client, ConnectionLost, Events, UnknownEvent, UsageError
 from holdfast.client.events import AsyncEvents
@@ -65,7 +65,7 @@ def test_there_are_eight_events():
     assert Events.namespace == AsyncEvents.namespace == "ql:"
 
 
-def test_both_colours_have_the_same_members():
+def test_both_clients_have_the_same_members():
     blocking, awaited = (
         {name for name in dir(kind) if not name.startswith("_")} for kind in (Events, AsyncEvents)
     )

@@ -4,7 +4,7 @@ import logging
 import time
 
 import pytest
-from colour import Async
+from sync_async import Async
 
 from holdfast import (
     DependencyRefused,

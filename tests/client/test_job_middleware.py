@@ -1,4 +1,4 @@
-"""python-api.md 13.2 and workers.md 9.2, 9.3: middleware of job classes, in both colours."""
+"""python-api.md 13.2 and workers.md 9.2, 9.3: middleware of job classes, for both clients."""
 
 import asyncio
 import logging
@@ -192,7 +192,7 @@ def pop(do, jid):
     return job
 
 
-def of_colour(do, plain, awaited):
+def of_kind(do, plain, awaited):
     return awaited if isinstance(do.client, AsyncClient) else plain
 
 
@@ -281,7 +281,7 @@ def test_middleware_without_its_base_says_so_when_it_is_called_by_hand():
 
 
 def test_a_named_exception_gives_the_job_back_with_its_failure_and_calls_on_retry(do):
-    klass = of_colour(do, Retried, AsyncRetried)
+    klass = of_kind(do, Retried, AsyncRetried)
     job = put_and_pop(do, klass, retries=3)
     do(lambda: job.process())
     back = again(do, job)
@@ -307,7 +307,7 @@ def test_plain_code_of_an_async_job_is_retried_and_requeued_too(aclient):
 
 @pytest.mark.parametrize("how", ["plain", "awaited"])
 def test_without_retries_left_the_exception_counts(do, how):
-    klass = of_colour(do, Retried, AsyncRetried) if how == "awaited" else Retried
+    klass = of_kind(do, Retried, AsyncRetried) if how == "awaited" else Retried
     job = put_and_pop(do, klass, retries=0)
     with pytest.raises(ConnectionError):
         do(lambda: job.perform())
@@ -317,7 +317,7 @@ def test_without_retries_left_the_exception_counts(do, how):
 
 
 def test_other_exceptions_are_not_retried(do, monkeypatch):
-    klass = of_colour(do, Retried, AsyncRetried)
+    klass = of_kind(do, Retried, AsyncRetried)
     monkeypatch.setattr(klass, "error", KeyError("k"))
     job = put_and_pop(do, klass)
     do(lambda: job.process())
@@ -434,7 +434,7 @@ def test_what_a_job_raises_that_is_lost_or_settled_is_raised_on(client, lost, er
 
 
 def test_a_named_exception_requeues_the_job_counts_it_and_costs_no_retry(do):
-    klass = of_colour(do, Requeued, AsyncRequeued)
+    klass = of_kind(do, Requeued, AsyncRequeued)
     job = put_and_pop(do, klass, {"to": "ann"}, retries=2)
     do(lambda: job.process())
     back = again(do, job)
@@ -445,7 +445,7 @@ def test_a_named_exception_requeues_the_job_counts_it_and_costs_no_retry(do):
 
 
 def test_after_so_many_attempts_the_exception_counts(do):
-    klass = of_colour(do, Requeued, AsyncRequeued)
+    klass = of_kind(do, Requeued, AsyncRequeued)
     job = put_and_pop(do, klass)
     for count in (1, 2):
         do(lambda job=job: job.process())
@@ -458,7 +458,7 @@ def test_after_so_many_attempts_the_exception_counts(do):
 
 
 def test_subclasses_count_under_the_name_that_was_registered(do, monkeypatch):
-    klass = of_colour(do, Requeued, AsyncRequeued)
+    klass = of_kind(do, Requeued, AsyncRequeued)
     monkeypatch.setattr(klass, "error", FileNotFoundError("x"))
     job = put_and_pop(do, klass)
     do(lambda: job.process())
@@ -478,7 +478,7 @@ def test_the_delay_is_random_within_the_range(client):
 
 
 def test_a_job_whose_data_has_no_room_for_counts_is_not_requeued(do):
-    klass = of_colour(do, Requeued, AsyncRequeued)
+    klass = of_kind(do, Requeued, AsyncRequeued)
     for data in ([1], {"requeues_by_exception": "many"}):
         job = put_and_pop(do, klass, data)
         do(lambda job=job: job.process())
@@ -672,7 +672,7 @@ class Unmeasurable(JobMetrics(lambda klass, seconds: 1 / 0, lambda klass: 1 / 0)
 @pytest.mark.parametrize("fails", [False, True])
 def test_each_job_is_timed_and_each_completed_one_counted(do, fails):
     TOLD.clear()
-    klass = of_colour(do, Measured, MeasuredAwaited)
+    klass = of_kind(do, Measured, MeasuredAwaited)
     do(put_and_pop(do, klass, {"fails": fails}).process)
     name = f"{__name__}.{klass.__name__}"
     timed = [words for words in TOLD if len(words) == 2]

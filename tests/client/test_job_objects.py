@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from colour import Async
+from sync_async import Async
 
 import holdfast
 from holdfast import AsyncJob, Job, JobNotFound, UsageError
@@ -448,5 +448,5 @@ def test_data_is_text_and_its_items_read_and_write_it(do):
     with pytest.raises(UsageError, match="not JSON"):
         do(lambda: queue.put("K", "hello"))
     value.data = [1, 2]
-    with pytest.raises(UsageError, match="no mapping"):
+    with pytest.raises(UsageError, match="not a mapping"):
         _ = value["id"]

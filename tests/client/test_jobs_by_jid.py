@@ -1,4 +1,4 @@
-"""Jobs and handles found by a jid, in both colours: `client.job`, `client.jobs.handle`, what a handle can ask and do."""
+"""Jobs and handles found by a jid, for both clients: `client.job`, `client.jobs.handle`, what a handle can ask and do."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""Lists as people read them, in both colours."""
+"""Lists as people read them, for both clients."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Throttles and bounds of queues, as people use them, in both colours."""
+"""Throttles and bounds of queues, as people use them, for both clients."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""python-api.md 5.1 to 5.4: running a job's code without a worker, in both colours."""
+"""python-api.md 5.1 to 5.4: running a job's code without a worker, for both clients."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def nothing_seen():
 
 
 class Parcel:
-    """The snippet of 5.1; in both colours, for what is returned is awaited."""
+    """The snippet of 5.1; for both clients, for what is returned is awaited."""
 
     @staticmethod
     def pack(job):

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from colour import Async, colour_of
+from sync_async import Async, made_of
 
 from holdfast import AsyncClient, Client, StoreUnsupported, UsageError
 from holdfast.profile import Profiler, Timing
@@ -19,7 +19,7 @@ def own_store(engine):
 
 
 def profiled(do, work, output):
-    """Run `work` under a profiler, as each colour does it."""
+    """Run `work` under a profiler, with each client."""
     profiler = Profiler(do.client, output)
     if isinstance(do, Async):
 
@@ -39,7 +39,7 @@ def profiled(do, work, output):
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
 def test_calls_are_counted_and_what_they_did_inside_stands_below_them(kind, own_store):
     output = io.StringIO()
-    with colour_of(kind, own_store.url) as do:
+    with made_of(kind, own_store.url) as do:
         queue = do.client.queues["mail"]
         do(lambda: queue.put("app.Job"))
         profiler = profiled(do, [lambda: queue.put("app.Job")] * 3 + [queue.pop], output)

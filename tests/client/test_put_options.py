@@ -1,4 +1,4 @@
-"""What may be wished for a job at its put: in both colours, alone, in batches, and together."""
+"""What may be wished for a job at its put: for both clients, alone, in batches, and together."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""python-api 5.6, D3, D26: functions as jobs, put once, together, later, with options of their own; in both colours."""
+"""python-api 5.6, D3, D26: functions as jobs, put once, together, later, with options of their own; for both clients."""
 
 import dataclasses
 import json

@@ -4,7 +4,7 @@ import time
 from datetime import UTC, date, datetime
 
 import pytest
-from colour import Async
+from sync_async import Async
 
 import holdfast
 from holdfast import (

@@ -1,7 +1,7 @@
 """python-api 9.1 and 9.4: all queues, and throttles."""
 
 import pytest
-from colour import Sync
+from sync_async import Sync
 
 from holdfast import QueueNotEmptyError, Throttle, UsageError
 

@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from colour import Async
+from sync_async import Async
 
 from holdfast import HoldfastError, JobNotFound, RecurringJob, UsageError
 from holdfast.client.recurring import AsyncRecurringJob

@@ -16,14 +16,14 @@ SEEN: dict[str, Any] = {}
 
 
 @pytest.fixture(params=["sync", "async"])
-def colour(request: pytest.FixtureRequest) -> str:
+def client_kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 class Shop:
-    """A client with jobs in both colours: `do("name")` is a function job that performs `SEEN[name]`."""
+    """A client with jobs with both clients: `do("name")` is a function job that performs `SEEN[name]`."""
 
-    def __init__(self, client: holdfast.Client, works: Any, colour: str) -> None:
+    def __init__(self, client: holdfast.Client, works: Any, client_kind: str) -> None:
         self.client, self.works = client, works
         other = holdfast.AsyncClient(client.settings.url, namespace=client.settings.namespace)
 
@@ -33,8 +33,8 @@ class Shop:
         def act(name: str) -> Any:
             return SEEN[name](holdfast.current_job())
 
-        performs = act_async if colour == "async" else act
-        self.act = client.job(queue="q", name=f"act-{colour}", retries=1, backoff=0)(performs)
+        performs = act_async if client_kind == "async" else act
+        self.act = client.job(queue="q", name=f"act-{client_kind}", retries=1, backoff=0)(performs)
         self.note = client.job(queue="later", name="note")(note)
         self.async_note = other.job(queue="later", name="note")(note)
         works.async_clients.append(other)
@@ -53,7 +53,7 @@ def note(*words: str) -> None: ...
 
 
 def kept(do: Any, job: Any, *puts: Any) -> list[Any]:
-    """Do these puts in a block of `job.on_completion()`, in either colour; answers what they answer."""
+    """Do these puts in a block of `job.on_completion()`, with either client; answers what they answer."""
     if isinstance(do.client, holdfast.Client):
         with job.on_completion():
             return [put() for put in puts]
@@ -71,20 +71,20 @@ def popped(do: Any) -> Any:
 
 
 @pytest.fixture
-def shop(client: holdfast.Client, works: Any, colour: str) -> Shop:
-    return Shop(client, works, colour)
+def shop(client: holdfast.Client, works: Any, client_kind: str) -> Shop:
+    return Shop(client, works, client_kind)
 
 
-def both(colour: str, plain: Any, awaited: Any) -> Any:
-    """The action of one colour."""
-    return plain if colour == "sync" else awaited
+def both(client_kind: str, plain: Any, awaited: Any) -> Any:
+    """The action for one kind of client."""
+    return plain if client_kind == "sync" else awaited
 
 
 def test_outside_of_a_job_there_is_none():
     assert holdfast.current_job() is None
 
 
-def test_a_job_knows_its_name_its_attempt_its_token_and_its_deadline(shop, colour):
+def test_a_job_knows_its_name_its_attempt_its_token_and_its_deadline(shop, client_kind):
     def look(job: Any) -> list[Any]:
         assert (job["args"], job.data, job.tags) == (["action"], '{"args":["action"],"kwargs":{}}', [])
         return [job.jid, job.attempt, job.token > 0, job.deadline, job.cancelled]
@@ -92,7 +92,7 @@ def test_a_job_knows_its_name_its_attempt_its_token_and_its_deadline(shop, colou
     async def look_async(job: Any) -> list[Any]:
         return look(job)
 
-    handle = shop.perform(both(colour, look, look_async))
+    handle = shop.perform(both(client_kind, look, look_async))
     assert handle.result(30) == [handle.jid, 1, True, None, False]
     limited = shop.act.options(timeout=100).put("action")
     shop.works.all()
@@ -130,17 +130,17 @@ def test_attempts_are_counted_anew_in_each_queue(client):
     assert client.job(jid).attempts == 4
 
 
-def test_a_second_attempt_counts(shop, colour):
+def test_a_second_attempt_counts(shop, client_kind):
     def twice(job: Any) -> Any:
         return job.attempt if job.attempt == 2 else Retry(after=0)
 
     async def twice_async(job: Any) -> Any:
         return twice(job)
 
-    assert shop.perform(both(colour, twice, twice_async)).result(30) == 2
+    assert shop.perform(both(client_kind, twice, twice_async)).result(30) == 2
 
 
-def test_a_job_says_how_far_it_is_and_what_it_does_and_renews_its_lease(shop, colour):
+def test_a_job_says_how_far_it_is_and_what_it_does_and_renews_its_lease(shop, client_kind):
     ends: list[float] = []
 
     def tell(job: Any) -> None:
@@ -153,7 +153,7 @@ def test_a_job_says_how_far_it_is_and_what_it_does_and_renews_its_lease(shop, co
         await job.log("packed", {"box": 3})
         ends.append(await job.heartbeat())
 
-    handle = shop.perform(both(colour, tell, tell_async))
+    handle = shop.perform(both(client_kind, tell, tell_async))
     assert handle.result(30) is None
     job = shop.client.jobs[handle.jid]
     assert (job.progress_fraction, job.progress_note) == (0.4, "half way")
@@ -183,8 +183,8 @@ def put_three(shop: Shop, then: Any = None) -> tuple[Any, Any]:
     return plain, awaited
 
 
-def test_puts_on_completion_become_visible_with_the_result_in_one_step(shop, colour):
-    handle = shop.perform(both(colour, *put_three(shop)))
+def test_puts_on_completion_become_visible_with_the_result_in_one_step(shop, client_kind):
+    handle = shop.perform(both(client_kind, *put_three(shop)))
     assert SEEN["before"] == []
     assert handle.result(30) == "done"
     assert shop.waiting() == [["two"], ["one"], ["three"]]
@@ -192,7 +192,7 @@ def test_puts_on_completion_become_visible_with_the_result_in_one_step(shop, col
 
 
 @pytest.mark.parametrize("how", ["raises", "retries", "fails", "settles"])
-def test_puts_on_completion_are_dropped_when_the_job_does_not_complete(shop, colour, how):
+def test_puts_on_completion_are_dropped_when_the_job_does_not_complete(shop, client_kind, how):
     def end(job: Any) -> Any:
         if how == "raises" or job.attempt > 1:
             raise ValueError("no")
@@ -200,31 +200,33 @@ def test_puts_on_completion_are_dropped_when_the_job_does_not_complete(shop, col
             return Failed("chosen")
         return Retry(after=0)
 
-    shop.perform(both(colour, *put_three(shop, end)))
+    shop.perform(both(client_kind, *put_three(shop, end)))
     assert shop.waiting() == []
 
 
-def test_only_the_attempt_that_completes_puts(shop, colour):
-    shop.perform(both(colour, *put_three(shop, lambda job: "done" if job.attempt == 2 else Retry(after=0))))
+def test_only_the_attempt_that_completes_puts(shop, client_kind):
+    shop.perform(
+        both(client_kind, *put_three(shop, lambda job: "done" if job.attempt == 2 else Retry(after=0)))
+    )
     assert len(shop.waiting()) == 3
 
 
-def test_a_job_that_moves_on_puts_in_the_same_step(shop, colour):
-    handle = shop.perform(both(colour, *put_three(shop, lambda job: Moved("next", delay=60))))
+def test_a_job_that_moves_on_puts_in_the_same_step(shop, client_kind):
+    handle = shop.perform(both(client_kind, *put_three(shop, lambda job: Moved("next", delay=60))))
     assert len(shop.waiting()) == 3
     job = shop.client.jobs[handle.jid]
     assert (job.queue_name, job.state) == ("next", "scheduled")
 
 
-def test_a_result_that_cannot_be_written_puts_nothing(shop, colour):
-    handle = shop.perform(both(colour, *put_three(shop, lambda job: object())))
+def test_a_result_that_cannot_be_written_puts_nothing(shop, client_kind):
+    handle = shop.perform(both(client_kind, *put_three(shop, lambda job: object())))
     with pytest.raises(holdfast.JobFailed) as caught:
         handle.result(30)
     assert caught.value.group == "q-UnserializableResult"
     assert shop.waiting() == []
 
 
-def test_puts_that_the_core_refuses_fail_the_job_and_the_work_is_not_repeated(shop, colour):
+def test_puts_that_the_core_refuses_fail_the_job_and_the_work_is_not_repeated(shop, client_kind):
     pair = [("a", "b"), ("b", "a")]
 
     def plain(job: Any) -> None:
@@ -237,7 +239,7 @@ def test_puts_that_the_core_refuses_fail_the_job_and_the_work_is_not_repeated(sh
             for jid, other in pair:
                 await shop.async_note.options(jid=jid, only_new=True, depends=[other]).put(jid)
 
-    handle = shop.perform(both(colour, plain, awaited))
+    handle = shop.perform(both(client_kind, plain, awaited))
     with pytest.raises(holdfast.JobFailed, match="would wait for each other") as caught:
         handle.result(30)
     assert caught.value.group == "q-DependencyRefused"
@@ -245,7 +247,7 @@ def test_puts_that_the_core_refuses_fail_the_job_and_the_work_is_not_repeated(sh
     assert shop.waiting() == []
 
 
-def test_a_block_that_raises_drops_its_own_puts_and_no_others(shop, colour):
+def test_a_block_that_raises_drops_its_own_puts_and_no_others(shop, client_kind):
     def plain(job: Any) -> None:
         with job.on_completion():
             shop.note.put("kept")
@@ -260,7 +262,7 @@ def test_a_block_that_raises_drops_its_own_puts_and_no_others(shop, colour):
             await shop.async_note.put("dropped")
             raise ZeroDivisionError
 
-    shop.perform(both(colour, plain, awaited)).result(30)
+    shop.perform(both(client_kind, plain, awaited)).result(30)
     assert shop.waiting() == [["kept"]]
 
 
@@ -294,7 +296,7 @@ def test_blocks_of_tasks_that_run_together_do_not_touch_each_other(aclient):
     assert asyncio.run(main()) == ["good"]
 
 
-def test_the_jid_is_known_at_once_and_the_job_found_when_it_is_there(shop, colour):
+def test_the_jid_is_known_at_once_and_the_job_found_when_it_is_there(shop, client_kind):
     def plain(job: Any) -> str:
         with job.on_completion():
             handle = shop.note.put("x")
@@ -309,11 +311,11 @@ def test_the_jid_is_known_at_once_and_the_job_found_when_it_is_there(shop, colou
             await handle.result(30)
         return handle.jid
 
-    jid = shop.perform(both(colour, plain, awaited)).result(30)
+    jid = shop.perform(both(client_kind, plain, awaited)).result(30)
     assert shop.client.jobs[jid].state == "waiting"
 
 
-def test_other_threads_and_other_calls_are_not_kept_back_but_tasks_are(shop, colour):
+def test_other_threads_and_other_calls_are_not_kept_back_but_tasks_are(shop, client_kind):
     def plain(job: Any) -> None:
         with job.on_completion():
             thread = threading.Thread(target=lambda: shop.note.put("thread"))
@@ -331,19 +333,19 @@ def test_other_threads_and_other_calls_are_not_kept_back_but_tasks_are(shop, col
             thread.join()
         SEEN["before"] = await asyncio.to_thread(shop.waiting)
 
-    shop.perform(both(colour, plain, awaited)).result(30)
+    shop.perform(both(client_kind, plain, awaited)).result(30)
     assert SEEN["before"] == [["thread"]]
     assert shop.waiting() == [["thread"], ["kept"]]
 
 
-def test_a_job_performed_inside_a_block_of_another_puts_for_itself(shop, colour):
+def test_a_job_performed_inside_a_block_of_another_puts_for_itself(shop, client_kind):
     def plain(job: Any) -> None:
         shop.note.put("inner")
 
     async def awaited(job: Any) -> None:
         await shop.async_note.put("inner")
 
-    SEEN["action"] = both(colour, plain, awaited)
+    SEEN["action"] = both(client_kind, plain, awaited)
     shop.client.queues["outer"].put("K")
     outer = shop.client.queues["outer"].pop()
     shop.act.put("action")

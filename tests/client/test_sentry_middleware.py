@@ -1,4 +1,4 @@
-"""workers.md 9.3: what jobs raise is reported to Sentry, by its own package, and raised on; in both colours."""
+"""workers.md 9.3: what jobs raise is reported to Sentry, by its own package, and raised on; for both clients."""
 
 import asyncio
 import logging

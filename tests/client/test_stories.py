@@ -1,4 +1,4 @@
-"""What people do with queues and jobs, in both colours."""
+"""What people do with queues and jobs, for both clients."""
 
 import time
 from datetime import UTC, date, datetime

@@ -1,4 +1,4 @@
-"""Subscriptions to topics (spec/schedules.md 5 and 8.3), in both colours: handlers, and the bridge into a queue."""
+"""Subscriptions to topics (spec/schedules.md 5 and 8.3), for both clients: handlers, and the bridge into a queue."""
 
 import asyncio
 import inspect
@@ -10,7 +10,7 @@ import threading
 from time import monotonic
 
 import pytest
-from colour import Async, Sync
+from sync_async import Async, Sync
 
 from holdfast import AsyncScheduler, Client, Scheduler, UsageError
 from holdfast.testing.store import ScratchStore
@@ -368,20 +368,19 @@ def test_one_that_is_busy_passes_the_bell_on_to_another(do, url, namespace):
 
 
 def test_one_that_ends_passes_on_a_token_that_was_on_its_way(client):
-    """The loop by hand: it waits, is ended, and somebody else who waits hears of the message."""
-    from holdfast.client.topics.delivery import Listen
+    """The loop by hand: it waits, is ended, and another one that waits is woken."""
     from holdfast.client.topics.subscriptions import Subscription
 
     sched = Scheduler(client)
     ending = Subscription(sched, "t", print, None, None, None, None, {})
-    loop = ending.delivering()
-    waits = loop.send(client.runner.run(next(loop)))
-    assert isinstance(waits, Listen)
+    ending._listen = lambda seconds: "waits"
+    loop = ending.deliver()
+    assert loop.send(next(loop)) == "waits"
     client.topics["t"].put("a", "x")
     wake_up = client.link.wake_up()
     assert wake_up.wait([ending.wake_key], 30) == ending.wake_key  # the token goes to the one that ends
     ending.stopping = True
-    client.runner.run(loop.send(None))
+    loop.send(None)
     assert wake_up.wait([ending.wake_key], 30) == ending.wake_key
     assert next(loop, "over") == "over"
     wake_up.close()
@@ -392,7 +391,7 @@ def test_one_that_ends_passes_on_a_token_that_was_on_its_way(client):
 def test_a_subscription_that_breaks_ends_as_a_whole_and_says_so(do, sched, monkeypatch, caplog):
     do(lambda: sched.subscribe("t", print))
     idle(do, sched, "t")
-    monkeypatch.setattr("holdfast.client.topics.delivery.Delivering._hand_on", lambda *_: 1 / 0)
+    monkeypatch.setattr("holdfast.client.topics.delivery.SubscriptionBase._deliver", lambda *_: 1 / 0)
     do(lambda: sched["t"].put("a", "x"))
     eventually(do, lambda: not sched.is_subscribed("t"), "it ended")
     assert "the subscription to topic t has ended" in caplog.text
@@ -427,10 +426,10 @@ def test_a_message_of_a_program_that_was_killed_comes_back_to_another(do, url, n
     do(sched.close)
 
 
-@pytest.mark.parametrize("colour", [Sync, Async], ids=["sync", "async"])
-def test_subscriptions_live_through_a_restart_of_the_store(colour, namespace, caplog):
+@pytest.mark.parametrize("kind", [Sync, Async], ids=["sync", "async"])
+def test_subscriptions_live_through_a_restart_of_the_store(kind, namespace, caplog):
     with ScratchStore(durability="fsync") as own:
-        do = colour(own.url, namespace, deadline=0.2)
+        do = kind(own.url, namespace, deadline=0.2)
         sched = scheduler(do, reserve_interval=0.5, requeue_interval=0.5)
         got = []
         do(lambda: sched.subscribe("t", lambda item: got.append(item.id)))
@@ -599,7 +598,7 @@ def test_a_full_queue_makes_the_messages_wait(do, caplog):
         ({}, "handler"), ({"handler": print, "to_queue": "q"}, "not both"), ({"handler": print, "retries": 1}, "not both"),
         ({"to_queue": "q"}, "klass"), ({"klass": "K"}, "to_queue"), ({"handler": 7}, "handler"),
         ({"to_queue": "", "klass": "K"}, "to_queue"), ({"to_queue": "q", "klass": "K", "retires": 1}, "did you mean 'retries'"),
-        ({"to_queue": "q", "klass": "K", "jid": "x"}, "jid is settled"), ({"handler": print, "ttr": 0}, "ttr"),
+        ({"to_queue": "q", "klass": "K", "jid": "x"}, "jid cannot be given"), ({"handler": print, "ttr": 0}, "ttr"),
     ],
 )  # fmt: skip
 def test_a_subscription_that_cannot_be_is_refused(do, sched, options, why):
@@ -611,4 +610,6 @@ def test_a_subscription_that_cannot_be_is_refused(do, sched, options, why):
 
 def test_subscribing_is_awaited_in_an_async_client(aclient):
     assert inspect.iscoroutinefunction(aclient.topics.subscribe)
-    assert inspect.iscoroutinefunction(aclient.topics.unsubscribe)
+    unsubscribing = aclient.topics.unsubscribe("t")
+    assert inspect.iscoroutine(unsubscribing)
+    unsubscribing.close()

@@ -1,4 +1,4 @@
-"""Topics as people use them (spec/schedules.md 3, 4, 8.1 to 8.3), in both colours."""
+"""Topics as people use them (spec/schedules.md 3, 4, 8.1 to 8.3), for both clients."""
 
 import time
 
@@ -346,7 +346,7 @@ def test_what_cannot_be_is_refused_before_anything_is_sent(do, mail, call, why):
     assert not do.client.shard.met
 
 
-def test_a_scheduler_is_of_the_colour_of_its_client(do):
+def test_a_scheduler_is_of_the_kind_of_its_client(do):
     with pytest.raises(UsageError, match="client"):
         (AsyncScheduler if isinstance(do.client, Client) else Scheduler)(do.client)
     with pytest.raises(UsageError, match="client"):

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from holdfast import JobNotFound, UsageError
-from holdfast.client.tables import QueuePutting
+from holdfast.client.put_options import QueuePuts
 
 
 def put(do, jid, queue="mail", **options):
@@ -110,7 +110,7 @@ def test_15_leases_and_delays_go_by_the_clock_of_the_store(do, monkeypatch):
 
 @pytest.mark.parametrize("name", ["put", "requeue"])
 def test_the_options_stand_in_the_order_in_which_older_programs_give_them(name):
-    make = inspect.getattr_static(QueuePutting, name).make
+    make = inspect.getattr_static(QueuePuts, name).make
     names = list(inspect.signature(make).parameters)
     assert names[1:10] == [
         "klass", "data", "priority", "tags", "delay", "retries", "jid", "depends", "throttles",

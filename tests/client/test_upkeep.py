@@ -1,11 +1,11 @@
-"""Patterns, the audit log, pauses with an end and forgotten queues, in both colours."""
+"""Patterns, the audit log, pauses with an end and forgotten queues, for both clients."""
 
 import time
 from collections.abc import Iterator
 
 import pytest
 import redis
-from colour import Async, Sync
+from sync_async import Async, Sync
 
 from holdfast import QueueNotEmpty, Refused, UsageError
 from holdfast.commands.admin import ConfigSet

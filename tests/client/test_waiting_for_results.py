@@ -1,4 +1,4 @@
-"""python-api 5.6 and the API people wish for: what was put is waited for, alone or with others, in both colours."""
+"""python-api 5.6 and the API people wish for: what was put is waited for, alone or with others, for both clients."""
 
 import asyncio
 import dataclasses
@@ -269,7 +269,7 @@ def test_as_completed_that_takes_too_long_is_a_timeout_after_those_that_ended(do
     assert seen == ["one"]
 
 
-def test_no_handles_are_no_results_in_either_colour(do):
+def test_no_handles_are_no_results_with_either_client(do):
     assert do(holdfast.gather) == []
     assert completed(do, []) == []
 

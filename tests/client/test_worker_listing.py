@@ -1,7 +1,7 @@
 """python-api 7: `client.workers`."""
 
 import pytest
-from colour import Async
+from sync_async import Async
 
 from holdfast import UsageError
 from holdfast.commands.workers import WorkerSeen

@@ -1,9 +1,9 @@
-"""`client.workers`, in both colours."""
+"""`client.workers`, for both clients."""
 
 from collections.abc import Iterator
 
 import pytest
-from colour import Async, Sync
+from sync_async import Async, Sync
 
 from holdfast import UsageError
 from holdfast.commands.workers import Workers, WorkerSeen

@@ -125,7 +125,7 @@ def test_a_job_that_is_due_later(why, clock, worker, door: Door):
     clock.advance(seconds=95)
     found = why("a")
     assert (found.state, blocks(found)) == ("waiting", [])
-    assert check(found, "due").text == "Its time came 5 s ago; the next pop takes it in."
+    assert check(found, "due").text == "It was due 5 s ago; the next pop makes it ready."
 
 
 def test_a_job_that_waits_for_others_one_of_which_failed(why, core, worker, door: Door):
@@ -152,7 +152,7 @@ def test_a_job_of_a_paused_queue(why, core, clock, worker, door: Door):
     clock.advance(seconds=10)
     found = why("a")
     assert blocks(found) == ["pause"]
-    assert found.text == "Queue q was paused 10 s ago by ann: deploy; it goes on in 50 s."
+    assert found.text == "Queue q was paused 10 s ago by ann: deploy; the pause ends in 50 s."
     clock.advance(seconds=50)
     assert blocks(why("a")) == []
 
@@ -190,7 +190,7 @@ def test_a_job_that_runs(why, core, clock, worker, door: Door):
     clock.advance(seconds=4)
     found = why("a")
     assert (found.state, blocks(found)) == ("running", [])
-    assert found.text == "w has had it for 19 s, and was last heard 4 s ago; its lease has 41 s left."
+    assert found.text == "w has had it for 19 s, and was last seen 4 s ago; its lease has 41 s left."
 
 
 @pytest.mark.usefixtures("long_leases")
@@ -220,7 +220,7 @@ def test_a_job_that_failed(why, core, clock, door: Door):
     found = why("a")
     assert (found.state, blocks(found)) == ("failed", ["failure"])
     assert (
-        found.text == "It failed 3 min ago in group G and waits for somebody to act: ValueError: no such user"
+        found.text == "It failed 3 min ago in group G and stays there until it is put again: ValueError: no such user"
     )
     facts = check(found, "failure").facts
     assert (facts["in_group"], facts["worker"]) == (2, "w")
@@ -284,7 +284,7 @@ def test_a_message_moves_no_cursor_and_a_name_is_one_word_of_a_command(why, core
     assert check(why("-x"), "workers").fix == "holdfast worker -q 'a b'"
     [job] = core(Pop("w", ["a b"]))
     core(Fail("w", job, "G", "first\n  \x1b[31mred\x07\tcell  "))
-    assert why("-x").text.endswith("in group G and waits for somebody to act: ?[31mred? cell")
+    assert why("-x").text.endswith("in group G and stays there until it is put again: ?[31mred? cell")
     door.put_waiting("child", "-x")
     assert check(why("child"), "dependencies").fix == "holdfast jobs why -- -x"
 
@@ -303,7 +303,7 @@ def test_a_job_whose_place_among_those_who_wait_was_taken(why, core, clock, door
     door("throttle_release", "", 0, "t", "b")
     found = check(why("b"), "throttles")
     assert (found.verdict, found.fix) == ("blocks", "client.jobs['b'].move('q')")
-    assert "stays set aside" in found.text
+    assert "stays throttled" in found.text
     clock.advance(seconds=60)
     assert check(why("c"), "throttles").verdict == "fine"
 
@@ -345,8 +345,8 @@ def test_a_job_whose_code_nobody_knows_says_who_looked_and_what_they_met(why, co
     found = why("a")
     assert blocks(found)[0] == "unknown"
     assert found.text == (
-        "Worker w-7 looked at it 500 ms ago and does not know its code: ModuleNotFoundError: No module named 'x'. "
-        "It waits for a worker that does, and fails in 10 min if there is none."
+        "Worker w-7 tried it 500 ms ago and does not have its code: ModuleNotFoundError: No module named 'x'. "
+        "It waits for a worker that has it, and fails in 10 min if there is none."
     )
     clock.advance(seconds=1)
     core(Pop("w-8", ["q"]))

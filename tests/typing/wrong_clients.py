@@ -10,8 +10,8 @@ holdfast.Client("redis://box", 6379)  # wrong: the second argument is the worker
 holdfast.Client(namespce="a")  # wrong: an option that does not exist
 holdfast.Client(durability="fsycn")  # wrong: no such level
 holdfast.Client(port="6379")  # wrong: no number
-holdfast.Client(redis.asyncio.Redis())  # wrong: a connection of the other colour
-holdfast.AsyncClient(redis.Redis())  # wrong: a connection of the other colour
+holdfast.Client(redis.asyncio.Redis())  # wrong: a connection of the other kind
+holdfast.AsyncClient(redis.Redis())  # wrong: a connection of the other kind
 holdfast.Client(on_lua_script_reload_callback=7)  # wrong: nothing to call
 
 client = holdfast.Client("redis://nowhere")

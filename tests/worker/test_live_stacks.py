@@ -167,7 +167,7 @@ def test_the_command_and_the_async_client_show_it_too_and_say_clearly_when_there
     late = str(site.q.put("sites.Klass", delay=60))
     for name, sentence in (
         ("nobody", "job nobody does not exist"),
-        (late, "is scheduled: nobody performs it"),
+        (late, "is scheduled, not running"),
     ):
         code, said, problem = stack(name)
         assert (code, said, problem.count("\n")) == (1, "", 1)
@@ -180,7 +180,7 @@ def test_the_command_and_the_async_client_show_it_too_and_say_clearly_when_there
     assert by_hand is not None
     code, said, problem = stack(by_hand.jid, "--timeout", "0.2")
     assert (code, said, problem.count("\n")) == (1, "", 1)
-    assert "nobody listens under that name" in problem
+    assert "no worker of that name listens" in problem
     site.open()
 
 

@@ -1,1 +1,1 @@
-"""Clients and their handles, in two colours; the tables in between are written once."""
+"""The sync and the async client and their handles; methods that both have are written once."""

@@ -1,21 +1,20 @@
-"""The async client: open, close, name things, run commands."""
+"""The async client: open, close, run commands."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from holdfast.client.base import ClientBase, time_of
 from holdfast.client.bulk import OnePut
-from holdfast.client.chores import AsyncChores, AsyncStatsOf
 from holdfast.client.decorating import AsyncDecorating
-from holdfast.client.descriptors import Part
-from holdfast.client.handles import AsyncJobs, AsyncQueues
+from holdfast.client.descriptors import AsyncHandle, Part
+from holdfast.client.handles import AsyncJobs, AsyncQueues, AsyncStats
 from holdfast.client.opening import Opening, note, settle
 from holdfast.client.store_options import StoreOptions
 from holdfast.code.current import put_collector
 from holdfast.commands import Command
 from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Outcome, PutMany
-from holdfast.settings import check_each, check_name, check_timeout
+from holdfast.settings import check_name, check_timeout
 from holdfast.wire.aio import DRIVER_CLASSES, AsyncLink, Redis
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import Gatherer, together
@@ -35,10 +34,10 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class AsyncClient(AsyncDecorating, ClientBase[Redis]):
-    """Talks to one namespace of one store, awaited; calls of one loop turn leave together. Several loops may share one.
+class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncHandle):
+    """The async client of one namespace of one store. Calls of one iteration of a loop are sent together; loops may share one.
 
-    `url`, options and parts are those of `Client`; a connection that is there already is a `redis.asyncio.Redis`. Making a
+    `url`, options and parts are those of `Client`; an existing connection is a `redis.asyncio.Redis`. Making a
     client sends nothing. Raises UsageError.
     """
 
@@ -47,6 +46,7 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis]):
     events: "Part[AsyncEvents]" = Part("events.AsyncEvents")
     queue_patterns: "Part[AsyncQueuePatterns]" = Part("patterns.AsyncQueuePatterns")
     recurring: "Part[AsyncRecurring]" = Part("recurring.AsyncRecurring")
+    stats: "Part[AsyncStats]" = Part("handles.AsyncStats")
     throttles: "Part[AsyncThrottles]" = Part("throttles.AsyncThrottles")
     topics: "Part[AsyncScheduler]" = Part("topics.subscriptions.AsyncScheduler")
     upkeep: "Part[AsyncUpkeep]" = Part("upkeep.AsyncUpkeep")
@@ -65,32 +65,28 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis]):
         self.runner = AsyncRunner(self.link)
         self.queues = AsyncQueues(self)
         self.jobs = AsyncJobs(self)
-        self.track, self.untrack, self.tags = self.jobs.track, self.jobs.untrack, self.jobs.tags
-        self.stats = AsyncStatsOf(self)
-        chores = AsyncChores(self)
-        self.deregister_workers, self.bulk_cancel = chores.deregister_workers, chores.bulk_cancel
-        self.unfail_all = chores.unfail_all
-        self.run = Gatherer(self.shard, self.runner, self).submit
-        """Run one command; answers a future. Its call leaves with what else is asked for in this loop turn."""
+        # An attribute of each client, which costs less to call than a method would.
+        self.run = Gatherer(self.shard, self.runner, self).submit  # type: ignore[method-assign]
+        """Run one command; return a future. It is sent with the other calls of this iteration of the loop."""
         note(self)
 
     @property
     def schedules(self) -> "AsyncScheduler":
-        """`topics`, under the name that older programs know."""
+        """`topics`, under the name that older programs use."""
         return self.topics
 
     async def run_all(self, commands: Sequence[Command[Any]]) -> list[Any]:
-        """Run commands in one pipeline; answers what each reads, or the HoldfastError it would have raised."""
+        """Run commands in one pipeline; return the result of each, or the HoldfastError it would have raised."""
         for command in commands:
             check_command(command)
         return await self.runner.run(exchange_all(self.shard, commands))
 
     def _plan_of(self, command: Command[R]) -> Any:
-        """The plan of one command, for plans of several."""
+        """Return the plan of one command, for plans of several."""
         return exchange(self.shard, command)
 
     def _before_call(self) -> None:
-        """What comes before every call that is no put: nothing, on a loop."""
+        """Before every call that is not a put, do nothing: only a sync client has batches."""
 
     async def _put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
@@ -99,36 +95,23 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis]):
             return collector.take_all(self, puts)
         return await self.runner.run(together(self.shard, puts))
 
-    async def unfail(self, group: str, queue: str, count: int = 500) -> int:
-        """`jobs.unfail`: put up to `count` failed jobs of `group` to work in `queue`. Core: verbs/unfail.lua."""
-        return await self.jobs.unfail(group, queue, count)
-
     async def wait_for(self, jid: str, timeout: float | None = None) -> Outcome:
-        """Wait until a job has ended; its Outcome, which is still `open` when `timeout` seconds were too short."""
+        """Wait until a job has ended, at most `timeout` seconds; return its Outcome, which may still be `open`."""
         return await self._results.wait_for(check_name("jid", jid), check_timeout(timeout))
 
     async def store_time(self) -> float:
-        """Epoch seconds by which moments are meant: this machine's clock, in a test root the one that a test moves."""
+        """Return epoch seconds by the clock that times refer to: this machine's; in a test root, the one that a test moves."""
         return await self.runner.run(time_of(self.shard))
 
-    def _ends_of(
-        self, jids: Sequence[str], timeout: float | None = None
-    ) -> AsyncGenerator[tuple[str, Outcome]]:
-        """Wait for the ends of jobs: (jid, Outcome) of each when it has ended, at most `timeout` seconds long.
-
-        All are asked for in one call of up to 512, and then as they are heard of. Core: verbs/await.lua.
-        """
-        return self._results.ends_of(check_each("jid", jids), check_timeout(timeout))
-
     async def result_of(self, jid: str, timeout: float | None = None) -> bytes | None:
-        """Wait for the result of a job: JSON bytes, None if it left none.
+        """Wait for the result of a job: JSON bytes, None if it has none.
 
         Raises JobFailed, JobCancelled, JobNotFound when neither job nor result is kept, TimeoutError.
         """
         return (await self.wait_for(jid, timeout)).result_of(jid, self.settings.flags)
 
     async def close(self) -> None:
-        """Close idle connections, and end what listens and what `topics` subscribed to; the client may be used again."""
+        """Close idle connections, end listening and the subscriptions of `topics`; the client may be used again."""
         if "events" in self.__dict__:
             self.events.unlisten()
         if "topics" in self.__dict__:
@@ -149,6 +132,6 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis]):
 def _link(opening: Opening) -> AsyncLink:
     if opening.target.existing is None:
         return AsyncLink(opening.settings, opening.target)
-    from holdfast.wire.shared import AsyncSharedLink  # it knows both colours
+    from holdfast.wire.shared import AsyncSharedLink  # it imports both kinds of driver
 
     return AsyncSharedLink(opening.settings, opening.target)

@@ -1,16 +1,34 @@
-"""What both clients share: their settings, names and connection; raw protocol commands; the time of a namespace."""
+"""The base of both clients: settings, names and connections, commands of the reqless protocol, the time of a namespace.
+
+Workers use these attributes of a client; with an async client the calls are awaited:
+
+    client.root                      the namespace's root, `hf:{<namespace>}:`
+    client.settings                  the frozen Settings
+    client.shard                     `.info` (CoreInfo: heartbeat, grace) after the first call, and names of keys and channels
+    client.run(command)              one command; async: sent with the other calls of this iteration of the loop
+    client.run_all([command, …])     one pipeline; results or the HoldfastError of each, in order
+    client.runner.run(plan)          any plan; `exchange(client.shard, command)` is the plan of one command
+    client.link.wake_up()            a WakeUp: `wait(keys, timeout) -> key | None`; sync also `send(keys, timeout)`,
+                                     `fileno()` for a selector, `receive()`, and `interrupt()`
+    client.link.listener()           a Listener: `subscribe(*channels)`, `receive(timeout) -> (channel, bytes) | None`
+
+A wake-up or listener is one connection of its own. They raise ConnectionLost and reconnect at the next use. Links
+and jids may be used after a fork: a child opens its own connections and generates other jids.
+"""
 
 import logging
+from collections.abc import Sequence
 from math import isfinite
 from time import monotonic, time
 from typing import Any, Final, Generic, TypeVar, cast
 
 from holdfast.client.opening import Opening
+from holdfast.client.tables import ClientVerbs
 from holdfast.commands.admin import Info
 from holdfast.commands.call import Call
 from holdfast.commands.workers import WorkerSeen
 from holdfast.errors import UsageError
-from holdfast.settings import Settings, check_name
+from holdfast.settings import Settings, check_each, check_name, check_timeout
 from holdfast.wire.address import AddressBase
 from holdfast.wire.exchange import exchange
 from holdfast.wire.plans import Plan
@@ -18,32 +36,15 @@ from holdfast.wire.shards import Shard
 
 
 def time_of(shard: Shard) -> Plan[float]:
-    """Epoch seconds: by this machine's clock, but in a test root by its own, which a test moves."""
+    """Return epoch seconds by this machine's clock; in a test root by its own clock, which a test moves."""
     info = shard.info
     if info is None or info.is_test:
         info = yield from exchange(shard, Info())
     return info.now_ms / 1000 if info.is_test else time()
 
 
-class Calling:
-    """What both clients do when they are called themselves."""
-
-    settings: Settings
-    run: Any
-
-    def __call__(self, command: str, *args: str | bytes | float) -> Any:
-        """Run one command of the reqless protocol, `client("queue.counts", "mail")`, and return its raw reply.
-
-        That is text (JSON text where the protocol says JSON), a whole number, a list of texts or None. The time is the
-        store's. A full store takes none of them, whatever they do. Raises UsageError, Refused with the protocol's
-        sentence, StoreFull. Core: doors/native_call.lua.
-        """
-        most = self.settings.max_data
-        return self.run(Call(check_name("command", command), tuple(argument(arg, most) for arg in args)))
-
-
 def argument(arg: object, most: int) -> str | bytes:
-    """An argument of a command or script as it travels: text, bytes or a finite number. Raises UsageError."""
+    """Return an argument of a command or script as it is sent: text, bytes or a finite number. Raises UsageError."""
     if isinstance(arg, bool) or not isinstance(arg, (str, bytes, int, float)):
         raise UsageError(f"an argument of a command is text, bytes or a number, not {type(arg).__name__}")
     if isinstance(arg, (int, float)):
@@ -62,28 +63,41 @@ def argument(arg: object, most: int) -> str | bytes:
 D = TypeVar("D")
 log = logging.getLogger("holdfast")
 
-SIGN: Final = 60.0  # seconds between two signs of life of somebody who pops by hand
-MOST_SIGNS: Final = 1000
+HEARTBEAT: Final = 60.0
+"""Seconds between two heartbeats of a worker name under which a program pops by itself."""
+MOST_NAMES: Final = 1000
 
 
-class ClientBase(Calling, Generic[D]):
-    """The part of a client that has no colour; `D` is what the driver calls a client."""
+class ClientBase(ClientVerbs, Generic[D]):
+    """The part of a client that sync and async share; `D` is the driver's class of clients."""
 
     link: Any
 
     def __init__(self, opening: Opening) -> None:
-        self.settings = opening.settings
+        self._client: Any = self
+        self.settings: Settings = opening.settings
         self.shard: Shard = opening.shard()
         self._opening = opening
         self._worker_name = opening.settings.worker_name
         self._database = cast("D | None", opening.target.existing)
-        self._signs: dict[str, float] = {}
+        self._heartbeats: dict[str, float] = {}
         if opening.on_load is not None:
             self.shard.on_load = self._loaded
 
+    def __call__(self, command: str, *args: str | bytes | float) -> Any:
+        """Run one command of the reqless protocol, `client("queue.counts", "mail")`, and return its raw reply.
+
+        That is text (JSON text where the protocol has JSON), a whole number, a list of texts or None. The time is the
+        store's. A full store refuses all of them. Raises UsageError, Refused with the protocol's
+        sentence, StoreFull. Core: doors/native_call.lua.
+        """
+        most = self.settings.max_data
+        call = Call(check_name("command", command), tuple(argument(arg, most) for arg in args))
+        return self._client.run(call)
+
     @property
     def root(self) -> str:
-        """The namespace's root: what all its keys begin with."""
+        """The namespace's root: the prefix of all its keys."""
         return self.shard.root
 
     @property
@@ -102,10 +116,10 @@ class ClientBase(Calling, Generic[D]):
 
     @property
     def database(self) -> D:
-        """A connection of the driver to the same store, for whatever holdfast has no word for; it answers text.
+        """A connection of the driver to the same store, for what holdfast has no method for; it returns text.
 
-        Made when first asked for, and the one that was given, as it is, where one was. Our own calls do not use it
-        otherwise. Nothing is sent by asking for it, but an embedded store is started by its first command.
+        It is made at first use; if the client was made of a connection, it is that one. Holdfast's own calls use it in
+        that case only. Nothing is sent; an embedded store is started by the first command.
         """
         if self._database is None:
             self._database = self.new_redis_connection()
@@ -113,42 +127,50 @@ class ClientBase(Calling, Generic[D]):
 
     @property
     def redis(self) -> D:
-        """`database`, under the name that Ruby programs know."""
+        """`database`, under the name of the Ruby client."""
         return self.database
 
     def new_redis_connection(self) -> D:
-        """Another connection of the driver to the same store and database, with the same settings.
+        """Return a new connection of the driver to the same store and database, with the same settings.
 
-        For subscriptions and forked children, and on an event loop for each other loop. It is the caller's to close.
+        It is for subscriptions, forked children and other event loops. The caller closes it.
         """
         address: AddressBase = self.link.address
         made: D = address.redis()
         return made
 
-    def sign_of_life(self, worker: str) -> WorkerSeen | None:
-        """What makes a program that pops by hand a known worker; None if it was said within the last minute."""
+    def _heartbeat_of(self, worker: str) -> WorkerSeen | None:
+        """Return the command that lists a program that pops by itself as a worker; None within a minute of the last."""
         now = monotonic()
-        if now < self._signs.get(worker, 0.0):
+        if now < self._heartbeats.get(worker, 0.0):
             return None
-        if len(self._signs) >= MOST_SIGNS:
-            self._signs.clear()
-        self._signs[worker] = now + SIGN
+        if len(self._heartbeats) >= MOST_NAMES:
+            self._heartbeats.clear()
+        self._heartbeats[worker] = now + HEARTBEAT
         return WorkerSeen(worker)
 
     def _loaded(self, digest: str) -> None:
-        told = self._opening.on_load
-        if told is not None:
+        on_load = self._opening.on_load
+        if on_load is not None:
             try:
-                told(self.database, digest)
-            except Exception:  # it is told, not asked: the call goes on
+                on_load(self.database, digest)
+            except Exception:  # the call continues, whatever the callback does
                 log.exception("on_lua_script_reload_callback failed")
 
+    def _ends_of(self, jids: Sequence[str], timeout: float | None = None) -> Any:
+        """Wait for the ends of jobs: yield (jid, Outcome) of each when it has ended, for at most `timeout` seconds.
+
+        Up to 512 are one call; later calls are for those whose end was published. Core: verbs/await.lua.
+        """
+        client: Any = self
+        return client._results.ends_of(check_each("jid", jids), check_timeout(timeout))
+
     def _shares_root_with(self, other: Any) -> bool:
-        """Whether both talk to the same namespace of the same store, as far as is known without asking."""
+        """Whether both use the same namespace of the same store, as far as is known without a call."""
         if other._opening.place == self._opening.place:
             return True
         mine, others = self.shard.info, other.shard.info
-        # Two addresses of one store: a root's epoch is its own.
+        # Two addresses may lead to one store: each root has an epoch of its own.
         same_root = mine is not None and others is not None and mine.epoch == others.epoch
         return same_root and bool(self.shard.root == other.shard.root)
 

@@ -1,9 +1,11 @@
 """Many puts in few calls: `queue.put_many`, and `with client.batch():`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, Unpack, cast
 
-from holdfast.client.put_options import NOTHING, make_put, put_of_item
+from holdfast.client.descriptors import AnyClient, StepMethod, put_together
+from holdfast.client.put_options import NOTHING, PutOptions, make_put, put_of_item
+from holdfast.code.steps import Steps
 from holdfast.code.tracing import is_traced
 from holdfast.codecs import encode_data
 from holdfast.commands.jobs import Put, PutMany
@@ -18,7 +20,7 @@ ONE_PUT: Final = (Put, PutWithOptions)
 
 
 class Batch:
-    """The puts of one thread that have not left yet, and what was refused so far."""
+    """The puts of one thread that are not sent yet, and the refusals so far."""
 
     def __init__(self, send: Callable[[Sequence[OnePut]], list[Any]]) -> None:
         self._send = send
@@ -26,23 +28,23 @@ class Batch:
         self.refused: dict[str, HoldfastError] = {}
 
     def add(self, put: OnePut) -> str:
-        """Collect one put; answers its jid."""
+        """Add one put and return its jid."""
         self._puts.append(put)
         if len(self._puts) >= MAX_BATCH:
             self.send()
         return put.jid
 
     def send(self) -> None:
-        """Send what was collected."""
+        """Send the puts that were added."""
         puts, self._puts = self._puts, []
         if not puts:
             return
-        for put, answer in zip(puts, self._send(puts), strict=True):
-            if isinstance(answer, HoldfastError):
-                self.refused[put.jid] = answer
+        for put, result in zip(puts, self._send(puts), strict=True):
+            if isinstance(result, HoldfastError):
+                self.refused[put.jid] = result
 
     def check(self) -> None:
-        """Raise the first refusal, if there was one; `refused` holds them all by jid."""
+        """Raise the first refusal, if there is one; `refused` has all of them by jid."""
         for error in self.refused.values():
             error.add_note(f"{len(self.refused)} jobs of this batch were not put; the others were")
             raise error
@@ -54,13 +56,13 @@ Step = list[Put | PutWithOptions | PutMany]
 def steps_of(
     settings: Settings, queue: str, items: Iterable[object], shared: Mapping[str, Any]
 ) -> Iterator[Step]:
-    """The commands for the items of `put_many`. Raises UsageError before the step with the bad item leaves.
+    """Yield the commands for the items of `put_many`. Raises UsageError before the step with the bad item is sent.
 
-    Pairs of a klass by name and its data share one command as long as they stand together, without a
-    command of each: this is the path of millions.
+    Consecutive pairs of a klass by name and its data share one command, and none gets one of its own, because this path
+    puts millions of jobs.
     """
     like = make_put(settings, queue, "any", NOTHING, shared, is_trial=True)
-    # Each job that is traced carries a trace of its own.
+    # Each traced job has a trace of its own.
     plain = type(like) is Put and shared.get("jid") is None and not is_traced()
     step: Step = []
     run: list[str | bytes] | None = None
@@ -93,19 +95,35 @@ def _is_plain_pair(item: object) -> bool:
     return type(item) is tuple and len(cast("Any", item)) == 2 and type(cast("Any", item)[0]) is str
 
 
-def note_answers(step: Step, answers: Sequence[Any], jids: list[str], refused: list[HoldfastError]) -> None:
-    """Add the jids of one step, in the order of its items, and what was refused."""
-    for command, answer in zip(step, answers, strict=True):
+def note_results(step: Step, results: Sequence[Any], jids: list[str], refused: list[HoldfastError]) -> None:
+    """Add the jids of one step, in the order of its items, and its refusals."""
+    for command, result in zip(step, results, strict=True):
         if isinstance(command, PutMany):
             jids += cast("Any", command).jobs[::3]
         else:
             jids.append(command.jid)
-        said = cast("list[object]", answer) if isinstance(answer, list) else [answer]
-        refused += [one for one in said if isinstance(one, HoldfastError)]
+        each = cast("list[object]", result) if isinstance(result, list) else [result]
+        refused += [one for one in each if isinstance(one, HoldfastError)]
 
 
-def first_of(refused: Sequence[HoldfastError], asked: int) -> HoldfastError:
-    """The first refusal of many, saying how many there were."""
-    error = refused[0]
-    error.add_note(f"{len(refused)} of {asked} jobs were not put; the others were")
-    return error
+class QueueBulk:
+    """The method of a queue that puts many jobs."""
+
+    _client: AnyClient
+    name: str
+
+    @StepMethod
+    def put_many(self, jobs: Iterable[object], **options: Unpack[PutOptions]) -> Steps[list[str]]:
+        """Put many jobs, 512 a call, and return their jids in order.
+
+        Each is a (klass, data) pair, or a mapping with `klass`, `data` and options of its own; `options` hold for all
+        others. The first refusal is raised when all were sent. Core: verbs/put.lua.
+        """
+        jids: list[str] = []
+        refused: list[HoldfastError] = []
+        for step in steps_of(self._client.settings, self.name, jobs, options):
+            note_results(step, (yield put_together(self._client, step)), jids, refused)
+        if refused:
+            refused[0].add_note(f"{len(refused)} of {len(jids)} jobs were not put; the others were")
+            raise refused[0]
+        return jids

@@ -1,4 +1,4 @@
-"""The settings kept in the store, as a mapping; said once for both colours."""
+"""The settings kept in the store, as a mapping, for both clients."""
 
 import logging
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
@@ -6,7 +6,14 @@ from difflib import get_close_matches
 from math import isfinite
 from typing import Any, Final, cast
 
-from holdfast.client.descriptors import AsyncHandle, CommandMethod, CommandProperty, PlanMethod, SyncHandle
+from holdfast.client.descriptors import (
+    AsyncHandle,
+    ClientPart,
+    CommandMethod,
+    CommandProperty,
+    PlanMethod,
+    SyncHandle,
+)
 from holdfast.codecs import decode
 from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, SettingSet, SettingsGet
@@ -34,23 +41,18 @@ OF_THE_ROOT: Final[Mapping[str, tuple[int, int]]] = {
     "max-queues": (1, 1_000_000_000),
     "max-data": (1024, 67_108_864),
 }
-"""Settings that `all` does not list, because older programs do not know them: least and most. See `client.upkeep`."""
+"""Settings that `all` does not list, for older programs: least and most. See `client.upkeep`."""
 POSITIVE: Final = frozenset({"heartbeat", "max-worker-age"})
 OF_A_QUEUE: Final = ("heartbeat", "max-pop-retry")
-"""Settings that a queue may have of its own: `mail-heartbeat`."""
+"""Settings that may be set for one queue: `mail-heartbeat`."""
 
 log = logging.getLogger("holdfast")
 
 _NONE: Final[tuple[tuple[str, object], ...]] = ()
 
 
-class ConfigVerbs:
-    """What can be asked of the settings, and told. Unknown keys are kept and listed too."""
-
-    _client: Any
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
+class ConfigVerbs(ClientPart):
+    """The methods of the settings. Unknown keys are kept and listed too."""
 
     @CommandProperty
     def all(self) -> Command[dict[str, str]]:
@@ -59,8 +61,8 @@ class ConfigVerbs:
 
     @CommandMethod
     def get(self, key: str, default: Any = None) -> Command[Any]:
-        """The value decoded from JSON (`"60"` is 60), or as text if it is none; `default` when it is not set and has no
-        default of its own. Core: verbs/configure.lua.
+        """The value decoded from JSON (`"60"` is 60), or as text if it is not JSON; `default` for a key without a value
+        and a default of its own. Core: verbs/configure.lua.
         """
         check_name("key", key)
         if key in OF_THE_ROOT:
@@ -69,9 +71,9 @@ class ConfigVerbs:
 
     @CommandMethod
     def set(self, key: str, value: object) -> Command[bool]:
-        """Write one setting, as text. A name that is not known is kept; one that is nearly known is warned of.
+        """Set one setting, as text. An unknown name is kept; if it resembles a known one, a warning is logged.
 
-        Raises UsageError for what is neither text nor number, and for a value that a known setting cannot have.
+        Raises UsageError for a value that is neither text nor number, or that a known setting cannot have.
 
         Core: verbs/configure.lua.
         """
@@ -79,19 +81,19 @@ class ConfigVerbs:
 
     @CommandMethod
     def unset(self, key: str) -> Command[bool]:
-        """Return one setting to its default, or to none; answers whether it was set. Core: verbs/configure.lua."""
+        """Remove the value of one setting; return whether it was set. Core: verbs/configure.lua."""
         return _unset(key)
 
     @PlanMethod
     def pop(self, ask: Planner, key: str, default: Any = None) -> Plan[Any]:
-        """The decoded value or `default`; then the setting is back at its own default. Core: verbs/configure.lua."""
+        """Remove the value of one setting; return it decoded, or `default`. Core: verbs/configure.lua."""
         value = _value_of((yield from ask(ConfigGet((check_name("key", key),)))).get(key), default)
         yield from ask(_unset(key))
         return value
 
     @PlanMethod
     def setdefault(self, ask: Planner, key: str, default: Any = None) -> Plan[Any]:
-        """The decoded value; where there is none, `default`, which is written. Core: verbs/configure.lua."""
+        """Return the decoded value; if there is none, set and return `default`. Core: verbs/configure.lua."""
         value = _value_of((yield from ask(ConfigGet((check_name("key", key),)))).get(key), None)
         if value is not None or default is None:
             return value
@@ -100,7 +102,7 @@ class ConfigVerbs:
 
     @PlanMethod
     def update(self, ask: Planner, settings: Settings = _NONE, /, **more: object) -> Plan[None]:
-        """Write several settings, a mapping, pairs, or by name; all are checked before the first is written.
+        """Set several settings, from a mapping, pairs, or by name; all are checked before the first is set.
 
         Core: verbs/configure.lua.
         """
@@ -109,16 +111,16 @@ class ConfigVerbs:
 
     @PlanMethod
     def clear(self, ask: Planner, key: str | None = None) -> Plan[None]:
-        """Return one setting, or all, to the defaults. Core: verbs/configure.lua."""
+        """Remove the value of one setting, or of all. Core: verbs/configure.lua."""
         for name in [key] if key is not None else list((yield from ask(ConfigGet()))):
             yield from ask(_unset(name))
 
 
 class Config(ConfigVerbs, SyncHandle, MutableMapping[str, Any]):  # type: ignore[misc]
-    """The settings of a namespace as a mapping; every access asks the store.
+    """The settings of a namespace as a mapping; every access is a call.
 
-    `config[key]` is the decoded value, None when there is none; what goes through all settings (`in`, `len`, `keys`,
-    `values`, `items`) sees them as `all` has them: raw text, defaults included. Core: verbs/configure.lua.
+    `config[key]` is the decoded value, None without one; `in`, `len`, `keys`, `values` and `items` use `all`:
+    raw text, defaults included. Core: verbs/configure.lua.
     """
 
     def __getitem__(self, key: str) -> Any:
@@ -161,7 +163,7 @@ def _set(key: str, value: object) -> Command[bool]:
 
 
 def _check(key: str, text: str) -> None:
-    """Refuse a value that a known setting cannot have; warn of a name that is nearly that of a known one."""
+    """Raise UsageError for a value that a known setting cannot have; warn of a name that resembles a known one."""
     if key in OF_THE_ROOT:
         least, most = OF_THE_ROOT[key]
         number = _number_of(text)

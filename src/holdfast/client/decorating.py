@@ -1,11 +1,11 @@
 """`client.job`: the decorator that makes a function a job, and the lookup of one job by its jid.
 
-The code for function jobs is imported at the first use, because many programs only put jobs by name.
+The modules of function jobs are loaded at first use: many programs only put jobs by name.
 """
 
 import re
 from collections.abc import Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, Unpack, cast, overload
 
 from holdfast.errors import JobNotFound, UsageError
 
@@ -14,18 +14,29 @@ if TYPE_CHECKING:
     from holdfast.code.function import AsyncFunctionJob, FunctionJob
     from holdfast.code.handle import AsyncApp, SyncApp
     from holdfast.code.job_options import JobOptions
+    from holdfast.code.registry import Registered
 
+A = TypeVar("A")
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class JobDecorator:
-    """`@client.job(…)` of a Client."""
+class _Decorator(Generic[A]):
+    def __init__(self, app: A, options: "JobOptions") -> None:
+        from holdfast.code.job_options import check_known
 
-    def __init__(self, app: "SyncApp", options: "JobOptions") -> None:
-        _check(options)
+        check_known(options)
         self._app = app
         self._options = options
+
+    def _entry(self, function: Callable[..., Any]) -> "Registered":
+        from holdfast.code.registry import make_entry
+
+        return make_entry(function, self._options)
+
+
+class JobDecorator(_Decorator["SyncApp"]):
+    """`@client.job(…)` of a sync client."""
 
     @overload
     def __call__(
@@ -35,19 +46,13 @@ class JobDecorator:
     def __call__(self, function: Callable[P, R]) -> "FunctionJob[P, R, R]": ...
     def __call__(self, function: Callable[P, Any]) -> "FunctionJob[P, Any, Any]":
         from holdfast.code.function import FunctionJob
-        from holdfast.code.registry import make_entry
 
-        entry = make_entry(function, self._options)
+        entry = self._entry(function)
         return FunctionJob(self._app, entry.function, entry, {})
 
 
-class AsyncJobDecorator:
-    """`@client.job(…)` of an AsyncClient."""
-
-    def __init__(self, app: "AsyncApp", options: "JobOptions") -> None:
-        _check(options)
-        self._app = app
-        self._options = options
+class AsyncJobDecorator(_Decorator["AsyncApp"]):
+    """`@client.job(…)` of an async client."""
 
     @overload
     def __call__(
@@ -57,14 +62,13 @@ class AsyncJobDecorator:
     def __call__(self, function: Callable[P, R]) -> "AsyncFunctionJob[P, R, R]": ...
     def __call__(self, function: Callable[P, Any]) -> "AsyncFunctionJob[P, Any, Any]":
         from holdfast.code.function import AsyncFunctionJob
-        from holdfast.code.registry import make_entry
 
-        entry = make_entry(function, self._options)
+        entry = self._entry(function)
         return AsyncFunctionJob(self._app, entry.function, entry, {})
 
 
 class Decorating:
-    """The methods of a Client for function jobs."""
+    """`Client.job`."""
 
     jobs: "Jobs"
 
@@ -81,9 +85,9 @@ class Decorating:
     def job(self, function: Any = None, /, **options: "Unpack[JobOptions]") -> Any:
         """Make a function a job: `@client.job(queue="mail", retries=5)`, or just `@client.job`; then `function.put(…)` puts it.
 
-        The function may be plain or `async def`, and can still be called as before. Options are those of `JobOptions`.
-        Raises UsageError for an unknown or invalid option, for anything but a function that returns a value, and for a
-        function that no worker could find.
+        The function may be plain or `async def`; it is still called as before. Options are those of `JobOptions`. Raises
+        UsageError for an option that does not exist or has a wrong value, for a function that yields, and for one that no
+        worker could find.
 
         With a jid, `client.job(jid)` returns that job. Raises JobNotFound. Core: verbs/inspect.lua.
         """
@@ -98,7 +102,7 @@ class Decorating:
 
 
 class AsyncDecorating:
-    """The methods of an AsyncClient for function jobs."""
+    """`AsyncClient.job`."""
 
     jobs: "AsyncJobs"
 
@@ -151,9 +155,3 @@ def _missing(jid: str) -> JobNotFound:
 def _check_lookup(jid: str, options: "JobOptions") -> None:
     if options:
         raise UsageError(_ADVICE.format(jid))
-
-
-def _check(options: "JobOptions") -> None:
-    from holdfast.code.job_options import check_known
-
-    check_known(options)

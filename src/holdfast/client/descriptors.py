@@ -1,24 +1,80 @@
-"""Descriptors that turn a command into a method or an attribute of a sync or an async handle.
+"""Descriptors that turn a command or a plan into a method or an attribute of sync and async handles.
 
-A handle belongs to a client and runs commands through it. `CommandMethod` is a command worn as a method, `CommandProperty` one that
-reading an attribute sends, `SettableFact` a fact whose assignment is a command. On the handles of an async client
-what talks to the store answers an awaitable.
+A handle belongs to a client and runs commands through it. `CommandMethod` is a method that sends a command, `CommandProperty`
+an attribute whose reading sends one, `SettableFact` a local fact whose assignment sends one. On the handles of an async
+client everything that talks to the store returns an awaitable.
 """
 
 import functools
 import importlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from types import MethodType
-from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
+from holdfast.code.steps import Steps, await_steps, run_steps
 from holdfast.commands import Command
+from holdfast.commands.workers import WorkerSeen
+from holdfast.settings import Settings
 from holdfast.wire.plans import Plan, Planner
+from holdfast.wire.shards import Shard
 
 
-class Named:
-    """Names its things in brackets, `client.queues["mail"]`, and has one for whatever name; so it is no collection.
+class AnyClient(Protocol):
+    """A Client or an AsyncClient, as its handles use it: what sends calls returns a result, or an awaitable of it."""
 
-    Said to Python because it would go through `[0]`, `[1]`, … otherwise, for `for` and `in` alike.
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def shard(self) -> Shard: ...
+    @property
+    def worker_name(self) -> str: ...
+    @property
+    def runner(self) -> Any: ...
+    @property
+    def link(self) -> Any: ...
+    @property
+    def queues(self) -> Any: ...
+    @property
+    def jobs(self) -> Any: ...
+    @property
+    def recurring(self) -> Any: ...
+    @property
+    def throttles(self) -> Any: ...
+    def run(self, command: Command[Any], /) -> Any: ...
+    def close(self) -> Any: ...
+    def _plan_of(self, command: Command[Any], /) -> Any: ...
+    def _put_together(self, puts: Sequence[Any], /) -> Any: ...
+    def _heartbeat_of(self, worker: str, /) -> WorkerSeen | None: ...
+
+
+def run_plan(client: AnyClient, make: Callable[..., Plan[Any]], *args: object) -> Any:
+    """Run the plan that `make` returns; with an async client this returns an awaitable."""
+    return client.runner.run(make(client._plan_of, *args))
+
+
+def put_together(client: AnyClient, puts: Sequence[object]) -> Any:
+    """Send puts merged into as few calls as possible. Returns a jid or HoldfastError for each, or an awaitable of that."""
+    return client._put_together(puts)
+
+
+def heartbeat_of(client: AnyClient, worker: str) -> WorkerSeen | None:
+    """Return the command that lists a program that pops by itself as a worker; None within a minute of the last."""
+    return client._heartbeat_of(worker)
+
+
+class ClientPart:
+    """The base of what is made of a client alone, such as `client.config`."""
+
+    _client: AnyClient
+
+    def __init__(self, client: AnyClient) -> None:
+        self._client = client
+
+
+class Named(ClientPart):
+    """The base of what has a handle for each name, `client.queues["mail"]`, and is no collection.
+
+    Without the two None, Python would try `[0]`, `[1]`, … for `for` and `in`.
     """
 
     __iter__: ClassVar[None] = None
@@ -29,10 +85,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Part(Generic[T_co]):
-    """A handle of a client, made when first asked for: `config: "Part[Config]" = Part("config.Config")`.
+    """A handle of a client, made at first use: `config: "Part[Config]" = Part("config.Config")`.
 
-    `where` names the class below `holdfast.client`; it is called with the client. Found once, it is an ordinary
-    attribute of this client, so nothing is paid twice.
+    `where` names the class below `holdfast.client`; it is called with the client. From then on it is an ordinary
+    attribute of this client.
     """
 
     def __init__(self, where: str) -> None:
@@ -43,7 +99,7 @@ class Part(Generic[T_co]):
         self._name = name
 
     def __repr__(self) -> str:
-        """What `help(Client)` shows of it."""
+        """Return what `help(Client)` shows of it."""
         return f"<{self._class} of the client: holdfast.client.{self._module}>"
 
     @overload
@@ -54,22 +110,23 @@ class Part(Generic[T_co]):
         if client is None:
             return self
         kind = getattr(importlib.import_module(f"holdfast.client.{self._module}"), self._class)
-        # Two threads may both make one: whichever is first stays.
+        # Two threads may both make one: the first stays.
         return vars(client).setdefault(self._name, kind(client))
 
 
 P = ParamSpec("P")
 R = TypeVar("R")
+A = TypeVar("A")
 T = TypeVar("T")
 
 
 class SyncHandle:
-    """A thing of a blocking client."""
+    """The base of the handles of a sync client."""
 
-    _client: Any
+    _client: AnyClient
 
     def run(self, command: Command[R], /) -> R:
-        """Run a command through the client this handle belongs to."""
+        """Run a command through the client of this handle."""
         return cast("R", self._client.run(command))
 
     def __repr__(self) -> str:
@@ -77,72 +134,91 @@ class SyncHandle:
 
 
 class AsyncHandle:
-    """A thing of an async client."""
+    """The base of the handles of an async client."""
 
-    _client: Any
+    _client: AnyClient
 
     def run(self, command: Command[R], /) -> Awaitable[R]:
-        """Run a command through the client this handle belongs to."""
+        """Run a command through the client of this handle."""
         return cast("Awaitable[R]", self._client.run(command))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._client!r}>"
 
 
-class CommandMethod(Generic[P, R]):
-    """A command worn as a method; the handle it hangs on decides the colour."""
+class Method(Generic[P, R, A]):
+    """A method that returns `R` on a sync handle and `A`, which is awaited, on an async handle.
 
-    def __init__(self, make: Callable[Concatenate[Any, P], Command[R]]) -> None:
-        self.make = make
-        self.__doc__ = make.__doc__
-        self.method = functools.wraps(make)(self.written())
+    A type checker sees this descriptor. The class gets the function `method` in its place, which costs less to call.
+    """
+
+    make: Callable[..., Any]
+    method: Any
 
     def __set_name__(self, owner: type, name: str) -> None:
         if self.method.__name__.startswith("_"):
             self.method.__name__, self.method.__qualname__ = name, f"{owner.__name__}.{name}"
+        setattr(owner, name, self.method)
 
     @overload
-    def __get__(self, handle: None, owner: object) -> "CommandMethod[P, R]": ...
+    def __get__(self, handle: None, owner: object) -> Self: ...
     @overload
     def __get__(self, handle: SyncHandle, owner: object = None) -> Callable[P, R]: ...
     @overload
-    def __get__(self, handle: AsyncHandle, owner: object = None) -> Callable[P, Awaitable[R]]: ...
+    def __get__(self, handle: AsyncHandle, owner: object = None) -> Callable[P, A]: ...
     def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> Any:
         return self if handle is None else MethodType(self.method, handle)
 
-    def written(self) -> Callable[..., Any]:
-        """The method as both colours have it; help shows what `make` says and takes."""
-        make: Callable[..., Command[Any]] = self.make
 
-        def call(handle: SyncHandle | AsyncHandle, /, *args: Any, **kwargs: Any) -> Any:
-            return handle.run(make(handle, *args, **kwargs))
+class CommandMethod(Method[P, R, Awaitable[R]]):
+    """A method that sends the command that `make` returns."""
 
-        return call
+    def __init__(self, make: Callable[Concatenate[Any, P], Command[R]]) -> None:
+        self.make = make
+        self.__doc__ = make.__doc__
+
+        @functools.wraps(make)
+        def call(handle: Any, /, *args: Any, **kwargs: Any) -> Any:
+            return handle._client.run(make(handle, *args, **kwargs))
+
+        self.method = call
+        self.method.make = make
 
 
-class SettableMethod(CommandMethod[P, R]):
-    """A command worn as a method, and the assignment to its name another: refused on an async handle.
+class Assignable(Generic[T]):
+    """The assignment of a descriptor: it sends the command that `write` returns, and is refused on an async handle."""
 
-    For what one older client asks by calling it and another tells by assigning to it.
+    name = ""
+    write: Callable[[Any, T], Command[Any]]
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __set__(self, handle: SyncHandle, value: T) -> None:
+        target: Any = handle
+        if isinstance(target, AsyncHandle):
+            raise TypeError(f"an assignment cannot be awaited: write `await ….set_{self.name}(…)`")
+        target.run(self.write(target, value))
+
+
+class SettableMethod(Assignable[Any], CommandMethod[P, R]):
+    """A method that sends one command, and whose name can be assigned, which sends another: `throttle.maximum = 5`.
+
+    Some older clients call it, others assign to it.
     """
 
     def __init__(
-        self, make: Callable[Concatenate[Any, P], Command[R]], tell: Callable[[Any, Any], Command[Any]]
+        self, make: Callable[Concatenate[Any, P], Command[R]], write: Callable[[Any, Any], Command[Any]]
     ) -> None:
         super().__init__(make)
-        self.tell = tell
-        self.name = ""
+        self.write = write
 
     def __set_name__(self, owner: type, name: str) -> None:
-        super().__set_name__(owner, name)
-        self.name = name
-
-    def __set__(self, handle: SyncHandle, value: object) -> None:
-        write(handle, self.name, self.tell, value)
+        self.name = self.method.__name__ = name
 
 
-class PlanMethod(Generic[P, R]):
-    """A plan of several calls worn as a method. `make` is given the handle and what turns a command into a plan."""
+class PlanMethod(Method[P, R, Awaitable[R]]):
+    """A method that runs a plan of several calls. `make` gets the handle and what turns a command into a plan."""
 
     def __init__(self, make: Callable[Concatenate[Any, Planner, P], Plan[R]]) -> None:
         self.make = make
@@ -153,100 +229,128 @@ class PlanMethod(Generic[P, R]):
             client = handle._client
             return client.runner.run(make(handle, client._plan_of, *args, **kwargs))
 
-        # It is not called as `make` is, which has one argument more.
+        # `make` has one argument more.
         del call.__wrapped__
         self.method = call
-
-    @overload
-    def __get__(self, handle: None, owner: object) -> "PlanMethod[P, R]": ...
-    @overload
-    def __get__(self, handle: SyncHandle, owner: object = None) -> Callable[P, R]: ...
-    @overload
-    def __get__(self, handle: AsyncHandle, owner: object = None) -> Callable[P, Awaitable[R]]: ...
-    def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> Any:
-        return self if handle is None else MethodType(self.method, handle)
+        self.method.make = make
 
 
-class CommandProperty(Generic[R]):
-    """A question to the store worn as an attribute."""
+class StepMethod(Method[P, R, Coroutine[Any, Any, R]]):
+    """A method in several steps. `make` is a generator function that yields what returns an awaitable on an async handle."""
 
-    def __init__(self, make: Callable[[Any], Command[R]]) -> None:
+    def __init__(self, make: Callable[Concatenate[Any, P], Steps[R]]) -> None:
         self.make = make
         self.__doc__ = make.__doc__
 
+        @functools.wraps(make)
+        def call(handle: Any, /, *args: Any, **kwargs: Any) -> Any:
+            run = run_steps if isinstance(handle, SyncHandle) else await_steps
+            return run(make(handle, *args, **kwargs))
+
+        self.method = call
+
+
+class CommandProperty(Generic[R]):
+    """An attribute whose reading sends the command that `make` returns."""
+
+    def __init__(self, make: Callable[[Any], Command[R]]) -> None:
+        self.make: Callable[..., Any] = make
+        self.__doc__ = make.__doc__
+
+    def read(self, handle: Any) -> Any:
+        """Send the command."""
+        return handle._client.run(self.make(handle))
+
     @overload
-    def __get__(self, handle: None, owner: object) -> "CommandProperty[R]": ...
+    def __get__(self, handle: None, owner: object) -> Self: ...
     @overload
     def __get__(self, handle: SyncHandle, owner: object = None) -> R: ...
     @overload
     def __get__(self, handle: AsyncHandle, owner: object = None) -> Awaitable[R]: ...
     def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> Any:
-        if handle is None:
-            return self
-        return handle.run(self.make(handle))
+        return self if handle is None else self.read(handle)
 
 
-class PlanProperty(Generic[R]):
-    """A question of several calls worn as an attribute."""
+class PlanProperty(CommandProperty[R]):
+    """An attribute whose reading runs a plan of several calls."""
 
     def __init__(self, make: Callable[[Any, Planner], Plan[R]]) -> None:
         self.make = make
         self.__doc__ = make.__doc__
 
-    @overload
-    def __get__(self, handle: None, owner: object) -> "PlanProperty[R]": ...
-    @overload
-    def __get__(self, handle: SyncHandle, owner: object = None) -> R: ...
-    @overload
-    def __get__(self, handle: AsyncHandle, owner: object = None) -> Awaitable[R]: ...
-    def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> Any:
-        if handle is None:
-            return self
-        held: Any = handle
-        client = held._client
+    def read(self, handle: Any) -> Any:
+        """Run the plan."""
+        client = handle._client
         return client.runner.run(self.make(handle, client._plan_of))
 
 
-class SettableFact(Generic[T]):
-    """A local fact whose assignment is a command: at once on a sync handle, refused on an async one."""
+class Fact(Generic[T]):
+    """An attribute that is read from its handle."""
 
-    def __init__(self, read: Callable[[Any], T], make: Callable[[Any, T], Command[Any]]) -> None:
+    name = ""
+
+    def __init__(self, read: Callable[[Any], T]) -> None:
         self.read = read
-        self.make = make
-        self.name = ""
         self.__doc__ = read.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
     @overload
-    def __get__(self, handle: None, owner: object) -> "SettableFact[T]": ...
+    def __get__(self, handle: None, owner: object) -> Self: ...
     @overload
     def __get__(self, handle: object, owner: object = None) -> T: ...
-    def __get__(self, handle: object | None, owner: object = None) -> Any:
-        return self if handle is None else self.read(handle)
+    def __get__(self, handle: Any, owner: object = None) -> Any:
+        return self if handle is None else self.of(handle)
 
-    def __set__(self, handle: SyncHandle, value: T) -> None:
-        write(handle, self.name, self.make, value)
+    def of(self, handle: Any) -> T:
+        """Return the value."""
+        return self.read(handle)
 
 
-class SettableProperty(CommandProperty[T]):
-    """A question worn as an attribute, and its assignment a command: refused on an async handle."""
+class SettableFact(Assignable[T], Fact[T]):
+    """A local fact whose assignment sends a command."""
 
-    def __init__(self, ask: Callable[[Any], Command[T]], make: Callable[[Any, T], Command[Any]]) -> None:
-        super().__init__(ask)
-        self.tell = make
-        self.name = ""
+    def __init__(self, read: Callable[[Any], T], make: Callable[[Any, T], Command[Any]]) -> None:
+        super().__init__(read)
+        self.make = self.write = make
+
+
+class SettableProperty(Assignable[T], CommandProperty[T]):
+    """An attribute whose reading sends one command and whose assignment sends another."""
+
+    def __init__(self, make: Callable[[Any], Command[T]], write: Callable[[Any, T], Command[Any]]) -> None:
+        super().__init__(make)
+        self.write = write
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Registrar:
+    """A method that adds a callback and returns it, so it works as a decorator: `@job.before_complete`.
+
+    Its handle adds the callback in `_add_callback(name, callback)`.
+    """
+
+    name = ""
+
+    def __init__(self, doc: str) -> None:
+        self.__doc__ = doc
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __set__(self, handle: SyncHandle, value: T) -> None:
-        write(handle, self.name, self.tell, value)
+    @overload
+    def __get__(self, handle: None, owner: object) -> Self: ...
+    @overload
+    def __get__(self, handle: object, owner: object = None) -> Callable[[F], F]: ...
+    def __get__(self, handle: Any, owner: object = None) -> Any:
+        if handle is None:
+            return self
 
+        def add(callback: F) -> F:
+            handle._add_callback(self.name, callback)
+            return callback
 
-def write(handle: Any, name: str, make: Callable[[Any, T], Command[Any]], value: T) -> None:
-    """Send what an assignment means. Raises TypeError naming the twin on an async handle."""
-    if isinstance(handle, AsyncHandle):
-        raise TypeError(f"an assignment cannot be awaited: write `await ….set_{name}(…)`")
-    handle.run(make(handle, value))
+        return add

@@ -1,14 +1,16 @@
-"""`client.events`: what happens to tracked jobs, as it happens; and callbacks for one channel of JSON messages.
+"""`client.events`: events of tracked jobs; and callbacks for one channel of JSON messages.
 
-Each event is published with the jid, to whoever listens at that moment. Core: nouns/event.lua.
+Each event is published with the jid to those that listen at that moment. Core: nouns/event.lua.
 """
 
 import inspect
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import aclosing, closing, contextmanager
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar, overload
+from contextlib import aclosing, contextmanager
+from functools import partial
+from typing import Any, ClassVar, Final, NamedTuple
 
+from holdfast.client.descriptors import Registrar
 from holdfast.client.listener import AsyncListener, InTask, InThread, Listener, Message
 from holdfast.client.opening import Source, source_of
 from holdfast.codecs import decode
@@ -19,7 +21,7 @@ log = logging.getLogger("holdfast")
 
 
 class SubscriberBase:
-    """What a subscriber of either colour is given."""
+    """The base of both subscribers."""
 
     def __init__(self, channel: str, fn: Callable[[Any], object], *, awaits: bool) -> None:
         check_callable("fn", fn)
@@ -27,6 +29,9 @@ class SubscriberBase:
             raise UsageError("fn is an async function, which only an AsyncSubscriber awaits")
         self.channel = channel
         self._fn = fn
+
+    def _call(self, message: Message) -> object:
+        return self._fn(decode(message["data"]))
 
     def _failed(self, message: Message) -> None:
         log.exception("a message on %s could not be handled: %.200s", self.channel, message["data"])
@@ -39,30 +44,23 @@ class Subscriber(SubscriberBase):
     """Calls `fn` with each message of a channel, decoded from JSON, in a thread of its own; also a context manager.
 
     `database` is a `Client` or a `redis.Redis`, `channel` a name as the store has it, such as
-    `client.shard.worker_channel("box-7-0")`. What `fn` raises, and what is no JSON, is logged. Raises UsageError.
+    `client.shard.worker_channel("box-7-0")`. Errors of `fn`, and messages that are not JSON, are logged. Raises UsageError.
     """
 
     def __init__(self, database: Any, channel: str, fn: Callable[[Any], object]) -> None:
         super().__init__(channel, fn, awaits=False)
         self._listener = Listener(database, [channel])
-        self._background = InThread(self._listener, self._follow)
+        follow = partial(self._listener.for_each, self._call, self._failed)
+        self._background = InThread(self._listener, follow)
 
     def start(self) -> "Subscriber":
-        """Begin; returns when the subscription is active. Raises ConnectionLost, StoreUnsupported."""
+        """Begin; return when the subscription is active. Raises ConnectionLost, StoreUnsupported."""
         self._background.start()
         return self
 
     def stop(self) -> None:
         """End the thread and the subscription; may be started again."""
         self._background.stop()
-
-    def _follow(self) -> None:
-        with closing(self._listener.listen()) as messages:
-            for message in messages:
-                try:
-                    self._fn(decode(message["data"]))
-                except Exception:
-                    self._failed(message)
 
     def __enter__(self) -> "Subscriber":
         return self.start()
@@ -72,31 +70,22 @@ class Subscriber(SubscriberBase):
 
 
 class AsyncSubscriber(SubscriberBase):
-    """The same in a task, of an `AsyncClient` or a `redis.asyncio.Redis`; `fn` may be `async`."""
+    """As `Subscriber` in a task, of an `AsyncClient` or a `redis.asyncio.Redis`; `fn` may be `async`."""
 
     def __init__(self, database: Any, channel: str, fn: Callable[[Any], object]) -> None:
         super().__init__(channel, fn, awaits=True)
         self._listener = AsyncListener(database, [channel])
-        self._background = InTask(self._listener, self._follow)
+        follow = partial(self._listener.for_each, self._call, self._failed)
+        self._background = InTask(self._listener, follow)
 
     async def start(self) -> "AsyncSubscriber":
-        """Begin; returns when the subscription is active. Raises ConnectionLost, StoreUnsupported."""
+        """Begin; return when the subscription is active. Raises ConnectionLost, StoreUnsupported."""
         await self._background.start()
         return self
 
     async def stop(self) -> None:
         """End the task and the subscription; may be started again."""
         await self._background.stop()
-
-    async def _follow(self) -> None:
-        async with aclosing(self._listener.listen()) as messages:
-            async for message in messages:
-                try:
-                    answer = self._fn(decode(message["data"]))
-                    if inspect.isawaitable(answer):
-                        await answer
-                except Exception:
-                    self._failed(message)
 
     async def __aenter__(self) -> "AsyncSubscriber":
         return await self.start()
@@ -106,7 +95,6 @@ class AsyncSubscriber(SubscriberBase):
 
 
 Callback = Callable[[str], Any]
-F = TypeVar("F", bound=Callback)
 
 EVENTS: Final = ("canceled", "completed", "failed", "popped", "put", "stalled", "track", "untrack")
 _ON: Final = tuple("on_" + event for event in EVENTS)
@@ -119,49 +107,26 @@ class Event(NamedTuple):
     jid: str
 
 
-class Registers:
-    """One event as a method of its own: `on.failed(fn)`, which answers `fn`, so that it decorates too."""
-
-    def __init__(self, doc: str) -> None:
-        self.__doc__ = doc
-        self.event = ""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.event = name
-
-    @overload
-    def __get__(self, events: None, owner: object) -> "Registers": ...
-    @overload
-    def __get__(self, events: "EventsBase", owner: object = None) -> Callable[[F], F]: ...
-    def __get__(self, events: "EventsBase | None", owner: object = None) -> Any:
-        if events is None:
-            return self
-
-        def register(fn: F) -> F:
-            events.on(self.event, fn)
-            return fn
-
-        return register
-
-
 class EventsBase:
-    """What is to be called for which event. It is also what the registrar forms hand out: `on.failed(fn)`."""
+    """The callbacks of events; `with client.events as on:` gives this to register them: `on.failed(fn)`."""
 
     namespace: ClassVar[str] = "ql:"
-    """What older programs find before the names of channels; ours lie under the root of the namespace."""
+    """The prefix of channels in older clients; holdfast's channels are under the root of the namespace."""
     events: ClassVar[tuple[str, ...]] = EVENTS
     _awaits: ClassVar[bool] = False
 
-    canceled = Registers("Register what is called with the jid of a job that was cancelled.")
-    completed = Registers(
+    canceled = Registrar("Register what is called with the jid of a job that was cancelled.")
+    completed = Registrar(
         "Register what is called with the jid of a completed job, also of one that continues in another queue."
     )
-    failed = Registers("Register what is called with the jid of a failed job.")
-    popped = Registers("Register what is called with the jid of a job that a worker took.")
-    put = Registers("Register what is called with the jid of a job that was put again.")
-    stalled = Registers("Register what is called with the jid of a job whose lease was lost.")
-    track = Registers("Register what is called with the jid of a job that somebody began to track.")
-    untrack = Registers("Register what is called with the jid of a job that somebody tracks no more.")
+    failed = Registrar("Register what is called with the jid of a failed job.")
+    popped = Registrar("Register what is called with the jid of a job that a worker took.")
+    put = Registrar("Register what is called with the jid of a job that was put again.")
+    stalled = Registrar("Register what is called with the jid of a job whose lease was lost.")
+    track = Registrar("Register what is called with the jid of a job that is tracked from now on.")
+    untrack = Registrar("Register what is called with the jid of a job that is not tracked any more.")
+
+    _listener: Any
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -169,7 +134,7 @@ class EventsBase:
         self._names: dict[str, str] = {}
 
     def on(self, event: str, fn: Callback) -> None:
-        """Call `fn` with the jid at each `event`, in place of what was called before.
+        """Call `fn` with the jid at each `event`, in place of an earlier callback.
 
         Raises UnknownEvent, which is a NotImplementedError, and UsageError.
         """
@@ -178,12 +143,26 @@ class EventsBase:
             raise UsageError("fn is an async function, which only the events of an AsyncClient await")
         self._callbacks[_checked(event)] = fn
 
+    def _add_callback(self, event: str, fn: Callback) -> None:
+        self.on(event, fn)
+
     def off(self, event: str) -> Callback | None:
-        """Call nothing at `event` any more; answers what was called. Raises UnknownEvent."""
+        """Remove the callback of `event` and return it. Raises UnknownEvent."""
         return self._callbacks.pop(_checked(event), None)
 
-    def _tune(self) -> list[str]:
-        """The channels to listen to now: tests move clients from one namespace to another (holdfast.testing)."""
+    def unlisten(self) -> None:
+        """End `listen`: from any thread, with an AsyncClient from any task; without a `listen` nothing happens."""
+        self._listener.unlisten()
+
+    stop = unlisten
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether the subscription is active."""
+        return bool(self._listener.is_listening)
+
+    def _channels(self) -> list[str]:
+        """Return the channels to listen to; tests move clients to another namespace (holdfast.testing)."""
         self._names = {self._source.shard.event_channel(event): event for event in EVENTS}
         return list(self._names)
 
@@ -198,7 +177,7 @@ class EventsBase:
         return Event(self._names[message["channel"]], message["data"])
 
     def _call_back(self, message: Message) -> Any:
-        """What the callback of an event answers, None if there is none."""
+        """Return the result of the callback of an event, None without one."""
         event, jid = self._event(message)
         fn = self._callbacks.get(event)
         return None if fn is None else fn(jid)
@@ -211,38 +190,26 @@ class EventsBase:
 
 
 class Events(EventsBase):
-    """The events of a blocking client, on a connection of their own.
+    """The events of a sync client, on a connection of their own.
 
-    `database` is a `Client`, or a `redis.Redis`, for whose events `namespace` says whose jobs are meant.
+    `database` is a `Client`, or a `redis.Redis` with the `namespace` of the jobs.
     `with client.events as on: on.failed(fn)` and `client.events(register)`, which calls `register(on)`, register and
     then listen, as `listen(on_failed=fn)` does, until another thread or a callback calls `unlisten`.
     """
 
     def __init__(self, database: Any, namespace: str = "default") -> None:
         super().__init__(source_of(database, awaited=False, namespace=namespace))
-        self._listener = Listener(self._source, self._tune())
+        self._listener: Listener = Listener(self._source, self._channels())
         self._background = InThread(self._listener, self.listen)
 
     def listen(self, **callbacks: Callback) -> None:
         """Call back at each event until `unlisten`. `on_failed=fn` and the like register first.
 
-        The error of a callback is logged, and listening goes on; a lost connection comes back by itself, but what
-        happened meanwhile is not told. Raises UsageError, ConnectionLost, StoreUnsupported.
+        Errors of callbacks are logged. A lost connection is restored, but events published meanwhile are lost. Raises UsageError, ConnectionLost, StoreUnsupported.
         """
         self._register(callbacks)
-        self._listener.channels = self._tune()
-        with closing(self._listener.listen()) as messages:
-            for message in messages:
-                try:
-                    self._call_back(message)
-                except Exception:
-                    self._failed(message)
-
-    def unlisten(self) -> None:
-        """End `listen`, from any thread; nothing happens when nobody listens."""
-        self._listener.unlisten()
-
-    stop = unlisten
+        self._listener.channels = self._channels()
+        self._listener.for_each(self._call_back, self._failed)
 
     @contextmanager
     def thread(self) -> "Generator[Events]":
@@ -252,11 +219,6 @@ class Events(EventsBase):
             yield self
         finally:
             self._background.stop()
-
-    @property
-    def is_listening(self) -> bool:
-        """Whether the subscription is active."""
-        return self._listener.is_listening
 
     def wait_until_listening(self, timeout: float | None = None) -> None:
         """Wait until another thread listens, for at most `timeout` seconds. Raises TimeoutError."""
@@ -277,45 +239,26 @@ class Events(EventsBase):
 class AsyncEvents(EventsBase):
     """The events of an async client, on a connection of their own; callbacks may be `async`.
 
-    `database` is an `AsyncClient`, or a `redis.asyncio.Redis`, for whose events `namespace` says whose jobs are meant.
+    `database` is an `AsyncClient`, or a `redis.asyncio.Redis` with the `namespace` of the jobs.
     `async with client.events as on:` listens in a task while the block runs, which begins when the subscription is
-    active. `async for event, jid in client.events:` yields each event and calls nothing back.
+    active. `async for event, jid in client.events:` yields each event without callbacks.
     """
 
     _awaits = True
 
     def __init__(self, database: Any, namespace: str = "default") -> None:
         super().__init__(source_of(database, awaited=True, namespace=namespace))
-        self._listener = AsyncListener(self._source, self._tune())
+        self._listener: AsyncListener = AsyncListener(self._source, self._channels())
         self._background = InTask(self._listener, self.listen)
 
     async def listen(self, **callbacks: Callback) -> None:
         """Call back at each event until `unlisten`. `on_failed=fn` and the like register first.
 
-        The error of a callback is logged, and listening goes on; a lost connection comes back by itself, but what
-        happened meanwhile is not told. Raises UsageError, ConnectionLost, StoreUnsupported.
+        Errors of callbacks are logged. A lost connection is restored, but events published meanwhile are lost. Raises UsageError, ConnectionLost, StoreUnsupported.
         """
         self._register(callbacks)
-        self._listener.channels = self._tune()
-        async with aclosing(self._listener.listen()) as messages:
-            async for message in messages:
-                try:
-                    answer = self._call_back(message)
-                    if inspect.isawaitable(answer):
-                        await answer
-                except Exception:
-                    self._failed(message)
-
-    def unlisten(self) -> None:
-        """End `listen`, from any task of the loop; nothing happens when nobody listens."""
-        self._listener.unlisten()
-
-    stop = unlisten
-
-    @property
-    def is_listening(self) -> bool:
-        """Whether the subscription is active."""
-        return self._listener.is_listening
+        self._listener.channels = self._channels()
+        await self._listener.for_each(self._call_back, self._failed)
 
     async def wait_until_listening(self, timeout: float | None = None) -> None:
         """Wait until another task listens, for at most `timeout` seconds. Raises TimeoutError."""
@@ -333,7 +276,7 @@ class AsyncEvents(EventsBase):
         await self._background.stop()
 
     async def __aiter__(self) -> AsyncGenerator[Event]:
-        self._listener.channels = self._tune()
+        self._listener.channels = self._channels()
         async with aclosing(self._listener.listen()) as messages:
             async for message in messages:
                 yield self._event(message)

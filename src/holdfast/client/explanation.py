@@ -1,4 +1,4 @@
-"""Why a job runs or does not, of one instant."""
+"""Explain why a job is running or not, as of one instant."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Explanation(msgspec.Struct, frozen=True, gc=False):
-    """Why a job runs or does not: its state as of now, one sentence, and the checks behind it, in order."""
+    """Why a job is running or not: its state, one sentence, and the checks behind it, in order."""
 
     jid: str
     state: str
@@ -25,7 +25,7 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def exists(self) -> bool:
-        """Whether the store knows the job."""
+        """Whether the job exists."""
         return self.state != "gone"
 
     @property
@@ -34,7 +34,7 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
         return [check for check in self.checks if check.verdict == "blocks"]
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, for JSON; times in milliseconds."""
+        """Return all of it, for JSON; times in milliseconds."""
         checks = [check.as_dict() for check in self.checks]
         return {
             "jid": self.jid,
@@ -46,28 +46,28 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
 
 
 def explanation(facts: "Facts", flags: str = "") -> Explanation:
-    """Return the checks that the facts of one job ask for; `flags` complete the command lines in them."""
+    """Return the explanation of one job from its facts; `flags` complete the command lines in it."""
     from holdfast.client.reasons import (
-        LOOKS,  # sentences for people, of no use to programs that ask nothing
+        CHECKS,  # sentences for people, of no use to programs that ask nothing
     )
 
-    checks = tuple([check for look in LOOKS if (check := look({**facts, "flags": flags})) is not None])
+    checks = tuple([check for find in CHECKS if (check := find({**facts, "flags": flags})) is not None])
     blocks = [check.text for check in checks if check.verdict == "blocks"]
     return Explanation(facts["jid"], facts["state"], (blocks or [checks[-1].text])[0], checks, facts)
 
 
 def explained(jid: str, flags: str = "") -> Command[Explanation]:
-    """Return the command that asks why a job runs or does not."""
+    """Return the command that explains a job."""
     return then(Explain(jid), lambda facts: explanation(facts, flags))
 
 
 class ExplainedVerbs:
-    """What can be asked of a job about why it runs or does not."""
+    """The method of a job that explains it."""
 
     facts: JobFacts
     _client: Any
 
     @CommandMethod
     def explain(self) -> Command[Explanation]:
-        """Say why this job runs or does not, as of now; see `jobs.explain`. Core: verbs/explain.lua."""
+        """Explain why this job is running or not, as `jobs.explain`. Core: verbs/explain.lua."""
         return explained(self.facts.jid, self._client.settings.flags)

@@ -1,14 +1,15 @@
 """Listen to channels of the store on a connection of its own, sync and async.
 
-What is published is a hint: it reaches who listens at that moment and nobody else. A listener that lost its connection
-comes back by itself, and what was published meanwhile is lost.
+A published message reaches those that listen at that moment. A listener that lost its connection
+reconnects by itself, and what was published meanwhile is lost.
 """
 
 import asyncio
+import inspect
 import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
-from contextlib import suppress
+from contextlib import aclosing, closing, suppress
 from math import inf
 from threading import Event, Thread, current_thread, get_ident
 from time import monotonic
@@ -24,55 +25,55 @@ from holdfast.wire.waiting import receive_unless
 log = logging.getLogger("holdfast")
 
 QUIET: Final = 30.0
-"""Seconds without a message after which the store is asked whether it is still there."""
+"""Seconds without a message after which the connection is checked."""
 
 GLANCE: Final = 1.0
-"""Seconds of one wait of a blocking listener."""
+"""Seconds of one wait of a sync listener."""
 
 
 def nothing() -> None:
-    """What happens when nobody wants to know."""
+    """Do nothing: the default of `on_active`."""
 
 
 class Message(TypedDict):
-    """What was published on a channel."""
+    """A message that was published on a channel."""
 
     type: str
     channel: str
     data: str
 
 
-class _Effort:
-    """How hard to try: at first until a deadline, which may be never, and once it was heard for ever."""
+class _Retries:
+    """When to subscribe again: until a deadline at first, which may be infinity, and without end after a success."""
 
     def __init__(self, deadline: float, gate: ReconnectGate) -> None:
-        self._away = gate
+        self._gate = gate
         self._patience = RetryTimer(deadline, monotonic)
         self._gives_up = deadline < inf
         self._is_out = False
 
-    def heard(self) -> None:
-        """The subscription is active."""
+    def active(self) -> None:
+        """Note that the subscription is active."""
         if self._is_out:
-            level = logging.WARNING if self._away.report_recovery() else logging.INFO
+            level = logging.WARNING if self._gate.report_recovery() else logging.INFO
             log.log(level, "the subscription works again; what was published meanwhile is lost")
         self._gives_up = self._is_out = False
         self._patience = RetryTimer(inf, monotonic)
 
     def lost(self, error: HoldfastError) -> float:
-        """Seconds to wait before the next try. Raises `error` if there shall be none."""
+        """Return the seconds to wait before the next attempt. Raises `error` if there is none."""
         pause = self._patience.next_pause()
         if pause is None or (self._gives_up and not isinstance(error, ConnectionLost)):
             raise error
         if not self._gives_up and not self._is_out:
-            if self._away.report_outage():
+            if self._gate.report_outage():
                 log.warning("the subscription was lost (%s); trying again", error)
             self._is_out = True
         return pause
 
 
 class ListenerBase:
-    """What a listener of either colour is given."""
+    """The base of both listeners."""
 
     def __init__(self, source: Source, channels: Sequence[str], deadline: float | None) -> None:
         self._source = source
@@ -80,27 +81,27 @@ class ListenerBase:
         self._wire: Any = None
         self.channels = [check_text("channel", channel) for channel in check_list("channels", channels)]
         if not all(self.channels) or not self.channels:
-            raise UsageError("channels must name at least one, and none of them may be empty")
+            raise UsageError("channels must have at least one name, and no empty one")
         self.on_active: Callable[[], object] = nothing
         """Called each time the subscription has become active."""
         self._begun_in = 0
 
     @property
     def _has_begun(self) -> bool:
-        # What a process inherited over a fork is not its own.
+        # A forked process inherits a listener that is not its own.
         return self._begun_in == os.getpid()
 
-    def _begin(self) -> tuple[Any, _Effort]:
+    def _begin(self) -> tuple[Any, _Retries]:
         if self._has_begun:
-            raise UsageError("this is listened to already: make another listener")
+            raise UsageError("this listener is in use already: make another one")
         self._reset()
         wire = self._wire = self._source.link.listener()
         self._begun_in = os.getpid()
         deadline = self._source.settings.deadline if self._deadline is None else self._deadline
-        return wire, _Effort(deadline, self._source.shard.gate)
+        return wire, _Retries(deadline, self._source.shard.gate)
 
     def _reset(self) -> None:
-        """Forget what an earlier listening left behind."""
+        """Clear the state of an earlier `listen`."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -108,10 +109,10 @@ class ListenerBase:
 
 
 class Listener(ListenerBase):
-    """Hears what is published on some channels, blocking; one thread listens, others may wait for it or end it.
+    """A sync listener of some channels; one thread listens, others may wait for it or end it.
 
     `database` is a `Client` or a `redis.Redis`; `channels` are names as the store has them. The first subscription is
-    tried for `deadline` seconds, the client's when left out, infinity for ever. Raises UsageError.
+    tried for `deadline` seconds (default: the client's), infinity for no end. Raises UsageError.
     """
 
     def __init__(self, database: Any, channels: Sequence[str], *, deadline: float | None = None) -> None:
@@ -128,40 +129,49 @@ class Listener(ListenerBase):
         """Yield each message, as a dict with `type`, `channel` and `data`, until `unlisten`; may be called again then.
 
         Raises ConnectionLost if the store cannot be listened to within the deadline, StoreUnsupported if it refuses
-        the client; a connection that is lost later is made again and again.
+        the client; a connection that is lost later is restored, however long that takes.
         """
-        wire, effort = self._begin()
+        wire, retries = self._begin()
         try:
             while not self._ending:
                 try:
                     wire.subscribe(*self.channels)
-                    effort.heard()
+                    retries.active()
                     self._active.set()
                     self.on_active()
                     while not self._ending:
-                        heard = self._next(wire)
-                        if heard is not None:
-                            yield _message(heard)
+                        received = self._next(wire)
+                        if received is not None:
+                            yield _message(received)
                         elif not self._ending:
-                            # Whether anybody is there at the other end: the answer to this says it.
+                            # This fails if the connection is lost.
                             wire.subscribe(*self.channels)
                 except HoldfastError as error:
                     self._active.clear()
                     if not self._ending:
-                        self._woken.wait(effort.lost(error))
+                        self._woken.wait(retries.lost(error))
         finally:
             self._active.clear()
             wire.close()
             self._begun_in = 0
 
+    def for_each(self, call: Callable[[Message], object], failed: Callable[[Message], object]) -> None:
+        """Listen, and call `call` with each message; `failed`, in an exception handler, if that raises."""
+        with closing(self.listen()) as messages:
+            for message in messages:
+                try:
+                    call(message)
+                except Exception:
+                    failed(message)
+
     def _next(self, wire: Any) -> tuple[str, bytes] | None:
-        """What is heard next, None after some silence."""
+        """Return the next message, None after QUIET seconds."""
         end = monotonic() + QUIET
         while not self._ending and (left := end - monotonic()) > 0:
-            # A signal that came to another thread is handled by this one when it looks up.
-            heard: tuple[str, bytes] | None = wire.receive(min(left, GLANCE))
-            if heard is not None:
-                return heard
+            # A signal that came to another thread is handled in this one between two waits.
+            received: tuple[str, bytes] | None = wire.receive(min(left, GLANCE))
+            if received is not None:
+                return received
         return None
 
     def _reset(self) -> None:
@@ -172,23 +182,23 @@ class Listener(ListenerBase):
     def wait_until_listening(self, timeout: float | None = None) -> None:
         """Wait until the subscription is active, for at most `timeout` seconds. Raises TimeoutError."""
         if not self._active.wait(check_timeout(timeout)):
-            raise TimeoutError("nobody listens in time")
+            raise TimeoutError("the subscription was not active in time")
 
     def unlisten(self) -> None:
-        """End `listen`, from any thread or a signal handler; nothing happens when nobody listens."""
+        """End `listen`, from any thread or a signal handler; without a `listen` nothing happens."""
         if not self._has_begun:
             return
         self._ending = True
         if get_ident() != self._thread:
-            # A signal handler may have interrupted this very wait, whose lock it would wait for.
+            # A signal handler may have interrupted the wait on this event, whose lock it would wait for.
             self._woken.set()
         self._wire.interrupt()
 
 
 class AsyncListener(ListenerBase):
-    """Hears what is published on some channels, on an event loop.
+    """An async listener of some channels.
 
-    `database` is an `AsyncClient` or a `redis.asyncio.Redis`; the rest is as with `Listener`. Raises UsageError.
+    `database` is an `AsyncClient` or a `redis.asyncio.Redis`; otherwise as `Listener`. Raises UsageError.
     """
 
     def __init__(self, database: Any, channels: Sequence[str], *, deadline: float | None = None) -> None:
@@ -204,32 +214,43 @@ class AsyncListener(ListenerBase):
         """Yield each message, as a dict with `type`, `channel` and `data`, until `unlisten`; may be called again then.
 
         Raises ConnectionLost if the store cannot be listened to within the deadline, StoreUnsupported if it refuses
-        the client; a connection that is lost later is made again and again.
+        the client; a connection that is lost later is restored, however long that takes.
         """
-        wire, effort = self._begin()
+        wire, retries = self._begin()
         active, ending = self._of_this_loop()
         try:
             while not ending.is_set():
                 try:
                     await wire.subscribe(*self.channels)
-                    effort.heard()
+                    retries.active()
                     active.set()
                     self.on_active()
                     while not ending.is_set():
-                        heard = await receive_unless(ending, wire, QUIET)
-                        if heard is not None:
-                            yield _message(heard)
+                        received = await receive_unless(ending, wire, QUIET)
+                        if received is not None:
+                            yield _message(received)
                         elif not ending.is_set():
                             await wire.subscribe(*self.channels)
                 except HoldfastError as error:
                     active.clear()
-                    pause = effort.lost(error)
+                    pause = retries.lost(error)
                     with suppress(TimeoutError):
                         await asyncio.wait_for(ending.wait(), pause)
         finally:
             active.clear()
             self._begun_in = 0
             await wire.close()
+
+    async def for_each(self, call: Callable[[Message], Any], failed: Callable[[Message], object]) -> None:
+        """Listen, and call `call` with each message; `failed`, in an exception handler, if that raises."""
+        async with aclosing(self.listen()) as messages:
+            async for message in messages:
+                try:
+                    result = call(message)
+                    if inspect.isawaitable(result):
+                        await result
+                except Exception:
+                    failed(message)
 
     def _reset(self) -> None:
         for event in self._of_this_loop():
@@ -241,29 +262,29 @@ class AsyncListener(ListenerBase):
         await asyncio.wait_for(active.wait(), check_timeout(timeout))
 
     def unlisten(self) -> None:
-        """End `listen`, from any task of the loop; nothing happens when nobody listens."""
+        """End `listen`, from any task of the loop; without a `listen` nothing happens."""
         if self._has_begun and self._signals is not None:
             self._signals[2].set()
 
     def _of_this_loop(self) -> tuple[asyncio.Event, asyncio.Event]:
-        """Whether the subscription is active, and whether it shall end: an event belongs to one loop."""
+        """Return the events of this loop: the subscription is active, and it has to end."""
         loop = asyncio.get_running_loop()
         if self._signals is None or self._signals[0] is not loop:
             self._signals = loop, asyncio.Event(), asyncio.Event()
         return self._signals[1:]
 
 
-def _message(heard: tuple[str, bytes]) -> Message:
-    channel, data = heard
+def _message(received: tuple[str, bytes]) -> Message:
+    channel, data = received
     return {"type": "message", "channel": channel, "data": data.decode(errors="backslashreplace")}
 
 
 LONGEST_END: Final = 30.0
-"""Seconds for the callback that is under way when listening shall end."""
+"""Seconds in which a running callback has to end when listening ends."""
 
 
 class InThread:
-    """Runs `follow`, which listens with `listener` until that is told to end, in a thread of its own."""
+    """Runs `follow`, which listens with `listener` until that ends, in a thread of its own."""
 
     def __init__(self, listener: Listener, follow: Callable[[], object]) -> None:
         self._listener = listener
@@ -273,7 +294,7 @@ class InThread:
         self._error: BaseException | None = None
 
     def start(self) -> None:
-        """Begin; returns when the subscription is active. Raises what kept it from that."""
+        """Begin; return when the subscription is active. Raises the error that prevents it."""
         if self._thread is not None and self._thread.is_alive():
             raise UsageError("this has been started already")
         self._settled.clear()
@@ -283,14 +304,14 @@ class InThread:
         self._thread.start()
         try:
             self._settled.wait()
-        except BaseException:  # an interrupt: nobody would end the thread
+        except BaseException:  # an interrupt: nothing else would end the thread
             self.stop()
             raise
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
-        """End; returns when the thread has ended, which first comes to the end of a callback that it is in."""
+        """End; return when the thread has ended, which first finishes a running callback."""
         thread, self._thread = self._thread, None
         self._listener.unlisten()
         if thread is not None and thread is not current_thread():
@@ -308,7 +329,7 @@ class InThread:
 
 
 class InTask:
-    """The same in a task of the running loop."""
+    """Runs `follow` in a task of the running loop."""
 
     def __init__(self, listener: AsyncListener, follow: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._listener = listener
@@ -316,7 +337,7 @@ class InTask:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin; returns when the subscription is active. Raises what kept it from that."""
+        """Begin; return when the subscription is active. Raises the error that prevents it."""
         if self._task is not None and not self._task.done():
             raise UsageError("this has been started already")
         settled = asyncio.Event()
@@ -332,7 +353,7 @@ class InTask:
             await self._task
 
     async def stop(self) -> None:
-        """End; returns when the task has ended, which first comes to the end of a callback that it is in."""
+        """End; return when the task has ended, which first finishes a running callback."""
         task, self._task = self._task, None
         self._listener.unlisten()
         if task is None or task is asyncio.current_task():

@@ -1,7 +1,6 @@
-"""What both clients do when they are made: settle their options and choose the store.
+"""Open a client: check its options and choose the store.
 
-Tests do: whatever the program under test talks to, it must be the test's own store (`holdfast.testing`). Nobody
-else asks. A client is forgotten when nothing else holds it.
+All clients are remembered while they are in use, for tests, which move them to a store of their own (`holdfast.testing`).
 """
 
 import logging
@@ -30,19 +29,19 @@ from holdfast.wire.shards import FlushWatch, Shard
 
 # By identity: clients of one place are equal.
 _clients: Final[WeakValueDictionary[int, Any]] = WeakValueDictionary()
-newcomers: Final[list[Callable[[Any], None]]] = []
-"""Whoever wants to hear of each client that is made from now on."""
+on_new_client: Final[list[Callable[[Any], None]]] = []
+"""Callbacks that get each new client."""
 
 
 def note(client: Any) -> None:
-    """Remember a client that was just made."""
+    """Remember a new client."""
     _clients[id(client)] = client
-    for hear in newcomers:
-        hear(client)
+    for callback in on_new_client:
+        callback(client)
 
 
 def clients() -> list[Any]:
-    """Every client that somebody holds."""
+    """Return every client that is in use."""
     return list(_clients.values())
 
 
@@ -51,12 +50,12 @@ log = logging.getLogger("holdfast")
 _UNSET: Final = "redis://localhost"
 _NO_SETTINGS: Final = ("hostname", "on_lua_script_reload_callback")
 _EMPTY: Final = (("username", ""), ("password", ""))
-"""As configuration says it that knows no password."""
+"""Parts that count as not given: how configuration writes that there is no password."""
 _HIDDEN: Final = ("namespace", "ssl_password", "ssl_ca_data", "credential_provider", "redis_connect_func")
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """Settled options: `settings`, and where connections lead. `options` make the same client again, given the URL.
+    """Checked options: `settings`, and the target of connections. `options` and the URL make the same client again.
 
     `on_load` is called with (`client.database`, digest) when the client loaded the core.
     """
@@ -73,19 +72,19 @@ class Opening(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What makes two clients equal: server address, database and namespace."""
+        """Server address, database and namespace: clients of the same place are equal."""
         return self.embedded, *place_of(self.settings.url), self.settings.namespace
 
     def shown(self) -> str:
-        """The store in words, without secrets."""
+        """Return the store as text, without secrets."""
         return "the embedded store" if self.embedded else shown_url(self.settings.url)
 
     def shown_options(self) -> list[tuple[str, object]]:
-        """The options as they were given, but for secrets and for what the place says."""
+        """Return the options as they were given, without secrets and those of the place."""
         return [(name, value) for name, value in self.options.items() if name not in _HIDDEN]
 
     def shard(self) -> Shard:
-        """The shard of the namespace; the flushes of an embedded store are timed at first."""
+        """Return the shard of the namespace; the flushes of an embedded store are timed at first."""
         shard = Shard(self.settings)
         shard.gate = gate_of(self.settings.url)
         if self.embedded and self.settings.durability == "fsync":
@@ -108,7 +107,7 @@ def settle(url: object, options: Mapping[str, Any], drive: DriverClasses) -> Ope
     existing = _existing(url, own.pop("redis", None))
     if existing is not None:
         for option in (*parts, *given):
-            raise UsageError(f"{option} is settled by the connection that was given")
+            raise UsageError(f"{option} cannot be given with a connection, which has it")
     found = url_of_existing(existing) if existing is not None else _url(url, parts)
     settings = _settings(found, own)
     where = _Embedded(settings.durability) if found is None else None
@@ -137,7 +136,7 @@ def _callback(own: Mapping[str, Any]) -> Callable[[Any, str], object] | None:
 
 
 def _existing(url: object, redis: object) -> Any:
-    """The connection that was given instead of a URL, None if there is none."""
+    """Return the connection that was given instead of a URL, None if there is none."""
     if url is not None and redis is not None:
         raise UsageError("url and redis both name the store: give one of them")
     found = redis if url is None or isinstance(url, str) else url
@@ -148,7 +147,7 @@ def _existing(url: object, redis: object) -> Any:
 
 
 def _url(url: Any, parts: Mapping[str, Any]) -> str | None:
-    """The URL that was given, whole or in parts, or that the environment names; None for the embedded store."""
+    """Return the URL that was given, whole or in parts, or that of the environment; None for the embedded store."""
     if url is not None:
         return url_with(url, parts)
     if parts:
@@ -161,7 +160,7 @@ def _url(url: Any, parts: Mapping[str, Any]) -> str | None:
 
 
 def _url_of_environment() -> tuple[str, str | None]:
-    """The variable that names the store, and its URL; None where no variable does."""
+    """Return the variable that names the store, and its URL; None where no variable does."""
     for name in ("HOLDFAST_URL", "REDIS_URL"):
         if os.environ.get(name):
             return name, os.environ[name]
@@ -169,7 +168,7 @@ def _url_of_environment() -> tuple[str, str | None]:
 
 
 def _flags(url: str | None, namespace: str) -> str:
-    """What a command line in this environment needs to reach this store and namespace; no password is shown."""
+    """Return what a command line in this environment needs to reach this store and namespace; no password is shown."""
     flags = ""
     if url != _url_of_environment()[1]:
         flags += f" --url {quote(shown_url(url))}" if url else ""
@@ -178,12 +177,12 @@ def _flags(url: str | None, namespace: str) -> str:
     return flags
 
 
-_said: set[str] = set()
-"""The embedded stores that were named in the log: once for this program, its other clients and its children."""
+_logged: set[str] = set()
+"""The embedded stores that were logged, each once for this program and its children."""
 
 
 class _Embedded:
-    """Finds, and if need be starts, the embedded store, whenever a connection is to be opened."""
+    """Finds, and if necessary starts, the embedded store, before a connection is opened."""
 
     def __init__(self, durability: Durability) -> None:
         self._durability: Durability = durability
@@ -192,14 +191,14 @@ class _Embedded:
         from holdfast.store import ensure
 
         address = ensure(durability=self._durability)
-        if address.url not in _said:
+        if address.url not in _logged:
             log.info("using the embedded store in %s, durability %s", address.directory, self._durability)
-            _said.add(address.url)
+            _logged.add(address.url)
         return address.url
 
 
 class Source(Protocol):
-    """What of a client is needed for listening."""
+    """The attributes of a client that listening uses."""
 
     @property
     def settings(self) -> Settings: ...
@@ -210,7 +209,7 @@ class Source(Protocol):
 
 
 class Driven(msgspec.Struct, frozen=True):
-    """The same of a client of the driver: only its address is used, never its connections."""
+    """A Source made of a client of the driver: its address is used, never its connections."""
 
     opening: Opening
     shard: Shard
@@ -222,9 +221,9 @@ class Driven(msgspec.Struct, frozen=True):
 
 
 def source_of(database: Any, *, awaited: bool, namespace: str = "default") -> Source:
-    """`database` itself if it is a client of ours, else what is made of a redis-py client. Raises UsageError.
+    """Return `database` if it is a client of holdfast, else a Source made of a redis-py client. Raises UsageError.
 
-    `awaited`: of the async kind, which must be the kind that was given.
+    With `awaited` it must be async, otherwise sync.
     """
     if isinstance(database, Driven):
         return database
@@ -232,7 +231,7 @@ def source_of(database: Any, *, awaited: bool, namespace: str = "default") -> So
         raise UsageError(f"database must be a client of holdfast or of redis-py, not {database!r:.80}")
     if awaited != hasattr(database, "__aenter__"):
         raise UsageError(
-            f"database must be of the {'async' if awaited else 'blocking'} kind here: {database!r:.80}"
+            f"database must be {'an async' if awaited else 'a sync'} client here, not {database!r:.80}"
         )
     if hasattr(database, "shard"):
         client: Source = database
@@ -241,7 +240,7 @@ def source_of(database: Any, *, awaited: bool, namespace: str = "default") -> So
 
 
 def _driven(database: Any, awaited: bool, namespace: str) -> Driven:
-    from holdfast.wire import aio, shared, sync  # both colours, for those alone who come from the driver
+    from holdfast.wire import aio, shared, sync  # both kinds of driver, for clients of the driver only
 
     opening = settle(
         database, {"namespace": namespace}, aio.DRIVER_CLASSES if awaited else sync.DRIVER_CLASSES

@@ -1,11 +1,11 @@
-"""`client.queue_patterns`: the rules by which workers choose queues; in both colours."""
+"""`client.queue_patterns`: the rules by which workers choose queues, for both clients."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
-from holdfast.client.descriptors import AsyncHandle, CommandMethod, SyncHandle
+from holdfast.client.descriptors import AsyncHandle, ClientPart, CommandMethod, SyncHandle
 from holdfast.codecs import decode, encode_data
 from holdfast.commands import Command
 from holdfast.commands.admin import IdentifiersSet, Patterns, PrioritiesSet
@@ -15,9 +15,9 @@ from holdfast.settings import check_list, check_name, check_switch
 
 
 class QueuePriorityPattern(msgspec.Struct, frozen=True):
-    """One rule of the order of queues: patterns, and whether the queues they match take turns.
+    """One rule of the order of queues: patterns, and whether the queues that they match take turns.
 
-    Two are equal if both are. `["default"]` stands for the queues that no other rule matches.
+    `["default"]` matches the queues that no other rule matches.
     """
 
     patterns: list[str]
@@ -25,21 +25,16 @@ class QueuePriorityPattern(msgspec.Struct, frozen=True):
 
     @property
     def pattern(self) -> list[str]:
-        """`patterns`, under the name that older programs read."""
+        """`patterns`, under the name that older programs use."""
         return self.patterns
 
 
-class QueuePatternsVerbs:
+class QueuePatternsVerbs(ClientPart):
     """The rules by which workers choose queues; the store keeps them, the workers read them."""
-
-    _client: Any
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
 
     @CommandMethod
     def get_queue_identifier_patterns(self) -> Command[dict[str, list[str]]]:
-        """What each identifier stands for: a list of patterns. `default` is always there.
+        """The patterns of each identifier. `default` is always there.
 
         Core: nouns/patterns.lua.
         """
@@ -49,15 +44,13 @@ class QueuePatternsVerbs:
     def set_queue_identifier_patterns(self, mapping: Mapping[str, Sequence[str]]) -> Command[int]:
         """Replace all identifiers; one with an empty list is left out, and `default` is `["*"]` unless it is given.
 
-        Workers see it when they read the patterns again: within five minutes, unless told otherwise. Raises UsageError.
+        Workers read the patterns again within five minutes, or as they are configured. Raises UsageError.
         Core: nouns/patterns.lua.
         """
-        return IdentifiersSet(
-            {
-                check_name("identifier", name): _text(_patterns(given))
-                for name, given in _named(mapping).items()
-            }
-        )
+        if not isinstance(mapping, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"identifiers are a mapping of names to lists of patterns, not {mapping!r:.80}")
+        checked = {check_name("identifier", name): _text(_patterns(given)) for name, given in mapping.items()}
+        return IdentifiersSet(checked)
 
     @CommandMethod
     def get_queue_priority_patterns(self) -> Command[list[QueuePriorityPattern]]:
@@ -70,30 +63,14 @@ class QueuePatternsVerbs:
 
         Core: nouns/patterns.lua.
         """
-        return PrioritiesSet(
-            [
-                _text(
-                    {
-                        "pattern": _patterns(rule.patterns),
-                        "fairly": check_switch("should_distribute_fairly", rule.should_distribute_fairly),
-                    }
-                )
-                for rule in map(_checked, check_list("rules", rules))
-            ]
-        )
+        return PrioritiesSet([_text(_checked(rule)) for rule in check_list("rules", rules)])
 
 
-def _named(mapping: object) -> Mapping[Any, Any]:
-    if not isinstance(mapping, Mapping):
-        raise UsageError(f"identifiers are a mapping of names to lists of patterns, not {mapping!r:.80}")
-    named: Mapping[Any, Any] = cast("Any", mapping)
-    return named
-
-
-def _checked(rule: object) -> QueuePriorityPattern:
+def _checked(rule: object) -> dict[str, Any]:
     if not isinstance(rule, QueuePriorityPattern):
         raise UsageError(f"rules are QueuePriorityPatterns, not {rule!r:.80}")
-    return rule
+    fairly = check_switch("should_distribute_fairly", rule.should_distribute_fairly)
+    return {"pattern": _patterns(rule.patterns), "fairly": fairly}
 
 
 def _patterns(given: object) -> list[str]:
@@ -110,7 +87,7 @@ def _rule(raw: str) -> QueuePriorityPattern:
 
 
 class QueuePatterns(QueuePatternsVerbs, SyncHandle):
-    """The patterns of a blocking client."""
+    """The patterns of a sync client."""
 
 
 class AsyncQueuePatterns(QueuePatternsVerbs, AsyncHandle):

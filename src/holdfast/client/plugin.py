@@ -1,6 +1,6 @@
-"""Run a Lua script of one's own on top of the core's library: `LuaPlugin`.
+"""Run a Lua script of your own on top of the core's library: `LuaPlugin`.
 
-Nobody knows what it does, so it is sent again only if it certainly did not run.
+A script may do anything, so a call is sent again only if it certainly did not run.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ from holdfast.wire.shards import Shard
 
 _DID_NOT_RUN: Final = frozenset({"BUSY", "LOADING", "MASTERDOWN", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"})
 _LOADS: Final = 3
-"""How often one call loads the script; a store that forgets it at once is beyond help."""
+"""How often one call loads the script; more would not help."""
 
 
 class Script:
-    """A text and the name by which a store knows it."""
+    """The text of a script and its SHA1."""
 
     __slots__ = ("sha1", "text")
 
@@ -34,9 +34,9 @@ class Script:
 
 
 def run_script(shard: Shard, script: Script, args: Sequence[Word]) -> Plan[Any]:
-    """Run a script with the root as its only key; answers the bare reply.
+    """Run a script with the root as its only key; return the reply as it is.
 
-    Raises TransportError, which says whether it may have run, and what the script threw as HoldfastError.
+    Raises TransportError, whose `may_have_happened` is True if it may have run, and errors of the script as HoldfastError.
     """
     call: Call = ("EVALSHA", script.sha1, 1, shard.root, *args)
     try:
@@ -88,7 +88,7 @@ def _load(script: Script, patience: RetryTimer) -> Plan[None]:
 
 
 _COMMENT: Final = re.compile(r"^[ \t]*--(?!\[=*\[).*", re.MULTILINE)
-"""A line that is a comment; its end stays, so that the store's line numbers are those of the source."""
+"""A comment line; its end is kept, so that the store's line numbers are those of the source."""
 
 _PLACE: Final = re.compile(r"\buser_script:(\d+)(?:: )?")
 
@@ -96,9 +96,9 @@ _PLACE: Final = re.compile(r"\buser_script:(\d+)(?:: )?")
 class LuaPlugin:
     """A Lua script that runs in the store behind the core's library, in one atomic step.
 
-    It finds `Holdfast.config.get(key)` and `Holdfast.job.get(jid)`; nothing else of the library is meant to stay.
-    `KEYS[1]` is the namespace's root, `ARGV` what `call` was given. `name` is how errors speak of it; `client` may
-    be of either colour. Making one sends nothing. Raises UsageError. See `docs/reference/scripts.md`.
+    It may use `Holdfast.config.get(key)` and `Holdfast.job.get(jid)`; the rest of the library may change.
+    `KEYS[1]` is the namespace's root, `ARGV` the arguments of `call`. Errors begin with `name`; `client` is a Client or
+    an AsyncClient. Making one sends nothing. Raises UsageError. See `docs/reference/scripts.md`.
     """
 
     def __init__(self, name: str, client: Any, source: str) -> None:
@@ -112,11 +112,11 @@ class LuaPlugin:
         self._script: Script | None = None
 
     def call(self, *args: str | bytes | float) -> Any:
-        """Run the script with `args` as its `ARGV`; answers its reply, awaited with an AsyncClient.
+        """Run the script with `args` as its `ARGV` and return its reply; with an AsyncClient this is awaited.
 
-        Strings come back as text, numbers as whole ones, as the store cuts them; lists as lists, `nil` and `false`
-        as None. The script is loaded once and then called by its SHA1. A call whose answer was lost is not sent
-        again: ConnectionLost or StoreTimeout says so. What the script throws is a HoldfastError that begins with
+        Strings are returned as text, numbers as whole numbers (the store rounds them down), lists as lists, `nil` and
+        `false` as None. The script is loaded once and then called by its SHA1. A call whose reply was lost is not sent
+        again: this raises ConnectionLost or StoreTimeout. An error of the script is a HoldfastError that begins with
         the plugin's name, and ends with the line of `source` where it is known.
         """
         most = self._client.settings.max_data
@@ -134,17 +134,17 @@ class LuaPlugin:
             raise
 
     def _sentence(self, error: HoldfastError) -> str:
-        from holdfast.core.texts import lib  # the core's text is of no use before
+        from holdfast.core.texts import lib  # loaded at first use
 
-        # Where it was thrown stands before where the script was called from.
+        # The first place is where the error was raised.
         place = _PLACE.search(str(error.__cause__ or error))
         line = int(place[1]) - lib().count("\n") if place else 0
-        said = _PLACE.sub("", str(error))
-        return f"{said} (line {line} of its source)" if line > 0 else said
+        sentence = _PLACE.sub("", str(error))
+        return f"{sentence} (line {line} of its source)" if line > 0 else sentence
 
     def _made(self) -> Script:
         if self._script is None:
-            from holdfast.core.texts import lib  # the core's text is of no use before
+            from holdfast.core.texts import lib  # loaded at first use
 
             self._script = Script(_COMMENT.sub("", lib() + self._source))
         return self._script

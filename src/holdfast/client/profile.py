@@ -1,4 +1,4 @@
-"""Which calls keep the store busy, and with what: its slow log, told to note everything for a while."""
+"""Measure which calls take the store's time, by a slow log that records every command for a while."""
 
 import sys
 from collections.abc import Generator, Mapping, Sequence
@@ -11,7 +11,7 @@ from holdfast.wire.plans import Call, ErrorReply, Plan
 from holdfast.wire.repeat import RetryTimer, send_until_done
 
 LOG_LENGTH: Final = 100_000
-"""How many entries the store is told to keep; older ones are lost to the profile, and it says so."""
+"""How many entries the slow log keeps; the report mentions older ones that are missing."""
 _PAGE: Final = -1
 _SETTINGS: Final = ("slowlog-log-slower-than", "slowlog-max-len")
 _SCRIPTS: Final = frozenset({"FCALL", "FCALL_RO", "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO"})
@@ -19,14 +19,14 @@ _NEVER_INSIDE: Final = frozenset(
     {"AUTH", "BLPOP", "CLIENT", "CONFIG", "FUNCTION", "HELLO", "INFO", "PING", "SCRIPT", "SELECT", "SLOWLOG", "SUBSCRIBE",
      "UNSUBSCRIBE"}
 )  # fmt: skip
-"""What clients say between calls; no script does."""
+"""Commands that clients send between calls, and no script."""
 _OWN: Final = frozenset({"CONFIG", "SLOWLOG"})
-"""What the profiler itself says."""
-_NOBODY: Final = "?:0"
+"""Commands of the profiler itself."""
+_NO_CLIENT: Final = "?:0"
 
 
 class Timing(NamedTuple):
-    """One command: how often it ran, and microseconds of the store's time, on average and together."""
+    """One command: how often it ran, and microseconds of the store's time, average and total."""
 
     command: str
     calls: int
@@ -35,29 +35,29 @@ class Timing(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entry of the slow log; a script is named by the function that it calls."""
+    """One entry of the slow log; the command of a script is the function that it calls."""
 
     command: str
     micros: int
     client: str
     is_script: bool
 
-    def is_inside(self, script: "Entry", nobody: bool) -> bool:
-        """Whether this, which stands before `script`, was done by it: Redis names `nobody` then, Valkey the caller."""
-        who = _NOBODY if nobody else script.client
+    def is_inside(self, script: "Entry", no_client: bool) -> bool:
+        """Return whether this entry before `script` was done by it: Redis names `no_client` then, Valkey the caller."""
+        who = _NO_CLIENT if no_client else script.client
         return self.client == who and self.command not in _NEVER_INSIDE
 
 
 class Profiler:
-    """Notes what the store does while a block runs, and prints it at the end.
+    """Records what the store does while a block runs, and prints it at the end.
 
         with Profiler(client):      # or `async with`, for an AsyncClient
             work()
 
-    For each command: calls, average and total microseconds; below each command of the core, what it made the store
-    do inside. Everything that any client of this store does meanwhile counts. Entries of the slow log that others look
-    for may be pushed out of it. `timings` and `inner` hold the figures afterwards; `output` is where they are printed
-    [standard output], None for nowhere. Raises UsageError, StoreUnsupported where CONFIG or SLOWLOG is barred.
+    For each command: calls, average and total microseconds; below each command of the core, the commands
+    inside. Commands of all clients of this store count. Earlier entries of the slow log
+    may be lost. `timings` and `inner` have the figures afterwards; `output` is where they are printed
+    [standard output]; `quiet` prints nothing. Raises UsageError, StoreUnsupported where CONFIG or SLOWLOG is barred.
     """
 
     def __init__(self, client: Any, output: TextIO | None = None, *, quiet: bool = False) -> None:
@@ -86,34 +86,34 @@ class Profiler:
         [pairs, newest] = yield from self._ask(("CONFIG", "GET", "slowlog-*"), ("SLOWLOG", "GET", 1))
         self._before = _settings(pairs)
         self._first = newest[0][0] + 1 if newest else 0
-        yield from self._ask(*_tell({"slowlog-max-len": str(LOG_LENGTH), "slowlog-log-slower-than": "0"}))
+        yield from self._ask(*_set({"slowlog-max-len": str(LOG_LENGTH), "slowlog-log-slower-than": "0"}))
 
     def _end(self) -> Plan[None]:
-        # What is asked last stands in the log, too, so the settings are put back first, but for the length.
-        yield from self._ask(*_tell({"slowlog-log-slower-than": self._before["slowlog-log-slower-than"]}))
+        # The slow log records these commands too, so the settings are restored first, except for the length.
+        yield from self._ask(*_set({"slowlog-log-slower-than": self._before["slowlog-log-slower-than"]}))
         try:
             [entries] = yield from self._ask(("SLOWLOG", "GET", _PAGE))
         finally:
-            yield from self._ask(*_tell({"slowlog-max-len": self._before["slowlog-max-len"]}))
+            yield from self._ask(*_set({"slowlog-max-len": self._before["slowlog-max-len"]}))
         self._note([entry for entry in reversed(entries) if entry[0] >= self._first])
         if not self._quiet:
             (self._output or sys.stdout).write(self.report())
 
     def _note(self, entries: Sequence[Any]) -> None:
-        """Tell outer calls from what they did inside: a script's own commands stand before it."""
+        """Sort entries into calls and the commands inside of them: those of a script come before it."""
         self.missed = entries[0][0] - self._first if entries else 0
         outer: dict[str, list[int]] = {}
         inner: dict[str, dict[str, list[int]]] = {}
         before: list[Entry] = []
         all_entries = [_entry(found) for found in entries]
-        nobody = any(entry.client == _NOBODY for entry in all_entries)
+        no_client = any(entry.client == _NO_CLIENT for entry in all_entries)
         for entry in all_entries:
             if not entry.is_script:
                 before.append(entry)
                 continue
             of_call = inner.setdefault(entry.command, {})
             for one in before:
-                (of_call if one.is_inside(entry, nobody) else outer).setdefault(one.command, []).append(
+                (of_call if one.is_inside(entry, no_client) else outer).setdefault(one.command, []).append(
                     one.micros
                 )
             before = []
@@ -124,7 +124,7 @@ class Profiler:
         self.inner = {called: _timings(of_call) for called, of_call in inner.items()}
 
     def report(self) -> str:
-        """The figures as text: a line a command, the longest total first, and what ran inside it."""
+        """Return the figures as text: a line for each command, the longest total first, and the commands inside it."""
         lines = [_line("command", "calls", "average µs", "total µs")]
         for timing in self.timings:
             lines.append(_figures(timing, ""))
@@ -157,13 +157,13 @@ def _entry(found: Any) -> Entry:
 
 
 def _settings(pairs: Any) -> dict[str, str]:
-    """What CONFIG GET says: pairs, or a mapping over a connection of the newer protocol."""
+    """Return the reply of CONFIG GET as a dict: it is pairs, or a mapping in the newer protocol."""
     words: list[Any] = [word for pair in pairs.items() for word in pair] if hasattr(pairs, "items") else pairs
     found = {text(words[at]): text(words[at + 1]) for at in range(0, len(words), 2)}
     return {name: found[name] for name in _SETTINGS}
 
 
-def _tell(settings: Mapping[str, str]) -> Generator[Call]:
+def _set(settings: Mapping[str, str]) -> Generator[Call]:
     for name, value in settings.items():
         yield ("CONFIG", "SET", name, value)
 

@@ -1,7 +1,7 @@
 """Checks that show why a job is running or not: each turns facts into one plain sentence.
 
-The looks come in the order in which they matter: whether there is a job, its state, its failure, what it logged, what its attempts
-cost, who did not know its code, its due time, whom it waits for, the queue, the throttles, the workers, its place, its lease.
+They are in order of importance: whether the job exists, its state, its failure, its log, its retries, workers without
+its code, its due time, its dependencies, the queue, the throttles, the workers, its place, its lease.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ DOING: Final = {
 
 
 def span(ms: float) -> str:
-    """Milliseconds in words, as exact as people want it: `4 s`, `12 min`, `3 h`, `2 d`."""
+    """Return milliseconds as a readable length of time: `4 s`, `12 min`, `3 h`, `2 d`."""
     seconds = max(ms, 0) / 1000
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
@@ -29,23 +29,23 @@ def span(ms: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 1 else f"{max(ms, 0):.0f} ms"
 
 
-def whole(said: Any) -> int:
-    """A number that a worker said of itself, 0 if it is none."""
-    return int(said) if str(said).isdecimal() else 0
+def whole(value: Any) -> int:
+    """Return a number that a worker reported, 0 if it is not a number."""
+    return int(value) if str(value).isdecimal() else 0
 
 
 def argument(jid: str) -> str:
-    """A jid as a shell takes it for one, whatever it begins with."""
+    """Return a jid as one argument of a command line, whatever it begins with."""
     return quote(jid) if not jid.startswith("-") else f"-- {quote(jid)}"
 
 
 def times(count: int) -> str:
-    """How often: `once`, `3 times`."""
+    """Return how often: `once`, `3 times`."""
     return "once" if count == 1 else f"{count} times"
 
 
 def last_line(message: str) -> str:
-    """The last line of a message, of 200 characters at most, of which none moves a cursor."""
+    """Return the last line of a message, at most 200 characters, without control characters."""
     last = (message.strip().splitlines() or [""])[-1]
     return one_line(last)[:200]
 
@@ -54,7 +54,7 @@ Facts = Mapping[str, Any]
 
 
 def _flags(facts: Facts) -> str:
-    """The flags with which a command line reaches this store and namespace."""
+    """Return the flags with which a command line reaches this store and namespace."""
     return str(facts.get("flags", ""))
 
 
@@ -65,7 +65,7 @@ _MANY_PREEMPTIONS: Final = 5
 
 
 class Check(msgspec.Struct, frozen=True, gc=False):
-    """One thing that was looked at: a sentence, the facts behind it, and what would help, as a command line."""
+    """One check: a sentence, the facts behind it, and a fix, as a command line or code."""
 
     check: str
     verdict: Verdict
@@ -74,7 +74,7 @@ class Check(msgspec.Struct, frozen=True, gc=False):
     fix: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """`check`, `verdict` (fine, blocks or note), `text`, `facts`, `fix`."""
+        """Return `check`, `verdict` (fine, blocks or note), `text`, `facts`, `fix`."""
         return {**msgspec.structs.asdict(self), "facts": dict(self.facts)}
 
 
@@ -82,17 +82,15 @@ def _exists(facts: Facts) -> Check | None:
     if facts["state"] != "gone":
         return None
     if facts["result"]:
-        return Check(
-            "exists", "note", "The job is over and forgotten; its result is still kept.", {"result": True}
-        )
+        text = "The job has ended and is deleted; its result is still kept."
+        return Check("exists", "note", text, {"result": True})
     if facts.get("cancelled"):
         who, when, queue, _, state, worker, attempts = facts["cancelled"]
         held = f" in worker {worker}" if worker else ""
-        sentence = f"The job was {cancelled_text(who, when / 1000)}; it was {state}{held}, in queue {queue}, tried {times(attempts)}."
-        return Check("exists", "blocks", sentence, {"by": who, "at": when})
-    return Check(
-        "exists", "blocks", "There is no such job: it never was, was cancelled, or is over and forgotten."
-    )
+        text = f"The job was {cancelled_text(who, when / 1000)}; it was {state}{held}, in queue {queue}, tried {times(attempts)}."
+        return Check("exists", "blocks", text, {"by": who, "at": when})
+    text = "There is no such job: it never existed, was cancelled, or has ended and is deleted."
+    return Check("exists", "blocks", text)
 
 
 def _state(facts: Facts) -> Check | None:
@@ -106,34 +104,21 @@ def _state(facts: Facts) -> Check | None:
     tries = f"tried {times(facts['attempts'])}" if facts["attempts"] else "never tried"
     is_let_go = state == "throttled" and "rank" in facts
     doing = "waits again" if is_let_go else DOING.get(state, f"is {state}")
-    return Check(
-        "state", "fine", f"The job {doing} in queue {facts['queue']}, put {age} ago, {tries}.", shown
-    )
+    text = f"The job {doing} in queue {facts['queue']}, put {age} ago, {tries}."
+    return Check("state", "fine", text, shown)
 
 
 def _failure(facts: Facts) -> Check | None:
     if not facts.get("failure"):
         return None
     group, message, when, worker = facts["failure"]
-    shown = {
-        "group": group,
-        "message": message,
-        "when": when,
-        "worker": worker,
-        "in_group": facts.get("in_group", 0),
-    }
-    first = last_line(message)
+    shown = {"group": group, "message": message, "when": when, "worker": worker}
+    shown["in_group"] = facts.get("in_group", 0)
+    ago, line = span(facts["now"] - when), last_line(message)
     if facts["state"] != "failed":
-        return Check(
-            "failure",
-            "note",
-            f"It failed before, {span(facts['now'] - when)} ago, in group {group}: {first}",
-            shown,
-        )
-    said = (
-        f"It failed {span(facts['now'] - when)} ago in group {group} and waits for somebody to act: {first}"
-    )
-    return Check("failure", "blocks", said, shown, f"client.unfail({group!r}, {facts['queue']!r})")
+        return Check("failure", "note", f"It failed before, {ago} ago, in group {group}: {line}", shown)
+    text = f"It failed {ago} ago in group {group} and stays there until it is put again: {line}"
+    return Check("failure", "blocks", text, shown, f"client.unfail({group!r}, {facts['queue']!r})")
 
 
 def _log(facts: Facts) -> Check | None:
@@ -144,20 +129,20 @@ def _log(facts: Facts) -> Check | None:
 
 
 def _retries(facts: Facts) -> Check | None:
-    if facts["state"] in ("gone", "complete") or not (
-        facts["losses"] or facts["remaining"] < facts["retries"]
-    ):
+    if facts["state"] in ("gone", "complete"):
+        return None
+    if not facts["losses"] and facts["remaining"] >= facts["retries"]:
         return None
     names = ("retries", "remaining", "losses", "max_losses", "loss")
     shown = {name: facts[name] for name in names if name in facts}
     left, lost = max(facts["remaining"], 0), facts["losses"]
     if "max_losses" in facts:
         failures = facts["retries"] - left
-        said = f"{failures} of {facts['retries']} failures and {lost} of {facts['max_losses']} losses have been paid for"
+        text = f"{failures} of {facts['retries']} failures and {lost} of {facts['max_losses']} losses have been paid for"
     else:
-        said = f"{left} of {facts['retries']} retries are left"
-        said += f"; its lease was lost {times(lost)}" if lost else ""
-    return Check("retries", "note", said + _last_loss(facts) + ".", shown)
+        text = f"{left} of {facts['retries']} retries are left"
+        text += f"; its lease was lost {times(lost)}" if lost else ""
+    return Check("retries", "note", text + _last_loss(facts) + ".", shown)
 
 
 def _last_loss(facts: Facts) -> str:
@@ -174,15 +159,15 @@ def _preempted(facts: Facts) -> Check | None:
     count = facts.get("preempted", 0)
     if count < _MANY_PREEMPTIONS or facts["state"] == "complete":
         return None
-    said = f"It was preempted {times(count)}, which cost it nothing"
+    text = f"It was preempted {times(count)}, which cost it nothing"
     shown: dict[str, Any] = {"preempted": count}
     if facts.get("preemption"):
         _, when, _, worker, _, reason = facts["preemption"]
-        said += f"; the last time {span(facts['now'] - when)} ago on {worker}" + (
+        text += f"; the last time {span(facts['now'] - when)} ago on {worker}" + (
             f" ({reason})" if reason else ""
         )
         shown |= {"when": when, "worker": worker, "reason": reason}
-    return Check("preempted", "note", said + ".", shown)
+    return Check("preempted", "note", text + ".", shown)
 
 
 def _unknown(facts: Facts) -> Check | None:
@@ -190,58 +175,33 @@ def _unknown(facts: Facts) -> Check | None:
         return None
     first, count, _, when, worker, error, window = facts["unknown"]
     now = facts["now"]
-    shown = {
-        "first": first,
-        "count": count,
-        "when": when,
-        "worker": worker,
-        "error": error,
-        "unknown_for": window,
-    }
-    said = (
-        f"Worker {worker} looked at it {span(now - when)} ago and does not know its code: {last_line(error)}."
-    )
-    said += f" It waits for a worker that does, and fails in {span(first + window - now)} if there is none."
-    return Check("unknown", "blocks", said, shown)
+    shown = {"first": first, "count": count, "when": when, "worker": worker, "error": error}
+    shown["unknown_for"] = window
+    text = f"Worker {worker} tried it {span(now - when)} ago and does not have its code: {last_line(error)}."
+    text += f" It waits for a worker that has it, and fails in {span(first + window - now)} if there is none."
+    return Check("unknown", "blocks", text, shown)
+
+
+def _move(facts: Facts) -> str:
+    return f"client.jobs[{facts['jid']!r}].move({facts['queue']!r})"
 
 
 def _due(facts: Facts) -> Check | None:
     if "due" not in facts:
         return None
-    wait = facts["due"] - facts["now"]
+    wait, shown = facts["due"] - facts["now"], {"due": facts["due"]}
     if wait <= 0:
-        return Check(
-            "due",
-            "fine",
-            f"Its time came {span(-wait)} ago; the next pop takes it in.",
-            {"due": facts["due"]},
-        )
-    return Check(
-        "due",
-        "blocks",
-        f"It is due in {span(wait)}.",
-        {"due": facts["due"]},
-        f"client.jobs[{facts['jid']!r}].move({facts['queue']!r})",
-    )
+        return Check("due", "fine", f"It was due {span(-wait)} ago; the next pop makes it ready.", shown)
+    return Check("due", "blocks", f"It is due in {span(wait)}.", shown, _move(facts))
 
 
 def _expires(facts: Facts) -> Check | None:
     if not facts.get("expires"):
         return None
-    left = facts["expires"] - facts["now"]
+    left, shown = facts["expires"] - facts["now"], {"expires": facts["expires"]}
     if left <= 0:
-        return Check(
-            "expires",
-            "blocks",
-            "It is too late to start it: the next pop fails it.",
-            {"expires": facts["expires"]},
-        )
-    return Check(
-        "expires",
-        "note",
-        f"If nobody starts it within {span(left)}, it fails.",
-        {"expires": facts["expires"]},
-    )
+        return Check("expires", "blocks", "It has expired: the next pop fails it.", shown)
+    return Check("expires", "note", f"If it does not start within {span(left)}, it fails.", shown)
 
 
 def _dependencies(facts: Facts) -> Check | None:
@@ -251,14 +211,13 @@ def _dependencies(facts: Facts) -> Check | None:
     failed = [parent["jid"] for parent in parents if parent["state"] == "failed"]
     names = ", ".join(parent["jid"] for parent in parents[:3])
     count = facts["open"]
-    said = (
-        f"It waits for {count} other {'job' if count == 1 else 'jobs'}: {names}{', …' if count > 3 else ''}."
-    )
+    jobs = "job" if count == 1 else "jobs"
+    text = f"It waits for {count} other {jobs}: {names}{', …' if count > 3 else ''}."
     if failed:
-        said += f" {failed[0]} has failed, so it waits until somebody acts."
+        text += f" {failed[0]} has failed, so it waits until that job is put again."
     first = failed[0] if failed else parents[0]["jid"] if parents else ""
     fix = f"holdfast jobs why{_flags(facts)} {argument(first)}" if first else ""
-    return Check("dependencies", "blocks", said, {"open": count, "parents": parents, "failed": failed}, fix)
+    return Check("dependencies", "blocks", text, {"open": count, "parents": parents, "failed": failed}, fix)
 
 
 def _pause(facts: Facts) -> Check | None:
@@ -268,10 +227,10 @@ def _pause(facts: Facts) -> Check | None:
         return Check("pause", "fine", f"Queue {facts['queue']} is not paused.")
     who, why, since, until = facts["pause"]
     shown = {"who": who, "why": why, "since": since, "until": until}
-    said = f"Queue {facts['queue']} was paused {span(facts['now'] - since)} ago"
-    said += (f" by {who}" if who else "") + (f": {last_line(why)}" if why else "")
-    said += f"; it goes on in {span(until - facts['now'])}." if until else "."
-    return Check("pause", "blocks", said, shown, f"client.queues[{facts['queue']!r}].unpause()")
+    text = f"Queue {facts['queue']} was paused {span(facts['now'] - since)} ago"
+    text += (f" by {who}" if who else "") + (f": {last_line(why)}" if why else "")
+    text += f"; the pause ends in {span(until - facts['now'])}." if until else "."
+    return Check("pause", "blocks", text, shown, f"client.queues[{facts['queue']!r}].unpause()")
 
 
 def _wider(queue: str, throttle: str) -> str:
@@ -281,28 +240,26 @@ def _wider(queue: str, throttle: str) -> str:
 
 
 def _throttles(facts: Facts) -> Check | None:
-    if facts["state"] not in ("waiting", "throttled", "stalled") or not (
-        facts["throttles"] or facts["state"] == "throttled"
-    ):
+    state = facts["state"]
+    if state != "throttled" and not (state in ("waiting", "stalled") and facts["throttles"]):
         return None
     rows: list[dict[str, Any]] = [
         {"id": name, "maximum": most, "used": used, "pending": pending, "place": place,
          "holders": dict(zip(held[::2], held[1::2], strict=True))}
         for name, most, used, pending, place, held in facts["throttles"]
     ]  # fmt: skip
-    if facts["state"] == "throttled" and "rank" not in facts and not any(row["place"] for row in rows):
-        said = "It was taken from those who wait for a throttle, and stays set aside until it is moved or put again."
-        move = f"client.jobs[{facts['jid']!r}].move({facts['queue']!r})"
-        return Check("throttles", "blocks", said, {"throttles": rows}, move)
+    if state == "throttled" and "rank" not in facts and not any(row["place"] for row in rows):
+        text = "It was released from a throttle, and stays throttled until it is moved or put again."
+        return Check("throttles", "blocks", text, {"throttles": rows}, _move(facts))
     full = [row for row in rows if row["used"] >= row["maximum"] > 0]
     if not full:
         return Check("throttles", "fine", "Its throttles have slots free.", {"throttles": rows})
     first = full[0]
-    said = f"Throttle {first['id']} is full: {first['used']} of {first['maximum']} slots are taken"
+    text = f"Throttle {first['id']} is full: {first['used']} of {first['maximum']} slots are taken"
     before = first["place"] - 1
     if before > 0:
-        said += f", and {before} {'job waits' if before == 1 else 'jobs wait'} before it"
-    return Check("throttles", "blocks", said + ".", {"throttles": rows}, _wider(facts["queue"], first["id"]))
+        text += f", and {before} {'job waits' if before == 1 else 'jobs wait'} before it"
+    return Check("throttles", "blocks", text + ".", {"throttles": rows}, _wider(facts["queue"], first["id"]))
 
 
 def _workers(facts: Facts) -> Check | None:
@@ -332,27 +289,23 @@ def _workers(facts: Facts) -> Check | None:
             f"holdfast workers resume{_flags(facts)} {' '.join(quote(row['name']) for row in rows)}",
         )
     free = sum(max(whole(row["slots"]) - whole(row["busy"]), 0) for row in taking)
-    said = f"{count} {'worker works' if count == 1 else 'workers work'} for queue {queue}, with {free} slots free"
+    text = f"{count} {'worker works' if count == 1 else 'workers work'} for queue {queue}, with {free} slots free"
     if patterns:
-        said += f"; {patterns} more work by patterns that may match it"
+        text += f"; {patterns} more work by patterns that may match it"
     busy = bool(count) and not patterns and free == 0
-    return Check("workers", "blocks" if busy else "fine", said + ".", {**shown, "free": free})
+    return Check("workers", "blocks" if busy else "fine", text + ".", {**shown, "free": free})
 
 
 def _place(facts: Facts) -> Check | None:
     if "rank" not in facts:
         return None
     ahead, higher = facts["rank"], facts["higher"]
-    shown = {
-        "ahead": ahead,
-        "higher_priority": higher,
-        "lost_leases": facts["lost"],
-        "waiting": facts["waiting"],
-    }
+    shown = {"ahead": ahead, "higher_priority": higher}
+    shown |= {"lost_leases": facts["lost"], "waiting": facts["waiting"]}
     if not ahead:
         return Check("place", "fine", f"It is the next job of queue {facts['queue']}.", shown)
-    said = f"{ahead} {'job is' if ahead == 1 else 'jobs are'} ahead of it"
-    return Check("place", "note", said + (f", {higher} of them by priority." if higher else "."), shown)
+    text = f"{ahead} {'job is' if ahead == 1 else 'jobs are'} ahead of it"
+    return Check("place", "note", text + (f", {higher} of them by priority." if higher else "."), shown)
 
 
 def _lease(facts: Facts) -> Check | None:
@@ -362,32 +315,19 @@ def _lease(facts: Facts) -> Check | None:
     shown = {name: facts[name] for name in names if name in facts}
     worker, now, end = facts["worker"], facts["now"], facts.get("lease_end", 0)
     running = f"{worker} has had it for {span(now - facts['popped'])}"
-    heard = f", and was last heard {span(now - facts['worker_seen'])} ago" if "worker_seen" in facts else ""
+    seen = f", and was last seen {span(now - facts['worker_seen'])} ago" if "worker_seen" in facts else ""
     if facts["noticed"]:
-        said = f"{worker} lost its lease; the job is handed out again in {span(end - now)}." if end > now else (
+        text = f"{worker} lost its lease; the job is handed out again in {span(end - now)}." if end > now else (
             f"{worker} lost its lease; the next pop hands the job out again."
         )  # fmt: skip
-        return Check("lease", "blocks", said, shown)
+        return Check("lease", "blocks", text, shown)
     if end <= now:
-        said = f"{running}{heard}; its lease ended {span(now - end)} ago, which the next pop notices."
-        return Check("lease", "blocks", said, shown, f"client.jobs[{facts['jid']!r}].timeout()")
-    return Check("lease", "fine", f"{running}{heard}; its lease has {span(end - now)} left.", shown)
+        text = f"{running}{seen}; its lease ended {span(now - end)} ago, which the next pop notices."
+        return Check("lease", "blocks", text, shown, f"client.jobs[{facts['jid']!r}].timeout()")
+    return Check("lease", "fine", f"{running}{seen}; its lease has {span(end - now)} left.", shown)
 
 
-LOOKS: Final[tuple[Callable[[Facts], Check | None], ...]] = (
-    _exists,
-    _state,
-    _failure,
-    _log,
-    _retries,
-    _preempted,
-    _unknown,
-    _due,
-    _expires,
-    _dependencies,
-    _pause,
-    _throttles,
-    _workers,
-    _place,
-    _lease,
-)
+CHECKS: Final[tuple[Callable[[Facts], Check | None], ...]] = (
+    _exists, _state, _failure, _log, _retries, _preempted, _unknown, _due, _expires, _dependencies, _pause, _throttles,
+    _workers, _place, _lease,
+)  # fmt: skip

@@ -1,6 +1,6 @@
-"""Options of recurring jobs: what exists, and what their values may be, checked before anything is sent."""
+"""Options of recurring jobs, which are checked before anything is sent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
 from holdfast.client.put_options import (
@@ -8,7 +8,7 @@ from holdfast.client.put_options import (
     check_losses,
     check_priority,
     check_retries,
-    make_wish,
+    extra_options,
     name_of,
     with_class_defaults,
 )
@@ -36,8 +36,8 @@ SHORTEST: Final = 0.001
 
 
 class RecurMore(TypedDict, total=False):
-    """What else may be wished for the jobs of a template, as in `PutOptions`; `expires` counts from each put. With
-    `keeps_time`, a template that is there already keeps when its next job is due, a new interval counted from the last."""
+    """More options of a template and its jobs, as in `PutOptions`; `expires` counts from each put. With
+    `keeps_time`, an existing template keeps when its next job is due, and a new interval counts from the last job."""
 
     keeps_time: bool
     max_losses: int | None
@@ -48,7 +48,7 @@ class RecurMore(TypedDict, total=False):
 
 
 class Changes(TypedDict, total=False):
-    """What `update` may change; what is left out stays. `interval` is in seconds."""
+    """Options that `update` changes; what is left out stays. `interval` is in seconds."""
 
     priority: int
     retries: int
@@ -60,18 +60,10 @@ class Changes(TypedDict, total=False):
     throttles: Sequence[str]
 
 
-_WISHES: Final = ("tags", "throttles", "backoff", "expires", "timeout", "result_keep")
+_EXTRAS: Final = ("tags", "throttles", "backoff", "expires", "timeout", "result_keep")
 _OPTIONS: Final = (
-    "interval",
-    "offset",
-    "priority",
-    "retries",
-    "max_losses",
-    "backlog",
-    "jid",
-    "keeps_time",
-    *_WISHES,
-)
+    "interval", "offset", "priority", "retries", "max_losses", "backlog", "jid", "keeps_time", *_EXTRAS,
+)  # fmt: skip
 _OF_PUTS: Final = ("delay", "depends")
 _CHANGES: Final = tuple(Changes.__annotations__)
 
@@ -79,7 +71,7 @@ _CHANGES: Final = tuple(Changes.__annotations__)
 def make_recur(
     settings: Settings, queue: str, klass: object, data: object, given: Mapping[str, Any]
 ) -> Recur:
-    """The command for one template. None is as if it were not given. Raises UsageError naming what cannot be."""
+    """Return the command of one template. None counts as not given. Raises UsageError naming the option that is wrong."""
     options = with_class_defaults(klass, data, given, _OF_PUTS)
     for option in options:
         if option not in _OPTIONS:
@@ -88,7 +80,7 @@ def make_recur(
         raise UsageError("recur needs an interval, in seconds: recur(klass, data, 60)")
     interval = check_milliseconds("interval", options["interval"], SHORTEST)
     jid = _jid(options.get("jid"))
-    wish = make_wish({name: options[name] for name in _WISHES if options.get(name)}, jid, 0)
+    extra = extra_options({name: options[name] for name in _EXTRAS if options.get(name)}, jid, 0)
     return Recur(
         queue,
         name_of(klass),
@@ -98,25 +90,21 @@ def make_recur(
         check_milliseconds("offset", options.get("offset") or 0, -MAX_DELAY),
         check_priority(options.get("priority") or 0),
         check_retries(options),
-        _backlog(options.get("backlog") or 0),
-        wish or ExtraOptions(),
+        check_whole("backlog", options.get("backlog") or 0, 0, MAX_BACKLOG),
+        extra or ExtraOptions(),
         bool(options.get("keeps_time")),
         check_losses(options),
     )
 
 
 def make_update(settings: Settings, jid: str, changes: Mapping[str, Any]) -> RecurUpdate:
-    """The command for changes of a template. Raises UsageError naming the one that cannot be."""
+    """Return the command that changes a template. Raises UsageError naming the option that is wrong."""
     checked: dict[str, Any] = {}
     for change, value in changes.items():
         if change not in _CHANGES:
             raise unknown_option("update", change, _CHANGES)
-        if change == "interval":
-            checked["interval_ms"] = check_milliseconds("interval", value, SHORTEST)
-        elif change == "data":
-            checked["data"] = encode_data(value, settings.max_data)
-        else:
-            checked[change] = _CHECKS[change](value)
+        field, check = _CHECKS[change]
+        checked[field] = check(value, settings)
     return RecurUpdate(jid, **checked)
 
 
@@ -129,27 +117,14 @@ def _jid(given: object) -> str:
     return jid
 
 
-def _retries(retries: object) -> int:
-    return check_whole("retries", retries, 0, MAX_RETRIES)
-
-
-def _backlog(backlog: object) -> int:
-    return check_whole("backlog", backlog, 0, MAX_BACKLOG)
-
-
-def _queue(queue: object) -> str:
-    return check_queue("queue", queue)
-
-
-def _throttles(given: object) -> list[str]:
-    return check_names("throttles", given, MAX_THROTTLES)
-
-
-_CHECKS: Final[Mapping[str, Any]] = {
-    "priority": check_priority,
-    "retries": _retries,
-    "backlog": _backlog,
-    "klass": name_of,
-    "queue": _queue,
-    "throttles": _throttles,
+_CHECKS: Final[Mapping[str, tuple[str, Callable[[Any, Settings], object]]]] = {
+    "priority": ("priority", lambda value, _: check_priority(value)),
+    "retries": ("retries", lambda value, _: check_whole("retries", value, 0, MAX_RETRIES)),
+    "interval": ("interval_ms", lambda value, _: check_milliseconds("interval", value, SHORTEST)),
+    "data": ("data", lambda value, settings: encode_data(value, settings.max_data)),
+    "klass": ("klass", lambda value, _: name_of(value)),
+    "backlog": ("backlog", lambda value, _: check_whole("backlog", value, 0, MAX_BACKLOG)),
+    "queue": ("queue", lambda value, _: check_queue("queue", value)),
+    "throttles": ("throttles", lambda value, _: check_names("throttles", value, MAX_THROTTLES)),
 }
+"""For each option of `update`: the field of RecurUpdate, and the check of its value."""

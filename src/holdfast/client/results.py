@@ -1,7 +1,7 @@
-"""Waiting for the ends of jobs: the store publishes them, nobody polls.
+"""Wait for the ends of jobs, which the store publishes.
 
-The order matters: listen first, then ask (which marks the jobs as awaited), then wait. A listener that broke is
-replaced and the question asked again, so no end is missed. Many jobs are asked for in one call.
+The order matters: listen first, then call (which marks the jobs as awaited), then wait. A listener that lost its connection is
+replaced and the call repeated, so no end is missed. One call is for many jobs.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ from holdfast.settings import MAX_BATCH
 from holdfast.wire.waiting import PerLoop, receive_unless, sleep
 
 LONGEST_WAIT: Final = 30.0
-UNHEARD: Final = 0.2
-"""Seconds between two questions while there is no listening."""
+POLL: Final = 0.2
+"""Seconds between two calls while listening fails."""
 
 OPEN: Final = Outcome("open")
 
 
 class _EndListener:
-    """What one waiting thread hears, on a listener it has to itself."""
+    """The ends that one waiting thread learns of, on a listener of its own."""
 
     def __init__(self, results: "SyncResults", channel_of: Any) -> None:
         self._results = results
@@ -31,8 +31,8 @@ class _EndListener:
         self._listener: Any = None
         self._following: set[str] = set()
 
-    def heard(self, jids: Collection[str], seconds: float) -> Collection[str]:
-        """Whom to ask for next: those just followed, those heard of, or all when nothing came in time."""
+    def next_jids(self, jids: Collection[str], seconds: float) -> Collection[str]:
+        """Return the jobs of the next call: those just followed, those that ended, or all when nothing came in time."""
         try:
             fresh = [jid for jid in jids if jid not in self._following]
             if fresh:
@@ -40,19 +40,19 @@ class _EndListener:
                 self._listener.subscribe(*[self._channel_of(jid) for jid in fresh])
                 self._following.update(fresh)
                 return fresh
-            message, told = self._listener.receive(seconds), set[str]()
+            message, ended = self._listener.receive(seconds), set[str]()
             while message is not None:
-                told.add(message[1].decode())
+                ended.add(message[1].decode())
                 message = self._listener.receive(0.0)
-            return [jid for jid in jids if jid in told] if told else jids
+            return [jid for jid in jids if jid in ended] if ended else jids
         except (ConnectionLost, StoreUnsupported):
-            sleep(min(seconds, UNHEARD))
-            # The next question goes through the link, which waits for the store to come back.
+            sleep(min(seconds, POLL))
+            # The next call goes through the link, which waits until the store is available.
             self._following.clear()
             return jids
 
     def close(self) -> None:
-        """Give the listener to the next who waits."""
+        """Give the listener to the next waiting thread."""
         if self._listener is None:
             return
         try:
@@ -64,39 +64,39 @@ class _EndListener:
 
 
 class SyncResults:
-    """Listeners of a blocking client; each waiting thread has one to itself."""
+    """The listeners of a sync client; each waiting thread has one of its own."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
         self._idle: list[Any] = []
 
     def wait_for(self, jid: str, timeout: float | None) -> Outcome:
-        """Wait until `jid` has ended, or `timeout` seconds are over; then it is still `open`."""
+        """Wait until `jid` has ended, at most `timeout` seconds; then it may still be `open`."""
         with closing(self.ends_of((jid,), timeout)) as ends:
             for _, outcome in ends:
                 return outcome
         return OPEN
 
     def ends_of(self, jids: Sequence[str], timeout: float | None) -> Generator[tuple[str, Outcome]]:
-        """Each job with its outcome, as they end; over when all have ended or `timeout` seconds are over."""
+        """Yield each job with its outcome as it ends, until all have ended or for `timeout` seconds."""
         end = None if timeout is None else monotonic() + timeout
         waiting = dict.fromkeys(jids)
-        asked: Collection[str] = list(waiting)
-        ear = _EndListener(self, self._client.shard.result_channel)
+        open_jids: Collection[str] = list(waiting)
+        listener = _EndListener(self, self._client.shard.result_channel)
         try:
             while True:
-                for step in _steps(asked):
+                for step in _steps(open_jids):
                     for jid, outcome in _ended(step, self._client.run(Await(step))):
                         waiting.pop(jid)
                         yield jid, outcome
                 if not waiting or _is_over(end):
                     return
-                asked = ear.heard(list(waiting), _left(end))
+                open_jids = listener.next_jids(list(waiting), _left(end))
         finally:
-            ear.close()
+            listener.close()
 
     def take(self) -> Any:
-        """A listener that nobody uses."""
+        """Return an idle listener, or a new one."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -107,51 +107,47 @@ class SyncResults:
         self._idle.append(listener)
 
     def close(self) -> None:
-        """End the listeners that nobody uses."""
+        """Close the idle listeners."""
         while self._idle:
             self._idle.pop().close()
 
 
 class _Call:
-    """One waiting caller: whether its channels are listened to, and of whom something was heard."""
+    """One waiting caller: whether its channels are subscribed, and which of its jobs ended."""
 
-    __slots__ = ("heard", "listener", "ready", "woken")
+    __slots__ = ("ended", "listener", "ready", "woken")
 
     def __init__(self) -> None:
         self.ready = asyncio.Event()
         self.woken = asyncio.Event()
-        self.heard: set[str] = set()
+        self.ended: set[str] = set()
         self.listener: asyncio.Task[None] | None = None
 
 
 class AsyncResults:
-    """Waiting on an async client; each of its loops has one listener."""
+    """The listeners of an async client; each of its loops has one."""
 
     def __init__(self, client: Any) -> None:
-        self._ears = PerLoop(lambda: _AsyncEndListener(client))
+        self._listeners = PerLoop(lambda: _AsyncEndListener(client))
 
     async def wait_for(self, jid: str, timeout: float | None) -> Outcome:
-        """Wait until `jid` has ended, or `timeout` seconds are over; then it is still `open`."""
+        """Wait until `jid` has ended, at most `timeout` seconds; then it may still be `open`."""
         async with aclosing(self.ends_of((jid,), timeout)) as ends:
             async for _, outcome in ends:
                 return outcome
         return OPEN
 
-    async def ends_of(
-        self, jids: Sequence[str], timeout: float | None
-    ) -> AsyncGenerator[tuple[str, Outcome]]:
-        """Each job with its outcome, as they end; over when all have ended or `timeout` seconds are over."""
-        async with aclosing(self._ears.here().ends_of(jids, timeout)) as ends:
-            async for end in ends:
-                yield end
+    def ends_of(self, jids: Sequence[str], timeout: float | None) -> AsyncGenerator[tuple[str, Outcome]]:
+        """Yield each job with its outcome as it ends, until all have ended or for `timeout` seconds."""
+        return self._listeners.here().ends_of(jids, timeout)
 
     async def close(self) -> None:
         """End the listener of this loop."""
-        await self._ears.here().close()
+        await self._listeners.here().close()
 
 
 class _AsyncEndListener:
-    """The listener of one loop, and who waits for which job."""
+    """The listener of one loop, and the callers that wait for each job."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -162,33 +158,33 @@ class _AsyncEndListener:
     async def ends_of(
         self, jids: Sequence[str], timeout: float | None
     ) -> AsyncGenerator[tuple[str, Outcome]]:
-        """Each job with its outcome, as they end; over when all have ended or `timeout` seconds are over."""
+        """Yield each job with its outcome as it ends, until all have ended or for `timeout` seconds."""
         end = None if timeout is None else monotonic() + timeout
         waiting = dict.fromkeys(jids)
-        asked: Collection[str] = list(waiting)
+        open_jids: Collection[str] = list(waiting)
         call = _Call()
         try:
             while True:
-                for step in _steps(asked):
+                for step in _steps(open_jids):
                     for jid, outcome in _ended(step, await self._client.run(Await(step))):
                         waiting.pop(jid)
                         self._leave(call, (jid,))
                         yield jid, outcome
                 if not waiting or _is_over(end):
                     return
-                asked = await self._heard(call, list(waiting), _left(end))
+                open_jids = await self._next_jids(call, list(waiting), _left(end))
         finally:
             self._leave(call, waiting)
 
-    async def _heard(self, call: _Call, jids: Collection[str], seconds: float) -> Collection[str]:
+    async def _next_jids(self, call: _Call, jids: Collection[str], seconds: float) -> Collection[str]:
         if call.listener is None or call.listener is not self._task:
             self._follow_for(call, jids)
             await _at_most(call.ready, seconds)
             return jids
         await _at_most(call.woken, seconds)
         call.woken.clear()
-        heard, call.heard = call.heard, set()
-        return [jid for jid in jids if jid in heard] if heard else jids
+        ended, call.ended = call.ended, set()
+        return [jid for jid in jids if jid in ended] if ended else jids
 
     def _follow_for(self, call: _Call, jids: Collection[str]) -> None:
         for jid in jids:
@@ -213,20 +209,20 @@ class _AsyncEndListener:
 
     async def _listen(self) -> None:
         listener = self._client.link.listener()
-        heard: set[str] = set()
+        followed: set[str] = set()
         try:
             while self._waiting:
                 if self._changed.is_set():
                     self._changed.clear()
-                    heard = await self._follow(listener, heard)
+                    followed = await self._follow(listener, followed)
                 message = await receive_unless(self._changed, listener, LONGEST_WAIT)
                 if message is not None:
-                    self._tell(message[1].decode())
+                    self._wake(message[1].decode())
         except (ConnectionLost, StoreUnsupported):
-            # Everybody asks again, through the link, which waits for the store to come back.
-            await asyncio.sleep(UNHEARD)
+            # Every caller calls again, through the link, which waits until the store is available.
+            await asyncio.sleep(POLL)
         finally:
-            # From here on nobody is served: whoever comes now starts the next listener.
+            # From here on this listener is over: the next caller starts another.
             if self._task is asyncio.current_task():
                 self._task = None
             for call in {call for calls in self._waiting.values() for call in calls}:
@@ -234,19 +230,19 @@ class _AsyncEndListener:
                 call.woken.set()
             await listener.close()
 
-    def _tell(self, jid: str) -> None:
+    def _wake(self, jid: str) -> None:
         for call in self._waiting.get(jid, ()):
-            call.heard.add(jid)
+            call.ended.add(jid)
             call.woken.set()
 
-    async def _follow(self, listener: Any, heard: set[str]) -> set[str]:
-        """Listen for exactly the jobs somebody waits for."""
+    async def _follow(self, listener: Any, followed: set[str]) -> set[str]:
+        """Subscribe to exactly the jobs that callers wait for; return them."""
         channel = self._client.shard.result_channel
         wanted = set(self._waiting)
-        if wanted - heard:
-            await listener.subscribe(*[channel(jid) for jid in wanted - heard])
-        if heard - wanted:
-            await listener.unsubscribe(*[channel(jid) for jid in heard - wanted])
+        if wanted - followed:
+            await listener.subscribe(*[channel(jid) for jid in wanted - followed])
+        if followed - wanted:
+            await listener.unsubscribe(*[channel(jid) for jid in followed - wanted])
         for call in {call for jid in wanted for call in self._waiting.get(jid, ())}:
             call.ready.set()
         return wanted

@@ -1,4 +1,4 @@
-"""Asking where a running job is just now: a question on the channel of its worker, and the answer on one of its own."""
+"""Ask the worker of a running job for its stack: a request on the channel of the worker, a reply on a channel of its own."""
 
 import asyncio
 import os
@@ -9,11 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.client.descriptors import AnyClient
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.workers import WorkerAsk
 from holdfast.errors import HoldfastError, JobNotFound, WrongState
 from holdfast.models import JobFacts
 from holdfast.settings import check_name, check_seconds
+from holdfast.wire.plans import Runner
 
 PATIENCE: Final = 5.0
 LONGEST: Final = 3600.0
@@ -21,9 +23,9 @@ UNDER_WAY: Final = ("running", "stalled")
 
 
 class LiveStack(msgspec.Struct, frozen=True):
-    """Where a running job was at one moment: under which `worker` and `pid`, and the `stack` as text, innermost last.
+    """The stack of a running job at one moment, as text, innermost frame last, with its `worker` and `pid`.
 
-    `note` says what of it is not as usual, for example that other jobs of the process are shown too.
+    `note` explains what is special, for example that other jobs of the process are shown too.
     """
 
     jid: str
@@ -37,7 +39,7 @@ class LiveStack(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct):
-    """What a worker answers: a stack, or why there is none."""
+    """The reply of a worker: a stack, or the reason why there is none."""
 
     worker: str = ""
     pid: int = 0
@@ -46,78 +48,77 @@ class Answer(msgspec.Struct):
     problem: str = ""
 
 
-class _Question:
-    """One question about one job, without the waiting: which words are said, and what an answer means."""
+class _Request:
+    """One request about one job, without the waiting."""
 
-    def __init__(self, client: Any, jid: str, timeout: float) -> None:
+    def __init__(self, client: AnyClient, jid: str, timeout: float) -> None:
         self.jid = check_name("jid", jid)
         self._until = check_seconds("timeout", timeout, 0.001, LONGEST) + monotonic()
         self._name = os.urandom(16).hex()
         self._timeout = timeout
         self._worker = ""
-        self._heard_by = 0
+        self.receivers = 0
         self.channel: str = client.shard.answer_channel(self._name)
 
     def of(self, found: Sequence[JobFacts | None]) -> WorkerAsk:
-        """The question, to the worker that holds the job. Raises JobNotFound, WrongState."""
+        """Return the request to the worker that holds the job. Raises JobNotFound, WrongState."""
         [facts] = found
         if facts is None:
             raise JobNotFound(f"job {self.jid} does not exist", "HF_JOB_NOT_FOUND")
         if facts.state not in UNDER_WAY:
-            raise WrongState(
-                f"job {self.jid} is {facts.state}: nobody performs it just now", "HF_WRONG_STATE"
-            )
+            raise WrongState(f"job {self.jid} is {facts.state}, not running", "HF_WRONG_STATE")
         self._worker = facts.worker
         return WorkerAsk(facts.worker, self.jid, self._name)
 
-    def was_heard_by(self, count: int) -> None:
-        self._heard_by = count
-
     def left(self) -> float:
-        """How many seconds to wait. Raises TimeoutError when there are none."""
+        """Return the seconds left to wait. Raises TimeoutError when there are none."""
         left = self._until - monotonic()
         if left > 0:
             return left
-        why = "" if self._heard_by else ": nobody listens under that name; was it taken by hand?"
+        why = "" if self.receivers else ": no worker of that name listens; was the job popped by hand?"
         raise TimeoutError(
             f"worker {self._worker} did not report within {self._timeout:g} s where job {self.jid} is{why}"
         )
 
-    def answer(self, message: tuple[str, bytes]) -> LiveStack:
-        """Read the answer. Raises WrongState when the worker does not perform the job (any more)."""
+    def read(self, message: tuple[str, bytes]) -> LiveStack:
+        """Read the reply. Raises WrongState when the worker does not perform the job (any more)."""
         try:
-            said = msgspec.json.decode(message[1], type=Answer)
+            reply = msgspec.json.decode(message[1], type=Answer)
         except msgspec.MsgspecError as error:
-            raise HoldfastError(f"worker {self._worker} answered nonsense: {error}") from error
-        if said.problem:
-            raise WrongState(f"job {self.jid}: {said.problem}", "HF_WRONG_STATE")
-        return LiveStack(self.jid, said.worker, said.pid, said.stack, said.note)
+            raise HoldfastError(f"worker {self._worker} sent a reply that cannot be read: {error}") from error
+        if reply.problem:
+            raise WrongState(f"job {self.jid}: {reply.problem}", "HF_WRONG_STATE")
+        return LiveStack(self.jid, reply.worker, reply.pid, reply.stack, reply.note)
 
 
-def ask(client: Any, jid: str, timeout: float) -> LiveStack:
-    """Ask where a job is, and wait for the answer."""
-    question = _Question(client, jid, timeout)
+def ask_worker(client: AnyClient, jid: str, timeout: float) -> Any:
+    """Ask where a job is, and wait for the reply; with an async client this returns an awaitable."""
+    ask = _ask if isinstance(client.runner, Runner) else _ask_async
+    return ask(client, jid, timeout)
+
+
+def _ask(client: AnyClient, jid: str, timeout: float) -> LiveStack:
+    request = _Request(client, jid, timeout)
     with closing(client.link.listener()) as listener:
-        listener.subscribe(question.channel)
-        question.was_heard_by(client.run(question.of(client.run(JobGet((question.jid,))))))
+        listener.subscribe(request.channel)
+        request.receivers = client.run(request.of(client.run(JobGet((request.jid,)))))
         while True:
-            message = listener.receive(question.left())
+            message = listener.receive(request.left())
             if message is not None:
-                return question.answer(message)
+                return request.read(message)
 
 
-async def ask_async(client: Any, jid: str, timeout: float) -> LiveStack:
-    """The same for an async client."""
-    question = _Question(client, jid, timeout)
+async def _ask_async(client: AnyClient, jid: str, timeout: float) -> LiveStack:
+    request = _Request(client, jid, timeout)
     listener = client.link.listener()
     try:
-        await listener.subscribe(question.channel)
-        question.was_heard_by(await client.run(question.of(await client.run(JobGet((question.jid,))))))
+        await listener.subscribe(request.channel)
+        request.receivers = await client.run(request.of(await client.run(JobGet((request.jid,)))))
         while True:
-            left = question.left()
+            left = request.left()
             message = await listener.receive(left)
             if message is not None:
-                return question.answer(message)
+                return request.read(message)
             await asyncio.sleep(0)
     finally:
         await listener.close()

@@ -1,4 +1,4 @@
-"""Options that say where a store is and how to reach it, and URLs made of them."""
+"""Options of clients: where a store is and how to reach it; and URLs made of them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypedDict
@@ -9,8 +9,8 @@ from holdfast.settings import Durability, check_switch, check_url, check_whole
 
 
 class Parts(TypedDict, total=False):
-    """The parts of a URL, for those who have no URL: `host` [localhost], `port` [6379], `db` [0], `username`,
-    `password`, `ssl` (TLS) and `unix_socket_path`. With a URL, `db`, `username` and `password` say what it leaves out."""
+    """The parts of a URL, in place of one: `host` [localhost], `port` [6379], `db` [0], `username`,
+    `password`, `ssl` (TLS) and `unix_socket_path`. With a URL, `db`, `username` and `password` add what it leaves out."""
 
     host: str
     port: int
@@ -22,9 +22,9 @@ class Parts(TypedDict, total=False):
 
 
 class DriverOptions(TypedDict, total=False):
-    """Options of redis-py that a client passes on; any other of `redis.Redis` may be given, too.
+    """Options of redis-py that a client passes on; any other option of `redis.Redis` may be given, too.
 
-    Retries, protocol, decoding and pool size hold for `client.database` only: the client repeats calls itself, reads
+    Retries, protocol, decoding and pool size apply to `client.database` only: the client retries calls itself, reads
     bytes, and opens as many connections as threads or tasks use at once.
     """
 
@@ -60,9 +60,9 @@ class DriverOptions(TypedDict, total=False):
 class OwnOptions(TypedDict, total=False):
     """Options of holdfast: `namespace`, `durability` (`memory`, `process`, `fsync`), `timeout` of one try and
     `deadline` of a call in seconds, `max_data` in bytes, `load_core`, `trust_store`, `strict_loop`,
-    `ensure_minimum_version`; `Settings` says what they mean.
+    `ensure_minimum_version`; `Settings` describes them.
 
-    `redis` is a connection that is there already, as the first argument may be. `on_lua_script_reload_callback` is
+    `redis` is an existing connection, as the first argument may be. `on_lua_script_reload_callback` is
     called with (`client.database`, digest) when this client had to load the core into the store.
     """
 
@@ -99,7 +99,7 @@ _MAX_DB: Final = 2**31 - 1
 
 
 def url_of_parts(parts: Mapping[str, Any]) -> str:
-    """The URL that says what the parts say: localhost, port 6379 and database 0 unless they do. Raises UsageError."""
+    """Return the URL of the parts; the default is localhost, port 6379 and database 0. Raises UsageError."""
     _check(parts)
     path = parts.get("unix_socket_path")
     if path is not None:
@@ -115,7 +115,7 @@ def url_of_parts(parts: Mapping[str, Any]) -> str:
 
 
 def url_with(url: str, parts: Mapping[str, Any]) -> str:
-    """`url` and what it leaves out: `db`, `username`, `password`. Raises UsageError where both say something else."""
+    """Return `url` with the parts that it leaves out: `db`, `username`, `password`. Raises UsageError where both differ."""
     if not parts:
         return url
     _check(parts)
@@ -123,16 +123,16 @@ def url_with(url: str, parts: Mapping[str, Any]) -> str:
         if name in parts:
             raise UsageError(f"url and {name} both name the store: give one of them")
     split = urlsplit(check_url(url))
-    says = _said(split)
+    known = _parts_of(split)
     for name, value in parts.items():
-        if says[name] not in (None, value):
+        if known[name] not in (None, value):
             raise UsageError(f"url and {name} differ: give one of them")
-        says[name] = value
-    return _joined(split, says)
+        known[name] = value
+    return _joined(split, known)
 
 
-def _said(split: SplitResult) -> dict[str, Any]:
-    """What a URL says of `db`, `username` and `password`; None for what it leaves out."""
+def _parts_of(split: SplitResult) -> dict[str, Any]:
+    """Return `db`, `username` and `password` of a URL; None for those that it leaves out."""
     db: str | None = parse_qs(split.query).get("db", [None])[0]
     if db is None and split.scheme != "unix":
         db = split.path.strip("/") or None
@@ -144,18 +144,18 @@ def _said(split: SplitResult) -> dict[str, Any]:
     }
 
 
-def _joined(split: SplitResult, says: Mapping[str, Any]) -> str:
-    who = quote(says["username"] or "", safe="")
-    if says["password"] is not None:
-        who += ":" + quote(says["password"], safe="")
+def _joined(split: SplitResult, parts: Mapping[str, Any]) -> str:
+    who = quote(parts["username"] or "", safe="")
+    if parts["password"] is not None:
+        who += ":" + quote(parts["password"], safe="")
     place = split.netloc.rpartition("@")[2]
     query = {name: values for name, values in parse_qs(split.query).items() if name != "db"}
     path = split.path
-    if says["db"] is not None:
+    if parts["db"] is not None:
         if split.scheme == "unix":
-            query["db"] = [str(says["db"])]
+            query["db"] = [str(parts["db"])]
         else:
-            path = f"/{says['db']}"
+            path = f"/{parts['db']}"
     words = urlencode(query, doseq=True)
     return f"{split.scheme}://{f'{who}@' if who else ''}{place}{path}{f'?{words}' if words else ''}"
 
@@ -175,7 +175,7 @@ def _check(parts: Mapping[str, Any]) -> None:
 
 
 def url_of_existing(connection: Any) -> str:
-    """A URL for a client of the driver: it tells the place, without options. Of a sentinel's, the service's name."""
+    """Return a URL for the place of a client of the driver, without options; for a sentinel, with the service's name as host."""
     pool = connection.connection_pool
     given: Mapping[str, Any] = pool.connection_kwargs
     parts = {name: given[name] for name in (*_WHO, "db", "host", "port") if given.get(name)}
@@ -189,9 +189,9 @@ def url_of_existing(connection: Any) -> str:
 
 
 def place_of(url: str) -> tuple[str, int, int]:
-    """Host (or path), port (0 for a path) and database number: what makes two URLs one place."""
+    """Return host (or path), port (0 for a path) and database number: two URLs with the same are one place."""
     split = urlsplit(url)
-    db = _said(split)["db"] or 0
+    db = _parts_of(split)["db"] or 0
     if split.scheme == "unix":
         return unquote(split.path), 0, db
     return (split.hostname or "localhost").lower(), split.port or 6379, db

@@ -1,4 +1,4 @@
-"""The blocking client: open, close, name things, run commands."""
+"""The sync client: open, close, run commands."""
 
 import asyncio
 import logging
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from holdfast.client.base import ClientBase, time_of
 from holdfast.client.bulk import ONE_PUT, Batch, OnePut
-from holdfast.client.chores import Chores, StatsOf
 from holdfast.client.decorating import Decorating
-from holdfast.client.descriptors import Part
-from holdfast.client.handles import Jobs, Queues
+from holdfast.client.descriptors import Part, SyncHandle
+from holdfast.client.handles import Jobs, Queues, Stats
 from holdfast.client.opening import Opening, note, settle
 from holdfast.client.store_options import StoreOptions
 from holdfast.code.current import put_collector
@@ -22,7 +21,7 @@ from holdfast.commands import Command
 from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Outcome, PutMany
 from holdfast.errors import UsageError
-from holdfast.settings import check_each, check_name, check_timeout
+from holdfast.settings import check_name, check_timeout
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
 from holdfast.wire.plans import Runner
@@ -43,16 +42,16 @@ R = TypeVar("R")
 log = logging.getLogger("holdfast")
 
 
-class Client(Decorating, ClientBase[Redis]):
-    """Talks to one namespace of one store, blocking. Any number of threads may share one; it survives a fork.
+class Client(Decorating, ClientBase[Redis], SyncHandle):
+    """The sync client of one namespace of one store. Any number of threads may share one, and forked processes may use it.
 
     `url` is `redis://`, `rediss://` or `unix://`, or a `redis.Redis` whose connections are then used as they are; its
-    parts may be given instead (`host=`, `port=`, `db=`, …). Without any, HOLDFAST_URL, REDIS_URL, or the embedded store,
-    which the first call starts. `hostname` is the worker name, the machine's unless given. Further options are those
+    parts may be given instead (`host=`, `port=`, `db=`, …). The default is HOLDFAST_URL, REDIS_URL, or the embedded store,
+    which the first call starts. `hostname` is the worker name, by default the machine's. Other options are those
     of `StoreOptions` and of redis-py. Making a client sends nothing. Raises UsageError.
 
     `queues["mail"]`, `jobs[jid]`, `workers`, `recurring`, `throttles["printer"]`, `topics["reminders"]`, `events`, `config`,
-    `queue_patterns`, `stats`, `upkeep` and `audit` are its parts; `help(client.queues["mail"])` tells what one can do.
+    `queue_patterns`, `stats`, `upkeep` and `audit` are its parts; `help(client.queues["mail"])` lists the methods of one.
     """
 
     audit: "Part[AuditLog]" = Part("upkeep.AuditLog")
@@ -60,6 +59,7 @@ class Client(Decorating, ClientBase[Redis]):
     events: "Part[Events]" = Part("events.Events")
     queue_patterns: "Part[QueuePatterns]" = Part("patterns.QueuePatterns")
     recurring: "Part[Recurring]" = Part("recurring.Recurring")
+    stats: "Part[Stats]" = Part("handles.Stats")
     throttles: "Part[Throttles]" = Part("throttles.Throttles")
     topics: "Part[Scheduler]" = Part("topics.subscriptions.Scheduler")
     upkeep: "Part[Upkeep]" = Part("upkeep.Upkeep")
@@ -78,54 +78,49 @@ class Client(Decorating, ClientBase[Redis]):
         self.runner = Runner(self.link)
         self.queues = Queues(self)
         self.jobs = Jobs(self)
-        self.track, self.untrack, self.tags = self.jobs.track, self.jobs.untrack, self.jobs.tags
-        self.stats = StatsOf(self)
-        chores = Chores(self)
-        self.deregister_workers, self.bulk_cancel = chores.deregister_workers, chores.bulk_cancel
-        self.unfail_all = chores.unfail_all
         self._batches: dict[int, Batch] = {}
         self._loop_allowed = False
         note(self)
 
     @property
     def schedules(self) -> "Scheduler":
-        """`topics`, under the name that older programs know."""
+        """`topics`, under the name that older programs use."""
         return self.topics
 
     def run(self, command: Command[R], /) -> R:
         """Run one command of `holdfast.commands`. Raises UsageError, Refused, TransportError, CoreMismatch, StoreUnsupported."""
         if not self._loop_allowed and asyncio._get_running_loop() is not None:  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
             self._in_a_loop()
-        asked: Any = command
-        is_put = type(asked) in ONE_PUT
+        sent: Any = command
+        is_put = type(sent) in ONE_PUT
         if is_put:
             collector = put_collector.get()
             if collector is not None:
-                return cast("R", collector.take(self, asked))
+                return cast("R", collector.take(self, sent))
         else:
-            check_command(asked)
+            check_command(sent)
         if self._batches:
             batch = self._batches.get(get_ident())
             if batch is not None:
                 if is_put:
-                    return cast("R", batch.add(asked))
+                    return cast("R", batch.add(sent))
                 batch.send()
         return self.runner.run(exchange(self.shard, command))
 
     def run_all(self, commands: Sequence[Command[Any]]) -> list[Any]:
-        """Run commands in one pipeline; answers what each reads, or the HoldfastError it would have raised."""
+        """Run commands in one pipeline; return the result of each, or the HoldfastError it would have raised."""
         for command in commands:
             check_command(command)
         self._before_call()
         return self.runner.run(exchange_all(self.shard, commands))
 
     def _plan_of(self, command: Command[R]) -> Any:
-        """The plan of one command, for plans of several; what was put in a batch leaves before."""
+        """Return the plan of one command, for plans of several; the puts of a batch are sent before."""
         self._before_call()
         return exchange(self.shard, command)
 
     def _before_call(self) -> None:
-        """What comes before every call that is no put: a word about a running loop, and what a batch still holds."""
+        """Before every call that is not a put, warn of a running loop and send the puts of a batch."""
         self._look_for_loop()
         batch = self._batches.get(get_ident()) if self._batches else None
         if batch is not None:
@@ -140,15 +135,11 @@ class Client(Decorating, ClientBase[Redis]):
         self._look_for_loop()
         return self.runner.run(together(self.shard, puts))
 
-    def unfail(self, group: str, queue: str, count: int = 500) -> int:
-        """`jobs.unfail`: put up to `count` failed jobs of `group` to work in `queue`. Core: verbs/unfail.lua."""
-        return self.jobs.unfail(group, queue, count)
-
     @contextmanager
     def batch(self) -> Generator[Batch]:
         """Collect the puts of this thread and send them together: at the end, every 512, and before other calls.
 
-        `put` answers its jid at once; the first refusal is raised at the end.
+        `put` returns its jid at once; the first refusal is raised at the end.
         """
         me = get_ident()
         if me in self._batches:
@@ -162,29 +153,22 @@ class Client(Decorating, ClientBase[Redis]):
         batch.check()
 
     def wait_for(self, jid: str, timeout: float | None = None) -> Outcome:
-        """Wait until a job has ended; its Outcome, which is still `open` when `timeout` seconds were too short."""
+        """Wait until a job has ended, at most `timeout` seconds; return its Outcome, which may still be `open`."""
         return self._results.wait_for(check_name("jid", jid), check_timeout(timeout))
 
     def store_time(self) -> float:
-        """Epoch seconds by which moments are meant: this machine's clock, in a test root the one that a test moves."""
+        """Return epoch seconds by the clock that times refer to: this machine's; in a test root, the one that a test moves."""
         return self.runner.run(time_of(self.shard))
 
-    def _ends_of(self, jids: Sequence[str], timeout: float | None = None) -> Generator[tuple[str, Outcome]]:
-        """Wait for the ends of jobs: (jid, Outcome) of each when it has ended, at most `timeout` seconds long.
-
-        All are asked for in one call of up to 512, and then as they are heard of. Core: verbs/await.lua.
-        """
-        return self._results.ends_of(check_each("jid", jids), check_timeout(timeout))
-
     def result_of(self, jid: str, timeout: float | None = None) -> bytes | None:
-        """Wait for the result of a job: JSON bytes, None if it left none.
+        """Wait for the result of a job: JSON bytes, None if it has none.
 
         Raises JobFailed, JobCancelled, JobNotFound when neither job nor result is kept, TimeoutError.
         """
         return self.wait_for(jid, timeout).result_of(jid, self.settings.flags)
 
     def close(self) -> None:
-        """Close idle connections, and end what listens and what `topics` subscribed to; the client may be used again."""
+        """Close idle connections, end listening and the subscriptions of `topics`; the client may be used again."""
         if "events" in self.__dict__:
             self.events.unlisten()
         if "topics" in self.__dict__:
@@ -207,7 +191,7 @@ class Client(Decorating, ClientBase[Redis]):
 
     def _in_a_loop(self) -> None:
         sentence = (
-            "a blocking holdfast.Client is used inside a running event loop: use holdfast.AsyncClient there"
+            "a sync holdfast.Client is used inside a running event loop: use holdfast.AsyncClient there"
         )
         if self.settings.strict_loop:
             raise UsageError(sentence)
@@ -217,7 +201,7 @@ class Client(Decorating, ClientBase[Redis]):
 
 
 def _callers_level() -> int:
-    """How many frames above `_in_a_loop` the program stands that uses the client."""
+    """Return how many frames above `_in_a_loop` the program is that uses the client."""
     frame, level = sys._getframe(1), 1  # pyright: ignore[reportPrivateUsage]
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("holdfast."):
         frame, level = frame.f_back, level + 1
@@ -227,6 +211,6 @@ def _callers_level() -> int:
 def _link(opening: Opening) -> Link:
     if opening.target.existing is None:
         return Link(opening.settings, opening.target)
-    from holdfast.wire.shared import SharedLink  # it knows both colours
+    from holdfast.wire.shared import SharedLink  # it imports both kinds of driver
 
     return SharedLink(opening.settings, opening.target)

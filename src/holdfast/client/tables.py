@@ -1,400 +1,309 @@
-"""The methods of a queue, of the queues and of the jobs, for both clients."""
+"""The methods of jobs by jid and state, of lists, and of the client itself, for both clients."""
 
-import datetime as days
-from collections.abc import Iterable, Mapping
-from itertools import pairwise
-from typing import Any, Final, Self, Unpack
+from collections.abc import Iterable
+from typing import Any, Final, Generic, TypeVar, cast
 
 from holdfast.client.descriptors import (
+    AnyClient,
+    AsyncHandle,
     CommandMethod,
-    CommandProperty,
     Named,
     PlanMethod,
-    PlanProperty,
-    SettableProperty,
+    StepMethod,
+    SyncHandle,
+    run_plan,
 )
+from holdfast.client.explanation import Explanation, explained
 from holdfast.client.jobs.attributes import AttributesVerbs
 from holdfast.client.jobs.dependencies import Cancelling
-from holdfast.client.lists import ListVerbs
-from holdfast.client.put_options import NOTHING, MoreOptions, make_put, name_of
-from holdfast.client.recur_options import RecurMore, make_recur
-from holdfast.client.throttles import HIGHEST
+from holdfast.client.jobs.verbs import JobVerbs
+from holdfast.client.stacks import LiveStack, ask_worker
+from holdfast.code.steps import Steps
 from holdfast.commands import Command
-from holdfast.commands.admin import ConfigGet, ConfigSet
-from holdfast.commands.base import then
-from holdfast.commands.jobs import JobsComplete
-from holdfast.commands.queues import (
-    BOUNDS,
-    CountQueues,
-    GetStats,
-    Pause,
-    QueueForget,
-    QueueGet,
-    QueueNames,
-    QueueOption,
-    QueueSet,
-    ThrottleGet,
-    ThrottleSet,
-)
-from holdfast.commands.views import Minutes, Tallies
+from holdfast.commands.failures import Failed, FailureGroup
+from holdfast.commands.jobs import JobGet, JobsComplete
+from holdfast.commands.recurring import RecurGet
+from holdfast.commands.views import NAMELESS, SETS, Cursor, Direction, ListSet, Page
+from holdfast.commands.workers import WorkerForget
 from holdfast.errors import UsageError
-from holdfast.models import Counts, Stats
+from holdfast.models import JobFacts
 from holdfast.settings import (
-    DEFAULT_HEARTBEAT,
     MAX_BATCH,
     MAX_WHOLE,
-    OWN_THROTTLE,
-    Duration,
-    HasJid,
-    check_milliseconds,
+    check_each,
+    check_list,
     check_name,
     check_page,
-    check_switch,
-    check_text,
     check_whole,
 )
-from holdfast.wire.plans import Plan, Planner, all_counts, stopped
+from holdfast.wire.cancelling import cancel_jobs
+from holdfast.wire.plans import (
+    Plan,
+    Planner,
+    all_failure_groups,
+    failed_counts,
+    failed_jobs,
+    found_jobs,
+    tracked_jobs,
+    unfailed,
+)
+
+J = TypeVar("J", bound=JobVerbs)
+"""The class of jobs of a client: `Job` or `AsyncJob`."""
 
 
-class QueueStatistics:
-    """The statistics of a queue."""
+def _view(state: str, doc: str) -> PlanMethod[..., list[str]]:
+    def make(view: Any, ask: Planner, offset: int = 0, count: int = 25) -> Plan[list[str]]:
+        return listed(ask, state, view.name, *check_page(offset, count))
 
-    _client: Any
-    name: str
-
-    @CommandMethod
-    def tallies(self) -> Command[dict[str, int]]:
-        """What happened here since the queue was first used: put, popped, completed, failed, retried, lost, timed_out
-        and cancelled. Exact. Core: verbs/stats.lua."""
-        return then(Minutes(self.name, 2**53 - 1), lambda lines: lines[-1].as_dict())
-
-    @CommandMethod
-    def minutes(self, since: float = 0) -> Command[list[dict[str, Any]]]:
-        """The counts of `tallies` from line to line, from epoch second `since` on: dicts with `when`, the end of their time.
-
-        Lines are a minute apart for three hours, ten minutes for the week before; the last one ends now. Core: verbs/stats.lua.
-        """
-        return then(Minutes(self.name, check_milliseconds("since", since, 0, 2**43)), _steps)
+    make.__name__ = state
+    make.__doc__ = doc + " Skips the first `offset`, returns up to `count` (25). Core: verbs/list.lua."
+    return PlanMethod(make)
 
 
-def _steps(lines: list[Tallies]) -> list[dict[str, Any]]:
-    return [{"when": now.when_ms / 1000, **now.since(before).as_dict()} for before, now in pairwise(lines)]
+class QueueJobsVerbs:
+    """The jids of one queue by state, the earliest first. `queue.peek` shows waiting jobs."""
 
+    _client: AnyClient
 
-class QueuePutting:
-    """What a queue can be told to take in."""
-
-    _client: Any
-    name: str
-
-    @CommandMethod
-    def put(
-        self,
-        klass: object,
-        data: object = NOTHING,
-        priority: int | None = None,
-        tags: Iterable[str] | None = None,
-        delay: Duration | None = None,
-        retries: int | None = None,
-        jid: str | None = None,
-        depends: Iterable[str | HasJid] | None = None,
-        throttles: Iterable[str] | None = None,
-        **more: Unpack[MoreOptions],
-    ) -> Command[str]:
-        """Put a job into this queue; answers its jid.
-
-        `klass` is a class, module, function or dotted name; `data` any JSON value, or text that is JSON, `{}` when
-        left out. `priority` (0; higher first), `delay` in seconds, `retries` (5), `jid` to choose one: an existing job of
-        that jid is moved here, with all this in place of what it had. `only_new=True` leaves an existing job alone. More
-        is in `PutOptions`: tags, throttles, depends, backoff, expires, timeout, result_keep. What is not given, or
-        None, comes from `default_job_options(data)` of the class, if it has one. Raises UsageError, JobExists, QueueFull,
-        DependencyRefused, StoreFull. Core: verbs/put.lua.
-        """
-        said = _said(more, priority, tags, delay, retries, jid, depends, throttles)
-        return make_put(self._client.settings, self.name, klass, data, said)
-
-    @CommandMethod
-    def requeue(
-        self,
-        klass: object,
-        data: object = NOTHING,
-        priority: int | None = None,
-        tags: Iterable[str] | None = None,
-        delay: Duration | None = None,
-        retries: int | None = None,
-        jid: str | None = None,
-        depends: Iterable[str | HasJid] | None = None,
-        throttles: Iterable[str] | None = None,
-        **more: Unpack[MoreOptions],
-    ) -> Command[str]:
-        """Put a job that exists, of whatever state, into this queue; answers its jid. As `put`, but for `only_new`.
-
-        Raises UsageError, JobNotFound for a jid that no job has. Core: verbs/put.lua.
-        """
-        said = _said(more, priority, tags, delay, retries, jid, depends, throttles)
-        return make_put(self._client.settings, self.name, klass, data, said, must_exist=True)
-
-    @CommandMethod
-    def recur(
-        self,
-        klass: object,
-        data: object = NOTHING,
-        interval: Duration | None = None,
-        offset: Duration | None = None,
-        priority: int | None = None,
-        tags: Iterable[str] | None = None,
-        retries: int | None = None,
-        jid: str | None = None,
-        throttles: Iterable[str] | None = None,
-        backlog: int | None = None,
-        **more: Unpack[RecurMore],
-    ) -> Command[str]:
-        """Put a job into this queue every `interval` seconds; answers the jid of the template.
-
-        The first is due `offset` seconds from now (0; negative to make up past ones). Its jobs are `<jid>-1`, `<jid>-2`, …,
-        each put at the moment it is due, however late that is noticed; at most `backlog` missed ones are made up, 0 for
-        all. A template of the same `jid` is replaced, its count goes on. What is not given, or None, comes from
-        `default_job_options(data)` of the class, if it has one; else `priority` is 0, `retries` 5. Raises UsageError.
-        Core: verbs/recur.lua.
-        """
-        said = {
-            "interval": interval, "offset": offset, "priority": priority, "tags": tags, "retries": retries, "jid": jid,
-            "throttles": throttles, "backlog": backlog, **more,
-        }  # fmt: skip
-        return make_recur(self._client.settings, self.name, klass, data, said)
-
-    @staticmethod
-    def class_string(klass: object) -> str:
-        """The name under which jobs of a class, module or function are stored; text stays as it is.
-
-        Raises UsageError for what no other program could import.
-        """
-        return name_of(klass)
-
-
-def _said(
-    more: Mapping[str, Any],
-    priority: int | None,
-    tags: Iterable[str] | None,
-    delay: Duration | None,
-    retries: int | None,
-    jid: str | None,
-    depends: Iterable[str | HasJid] | None,
-    throttles: Iterable[str] | None,
-) -> Mapping[str, Any] | None:
-    rest = tags is None and depends is None and throttles is None
-    if rest and priority is None and delay is None and retries is None and jid is None:
-        return more or None
-    return {
-        "priority": priority, "tags": tags, "delay": delay, "retries": retries, "jid": jid, "depends": depends,
-        "throttles": throttles, **more,
-    }  # fmt: skip
-
-
-DAY: Final = 86_400
-
-
-class QueueVerbs(QueuePutting, QueueStatistics):
-    """What a queue can be told and asked."""
-
-    _client: Any
-
-    def __init__(self, name: str, client: Any, worker_name: str | None = None) -> None:
-        self.name = check_name("queue", name)
+    def __init__(self, name: str, client: AnyClient) -> None:
+        self.name = name
         self._client = client
-        self._worker_name = None if worker_name is None else check_name("worker_name", worker_name)
 
-    @classmethod
-    def of_job(cls, name: str, client: Any) -> Self:
-        """The queue of a job; a completed one is in none, which is a queue named ''."""
-        queue = cls.__new__(cls)
-        queue.name, queue._client, queue._worker_name = name, client, None
-        return queue
-
-    @property
-    def worker_name(self) -> str:
-        """The name under which this handle pops: the client's, unless one was assigned here."""
-        return self._worker_name or self._client.worker_name
-
-    @worker_name.setter
-    def worker_name(self, name: str) -> None:
-        self._worker_name = check_name("worker_name", name)
-
-    @PlanMethod
-    def pause(
-        self, ask: Planner, stop_jobs: bool = False, *, why: str = "", who: str = "", seconds: Duration = 0
-    ) -> Plan[int]:
-        """Hand out nothing from this queue until `unpause`, or for so many `seconds`.
-
-        With `stop_jobs` the leases of its running jobs are taken away too. `who` (the worker name of this client unless
-        given) and `why` are shown to people. Core: verbs/pause.lua, verbs/timeout.lua.
-        """
-        stops, length = check_switch("stop_jobs", stop_jobs), check_milliseconds("seconds", seconds)
-        by = check_name("who", who) if who else self._client.worker_name
-        answer = yield from ask(Pause((self.name,), True, by, check_text("why", why), length))
-        if stops:
-            yield from stopped(ask, self.name)
-        return answer
-
-    @CommandMethod
-    def unpause(self) -> Command[int]:
-        """Hand out jobs again. Core: verbs/pause.lua."""
-        return Pause((self.name,), False, self._client.worker_name)
-
-    @CommandMethod
-    def forget(self) -> Command[int]:
-        """Take this queue, which must be empty, off the list of known ones; answers 1 if it was there.
-
-        Raises QueueNotEmpty. Core: verbs/forget.lua.
-        """
-        return QueueForget((self.name,))
-
-    @CommandProperty
-    def counts(self) -> Command[dict[str, Any]]:
-        """How many jobs are in which state: a dict. Core: verbs/counts.lua."""
-        return then(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).as_dict())
-
-    @CommandMethod
-    def bounds(self) -> Command[dict[str, int]]:
-        """What was set of `max-waiting` and `max-losses`: a dict. Core: verbs/allow.lua."""
-        return QueueGet(self.name)
-
-    @CommandMethod
-    def set_bound(self, option: QueueOption, value: int | None) -> Command[int]:
-        """Bound this queue; None takes the bound away.
-
-        `max-waiting`: puts raise QueueFull while so many of its jobs do not run yet. `max-losses` (0 to 254): a job is
-        handed out again so often after lost leases, whatever its retries. Core: verbs/allow.lua.
-        """
-        least, most = BOUNDS.get(str(option), (0, 0))
-        if not most:
-            raise UsageError(f"option must be one of {', '.join(BOUNDS)}, not {option!r}")
-        return QueueSet(self.name, option, None if value is None else check_whole(option, value, least, most))
-
-    @CommandProperty
-    def paused(self) -> Command[bool]:
-        """Whether this queue is paused. Core: verbs/counts.lua."""
-        return then(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).paused)
-
-    @CommandMethod
-    def length(self) -> Command[int]:
-        """Waiting, running, stalled and scheduled jobs together. Core: verbs/counts.lua."""
-        return then(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).length)
-
-    @CommandMethod
-    def stats(self, date: float | days.date | str | None = None) -> Command[dict[str, Any]]:
-        """How long jobs waited and ran on the UTC day of `date`: epoch seconds, a date, ISO text; default today.
-
-        `retried` are runs that ended in an exception and are repeated, `lost` (for older programs `retries`) lost leases,
-        `failures` jobs that failed, `failed` those that still are.
-
-        Core: verbs/stats.lua.
-        """
-        return then(GetStats(self.name, _day_ms(date)), Stats.as_dict)
-
-    def _ask_heartbeat(self) -> Command[int]:
-        """Seconds a worker may be silent before its lease ends. Core: verbs/configure.lua."""
-        keys = (f"{self.name}-heartbeat", "heartbeat")
-        return then(ConfigGet(keys), lambda found: _seconds_of(found[keys[0]], found[keys[1]]))
-
-    def _tell_heartbeat(self, seconds: int) -> Command[bool]:
-        """Let workers of this queue be silent for 1 to 86,400 seconds. Core: verbs/configure.lua."""
-        return ConfigSet(f"{self.name}-heartbeat", str(check_whole("heartbeat", seconds, 1, DAY)))
-
-    heartbeat = SettableProperty(_ask_heartbeat, _tell_heartbeat)
-    set_heartbeat = CommandMethod(_tell_heartbeat)
-
-    def _ask_max_concurrency(self) -> Command[int]:
-        """How many of its jobs may run at once, 0 for any number: the maximum of `throttle`. Core: verbs/throttle.lua."""
-        return then(ThrottleGet(OWN_THROTTLE + self.name), lambda facts: facts.maximum)
-
-    def _tell_max_concurrency(self, maximum: int) -> Command[int]:
-        """Let at most so many of its jobs run at once, 0 for any number. Core: verbs/throttle.lua."""
-        return ThrottleSet(OWN_THROTTLE + self.name, check_whole("max_concurrency", maximum, 0, HIGHEST), 0)
-
-    max_concurrency = SettableProperty(_ask_max_concurrency, _tell_max_concurrency)
-    set_max_concurrency = CommandMethod(_tell_max_concurrency)
-
-    def _pop_count(self, count: int | None) -> int:
-        return 1 if count is None else check_whole("count", count, 0, MAX_BATCH)
-
-    def __str__(self) -> str:
-        return self.name
+    running = _view("running", "Running jobs, the lease that ends first before the others.")
+    stalled = _view("stalled", "Jobs whose lease has ended, the one that ended first before the others.")
+    scheduled = _view("scheduled", "Jobs that are due later, the next one first.")
+    depends = _view("depends", "Jobs that wait for other jobs, the one that has waited longest first.")
+    throttled = _view("throttled", "Jobs that wait for a throttle, the one that has waited longest first.")
+    recurring = _view("recurring", "Recurring jobs of this queue, the one that is due next first.")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
 
-    def __eq__(self, other: object) -> bool:
-        # A queue equals its name, because older programs compare `job.queue` with text.
-        if isinstance(other, str):
-            return self.name == other
-        if type(other) is not type(self):
-            return False
-        return self.name == other.name and bool(self._client == other._client)
 
-    def __hash__(self) -> int:
-        return hash(self.name)
+class QueueJobs(QueueJobsVerbs, SyncHandle):
+    """The jobs of a queue of a sync client: `queue.jobs.running()`."""
 
 
-def _counts_of(rows: list[Counts], name: str) -> Counts:
-    return rows[0] if rows else Counts(name)
+class AsyncQueueJobs(QueueJobsVerbs, AsyncHandle):
+    """The jobs of a queue of an async client: `await queue.jobs.running()`."""
 
 
-def _seconds_of(*settings: str | None) -> int:
-    """The first that is a number, as the core reads them."""
-    for setting in settings:
-        try:
-            return int(float(setting or ""))
-        except (ValueError, OverflowError):
-            continue
-    return int(DEFAULT_HEARTBEAT)
+def listed(
+    ask: Planner, set: str, name: str = "", offset: int = 0, count: int = MAX_WHOLE
+) -> Plan[list[str]]:
+    """Return up to `count` names of a set from place `offset` on, each once.
+
+    They are read in pages: a page begins behind a member, not at a place.
+    """
+    found: dict[str, None] = {}
+    seen, after = 0, None
+    while seen < offset + count:
+        page = yield from ask(ListSet(set, name, after, min(offset + count - seen, MAX_BATCH)))
+        found.update(dict.fromkeys(page.names[max(offset - seen, 0) :]))
+        seen, after = seen + len(page.names), page.next
+        if after is None:
+            break
+    return list(found)
 
 
-def _day_ms(moment: float | days.date | str | None) -> int:
-    if moment is None:
-        return 0
-    try:
-        if isinstance(moment, str):
-            moment = days.date.fromisoformat(moment[:10])
-        if isinstance(moment, days.datetime):
-            return round(moment.timestamp() * 1000)
-        if isinstance(moment, days.date):
-            return round(days.datetime.combine(moment, days.time(), days.UTC).timestamp() * 1000)
-        return check_milliseconds("date", float(moment), 0, MAX_WHOLE / 1000)
-    except (ValueError, OverflowError, TypeError) as error:
-        raise UsageError(f"date must be epoch seconds, a date or ISO text, not {moment!r}") from error
+MOST_AT_ONCE: Final = 1_000_000
 
 
-class QueuesVerbs(Named):
-    """What can be asked of all queues."""
+class ListVerbs:
+    """Methods that list jobs and explain them."""
 
-    _client: Any
+    _client: AnyClient
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
+    @CommandMethod
+    def listing(
+        self,
+        set: str,
+        name: str = "",
+        after: Cursor | None = None,
+        count: int = 100,
+        *,
+        direction: Direction = "",
+    ) -> Command[Page]:
+        """One page of a set, up to 512 entries, after the cursor `after`; its `next` is the cursor of the following page.
 
-    @PlanProperty
-    def counts(self, ask: Planner) -> Plan[list[dict[str, Any]]]:
-        """Every known queue with its jobs by state, in order of first use; up to 256 queues are one call.
-
-        Core: verbs/counts.lua.
+        `set` is waiting, running, stalled, scheduled, depends, throttled, recurring or failed (of the queue `name`), group
+        (a failure group), tagged (a tag), holders or pending (of a throttle), queued or reserved (messages of a topic),
+        completed, tracked, workers, queues or topics.
+        Waiting jobs come in the order of pops. `direction` is `up` or `down`; by default that of the set: the newest
+        first for failed, completed and tracked jobs. Raises UsageError. Core: verbs/list.lua.
         """
-        rows = yield from all_counts(ask)
-        return [row.as_dict() for row in rows]
+        if not isinstance(set, str) or set not in SETS:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"there is no set {set!r}: name one of {', '.join(sorted(SETS))}")
+        whose = "" if set in NAMELESS else check_name("name", name)
+        return ListSet(
+            set,
+            whose,
+            check_cursor(after),
+            check_whole("count", count, 1, MAX_BATCH),
+            check_direction(direction),
+        )
 
-    @CommandProperty
-    def names(self) -> Command[list[str]]:
-        """The names of all known queues, in order of first use. Core: verbs/inspect.lua."""
-        return QueueNames()
+    @CommandMethod
+    def explain(self, jid: str) -> Command[Explanation]:
+        """Explain why a job is running or not: its state, one sentence, and ordered checks, all of one instant.
+
+        A job that does not exist is no error: its `exists` is False. Raises UsageError. Core: verbs/explain.lua.
+        """
+        return explained(check_name("jid", jid), self._client.settings.flags)
+
+    @PlanMethod
+    def failure_groups(self, ask: Planner) -> Plan[list[FailureGroup]]:
+        """Every failure group, the latest failure first: its size, first and last failure, newest jid, and how many
+        failed in each of the last 48 hours. Core: verbs/inspect.lua.
+        """
+        return all_failure_groups(ask)
+
+    @PlanMethod
+    def unfail(self, ask: Planner, group: str, queue: str, count: int = 500) -> Plan[int]:
+        """Put up to `count` failed jobs of `group` into `queue`, the oldest failures first; return how many.
+
+        Their retries are renewed; priority, data and history stay. Raises UsageError, StoreFull. Core: verbs/unfail.lua.
+        """
+        check_whole("count", count, 1, MOST_AT_ONCE)
+        return unfailed(ask, check_name("queue", queue), check_name("group", group), count)
 
 
-class JobsVerbs(ListVerbs, AttributesVerbs, Cancelling, Named):
-    """What can be asked of jobs by jid or state."""
+class JobsVerbs(ListVerbs, AttributesVerbs, Cancelling, Named, Generic[J]):
+    """The methods of all jobs together, by jid or state."""
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
+    _job_class: type[J]
 
     @CommandMethod
     def complete(self, offset: int = 0, count: int = 25) -> Command[list[str]]:
         """The jids of completed jobs, newest first. Core: verbs/inspect.lua."""
         return JobsComplete(*check_page(offset, count))
+
+    @StepMethod
+    def get(self, *jids: str) -> Steps[list[J]]:
+        """The jobs that exist, in the order of `jids`. Core: verbs/inspect.lua."""
+        found = yield run_plan(self._client, found_jobs, check_each("jid", jids))
+        return [self._job_class.of(facts, self._client) for facts in found if facts is not None]
+
+    multiget = get
+
+    @StepMethod
+    def stack(self, jid: str, timeout: float = 5.0) -> Steps[LiveStack]:
+        """Ask the worker where a running job is in its code; `str()` of the result is the stack, innermost frame last.
+
+        This works for code that blocks its process too: then the stacks of all threads that perform jobs there are
+        returned. Raises JobNotFound, WrongState when the job is not running, TimeoutError. Core: nouns/event.lua.
+        """
+        found: LiveStack = yield ask_worker(self._client, jid, timeout)
+        return found
+
+    @StepMethod
+    def tracked(self) -> Steps[dict[str, Any]]:
+        """The tracked `jobs`, longest tracked first, and the `expired` jids, whose jobs are gone.
+
+        Without any, `expired` is {}, as older programs expect. Core: verbs/track.lua.
+        """
+        jobs, expired = yield run_plan(self._client, tracked_jobs)
+        return {"jobs": [self._job_class.of(facts, self._client) for facts in jobs], "expired": expired or {}}
+
+    def _failed(self, group: str | None, start: int, limit: int) -> Steps[dict[str, Any]]:
+        client = self._client
+        if group is None:
+            return dict((yield run_plan(client, failed_counts)))
+        page = check_page(start, limit, ("start", "limit"))
+        total, jobs = yield run_plan(client, failed_jobs, check_name("group", group), *page)
+        return {"total": total, "jobs": [self._job_class.of(facts, client) for facts in jobs]}
+
+    def _find(self, jid: str) -> Steps[Any]:
+        [facts] = yield self._client.run(JobGet((jid,)))
+        if facts is not None:
+            return self._job_class.of(facts, self._client)
+        [template] = yield self._client.run(RecurGet((jid,)))
+        return self._client.recurring._of(template)
+
+    def _of(self, facts: JobFacts | None) -> J | None:
+        return None if facts is None else self._job_class.of(facts, self._client)
+
+
+_READ_AT_ONCE: Final = 25
+"""How many jobs of a failure group are read to find one that is still kept."""
+
+
+class ClientVerbs:
+    """Methods of the clients themselves."""
+
+    _client: AnyClient
+
+    track = JobsVerbs.track
+    untrack = JobsVerbs.untrack
+    tags = JobsVerbs.tags
+    unfail = JobsVerbs.unfail
+
+    @PlanMethod
+    def deregister_workers(self, ask: Planner, *names: str) -> Plan[int]:
+        """Remove workers from the list of workers; return how many were there.
+
+        They keep their leases, and one that is alive is listed again with its next heartbeat. Raises UsageError.
+        Core: nouns/worker.lua.
+        """
+        known = [check_name("worker", name) for name in names]
+        gone = 0
+        for at in range(0, len(known), MAX_BATCH):
+            gone += yield from ask(WorkerForget(known[at : at + MAX_BATCH]))
+        return gone
+
+    @PlanMethod
+    def bulk_cancel(self, ask: Planner, jids: Iterable[str]) -> Plan[list[str]]:
+        """Cancel many jobs, also those that wait for each other; return the jids.
+
+        Up to 512 are one atomic call; of more, those on which no other depends are cancelled first. Unknown and
+        complete jobs are no error. Raises UsageError, DependencyRefused. Core: verbs/cancel.lua.
+        """
+        names = [check_name("jids", jid) for jid in check_list("jids", jids)]
+        if names:
+            yield from cancel_jobs(self._client.shard, ask, names, self._client.worker_name, dependents=False)
+        return names
+
+    @PlanMethod
+    def unfail_all(self, ask: Planner, batch_size: int = 10_000) -> Plan[int]:
+        """Put all failed jobs back, each group into the queue of its newest failure; return how many.
+
+        This takes steps of up to `batch_size` jobs, the oldest failures first; jobs that
+        fail meanwhile stay failed. Raises UsageError, StoreFull. Core: verbs/unfail.lua.
+        """
+        size = check_whole("batch_size", batch_size, 1, MOST_AT_ONCE)
+        moved = 0
+        for group, count in (yield from failed_counts(ask)).items():
+            queue = yield from _queue_of(ask, group)
+            while queue and count > 0:
+                step = yield from unfailed(ask, queue, group, min(size, count))
+                if not step:
+                    break
+                moved, count = moved + step, count - step
+        return moved
+
+
+def _queue_of(ask: Planner, group: str) -> Plan[str]:
+    """Return the queue of a group's first job, '' if the group is empty by now."""
+    _, jids = yield from ask(Failed(group, 0, _READ_AT_ONCE))
+    for facts in (yield from found_jobs(ask, jids)):
+        if facts is not None:
+            return facts.queue
+    return ""
+
+
+def check_direction(direction: Direction) -> Direction:
+    """Return `direction` if a list can be read in it; "" is the direction of the list. Raises UsageError."""
+    if direction not in ("", "up", "down"):
+        raise UsageError(f"direction is up or down, not {direction!r}")
+    return direction
+
+
+def check_cursor(after: object) -> Cursor | None:
+    """Return a cursor, the `next` of a page: a score and a name. Raises UsageError."""
+    if after is None:
+        return None
+    pair: tuple[Any, ...] = tuple(cast("Any", after)) if isinstance(after, (tuple, list)) else ()
+    if len(pair) != 2:
+        raise UsageError(f"after is the next of a page, a score and a name, not {after!r:.80}")
+    return check_name("after", pair[0]), check_name("after", pair[1])

@@ -1,9 +1,10 @@
-"""The verb tables of throttles, said once for both colours."""
+"""The methods of throttles, for both clients."""
 
 from collections.abc import Awaitable
-from typing import Any, Final
+from typing import Final
 
 from holdfast.client.descriptors import (
+    AnyClient,
     AsyncHandle,
     CommandMethod,
     Named,
@@ -12,6 +13,7 @@ from holdfast.client.descriptors import (
     SettableProperty,
     SyncHandle,
 )
+from holdfast.client.tables import listed
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.queues import (
@@ -24,7 +26,6 @@ from holdfast.commands.queues import (
     ThrottleRelease,
     ThrottleSet,
 )
-from holdfast.commands.views import ListSet
 from holdfast.settings import (
     MAX_BATCH,
     MAX_WHOLE,
@@ -42,59 +43,59 @@ SHORTEST: Final = 0.001
 
 
 class ThrottleVerbs:
-    """A named limit on how many of its jobs run at once; `ql:q:<queue>` is a queue's own.
+    """A named limit on how many of its jobs run at once; `ql:q:<queue>` is the throttle of a queue.
 
-    Two are equal if name and client are.
+    Two are equal if name and client are equal.
     """
 
-    _client: Any
+    _client: AnyClient
 
-    def __init__(self, client: Any, name: str) -> None:
+    def __init__(self, client: AnyClient, name: str) -> None:
         self.name = check_throttle(name)
         self._client = client
 
     @property
     def id(self) -> str:
-        """The name, as other clients call it."""
+        """The name, under its name in other clients."""
         return self.name
 
-    def _ask_maximum(self) -> Command[int]:
-        """How many may run at once; 0 for any number. `throttle.maximum = 5` is `set_maximum(5)`.
+    def _maximum(self) -> Command[int]:
+        """How many may run at once, 0 for no limit. `throttle.maximum = 5` is `set_maximum(5)`.
 
         Core: verbs/throttle.lua.
         """
         return then(ThrottleGet(self.name), lambda facts: facts.maximum)
 
-    def _tell_maximum(self, maximum: int | None = None, expiration: float | None = None) -> Command[int]:
-        """Let at most `maximum` run at once, 0 for any number, None for as many as before; more lets waiting jobs go.
+    def _set_maximum(self, maximum: int | None = None, expiration: float | None = None) -> Command[int]:
+        """Set how many may run at once: 0 for no limit, None for as many as before. A higher limit releases waiting jobs.
 
-        The limit ends after `expiration` seconds; None and 0 leave its end as it is, which is never for a new one.
+        The limit ends after `expiration` seconds; None and 0 leave its end as it is; a new limit has no end.
         Raises UsageError. Core: verbs/throttle.lua.
         """
         most = None if maximum is None else check_whole("maximum", maximum, 0, HIGHEST)
         ends = check_milliseconds("expiration", expiration, SHORTEST) if expiration else 0
         return ThrottleSet(self.name, most, ends)
 
-    maximum = SettableMethod(_ask_maximum, _tell_maximum)
-    set_maximum = CommandMethod(_tell_maximum)
+    maximum = SettableMethod(_maximum, _set_maximum)
+    set_maximum = CommandMethod(_set_maximum)
 
-    def _ask_expiration(self) -> Command[float | None]:
-        """Seconds until the limit ends, None if it has no end or there is none. Assigning says when it ends.
+    def _expiration(self) -> Command[float | None]:
+        """Seconds until the limit ends, None without a limit or an end. Assigning it sets the end.
 
         Core: verbs/throttle.lua.
         """
         return then(ThrottleGet(self.name), lambda facts: facts.ttl)
 
-    def _tell_expiration(self, seconds: float | None) -> Command[int]:
-        """Let the limit end after so many `seconds`, at least 0.001; its maximum stays.
+    def _set_expiration(self, seconds: float | None) -> Command[int]:
+        """Set after how many `seconds` the limit ends, at least 0.001; its maximum stays.
 
-        An end cannot be taken away: delete the limit and set it again. Raises UsageError, for None too.
+        An end cannot be removed: delete the limit and set it again. Raises UsageError, for None too.
         Core: verbs/throttle.lua.
         """
         return ThrottleSet(self.name, None, check_milliseconds("expiration", seconds, SHORTEST))
 
-    expiration = SettableProperty(_ask_expiration, _tell_expiration)
-    set_expiration = CommandMethod(_tell_expiration)
+    expiration = SettableProperty(_expiration, _set_expiration)
+    set_expiration = CommandMethod(_set_expiration)
 
     @CommandMethod
     def ttl(self) -> Command[int]:
@@ -103,35 +104,35 @@ class ThrottleVerbs:
 
     @CommandMethod
     def facts(self) -> Command[ThrottleFacts]:
-        """Maximum, slots in use, jobs waiting for one, and the time left, in one look. Core: verbs/throttle.lua."""
+        """Maximum, slots in use, jobs waiting for one, and the time left, in one call. Core: verbs/throttle.lua."""
         return ThrottleGet(self.name)
 
     @CommandMethod
     def delete(self) -> Command[bool]:
-        """Take the limit away, which lets waiting jobs go; False if there was none. Core: verbs/throttle.lua."""
+        """Delete the limit, which releases waiting jobs; False if there was none. Core: verbs/throttle.lua."""
         return ThrottleDelete(self.name)
 
     @CommandMethod
     def release(self, *jids: str) -> Command[int]:
-        """Take the slots of up to 512 jobs, which run on; answers how many held one.
+        """Free the slots of up to 512 jobs, which keep running; return how many had one.
 
-        A job that waits for a slot waits no more, and stays set aside until it is put again or cancelled.
+        A job that waits for a slot stops waiting, and stays throttled until it is put again or cancelled.
         Core: verbs/throttle.lua.
         """
         return ThrottleRelease(self.name, check_each("jid", jids, MAX_BATCH))
 
     @PlanMethod
     def locks(self, ask: Planner, count: int | None = None) -> Plan[list[str]]:
-        """The jids that hold a slot; the first `count` of them, all when left out. Core: verbs/list.lua."""
-        return _members(ask, "holders", self.name, count)
+        """The jids that have a slot, the first `count`; by default all. Core: verbs/list.lua."""
+        return listed(ask, "holders", self.name, count=_limit(count))
 
     @PlanMethod
     def pending(self, ask: Planner, count: int | None = None) -> Plan[list[str]]:
-        """The jids that wait for a slot, in the order they came; the first `count` of them, all when left out.
+        """The jids that wait for a slot, the first `count` in order of arrival; by default all.
 
         Core: verbs/list.lua.
         """
-        return _members(ask, "pending", self.name, count)
+        return listed(ask, "pending", self.name, count=_limit(count))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and self.name == other.name and self._client == other._client
@@ -144,16 +145,11 @@ class ThrottleVerbs:
 
 
 class ThrottlesVerbs(Named):
-    """What can be asked of all throttles."""
-
-    _client: Any
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
+    """The methods of all throttles together."""
 
     @CommandMethod
     def names(self, cursor: str = "0", count: int = 100) -> Command[tuple[str, list[str]]]:
-        """One page of the throttles that have a limit, in no order, after the cursor of the next ("0": no more).
+        """One page of the throttles that have a limit, in no order, and the cursor of the next page ("0" after the last).
 
         Core: verbs/throttle.lua.
         """
@@ -161,11 +157,11 @@ class ThrottlesVerbs(Named):
 
 
 class Throttle(ThrottleVerbs, SyncHandle):
-    """A throttle of a blocking client."""
+    """A throttle of a sync client."""
 
 
 class Throttles(ThrottlesVerbs, SyncHandle):
-    """The throttles of a blocking client: `throttles["name"]`."""
+    """The throttles of a sync client: `throttles["name"]`."""
 
     def __getitem__(self, name: str) -> Throttle:
         return Throttle(self._client, name)
@@ -196,17 +192,8 @@ def _names_of_own() -> Command[list[str]]:
     return then(QueueNames(), lambda names: [OWN_THROTTLE + name for name in names])
 
 
-def _members(ask: Planner, kind: str, name: str, count: int | None) -> Plan[list[str]]:
-    left = MAX_WHOLE if count is None else check_whole("count", count, 0, MAX_WHOLE)
-    found: dict[str, None] = {}
-    after = None
-    while left > 0:
-        page = yield from ask(ListSet(kind, name, after, min(left, MAX_BATCH)))
-        found.update(dict.fromkeys(page.names))
-        left, after = left - len(page.names), page.next
-        if after is None:
-            break
-    return list(found)
+def _limit(count: int | None) -> int:
+    return MAX_WHOLE if count is None else check_whole("count", count, 0, MAX_WHOLE)
 
 
 def _seconds_left(facts: ThrottleFacts) -> int:

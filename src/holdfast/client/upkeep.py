@@ -1,8 +1,6 @@
-"""What those who look after an installation ask for: settings, chores, and the audit log; in both colours."""
+"""Methods for operators: settings, maintenance and the audit log, for both clients."""
 
-from typing import Any
-
-from holdfast.client.descriptors import AsyncHandle, CommandMethod, SyncHandle
+from holdfast.client.descriptors import AsyncHandle, ClientPart, CommandMethod, SyncHandle
 from holdfast.commands import Command
 from holdfast.commands.admin import (
     Audit,
@@ -29,23 +27,18 @@ from holdfast.settings import (
 MOST_LINES = 128
 
 
-class AuditVerbs:
-    """Who did what to what: the newest ten thousand lines or a few more."""
-
-    _client: Any
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
+class AuditVerbs(ClientPart):
+    """Who did what to what: about the newest ten thousand lines."""
 
     @CommandMethod
     def add(self, what: str, target: str = "", detail: str = "", who: str = "") -> Command[str]:
-        """Write a line; answers its id. `detail` has up to 4096 bytes. Core: nouns/audit.lua."""
+        """Write a line; return its id. `detail` has up to 4096 bytes. Core: nouns/audit.lua."""
         names = check_name("who", who) if who else self._client.worker_name, check_name("what", what)
         return Audit(*names, check_name("target", target) if target else "", check_text("detail", detail))
 
     @CommandMethod
     def newest(self, count: int = 25, before: str = "") -> Command[list[AuditLine]]:
-        """Up to 128 lines, newest first; `before`: only those older than the line of this id.
+        """Up to 128 lines, newest first; with `before`, only lines older than the line of this id.
 
         Core: nouns/audit.lua.
         """
@@ -54,31 +47,26 @@ class AuditVerbs:
         )
 
 
-class UpkeepVerbs:
-    """Settings that are no configuration keys, and chores that calls do by themselves as they come along."""
-
-    _client: Any
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
+class UpkeepVerbs(ClientPart):
+    """Settings beside the configuration keys, and maintenance that other calls do as well."""
 
     @CommandMethod
     def settings(self) -> Command[dict[str, int]]:
-        """`stats-days` (statistics are kept so long), `keep-data` (1: what attempts began with is kept where it changed),
-        `max-history-bytes` (of a job), `max-queues`, `max-data` (bytes with which a job is put) and `unknown-for`.
+        """`stats-days` (how long statistics are kept), `keep-data` (1: changed data of attempts are kept),
+        `max-history-bytes` (of a job), `max-queues`, `max-data` (of a job that is put, in bytes) and `unknown-for`.
         Core: nouns/settings.lua.
         """
         return SettingsGet()
 
     @CommandMethod
     def set(self, name: str, value: int | None) -> Command[int]:
-        """Write one of them; None for its default. Raises Refused for a value out of bounds. Core: nouns/settings.lua."""
+        """Set one of them; None for its default. Raises Refused for a value out of bounds. Core: nouns/settings.lua."""
         number = None if value is None else check_whole("value", value, 0, MAX_WHOLE)
         return SettingSet(check_name("name", name), number)
 
     @CommandMethod
     def sweep(self) -> Command[int]:
-        """Drop completed jobs that are too old, as later completions would; answers how many this call dropped.
+        """Delete completed jobs that are too old, as later completions would; return how many this call deleted.
 
         Core: verbs/configure.lua.
         """
@@ -86,14 +74,14 @@ class UpkeepVerbs:
 
     @CommandMethod
     def tick(self, *queues: str) -> Command[int]:
-        """Note the minute of up to 128 queues, which otherwise pops do; answers how many. Core: verbs/stats.lua."""
+        """Record the minute of up to 128 queues, as pops do; return how many. Core: verbs/stats.lua."""
         if not 1 <= len(queues) <= MOST_LINES:
             raise UsageError(f"tick takes 1 to {MOST_LINES} queues in one call, not {len(queues)}")
         return Tick([check_queue("queue", queue) for queue in check_list("queues", queues)])
 
     @CommandMethod
     def watch(self, seconds: float = 10) -> Command[float]:
-        """Have changes published on `<root>e:c` for so many seconds, a minute at most; answers until when, as epoch seconds.
+        """Have changes published on `<root>e:c` for `seconds`, a minute at most; return the end as epoch seconds.
 
         A message names what changed: `queues`, `queue:<name>`, `job:<jid>`, `failed`, … Core: verbs/watch.lua.
         """
@@ -103,7 +91,7 @@ class UpkeepVerbs:
 
 
 class Upkeep(UpkeepVerbs, SyncHandle):
-    """The upkeep of a blocking client."""
+    """The upkeep of a sync client."""
 
 
 class AsyncUpkeep(UpkeepVerbs, AsyncHandle):
@@ -111,7 +99,7 @@ class AsyncUpkeep(UpkeepVerbs, AsyncHandle):
 
 
 class AuditLog(AuditVerbs, SyncHandle):
-    """The audit log of a blocking client."""
+    """The audit log of a sync client."""
 
 
 class AsyncAuditLog(AuditVerbs, AsyncHandle):

@@ -1,10 +1,17 @@
-"""`client.workers`: who works here, what each holds, and telling one to be quiet; in both colours."""
+"""`client.workers`: the workers, their leases, and making one quiet, for both clients."""
 
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.client.descriptors import AsyncHandle, CommandMethod, PlanMethod, PlanProperty, SyncHandle
+from holdfast.client.descriptors import (
+    AsyncHandle,
+    ClientPart,
+    CommandMethod,
+    PlanMethod,
+    PlanProperty,
+    SyncHandle,
+)
 from holdfast.commands import Command
 from holdfast.commands.workers import (
     MAX_ROWS,
@@ -20,20 +27,15 @@ from holdfast.settings import MAX_BATCH, check_name
 from holdfast.wire.plans import Plan, Planner
 
 
-class WorkersVerbs:
-    """What can be asked of workers, and told them, by name: `workers["box-7"]` is what it holds."""
-
-    _client: Any
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
+class WorkersVerbs(ClientPart):
+    """The methods of workers by name: `workers["box-7"]` has the jids of its jobs."""
 
     @PlanProperty
     def counts(self, ask: Planner) -> Plan[list[dict[str, Any]]]:
-        """How many running and stalled jobs each worker holds: `name`, `jobs`, `stalled`, those that last took a job or
-        gave a sign of life first. One that was silent for `max-worker-age` is left out.
+        """How many running and stalled jobs each worker has: `name`, `jobs`, `stalled`, those with the latest pop or heartbeat
+        first. A worker without heartbeats for `max-worker-age` is left out.
 
-        Read in pages, so jobs that move meanwhile may be missed. Core: verbs/worker_jobs.lua.
+        This reads pages, so jobs that move meanwhile may be missed. Core: verbs/worker_jobs.lua.
         """
         active = {worker.name: worker.seen_ms for worker in (yield from _all(ask))}
         jobs, stalled = Counter[str](), Counter[str]()
@@ -45,12 +47,12 @@ class WorkersVerbs:
 
     @PlanMethod
     def all(self, ask: Planner) -> Plan[list[WorkerFacts]]:
-        """Every worker with what it says of itself, most recently seen first. Core: nouns/worker.lua."""
+        """Every worker with the facts that it reports, most recently seen first. Core: nouns/worker.lua."""
         return _all(ask)
 
     @PlanMethod
     def jobs(self, ask: Planner, name: str | None = None) -> Plan[list[HeldJob]]:
-        """The leases a worker holds, those of all without a name; the one that lasts longest first.
+        """The leases of a worker, of all workers without a name; the one that lasts longest first.
 
         Core: verbs/worker_jobs.lua.
         """
@@ -58,7 +60,7 @@ class WorkersVerbs:
 
     @PlanMethod
     def __getitem__(self, ask: Planner, name: str) -> Plan[dict[str, list[str]]]:
-        """The jids a worker holds, `jobs` and `stalled`, those whose leases last longest first.
+        """The jids of a worker, `jobs` and `stalled`, those whose leases last longest first.
 
         Core: verbs/worker_jobs.lua.
         """
@@ -66,26 +68,26 @@ class WorkersVerbs:
 
     @PlanMethod
     def quiet(self, ask: Planner, name: str) -> Plan[bool]:
-        """Tell a worker to finish what it does and take no more jobs; answers whether it is known.
+        """Let a worker finish its jobs and take no more; return whether the worker is known.
 
-        It hears of it at once or within ten seconds. The name that `holdfast worker --name` was given stands for all its
+        This takes effect at once or within ten seconds. The name given to `holdfast worker --name` means all its
         processes. Core: nouns/worker.lua.
         """
-        return _tell(ask, check_name("worker", name), True)
+        return _set_quiet(ask, check_name("worker", name), True)
 
     @PlanMethod
     def resume(self, ask: Planner, name: str) -> Plan[bool]:
-        """Tell a quiet worker, or all processes of that name, to take jobs again; answers whether it is known.
+        """Let a quiet worker, or all processes of that name, take jobs again; return whether it is known.
 
         Core: nouns/worker.lua.
         """
-        return _tell(ask, check_name("worker", name), False)
+        return _set_quiet(ask, check_name("worker", name), False)
 
     @CommandMethod
     def forget(self, *names: str) -> Command[int]:
-        """Take up to 512 workers off the list; answers how many were there.
+        """Remove up to 512 workers from the list; return how many were there.
 
-        What they hold stays theirs, and one that is alive comes back with its next sign of life.
+        They keep their leases, and one that is alive is listed again with its next heartbeat.
         Core: nouns/worker.lua.
         """
         if not 1 <= len(names) <= MAX_BATCH:
@@ -94,7 +96,7 @@ class WorkersVerbs:
 
 
 class WorkersOf(WorkersVerbs, SyncHandle):
-    """The workers of a blocking client, by name; a mapping in that one can go through the names."""
+    """The workers of a sync client, by name; iterating yields the names."""
 
     def __iter__(self) -> Iterator[str]:
         return iter([worker.name for worker in self.all()])
@@ -107,16 +109,16 @@ class WorkersOf(WorkersVerbs, SyncHandle):
 
 
 class AsyncWorkersOf(WorkersVerbs, AsyncHandle):
-    """The workers of an async client: `await workers["box-7"]` is what it holds."""
+    """The workers of an async client: `await workers["box-7"]` has the jids of its jobs."""
 
 
 def is_meant(given: str, name: str) -> bool:
-    """Whether a worker `name` is the one given, or a process of the command that was given that name."""
+    """Return whether `name` is the worker `given`, or one of the processes of a worker of that name."""
     return name == given or (name.startswith(given + "-") and name[len(given) + 1 :].isdecimal())
 
 
 def _all(ask: Planner) -> Plan[list[WorkerFacts]]:
-    """Every worker that is not too old, once, most recently seen first."""
+    """Return every worker that is not too old, once, most recently seen first."""
     found: dict[str, WorkerFacts] = {}
     after = ("", "")
     while True:
@@ -127,20 +129,20 @@ def _all(ask: Planner) -> Plan[list[WorkerFacts]]:
         after = (str(page[-1].seen_ms), page[-1].name)
 
 
-def _tell(ask: Planner, name: str, quiet: bool) -> Plan[bool]:
-    """Tell a worker, or if there is none of that name the processes that were named after it: `<name>-<number>`."""
+def _set_quiet(ask: Planner, name: str, quiet: bool) -> Plan[bool]:
+    """Make a worker quiet or not; if there is none of that name, the processes named `<name>-<number>`."""
     if (yield from ask(WorkerQuiet(name, quiet))):
         return True
     known = False
     for worker in (yield from _all(ask)):
-        # A program that pops by hand may have such a name as well, and says nothing of a pool.
+        # A program that pops by itself may have such a name too, but reports no pool.
         if is_meant(name, worker.name) and "pool" in worker.facts:
             known = (yield from ask(WorkerQuiet(worker.name, quiet))) or known
     return known
 
 
 def _held(ask: Planner, worker: str) -> Plan[list[HeldJob]]:
-    """The leases of a worker ('' for all), each once, the one that lasts longest first."""
+    """Return the leases of a worker ('' for all), each once, the one that lasts longest first."""
     found: dict[str, HeldJob] = {}
     cursor = ""
     while True:

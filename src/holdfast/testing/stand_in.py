@@ -29,14 +29,14 @@ class StandIn:
 
     def begin(self) -> Self:
         """Move the existing clients, and each new one from now on."""
-        opening.newcomers.append(self._move)
+        opening.on_new_client.append(self._move)
         for client in opening.clients():
             self._move(client)
         return self
 
     def end(self) -> None:
         """Restore every client."""
-        opening.newcomers.remove(self._move)
+        opening.on_new_client.remove(self._move)
         while self._before:
             client, before = self._before.pop()
             if isinstance(client, AsyncClient):

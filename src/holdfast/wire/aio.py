@@ -106,7 +106,7 @@ class AsyncLink:
             await self._discard(connection)
             raise
         self.address.gate.failing = False
-        if is_demoted(replies):
+        if type(replies[-1]) is ErrorReply and is_demoted(replies):
             await self._discard(connection)
         else:
             await self._keep(connection)

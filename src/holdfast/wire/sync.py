@@ -125,7 +125,7 @@ class Link:
             self._discard(connection)
             raise
         self.address.gate.failing = False
-        if is_demoted(replies):
+        if type(replies[-1]) is ErrorReply and is_demoted(replies):
             self._discard(connection)
         else:
             self._keep(connection)

@@ -1,1 +1,1 @@
-"""What can be read of a job and done with it, in two colours."""
+"""The attributes and methods of jobs, for both clients."""

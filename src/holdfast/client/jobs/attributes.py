@@ -1,9 +1,9 @@
-"""What people attach to jobs (tags, tracking, log lines, progress), and moving a job to another queue."""
+"""Tags, tracking, log lines and progress of jobs, and moving a job to another queue."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypedDict, Unpack
 
-from holdfast.client.descriptors import CommandMethod
+from holdfast.client.descriptors import AnyClient, CommandMethod
 from holdfast.client.jobs.callbacks import settling
 from holdfast.client.jobs.facts import JobView, most_data
 from holdfast.client.put_options import check_priority
@@ -38,20 +38,20 @@ MAX_LINE_DATA: Final = 16_384
 
 
 class AttributeVerbs:
-    """What can be attached to a job, and what is."""
+    """Methods that attach things to a job."""
 
-    _client: Any
+    _client: AnyClient
     facts: JobFacts
     tags: Any
 
     @CommandMethod
     def tag(self, *tags: str) -> Command[list[str]]:
-        """Add tags; answers all tags of the job, 64 at most. Raises JobNotFound. Core: verbs/tag.lua."""
+        """Add tags; return all tags of the job, at most 64. Raises JobNotFound. Core: verbs/tag.lua."""
         return then(Tag("add", self.facts.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
 
     @CommandMethod
     def untag(self, *tags: str) -> Command[list[str]]:
-        """Remove tags; answers those left. Raises JobNotFound. Core: verbs/tag.lua."""
+        """Remove tags; return those left. Raises JobNotFound. Core: verbs/tag.lua."""
         return then(Tag("remove", self.facts.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
 
     def _tagged(self, tags: list[str]) -> list[str]:
@@ -60,17 +60,17 @@ class AttributeVerbs:
 
     @CommandMethod
     def track(self) -> Command[bool]:
-        """Watch the job; answers whether nobody did so before. Raises JobNotFound. Core: verbs/track.lua."""
+        """Track the job; return whether it was not tracked before. Raises JobNotFound. Core: verbs/track.lua."""
         return Track(True, self.facts.jid)
 
     @CommandMethod
     def untrack(self) -> Command[bool]:
-        """Stop watching the job; answers whether it was watched. Core: verbs/track.lua."""
+        """Stop tracking the job; return whether it was tracked. Core: verbs/track.lua."""
         return Track(False, self.facts.jid)
 
     @CommandMethod
     def log(self, message: str, data: Mapping[str, Any] | None = None) -> Command[bool]:
-        """Add a line to the job's history: any name, and a mapping of up to 16 kB as JSON.
+        """Add a line to the job's history: any text, and a mapping of up to 16 kB as JSON.
 
         Raises UsageError, JobNotFound. Core: verbs/log.lua.
         """
@@ -80,17 +80,17 @@ class AttributeVerbs:
     def report(
         self, progress: float | None = None, note: str = "", lines: Iterable[str] = ()
     ) -> Command[bool]:
-        """Say how far the job is, from 0 to 1, with a note (1,000 bytes of it are kept), and lines to show.
+        """Record the progress of the job, from 0 to 1, with a note (of up to 1,000 bytes), and add lines to its log.
 
-        None leaves progress and note as they were; of all lines the last 100 are kept, and 8 kB. Raises UsageError,
+        None leaves progress and note as they were; the log keeps the last 100 lines and 8 kB. Raises UsageError,
         LeaseLost. Core: verbs/report.lua.
         """
-        told = [check_text("line", line) for line in check_list("lines", lines)][-MAX_BATCH:]
-        return self._report(progress, note, told)
+        checked = [check_text("line", line) for line in check_list("lines", lines)]
+        return self._report(progress, note, checked[-MAX_BATCH:])
 
     @CommandMethod
     def progress(self, fraction: float, note: str = "") -> Command[bool]:
-        """Say how far the job is, from 0 to 1, with a note, of which 1,000 bytes are kept.
+        """Record the progress of the job, from 0 to 1, with a note of up to 1,000 bytes.
 
         Raises UsageError, LeaseLost. Core: verbs/report.lua.
         """
@@ -102,9 +102,9 @@ class AttributeVerbs:
 
 
 class AttributesVerbs:
-    """What can be asked about tags and marks of all jobs."""
+    """Methods for tags and tracking of all jobs."""
 
-    _client: Any
+    _client: AnyClient
 
     @CommandMethod
     def tags(self, offset: int = 0, count: int = 100, *, least: int = 2) -> Command[list[str]]:
@@ -114,26 +114,26 @@ class AttributesVerbs:
 
     @CommandMethod
     def tag_counts(self, offset: int = 0, count: int = 100, *, least: int = 1) -> Command[dict[str, int]]:
-        """The same, with how many jobs have each. Core: verbs/tag.lua."""
+        """The tags as `tags` returns them, with how many jobs have each. Core: verbs/tag.lua."""
         return Tags(check_whole("least", least, 1, MAX_WHOLE), *check_page(offset, count))
 
     @CommandMethod
     def tagged(self, tag: str, offset: int = 0, count: int = 25) -> Command[dict[str, Any]]:
-        """How many jobs have the tag: `total`, and a page of their jids: `jobs`, the tag attached longest ago first.
+        """How many jobs have the tag: `total`, and a page of their jids: `jobs`, the job tagged longest ago first.
 
-        Without any, `jobs` is {}, as older programs have it. Core: verbs/tag.lua.
+        Without any, `jobs` is {}, as older programs expect. Core: verbs/tag.lua.
         """
         page = Tagged(check_name("tag", tag), *check_page(offset, count))
         return then(page, lambda found: {"total": found[0], "jobs": found[1] or {}})
 
     @CommandMethod
     def track(self, jid: str) -> Command[bool]:
-        """Watch a job; answers whether nobody did so before. Raises JobNotFound. Core: verbs/track.lua."""
+        """Track a job; return whether it was not tracked before. Raises JobNotFound. Core: verbs/track.lua."""
         return Track(True, check_name("jid", jid))
 
     @CommandMethod
     def untrack(self, jid: str) -> Command[bool]:
-        """Stop watching a job, even one that is gone; answers whether it was watched. Core: verbs/track.lua."""
+        """Stop tracking a job, even one that is gone; return whether it was tracked. Core: verbs/track.lua."""
         return Track(False, check_name("jid", jid))
 
 
@@ -154,10 +154,11 @@ def _fraction(progress: object) -> float | None:
 
 
 class RequeueOptions(TypedDict, total=False):
-    """What a job may be given anew when it is requeued; what is left out, or None, stays as it was.
+    """Options of a job that `requeue` may change; what is left out, or None, stays as it was.
 
-    `delay` is in seconds or a timedelta, `data` JSON text or any JSON value; `tags`, `throttles` and `depends` (jids, jobs or handles) are lists. Empty
-    `tags` and `throttles` mean none; empty `depends` keep what the job waits for, which `undepend` lets go.
+    `delay` is in seconds or a timedelta, `data` JSON text or any JSON value; `tags`, `throttles` and `depends` (jids, jobs
+    or handles) are lists. Empty `tags` and `throttles` mean none; empty `depends` keep the dependencies, which `undepend`
+    removes.
     """
 
     delay: Duration | None
@@ -173,7 +174,7 @@ _OPTIONS: Final = tuple(RequeueOptions.__annotations__)
 
 
 class Moving:
-    """How a job is told to begin a new life under its own jid."""
+    """Methods that put a job again under its own jid."""
 
     _sent_data: Any
     _ended: Callable[[Command[Any]], Command[Any]]
@@ -182,19 +183,19 @@ class Moving:
     def move(
         self, queue: object, delay: Duration = 0, depends: Iterable[str | HasJid] | None = None
     ) -> Command[str]:
-        """Take the job out of whatever state it is in and put it into `queue`, a queue or its name; answers its jid.
+        """Put the job, in whatever state, into `queue`, a queue or its name; return its jid.
 
-        It is ready after `delay` seconds, and when the jobs in `depends` are complete. Its holder loses the lease; retries
-        are renewed; klass, data, throttles as they are in this object, and the rest in the store, stay. Raises
+        It is ready after `delay` seconds, and when the jobs in `depends` are complete. Its holder loses the lease and its
+        retries are renewed. It keeps klass, data and throttles of this object, and the rest as the store has it. Raises
         JobNotFound, DependencyRefused. Core: verbs/move.lua.
         """
         return self._ended(_moved(self, queue, {"delay": delay, "depends": depends}))
 
     @settling("requeue")
     def requeue(self, queue: object, **options: Unpack[RequeueOptions]) -> Command[str]:
-        """As `move`, with other options where they are given: delay, data, priority, tags, retries, depends, throttles.
+        """As `move`, and change the options that are given: delay, data, priority, tags, retries, depends, throttles.
 
-        Raises UsageError, JobNotFound for a job that was cancelled, which is not made again. Core: verbs/move.lua.
+        Raises UsageError, JobNotFound for a job that was cancelled, which is not put again. Core: verbs/move.lua.
         """
         for option in options:
             if option not in _OPTIONS:

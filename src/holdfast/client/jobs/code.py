@@ -1,11 +1,11 @@
-"""Finding the code of a job and running it, for programs that are no workers."""
+"""Find the code of a job and run it, in programs that are not workers."""
 
 import inspect
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
+from holdfast.client.descriptors import AsyncHandle
 from holdfast.code.calling import CannotRun, find_code, find_method, read_arguments
 from holdfast.code.current import Running, running
 from holdfast.code.failure import cut, failure_of, group_of
@@ -15,11 +15,27 @@ from holdfast.code.steps import Steps
 from holdfast.errors import UsageError
 
 Code = Callable[[], Any]
-"""The code of one job, ready to be run; async code answers what is awaited."""
+"""The code of one job with its arguments; async code returns an awaitable."""
 
 
-def ready(job: Any, can_await: bool) -> Steps[Code | None]:
-    """Find what performs the job, and note that it begins; fails the job and answers None if there is nothing."""
+def run_job(job: Any) -> Steps[Any]:
+    """Run the code of a job and return what it returns."""
+    code = yield from _ready(job)
+    return None if code is None else (yield from _run(job, code))
+
+
+def process_job(job: Any) -> Steps[None]:
+    """Run the code of a job, and fail the job if the code raises."""
+    code = yield from _ready(job)
+    if code is not None:
+        try:
+            yield from _run(job, code)
+        except Exception as error:
+            yield job.fail(*failure_of(error, job.queue_name, lambda: job))
+
+
+def _ready(job: Any) -> Steps[Code | None]:
+    """Find the code of a job and log that it begins; fail the job and return None if there is none."""
     queue = job.queue_name
     try:
         found = find_code(job.klass_name, lambda: _find(job))
@@ -27,7 +43,7 @@ def ready(job: Any, can_await: bool) -> Steps[Code | None]:
     except CannotRun as error:
         yield job.fail(group_of(queue, error.reason), cut(error.message))
         return None
-    if is_async and not can_await:
+    if is_async and not isinstance(job, AsyncHandle):
         raise UsageError(
             f"{job.klass_name} is async def: pop the job with an AsyncClient, or let a worker perform it"
         )
@@ -46,35 +62,16 @@ def _find(job: Any) -> Registered | Perform:
 
 
 def _code(found: Registered | Perform, job: Any) -> tuple[Code, bool]:
-    """The code of the job with its arguments, and whether it is `async def`. Raises CannotRun if they do not fit."""
+    """Return the code of the job with its arguments, and whether it is `async def`. Raises CannotRun if they do not fit."""
     if not isinstance(found, Registered):
         return lambda: found(job), inspect.iscoroutinefunction(found)
     args, kwargs = read_arguments(found, job.raw_data)
     return lambda: found.function(*args, **kwargs), found.is_async
 
 
-@contextmanager
-def _current(job: Any) -> Generator[None]:
+def _run(job: Any, code: Code) -> Steps[Any]:
     before = running.set(Running(job.facts, lambda facts: job))
     try:
-        yield
+        return (yield code())
     finally:
         running.reset(before)
-
-
-def run(job: Any, code: Code) -> Any:
-    """Run the code of a job as that of the running job."""
-    with _current(job):
-        return code()
-
-
-async def run_async(job: Any, code: Code) -> Any:
-    """The same, awaiting what the code answers if it can be awaited."""
-    with _current(job):
-        value = code()
-        return await value if inspect.isawaitable(value) else value
-
-
-def failed(job: Any, error: Exception) -> Steps[None]:
-    """Fail a job whose code raised `error`."""
-    yield job.fail(*failure_of(error, job.queue_name, lambda: job))

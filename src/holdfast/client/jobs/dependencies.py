@@ -1,4 +1,4 @@
-"""Jobs that wait for others, and puts that become visible only when their job completes."""
+"""Dependencies between jobs, and puts that become visible only when their job completes."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Any, Final, NamedTuple, Required, cast
 
 from holdfast.client.bulk import OnePut
-from holdfast.client.descriptors import CommandMethod, PlanMethod
+from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod
 from holdfast.client.jobs.callbacks import settling
 from holdfast.client.put_options import NOTHING, PutOptions, make_put
 from holdfast.code.current import put_collector
@@ -35,21 +35,21 @@ from holdfast.wire.cancelling import cancel_jobs
 from holdfast.wire.plans import Plan, Planner
 
 MOST_BYTES: Final = 16 << 20
-"""Of the data of all jobs that leave with one completion; a single larger one is let through."""
+"""Of the data of all jobs that one completion puts; a single larger one is allowed."""
 
 
 _HELD: Final = ("running", "stalled")
 
 
 class Load(NamedTuple):
-    """What one completion carries: how many jobs, what they weigh (`Wished.weight`), and bytes of data."""
+    """The size of one completion: how many jobs it puts, their weight (`JobWithOptions.weight`), and bytes of data."""
 
     jobs: int = 0
     weight: int = 0
     size: int = 0
 
     def plus(self, jobs: Sequence[FollowUp]) -> "Load":
-        """The load with these jobs on top. Raises UsageError for more than one call takes."""
+        """Return the load with these jobs added. Raises UsageError for more than one call takes."""
         load = Load(
             self.jobs + len(jobs),
             self.weight + sum([one.job.weight for one in jobs]),
@@ -66,7 +66,7 @@ class Load(NamedTuple):
 
 
 class Collector:
-    """What one job keeps back, block by block, within what one call takes."""
+    """The puts that one job holds until it completes, block by block, within the limits of one call."""
 
     def __init__(self, job: Any) -> None:
         self._job = job
@@ -77,41 +77,41 @@ class Collector:
         self.is_over = False
 
     def begin(self) -> "Block":
-        """A block of its own, which nothing of another one touches."""
+        """Return a new block."""
         block = Block(self)
         self._blocks.append(block)
         return block
 
     @property
     def follow(self) -> list[FollowUp]:
-        """What was put so far."""
+        """The puts so far."""
         return [one for block in self._blocks for one in block.follow]
 
     def check(self, client: Any, put: OnePut | PutMany) -> None:
-        """Check that this put of this client can be kept back. Raises UsageError."""
+        """Check that this put of this client can wait for the completion. Raises UsageError."""
         jid = self._job.facts.jid
         if self.is_over or self._job.state_changed:
-            raise UsageError(f"job {jid} has ended, so nothing can be put on its completion any more")
+            raise UsageError(f"job {jid} has ended, so nothing more can be put on its completion")
         if not client._shares_root_with(self._job._client):
             raise UsageError(
-                f"what is put on the completion of job {jid} goes to its own store and namespace, "
+                f"a put on the completion of job {jid} goes to its own store and namespace, "
                 f"{self._job._client!r}, not to {client!r}"
             )
         if put.mode == "move":
             raise UsageError(
-                "a put on completion with a jid of your own takes only_new=True: a job that is there stays as it is"
+                "a put on completion with a jid of your own needs only_new=True: an existing job stays as it is"
             )
         if put.mode == "old":
             raise UsageError("a job cannot be requeued on the completion of another, only put")
 
     def add(self, follow: list[FollowUp], jobs: Sequence[FollowUp]) -> None:
-        """Add `jobs` to the `follow` of a block. Raises UsageError when they are too many together."""
+        """Add `jobs` to the `follow` of a block. Raises UsageError for too many in all."""
         with self._lock:
             self._load = self._load.plus(jobs)
             follow += jobs
 
     def drop(self, block: "Block") -> None:
-        """Forget what a block kept."""
+        """Remove a block and its puts."""
         with self._lock:
             self._blocks.remove(block)
             block.is_dropped = True
@@ -119,7 +119,7 @@ class Collector:
 
 
 class Block:
-    """One block of `on_completion`: it takes what is put inside."""
+    """One block of `on_completion`, which gets the puts inside."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
@@ -127,12 +127,12 @@ class Block:
         self.is_dropped = False
 
     def take(self, client: Any, put: OnePut) -> str:
-        """Keep one put back; answers its jid. Raises UsageError."""
+        """Add one put; return its jid. Raises UsageError."""
         self._add(client, put, [follow_up_of(put)])
         return put.jid
 
     def take_all(self, client: Any, puts: Sequence[OnePut | PutMany]) -> list[Any]:
-        """Keep the puts of one step back; answers what each would. Raises UsageError."""
+        """Add the puts of one step; return the result of each. Raises UsageError."""
         return [
             self._take_many(client, put) if isinstance(put, PutMany) else self.take(client, put)
             for put in puts
@@ -150,7 +150,7 @@ class Block:
 
     def _add(self, client: Any, put: OnePut | PutMany, jobs: Sequence[FollowUp]) -> None:
         if self.is_dropped:
-            raise UsageError("this block of on_completion raised, so nothing that is put in it can be kept")
+            raise UsageError("this block of on_completion raised, so nothing can be put in it any more")
         self._collector.check(client, put)
         self._collector.add(self.follow, jobs)
 
@@ -161,28 +161,28 @@ def follow_up_of(put: OnePut) -> FollowUp:
 
 
 class OnCompletion:
-    """What a job can keep back until it completes."""
+    """Puts that wait until their job completes."""
 
     facts: JobFacts
     state_changed: bool
-    _client: Any
+    _client: AnyClient
     _collector: Collector | None = None
 
     @contextmanager
     def on_completion(self) -> Generator[None]:
         """A block whose puts become visible only if this job completes, in the same step: `with job.on_completion():`.
 
-        It holds for `put` and `put_many` of queues and functions of this job's store and namespace, in this thread or
-        task and the tasks it starts; everything else is done at once. The jids are known at once. The puts leave when
-        the job is completed or goes on to its next queue, and never if it fails, is tried again or raises; those of a
-        block that raises are dropped. At most 512, fewer with options; a jid of one's own needs `only_new=True`, and a job
-        that is there already stays as it is; the bound of a queue that is full does not hold for them. Raises UsageError.
+        This applies to `put` and `put_many` of queues and functions of this job's store and namespace, in this thread or
+        task and the tasks it starts; other calls are made at once. The jids are known at once. The puts are sent when
+        the job is completed or moved to its next queue, and never if it fails, is retried or raises; those of a
+        block that raises are dropped. At most 512, fewer with options; a jid of your own needs `only_new=True`, and an
+        existing job stays as it is; `max-waiting` of a queue does not apply to them. Raises UsageError.
         Core: verbs/complete_x.lua.
         """
         if self.state_changed:
             raise UsageError(f"job {self.facts.jid} has ended already")
         if self.facts.state not in _HELD:
-            # Nobody could complete it by this object, so what is kept back would never leave.
+            # This object cannot complete it, so the puts would never be sent.
             raise UsageError(
                 f"job {self.facts.jid} is {self.facts.state}, so it cannot complete: on_completion is for the job that runs, "
                 "as current_job() and pop() return it"
@@ -200,11 +200,11 @@ class OnCompletion:
 
     @property
     def kept_back(self) -> list[FollowUp]:
-        """What was put in blocks of `on_completion` so far."""
+        """The puts in blocks of `on_completion` so far."""
         return [] if self._collector is None else self._collector.follow
 
     def end_collecting(self) -> list[FollowUp]:
-        """The same, and from now on nothing more is taken."""
+        """Return the puts in blocks of `on_completion`, and take no more."""
         if self._collector is not None:
             self._collector.is_over = True
         return self.kept_back
@@ -215,7 +215,7 @@ MAX_FOLLOWED: Final = 1000
 
 class FollowUpOptions(PutOptions, total=False):
     """A job that is put when another is complete: `queue` and `klass`, `data`, and the options of `put` but `only_new`.
-    One whose `jid` is there already stays as it is."""
+    An existing job of the same `jid` stays as it is."""
 
     queue: Required[object]
     klass: Required[object]
@@ -223,9 +223,9 @@ class FollowUpOptions(PutOptions, total=False):
 
 
 class Completing(OnCompletion):
-    """How the holder of a job says that its work is done."""
+    """How the holder of a job completes it."""
 
-    _client: Any
+    _client: AnyClient
     facts: JobFacts
     _ended: Callable[[Command[Any], Any], Command[Any]]
 
@@ -247,77 +247,77 @@ class Completing(OnCompletion):
         depends: Sequence[str | HasJid] = (),
         follow: Sequence[FollowUpOptions] = (),
     ) -> Command[str | bool]:
-        """Say that the work is done; with `next_queue` (a queue or its name), the job goes on there.
+        """Complete the job; with `next_queue` (a queue or its name), it continues there.
 
-        It does so after `delay` seconds and when the jobs in `depends` are complete. `follow` are jobs that are put in
-        the same step (mappings of FollowUpOptions), as is what was put in blocks of `on_completion`; they and this job may
-        wait for each other. Answers `"complete"`, or
-        True when it went on. Raises LeaseLost, DependencyRefused. Core: verbs/complete.lua, advance.lua, complete_x.lua.
+        It does so after `delay` seconds and when the jobs in `depends` are complete. `follow` are jobs to put in
+        the same step (mappings of FollowUpOptions), with the puts in blocks of `on_completion`; they and this job may
+        depend on each other. Returns `"complete"`, or True with a `next_queue`. Raises LeaseLost, DependencyRefused.
+        Core: verbs/complete.lua, advance.lua, complete_x.lua.
         """
         if next_queue is None and (delay is not None or depends):
             raise UsageError(f"complete({'depends' if depends else 'delay'}=…) needs a next queue")
         queue = "" if next_queue is None else check_queue("next_queue", next_queue)
         wait = check_milliseconds("delay", delay or 0)
-        said = self._holder, self.facts, self._sent_data
+        lease = self._holder, self.facts, self._sent_data
         command: Command[Any]
         if depends or follow or self.kept_back:
             jobs = [*self.kept_back, *_follow_ups(self._client.settings, follow)]
             names = check_jids("depends", depends, MAX_FOLLOWED)
             Load().plus(jobs)
-            command = CompleteX(*said, next_queue=queue, delay_ms=wait, depends=names, follow=jobs)
+            command = CompleteX(*lease, next_queue=queue, delay_ms=wait, depends=names, follow=jobs)
         elif queue:
             command = Advance(self._holder, queue, self.facts, wait, self._sent_data)
         else:
-            command = Complete(*said)
+            command = Complete(*lease)
         return self._ended(command, True if queue else None)
 
 
 class WaitingJob:
-    """What a job can be told of those it waits for, and asked of those that wait for it."""
+    """Methods for the dependencies and dependents of a job."""
 
-    _client: Any
+    _client: AnyClient
     facts: JobFacts
 
     @CommandMethod
     def depend(self, *jids: str | HasJid) -> Command[int]:
-        """Wait for more jobs, up to 512 a call; only while the job waits already (state `depends`).
+        """Wait for more jobs, up to 512 a call; only while the job waits for some (state `depends`).
 
-        Unknown and complete ones count as done. Raises WrongState, JobNotFound, DependencyRefused for itself and for
-        circles. Core: verbs/depend.lua.
+        Unknown and complete jobs count as done. Raises WrongState, JobNotFound, DependencyRefused for itself and for
+        cycles. Core: verbs/depend.lua.
         """
         return Depend(self.facts.jid, check_each("jid", map(jid_of, jids)))
 
     @CommandMethod
     def undepend(self, *jids: str | HasJid, all: bool = False) -> Command[int]:
-        """Wait for these jobs no more, or with `all=True` for none; when the last one goes, the job is ready at once.
+        """Stop waiting for these jobs, or with `all=True` for any; after the last one the job is ready at once.
 
         Raises WrongState, JobNotFound. Core: verbs/depend.lua.
         """
         if check_switch("all", all) == bool(jids):
             raise UsageError("undepend takes jids, or all=True")
-        return (
-            Depend(self.facts.jid, (), "all")
-            if all
-            else Depend(self.facts.jid, check_each("jid", map(jid_of, jids)), "remove")
-        )
+        return Depend(self.facts.jid, check_each("jid", map(jid_of, jids)), "all" if all else "remove")
 
     @PlanMethod
     def read_dependents(self, ask: Planner) -> Plan[list[str]]:
-        """The jids of all jobs that wait for this one now, the first to come first. Core: verbs/depend.lua."""
-        return _all_dependents(ask, self.facts.jid)
+        """The jids of all jobs that wait for this one, in the order they began to. Core: verbs/depend.lua."""
+        cursor, found = yield from ask(Dependents(self.facts.jid))
+        while cursor:
+            cursor, page = yield from ask(Dependents(self.facts.jid, cursor))
+            found += page
+        return found
 
 
 class Cancelling:
-    """How jobs are cancelled by jid."""
+    """Cancelling jobs by jid."""
 
-    _client: Any
+    _client: AnyClient
 
     @PlanMethod
     def cancel(self, ask: Planner, *jids: str | HasJid, dependents: bool = False) -> Plan[list[bool]]:
         """Delete jobs; True for each that was cancelled, False for unknown and complete ones.
 
-        A job for which another one waits is refused unless that one is given too; with `dependents=True` all that wait
-        for them are cancelled as well. Up to 512 jobs go in one step, more of them leaves first, in several. Raises
+        A job with dependents is refused unless they are given too; with `dependents=True` all dependents are cancelled
+        as well. Up to 512 jobs are one step; of more, those without dependents are cancelled first. Raises
         DependencyRefused. Core: verbs/cancel.lua.
         """
         if not jids:
@@ -347,13 +347,5 @@ def _follow_up(settings: Settings, given: object) -> FollowUp:
         raise UsageError("a follow-up needs queue and klass")
     put = make_put(settings, check_queue("queue", queue), klass, data, options)
     if put.mode == "only":
-        raise UsageError("a follow-up takes no only_new: one that is there already stays as it is")
+        raise UsageError("a follow-up takes no only_new: an existing job stays as it is")
     return follow_up_of(put)
-
-
-def _all_dependents(ask: Planner, jid: str) -> Generator[Any, Any, list[str]]:
-    cursor, found = yield from ask(Dependents(jid))
-    while cursor:
-        cursor, page = yield from ask(Dependents(jid, cursor))
-        found += page
-    return found

@@ -1,13 +1,13 @@
 """A job as it was at one moment: what the store returned, and what was changed on the handle since."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from time import time
-from typing import Any, Generic, Self, TypeVar, cast, overload
+from typing import Any, Self, TypeVar, cast
 
 import msgspec
 
-from holdfast.client.descriptors import AsyncHandle
+from holdfast.client.descriptors import AnyClient, AsyncHandle, Fact
 from holdfast.client.put_options import name_of
 from holdfast.codecs import MAX_DATA, decode, encode_data
 from holdfast.commands.jobs import JobGet
@@ -18,7 +18,7 @@ from holdfast.settings import OWN_THROTTLE, check_name
 
 
 def imported(handle: Any) -> Any:
-    """The class, function or module behind `handle.klass_name`, imported as `Importer` does it, and kept.
+    """Return the class, function or module of `handle.klass_name`, imported by `Importer` and kept.
 
     Raises what importing it raises: ModuleNotFoundError, AttributeError, and whatever its module raises.
     """
@@ -30,8 +30,8 @@ def imported(handle: Any) -> Any:
     return known[1]
 
 
-def take(handle: Any, klass: object) -> None:
-    """Make `klass`, a class, function, module or name, that of this handle; the store learns nothing of it."""
+def set_klass(handle: Any, klass: object) -> None:
+    """Make `klass`, a class, function, module or name, the klass of this handle; nothing is sent."""
     handle.klass_name = name = any_name(klass)
     if isinstance(klass, str):
         handle._local.pop("klass", None)
@@ -40,7 +40,7 @@ def take(handle: Any, klass: object) -> None:
 
 
 def any_name(klass: object) -> str:
-    """The name of a class, function, module or text, also of one that no other program could import."""
+    """Return the name of a class, function, module or text, even if no other program could import it."""
     try:
         return name_of(klass)
     except UsageError:
@@ -53,31 +53,19 @@ def any_name(klass: object) -> str:
 T = TypeVar("T")
 
 
-class Local(Generic[T]):
-    """A fact of a handle that can be assigned there. It is read once, so a list that is changed in place stays so."""
+class Local(Fact[T]):
+    """A fact that can be assigned on its handle. It is read once, so a list can be changed in place."""
 
-    def __init__(self, read: Callable[[Any], T]) -> None:
-        self.read = read
-        self.name = ""
-        self.__doc__ = read.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, handle: None, owner: object) -> "Local[T]": ...
-    @overload
-    def __get__(self, handle: object, owner: object = None) -> T: ...
-    def __get__(self, handle: Any, owner: object = None) -> Any:
-        if handle is None:
-            return self
+    def of(self, handle: Any) -> T:
+        """Return the value."""
         known: dict[str, Any] = handle._local
         if self.name not in known:
             known[self.name] = self.read(handle)
-        return known[self.name]
+        value: T = known[self.name]
+        return value
 
     def differs(self, handle: Any) -> bool:
-        """Whether it was changed on this handle."""
+        """Return whether it was changed on this handle."""
         known: dict[str, Any] = handle._local
         return self.name in known and bool(known[self.name] != self.read(handle))
 
@@ -85,28 +73,57 @@ class Local(Generic[T]):
         handle._local[self.name] = value
 
 
-class JobView:
-    """What can be read of a job, and edited locally; `facts` are what the store said.
+class JidHandle:
+    """The base of jobs and recurring jobs: they are equal if class, jid and client are equal."""
 
-    `data` is JSON text; assigning it is local until the next call that ends, renews or moves the job.
-    Item access reads and writes the decoded mapping. No attribute asks the store again; but a job that was popped
-    came without its history, dependents, progress and log if it has any, which a blocking handle asks for
-    at the first look. An async handle raises UsageError there until `await job.load()`.
+    _client: AnyClient
+    facts: Any
+
+    @property
+    def jid(self) -> str:
+        """The id. Assigning it makes this object stand for another job, or recurring job."""
+        jid: str = self.facts.jid
+        return jid
+
+    @jid.setter
+    def jid(self, jid: str) -> None:
+        self.facts = msgspec.structs.replace(self.facts, jid=check_name("jid", jid))
+
+    @property
+    def _kind(self) -> type:
+        """The class for comparisons."""
+        return type(self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, JidHandle) or self._kind is not other._kind:
+            return False
+        return self.jid == other.jid and bool(self._client == other._client)
+
+    def __hash__(self) -> int:
+        return hash(self.jid)
+
+
+class JobView(JidHandle):
+    """The attributes of a job, which can be edited locally; `facts` are as the store returned them.
+
+    `data` is JSON text; assigning it is local until the next call that settles, renews or moves the job.
+    Item access reads and writes the decoded mapping. Reading an attribute sends nothing, with one exception: a job that
+    was popped came without its history, dependents, progress and log if it has any, which a sync handle reads
+    at first use. An async handle raises UsageError there until `await job.load()`.
     """
 
-    _client: Any
     facts: JobFacts
     state_changed: bool
     """Whether one of complete, fail, retry, cancel and move or requeue succeeded on this object."""
 
     @classmethod
-    def of(cls, facts: JobFacts, client: Any) -> Self:
-        """The handle of a job that the store told of."""
+    def of(cls, facts: JobFacts, client: AnyClient) -> Self:
+        """Return the handle of a job as the store returned it."""
         job = cls.__new__(cls)
         job._begin(facts, client)
         return job
 
-    def _begin(self, facts: JobFacts, client: Any) -> None:
+    def _begin(self, facts: JobFacts, client: AnyClient) -> None:
         self.facts = facts
         self._client = client
         self._local: dict[str, Any] = {}
@@ -118,14 +135,14 @@ class JobView:
         self.state_changed = False
 
     def _whole(self, flag: int, what: str) -> JobFacts:
-        """The facts that tell what a popped job came without, if `flag` says that it has any."""
+        """Return facts with what a popped job came without, if `flag` is set, which means that there is some."""
         facts = self.facts
         if not facts.lease_ms or not facts.flags & flag:
             return facts
         if self._more is None:
             handle: Any = self
             if isinstance(handle, AsyncHandle):
-                raise UsageError(f"a popped job came without its {what}: `await job.load()` before")
+                raise UsageError(f"a popped job comes without its {what}: `await job.load()` first")
             self._fill(handle.run(JobGet((self.jid,))))
         return cast("JobFacts", self._more)
 
@@ -135,27 +152,18 @@ class JobView:
     # Facts.
 
     @property
-    def jid(self) -> str:
-        """The job's name. Assigning it makes this object stand for another job."""
-        return self.facts.jid
-
-    @jid.setter
-    def jid(self, jid: str) -> None:
-        self.facts = msgspec.structs.replace(self.facts, jid=check_name("jid", jid))
-
-    @property
     def token(self) -> int:
-        """The number of this lease, 0 when nobody holds one."""
+        """The number of this lease, 0 without one."""
         return self.facts.token
 
     @Local
     def klass_name(self) -> str:
-        """The name of what performs the job."""
+        """The name of the class, function or module that performs the job."""
         return self.facts.klass
 
     @property
     def klass(self) -> Any:
-        """The class, function or module that performs the job: imported at the first look, again if its file changed.
+        """The class, function or module that performs the job: imported at first use, again if its file changed.
 
         Assigning one, or a name, changes `klass_name` too, on this object alone. Raises what importing it raises.
         """
@@ -163,11 +171,11 @@ class JobView:
 
     @klass.setter
     def klass(self, klass: object) -> None:
-        take(self, klass)
+        set_klass(self, klass)
 
     @Local
     def queue_name(self) -> str:
-        """The name of its queue, '' for a completed job; `facts.queue` tells in which that one was."""
+        """The name of its queue, '' for a completed job, whose last queue is `facts.queue`."""
         return "" if self.facts.state == "complete" else self.facts.queue
 
     def _queue_of(self, kind: Any) -> Any:
@@ -178,7 +186,7 @@ class JobView:
 
     @property
     def worker_name(self) -> str:
-        """Who holds the lease, '' for nobody."""
+        """The worker that holds the lease, '' without one."""
         return self.facts.worker
 
     @property
@@ -188,7 +196,7 @@ class JobView:
 
     @property
     def original_retries(self) -> int:
-        """How many retries each queue grants this job."""
+        """How many retries the job has in each queue."""
         return self.facts.retries
 
     @property
@@ -208,7 +216,7 @@ class JobView:
 
     @Local
     def tags(self) -> list[str]:
-        """The job's tags; `tag` and `untag` tell the store of changes."""
+        """The job's tags; `tag` and `untag` change them in the store."""
         return list(self.facts.tags)
 
     @Local
@@ -220,12 +228,12 @@ class JobView:
 
     @Local
     def dependencies(self) -> list[str]:
-        """The jids this job waits for, in no order."""
+        """The jids that this job waits for, in no order."""
         return list(self.facts.dependencies)
 
     @property
     def dependents(self) -> list[str]:
-        """The jids that wait for this job, the first 1,000; `read_dependents` knows them all."""
+        """The jids that wait for this job, the first 1,000; `read_dependents` returns all."""
         return list(self._whole(DEPENDENTS, "dependents").dependents)
 
     @Local
@@ -235,7 +243,7 @@ class JobView:
 
     @property
     def tracked(self) -> bool:
-        """Whether people watch the job."""
+        """Whether the job is tracked."""
         return self.facts.tracked or bool(self.facts.flags & TRACKED)
 
     @property
@@ -245,7 +253,7 @@ class JobView:
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """What happened to the job, oldest first; `what`, `when` (epoch seconds), and what is known beside."""
+        """What happened to the job, oldest first: `what`, `when` (epoch seconds), and details."""
         made: list[dict[str, Any]] | None = self._local.get("history")
         if made is not None:
             return made
@@ -253,24 +261,24 @@ class JobView:
 
     @property
     def progress_fraction(self) -> float | None:
-        """How far the job said it was, from 0 to 1; None if it never did."""
+        """The progress that the job reported, from 0 to 1; None without."""
         progress = self._whole(EXTRA, "progress").progress
         return progress.fraction if progress else None
 
     @property
     def progress_note(self) -> str:
-        """What it said beside that."""
+        """The note that it reported with that."""
         progress = self._whole(EXTRA, "progress").progress
         return progress.note if progress else ""
 
     @property
     def log_lines(self) -> list[str]:
-        """The last lines the job reported."""
+        """The last lines that the job reported."""
         return list(self._whole(EXTRA, "log").log)
 
     @property
     def earlier_data(self) -> dict[int, str]:
-        """The JSON with which earlier attempts began, by attempt, where it was changed and the setting `keep-data` is 1
+        """The data as JSON at the start of earlier attempts, by attempt, if it was changed and the setting `keep-data` is 1
         (`client.upkeep.set`). Up to 4 kB each, of the last 20.
         """
         earlier = self._whole(EXTRA, "earlier data").earlier
@@ -283,19 +291,19 @@ class JobView:
 
     @Local
     def expires_at(self) -> float:
-        """Epoch seconds, by the store's clock, until which the holder must heartbeat; 0 when nobody holds it."""
+        """Epoch seconds, by the store's clock, by which the holder must send a heartbeat; 0 without a lease."""
         return self.facts.expires_ms / 1000
 
     @property
     def ttl(self) -> float:
-        """Seconds left of the lease."""
+        """Seconds until the lease ends."""
         return self.expires_at - time()
 
     # Data, and local edits.
 
     @property
     def data(self) -> str:
-        """The job's data, as JSON text. Raises CodecError for bytes that are not UTF-8, which only other programs can put."""
+        """The job's data as JSON text. Raises CodecError for bytes that are not UTF-8, which only other programs can put."""
         try:
             return self.raw_data.decode()
         except UnicodeDecodeError as error:
@@ -308,7 +316,7 @@ class JobView:
 
     @property
     def raw_data(self) -> bytes:
-        """The job's data as bytes, also if they are not JSON."""
+        """The job's data as bytes, even if they are not JSON."""
         return self.facts.data if self._edited is None else self._edited
 
     def __getitem__(self, key: str) -> Any:
@@ -326,12 +334,12 @@ class JobView:
         if self._decoded is None:
             decoded = decode(self.raw_data)
             if not isinstance(decoded, Mapping):
-                raise UsageError(f"the data of {self.jid} are no mapping, so they have no items")
+                raise UsageError(f"the data of {self.jid} are not a mapping, so they have no items")
             self._decoded = cast("Mapping[str, Any]", decoded)
         return self._decoded
 
     def _read_priority(self) -> int:
-        """Higher runs first; assigning it tells the store at once. Core: verbs/reprioritise.lua."""
+        """Higher runs first; assigning it changes it in the store at once. Core: verbs/reprioritise.lua."""
         return self.facts.priority if self._priority is None else self._priority
 
     @property
@@ -339,24 +347,11 @@ class JobView:
         """Class, jid, queue and state in one line."""
         return f"{self.klass_name} ({self.jid} / {self.queue_name} / {self.state})"
 
-    @property
-    def _kind(self) -> type:
-        """The class as people know it: only jobs of the same one are equal."""
-        return type(self)
-
     def __repr__(self) -> str:
         return f"<{self.klass_name} {self.jid}>"
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, JobView) or self._kind is not other._kind:
-            return False
-        return self.jid == other.jid and bool(self._client == other._client)
-
-    def __hash__(self) -> int:
-        return hash(self.jid)
-
 
 def most_data(client: Any) -> int:
-    """How many bytes of JSON a job of this client may have; the default for what stands in for a client in a test."""
+    """Return how many bytes of JSON a job of this client may have; the default if a test uses something else as client."""
     most = getattr(getattr(client, "settings", None), "max_data", None)
     return most if isinstance(most, int) else MAX_DATA

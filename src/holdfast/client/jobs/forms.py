@@ -1,11 +1,11 @@
-"""A job in other forms: made by hand from its parts, as a mapping, as options of a put, its history by time."""
+"""Make a job by hand from its parts, and show it as a mapping, as options of a put, and its history with datetimes."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from time import time
 from typing import Any, Final, TypedDict, cast, get_args
 
-from holdfast.client.descriptors import PlanProperty
+from holdfast.client.descriptors import AnyClient, PlanProperty
 from holdfast.client.jobs.facts import most_data
 from holdfast.codecs import encode_data
 from holdfast.commands.recurring import RecurGet
@@ -26,11 +26,11 @@ from holdfast.wire.plans import Plan, Planner
 
 
 class JobParts(TypedDict, total=False):
-    """What a job made by hand may be given beside `jid` and `klass`; what is left out is as a new job has it.
+    """Arguments of a job made by hand, in addition to `jid` and `klass`; what is left out is as in a new job.
 
     `data` is JSON text or any JSON value; `queue` a queue or its name, '' for none; `expires` the end of the lease in
     epoch seconds; `remaining` the retries left of `retries`; `failure` and the entries of `history` are mappings as a
-    job shows them. `tags`, `throttles`, `dependencies`, `dependents` are lists; an empty mapping stands for an empty one.
+    job shows them. `tags`, `throttles`, `dependencies`, `dependents` are lists; an empty mapping counts as an empty list.
     """
 
     data: object
@@ -58,14 +58,12 @@ LEASE: Final = 3600.0
 
 
 def made_facts(client: Any, jid: object, klass: object, parts: Mapping[str, Any]) -> JobFacts:
-    """The facts of a job made by hand. Raises UsageError naming the part that cannot be."""
+    """Return the facts of a job made by hand. Raises UsageError naming the part that is wrong."""
     for part in parts:
         if part not in _PARTS:
             raise unknown_option("Job", part, _PARTS)
-    state, retries = (
-        parts.get("state", "waiting"),
-        check_whole("retries", parts.get("retries", 5), 0, MAX_RETRIES),
-    )
+    state, retries = parts.get("state", "waiting"), parts.get("retries", 5)
+    check_whole("retries", retries, 0, MAX_RETRIES)
     if state not in get_args(State):
         raise UsageError(f"state must be one of {', '.join(get_args(State))}, not {state!r}")
     return JobFacts(
@@ -88,7 +86,7 @@ def made_facts(client: Any, jid: object, klass: object, parts: Mapping[str, Any]
 
 
 def made_edits(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """What such a job shows as it was given, whatever a store would make of it."""
+    """Return the attributes that such a job shows as they were given, whatever a store would make of them."""
     edits: dict[str, Any] = {name: _texts(name, parts) for name in ("tags", "throttles") if name in parts}
     if "failure" in parts:
         edits["failure"] = dict(_mapping("failure", parts["failure"]))
@@ -101,7 +99,7 @@ def made_edits(parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def built(klass: object, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a job that never met a store: those given, and for the others what `Job.build` says."""
+    """Return the parts of a job without a store: those given, and the defaults of `Job.build`."""
     defaults: dict[str, Any] = {
         "jid": mint_jid(), "queue": "mock_queue", "worker": "mock_worker", "state": "running",
         "expires": time() + LEASE, "retries": 5, "failure": {}, "history": [], "tags": [], "throttles": [],
@@ -137,9 +135,9 @@ _OPTIONS: Final[Mapping[str, Any]] = {
 
 
 class JobForms:
-    """What programs written for the older systems ask a job for."""
+    """Methods that programs of older clients use."""
 
-    _client: Any
+    _client: AnyClient
     history: Any
     throttles: Any
     spawned_from_jid: Any
@@ -157,14 +155,14 @@ class JobForms:
 
     @property
     def initially_put_at(self) -> datetime | None:
-        """When the job was put first; None if its history does not tell."""
-        told = [entry.get("when") for entry in self.history if entry.get("what") == "put"]
-        moments = [when for when in told if isinstance(when, (int, float))]
+        """When the job was put first; None if its history does not have it."""
+        found = [entry.get("when") for entry in self.history if entry.get("what") == "put"]
+        moments = [when for when in found if isinstance(when, (int, float))]
         return datetime.fromtimestamp(min(moments), UTC) if moments else None
 
     @PlanProperty
     def spawned_from(self, ask: Planner) -> Plan[Any]:
-        """The recurring job that put this one; None if there is none, or none any more. Core: verbs/recur.lua."""
+        """The recurring job that put this one; None without one, or if it is gone. Core: verbs/recur.lua."""
         jid = self.spawned_from_jid
         if not jid:
             return None
@@ -177,13 +175,13 @@ class JobForms:
         return [self._client.throttles[name] for name in self.throttles]
 
     def to_hash(self) -> dict[str, Any]:
-        """All that is known of the job, by the names of its attributes."""
+        """Return the attributes of the job as a dict."""
         job: Any = self
-        # Data that are not UTF-8 are shown too.
+        # Also data that are not UTF-8.
         return {name: text(job.raw_data) if name == "data" else getattr(job, name) for name in _SHOWN}
 
     def enqueue_opts(self) -> dict[str, Any]:
-        """The options with which `put` makes such a job again: retries, max_losses if it has such a budget, priority, depends, tags, throttles, data."""
+        """Return the options with which `put` makes such a job again: retries, max_losses if it has such a budget, priority, depends, tags, throttles, data."""
         job: Any = self
         losses = job.facts.max_losses
         return {
@@ -198,7 +196,7 @@ class JobForms:
 
     @staticmethod
     def build_opts_array(opts: Mapping[str, Any] | None = None) -> list[Any]:
-        """The words that the older core expects: data as JSON text, delay, then priority, tags, retries, depends and
+        """Return the arguments of the older core: data as JSON text, delay, then priority, tags, retries, depends and
         throttles as pairs, lists as JSON text. Raises UsageError for other options.
         """
         if opts is not None and not isinstance(opts, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -215,7 +213,7 @@ class JobForms:
         return words
 
     def reconnect_to_redis(self) -> Any:
-        """Drop the client's idle connections; the next call opens a new one. After a fork that happens by itself."""
+        """Close the client's idle connections; the next call opens a new one. After a fork this is not needed."""
         return self._client.close()
 
 

@@ -1,17 +1,19 @@
-"""The methods of a job, which both Job classes share, and what its code can read while it runs."""
+"""The methods of a job, for both clients, and what its code can read while it runs."""
 
 import logging
 from collections.abc import Callable
 from typing import Any, Self, Unpack
 
-from holdfast.client.descriptors import CommandMethod, SettableFact
+from holdfast.client.descriptors import CommandMethod, SettableFact, StepMethod
 from holdfast.client.explanation import ExplainedVerbs
 from holdfast.client.jobs.attributes import AttributeVerbs, Moving
 from holdfast.client.jobs.callbacks import Callbacks, settling
 from holdfast.client.jobs.dependencies import Completing, WaitingJob
-from holdfast.client.jobs.facts import JobView, any_name, take
+from holdfast.client.jobs.facts import JobView, any_name, set_klass
 from holdfast.client.jobs.forms import JobForms, JobParts, built, made_edits, made_facts
 from holdfast.client.put_options import check_priority
+from holdfast.client.stacks import LiveStack, ask_worker
+from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.jobs import CancelBy, SetPriority
@@ -23,46 +25,46 @@ from holdfast.settings import Duration, check_milliseconds, check_name, check_te
 
 
 class RunFacts:
-    """A job as its own code sees it; `holdfast.current_job()` answers it."""
+    """A job as its own code sees it; `holdfast.current_job()` returns it."""
 
     facts: JobFacts
     run_of: Any
-    """The run of which this is the job; only where a worker performs it."""
+    """The run of which this is the job; only in a worker."""
     _sandbox: str | None = None
 
     @property
     def attempt(self) -> int:
-        """The number of this attempt in the queue, 1 for the first; one that cost nothing is made again under its number."""
+        """The number of this attempt in the queue, 1 for the first; an attempt that cost nothing is repeated under its number."""
         return self.facts.attempt
 
     @property
     def deadline(self) -> float | None:
-        """Epoch seconds, by the store's clock, until which this run may go on; None without `timeout`.
+        """Epoch seconds, by the store's clock, when this run has to end; None without `timeout`.
 
-        No heartbeat moves it, as it does `expires_at`: then the lease is taken away.
+        The lease is taken away then. Heartbeats do not move it, unlike `expires_at`.
         """
         limit = self.facts.options.get("limit")
         if not limit:
             return None
-        # A popped job came without the moment of its pop: its lease began then.
-        begun = self.facts.popped_ms or self.facts.expires_ms - self.facts.lease_ms
-        return (begun + int(limit)) / 1000
+        # A popped job has no `popped_ms`: its lease began at the pop.
+        start = self.facts.popped_ms or self.facts.expires_ms - self.facts.lease_ms
+        return (start + int(limit)) / 1000
 
     @property
     def cancelled(self) -> bool:
-        """Whether the lease is known to be lost: the job was cancelled, moved, or its time is over; what it does is dropped.
+        """Whether the lease is known to be lost: the job was cancelled, moved, or timed out; its outcome will be refused.
 
-        Known from the worker's heartbeats, every third of a lease or sooner. A job that hangs in a process or coroutine is
-        stopped then; one in a thread has to look.
+        The worker's heartbeats find out, every third of a lease or sooner. They also stop a job in a process or
+        coroutine; one in a thread has to check this.
         """
         run = getattr(self, "run_of", None)
         return run is not None and bool(run.lost())
 
     @property
     def sandbox(self) -> str | None:
-        """The directory that a worker keeps for this job while it runs, empty at its start; None elsewhere. Raises OSError.
+        """A directory that the worker keeps for this job while it runs, empty at its start; None elsewhere. Raises OSError.
 
-        It may be assigned, which changes nothing else.
+        Assigning it changes nothing else.
         """
         run = getattr(self, "run_of", None)
         if self._sandbox is None and run is not None and run.sandbox is not None:
@@ -80,33 +82,35 @@ log = logging.getLogger("holdfast")
 class JobVerbs(
     JobView, RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Completing, Moving, ExplainedVerbs
 ):
-    """What a job can be told."""
+    """The attributes and methods of a job."""
 
     settled_by: str = ""
-    """The verb by which it was settled through this object, "" while it was not."""
+    """The verb by which this object settled the job, "" before that."""
 
     def __init__(self, client: Any, *, jid: str, klass: object, **parts: Unpack[JobParts]) -> None:
-        """Make a handle by hand, which puts nothing: `klass` is a class, module, function or name.
+        """Make a handle by hand; nothing is sent. `klass` is a class, module, function or name.
 
-        What else it may be given is in `JobParts`. Raises UsageError naming the part that cannot be.
+        `JobParts` are the other arguments. Raises UsageError naming the part that is wrong.
         """
         self._begin(made_facts(client, jid, any_name(klass), parts), client)
         self._local.update(made_edits(parts))
-        take(self, klass)
+        set_klass(self, klass)
 
     @classmethod
     def build(cls, client: Any, klass: object, **parts: Any) -> Self:
-        """A job that never met a store, to test job code with; `client` may be anything, and nobody is asked.
+        """Make a job without a store, to test job code with; `client` may be anything.
 
-        It is running under `mock_worker` in `mock_queue` for an hour to come, with five retries and a jid of its own;
-        `parts` are `jid` and those of `JobParts`. Data goes through JSON, as it would in a store. Raises UsageError.
+        It is running under `mock_worker` in `mock_queue` with a lease of one hour, five retries and a generated jid;
+        `parts` are `jid` and those of `JobParts`. Data is converted to JSON and back. Raises UsageError.
         """
         return cls(client, **built(klass, parts))
 
-    def _ended(self, command: Command[Any], answer: Any = None) -> Command[Any]:
+    def _ended(self, command: Command[Any], result: Any = None) -> Command[Any]:
+        """Return `command` so that its success settles this object, and its result is `result` unless None."""
+
         def ended(reply: Any) -> Any:
             self.settled_by = command.verb
-            return self._mark(reply if answer is None else answer)
+            return self._mark(reply if result is None else result)
 
         return then(command, ended)
 
@@ -117,73 +121,118 @@ class JobVerbs(
 
         return warn
 
-    def _mark(self, answer: Any) -> Any:
+    def _mark(self, result: Any) -> Any:
         self.state_changed = True
-        return answer
+        return result
 
     @settling("fail")
     def fail(self, group: str, message: str = "") -> Command[str]:
-        """Fail the job for good under a failure group; answers its jid. Raises LeaseLost. Core: verbs/fail.lua."""
+        """Fail the job for good in a failure group; return its jid. Raises LeaseLost. Core: verbs/fail.lua."""
         check_name("group", group)
-        told = check_text("message", message)
-        command = Fail(self._holder, self.facts, group, told, self._sent_data)
+        command = Fail(self._holder, self.facts, group, check_text("message", message), self._sent_data)
         return then(self._ended(command), self._warn_of(group))
 
     @settling("retry")
     def retry(
         self, delay: Duration | None = None, group: str | None = None, message: str | None = None
     ) -> Command[int]:
-        """Give the job back for another try after `delay` seconds; None: by its own backoff, at once if it has none.
+        """Give the job back for another attempt after `delay` seconds; None: by its own backoff, at once if it has none.
 
-        Answers the retries left; negative when there were none and the job failed, in `group` if group and message
+        Returns the retries left; negative when there were none and the job failed, in `group` if group and message
         are given. Raises LeaseLost. Core: verbs/retry.lua.
         """
-        told = (
-            (check_name("group", group), check_text("message", message))
-            if group is not None and message is not None
-            else ("", "")
-        )
+        failure = "", ""
+        if group is not None and message is not None:
+            failure = check_name("group", group), check_text("message", message)
         if delay is None:
             wait = OWN_BACKOFF if "backoff" in self.facts.options else 0
         else:
             wait = check_milliseconds("delay", delay)
-        return self._ended(Retry(self._holder, self.facts, wait, *told, self._sent_data))
+        return self._ended(Retry(self._holder, self.facts, wait, *failure, self._sent_data))
 
     @CommandMethod
     def heartbeat(self) -> Command[float]:
-        """Push the lease's end away and save the data; answers and sets `expires_at`. Raises LeaseLost.
+        """Extend the lease and save the data; set and return `expires_at`. Raises LeaseLost.
 
         Core: verbs/heartbeat.lua.
         """
-        return then(Heartbeat(self._holder, self.facts, None, self._sent_data), self._beaten)
+        return then(Heartbeat(self._holder, self.facts, None, self._sent_data), self._extended)
 
-    def _beaten(self, end_ms: int) -> float:
+    def _extended(self, end_ms: int) -> float:
         self.expires_at = end_ms / 1000
         return self.expires_at
 
     @settling("cancel")
     def cancel(self) -> Command[list[str]]:
-        """Delete the job; answers the jids asked for. Core: verbs/cancel.lua."""
+        """Delete the job; return its jid in a list. Core: verbs/cancel.lua."""
         return self._ended(CancelBy((self.jid,), self._client.worker_name), [self.jid])
 
     @CommandMethod
     def timeout(self) -> Command[int]:
-        """Take the lease away at once; the job is offered again first. Raises WrongState. Core: verbs/timeout.lua."""
+        """Take the lease away at once; the job is granted next. Raises WrongState. Core: verbs/timeout.lua."""
         return Timeout((self.jid,))
 
-    def _tell_priority(self, priority: int) -> Command[int]:
-        """Give the job another priority, higher first; a waiting one changes its place. Answers it.
+    def _set_priority(self, priority: int) -> Command[int]:
+        """Change the priority of the job, higher first; a waiting job changes its place. Returns the priority.
 
         Raises UsageError, JobNotFound. Core: verbs/reprioritise.lua.
         """
         check_priority(priority)
-        return then(SetPriority(priority, (self.jid,)), lambda known: self._raised(known, priority))
+        return then(SetPriority(priority, (self.jid,)), lambda known: self._has_priority(known, priority))
 
-    def _raised(self, known: list[bool], priority: int) -> int:
+    def _has_priority(self, known: list[bool], priority: int) -> int:
         if not known[0]:
             raise JobNotFound(f"job {self.jid} does not exist", "HF_JOB_NOT_FOUND")
         self._priority = priority
         return priority
 
-    priority = SettableFact(JobView._read_priority, _tell_priority)
-    set_priority = CommandMethod(_tell_priority)
+    priority = SettableFact(JobView._read_priority, _set_priority)
+    set_priority = CommandMethod(_set_priority)
+
+    @StepMethod
+    def stack(self, timeout: float = 5.0) -> Steps[LiveStack]:
+        """Ask the worker where the job is in its code; `str()` of the result is the stack, innermost frame last.
+
+        This works for code that blocks its process too: then the stacks of all threads that perform jobs there are
+        returned. Raises JobNotFound, WrongState when the job is not running, TimeoutError. Core: nouns/event.lua.
+        """
+        found: LiveStack = yield ask_worker(self._client, self.jid, timeout)
+        return found
+
+    @StepMethod
+    def result(self, timeout: float | None = None) -> Steps[Any]:
+        """Wait for the result of the job, for at most `timeout` seconds; None: without limit.
+
+        If its function is known here, the result is of the type that the function declares, else a JSON value. Raises
+        JobFailed, JobCancelled, JobNotFound when no result is kept, TimeoutError. Core: verbs/await.lua.
+        """
+        from holdfast.code.registry import find
+
+        return (yield self._client.jobs.handle(self.jid, find(self.klass_name) or Any).result(timeout))
+
+    # What finds and runs code is imported when a job is performed: most programs only put jobs.
+
+    @StepMethod
+    def perform(self) -> Steps[Any]:
+        """Run the job's code here, with its middleware; return what it returns, and raise what it raises.
+
+        The class is imported, again if its file changed, and the attribute named like the queue is called with this job,
+        else `process`, else `perform`; a function job gets its own arguments. A job whose code is not found
+        fails: in `<queue>-<Error>` if importing raised, in `<queue>-method-missing`. The job is not completed: its code
+        does that. Raises LeaseLost, and UsageError for `async def`, which a job of a sync client cannot await. With an
+        AsyncClient plain code runs in this thread, and what it returns is awaited if it can be.
+        """
+        from holdfast.client.jobs.code import run_job
+
+        return (yield from run_job(self))
+
+    @StepMethod
+    def process(self) -> Steps[None]:
+        """Run the job's code as `perform`; what it raises fails the job, in group `<queue>-<Error>` with the traceback.
+
+        KeyboardInterrupt, SystemExit and the like are raised, and nothing is recorded. Raises LeaseLost if the lease
+        is lost, so that the job cannot be failed.
+        """
+        from holdfast.client.jobs.code import process_job
+
+        yield from process_job(self)

@@ -1,19 +1,21 @@
-"""Deliver messages of a subscription: to a function, or as jobs into a queue.
+"""Deliver the messages of a subscription: to a function, or as jobs into a queue.
 
-One loop reserves messages and hands them on, the other brings those back whose reservation is over. Neither ends for
-an error of the store: it waits, less and less impatiently, until the store is available again.
+One loop reserves messages and delivers them, the other queues messages again whose reservation has ended. After an error of
+the store both wait, longer each time, until the store is available again.
 """
 
 import logging
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
 
+from holdfast.client.descriptors import AnyClient
 from holdfast.client.put_options import NOTHING, make_put
 from holdfast.client.topics.messages import ItemVerbs
 from holdfast.code.function import AnyFunctionJob
 from holdfast.code.naming import klass_name
+from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.leases import WILL_WAIT, WOKEN
 from holdfast.commands.topics import MAX_MOVED, Message, TopicRelease, TopicRequeue, TopicReserve
@@ -22,13 +24,12 @@ from holdfast.settings import Settings, check_callable, check_milliseconds, chec
 from holdfast.wire.exchange import exchange
 from holdfast.wire.gather import together
 from holdfast.wire.outage import Outage
-from holdfast.wire.plans import Plan
 
-SETTLED = ("jid", "only_new")
+_FIXED: Final = ("jid", "only_new")
 
 
 class Bridge(msgspec.Struct, frozen=True):
-    """Where messages go that become jobs."""
+    """The jobs that messages become."""
 
     queue: str
     klass: Any
@@ -36,9 +37,9 @@ class Bridge(msgspec.Struct, frozen=True):
 
 
 def bridge_of(
-    client: Any, handler: object, to_queue: object, klass: object, options: Mapping[str, Any]
+    client: AnyClient, handler: object, to_queue: object, klass: object, options: Mapping[str, Any]
 ) -> Bridge | None:
-    """Where messages go, None for a handler. Raises UsageError for what is neither or both, or cannot be put."""
+    """Return the jobs that messages become, None for a handler. Raises UsageError for neither, both, or what cannot be put."""
     if handler is not None:
         if to_queue is not None or klass is not None or options:
             raise UsageError(
@@ -51,23 +52,25 @@ def bridge_of(
         to_queue, options = own_queue if to_queue is None else to_queue, {**own, **options}
     if to_queue is None or klass is None:
         raise UsageError("a subscription needs a handler, or to_queue and klass")
-    for name in SETTLED:
+    for name in _FIXED:
         if name in options:
-            raise UsageError(f"{name} is settled: each job has the id of its message, and is put only once")
+            raise UsageError(
+                f"{name} cannot be given: each job has the id of its message, and is put only once"
+            )
     bridge = Bridge(check_name("to_queue", to_queue), klass, dict(options))
-    # What cannot be put is refused now. The options of a class depend on the data, so they are not asked.
+    # Refuse now what cannot be put. The options of a class depend on the data, so they are not checked.
     make_put(client.settings, bridge.queue, _name(klass), NOTHING, bridge.options, is_trial=True)
     return bridge
 
 
 def job_of(settings: Settings, bridge: Bridge, item: ItemVerbs) -> Any:
-    """The command that puts the job of a message. Raises UsageError for a body that cannot be its data."""
+    """Return the command that puts the job of a message. Raises UsageError for a body that cannot be its data."""
     options = {**bridge.options, "jid": item.id, "only_new": True}
     if _is_function(bridge.klass):
         data = _call_of(bridge.klass, item.body)
         return make_put(settings, bridge.queue, _name(bridge.klass), data, options)
     value = _read(item.body)
-    # Text would be taken for JSON that is written already.
+    # Text as data would count as JSON.
     data = msgspec.json.encode(value) if isinstance(value, str) else value
     return make_put(settings, bridge.queue, bridge.klass, data, options)
 
@@ -83,7 +86,7 @@ def _is_function(klass: object) -> bool:
 
 
 def _call_of(function: Any, body: str) -> Any:
-    """The arguments of a function job: by name in an object, in order in a list, else the text is the only one."""
+    """Return the arguments of a function job: by name in an object, in order in a list, else the text is the only one."""
     value = _read(body)
     if isinstance(value, dict):
         return function.write((), value)
@@ -91,12 +94,12 @@ def _call_of(function: Any, body: str) -> Any:
 
 
 def _read(body: str) -> Any:
-    """A JSON object or list as such, any other text as text."""
+    """Return a JSON object or list decoded, any other text as text."""
     if body.lstrip()[:1] in ("{", "["):
         try:
             return msgspec.json.decode(body)
         except msgspec.MsgspecError:
-            pass  # text that only begins like JSON
+            pass  # text that begins like JSON
     return body
 
 
@@ -105,42 +108,18 @@ log = logging.getLogger("holdfast")
 SHORTEST: Final = 0.01
 MOST_BRIDGED: Final = 100
 NOT_NOW: Final = (TransportError, QueueFull, StoreFull)
-"""What says nothing about a message: it comes back after its time, and the loop waits a while."""
+"""Errors that no message causes: it comes back when its reservation ends, and the loop waits."""
 
 
-class Handle(msgspec.Struct, frozen=True):
-    """Give a message to the handler; the answer is the error it ended with, or None."""
+class SubscriptionBase:
+    """The messages of one topic on their way to a handler, or into a queue.
 
-    item: Any
+    What waits or talks to the store is yielded: an async subscription awaits it.
+    """
 
-
-class Report(msgspec.Struct, frozen=True):
-    """Tell of a message that could not be handled."""
-
-    item: Any
-    error: BaseException
-
-
-class Pause(msgspec.Struct, frozen=True):
-    """Wait so many seconds, or until the subscription ends."""
-
-    seconds: float
-
-
-class Listen(msgspec.Struct, frozen=True):
-    """Wait until a wake-up comes, these seconds have passed, or the subscription ends. Raises ConnectionLost."""
-
-    seconds: float
-
-
-Need = Handle | Report | Pause | Listen | Plan[Any]
-Loop = Generator[Need, Any, None]
-
-
-class Delivering:
-    """The messages of one topic on their way to a handler, or into a queue."""
-
-    item_of: Callable[[Message, Any], ItemVerbs]
+    item_class: Callable[[Message, Any], ItemVerbs]
+    handled: tuple[type[BaseException], ...]
+    """What a handler may raise without ending the subscription."""
 
     def __init__(
         self,
@@ -165,61 +144,70 @@ class Delivering:
         self.stopping = False
         self.wake_key = self.client.shard.topic_wake_key(self.topic)
 
-    def delivering(self) -> Loop:
-        """Reserve, hand on, and look again; wait only when nothing is ready."""
-        outage, mode, limit = (
-            Outage(self.client.shard.gate),
-            WILL_WAIT,
-            1 if self.bridge is None else MOST_BRIDGED,
-        )
+    def _pause(self, seconds: float) -> Any:
+        """Wait `seconds`, or until the subscription ends."""
+        raise NotImplementedError
+
+    def _listen(self, seconds: float) -> Any:
+        """Wait for a wake-up, `seconds`, or until the subscription ends. Raises ConnectionLost."""
+        raise NotImplementedError
+
+    def _is_cancelled(self, error: BaseException) -> bool:
+        """Return whether the subscription itself was cancelled, not something that the handler waits for."""
+        return False
+
+    def deliver(self) -> Steps[None]:
+        """Reserve and deliver messages until the subscription ends; wait when none is ready."""
+        outage, mode = Outage(self.client.shard.gate), WILL_WAIT
+        limit = 1 if self.bridge is None else MOST_BRIDGED
         while not self.stopping:
             try:
-                found = yield self._ask(TopicReserve(self.topic, self.ttr_ms, None, limit, mode))
+                found = yield self._run(TopicReserve(self.topic, self.ttr_ms, None, limit, mode))
                 mode = WILL_WAIT
                 if found.messages:
-                    yield from self._hand_on(found.messages)
+                    yield from self._deliver(found.messages)
                 outage.over()
                 if not found.messages:
                     mode = WOKEN
-                    yield Listen(_wait(found.due, self.scheduler.reserve_interval))
+                    yield self._listen(_wait(found.due, self.scheduler.reserve_interval))
             except HoldfastError as error:
-                yield Pause(outage.pause(error))
+                yield self._pause(outage.pause(error))
         yield from self._pass_on()
 
-    def bringing_back(self) -> Loop:
-        """Queue messages again whose reservation is over."""
+    def requeue(self) -> Steps[None]:
+        """Queue messages again whose reservation has ended, until the subscription ends."""
         outage = Outage(self.client.shard.gate)
         while not self.stopping:
             try:
-                found = yield self._ask(TopicRequeue(self.topic))
+                found = yield self._run(TopicRequeue(self.topic))
             except HoldfastError as error:
-                yield Pause(outage.pause(error))
+                yield self._pause(outage.pause(error))
                 continue
             outage.over()
             if found.moved < MAX_MOVED:
-                yield Pause(_wait(found.due, self.scheduler.requeue_interval))
+                yield self._pause(_wait(found.due, self.scheduler.requeue_interval))
 
-    def _pass_on(self) -> Loop:
-        """Whoever else waits may have to look, because a wake-up was on its way here."""
+    def _pass_on(self) -> Steps[None]:
+        """Wake another subscription, because a wake-up may have been on its way here."""
         try:
-            yield self._ask(TopicReserve(self.topic, self.ttr_ms, None, 0, WOKEN))
+            yield self._run(TopicReserve(self.topic, self.ttr_ms, None, 0, WOKEN))
         except HoldfastError as error:
-            log.debug("topic %s: nobody else was woken: %s", self.topic, error)
+            log.debug("topic %s: no other subscription was woken: %s", self.topic, error)
 
-    def _hand_on(self, messages: Sequence[Message]) -> Loop:
-        items = [self.item_of(message, self.client) for message in messages]
+    def _deliver(self, messages: Sequence[Message]) -> Steps[None]:
+        items = [self.item_class(message, self.client) for message in messages]
         if self.bridge is not None:
             yield from self._put(self.bridge, items)
             return
         for item in items:
-            error = yield Handle(item)
+            error = yield from self._handle(item)
             if error is not None:
-                yield Report(item, error)
+                yield from self._report(item, error)
             elif not item.settled:
                 yield from self._done([item])
 
-    def _put(self, bridge: Bridge, items: Sequence[ItemVerbs]) -> Loop:
-        """Put messages as jobs, all in one trip, and be done with those that were put."""
+    def _put(self, bridge: Bridge, items: Sequence[ItemVerbs]) -> Steps[None]:
+        """Put messages as jobs, all in one round trip, and delete those that were put."""
         puts: list[Any] = []
         owners: list[ItemVerbs] = []
         for item in items:
@@ -227,29 +215,26 @@ class Delivering:
                 puts.append(job_of(self.client.settings, bridge, item))
                 owners.append(item)
             except UsageError as error:
-                yield Report(item, error)
-        answers: list[Any] = []
+                yield from self._report(item, error)
+        results: list[Any] = []
         if puts:
-            answers = yield together(self.client.shard, puts)
-        for item, answer in zip(owners, answers, strict=True):
-            if isinstance(answer, HoldfastError) and not isinstance(answer, NOT_NOW):
-                yield Report(item, answer)
-        put = [
-            item
-            for item, answer in zip(owners, answers, strict=True)
-            if not isinstance(answer, HoldfastError)
-        ]
+            results = yield self.client.runner.run(together(self.client.shard, puts))
+        pairs = list(zip(owners, results, strict=True))
+        for item, result in pairs:
+            if isinstance(result, HoldfastError) and not isinstance(result, NOT_NOW):
+                yield from self._report(item, result)
+        put = [item for item, result in pairs if not isinstance(result, HoldfastError)]
         if put:
             yield from self._done(put)
-        for answer in answers:
-            if isinstance(answer, NOT_NOW):
-                raise answer
+        for result in results:
+            if isinstance(result, NOT_NOW):
+                raise result
 
-    def _done(self, items: Sequence[ItemVerbs]) -> Loop:
+    def _done(self, items: Sequence[ItemVerbs]) -> Steps[None]:
         held = [(item.id, item.message.when_ms) for item in items]
-        answers = yield self._ask(TopicRelease(self.topic, held))
-        for item, ended in zip(items, answers, strict=True):
-            if not ended:
+        ended = yield self._run(TopicRelease(self.topic, held))
+        for item, has_ended in zip(items, ended, strict=True):
+            if not has_ended:
                 log.warning(
                     "topic %s: %s took longer than its ttr of %g s, so it comes again",
                     self.topic,
@@ -257,39 +242,40 @@ class Delivering:
                     self.ttr_ms / 1000,
                 )
 
-    def _ask(self, command: Command[Any]) -> Plan[Any]:
-        return exchange(self.client.shard, command)
+    def _handle(self, item: Any) -> Steps[BaseException | None]:
+        """Call the handler; return the error that it raised, or None."""
+        assert self.handler is not None  # a bridge does not get here
+        try:
+            yield self.handler(item)
+        except self.handled as error:
+            if self._is_cancelled(error):
+                raise
+            return error
+        return None
 
-    def end(self) -> None:
-        """Its loops have ended: there may be another one."""
+    def _report(self, item: Any, error: BaseException) -> Steps[None]:
+        """Report a message that was not handled."""
+        if self.on_error is None:
+            sentence = "topic %s: %s was not handled and comes back when its ttr is over"
+            log.error(sentence, self.topic, item.id, exc_info=error)
+            return
+        try:
+            yield self.on_error(item, error)
+        except Exception:
+            log.exception("topic %s: on_error raised", self.topic)
+
+    def _run(self, command: Command[Any]) -> Any:
+        return self.client.runner.run(exchange(self.client.shard, command))
+
+    def _end(self) -> None:
+        """Note that both loops have ended: there may be another subscription."""
         self.stopping = True
         self.scheduler._forget(self)
 
-    def broke(self) -> None:
-        """One of its loops met what it does not know; the other must not go on as if all were well."""
+    def _fail(self) -> None:
+        """Log an unexpected error of one loop, and end the other."""
         self.stopping = True
         log.exception("the subscription to topic %s has ended", self.topic)
-
-    def handle(self, item: Any) -> object:
-        """Give a message to the handler."""
-        assert self.handler is not None  # a bridge has none, and yields no Handle
-        return self.handler(item)
-
-    def tell(self, item: Any, error: BaseException) -> object:
-        """Report a message that was not handled; answers what `on_error` answered."""
-        if self.on_error is not None:
-            return self.on_error(item, error)
-        log.error(
-            "topic %s: %s was not handled and comes back when its ttr is over",
-            self.topic,
-            item.id,
-            exc_info=error,
-        )
-        return None
-
-    def on_error_failed(self) -> None:
-        """Note that the caller's own `on_error` raised."""
-        log.exception("topic %s: on_error raised", self.topic)
 
 
 def _wait(due: float | None, interval: float) -> float:

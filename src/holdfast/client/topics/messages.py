@@ -1,10 +1,9 @@
-"""Delayed messages as handles: what was reserved, and what is told of it; said once for both colours."""
+"""Reserved messages, and checks of ids, bodies and times, for both clients."""
 
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Any, Final, cast
 
-from holdfast.client.descriptors import AsyncHandle, CommandMethod, SyncHandle
+from holdfast.client.descriptors import AnyClient, AsyncHandle, CommandMethod, SyncHandle
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
 from holdfast.commands.base import then
@@ -13,20 +12,20 @@ from holdfast.errors import UsageError
 from holdfast.settings import check_list, check_milliseconds, check_name, check_seconds
 
 LATEST: Final = float(2**43)
-"""Epoch seconds; beyond them milliseconds are not exact any more."""
+"""Epoch seconds; later ones are not exact in milliseconds."""
 TINY: Final = 0.01
-"""Of a millisecond: less than that is lost on the way through seconds."""
+"""Part of a millisecond: the error of a conversion to seconds and back is smaller."""
 
 
 class ItemVerbs:
-    """A message that is reserved for whoever holds this, until its deadline; nothing of it is read again."""
+    """A reserved message; its attributes are those at the time of the reservation."""
 
-    _client: Any
+    _client: AnyClient
 
-    def __init__(self, message: Message, client: Any) -> None:
+    def __init__(self, message: Message, client: AnyClient) -> None:
         self.message = message
         self.settled = False
-        """Whether `done` or `give_back` was said of it here."""
+        """Whether `done` or `give_back` was called here."""
         self._client = client
 
     @property
@@ -46,23 +45,23 @@ class ItemVerbs:
 
     @property
     def data(self) -> Any:
-        """The body read as JSON. Raises CodecError if it is none."""
+        """The body decoded from JSON. Raises CodecError if it is not JSON."""
         return self.message.data
 
     @property
     def deadline(self) -> float:
-        """Until when it is reserved, in epoch seconds of the store; later it may come back and go to somebody else."""
+        """When the reservation ends, in epoch seconds of the store; then another program may get the message."""
         return self.message.when_ms / 1000
 
     @CommandMethod
     def done(self) -> Command[bool]:
-        """Delete the message, which was handled; False if this reservation is over. Core: verbs/topic.lua."""
+        """Delete the message, which was handled; False if this reservation has ended. Core: verbs/topic.lua."""
         self.settled = True
         return _only(TopicRelease(self.topic, [(self.id, self.message.when_ms)]))
 
     @CommandMethod
     def give_back(self, delay: float = 0) -> Command[bool]:
-        """Queue the message again, ready in `delay` seconds; False if this reservation is over.
+        """Queue the message again, ready in `delay` seconds; False if this reservation has ended.
 
         Raises UsageError. Core: verbs/topic.lua.
         """
@@ -75,38 +74,34 @@ class ItemVerbs:
 
 
 class Item(ItemVerbs, SyncHandle):
-    """A reserved message of a blocking client. `with item:` is done with it at the end, unless something is raised."""
+    """A reserved message of a sync client. `with item:` deletes it at the end of the block, unless that raises."""
 
     def __enter__(self) -> "Item":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if kind is None and not self.settled:
             self.done()
 
 
 class AsyncItem(ItemVerbs, AsyncHandle):
-    """A reserved message of an async client. `async with item:` is done with it at the end, unless something is raised."""
+    """A reserved message of an async client. `async with item:` deletes it at the end of the block, unless that raises."""
 
     async def __aenter__(self) -> "AsyncItem":
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, *_: object) -> None:
         if kind is None and not self.settled:
             await self.done()
 
 
 def body_of(body: object, most: int) -> bytes:
-    """The bytes of a body: text as it is, any other value as JSON. Raises UsageError."""
+    """Return the bytes of a body: text as it is, any other value as JSON. Raises UsageError."""
     if not isinstance(body, (str, bytes)):
         try:
             return encode_data(body, most)
         except UsageError as error:
-            raise UsageError(f"the body cannot be taken: {error}") from error
+            raise UsageError(f"the body cannot be written as JSON: {error}") from error
     try:
         text = body.encode() if isinstance(body, str) else body.decode().encode()
     except UnicodeError as error:
@@ -120,7 +115,7 @@ def body_of(body: object, most: int) -> bytes:
 
 
 def bodies_of(messages: object, most: int) -> list[tuple[str, bytes]]:
-    """Ids and bodies, from a mapping or a list of pairs. Raises UsageError."""
+    """Return ids and bodies, from a mapping or a list of pairs. Raises UsageError."""
     if isinstance(messages, Mapping):
         pairs: Iterable[Any] = cast("Any", messages).items()
     else:
@@ -135,7 +130,7 @@ def bodies_of(messages: object, most: int) -> list[tuple[str, bytes]]:
 
 
 def moment_of(delay: object, at: object) -> tuple[How, int]:
-    """When a message is ready, as the core is told it: in `delay` seconds, or at an epoch second. Raises UsageError."""
+    """Return when a message is ready, as arguments of the core: in `delay` seconds, or at an epoch second. Raises UsageError."""
     if at is None:
         return "in", check_milliseconds("delay", 0 if delay is None else delay)
     if delay is not None:
@@ -144,12 +139,12 @@ def moment_of(delay: object, at: object) -> tuple[How, int]:
 
 
 def epoch_ms(what: str, moment: object) -> int:
-    """An epoch second as the millisecond it is in, because the store's own now is cut, too. Raises UsageError."""
+    """Return an epoch second in whole milliseconds, rounded down as the store's own clock. Raises UsageError."""
     return int(check_seconds(what, moment, 0.0, LATEST) * 1000 + TINY)
 
 
 def held(item: object) -> tuple[str, int | None]:
-    """An id and the deadline of the reservation that is meant: any, where only the id is given. Raises UsageError."""
+    """Return an id and the deadline of its reservation, None where only an id is given. Raises UsageError."""
     if isinstance(item, ItemVerbs):
         item.settled = True
         return item.id, item.message.when_ms
@@ -157,4 +152,4 @@ def held(item: object) -> tuple[str, int | None]:
 
 
 def _only(release: TopicRelease) -> Command[bool]:
-    return then(release, lambda answers: answers[0])
+    return then(release, lambda results: results[0])

@@ -1,20 +1,22 @@
-"""All topics together: the functions of older clients, which topics exist, and taking over messages of an older
+"""All topics together: the functions of older clients, which topics exist, and adopting the messages of an older
 scheduler.
 
-A message is put here before it is removed there, so whatever breaks in between loses none: it is found again, and is
-known by its body. One that an older program takes at the same moment may be delivered by both.
+A message is put here before it is removed there, so none is lost if this breaks off: it is found again, and
+recognised by its body. One that an older program takes at the same moment may be delivered by both.
 """
 
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any, Final
 
-from holdfast.client.descriptors import CommandMethod, Named, PlanMethod, PlanProperty
+from holdfast.client.descriptors import AnyClient, CommandMethod, Named, PlanMethod, PlanProperty, StepMethod
+from holdfast.client.tables import listed
 from holdfast.client.topics.messages import body_of, epoch_ms
 from holdfast.client.topics.topic import SHORTEST, make_release, make_reserve, requeued, upto
+from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.topics import (
@@ -28,10 +30,9 @@ from holdfast.commands.topics import (
     TopicPull,
     TopicPut,
 )
-from holdfast.commands.views import Cursor, ListSet
 from holdfast.errors import UsageError
 from holdfast.models.job import text
-from holdfast.settings import MAX_BATCH, check_callable, check_name, check_seconds
+from holdfast.settings import check_callable, check_name, check_seconds
 from holdfast.wire.exchange import final_error
 from holdfast.wire.plans import Call, ErrorReply, Plan, Planner, Replies, in_slices
 from holdfast.wire.repeat import RetryTimer, send_until_done
@@ -46,12 +47,12 @@ SECONDS_END: Final = 1e11
 
 
 def adopted(shard: Shard, ask: Planner, topic: str, prefix: str) -> Plan[int]:
-    """Take over what is queued, and what was reserved by somebody who did not end it in time; how many messages."""
+    """Adopt the queued messages, and those whose reservation has ended; return how many."""
     older = _Older(shard, prefix, topic)
     yield from older.bring_back()
     size = yield from older.size()
     count = seen = skipped = 0
-    # What older programs put meanwhile may be left for the next time, so this comes to an end.
+    # Messages that older programs put meanwhile may be left for the next call, so this ends.
     while seen < size:
         page = yield from older.queued(skipped)
         if not page:
@@ -65,7 +66,7 @@ def adopted(shard: Shard, ask: Planner, topic: str, prefix: str) -> Plan[int]:
 
 
 def _put(ask: Planner, topic: str, page: Sequence[tuple[bytes, int, bytes | None]]) -> Plan[set[bytes]]:
-    """Put messages here; the ids of those that are here now, and of those that have no body and are no messages."""
+    """Put messages here; return the ids of those that are here now, and of those without a body."""
     named: dict[str, tuple[bytes, int, bytes]] = {}
     gone: set[bytes] = set()
     for id, when, body in page:
@@ -94,7 +95,7 @@ def _put(ask: Planner, topic: str, page: Sequence[tuple[bytes, int, bytes | None
 
 
 class _Older:
-    """A topic as the older scheduler keeps it."""
+    """A topic of the older scheduler."""
 
     def __init__(self, shard: Shard, prefix: str, topic: str) -> None:
         self._shard = shard
@@ -103,7 +104,7 @@ class _Older:
         )
 
     def bring_back(self) -> Plan[None]:
-        """Queue again what was not ended in time."""
+        """Queue messages again whose reservation has ended."""
         now = time.time() * 1000
         [rows] = yield from self._ask([("ZRANGE", self._reserved, 0, -1, "WITHSCORES")])
         for at in range(0, len(rows), 2):
@@ -113,12 +114,12 @@ class _Older:
                 )
 
     def size(self) -> Plan[int]:
-        """How many are queued."""
+        """Return how many are queued."""
         [count] = yield from self._ask([("ZCARD", self._queued)])
         return int(count)
 
     def queued(self, skipped: int) -> Plan[list[tuple[bytes, int, bytes | None]]]:
-        """A page of ids with ready times in ms and bodies, the earliest first, but for the first `skipped`."""
+        """Return a page of ids with ready times in ms and bodies, the earliest first, after the first `skipped`."""
         [rows] = yield from self._ask([("ZRANGE", self._queued, skipped, skipped + PAGE - 1, "WITHSCORES")])
         if not rows:
             return []
@@ -127,7 +128,7 @@ class _Older:
         return list(zip(rows[::2], times, bodies, strict=True))
 
     def remove(self, ids: Sequence[bytes]) -> Plan[None]:
-        """Remove messages, but leave a body that somebody took meanwhile."""
+        """Remove messages, except for the bodies of those that were reserved meanwhile."""
         if not ids:
             return
         calls: list[Call] = [("ZREM", self._queued, *ids)]
@@ -148,7 +149,7 @@ class _Older:
 
 
 def _milliseconds(score: bytes) -> int:
-    """A time as the older scheduler wrote it, never below zero."""
+    """Return a time of the older scheduler in milliseconds, at least 0."""
     value = max(0.0, float(score))
     return int(min(value * 1000 if value < SECONDS_END else value, 2.0**53 - 1))
 
@@ -157,19 +158,19 @@ LONGEST: Final = 3600.0
 
 
 class SchedulerVerbs(Named):
-    """Topics, with how long reservations last (`ttr` seconds), and how long an idle subscription goes without looking.
+    """Topics, with how long a reservation lasts (`ttr` seconds), and how often an idle subscription checks.
 
-    The functions take a topic's name first, then what the older clients of these operations take, and answer as they did:
-    1 or 0, a pair of id and body or None, a number. Times are epoch seconds, lengths of time seconds. A name or id that
-    is missing is a UsageError, which is a ValueError.
+    The methods take a topic's name, then the arguments of older clients, and return what those do:
+    1 or 0, a pair of id and body or None, a number. Times are epoch seconds, durations seconds. A name or id that
+    is missing raises UsageError, which is a ValueError.
     """
 
-    _client: Any
     _runner: type
+    _subscription: Callable[..., Any]
 
     def __init__(
         self,
-        client: Any,
+        client: AnyClient,
         ttr: float = 60.0,
         reserve_interval: float = 0.5,
         requeue_interval: float = 1.0,
@@ -177,10 +178,8 @@ class SchedulerVerbs(Named):
     ) -> None:
         if not isinstance(getattr(client, "runner", None), self._runner):
             needed = type(self).__name__.replace("Scheduler", "Client")
-            raise UsageError(
-                f"client: a {type(self).__name__} takes one of holdfast.{needed}, not {client!r}"
-            )
-        self._client = client
+            raise UsageError(f"client: a {type(self).__name__} needs a holdfast.{needed}, not {client!r}")
+        super().__init__(client)
         self.ttr = check_seconds("ttr", ttr, SHORTEST)
         self.reserve_interval = check_seconds("reserve_interval", reserve_interval, 0.01, LONGEST)
         self.requeue_interval = check_seconds("requeue_interval", requeue_interval, 0.01, LONGEST)
@@ -243,12 +242,12 @@ class SchedulerVerbs(Named):
     @PlanMethod
     def names(self, ask: Planner) -> Plan[list[str]]:
         """The topics that hold messages, in the order of their first. Core: verbs/list.lua."""
-        return _names(ask)
+        return listed(ask, "topics")
 
     @PlanProperty
     def counts(self, ask: Planner) -> Plan[list[TopicCounts]]:
         """How many messages each topic has that holds any, in the order of their first. Core: verbs/topic.lua."""
-        names = yield from _names(ask)
+        names = yield from listed(ask, "topics")
         rows: list[TopicCounts] = []
         while names:
             rows += yield from ask(CountTopics(names[:MAX_COUNTED]))
@@ -257,10 +256,10 @@ class SchedulerVerbs(Named):
 
     @PlanMethod
     def adopt(self, ask: Planner, topic: str, prefix: str = PREFIX) -> Plan[int]:
-        """Take the messages of an older scheduler over, from its own keys on the same store; how many.
+        """Adopt the messages of an older scheduler from its own keys in the same store; return how many.
 
-        Their keys are `<prefix>JOBS__<topic>` and so on; times in seconds and in milliseconds are told apart by their size.
-        What is reserved by a program of then stays, unless that is over. It may be done again at any time, so while older
+        Their keys are `<prefix>JOBS__<topic>` and so on; times in seconds and in milliseconds differ in size.
+        Messages that an older program has reserved stay there. This may be repeated at any time, while older
         programs still put. Raises UsageError for a topic that cannot be named here. Core: verbs/topic.lua.
         """
         return adopted(self._client.shard, ask, check_name("topic", topic), check_name("prefix", prefix))
@@ -269,16 +268,39 @@ class SchedulerVerbs(Named):
         """Whether this scheduler has a subscription to `topic` that runs in this process."""
         return check_name("topic", topic) in self._own()
 
+    @StepMethod
+    def unsubscribe(self, topic: str) -> Steps[None]:
+        """End a subscription; return when its loops have ended and its handler has returned.
+
+        Called by the handler, it does not wait for that. Without such a subscription nothing happens.
+        """
+        subscription = self._own().get(check_name("topic", topic))
+        if subscription is not None:
+            yield subscription.stop()
+
+    @StepMethod
+    def close(self) -> Steps[None]:
+        """End all subscriptions."""
+        for subscription in list(self._own().values()):
+            yield subscription.stop()
+
+    def _subscribe(self, *settings: Any) -> None:
+        own = self._own()
+        with self._lock:
+            made = self._subscription(self, *settings)
+            own[made.topic] = made
+        made.start()
+
     def _forget(self, subscription: Any) -> None:
-        """A subscription has ended."""
+        """Remove a subscription that has ended."""
         topic = subscription.topic
         if self._subscriptions.get(topic) is subscription:
             self._subscriptions.pop(topic, None)
 
     def _own(self) -> dict[str, Any]:
-        """The subscriptions that run in this process."""
+        """Return the subscriptions that run in this process."""
         if self._pid != os.getpid():
-            # A fork has none of its parent's threads.
+            # A forked process has none of its parent's threads.
             self._subscriptions, self._lock, self._pid = {}, Lock(), os.getpid()
         for subscription in list(self._subscriptions.values()):
             if not subscription.alive:
@@ -289,19 +311,8 @@ class SchedulerVerbs(Named):
         return f"<{type(self).__name__} of {self._client!r}>"
 
 
-def _names(ask: Planner) -> Plan[list[str]]:
-    names: dict[str, None] = {}
-    after: Cursor | None = None
-    while True:
-        page = yield from ask(ListSet("topics", after=after, count=MAX_BATCH))
-        names.update(dict.fromkeys(page.names))
-        after = page.next
-        if after is None:
-            return list(names)
-
-
-def _number(answers: list[bool]) -> int:
-    return int(answers[0])
+def _number(results: list[bool]) -> int:
+    return int(results[0])
 
 
 def _pair(messages: list[Message]) -> tuple[str, str] | None:

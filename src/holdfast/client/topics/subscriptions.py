@@ -1,4 +1,4 @@
-"""`client.topics`, and the threads or tasks that wait for the messages of a subscription."""
+"""`client.topics`, and the threads or tasks of a subscription."""
 
 import asyncio
 import inspect
@@ -6,63 +6,64 @@ import select
 import socket
 import threading
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 from holdfast.client.descriptors import AsyncHandle, SyncHandle
 from holdfast.client.put_options import PutOptions
-from holdfast.client.topics.delivery import Delivering, Handle, Listen, Loop, Need, Pause, Report
+from holdfast.client.topics.delivery import SubscriptionBase
 from holdfast.client.topics.messages import AsyncItem, Item
 from holdfast.client.topics.scheduler import SchedulerVerbs
 from holdfast.client.topics.topic import AsyncTopic, Topic
-from holdfast.code.steps import drive, drive_async
+from holdfast.code.steps import Steps, await_steps, run_steps
 from holdfast.errors import UsageError
-from holdfast.settings import check_name
 from holdfast.wire.plans import AsyncRunner, Runner
 
-PATIENCE = 5.0
-"""Seconds beyond those of a wait in which the store has to end it."""
+PATIENCE: Final = 5.0
+"""Seconds after the end of a wait in which the store has to reply."""
 
 
-class Subscription(Delivering):
-    """A subscription of a blocking client. Its threads end with the program, if nobody ends them before."""
+class Subscription(SubscriptionBase):
+    """A subscription of a sync client. Its threads end with the program at the latest."""
 
-    item_of = Item
+    item_class = Item
+    handled = Exception, SystemExit
     alive = True
 
     def __init__(self, *settings: Any) -> None:
         super().__init__(*settings)
         if inspect.iscoroutinefunction(self.handler):
             raise UsageError("handler is an async function: subscribe with an AsyncClient")
-        # Closing the one end wakes whoever looks at the other.
+        # Closing one end wakes the threads that poll the other.
         self._ending, self._awake = socket.socketpair()
         self._wake_up = self.client.link.wake_up()
         self._running = 2
         self._lock = threading.Lock()
         self._threads = [
-            threading.Thread(target=self._run, args=(loop,), name=f"holdfast-topic-{self.topic}", daemon=True)
-            for loop in (self.delivering(), self.bringing_back())
+            threading.Thread(
+                target=self._follow, args=(loop,), name=f"holdfast-topic-{self.topic}", daemon=True
+            )
+            for loop in (self.deliver(), self.requeue())
         ]
 
     def start(self) -> None:
-        """Begin."""
+        """Start both loops."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """End both loops and wait for them, but not for the own one of a handler who asks."""
+        """End both loops and wait for them, except for the loop of a handler that calls this."""
         self.stopping = True
         self._ending.close()
         for thread in self._threads:
-            # One that is not begun yet, because the first message ends the subscription, ends when it is.
+            # A thread that has not started yet, because the first message ends the subscription, ends when it starts.
             if thread.ident is not None and thread is not threading.current_thread():
                 thread.join()
 
-    def _run(self, loop: Loop) -> None:
+    def _follow(self, loop: Steps[None]) -> None:
         try:
-            drive(loop, self._meet)
+            run_steps(loop)
         except Exception:
-            self.broke()
+            self._fail()
             self._ending.close()
         finally:
             self._end_one()
@@ -72,55 +73,32 @@ class Subscription(Delivering):
             self._running -= 1
             if self._running:
                 return
-        self.end()
+        self._end()
         self._wake_up.close()
         self._ending.close()
         self._awake.close()
 
-    def _meet(self, need: Need) -> Any:
-        if isinstance(need, Handle):
-            return self._handle(need.item)
-        if isinstance(need, Report):
-            return self._report(need)
-        if isinstance(need, Pause):
-            return self._is_over(need.seconds)
-        if isinstance(need, Listen):
-            return self._listen(need.seconds)
-        return self.client.runner.run(need)
-
-    def _handle(self, item: Any) -> BaseException | None:
-        try:
-            self.handle(item)
-        except (Exception, SystemExit) as error:
-            return error
-        return None
-
-    def _report(self, told: Report) -> None:
-        try:
-            self.tell(told.item, told.error)
-        except Exception:
-            self.on_error_failed()
-
     def _listen(self, seconds: float) -> None:
         self._wake_up.send([self.wake_key], seconds)
-        if self._is_over(seconds + PATIENCE, self._wake_up.fileno()):
+        self._pause(seconds + PATIENCE, self._wake_up.fileno())
+        if self.stopping:
             self._wake_up.leave()
         else:
             self._wake_up.receive()
 
-    def _is_over(self, seconds: float, *beside: int) -> bool:
-        """Wait so long, for something to read on `beside`, or for the end; says whether it has come."""
+    def _pause(self, seconds: float, *descriptors: int) -> None:
+        """Wait `seconds`, for something to read on `descriptors`, or until the subscription ends."""
         poll = select.poll()
-        for descriptor in (self._awake.fileno(), *beside):
+        for descriptor in (self._awake.fileno(), *descriptors):
             poll.register(descriptor, select.POLLIN)
         poll.poll(seconds * 1000)
-        return self.stopping
 
 
-class AsyncSubscription(Delivering):
-    """A subscription of an async client, on the loop it was made on."""
+class AsyncSubscription(SubscriptionBase):
+    """A subscription of an async client, on the event loop that it was made on."""
 
-    item_of = AsyncItem
+    item_class = AsyncItem
+    handled = Exception, asyncio.CancelledError
 
     def __init__(self, *settings: Any) -> None:
         super().__init__(*settings)
@@ -132,68 +110,39 @@ class AsyncSubscription(Delivering):
 
     @property
     def alive(self) -> bool:
-        """Whether its loop may still run."""
+        """Whether its event loop may still run."""
         return not self._loop.is_closed()
 
     def start(self) -> None:
-        """Begin."""
+        """Start both loops."""
         self._tasks = [
-            self._loop.create_task(self._run(loop), name=f"holdfast-topic-{self.topic}")
-            for loop in (self.delivering(), self.bringing_back())
+            self._loop.create_task(self._follow(loop), name=f"holdfast-topic-{self.topic}")
+            for loop in (self.deliver(), self.requeue())
         ]
 
     async def stop(self) -> None:
-        """End both loops and wait for them, but not for the own one of a handler who asks."""
+        """End both loops and wait for them, except for the loop of a handler that calls this."""
         self.stopping = True
         self._over.set()
         others = [task for task in self._tasks if task is not asyncio.current_task()]
         if others:
             await asyncio.wait(others)
 
-    async def _run(self, loop: Loop) -> None:
+    async def _follow(self, loop: Steps[None]) -> None:
         try:
-            await drive_async(loop, self._meet)
+            await await_steps(loop)
         except Exception:
-            self.broke()
+            self._fail()
             self._over.set()
         finally:
             self._running -= 1
             if not self._running:
-                self.end()
+                self._end()
                 await self._wake_up.close()
 
-    async def _meet(self, need: Need) -> Any:
-        if isinstance(need, Handle):
-            return await self._handle(need.item)
-        if isinstance(need, Report):
-            return await self._report(need)
-        if isinstance(need, Pause):
-            return await self._is_over(need.seconds)
-        if isinstance(need, Listen):
-            return await self._listen(need.seconds)
-        return await self.client.runner.run(need)
-
-    async def _handle(self, item: Any) -> BaseException | None:
-        try:
-            ended = self.handle(item)
-            if inspect.isawaitable(ended):
-                await ended
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            return error  # something the handler waited for was cancelled, not we
-        except Exception as error:
-            return error
-        return None
-
-    async def _report(self, told: Report) -> None:
-        try:
-            ended = self.tell(told.item, told.error)
-            if inspect.isawaitable(ended):
-                await ended
-        except Exception:
-            self.on_error_failed()
+    def _is_cancelled(self, error: BaseException) -> bool:
+        task = asyncio.current_task()
+        return isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling() > 0)
 
     async def _listen(self, seconds: float) -> None:
         waiting = asyncio.ensure_future(self._wake_up.wait([self.wake_key], seconds))
@@ -202,14 +151,14 @@ class AsyncSubscription(Delivering):
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            # A wait that is broken off ends when the store knows of it.
+            # A wait that is cancelled ends when the store has forgotten it.
             for one in both:
                 one.cancel()
             await asyncio.wait(both)
         if not waiting.cancelled():
             waiting.result()
 
-    async def _is_over(self, seconds: float) -> None:
+    async def _pause(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
                 await self._over.wait()
@@ -224,12 +173,13 @@ AsyncOnError = Callable[[AsyncItem, BaseException], object]
 
 
 class Scheduler(SchedulerVerbs, SyncHandle):
-    """The topics of a blocking client: `client.topics["mail"]`, or one with times of its own: `Scheduler(client, ttr=5)`.
+    """The topics of a sync client: `client.topics["mail"]`, or one with times of its own: `Scheduler(client, ttr=5)`.
 
     `with scheduler:` ends its subscriptions.
     """
 
     _runner = Runner
+    _subscription = Subscription
 
     def __getitem__(self, topic: str) -> Topic:
         return Topic(topic, self._client, self.ttr)
@@ -247,38 +197,18 @@ class Scheduler(SchedulerVerbs, SyncHandle):
     ) -> None:
         """Handle the messages of `topic` as they become ready, in a thread, until `unsubscribe`.
 
-        `handler(item)` that returns is done with the message; one that raises leaves it to come back after `ttr` seconds,
-        and is reported to `on_error(item, error)`, or else logged. With `to_queue` and `klass` each message is put as
-        a job instead: its jid is the id, its data the body (a JSON object or list as such, any other text as text; for
-        a function job its arguments, and it has a queue of its own), `options` are those of a put. Raises UsageError, also for a second subscription to a topic.
+        When `handler(item)` returns, the message is deleted; when it raises, the message comes back after `ttr` seconds,
+        and the error goes to `on_error(item, error)`, or else to the log. With `to_queue` and `klass` each message is put as
+        a job instead: its jid is the id, its data the body (a JSON object or list decoded, any other text as text; for
+        a function job its arguments, and `to_queue` defaults to its queue), `options` are those of a put. Raises
+        UsageError, also for a second subscription to a topic.
         """
-
-        own = self._own()
-        with self._lock:
-            made = Subscription(self, topic, handler, ttr, on_error, to_queue, klass, options)
-            own[made.topic] = made
-        made.start()
-
-    def unsubscribe(self, topic: str) -> None:
-        """End a subscription; returns when its loops have ended and the handler under way has returned.
-
-        Does not wait for itself when it is the handler who asks. Without such a subscription nothing happens.
-        """
-        subscription = self._own().get(check_name("topic", topic))
-        if subscription is not None:
-            subscription.stop()
-
-    def close(self) -> None:
-        """End all subscriptions."""
-        for topic in list(self._own()):
-            self.unsubscribe(topic)
+        self._subscribe(topic, handler, ttr, on_error, to_queue, klass, options)
 
     def __enter__(self) -> "Scheduler":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -289,6 +219,7 @@ class AsyncScheduler(SchedulerVerbs, AsyncHandle):
     """
 
     _runner = AsyncRunner
+    _subscription = AsyncSubscription
 
     def __getitem__(self, topic: str) -> AsyncTopic:
         return AsyncTopic(topic, self._client, self.ttr)
@@ -306,33 +237,12 @@ class AsyncScheduler(SchedulerVerbs, AsyncHandle):
     ) -> None:
         """Handle the messages of `topic` as they become ready, in tasks of this loop, until `unsubscribe`.
 
-        `handler` and `on_error` may be async functions; otherwise it is `Scheduler.subscribe`.
+        As `Scheduler.subscribe`, but `handler` and `on_error` may be async functions.
         """
-
-        own = self._own()
-        with self._lock:
-            made = AsyncSubscription(self, topic, handler, ttr, on_error, to_queue, klass, options)
-            own[made.topic] = made
-        made.start()
-
-    async def unsubscribe(self, topic: str) -> None:
-        """End a subscription; returns when its loops have ended and the handler under way has returned.
-
-        Does not wait for itself when it is the handler who asks. Without such a subscription nothing happens.
-        """
-        subscription = self._own().get(check_name("topic", topic))
-        if subscription is not None:
-            await subscription.stop()
-
-    async def close(self) -> None:
-        """End all subscriptions."""
-        for topic in list(self._own()):
-            await self.unsubscribe(topic)
+        self._subscribe(topic, handler, ttr, on_error, to_queue, klass, options)
 
     async def __aenter__(self) -> "AsyncScheduler":
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()

@@ -1,12 +1,20 @@
-"""Topics as handles: delayed messages under ids of the caller's choice; the table is said once for both colours."""
+"""The methods of a topic, for both clients: delayed messages under ids of the caller's choice."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from holdfast.client.descriptors import AsyncHandle, CommandMethod, CommandProperty, PlanMethod, SyncHandle
-from holdfast.client.lists import check_cursor, check_direction
+from holdfast.client.descriptors import (
+    AnyClient,
+    AsyncHandle,
+    CommandMethod,
+    CommandProperty,
+    PlanMethod,
+    StepMethod,
+    SyncHandle,
+)
+from holdfast.client.tables import check_cursor, check_direction
 from holdfast.client.topics.messages import (
     AsyncItem,
     Item,
@@ -17,6 +25,7 @@ from holdfast.client.topics.messages import (
     held,
     moment_of,
 )
+from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.topics import (
@@ -45,18 +54,23 @@ MAX_BYTES: Final = 1 << 20
 
 
 class MessagePage(msgspec.Struct, frozen=True, gc=False):
-    """Some messages of a topic, the earliest first, and the cursor that reads on behind them; None at the end."""
+    """Some messages of a topic, the earliest first, and the cursor of the next page; None at the end."""
 
     messages: list[Message]
     next: Cursor | None = None
 
 
-class TopicVerbs:
-    """A topic; naming it asks nobody. `ttr` is how many seconds a reservation lasts unless it says otherwise."""
+ItemT = TypeVar("ItemT", bound=ItemVerbs)
+"""The class of reserved messages of a client."""
 
-    _client: Any
 
-    def __init__(self, name: str, client: Any, ttr: float = 60.0) -> None:
+class TopicVerbs(Generic[ItemT]):
+    """A topic. `ttr` is how many seconds a reservation lasts by default. Making one sends nothing."""
+
+    _client: AnyClient
+    _item_class: type[ItemT]
+
+    def __init__(self, name: str, client: AnyClient, ttr: float = 60.0) -> None:
         self.name = check_name("topic", name)
         self.ttr = ttr
         self._client = client
@@ -65,9 +79,9 @@ class TopicVerbs:
     def put(
         self, id: str, body: object, delay: float | None = None, *, at: float | None = None
     ) -> Command[bool]:
-        """Put a message, ready in `delay` seconds (0) or `at` an epoch second; False, and nothing changes, if the id is there.
+        """Put a message, ready in `delay` seconds (0) or `at` an epoch second; False, without a change, if the id exists.
 
-        A `body` that is no text is written as JSON. Raises UsageError, StoreFull. Core: verbs/topic.lua.
+        A `body` that is not text is written as JSON. Raises UsageError, StoreFull. Core: verbs/topic.lua.
         """
         how, when = moment_of(delay, at)
         words = (check_name("id", id), when, body_of(body, self._client.settings.max_data))
@@ -82,9 +96,9 @@ class TopicVerbs:
         *,
         at: float | None = None,
     ) -> Plan[list[bool]]:
-        """Put messages, (id, body) pairs or a mapping, that are ready at one moment; True for each that was added.
+        """Put messages, (id, body) pairs or a mapping, that are ready at the same time; True for each that was added.
 
-        Up to 512 leave in a call, each call one step. Raises UsageError, StoreFull. Core: verbs/topic.lua.
+        Up to 512 are one atomic call. Raises UsageError, StoreFull. Core: verbs/topic.lua.
         """
         how, when = moment_of(delay, at)
         pairs = bodies_of(messages, self._client.settings.max_data)
@@ -98,7 +112,7 @@ class TopicVerbs:
 
     @CommandMethod
     def reschedule(self, id: str, delay: float | None = None, *, at: float | None = None) -> Command[bool]:
-        """Let a queued message be ready in `delay` seconds (0: deliver it now) or `at` an epoch second.
+        """Change when a queued message is ready: in `delay` seconds (0: deliver it now) or `at` an epoch second.
 
         False if it is not queued. Raises UsageError. Core: verbs/topic.lua.
         """
@@ -111,7 +125,7 @@ class TopicVerbs:
 
     @CommandMethod
     def get(self, id: str) -> Command[Message | None]:
-        """Look at a message: its body, and when it is ready or until when it is reserved. Core: verbs/topic.lua."""
+        """Return a message: its body, and when it is ready or its reservation ends. Core: verbs/topic.lua."""
         return then(TopicGet(self.name, (check_name("id", id),)), first)
 
     @CommandMethod
@@ -123,7 +137,7 @@ class TopicVerbs:
     def done(self, item: str | ItemVerbs) -> Command[bool]:
         """Delete a reserved message, which was handled; False if it is not reserved.
 
-        An item ends only its own reservation, an id whatever there is. Core: verbs/topic.lua.
+        An item ends its own reservation only, an id any reservation. Core: verbs/topic.lua.
         """
         return then(TopicRelease(self.name, [held(item)]), first)
 
@@ -131,14 +145,14 @@ class TopicVerbs:
     def give_back(self, item: str | ItemVerbs, delay: float = 0) -> Command[bool]:
         """Queue a reserved message again, ready in `delay` seconds; False if it is not reserved.
 
-        An item ends only its own reservation, an id whatever there is. Raises UsageError. Core: verbs/topic.lua.
+        An item ends its own reservation only, an id any reservation. Raises UsageError. Core: verbs/topic.lua.
         """
         wait = check_milliseconds("delay", delay)
         return then(TopicRelease(self.name, [held(item)], "in", wait), first)
 
     @CommandMethod
     def release(self, id: str | ItemVerbs, at: float | None = None) -> Command[bool]:
-        """End a reservation: `done`, or with `at`, an epoch second, given back and ready then; False if it is none.
+        """End a reservation: as `done`, or with `at`, an epoch second, as `give_back`, ready then; False if it is not reserved.
 
         Raises UsageError. Core: verbs/topic.lua.
         """
@@ -146,7 +160,7 @@ class TopicVerbs:
 
     @PlanMethod
     def requeue(self, ask: Planner, limit: int = MAX_MOVED) -> Plan[int]:
-        """Queue up to `limit` messages again whose reservation is over, ready now; answers how many.
+        """Queue up to `limit` messages again whose reservation has ended, ready now; return how many.
 
         Raises UsageError. Core: verbs/topic.lua.
         """
@@ -159,7 +173,7 @@ class TopicVerbs:
 
     @CommandMethod
     def length(self) -> Command[int]:
-        """How many messages there are, queued or reserved; `len(topic)` in a blocking client. Core: verbs/topic.lua."""
+        """How many messages there are, queued or reserved; `len(topic)` in a sync client. Core: verbs/topic.lua."""
         return then(CountTopics((self.name,)), lambda found: found[0].queued + found[0].reserved)
 
     @CommandProperty
@@ -177,7 +191,7 @@ class TopicVerbs:
         *,
         direction: Direction = "",
     ) -> Plan[MessagePage]:
-        """A page of the `queued` messages by ready time, or of the `reserved` by deadline, behind the cursor `after`.
+        """A page of the `queued` messages by ready time, or of the `reserved` by deadline, after the cursor `after`.
 
         `direction` is `up`, or `down` for the latest first. Raises UsageError. Core: verbs/list.lua.
         """
@@ -193,27 +207,30 @@ class TopicVerbs:
 
     @CommandMethod
     def pull(self, max: float | None = None) -> Command[Message | None]:
-        """Take the earliest message that is ready by `max`, an epoch second (now), for good; None if there is none.
+        """Take and delete the earliest message that is ready by `max`, an epoch second (now); None if there is none.
 
-        It cannot come back, whatever becomes of whoever took it. Core: verbs/topic_take.lua.
+        It does not come back, even if the caller fails. Core: verbs/topic_take.lua.
         """
         return then(TopicPull(self.name, upto(max)), lambda found: found[0] if found else None)
+
+    @StepMethod
+    def reserve(self, max: float | None = None, ttr: float | None = None) -> Steps[ItemT | None]:
+        """Reserve the earliest message that is ready by `max`, an epoch second (now); None if there is none.
+
+        No other program gets it for `ttr` seconds (60). `with item:` (async: `async with`) deletes it at the end of the
+        block; if the block raises, it comes back after that time. Raises UsageError. Core: verbs/topic_take.lua.
+        """
+        found = yield self._client.run(make_reserve(self.name, self.ttr if ttr is None else ttr, max))
+        return self._item_class(found.messages[0], self._client) if found.messages else None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
 
 
-class Topic(TopicVerbs, SyncHandle):
-    """A topic of a blocking client: `client.topics["mail"]`; naming it asks nobody."""
+class Topic(TopicVerbs[Item], SyncHandle):
+    """A topic of a sync client: `client.topics["mail"]`."""
 
-    def reserve(self, max: float | None = None, ttr: float | None = None) -> Item | None:
-        """Reserve the earliest message that is ready by `max`, an epoch second (now); None if there is none.
-
-        Nobody else gets it for `ttr` seconds (60). `with item:` is done with it, or leaves it to come back after that
-        time if something is raised. Raises UsageError. Core: verbs/topic_take.lua.
-        """
-        found = self.run(make_reserve(self.name, self.ttr if ttr is None else ttr, max))
-        return Item(found.messages[0], self._client) if found.messages else None
+    _item_class = Item
 
     def __len__(self) -> int:
         return self.length()
@@ -225,26 +242,19 @@ class Topic(TopicVerbs, SyncHandle):
         return self.exists(id)
 
 
-class AsyncTopic(TopicVerbs, AsyncHandle):
-    """A topic of an async client: `client.topics["mail"]`; naming it asks nobody."""
+class AsyncTopic(TopicVerbs[AsyncItem], AsyncHandle):
+    """A topic of an async client: `client.topics["mail"]`."""
 
-    async def reserve(self, max: float | None = None, ttr: float | None = None) -> AsyncItem | None:
-        """Reserve the earliest message that is ready by `max`, an epoch second (now); None if there is none.
-
-        Nobody else gets it for `ttr` seconds (60). `async with item:` is done with it, or leaves it to come back after
-        that time if something is raised. Raises UsageError. Core: verbs/topic_take.lua.
-        """
-        found = await self.run(make_reserve(self.name, self.ttr if ttr is None else ttr, max))
-        return AsyncItem(found.messages[0], self._client) if found.messages else None
+    _item_class = AsyncItem
 
 
 def make_reserve(topic: object, ttr: object, max: object) -> TopicReserve:
-    """The command that reserves a message. Raises UsageError."""
+    """Return the command that reserves a message. Raises UsageError."""
     return TopicReserve(check_name("topic", topic), check_milliseconds("ttr", ttr, SHORTEST), upto(max))
 
 
 def make_release(topic: object, item: object, at: object) -> TopicRelease:
-    """The command that ends a reservation: the message is deleted, or ready again `at` a moment. Raises UsageError."""
+    """Return the command that ends a reservation: the message is deleted, or ready again at `at`. Raises UsageError."""
     name, reservation = check_name("topic", topic), [held(item)]
     if at is None:
         return TopicRelease(name, reservation)
@@ -252,7 +262,7 @@ def make_release(topic: object, item: object, at: object) -> TopicRelease:
 
 
 def requeued(ask: Planner, topic: object, max: object, limit: object) -> Plan[int]:
-    """Queue messages again whose reservation is over, a thousand a call; how many. Raises UsageError."""
+    """Queue messages again whose reservation has ended, a thousand a call; return how many. Raises UsageError."""
     name, until, most = check_name("topic", topic), upto(max), check_whole("limit", limit, 1, MAX_WHOLE)
     moved = 0
     while moved < most:
@@ -265,17 +275,17 @@ def requeued(ask: Planner, topic: object, max: object, limit: object) -> Plan[in
 
 
 def upto(max: object) -> int | None:
-    """Up to when a message may be ready: an epoch second as milliseconds, None for the store's now. Raises UsageError."""
+    """Return `max`, an epoch second, as milliseconds, None for the store's now. Raises UsageError."""
     return None if max is None else epoch_ms("max", max)
 
 
-def first(answers: Sequence[T]) -> T:
-    """The answer about the only one that was asked for."""
-    return answers[0]
+def first(results: Sequence[T]) -> T:
+    """Return the result for the only id of a call."""
+    return results[0]
 
 
 def _fitting(pairs: Sequence[tuple[str, bytes]]) -> int:
-    """How many messages leave in one call: up to 512, and a mebibyte unless the first is larger."""
+    """Return how many messages are one call: up to 512, and a mebibyte unless the first is larger."""
     size = 0
     for count, (_, body) in enumerate(pairs[:MAX_BATCH]):
         size += len(body)

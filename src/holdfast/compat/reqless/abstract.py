@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, get_args, g
 
 from holdfast.client.config import Config
 from holdfast.client.handles import Job, Jobs, Queue, Queues
-from holdfast.client.lists import QueueJobs
 from holdfast.client.patterns import QueuePatterns
 from holdfast.client.recurring import RecurringJob
 from holdfast.client.sync import Client
+from holdfast.client.tables import QueueJobs
 from holdfast.client.throttles import Throttle, Throttles
 from holdfast.client.workers import WorkersOf
 from holdfast.queue_resolvers import (

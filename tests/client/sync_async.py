@@ -1,4 +1,4 @@
-"""One story, two colours: a test says what to do, the colour says who waits."""
+"""One test for both clients: `do(call)` returns the result of a call, sync or async."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from holdfast import AsyncClient, Client
 
 
 class Sync:
-    """Does things with a blocking client."""
+    """Makes calls of a sync client."""
 
     def __init__(self, url: str, namespace: str, **options: Any) -> None:
         self.client: Any = Client(url, namespace=namespace, **options)
@@ -22,7 +22,7 @@ class Sync:
 
 
 class Async:
-    """Does things with an async client, on a loop of its own."""
+    """Makes calls of an async client, on a loop of its own."""
 
     def __init__(self, url: str, namespace: str, **options: Any) -> None:
         self.client: Any = AsyncClient(url, namespace=namespace, **options)
@@ -40,8 +40,8 @@ class Async:
 
 
 @contextmanager
-def colour_of(kind: type, *given: Any, **options: Any) -> Iterator[Sync | Async]:
-    """The colour of a client that is made of anything: `colour_of(Client, host="box")`."""
+def made_of(kind: type, *given: Any, **options: Any) -> Iterator[Sync | Async]:
+    """A client of any kind and arguments, wrapped: `made_of(Client, host="box")`."""
     do = object.__new__(Sync if issubclass(kind, Client) else Async)
     do.client = kind(*given, **options)
     if isinstance(do, Async):

@@ -13,9 +13,9 @@ from holdfast import AsyncClient, Client
 from holdfast.client import (
     config,
     handles,
-    lists,
     recurring,
     sync,
+    tables,
     throttles,
     upkeep,
     workers,
@@ -23,8 +23,8 @@ from holdfast.client import (
 from holdfast.client.descriptors import AsyncHandle, SyncHandle
 from holdfast.commands import COMMANDS
 
-BLOCKING_ONLY = {"run", "batch"}
-"""`run` of an async client is made for each; a batch is what its loop turn is anyway."""
+BLOCKING_ONLY = {"batch"}
+"""An async client sends the calls of one iteration of its loop together in any case."""
 INNER = {
     "cancel",
     "clock",
@@ -40,12 +40,12 @@ INNER = {
 """Verbs of tests, of workers and of release 0.1.0, and one that is worn as PutWished."""
 
 
-def handles_of(colour: type) -> dict[str, type]:
-    """The handles of a colour, by the name they share."""
+def handles_of(base: type) -> dict[str, type]:
+    """The sync or async handles, by the name they share."""
     found: dict[str, type] = {}
-    for module in (handles, config, lists, recurring, throttles, upkeep, workers):
+    for module in (handles, config, tables, recurring, throttles, upkeep, workers):
         for kind in vars(module).values():
-            if inspect.isclass(kind) and issubclass(kind, colour) and kind is not colour:
+            if inspect.isclass(kind) and issubclass(kind, base) and kind is not base:
                 found[kind.__name__.removeprefix("Async")] = kind
     return found
 
@@ -64,8 +64,8 @@ def test_help_tells_what_a_method_does_and_takes(client: type) -> None:
     for method, name, first, takes in (
         (made.queues["q"].put, "put", "Put a job", ["klass", "data"]),
         (made.jobs.complete, "complete", "The jids", ["offset", "count"]),
-        (job.complete, "complete", "Say that", ["next_queue", "delay"]),
-        (job.set_priority, "set_priority", "Give the job", ["priority"]),
+        (job.complete, "complete", "Complete the job", ["next_queue", "delay"]),
+        (job.set_priority, "set_priority", "Change the priority", ["priority"]),
         (made.jobs.cancel, "cancel", "Delete jobs", ["args", "kwargs"]),
     ):
         assert method.__name__ == name
@@ -73,7 +73,7 @@ def test_help_tells_what_a_method_does_and_takes(client: type) -> None:
         assert list(inspect.signature(method).parameters)[:2] == takes
 
 
-def test_no_handle_is_of_one_colour_alone() -> None:
+def test_every_handle_is_sync_and_async() -> None:
     assert handles_of(SyncHandle).keys() == handles_of(AsyncHandle).keys()
 
 
