@@ -15,8 +15,6 @@ import msgspec
 
 import holdfast
 from holdfast.client import descriptors
-from holdfast.client.events import Registers
-from holdfast.client.jobs.callbacks import Hook
 
 GROUPS: Final = {
     "Clients": ("Client", "AsyncClient", "Config", "LuaPlugin"),
@@ -38,7 +36,7 @@ PARTS: Final = {
     "client.queue_patterns": "holdfast.client.patterns.QueuePatterns",
     "client.upkeep": "holdfast.client.upkeep.Upkeep",
     "client.audit": "holdfast.client.upkeep.AuditLog",
-    "queue.jobs": "holdfast.client.lists.QueueJobs",
+    "queue.jobs": "holdfast.client.tables.QueueJobs",
     "a function with @client.job": "holdfast.code.function.FunctionJob",
     "function.every(…)": "holdfast.code.calls.Every",
     "topic.reserve()": "holdfast.client.topics.messages.Item",
@@ -61,7 +59,6 @@ HIDDEN: Final = (
 """What other parts of holdfast call."""
 
 ATTRIBUTES: Final = (descriptors.CommandProperty, descriptors.PlanProperty)
-METHODS: Final = (descriptors.CommandMethod, descriptors.PlanMethod)
 _CORE: Final = re.compile(r"\s*Core: [^.]*?\.lua(?:, [\w./]*\.lua)*\.")
 _WRAPPED: Final = re.compile(r"^(?:Command|Plan)\[(.*)\]$")
 _INNER: Final = re.compile(r"\bUnpack\[(\w+)\]")
@@ -180,11 +177,13 @@ def _members(kind: type) -> Iterator[Member]:
 
 
 def _member(name: str, thing: Any) -> Member | None:
-    if isinstance(thing, (Hook, Registers)):
+    if isinstance(thing, descriptors.Registrar):
         return Member(name, f"{name}(callback)", _doc(thing))
-    if isinstance(thing, METHODS):
-        skip = 2 if isinstance(thing, descriptors.PlanMethod) else 1
-        return _method(name, thing.make, skip)
+    made = getattr(thing, "make", None)
+    if made is not None and not isinstance(thing, (*ATTRIBUTES, descriptors.SettableFact)):
+        # The function of a plan has one argument less than what it was made of, so it does not wrap that.
+        is_plan = isinstance(thing, FunctionType) and not hasattr(thing, "__wrapped__")
+        return _method(name, made, 2 if is_plan else 1)
     read = _read_by(thing)
     if read is not None:
         kind = _returned(read)
