@@ -6,7 +6,6 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from inspect import CORO_CREATED, getcoroutinestate
 from random import uniform
@@ -238,11 +237,12 @@ class AsyncLoop(Slots[TaskSlot]):
         tasks = [slot.task for slot in self.running.values()]
         for task in tasks:
             task.cancel()
-        with suppress(TransportError, Refused, TimeoutError):
-            async with asyncio.timeout(LAST_CALL):
-                await self._client.runner.run(self._hold_granted())
         if tasks:
+            holding = asyncio.create_task(self._client.runner.run(self._hold_granted()))
             await asyncio.wait(tasks, timeout=self._settings.unwind_timeout)
+            holding.cancel()
+            await asyncio.wait([holding])
+            holding.cancelled() or holding.exception()  # nobody else asks for it
         if self._turns.has_news and await self._say_last():
             self._clear_settled()
 

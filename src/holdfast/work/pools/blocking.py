@@ -266,7 +266,7 @@ class BlockingLoop(Slots[BlockingSlot]):
         for slot in slots:
             if not slot.unwind_process():
                 self._crew.unwind(slot)
-        self._run_briefly(self._hold_granted())
+        self._begin_call(self._hold_granted())
         self._wait_for(slots, self._settings.unwind_timeout)
         for slot in slots:
             slot.stop_process()
@@ -291,6 +291,10 @@ class BlockingLoop(Slots[BlockingSlot]):
 
     def _run_briefly(self, plan: Plan[object]) -> bool:
         """Run a plan in a thread. Returns whether it was done within a second."""
+        return self._begin_call(plan).wait(LAST_CALL)
+
+    def _begin_call(self, plan: Plan[object]) -> threading.Event:
+        """Run a plan in a thread. Returns what is set when it was done."""
         done = threading.Event()
 
         def run() -> None:
@@ -298,10 +302,8 @@ class BlockingLoop(Slots[BlockingSlot]):
                 self._client.runner.run(plan)
                 done.set()
 
-        running = threading.Thread(target=run, name="holdfast-last-call", daemon=True)
-        running.start()
-        running.join(LAST_CALL)
-        return done.is_set()
+        threading.Thread(target=run, name="holdfast-last-call", daemon=True).start()
+        return done
 
 
 def work_blocking(place: Place, around: Surroundings, crew: Crew, stop: Stop, forking: ForkServer) -> bool:

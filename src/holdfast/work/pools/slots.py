@@ -282,13 +282,13 @@ class Slots(Generic[S]):
         asked, since = self._lease_table.asked(), monotonic()
         if asked is None:
             return
-        begun = {(slot.jid, slot.token) for slot in self.running.values()}
+        begun = {(slot.jid, slot.token) for slot in [*self.running.values()]}
+        taken = {*self.running, *self._in_turn, *self._settling}
+        free = [number for number in range(self._settings.concurrency) if number not in taken]
         for facts in (yield from granted(self._shard, self._name, self._settings.queues, asked)):
-            taken = {*self.running, *self._in_turn, *self._settling}
-            free = [number for number in range(self._settings.concurrency) if number not in taken]
             if free and (facts.jid, facts.token) not in begun:
-                slot = self.running[free[0]] = self._make_slot(facts, since, free[0])
-                self._lease_table.hold(slot.number, facts.jid, facts.token, facts.lease_ms, since, slot.ends)
+                ends = run_end(facts, since)
+                self._lease_table.hold(free.pop(), facts.jid, facts.token, facts.lease_ms, since, ends)
 
     def _clear_settled(self) -> None:
         """The last turn was answered: a parent need not give these back."""
