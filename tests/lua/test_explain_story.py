@@ -220,7 +220,8 @@ def test_a_job_that_failed(why, core, clock, door: Door):
     found = why("a")
     assert (found.state, blocks(found)) == ("failed", ["failure"])
     assert (
-        found.text == "It failed 3 min ago in group G and stays there until it is put again: ValueError: no such user"
+        found.text
+        == "It failed 3 min ago in group G and stays there until it is put again: ValueError: no such user"
     )
     facts = check(found, "failure").facts
     assert (facts["in_group"], facts["worker"]) == (2, "w")
