@@ -46,7 +46,8 @@ local function weight_of(ctx, jid, r)
 end
 
 local function refuse_child(jid, child)
-  refuse.call("DEPENDENCY_REFUSED", jid .. " is a dependency of " .. child .. ", which is not mentioned; cancel it too, or cancel with dependents=True")
+  local advice = "; cancel it too, or cancel with dependents=True"
+  refuse.call("DEPENDENCY_REFUSED", jid .. " is a dependency of " .. child .. ", which is not mentioned" .. advice)
 end
 
 -- Refuses a set that is not closed, or too heavy for one call.
