@@ -188,7 +188,7 @@ def _member(name: str, thing: Any) -> Member | None:
     if read is not None:
         kind = _returned(read)
         return Member(name, f"{name}: {kind}" if kind else name, _doc(read))
-    function = getattr(thing, "__func__", thing)
+    function = cast("object", getattr(thing, "__func__", thing))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(function, FunctionType):
         return _method(name, function, 0 if isinstance(thing, staticmethod) else 1)
     return None

@@ -49,17 +49,17 @@ class AnyClient(Protocol):
 
 def run_plan(client: AnyClient, make: Callable[..., Plan[Any]], *args: object) -> Any:
     """Run the plan that `make` returns; with an async client this returns an awaitable."""
-    return client.runner.run(make(client._plan_of, *args))
+    return client.runner.run(make(client._plan_of, *args))  # pyright: ignore[reportPrivateUsage]
 
 
 def put_together(client: AnyClient, puts: Sequence[object]) -> Any:
     """Send puts merged into as few calls as possible. Returns a jid or HoldfastError for each, or an awaitable of that."""
-    return client._put_together(puts)
+    return client._put_together(puts)  # pyright: ignore[reportPrivateUsage]
 
 
 def heartbeat_of(client: AnyClient, worker: str) -> WorkerSeen | None:
     """Return the command that lists a program that pops by itself as a worker; None within a minute of the last."""
-    return client._heartbeat_of(worker)
+    return client._heartbeat_of(worker)  # pyright: ignore[reportPrivateUsage]
 
 
 class ClientPart:

@@ -43,7 +43,8 @@ def _ready(job: Any) -> Steps[Code | None]:
     except CannotRun as error:
         yield job.fail(group_of(queue, error.reason), cut(error.message))
         return None
-    if is_async and not isinstance(job, AsyncHandle):
+    awaits: object = job
+    if is_async and not isinstance(awaits, AsyncHandle):
         raise UsageError(
             f"{job.klass_name} is async def: pop the job with an AsyncClient, or let a worker perform it"
         )

@@ -52,10 +52,10 @@ class Held(JobVerbs):
         """Complete it by a command of its worker's, which has its result; its callbacks hear of that."""
         return self._ended(command)
 
-    def _mark(self, answer: Any) -> Any:
-        answer = super()._mark(answer)
+    def _mark(self, result: Any) -> Any:
+        result = super()._mark(result)
         self._on_settled()
-        return answer
+        return result
 
 
 class HeldJob(Held, Job):

@@ -242,7 +242,8 @@ class AsyncLoop(Slots[TaskSlot]):
             await asyncio.wait(tasks, timeout=self._settings.unwind_timeout)
             holding.cancel()
             await asyncio.wait([holding])
-            holding.cancelled() or holding.exception()  # nobody else asks for it
+            if not holding.cancelled():
+                holding.exception()  # nobody else asks for it
         if self._turns.has_news and await self._say_last():
             self._clear_settled()
 
