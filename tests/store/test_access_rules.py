@@ -79,7 +79,9 @@ class Guarded:
     def __init__(self, store: ScratchStore, directory: Path) -> None:
         self.store = store
         tool = directory / "redis-cli"
-        tool.write_text(REDIS_CLI)
+        (directory / "redis_cli.py").write_text(REDIS_CLI)
+        # The path of the interpreter may have spaces, which the first line of a script may not.
+        tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{directory}/redis_cli.py" "$@"\n')
         tool.chmod(0o755)
         self._path = f"{directory}:{Path(sys.executable).parent}:{os.environ['PATH']}"
         for block in (LOAD, RULES, LOGIN):
