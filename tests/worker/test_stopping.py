@@ -94,6 +94,27 @@ def interrupt(request):
     os.close(terminal)
 
 
+CALLBACK = """
+import asyncio, os, signal, chores
+
+@chores.app.job(queue="q", name="callback")
+async def callback() -> None:
+    try:
+        asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGVTALRM)
+        await asyncio.sleep(300)
+    finally:
+        chores.note("unwound callback")
+"""
+
+
+def test_an_async_job_unwinds_when_the_order_to_end_comes_between_two_of_its_steps(shop):
+    """There asyncio logs what a signal handler raises, and goes on."""
+    (shop.here / "callback.py").write_text(CALLBACK)
+    shop.start("process", "--import", "callback")
+    shop.q.put("callback", {"args": []})
+    until(lambda: shop.notes("unwound"), "it unwinds")
+
+
 def test_a_signal_to_the_whole_group_unwinds_each_job_and_requeues_it(shop, pool, interrupt):
     worker = shop.start(pool, leads=True, stdin=interrupt.stdin)
     handle = shop.chores.careful.put("a")

@@ -27,7 +27,7 @@ from holdfast.work.queues.route import Route
 from holdfast.work.queues.routing import make_route
 from holdfast.work.session import ANY_QUEUE, StoreSession, longer
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import Handlers, Stop, worker_handlers
+from holdfast.work.signals import Handlers, Stop, Terminated, worker_handlers
 from holdfast.work.stop_order import StopOrder
 
 log = logging.getLogger("holdfast")
@@ -110,6 +110,7 @@ class SerialLoop:
         self._early = 0.0
         self._outage = Outage(client.shard.gate)
         self._coroutines: asyncio.Runner | None = None
+        self._is_terminated = False
         self._since = 0.0
         self._wear = Housekeeping(settings, stop.fileno(), stop.wake_fd, holder.fileno())
         self.performed = 0
@@ -212,15 +213,29 @@ class SerialLoop:
     def _run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         if self._coroutines is None:
             self._coroutines = asyncio.Runner()
+            self._coroutines.get_loop().set_exception_handler(self._on_loop_error)
         # The copy carries the current job into the coroutine.
         try:
             return self._coroutines.run(coroutine, context=copy_context())
+        except asyncio.CancelledError:
+            if self._is_terminated:
+                raise Terminated from None
+            raise
         except KeyboardInterrupt:
             # The coroutine was left where it was: it is cancelled with its loop, and unwinds. Later jobs get another
             # loop, even if a second interrupt breaks this off.
             loop, self._coroutines = self._coroutines, None
             loop.close()
             raise
+
+    def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Unwind the job when Terminated was raised between two of its steps, where asyncio would only log it."""
+        if isinstance(context.get("exception"), Terminated):
+            self._is_terminated = True
+            for task in asyncio.all_tasks(loop):
+                task.cancel()
+        else:
+            loop.default_exception_handler(context)
 
     def _wait(self, due: float | None) -> str | None:
         """Wait for a wake-up, for what is due next, or for being stopped. Return the queue that woke us."""
