@@ -60,8 +60,7 @@ class AsyncApp(Protocol):
 class AnyHandle(Generic[R_co]):
     """The base of the sync and the async handle: the jid, the outcome once it is known, and how to decode the result.
 
-
-    `returns` is the function, whose annotation says of which type the result is, or that type. `keeps` is false when the
+    `returns` is the type of the result, or the function whose annotation names it. `keeps` is false when the
     store keeps no result.
     """
 

@@ -243,7 +243,7 @@ class AsyncLoop(Slots[TaskSlot]):
             holding.cancel()
             await asyncio.wait([holding])
             if not holding.cancelled():
-                holding.exception()  # nobody else asks for it
+                holding.exception()  # retrieved, or asyncio would log it
         if self._turns.has_news and await self._say_last():
             self._clear_settled()
 

@@ -18,7 +18,7 @@ end
 
 local function as_bytes(text) return pack(">BHc0", 197, #text, text) end
 
--- What is noted of a failure, packed anew with its texts as bytes: they were not checked
+-- What is noted of a failure, packed again with its texts as bytes: they were not checked
 -- to be text, and a reader must not fail on them.
 local function failure(packed)
   local noted = mp_unpack(packed)
