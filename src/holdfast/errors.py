@@ -55,6 +55,10 @@ class LeaseLost(Refused):
     """The lease on this job ended: another worker may have it, or it was cancelled."""
 
 
+class OperationNotFound(Refused):
+    """No operation on many jobs has this id."""
+
+
 class ThrottleNotFound(Refused):
     """No throttle has this name."""
 
@@ -235,6 +239,7 @@ _CLASSES: Final[dict[str, type[Refused]]] = {
     "HF_TOO_MANY_QUEUES": TooManyQueues,
     "HF_QUEUE_NOT_EMPTY": QueueNotEmpty,
     "HF_THROTTLE_NOT_FOUND": ThrottleNotFound,
+    "HF_OPERATION_NOT_FOUND": OperationNotFound,
     "HF_DEPENDENCY_REFUSED": DependencyRefused,
 }
 

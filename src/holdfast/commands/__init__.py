@@ -19,6 +19,7 @@ _MODULES: Final = (
     "attributes",
     "call",
     "views",
+    "operations",
     "failures",
     "options",
     "dependencies",

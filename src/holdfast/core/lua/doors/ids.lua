@@ -41,6 +41,17 @@ function M.score(given)
   checks.bad("a score is a number, as it was read")
 end
 
+local DUE = "^due:(.+)$" -- the score of a job that is due, among those that are ready
+
+-- A score of a list, and the member it belongs to; "" for the beginning.
+function M.place(args, i)
+  local score = args[i]
+  if score == "" then return "", "" end
+  M.score(score and match(score, DUE) or score)
+  if not args[i + 1] then checks.bad("a cursor is a score and a member") end
+  return score, args[i + 1]
+end
+
 local MOST = { ["heartbeat"] = 86400, ["grace-period"] = 3600, ["jobs-history"] = 100000000000 }
 
 -- Checks a setting: a number that makes no sense is refused, while a text that is

@@ -8,13 +8,16 @@ local order = require("base.order")
 local record = require("base.record")
 local root = require("base.root")
 local checks = require("doors.checks")
+local requests = require("doors.requests")
 local attached = require("doors.native_jobs")
+local console = require("doors.native_console")
 local lists = require("doors.native_lists")
 local admin = require("doors.native_admin")
 local calling = require("doors.native_call")
 local dependencies = require("doors.native_dependencies")
 local queues = require("doors.native_queues")
 local recurring = require("doors.native_recurring")
+local audit = require("nouns.audit")
 local budget = require("nouns.budget")
 local completed = require("nouns.completed")
 local ended = require("nouns.ended")
@@ -63,7 +66,7 @@ local function reply_of(ok, reply)
   error(reply)
 end
 
-local described = {}
+local described, by_verb = {}, {}
 
 local function register(verb, flags, words, run)
   described[#described + 1] = { verb, flags[1] or "", words }
@@ -87,6 +90,7 @@ end
 local function register_rows(rows)
   for i = 1, #rows do
     local run, changes = rows[i][4], rows[i][2][1] ~= READS[1]
+    by_verb[rows[i][1]] = changes and run or nil
     register(rows[i][1], rows[i][2], rows[i][3], function(key, args)
       CTX.keys = keys.of_root(key)
       local reply = run(root.open(CTX, key), args)
@@ -107,6 +111,24 @@ register_rows(attached)
 register_rows(throttles)
 register_rows(topics)
 register_rows(calling)
+register_rows(console)
+
+-- Runs a changing verb of an operator with a line of the audit log, both or none. What puts jobs is not audited: it
+-- would be let in when the memory is full.
+local UNAUDITED = { put = true, put_x = true, recur = true, topic_put = true, call = true, pop = true, audited = true }
+local AT = 7 -- who, what, target and detail come before the verb, its arguments behind it
+register_rows({
+  { "audited", DRAINS, "line number who what target detail verb argument...", requests.row(function(ctx, args)
+    local run = not UNAUDITED[args[AT]] and by_verb[args[AT] or ""] or checks.bad("there is no verb to audit")
+    local who, what = checks.name(args, 3, "who"), checks.name(args, 4, "what")
+    local target, detail, inner = checks.optional(args, 5, "target"), checks.text(args, 6, "detail", checks.SHORT), {}
+    for i = AT + 1, #args do inner[i - AT] = args[i] end
+    audit.newest(ctx) -- fails here rather than after the change
+    local reply = run(ctx, inner)
+    audit.add(ctx, who, what, target, detail)
+    return reply
+  end) },
+})
 
 register("info", DRAINS, "mode clock", function(key, args)
   return info.run(key, args[1], checks.time(args, 2, "clock"), HOLDFAST_CORE)

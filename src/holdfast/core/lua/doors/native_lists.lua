@@ -21,19 +21,10 @@ local function which(args)
   return set, NAMELESS[set] and "" or checks.name(args, 2, "name")
 end
 
--- A score as the store wrote it, and the member it belongs to; "" for the beginning.
-local function cursor(args, i)
-  local score = args[i]
-  if score == "" then return "", "" end
-  ids.score(score and score:match("^" .. list.DUE .. "(.+)$") or score)
-  if not args[i + 1] then checks.bad("a cursor is a score and a member") end
-  return score, args[i + 1]
-end
-
 return {
   { "list", READS, "set name after_score after_member count direction", function(ctx, args)
     local set, name = which(args)
-    local score, member = cursor(args, 3)
+    local score, member = ids.place(args, 3)
     local count, direction = checks.number(args, 5, "count", 0, MOST), args[6] or ""
     if not DIRECTIONS[direction] then checks.bad("direction is up or down") end
     if set == "completed" then

@@ -7,10 +7,13 @@ local MOST = 10000
 -- When a line was written, by its id.
 local function moment(id) return tonumber(match(id, "^%d+")) end
 
+-- The newest line, or nil.
+function M.newest(ctx) return call("XREVRANGE", ctx.keys.audit, "+", "-", "COUNT", 1)[1] end
+
 -- Appends a line. Returns its id, which has its time; ids only grow, whatever the
 -- store's clock does.
 function M.add(ctx, who, what, target, detail)
-  local newest, now = call("XREVRANGE", ctx.keys.audit, "+", "-", "COUNT", 1)[1], ctx.now
+  local newest, now = M.newest(ctx), ctx.now
   if newest and moment(newest[1]) > now then now = moment(newest[1]) end
   event.changed(ctx, "audit")
   return call("XADD", ctx.keys.audit, "MAXLEN", "~", MOST, format("%.0f-*", now),

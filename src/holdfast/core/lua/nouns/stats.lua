@@ -49,6 +49,12 @@ function M.uncount(queue, when, what)
   if tonumber(call("HGET", key, what) or 0) >= 1 then call("HINCRBY", key, what, -1) end
 end
 
+-- Counts that one again, if the day is still kept.
+function M.recount(queue, when, what)
+  local key = queue.stats .. day_of(when)
+  if call("EXISTS", key) == 1 then call("HINCRBY", key, what, 1) end
+end
+
 function M.of_day(queue, when)
   local day = day_of(when)
   local key = queue.stats .. day

@@ -35,8 +35,9 @@ local function history_rows(ctx, jid, r)
   return words
 end
 
--- State as of now: a scheduled job that is due shows as waiting.
-local function placed(ctx, queue, jid, r)
+-- State as of now, when its lease ends, when it is due: a scheduled job that is due shows as waiting.
+function M.placed(ctx, jid, r)
+  local queue = keys.of_queue(ctx, r.queue)
   local expires, due, name = 0, 0, state.NAME[r.state]
   if r.state == state.RUNNING then expires = tonumber(call("ZSCORE", queue.leases, jid) or 0) end
   if r.state == state.SCHEDULED then
@@ -64,7 +65,7 @@ local function ended_of(r, failure) return r.attempts > 0 and r.ended or failure
 function M.of(ctx, jid, r)
   local running, over = r.state == state.RUNNING, r.state == state.COMPLETE or r.state == state.FAILED
   local queue = keys.of_queue(ctx, r.queue)
-  local name, expires, due = placed(ctx, queue, jid, r)
+  local name, expires, due = M.placed(ctx, jid, r)
   local failure, progress, log, template, earlier = noted(ctx, jid, r)
   return {
     jid, r.klass, name, r.queue, running and r.worker or "", r.priority, r.retries, r.remaining, r.attempts, r.losses,

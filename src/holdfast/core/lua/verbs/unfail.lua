@@ -11,7 +11,7 @@ local M = {}
 
 -- The job gets a new life in this queue, at the sequence number `first` + 1: its retries
 -- are renewed, its priority and what was noted of the failure are kept.
-local function revive(ctx, queue, jid, r, first)
+function M.revive(ctx, queue, jid, r, first)
   failure.remove(ctx, jid, r)
   history.add(ctx, jid, r, history.PUT, queue.name)
   report.clear(ctx, jid, r)
@@ -30,7 +30,7 @@ function M.run(ctx, name, group, count)
   end
   if #found == 0 then return 0 end
   local first, idle = queues.enter(ctx, queue, #found)
-  for i = 1, #found do revive(ctx, queue, found[i][1], found[i][2], first + i - 1) end
+  for i = 1, #found do M.revive(ctx, queue, found[i][1], found[i][2], first + i - 1) end
   if idle then queues.signal(queue) end
   event.changed(ctx, "queue:" .. name)
   return #found
