@@ -71,6 +71,7 @@ _STATES: Final = (
 )
 _ROW: Final = struct.Struct("<BHhHhhBddddd")
 _NAMES_AT: Final = _ROW.size
+_FIRST: Final = 2
 _WIDTH: Final = 8
 _unpack = msgspec.msgpack.Decoder().decode
 
@@ -116,15 +117,20 @@ def _tags(packed: bytes) -> tuple[str, ...]:
 
 
 class ScanPage(msgspec.Struct, frozen=True, gc=False):
-    """A page of a scan: its jobs, how many entries it looked at, and the cursor of the next page, None after the last."""
+    """A page of a scan: its jobs, the place of each, how many entries it looked at, and how many the set has.
+
+    `next` is the cursor of the next page, None after the last one.
+    """
 
     jobs: tuple[JobRow, ...]
+    scores: tuple[bytes, ...]
     looked: int
+    size: int
     next: Cursor | None
 
 
 class Scan(CommandBase, frozen=True, gc=False):
-    """Read up to `count` (512) jobs of a set after the cursor `after`, with what a search compares.
+    """Read up to `count` (512; 0 for the size alone) jobs of a set after the cursor `after`, with what a search compares.
 
     `set` is one of SCANNED, `name` its owner; `wants` has `d` for data, `t` for tags, `e` for failures. Entries whose job
     is gone are left out. Core: verbs/scan.lua.
@@ -143,13 +149,12 @@ class Scan(CommandBase, frozen=True, gc=False):
         return (self.set, self.name, *(self.after or ("", "")), self.count, self.wants)
 
     def read(self, reply: Reply) -> ScanPage:
-        rows = [
-            _row(reply[at], *reply[at + 2 : at + _WIDTH])
-            for at in range(1, len(reply), _WIDTH)
-            if reply[at + 2]
-        ]
-        after = None if int(reply[0]) else (text(reply[-_WIDTH + 1]), text(reply[-_WIDTH]))
-        return ScanPage(tuple(rows), (len(reply) - 1) // _WIDTH, after)
+        found = [at for at in range(_FIRST, len(reply), _WIDTH) if reply[at + 2]]
+        rows = [_row(reply[at], *reply[at + 2 : at + _WIDTH]) for at in found]
+        scores = [reply[at + 1] for at in found]
+        looked = (len(reply) - _FIRST) // _WIDTH
+        after = None if reply[0] or not looked else (text(reply[-_WIDTH + 1]), text(reply[-_WIDTH]))
+        return ScanPage(tuple(rows), tuple(scores), looked, reply[1], after)
 
 
 class Progress(msgspec.Struct, frozen=True, gc=False):
@@ -239,10 +244,14 @@ class OperationFacts(msgspec.Struct, frozen=True, gc=False):
     def from_row(cls, id: Reply, flat: Sequence[Reply]) -> "OperationFacts":
         """Read an id and the flat list of fields."""
         found = {text(flat[at]): text(flat[at + 1]) for at in range(0, len(flat), 2)}
-        numbers = [int(float(found.get(name) or 0)) for name in ("lease", "created", "updated")]
-        counts = [int(found.get(name) or 0) for name in ("looked", "matched", "changed", "same", "refused")]
-        words = [found.get(name, "") for name in ("spec", "state", "runner")]
-        return cls(text(id), *words, *numbers, found.get("cursor", ""), *counts)
+        lease, created, updated = [
+            int(float(found.get(name) or 0)) for name in ("lease", "created", "updated")
+        ]
+        words = {name: found.get(name, "") for name in ("spec", "state", "runner", "cursor")}
+        counts = {
+            name: int(found.get(name) or 0) for name in ("looked", "matched", "changed", "same", "refused")
+        }
+        return cls(text(id), lease_ms=lease, created_ms=created, updated_ms=updated, **words, **counts)
 
 
 class Operations(CommandBase, frozen=True, gc=False):

@@ -89,7 +89,7 @@ return {
     local score, member = ids.place(args, 3)
     local wants = {}
     for letter in gmatch(args[6] or "", ".") do wants[letter] = true end
-    return scan.run(ctx, set, owner, score, member, number(args, 5, "count", 1, MOST), wants)
+    return scan.run(ctx, set, owner, score, member, number(args, 5, "count", 0, MOST), wants)
   end },
   { "act", DRAINS, "line number action common who operation runner length cursor looked matched (jid value)...",
     requests.row(function(ctx, args)

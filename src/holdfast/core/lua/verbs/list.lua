@@ -89,6 +89,14 @@ local function ended(ctx, score, member, count)
   return ctx.completed.page(ctx, score ~= "" and tonumber(score) or nil, member, count)
 end
 
+-- How many entries a set has.
+function M.size(ctx, set, name)
+  if set == "completed" then return ctx.completed.length(ctx) end
+  local size = 0
+  for _, part in ipairs(parts_of(ctx, set, name)) do size = size + part.stop - part.first end
+  return size
+end
+
 function M.is_known(set) return set == "completed" or OF_QUEUE[set] ~= nil or OTHERS[set] ~= nil end
 
 -- (member, score) pairs, at most `count`, behind those two ("" for the beginning).

@@ -48,12 +48,12 @@ local function noted(ctx, jid, r, wants)
 end
 
 -- `count` entries of a set behind (score, member), as `list.run`. `wants` names with letters what else is
--- needed: d data, t tags, e failure. Returns whether the set ends here, then for each entry jid, score, facts
+-- needed: d data, t tags, e failure. Returns whether the set ends here and its size, then for each entry jid, score, facts
 -- ("" for a job that is gone), data, tags, and of a failure group, message and time. A page ends early when it has
 -- much data.
 function M.run(ctx, set, name, score, member, count, wants)
   local page = list.run(ctx, set, name, score, member, count, "")
-  local names, reply, bytes = {}, { #page < 2 * count and 1 or 0 }, 0
+  local names, reply, bytes = {}, { #page < 2 * count and 1 or 0, list.size(ctx, set, name) }, 0
   for i = 1, #page, 2 do names[#names + 1] = ctx.keys.job .. page[i] end
   local records = #names > 0 and call("MGET", unpack_(names)) or {}
   for i = 1, #names do
