@@ -18,6 +18,15 @@ class UsageError(HoldfastError, ValueError):
     """A wrong argument, found before anything was sent."""
 
 
+class FilterError(UsageError):
+    """A search filter cannot be read; the message shows the place, which is `text[position:]`."""
+
+    def __init__(self, sentence: str = "", text: str = "", position: int = 0) -> None:
+        super().__init__(sentence)
+        self.text = text
+        self.position = position
+
+
 class UnknownEvent(UsageError, NotImplementedError):
     """No event has this name; older programs catch NotImplementedError."""
 

@@ -1,5 +1,8 @@
 """Which store and namespace a command works on: its options, and the client that they describe."""
 
+import getpass
+import os
+import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
@@ -9,7 +12,9 @@ import click
 
 from holdfast.cli.place import DEFAULT, namespace_option
 from holdfast.client.sync import Client
+from holdfast.console.handles import Console
 from holdfast.errors import ConnectionLost, HoldfastError, StoreTimeout
+from holdfast.printable import one_line
 from holdfast.settings import shown_url
 from holdfast.wire.plans import Plan
 from holdfast.wire.repeat import RetryTimer, send_until_done
@@ -43,11 +48,29 @@ class Place(NamedTuple):
                 )
             yield client
 
+    @contextmanager
+    def console(self) -> Generator[Console]:
+        """Open the console of a namespace that was used before; what it does is audited as `user@host`.
+
+        Raises UsageError, TransportError, HoldfastError.
+        """
+        with self.client(must_exist=True) as client:
+            yield Console(client, actor())
+
     def unchecked(self) -> Client:
         """Make the client, whether the store responds or not. Raises UsageError."""
         return Client(
             self.url, namespace=self.namespace, deadline=self.wait, timeout=min(self.wait, _ONE_TRY)
         )
+
+
+def actor() -> str:
+    """Return who acts, for the audit log: the user and the machine."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, in a container
+        user = str(os.getuid())
+    return one_line(f"{user}@{socket.gethostname()}")[:100]
 
 
 def look(client: Client, wait: float) -> bool:

@@ -2,13 +2,15 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from holdfast.errors import UsageError
 from holdfast.printable import one_line, printable, printable_json
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -17,6 +19,46 @@ F = TypeVar("F", bound=Callable[..., Any])
 def json_option(command: F) -> F:
     """Give a command `--json`, passed on as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def watch_option(command: F) -> F:
+    """Give a command `--watch [SECONDS]`, passed on as `watch`: None, or the time between two looks."""
+    return click.option(
+        "--watch",
+        type=click.FloatRange(0.1, 3600),
+        is_flag=False,
+        flag_value=2.0,
+        metavar="[SECONDS]",
+        help="Show it again every SECONDS (2), until Ctrl-C.",
+    )(command)
+
+
+def repeat(watch: float | None, show: Callable[[], None]) -> None:
+    """Show something once, or with `watch` again and again until Ctrl-C: in place on a terminal, line after line elsewhere."""
+    if watch is None:
+        show()
+        return
+    with suppress(KeyboardInterrupt):
+        while True:
+            if sys.stdout.isatty():
+                click.clear()
+            show()
+            sys.stdout.flush()
+            time.sleep(watch)
+
+
+def yes_option(command: F) -> F:
+    """Give a command `--yes`, passed on as `yes`: it does not ask."""
+    return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(command)
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask on a terminal whether to go on. Raises click.Abort for no, UsageError where nobody can be asked."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} Give --yes, because there is no terminal to ask on")
+    click.confirm(printable(question), abort=True)
 
 
 def print_json(value: object) -> None:

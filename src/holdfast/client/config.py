@@ -77,18 +77,18 @@ class ConfigVerbs(ClientPart):
 
         Core: verbs/configure.lua.
         """
-        return _set(key, value)
+        return set_command(key, value)
 
     @CommandMethod
     def unset(self, key: str) -> Command[bool]:
         """Remove the value of one setting; return whether it was set. Core: verbs/configure.lua."""
-        return _unset(key)
+        return unset_command(key)
 
     @PlanMethod
     def pop(self, ask: Planner, key: str, default: Any = None) -> Plan[Any]:
         """Remove the value of one setting; return it decoded, or `default`. Core: verbs/configure.lua."""
         value = _value_of((yield from ask(ConfigGet((check_name("key", key),)))).get(key), default)
-        yield from ask(_unset(key))
+        yield from ask(unset_command(key))
         return value
 
     @PlanMethod
@@ -97,7 +97,7 @@ class ConfigVerbs(ClientPart):
         value = _value_of((yield from ask(ConfigGet((check_name("key", key),)))).get(key), None)
         if value is not None or default is None:
             return value
-        yield from ask(_set(key, default))
+        yield from ask(set_command(key, default))
         return default
 
     @PlanMethod
@@ -106,14 +106,14 @@ class ConfigVerbs(ClientPart):
 
         Core: verbs/configure.lua.
         """
-        for command in [_set(key, value) for key, value in (_pairs(settings) | more).items()]:
+        for command in [set_command(key, value) for key, value in (_pairs(settings) | more).items()]:
             yield from ask(command)
 
     @PlanMethod
     def clear(self, ask: Planner, key: str | None = None) -> Plan[None]:
         """Remove the value of one setting, or of all. Core: verbs/configure.lua."""
         for name in [key] if key is not None else list((yield from ask(ConfigGet()))):
-            yield from ask(_unset(name))
+            yield from ask(unset_command(name))
 
 
 class Config(ConfigVerbs, SyncHandle, MutableMapping[str, Any]):  # type: ignore[misc]
@@ -154,7 +154,8 @@ class AsyncConfig(ConfigVerbs, AsyncHandle):
     """The settings of a namespace, awaited: `await config.get("heartbeat")`, `await config.all`."""
 
 
-def _set(key: str, value: object) -> Command[bool]:
+def set_command(key: str, value: object) -> Command[bool]:
+    """Return the command that writes a setting, checked. Raises UsageError."""
     text = _text_of(value)
     _check(check_name("key", key), text)
     if key in OF_THE_ROOT:
@@ -194,7 +195,7 @@ def _number_of(text: str) -> float | None:
     return number if isfinite(number) else None
 
 
-def _unset(key: str) -> Command[bool]:
+def unset_command(key: str) -> Command[bool]:
     if key in OF_THE_ROOT:
         return then(SettingSet(key, None), bool)
     return ConfigUnset(check_name("key", key))

@@ -244,14 +244,25 @@ class OperationFacts(msgspec.Struct, frozen=True, gc=False):
     def from_row(cls, id: Reply, flat: Sequence[Reply]) -> "OperationFacts":
         """Read an id and the flat list of fields."""
         found = {text(flat[at]): text(flat[at + 1]) for at in range(0, len(flat), 2)}
-        lease, created, updated = [
-            int(float(found.get(name) or 0)) for name in ("lease", "created", "updated")
-        ]
-        words = {name: found.get(name, "") for name in ("spec", "state", "runner", "cursor")}
-        counts = {
-            name: int(found.get(name) or 0) for name in ("looked", "matched", "changed", "same", "refused")
-        }
-        return cls(text(id), lease_ms=lease, created_ms=created, updated_ms=updated, **words, **counts)
+
+        def number(name: str) -> int:
+            return int(float(found.get(name) or 0))
+
+        return cls(
+            text(id),
+            spec=found.get("spec", ""),
+            state=found.get("state", ""),
+            runner=found.get("runner", ""),
+            lease_ms=number("lease"),
+            created_ms=number("created"),
+            updated_ms=number("updated"),
+            cursor=found.get("cursor", ""),
+            looked=number("looked"),
+            matched=number("matched"),
+            changed=number("changed"),
+            same=number("same"),
+            refused=number("refused"),
+        )
 
 
 class Operations(CommandBase, frozen=True, gc=False):

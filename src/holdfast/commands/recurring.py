@@ -18,7 +18,8 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
 
     `count` jobs were put so far, the newest under the jid `<jid>-<count>`; the next is due at `next_ms`. At most
     `backlog` missed occurrences are put later, 0 for all. `options` are those of each job, as the core writes them.
-    `since_ms` is when the template was made or replaced.
+    `since_ms` is when the template was made or replaced. While it is `paused`, nothing is put at `next_ms`, which may be
+    over.
     """
 
     jid: str
@@ -35,6 +36,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     throttles: tuple[str, ...] = ()
     options: Mapping[str, str] = {}
     since_ms: int = 0
+    paused: bool = False
 
     @classmethod
     def from_row(cls, row: Sequence[Reply]) -> "RecurringFacts":
@@ -54,7 +56,8 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             throttles,
             stored,
             since,
-        ) = row[:14]
+            paused,
+        ) = row[:15]
         options = [text(value) if isinstance(value, bytes) else str(value) for value in stored]
         return cls(
             jid=text(jid),
@@ -71,13 +74,14 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             throttles=texts(throttles),
             options=dict(zip(options[::2], options[1::2], strict=True)),
             since_ms=int(since),
+            paused=bool(paused),
         )
 
 
 class Recur(CommandBase, frozen=True, gc=False):
     """Put a job every `interval_ms`, the first one `offset_ms` from now. Returns the jid of the template.
 
-    An existing template of that jid is replaced, and keeps its count; with `keeps_time` it also keeps the time of its
+    An existing template of that jid is replaced, and keeps its count and its pause; with `keeps_time` it also keeps the time of its
     next job (a new interval counts from the last occurrence). Raises Refused for bad arguments. Core: verbs/recur.lua.
     """
 
@@ -185,6 +189,46 @@ class RecurTag(Tag, frozen=True, gc=False):
     verb: ClassVar[str] = "recur_tag"
 
 
+class RecurPause(CommandBase, frozen=True, gc=False):
+    """Pause a template (`on`), or resume it. Returns whether that changed something.
+
+    A paused template puts no jobs and stays paused when it is changed or replaced. Once resumed, it goes on with the
+    first occurrence that is not over; missed ones are left out, whatever its backlog. Raises JobNotFound.
+    Core: verbs/recur.lua.
+    """
+
+    verb: ClassVar[str] = "recur_pause"
+    request_id_at: ClassVar[int] = 0
+
+    jid: str
+    on: bool = True
+
+    def words(self) -> Sequence[Word]:
+        return (int(self.on), self.jid)
+
+    def read(self, reply: Reply) -> bool:
+        return bool(reply)
+
+
+class RecurRun(CommandBase, frozen=True, gc=False):
+    """Put one job of a template now; the schedule stays as it is. Returns the jid of the job.
+
+    Works also while the template is paused. Raises JobNotFound. Core: verbs/recur.lua.
+    """
+
+    verb: ClassVar[str] = "recur_run"
+    request_id_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    jid: str
+
+    def words(self) -> Sequence[Word]:
+        return (self.jid,)
+
+    def read(self, reply: Reply) -> str:
+        return text(reply)
+
+
 class RecurCancel(CommandBase, frozen=True, gc=False):
     """Delete up to 512 templates; jobs that were put stay. Returns True for each that existed.
 
@@ -204,5 +248,5 @@ class RecurCancel(CommandBase, frozen=True, gc=False):
 
 
 VERBS: Mapping[str, type[CommandBase]] = {
-    kind.verb: kind for kind in (Recur, RecurGet, RecurUpdate, RecurTag, RecurCancel)
+    kind.verb: kind for kind in (Recur, RecurGet, RecurUpdate, RecurTag, RecurPause, RecurRun, RecurCancel)
 }

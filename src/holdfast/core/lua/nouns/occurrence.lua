@@ -2,6 +2,7 @@
 --
 -- A job is put at the moment of its occurrence, however late that is noticed, and
 -- waits from then on. Missed occurrences are made up one by one, oldest first.
+local keys = require("base.keys")
 local record = require("base.record")
 local extra = require("nouns.extra")
 local job = require("nouns.job")
@@ -24,13 +25,25 @@ local function first_of(ctx, t, score)
   return when
 end
 
+local function numbered(jid, count) return format("%s-%.0f", jid, count) end
+
 -- The next free name: a job that exists is not taken over. Nil after TRIES of them.
 local function next_name(ctx, jid, t)
   for _ = 1, TRIES do
     t.count = t.count + 1
-    local name = format("%s-%.0f", jid, t.count)
+    local name = numbered(jid, t.count)
     if call("EXISTS", ctx.keys.job .. name) == 0 then return name end
   end
+end
+
+-- The same where a name must be found: after TRIES of them it looks in steps that double.
+local function sure_name(ctx, jid, t)
+  local name, step = next_name(ctx, jid, t), 1
+  while not name do
+    t.count, step = t.count + step, 2 * step
+    if call("EXISTS", ctx.keys.job .. numbered(jid, t.count)) == 0 then name = numbered(jid, t.count) end
+  end
+  return name
 end
 
 -- Gives a job the options of its template. Only what is set costs anything.
@@ -59,6 +72,16 @@ local function put(ctx, queue, template, jid, t, when, sequence)
   state.move(r, state.WAITING)
   call("ZADD", queue.waiting, ctx.order.place(r, sequence, when, jid))
   job.write(ctx, jid, r)
+end
+
+-- Puts one job of a template now, beside its occurrences. Returns its jid.
+function M.put_now(ctx, jid, t)
+  local queue, name = keys.of_queue(ctx, t.queue), sure_name(ctx, jid, t)
+  local first, idle = queues.enter(ctx, queue, 1, ctx.bounds.hidden)
+  put(ctx, queue, jid, name, t, ctx.now, first + 1)
+  recurrence.write_count(ctx, jid, t)
+  if idle then queues.signal(queue) end
+  return name
 end
 
 -- How many jobs of this template may still be put in this call, and what each weighs.

@@ -1,6 +1,7 @@
 -- recur: templates that put jobs again and again, and what people do with them.
 local keys = require("base.keys")
 local refuse = require("base.refuse")
+local occurrences = require("nouns.occurrence")
 local options = require("nouns.options")
 local queues = require("nouns.queue")
 local recurrence = require("nouns.recurrence")
@@ -29,13 +30,13 @@ local function as_before(ctx, jid, t, old)
   return due > 0 and due + t.interval - old.interval or nil
 end
 
--- Makes a template, or replaces all of one but its count and, if it `keeps` that, when it
--- is due. `t` has queue, klass, data, interval, backlog, priority, retries, tags, throttles
+-- Makes a template, or replaces all of one but its count, whether it is paused and, if it `keeps`
+-- that, when it is due. `t` has queue, klass, data, interval, backlog, priority, retries, tags, throttles
 -- and options; the first occurrence is `offset` ms from now. Returns the jid.
 function M.run(ctx, jid, t, offset, keeps)
   local old = recurrence.read(ctx, jid)
   local when = keeps and as_before(ctx, jid, t, old) or ctx.now + offset
-  t.count, t.since = old and old.count or 0, ctx.now
+  t.count, t.since, t.paused = old and old.count or 0, ctx.now, old and old.paused
   t.throttles = others(t.throttles, old and old.queue or t.queue, t.queue)
   queues.know(ctx, keys.of_queue(ctx, t.queue))
   if old then recurrence.leave(ctx, jid, old) end
@@ -67,7 +68,7 @@ local function row(ctx, jid)
   throttles[#throttles + 1] = own(t.queue)
   return {
     jid, t.queue, t.klass, t.data, t.interval, t.backlog, t.priority, t.retries, t.count, recurrence.next(ctx, jid, t),
-    t.tags, throttles, options.pairs(t.options), t.since,
+    t.tags, throttles, options.pairs(t.options), t.since, t.paused and 1 or 0,
   }
 end
 
@@ -102,6 +103,18 @@ function M.tag(ctx, jid, adds, args, first, last)
   recurrence.write_tags(ctx, jid, t)
   return t.tags
 end
+
+-- Stops a template from putting jobs, or lets it put them again. Returns whether that changed
+-- something.
+function M.pause(ctx, jid, on)
+  local t = found(ctx, jid)
+  if on == (t.paused ~= nil) then return 0 end
+  if on then recurrence.pause(ctx, jid, t) else recurrence.resume(ctx, jid, t) end
+  return 1
+end
+
+-- Puts one job of a template now, also of a paused one. Returns its jid.
+function M.put_now(ctx, jid) return occurrences.put_now(ctx, jid, found(ctx, jid)) end
 
 -- Deletes templates; their jobs stay. Returns per jid 1, or 0 if it is unknown.
 function M.cancel(ctx, args, first, last)

@@ -1,0 +1,195 @@
+"""What operators do to single things. Where it is known who acts, each action writes a line of the audit log with it."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from holdfast.client.config import set_command, unset_command
+from holdfast.client.workers import is_meant
+from holdfast.codecs import encode_data
+from holdfast.commands import Command
+from holdfast.commands.jobs import JobGet
+from holdfast.commands.operations import MAX_CHANGED, Act, Audited
+from holdfast.commands.queues import (
+    Pause,
+    QueueForget,
+    QueueOption,
+    QueueSet,
+    ThrottleDelete,
+    ThrottleRelease,
+    ThrottleSet,
+)
+from holdfast.commands.recurring import RecurCancel, RecurPause, RecurRun, RecurUpdate
+from holdfast.commands.workers import WorkerForget, WorkerQuiet
+from holdfast.console.operations import Spec, check_value, merged, patch_of
+from holdfast.console.queries import all_workers
+from holdfast.errors import JobNotFound, Refused, UsageError
+from holdfast.settings import (
+    check_each,
+    check_milliseconds,
+    check_name,
+    check_names,
+    check_text,
+    check_throttle,
+    check_whole,
+)
+from holdfast.wire.plans import Plan, Planner
+
+R = TypeVar("R")
+MOST: Final = 512
+
+
+def by(who: str, what: str, target: str, detail: str, command: Command[R]) -> Command[R]:
+    """Return a command that also writes a line of the audit log, if it is known who acts."""
+    if not who:
+        return command
+    return Audited(check_name("actor", who), what, _cut(target, 200), _cut(detail, 4000), command)
+
+
+def _cut(text: str, most: int) -> str:
+    return text.encode()[:most].decode(errors="ignore")
+
+
+def act(ask: Planner, who: str, spec: Spec, jids: Sequence[str]) -> Plan[list[tuple[str, bool | Refused]]]:
+    """Change jobs. Returns for each jid True (changed), False (nothing to change), or why it was refused."""
+    check_value(spec)
+    names = list(dict.fromkeys(check_each("jid", jids)))
+    results: list[tuple[str, bool | Refused]] = []
+    for at in range(0, len(names), MAX_CHANGED):
+        some = names[at : at + MAX_CHANGED]
+        target = some[0] if len(names) == 1 else f"{len(some)} jobs"
+        detail = spec.value if len(names) == 1 else " ".join([spec.value, *some])
+        command = Act(spec.action, [(jid, "") for jid in some], spec.common, who)
+        results += zip(some, (yield from ask(by(who, spec.action, target, detail, command))), strict=True)
+    return results
+
+
+def edit(ask: Planner, who: str, jid: str, data: object, patch: str) -> Plan[bool]:
+    """Replace the data of a job that does not run, or change them by a JSON merge patch.
+
+    Returns whether they differ. Raises JobNotFound, WrongState, also when they were changed meanwhile.
+    """
+    [facts] = yield from ask(JobGet((check_name("jid", jid),)))
+    if facts is None:
+        raise JobNotFound(f"job {jid} does not exist", "HF_JOB_NOT_FOUND")
+    if patch:
+        data = msgspec.json.encode(merged(msgspec.json.decode(facts.data), patch_of(patch)))
+    new = encode_data(data)
+    if new == facts.data:
+        return False
+    digest = hashlib.sha1(facts.data).hexdigest().encode()
+    [result] = yield from ask(
+        by(who, "edit", jid, new.decode()[:1000], Act("data", [(jid, digest + new)], "", who))
+    )
+    if isinstance(result, Refused):
+        raise result
+    return result
+
+
+def pause(who: str, names: Sequence[str], why: str, seconds: float) -> Command[int]:
+    """Return the command that pauses queues, for ever or for so many seconds."""
+    queues = check_names("queue", names, MOST)
+    length = check_milliseconds("seconds", seconds)
+    return by(who, "pause", ", ".join(queues), why, Pause(queues, True, who, check_text("why", why), length))
+
+
+def resume(who: str, names: Sequence[str]) -> Command[int]:
+    """Return the command that resumes queues."""
+    queues = check_names("queue", names, MOST)
+    return by(who, "resume", ", ".join(queues), "", Pause(queues, False, who))
+
+
+def forget_queue(who: str, name: str) -> Command[int]:
+    """Return the command that removes an empty queue from the list."""
+    return by(who, "forget queue", name, "", QueueForget((check_name("queue", name),)))
+
+
+def set_queue(who: str, name: str, option: QueueOption, value: int | None) -> Command[int | None]:
+    """Return the command that sets a limit of a queue, None to remove it."""
+    detail = f"{option}={'' if value is None else value}"
+    return by(who, "set queue", check_name("queue", name), detail, QueueSet(name, option, value))
+
+
+def quiet(ask: Planner, who: str, names: Sequence[str], on: bool) -> Plan[dict[str, list[str]]]:
+    """Stop workers from taking jobs, or let them again. Returns by name the workers that it stands for."""
+    known = yield from all_workers(ask)
+    found = {
+        name: [one.name for one in known if is_meant(name, one.name)] for name in check_each("worker", names)
+    }
+    what = "quiet" if on else "resume worker"
+    for name in dict.fromkeys(name for meant in found.values() for name in meant):
+        yield from ask(by(who, what, name, "", WorkerQuiet(name, on)))
+    return found
+
+
+def forget_workers(who: str, names: Sequence[str]) -> Command[int]:
+    """Return the command that deletes workers from the list."""
+    workers = check_names("worker", names, MOST)
+    return by(who, "forget worker", ", ".join(workers), "", WorkerForget(workers))
+
+
+def set_throttle(who: str, id: str, maximum: int | None, seconds: float) -> Command[int]:
+    """Return the command that sets how many jobs of a throttle run at once, for ever or for so many seconds."""
+    most = None if maximum is None else check_whole("maximum", maximum, 0, 4_294_967_295)
+    ends = check_milliseconds("seconds", seconds)
+    return by(
+        who,
+        "set throttle",
+        id,
+        f"maximum={most} seconds={seconds:g}",
+        ThrottleSet(check_throttle(id), most, ends),
+    )
+
+
+def delete_throttle(who: str, id: str) -> Command[bool]:
+    """Return the command that deletes the limit of a throttle."""
+    return by(who, "delete throttle", id, "", ThrottleDelete(check_throttle(id)))
+
+
+def release_throttle(who: str, id: str, jids: Sequence[str]) -> Command[int]:
+    """Return the command that takes slots of a throttle from jobs."""
+    names = check_names("jid", jids, MOST)
+    return by(who, "release throttle", id, " ".join(names), ThrottleRelease(check_throttle(id), names))
+
+
+def configure(who: str, name: str, value: object) -> Command[object]:
+    """Return the command that writes a setting, or with None resets it to its default."""
+    command: Command[object] = unset_command(name) if value is None else set_command(name, value)
+    return by(
+        who,
+        "set config" if value is not None else "unset config",
+        name,
+        "" if value is None else str(value),
+        command,
+    )
+
+
+def pause_recurring(who: str, jid: str, on: bool) -> Command[bool]:
+    """Return the command that pauses or resumes a recurring job."""
+    return by(
+        who, "pause recurring" if on else "resume recurring", jid, "", RecurPause(check_name("jid", jid), on)
+    )
+
+
+def run_recurring(who: str, jid: str) -> Command[str]:
+    """Return the command that puts a job of a recurring job now."""
+    return by(who, "run recurring", jid, "", RecurRun(check_name("jid", jid)))
+
+
+def edit_recurring(who: str, change: RecurUpdate) -> Command[bool]:
+    """Return the command that changes a recurring job."""
+    fields = msgspec.structs.asdict(change)
+    detail = " ".join(
+        f"{name}={value!r}" for name, value in fields.items() if name != "jid" and value is not None
+    )
+    if not detail:
+        raise UsageError("nothing to change: give at least one attribute")
+    return by(who, "edit recurring", change.jid, detail, change)
+
+
+def delete_recurring(who: str, jids: Sequence[str]) -> Command[list[bool]]:
+    """Return the command that deletes recurring jobs; jobs that were put stay."""
+    names = check_names("jid", jids, MOST)
+    return by(who, "delete recurring", ", ".join(names), "", RecurCancel(names))

@@ -1,0 +1,360 @@
+"""`Console` and `AsyncConsole`: everything that operators see and do, over a client. With the async one all is awaited.
+
+console = Console(client, actor="ada@laptop")
+page = console.jobs("state:failed queue:mail-* created<2h")
+console.act("retry", page.jobs[0].jid)
+"""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.client.descriptors import (
+    AnyClient,
+    AsyncHandle,
+    CommandMethod,
+    PlanMethod,
+    StepMethod,
+    SyncHandle,
+    run_plan,
+)
+from holdfast.code.steps import Steps
+from holdfast.commands import Command
+from holdfast.commands.admin import AuditLine, Info, PatternFacts, Patterns
+from holdfast.commands.failures import FailureGroup
+from holdfast.commands.operations import MAX_CHANGED, Action
+from holdfast.commands.queues import QueueOption
+from holdfast.commands.recurring import RecurringFacts, RecurUpdate
+from holdfast.commands.topics import TopicCounts
+from holdfast.commands.workers import HeldJob, WorkerFacts
+from holdfast.console import actions, operations, queries
+from holdfast.console.filters import parse
+from holdfast.console.operations import DryRun, Operation, Running, Spec
+from holdfast.console.overview import Overview, overview
+from holdfast.console.queries import FailureDetail, JobDetail, Page, QueueDetail, Throttle, WorkerDetail
+from holdfast.console.search import SearchPage, search
+from holdfast.errors import Refused, WrongState
+from holdfast.models import Counts
+from holdfast.settings import MAX_BATCH, check_whole
+from holdfast.wire.plans import Plan, Planner
+
+MOST_LOOKED: Final = 1_000_000_000
+LONGEST_PAUSE: Final = 10.0
+"""Seconds between two signs of life of an operation that is run slowly."""
+THREE_HOURS_MS: Final = 3 * queries.HOUR_MS
+
+
+def _now(ask: Planner) -> Plan[int]:
+    info = yield from ask(Info())
+    return info.now_ms
+
+
+def _ignore(_: object) -> None:
+    """Take a report of progress that nobody wants."""
+
+
+class ConsoleVerbs:
+    """The queries and actions of operators. `actor` is who acts, for the audit log; without it nothing is audited."""
+
+    _client: AnyClient
+
+    def __init__(self, client: AnyClient, actor: str = "") -> None:
+        self._client = client
+        self.actor = actor
+        self.runner = f"{socket.gethostname()[:60]}-{os.getpid()}"
+
+    # What there is.
+
+    @PlanMethod
+    def now_ms(self, ask: Planner) -> Plan[int]:
+        """The time of the store in milliseconds."""
+        return _now(ask)
+
+    @PlanMethod
+    def overview(self, ask: Planner) -> Plan[Overview]:
+        """Counts of everything, and what needs attention, most urgent first."""
+        return (yield from overview(ask, (yield from _now(ask))))
+
+    @PlanMethod
+    def queues(
+        self, ask: Planner, pattern: str = "*", *, sort: str = "name", after: str = "", limit: int = 100
+    ) -> Plan[Page[Counts]]:
+        """A page of queues; `sort` is name, oldest, or a state (the largest number first)."""
+        return queries.queues(ask, pattern, sort, after, limit)
+
+    @PlanMethod
+    def queue(
+        self, ask: Planner, name: str, *, day_ms: int = 0, since_ms: int | None = None
+    ) -> Plan[QueueDetail]:
+        """One queue, with the statistics of a UTC day (0: today), and its series (from three hours ago)."""
+        now = yield from _now(ask)
+        return (
+            yield from queries.queue(
+                ask, name, day_ms, now - THREE_HOURS_MS if since_ms is None else since_ms
+            )
+        )
+
+    @PlanMethod
+    def jobs(
+        self, ask: Planner, filter: str = "", *, after: str = "", limit: int = 25, wants: str = ""
+    ) -> Plan[SearchPage]:
+        """A page of the jobs that a filter matches. It looks at up to 5,000 jobs; its cursor continues.
+
+        `wants` names what else the rows should have: `d` data, `t` tags, `e` failures. Raises FilterError.
+        """
+        query = parse(filter)
+        size = check_whole("limit", limit, 1, MAX_BATCH)
+        return (yield from search(ask, query, (yield from _now(ask)), size, after, wants))
+
+    @PlanMethod
+    def job(self, ask: Planner, jid: str) -> Plan[JobDetail | RecurringFacts]:
+        """One job with its runs, relatives and explanation, or the recurring job of that jid. Raises JobNotFound."""
+        return queries.job(ask, jid, self._client.settings.flags)
+
+    @PlanMethod
+    def failures(self, ask: Planner, pattern: str = "*") -> Plan[list[FailureGroup]]:
+        """The failure groups, the one with the latest failure first."""
+        return queries.failures(ask, pattern)
+
+    @PlanMethod
+    def failure(self, ask: Planner, group: str, sample: int = queries.SAMPLE) -> Plan[FailureDetail]:
+        """One failure group, and what its newest `sample` jobs have in common."""
+        return queries.failure(ask, group, sample)
+
+    @PlanMethod
+    def recurring(
+        self, ask: Planner, pattern: str = "*", *, after: str = "", limit: int = 100
+    ) -> Plan[Page[RecurringFacts]]:
+        """A page of recurring jobs, by queue, the next due one first."""
+        return queries.recurring(ask, pattern, after, limit)
+
+    @PlanMethod
+    def topics(self, ask: Planner, *, after: str = "", limit: int = 100) -> Plan[Page[TopicCounts]]:
+        """A page of topics with their counts."""
+        return queries.topics(ask, after, limit)
+
+    @PlanMethod
+    def workers(self, ask: Planner, *, after: str = "", limit: int = 64) -> Plan[Page[WorkerFacts]]:
+        """A page of workers, most recently seen first."""
+        return queries.workers(ask, after, limit)
+
+    @PlanMethod
+    def worker(self, ask: Planner, name: str) -> Plan[WorkerDetail]:
+        """One worker, and what each of its slots runs since when."""
+        return queries.worker(ask, name)
+
+    @PlanMethod
+    def held(self, ask: Planner, worker: str = "") -> Plan[list[HeldJob]]:
+        """The jobs that a worker holds, or all of them, the one held longest first."""
+        return queries.held(ask, worker)
+
+    @PlanMethod
+    def throttles(self, ask: Planner, *, after: str = "", limit: int = 100) -> Plan[Page[Throttle]]:
+        """A page of throttles that have a limit, in no order."""
+        return queries.throttles(ask, after, limit)
+
+    @PlanMethod
+    def throttle(self, ask: Planner, id: str, limit: int = 25) -> Plan[Throttle]:
+        """One throttle with its first holders and waiters."""
+        return queries.throttle(ask, id, limit)
+
+    @PlanMethod
+    def tags(self, ask: Planner, *, after: str = "", limit: int = 100) -> Plan[Page[tuple[str, int]]]:
+        """A page of tags with the number of their jobs, most used first."""
+        return queries.tags(ask, after, limit)
+
+    @PlanMethod
+    def settings(self, ask: Planner) -> Plan[queries.Settings]:
+        """Every setting with its value, default and meaning."""
+        return queries.settings(ask)
+
+    @CommandMethod
+    def patterns(self) -> Command[PatternFacts]:
+        """The patterns and priorities of queues."""
+        return Patterns()
+
+    @PlanMethod
+    def audit(self, ask: Planner, *, before: str = "", limit: int = 25) -> Plan[Page[AuditLine]]:
+        """A page of the audit log, newest first."""
+        return queries.audit(ask, before, limit)
+
+    # What is done to single things.
+
+    @PlanMethod
+    def act(
+        self, ask: Planner, action: Action, *jids: str, value: str = ""
+    ) -> Plan[list[tuple[str, bool | Refused]]]:
+        """Change jobs: retry, move, cancel, expire, run, delay, priority, retries, tag, untag, track or untrack.
+
+        `value`: see `Spec`. Returns for each jid True (changed), False (nothing to change) or why it was refused.
+        """
+        return actions.act(ask, self.actor, Spec(action=action, value=value), jids)
+
+    @PlanMethod
+    def edit(self, ask: Planner, jid: str, data: object = None, *, patch: str = "") -> Plan[bool]:
+        """Replace the data of a job that does not run, or apply a JSON merge patch. Raises WrongState."""
+        return actions.edit(ask, self.actor, jid, data, patch)
+
+    @CommandMethod
+    def pause(self, *queues: str, why: str = "", seconds: float = 0) -> Command[int]:
+        """Pause queues, for ever or for so many seconds. Returns how many were not paused."""
+        return actions.pause(self.actor, queues, why, seconds)
+
+    @CommandMethod
+    def resume(self, *queues: str) -> Command[int]:
+        """Resume queues. Returns how many were paused."""
+        return actions.resume(self.actor, queues)
+
+    @CommandMethod
+    def forget_queue(self, name: str) -> Command[int]:
+        """Remove an empty queue from the list. Raises QueueNotEmpty."""
+        return actions.forget_queue(self.actor, name)
+
+    @CommandMethod
+    def set_queue(self, name: str, option: QueueOption, value: int | None) -> Command[int | None]:
+        """Set a limit of a queue, None to remove it."""
+        return actions.set_queue(self.actor, name, option, value)
+
+    @PlanMethod
+    def quiet(self, ask: Planner, *workers: str) -> Plan[dict[str, list[str]]]:
+        """Let workers finish their jobs and take no more. Returns by name the workers that it stands for."""
+        return actions.quiet(ask, self.actor, workers, True)
+
+    @PlanMethod
+    def resume_workers(self, ask: Planner, *workers: str) -> Plan[dict[str, list[str]]]:
+        """Let quiet workers take jobs again. Returns by name the workers that it stands for."""
+        return actions.quiet(ask, self.actor, workers, False)
+
+    @CommandMethod
+    def forget_workers(self, *workers: str) -> Command[int]:
+        """Delete workers from the list; their jobs continue. Returns how many were known."""
+        return actions.forget_workers(self.actor, workers)
+
+    @CommandMethod
+    def set_throttle(self, id: str, maximum: int | None, seconds: float = 0) -> Command[int]:
+        """Set how many jobs of a throttle run at once (0: any number, None: as before), for ever or for so many seconds."""
+        return actions.set_throttle(self.actor, id, maximum, seconds)
+
+    @CommandMethod
+    def delete_throttle(self, id: str) -> Command[bool]:
+        """Delete the limit of a throttle. Returns whether it had one."""
+        return actions.delete_throttle(self.actor, id)
+
+    @CommandMethod
+    def release_throttle(self, id: str, *jids: str) -> Command[int]:
+        """Take slots of a throttle from jobs, which continue. Returns how many held one."""
+        return actions.release_throttle(self.actor, id, jids)
+
+    @CommandMethod
+    def configure(self, name: str, value: object) -> Command[object]:
+        """Write a setting, or with None reset it to its default. Raises UsageError."""
+        return actions.configure(self.actor, name, value)
+
+    @CommandMethod
+    def pause_recurring(self, jid: str, on: bool = True) -> Command[bool]:
+        """Pause a recurring job, or (`on` False) let it continue. Returns whether that changed anything."""
+        return actions.pause_recurring(self.actor, jid, on)
+
+    @CommandMethod
+    def run_recurring(self, jid: str) -> Command[str]:
+        """Put a job of a recurring job now, beside its schedule. Returns its jid."""
+        return actions.run_recurring(self.actor, jid)
+
+    @CommandMethod
+    def edit_recurring(self, change: RecurUpdate) -> Command[bool]:
+        """Change attributes of a recurring job."""
+        return actions.edit_recurring(self.actor, change)
+
+    @CommandMethod
+    def delete_recurring(self, *jids: str) -> Command[list[bool]]:
+        """Delete recurring jobs; jobs that were put stay. Returns whether each existed."""
+        return actions.delete_recurring(self.actor, jids)
+
+    # What is done to all jobs that a filter matches.
+
+    @PlanMethod
+    def dry_run(
+        self, ask: Planner, spec: Spec, most: int = MOST_LOOKED, on_page: Callable[[DryRun], None] = _ignore
+    ) -> Plan[DryRun]:
+        """Count the jobs that an operation would change, with examples; looks at up to `most` jobs."""
+        return (yield from operations.dry_run(ask, spec, (yield from _now(ask)), most, on_page))
+
+    @PlanMethod
+    def start_operation(self, ask: Planner, spec: Spec) -> Plan[Running]:
+        """Note an operation in the store and the audit log; `run_operation` runs it."""
+        named = msgspec.structs.replace(spec, who=spec.who or self.actor)
+        return (yield from operations.start(ask, named, self.runner, (yield from _now(ask))))
+
+    @PlanMethod
+    def resume_operation(self, ask: Planner, id: str) -> Plan[Running]:
+        """Take over an operation that was stopped, or that nobody runs; `run_operation` runs it."""
+        return (yield from operations.resume(ask, id, self.runner, (yield from _now(ask))))
+
+    @PlanMethod
+    def undo_operation(self, ask: Planner, id: str) -> Plan[Running]:
+        """Begin to undo an operation; `run_operation` runs that. Possible for an hour. Raises WrongState."""
+        return (yield from operations.undo(ask, id, self.actor, self.runner, (yield from _now(ask))))
+
+    @PlanMethod
+    def stop_operation(self, ask: Planner, id: str) -> Plan[bool]:
+        """Stop an operation, whoever runs it. Returns whether it was running."""
+        return operations.stop(ask, id, self.actor)
+
+    @StepMethod
+    def run_operation(
+        self, running: Running, on_step: Callable[[Running], None] = _ignore
+    ) -> Steps[Operation]:
+        """Run an operation to its end, or until somebody stops it. Each step is reported."""
+        begun, rate = time.monotonic(), running.spec.rate
+        while not running.is_over:
+            try:
+                yield run_plan(self._client, self._step, running)
+                on_step(running)
+                due = begun + running.changed / rate if rate else 0.0
+                while not running.is_over and due > time.monotonic():
+                    yield self._pause(min(due - time.monotonic(), LONGEST_PAUSE))
+                    yield run_plan(self._client, operations.keep, running)
+            except WrongState:
+                break  # it was stopped, or taken over
+        found: Operation = yield run_plan(self._client, self._operation, running.id)
+        return found
+
+    def _step(self, ask: Planner, running: Running) -> Plan[int]:
+        rate = running.spec.rate
+        count = min(max(int(rate), 1), MAX_CHANGED) if rate else MAX_CHANGED
+        return operations.step(ask, running, count)
+
+    def _operation(self, ask: Planner, id: str) -> Plan[Operation]:
+        return (yield from queries.operation(ask, id, (yield from _now(ask))))
+
+    def _pause(self, seconds: float) -> Any:
+        raise NotImplementedError
+
+    @PlanMethod
+    def operations(self, ask: Planner, *, offset: int = 0, limit: int = 25) -> Plan[list[Operation]]:
+        """The operations on many jobs, the newest first."""
+        return (yield from queries.operations(ask, offset, limit, (yield from _now(ask))))
+
+    @PlanMethod
+    def operation(self, ask: Planner, id: str) -> Plan[Operation]:
+        """One operation with its first refusals. Raises OperationNotFound."""
+        return self._operation(ask, id)
+
+
+class Console(ConsoleVerbs, SyncHandle):
+    """The console of a sync client."""
+
+    def _pause(self, seconds: float) -> Any:
+        time.sleep(max(seconds, 0))
+
+
+class AsyncConsole(ConsoleVerbs, AsyncHandle):
+    """The console of an async client."""
+
+    def _pause(self, seconds: float) -> Any:
+        return asyncio.sleep(max(seconds, 0))

@@ -1,0 +1,466 @@
+"""Change all jobs that a filter matches: try it dry, start it, go on with it, stop it, undo it.
+
+An operation is one record in the store. It goes forward in chunks: each reads the next page of the search, and changes what
+matches in the same call that notes how far it got. Whoever takes over continues there.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, get_args
+
+import msgspec
+
+from holdfast.commands.operations import (
+    MAX_CHANGED,
+    Act,
+    Action,
+    Audited,
+    JobRow,
+    OperationDetail,
+    OperationFacts,
+    OperationGet,
+    OperationSet,
+    Progress,
+)
+from holdfast.console.filters import Filter, parse
+from holdfast.console.search import STATES, Chunk, Position, SearchPlan, by_jid, chunk, planned, wants_of
+from holdfast.errors import OperationNotFound, Refused, UsageError, WrongState
+from holdfast.ids import mint_jid
+from holdfast.settings import MAX_BATCH, check_name, check_whole
+from holdfast.wire.plans import Plan, Planner
+
+ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+LEASE_MS: Final = 30_000
+"""How long an operation is somebody's without a sign of progress."""
+EXAMPLES: Final = 10
+_OPEN: Final = tuple(state for state in STATES if state != "complete")
+_WAITING: Final = ("scheduled", "waiting")
+_APPLIES: Final[Mapping[str, Sequence[str]]] = {
+    "retry": ("failed",),
+    "fail": ("waiting",),
+    "expire": ("running", "stalled"),
+    "run": ("scheduled",),
+    "delay": _WAITING,
+    "cancel": ("depends", *(state for state in _OPEN if state != "depends")),  # children before their parents
+    "priority": _OPEN,
+    "retries": _OPEN,
+    "data": tuple(state for state in _OPEN if state != "running"),
+}
+"""The states whose jobs an action can change; all states for the others."""
+INVERSE: Final[Mapping[str, Action]] = {
+    "retry": "fail",
+    "fail": "retry",
+    "move": "move",
+    "priority": "priority",
+    "retries": "retries",
+    "tag": "untag",
+    "untag": "tag",
+    "track": "untrack",
+    "untrack": "track",
+    "delay": "run",
+}
+"""The action that undoes each one that can be undone, with the value that the core noted."""
+_NEEDS_VALUE: Final = frozenset(("delay", "priority", "retries", "data", "tag", "untag"))
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operation does: `action` with `value` for each job that `filter` matches.
+
+    `value` is a queue for move and retry ("": that of the job), a number for priority and retries, seconds for delay, tags
+    separated by commas for tag and untag, and a JSON merge patch (RFC 7396) for data. `rate` is the largest number of
+    changes a second, 0 for any. `undoes` is the id of the operation that this one undoes.
+    """
+
+    action: Action
+    filter: str = ""
+    value: str = ""
+    who: str = ""
+    rate: float = 0.0
+    candidates: int = 0
+    undoes: str = ""
+    planned_ms: int = 0
+
+    @property
+    def query(self) -> Filter:
+        """The parsed filter."""
+        return parse(self.filter)
+
+    @property
+    def common(self) -> str:
+        """The value as the core takes it, for all jobs together."""
+        if self.action == "delay":
+            return str(round(float(self.value) * 1000))
+        if self.action in ("tag", "untag"):
+            return "\n".join(name.strip() for name in self.value.split(","))
+        return "" if self.action == "data" else self.value
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """An operation: what it does, its state, and how far it got. Times are milliseconds of the store's clock.
+
+    `state` is running, stopped, done, failed or undone; `is_orphaned`: it is running, but nobody has reported for a while.
+    `undo_until_ms` is 0 if it cannot be undone.
+    """
+
+    id: str
+    spec: Spec
+    state: str
+    runner: str
+    created_ms: int
+    updated_ms: int
+    looked: int
+    matched: int
+    changed: int
+    same: int
+    refused: int
+    is_orphaned: bool = False
+    refusals: tuple[tuple[str, str], ...] = ()
+    undo_until_ms: int = 0
+
+    @property
+    def share(self) -> float:
+        """The part of the jobs that was looked at, from 0 to 1."""
+        return min(self.looked / self.spec.candidates, 1.0) if self.spec.candidates else 1.0
+
+
+UNDO_MS: Final = 3_600_000
+_END: Final = Position("end")
+_NOWHERE: Final = SearchPlan((), "")
+
+
+def operation_of(facts: OperationFacts, now_ms: int, detail: OperationDetail | None = None) -> Operation:
+    """Return an operation as people want to see it. A record that cannot be read has an empty spec."""
+    try:
+        spec = msgspec.json.decode(facts.spec.encode(), type=Spec)
+    except msgspec.MsgspecError:
+        spec = Spec(action="move", filter="jid:unreadable")
+    can_undo = spec.action in INVERSE and facts.changed > 0 and facts.state in ("done", "stopped", "failed")
+    until = facts.updated_ms + UNDO_MS if can_undo and facts.updated_ms + UNDO_MS > now_ms else 0
+    return Operation(
+        facts.id,
+        spec,
+        facts.state,
+        facts.runner,
+        facts.created_ms,
+        facts.updated_ms,
+        facts.looked,
+        facts.matched,
+        facts.changed,
+        facts.same,
+        facts.refused,
+        facts.state == "running" and facts.lease_ms < now_ms,
+        detail.refused if detail else (),
+        until,
+    )
+
+
+class DryRun(msgspec.Struct):
+    """What an operation would change: how many jobs match, by state and queue, and examples.
+
+    `complete` is False where not all jobs were looked at.
+    """
+
+    matched: int = 0
+    looked: int = 0
+    candidates: int = 0
+    index: str = ""
+    complete: bool = False
+    by_state: Counter[str] = msgspec.field(default_factory=Counter)
+    by_queue: Counter[str] = msgspec.field(default_factory=Counter)
+    examples: list[JobRow] = msgspec.field(default_factory=list)
+
+    def add(self, rows: Sequence[JobRow]) -> None:
+        """Count some jobs."""
+        self.matched += len(rows)
+        self.by_state.update(row.state for row in rows)
+        self.by_queue.update(row.queue for row in rows)
+        self.examples += rows[: EXAMPLES - len(self.examples)]
+
+
+def check_spec(spec: Spec) -> Spec:
+    """Return a spec whose action, value and filter are possible. Raises UsageError."""
+    if spec.action not in ACTIONS:
+        raise UsageError(f"there is no action {spec.action!r}: expected one of {', '.join(ACTIONS)}")
+    check_value(spec)
+    query = spec.query
+    if not str(query):
+        raise UsageError("the filter is empty, so it matches every job; to mean that, write jid:*")
+    return msgspec.structs.replace(spec, filter=str(query))
+
+
+def check_value(spec: Spec) -> None:
+    """Raise UsageError unless the value is one that the action takes."""
+    if spec.action in _NEEDS_VALUE and not spec.value:
+        raise UsageError(f"{spec.action} needs a value")
+    if spec.action in ("move", "retry", "fail"):
+        if spec.value:
+            check_name("queue", spec.value)
+    elif spec.action in ("tag", "untag"):
+        for name in spec.common.split("\n"):
+            check_name("tag", name)
+    elif spec.action == "data":
+        patch_of(spec.value)
+    elif spec.action in _NEEDS_VALUE:
+        _check_number(spec)
+    elif spec.value:
+        raise UsageError(f"{spec.action} takes no value, got {spec.value!r:.80}")
+
+
+_LIMITS: Final = {"priority": (-4095, 4095), "retries": (0, 1000)}
+
+
+def _check_number(spec: Spec) -> None:
+    try:
+        number = float(spec.value)
+    except ValueError:
+        raise UsageError(f"{spec.action}: expected a number, got {spec.value!r:.80}") from None
+    if spec.action in _LIMITS:
+        check_whole(spec.action, int(number) if number.is_integer() else number, *_LIMITS[spec.action])
+    elif not 0 <= number <= 3_162_240_000:
+        raise UsageError(f"delay: expected seconds from 0 to a hundred years, got {spec.value!r:.80}")
+
+
+def patch_of(text: str) -> dict[str, Any]:
+    """Return a JSON merge patch. Raises UsageError for what is no JSON object."""
+    try:
+        found: object = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"the patch is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise UsageError(f"the patch is a JSON object, not {text!r:.80}")
+    return found
+
+
+def merged(value: object, patch: object) -> object:
+    """Return a JSON value changed by a merge patch (RFC 7396): null removes a member, objects are merged."""
+    if not isinstance(patch, dict):
+        return patch
+    result: dict[str, Any] = dict(value) if isinstance(value, dict) else {}
+    for name, change in patch.items():
+        if change is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), change)
+    return result
+
+
+Match = Callable[[JobRow], bool]
+
+
+def _all(_: JobRow) -> bool:
+    return True
+
+
+class Running(msgspec.Struct):
+    """An operation that this program runs: its plan, where it continues, and what it has done so far in this run."""
+
+    id: str
+    runner: str
+    spec: Spec
+    plan: SearchPlan
+    at: Position
+    wants: str
+    matches: Match
+    is_over: bool = False
+    looked: int = 0
+    matched: int = 0
+    changed: int = 0
+    refused: int = 0
+
+    def note(self, looked: int, results: Sequence[bool | Refused]) -> int:
+        """Count what one call did. Returns how many jobs it changed."""
+        changed = sum(one is True for one in results)
+        self.looked, self.matched = self.looked + looked, self.matched + len(results)
+        self.changed += changed
+        self.refused += sum(isinstance(one, Refused) for one in results)
+        return changed
+
+
+def dry_run(ask: Planner, spec: Spec, now_ms: int, most: int, note: Callable[[DryRun], None]) -> Plan[DryRun]:
+    """Look at up to `most` jobs, and count those that an operation would change. Each page is given to `note`."""
+    query = check_spec(spec).query
+    plan = yield from planned(ask, query, _APPLIES.get(spec.action, STATES))
+    found, matches = DryRun(candidates=plan.candidates, index=plan.index), query.matcher(now_ms)
+    if plan.jids:
+        page = yield from by_jid(ask, plan, matches)
+        found.looked, found.complete = page.looked, True
+        found.add(page.jobs)
+        return found
+    at, wants = Position(), wants_of(query)
+    while found.looked < most:
+        some = yield from chunk(ask, plan, at, MAX_BATCH if "d" not in wants else MAX_CHANGED, wants)
+        if some is not None:
+            found.looked += some.page.looked
+            found.add([row for row in some.page.jobs if matches(row)])
+            note(found)
+            at = some.following
+        if some is None or not at.set:
+            found.complete = True
+            break
+    return found
+
+
+def start(ask: Planner, spec: Spec, runner: str, now_ms: int) -> Plan[Running]:
+    """Note an operation in the store, with one line in the audit log, and return it ready to run."""
+    spec = check_spec(spec)
+    query = spec.query
+    plan = yield from planned(ask, query, _APPLIES.get(spec.action, STATES))
+    spec = msgspec.structs.replace(spec, candidates=plan.candidates, planned_ms=now_ms)
+    id = mint_jid()
+    command = OperationSet("start", id, runner, LEASE_MS, msgspec.json.encode(spec).decode())
+    line = f"{spec.filter}" + (f" → {spec.value}" if spec.value else "")
+    yield from ask(Audited(spec.who or "unnamed", f"bulk {spec.action}", id, line[:4000], command))
+    return Running(id, runner, spec, plan, Position(), _wants(spec, query), query.matcher(now_ms))
+
+
+def _wants(spec: Spec, query: Filter) -> str:
+    return "".join(sorted({*wants_of(query), *("d" if spec.action == "data" else "")}))
+
+
+def resume(ask: Planner, id: str, runner: str, now_ms: int) -> Plan[Running]:
+    """Take over an operation that was stopped or that nobody runs. Raises OperationNotFound, WrongState."""
+    detail = yield from ask(OperationGet(check_name("operation", id)))
+    if detail is None:
+        raise OperationNotFound(id)
+    spec = msgspec.json.decode(detail.facts.spec.encode(), type=Spec)
+    yield from ask(OperationSet("take", id, runner, LEASE_MS))
+    at = Position.parse(detail.facts.cursor)
+    if spec.undoes:
+        return Running(id, runner, spec, _NOWHERE, at, "", _all)
+    query = spec.query
+    plan = yield from planned(ask, query, _APPLIES.get(spec.action, STATES))
+    place = _NOWHERE if at == _END else plan
+    return Running(id, runner, spec, place, at, _wants(spec, query), query.matcher(now_ms))
+
+
+def step(ask: Planner, running: Running, count: int = MAX_CHANGED) -> Plan[int]:
+    """Go forward by one chunk: look at up to `count` jobs, and change those that match. Returns how many changed.
+
+    Raises WrongState when the operation was stopped or taken over meanwhile.
+    """
+    if running.spec.undoes:
+        return (yield from _undo_step(ask, running))
+    if running.plan.jids:
+        return (yield from _jid_step(ask, running))
+    some = yield from chunk(ask, running.plan, running.at, count, running.wants)
+    if some is None:
+        return (yield from _finish(ask, running))
+    rows = [row for row in some.page.jobs if running.matches(row) and not _is_done(running.spec, row)]
+    return (yield from _act(ask, running, some, rows))
+
+
+def _is_done(spec: Spec, row: JobRow) -> bool:
+    """Return whether this operation has moved the job before: it came into its queue after the beginning."""
+    return spec.action == "move" and row.queued_ms >= spec.planned_ms > 0
+
+
+def _act(ask: Planner, running: Running, some: Chunk, rows: Sequence[JobRow]) -> Plan[int]:
+    pairs = _pairs(running.spec, rows)
+    progress = Progress(
+        running.id,
+        running.runner,
+        LEASE_MS,
+        str(some.following if some.following.set else _END),
+        some.page.looked,
+        len(rows),
+    )
+    result = yield from ask(Act(running.spec.action, pairs, running.spec.common, running.spec.who, progress))
+    changed = running.note(some.page.looked, result)
+    running.at = some.following
+    if not running.at.set:
+        yield from _finish(ask, running)
+    return changed
+
+
+def keep(ask: Planner, running: Running) -> Plan[object]:
+    """Renew the lease of an operation that makes a pause."""
+    at = str(running.at) if running.looked else ""
+    return (
+        yield from ask(
+            Act(running.spec.action, (), operation=Progress(running.id, running.runner, LEASE_MS, at))
+        )
+    )
+
+
+def _pairs(spec: Spec, rows: Sequence[JobRow]) -> list[tuple[str, str | bytes]]:
+    """Return what an action gets for each job; data that cannot be read are left out."""
+    if spec.action != "data":
+        return [(row.jid, "") for row in rows]
+    patch, pairs = patch_of(spec.value), list[tuple[str, str | bytes]]()
+    for row in rows:
+        try:
+            changed = msgspec.json.encode(merged(msgspec.json.decode(row.data), patch))
+        except msgspec.MsgspecError:
+            continue
+        pairs.append((row.jid, hashlib.sha1(row.data).hexdigest().encode() + changed))
+    return pairs
+
+
+def _jid_step(ask: Planner, running: Running) -> Plan[int]:
+    """Change jobs that the filter names by jid, all of which are looked at now."""
+    page = yield from by_jid(ask, running.plan, running.matches)
+    for at in range(0, len(page.jobs), MAX_CHANGED):
+        rows = page.jobs[at : at + MAX_CHANGED]
+        pairs = _pairs(running.spec, rows)
+        progress = Progress(running.id, running.runner, LEASE_MS, str(_END), len(rows), len(rows))
+        result = yield from ask(
+            Act(running.spec.action, pairs, running.spec.common, running.spec.who, progress)
+        )
+        running.note(len(rows), result)
+    yield from _finish(ask, running)
+    return running.changed
+
+
+def _finish(ask: Planner, running: Running, state: str = "done") -> Plan[int]:
+    running.is_over = True
+    yield from ask(OperationSet("finish", running.id, running.runner, 0, state))
+    if running.spec.undoes:
+        yield from ask(OperationSet("finish", running.spec.undoes, detail="undone"))
+    return 0
+
+
+def stop(ask: Planner, id: str, who: str) -> Plan[bool]:
+    """Stop an operation, whoever runs it: its runner notices at its next chunk. Returns whether it was running."""
+    command = OperationSet("finish", check_name("operation", id), detail="stopped")
+    was_running: bool = yield from ask(Audited(who, "stop operation", id, "", command) if who else command)
+    return was_running
+
+
+def undo(ask: Planner, id: str, who: str, runner: str, now_ms: int) -> Plan[Running]:
+    """Begin to undo an operation. Raises OperationNotFound, WrongState if it cannot be undone (any more)."""
+    detail = yield from ask(OperationGet(check_name("operation", id)))
+    if detail is None:
+        raise OperationNotFound(id)
+    found = operation_of(detail.facts, now_ms, detail)
+    if found.state == "running":
+        raise WrongState(f"operation {id} is running; stop it first")
+    if found.spec.action not in INVERSE or found.state == "undone":
+        raise WrongState(f"operation {id} ({found.spec.action}, {found.state}) cannot be undone")
+    if not detail.chunks:
+        raise WrongState(f"operation {id} can be undone for an hour only")
+    spec = Spec(
+        action=INVERSE[found.spec.action],
+        who=who,
+        undoes=id,
+        candidates=found.changed,
+        filter=found.spec.filter,
+    )
+    new = mint_jid()
+    command = OperationSet("start", new, runner, LEASE_MS, msgspec.json.encode(spec).decode())
+    yield from ask(Audited(who or "unnamed", f"undo {found.spec.action}", id, "", command))
+    return Running(new, runner, spec, _NOWHERE, Position(), "", _all)
+
+
+def _undo_step(ask: Planner, running: Running) -> Plan[int]:
+    """Undo one part of the changes; the cursor of an undo counts the parts."""
+    offset = int(running.at.name or 0)
+    detail = yield from ask(OperationGet(running.spec.undoes, offset, 1))
+    if detail is None or not detail.changed:
+        return (yield from _finish(ask, running))
+    running.at = Position("undo", str(offset + 1))
+    count = len(detail.changed)
+    progress = Progress(running.id, running.runner, LEASE_MS, str(running.at), count, count)
+    result = yield from ask(Act(running.spec.action, detail.changed, "", running.spec.who, progress))
+    return running.note(count, result)

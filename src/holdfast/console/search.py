@@ -1,0 +1,279 @@
+"""Find jobs by a filter: choose the sets to look through, read them page by page, and keep what matches."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from holdfast.commands.jobs import JobGet
+from holdfast.commands.operations import JobRow, Scan, ScanPage
+from holdfast.commands.views import Cursor
+from holdfast.console.filters import Filter, glob
+from holdfast.errors import UsageError
+from holdfast.models import Counts, JobFacts
+from holdfast.settings import MAX_BATCH
+from holdfast.wire.plans import Plan, Planner, all_counts, failed_counts
+
+QUEUE_STATES: Final = ("running", "stalled", "scheduled", "waiting", "throttled", "depends", "failed")
+"""The states whose jobs each queue lists, in the order in which they are read."""
+STATES: Final = (*QUEUE_STATES, "complete")
+MOST_LOOKED: Final = 5000
+"""Jobs that one page of a search looks at."""
+_FIRST: Final = 64
+_WITH_DATA: Final = 256
+_WANTS: Final = {"data": "d", "tags": "t", "failure": "e"}
+
+
+class Source(msgspec.Struct, frozen=True, gc=False):
+    """A set of jobs to look through, and how many entries it had when the search was planned."""
+
+    set: str
+    name: str
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.set} of {self.name}" if self.name else self.set
+
+
+class SearchPlan(msgspec.Struct, frozen=True, gc=False):
+    """Where a search looks: sets, or jids where the filter names them; `index` says in one sentence why."""
+
+    sources: tuple[Source, ...]
+    index: str
+    jids: tuple[str, ...] = ()
+
+    @property
+    def candidates(self) -> int:
+        """How many jobs there were to look at."""
+        return len(self.jids) + sum(source.size for source in self.sources)
+
+
+class SearchPage(msgspec.Struct, frozen=True, gc=False):
+    """Some matching jobs, how many were looked at for them, how many there are to look at, and how they are found.
+
+    `cursor` continues the search; "" if all of it was seen.
+    """
+
+    jobs: tuple[JobRow, ...]
+    looked: int
+    candidates: int
+    index: str
+    cursor: str = ""
+
+
+def planned(ask: Planner, query: Filter, states: Sequence[str] = STATES) -> Plan[SearchPlan]:
+    """Choose the smallest sets that hold every match; only of jobs in one of `states`.
+
+    In this order: jids, tags, failure groups, tracked jobs, then the states of the queues that may match.
+    """
+    jids = query.required("jid")
+    if jids is not None and not any("*" in jid for jid in jids):
+        return SearchPlan((), f"{_counted(len(jids), 'job')} by jid", tuple(dict.fromkeys(jids)))
+    tags = query.required("tag")
+    if tags is not None and not any("*" in tag for tag in tags):
+        return (yield from _sized(ask, "tagged", tags, "by tag"))
+    groups = query.required("group")
+    if groups is not None and "failed" in states:
+        return (yield from _of_groups(ask, groups))
+    if query.required("is") == ("tracked",):
+        return (yield from _sized(ask, "tracked", ("",), "tracked"))
+    return (yield from _of_queues(ask, query, states))
+
+
+def _sized(ask: Planner, set: str, names: Sequence[str], how: str) -> Plan[SearchPlan]:
+    sources: list[Source] = []
+    for name in dict.fromkeys(names):
+        page = yield from ask(Scan(set, name, None, 0))
+        sources.append(Source(set, name, page.size))
+    total = sum(source.size for source in sources)
+    return SearchPlan(tuple(sources), f"{_counted(total, 'job')} {how}")
+
+
+def _of_groups(ask: Planner, groups: Sequence[str]) -> Plan[SearchPlan]:
+    known = yield from failed_counts(ask)
+    chosen = [name for name in known if any(glob(pattern)(name) for pattern in groups)]
+    sources = tuple(Source("group", name, known[name]) for name in sorted(chosen))
+    total = sum(source.size for source in sources)
+    return SearchPlan(sources, f"{_counted(total, 'failed job')} of {_counted(len(sources), 'group')}")
+
+
+def _of_queues(ask: Planner, query: Filter, states: Sequence[str]) -> Plan[SearchPlan]:
+    wanted = _allowed(query.required("state"), states)
+    queues = query.required("queue")
+    sources: list[Source] = []
+    if set(wanted) - {"complete"}:
+        counts = yield from all_counts(ask)
+        chosen = [one for one in counts if queues is None or any(glob(name)(one.name) for name in queues)]
+        sources += _sets_of(chosen, wanted)
+    if "complete" in wanted:
+        page = yield from ask(Scan("completed", "", None, 0))
+        sources.append(Source("completed", "", page.size))
+    return SearchPlan(tuple(sources), _sentence(sources, wanted, queues is not None))
+
+
+def _allowed(names: Sequence[str] | None, known: Sequence[str]) -> list[str]:
+    return [one for one in known if names is None or any(glob(name)(one) for name in names)]
+
+
+def _sets_of(counts: Sequence[Counts], states: Sequence[str]) -> Iterator[Source]:
+    for state in states:
+        for one in counts:
+            size = 0 if state == "complete" else int(getattr(one, state))
+            if size:
+                yield Source(state, one.name, size)
+
+
+def _sentence(sources: Sequence[Source], states: Sequence[str], is_by_queue: bool) -> str:
+    total = sum(source.size for source in sources)
+    queues = len({source.name for source in sources if source.name})
+    which = "any state" if len(states) == len(STATES) else "state " + " or ".join(states)
+    where = f" in {_counted(queues, 'queue')}" if is_by_queue or queues else ""
+    return f"{_counted(total, 'job')} in {which}{where}"
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
+class Position(msgspec.Struct, frozen=True, gc=False):
+    """Where a search continues: the source under way, and the last entry seen of it."""
+
+    set: str = ""
+    name: str = ""
+    after: Cursor | None = None
+
+    def __str__(self) -> str:
+        return json.dumps([self.set, self.name, *(self.after or ())], ensure_ascii=False) if self.set else ""
+
+    @classmethod
+    def parse(cls, text: str) -> "Position":
+        """Read a cursor. Raises UsageError."""
+        try:
+            words = msgspec.json.decode(text.encode(), type=list[str]) if text else []
+        except (msgspec.MsgspecError, UnicodeEncodeError):
+            words = [""]
+        if len(words) not in (0, 2, 4):
+            raise UsageError(f"a cursor is what the page before returned, not {text!r:.80}")
+        after = (words[2], words[3]) if len(words) == 4 else None
+        return cls(words[0], words[1], after) if words else cls()
+
+
+class Chunk(msgspec.Struct, frozen=True, gc=False):
+    """A page of one source, and where the search continues: an empty position after the last page."""
+
+    page: ScanPage
+    source: Source
+    following: Position
+
+    def behind(self, row: JobRow, score: bytes) -> Position:
+        """Return the position behind one of its jobs."""
+        if row is self.page.jobs[-1]:
+            return self.following
+        return Position(self.source.set, self.source.name, (score.decode(), row.jid))
+
+
+def chunk(ask: Planner, plan: SearchPlan, at: Position, count: int, wants: str) -> Plan[Chunk | None]:
+    """Read the next page of a search that has anything in it, None after the last one."""
+    index = _index_of(plan, at)
+    while index < len(plan.sources):
+        source = plan.sources[index]
+        page = yield from ask(Scan(source.set, source.name, at.after, count, wants))
+        if page.next is not None:
+            return Chunk(page, source, Position(source.set, source.name, page.next))
+        index += 1
+        following = plan.sources[index] if index < len(plan.sources) else None
+        at = Position(following.set, following.name) if following else Position()
+        if page.looked:
+            return Chunk(page, source, at)
+    return None
+
+
+def _index_of(plan: SearchPlan, at: Position) -> int:
+    """Return the place of the source under way; the end if it is gone, so that nothing is read twice."""
+    if not at.set:
+        return 0
+    places = [
+        index for index, source in enumerate(plan.sources) if (source.set, source.name) == (at.set, at.name)
+    ]
+    return places[0] if places else len(plan.sources)
+
+
+def wants_of(query: Filter) -> str:
+    """Return what a scan has to read for a filter, as letters."""
+    return "".join(letter for name, letter in _WANTS.items() if name in query.needs)
+
+
+def search(
+    ask: Planner, query: Filter, now_ms: int, limit: int, cursor: str = "", wants: str = ""
+) -> Plan[SearchPage]:
+    """Return up to `limit` matching jobs from `cursor` on; it looks at up to 5,000 jobs.
+
+    `wants` names what the rows should have beside what the filter needs: `d` data, `t` tags, `e` failures.
+    """
+    plan = yield from planned(ask, query)
+    if plan.jids:
+        return (yield from by_jid(ask, plan, query.matcher(now_ms)))
+    letters = "".join(sorted({*wants, *wants_of(query)}))
+    found, looked, at = yield from _matches(
+        ask, plan, query.matcher(now_ms), limit, Position.parse(cursor), letters
+    )
+    return SearchPage(tuple(found), looked, plan.candidates, plan.index, str(at))
+
+
+def _matches(
+    ask: Planner, plan: SearchPlan, matches: Callable[[JobRow], bool], limit: int, at: Position, wants: str
+) -> Plan[tuple[list[JobRow], int, Position]]:
+    found: list[JobRow] = []
+    looked, size, most = 0, min(_FIRST, limit), _WITH_DATA if "d" in wants else MAX_BATCH
+    while looked < MOST_LOOKED:
+        some = yield from chunk(ask, plan, at, size, wants)
+        if some is None:
+            return found, looked, Position()
+        looked += some.page.looked
+        for row, score in zip(some.page.jobs, some.page.scores, strict=True):
+            if matches(row):
+                found.append(row)
+                if len(found) == limit:
+                    return found, looked, some.behind(row, score)
+        at, size = some.following, min(2 * size, most)
+        if not at.set:
+            break
+    return found, looked, at
+
+
+def by_jid(ask: Planner, plan: SearchPlan, matches: Callable[[JobRow], bool]) -> Plan[SearchPage]:
+    """Return those of the jobs that a plan names by jid that match."""
+    found: list[JobRow] = []
+    for at in range(0, len(plan.jids), MAX_BATCH):
+        jobs = yield from ask(JobGet(plan.jids[at : at + MAX_BATCH]))
+        found += [row for row in (row_of(facts) for facts in jobs if facts is not None) if matches(row)]
+    return SearchPage(tuple(found), len(plan.jids), len(plan.jids), plan.index)
+
+
+def row_of(facts: JobFacts) -> JobRow:
+    """Return all facts of a job as a row of a search."""
+    failure = facts.failure
+    return JobRow(
+        facts.jid,
+        facts.klass,
+        facts.queue,
+        facts.state,
+        facts.priority,
+        facts.retries,
+        facts.remaining,
+        facts.attempts,
+        facts.losses,
+        facts.created_ms,
+        facts.queued_ms,
+        facts.popped_ms,
+        facts.ended_ms,
+        facts.due_ms or facts.expires_ms,
+        facts.worker,
+        facts.tracked,
+        facts.tags,
+        failure.group if failure else "",
+        failure.message if failure else "",
+        failure.when_ms if failure else 0,
+        facts.data,
+    )
