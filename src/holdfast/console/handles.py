@@ -34,6 +34,7 @@ from holdfast.commands.topics import TopicCounts
 from holdfast.commands.workers import HeldJob, WorkerFacts
 from holdfast.console import actions, operations, queries
 from holdfast.console.filters import parse
+from holdfast.console.metrics import MOST_QUEUES, Metric, figures, metrics
 from holdfast.console.operations import DryRun, Operation, Running, Spec
 from holdfast.console.overview import Overview, overview
 from holdfast.console.queries import FailureDetail, JobDetail, Page, QueueDetail, Throttle, WorkerDetail
@@ -79,6 +80,14 @@ class ConsoleVerbs:
     def overview(self, ask: Planner) -> Plan[Overview]:
         """Counts of everything, and what needs attention, most urgent first."""
         return (yield from overview(ask, (yield from _now(ask))))
+
+    @PlanMethod
+    def metrics(self, ask: Planner, most_queues: int = MOST_QUEUES) -> Plan[list[Metric]]:
+        """The figures for monitoring, with series of their own for at most so many queues."""
+        found = yield from figures(
+            ask, (yield from _now(ask)), check_whole("most_queues", most_queues, 0, 10_000)
+        )
+        return metrics(found)
 
     @PlanMethod
     def queues(

@@ -103,8 +103,8 @@ def overview(ask: Planner, now_ms: int, most: int = 12) -> Plan[Overview]:
         len(groups),
         sum(group.trend[-1] for group in groups),
         len(workers),
-        sum(_number(worker, "slots") for worker in workers),
-        sum(_number(worker, "busy") for worker in workers),
+        sum(number_of(worker, "slots") for worker in workers),
+        sum(number_of(worker, "busy") for worker in workers),
         len(tracked.entries),
         tuple(found),
         tuple(busiest[:most]),
@@ -112,7 +112,8 @@ def overview(ask: Planner, now_ms: int, most: int = 12) -> Plan[Overview]:
     )
 
 
-def _number(worker: WorkerFacts, name: str) -> int:
+def number_of(worker: WorkerFacts, name: str) -> int:
+    """Return a number that a worker reports of itself, 0 for what is none."""
     text = worker.facts.get(name, "")
     return int(text) if text.isdecimal() and len(text) < 10 else 0
 
@@ -169,7 +170,7 @@ def _group_findings(groups: Sequence[FailureGroup]) -> Iterator[Attention]:
 
 
 def _worker_findings(ask: Planner, workers: Sequence[WorkerFacts], now_ms: int) -> Plan[list[Attention]]:
-    gone = [worker for worker in workers if now_ms - worker.seen_ms > SILENT_MS and _number(worker, "busy")]
+    gone = [worker for worker in workers if now_ms - worker.seen_ms > SILENT_MS and number_of(worker, "busy")]
     found: list[Attention] = []
     for worker in gone[:10]:
         leases = yield from held(ask, worker.name)
