@@ -24,6 +24,7 @@ COMMANDS = {
     "store": "Start, stop and show the embedded store.",
     "config": "Read and write the settings kept in the store.",
     "stats": "Show figures of queues and of today, or send them to a statsd.",
+    "top": "Show queues, workers and failures live.",
     "metrics": "Serve the figures of a namespace for Prometheus and OpenTelemetry.",
     "notify": "Send notices of tracked jobs to chats, webhooks or the desktop.",
     "lua": "Print the Lua scripts for clients in other languages.",

@@ -1,5 +1,6 @@
 """The first look: how much there is of everything, and what needs attention, most urgent first."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
@@ -94,7 +95,7 @@ def overview(ask: Planner, now_ms: int, most: int = 12) -> Plan[Overview]:
         *(yield from _worker_findings(ask, workers, now_ms)),
         *_throttle_findings(full),
     ]
-    found.sort(key=lambda one: _ORDER[one.severity])
+    found = _gathered(sorted(found, key=lambda one: _ORDER[one.severity]))
     busiest = sorted(counts, key=lambda one: (-(one.running + one.waiting + one.failed), one.name))
     return Overview(
         now_ms,
@@ -112,6 +113,38 @@ def overview(ask: Planner, now_ms: int, most: int = 12) -> Plan[Overview]:
     )
 
 
+_TOGETHER: Final = 3
+"""Findings of one kind that are shown one by one; more of them become one line."""
+
+
+def _gathered(found: Sequence[Attention]) -> list[Attention]:
+    """Return findings without long rows of the same kind: the first stands for all."""
+    kinds = Counter(one.kind for one in found)
+    shown: list[Attention] = []
+    for one in found:
+        if kinds[one.kind] <= _TOGETHER:
+            shown.append(one)
+        elif not any(other.kind == one.kind for other in shown):
+            names = [other.subject for other in found if other.kind == one.kind]
+            text = ", ".join(names[:_TOGETHER]) + f" and {len(names) - _TOGETHER} more"
+            shown.append(
+                Attention(one.severity, one.kind, f"{len(names)} {_ALL[one.kind]}", text, one.command)
+            )
+    return shown
+
+
+_ALL: Final = {
+    "surge": "groups with many more failures than usual",
+    "no-worker": "queues with waiting jobs and no worker",
+    "waiting-long": "queues whose next job has waited long",
+    "paused": "paused queues with waiting jobs",
+    "stalled": "queues with leases that have ended",
+    "worker-gone": "silent workers that hold jobs",
+    "throttle-full": "throttles that are full",
+    "not-allowed": "groups of jobs whose code is not allowed",
+}
+
+
 def number_of(worker: WorkerFacts, name: str) -> int:
     """Return a number that a worker reports of itself, 0 for what is none."""
     text = worker.facts.get(name, "")
@@ -125,17 +158,17 @@ def _queue_findings(
     for one in counts:
         age = now_ms - one.oldest_ms if one.oldest_ms else 0
         if one.paused and one.waiting:
-            text = f"paused by {one.paused_by or 'somebody'} with {one.waiting} jobs waiting"
+            text = f"paused by {one.paused_by or 'somebody'}, {one.waiting} waiting"
             severity: Severity = "warning" if now_ms - one.paused_since_ms > LONG_PAUSE_MS else "note"
             yield Attention(severity, "paused", one.name, text, f"holdfast queues resume {one.name}")
         elif one.waiting and not served(one.name) and not one.running:
-            text = f"{one.waiting} jobs wait, and no worker takes from this queue"
+            text = f"{one.waiting} waiting, and no worker takes from this queue"
             yield Attention("urgent", "no-worker", one.name, text, f"holdfast worker -q {one.name}")
         elif one.waiting and age > STALE_MS and not (one.limit and one.running >= one.limit):
-            text = f"the next job waits since {age // 1000} s, and {one.waiting - 1} behind it"
+            text = f"the next job has waited for {age // 1000} s, {one.waiting} waiting"
             yield Attention("warning", "waiting-long", one.name, text, f"holdfast queues show {one.name}")
         if one.stalled:
-            text = f"{one.stalled} jobs have a lease that has ended"
+            text = f"{one.stalled} with a lease that has ended"
             yield Attention(
                 "warning", "stalled", one.name, text, f"holdfast jobs list state:stalled queue:{one.name}"
             )

@@ -1,0 +1,89 @@
+"""A program on a terminal of a given size, and what a person sees of it."""
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import sys
+import termios
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+import pyte
+
+from waiting import until
+
+
+class Terminal:
+    """Runs `holdfast` with these words on a pseudo-terminal. It is killed with the `with` block if it is not over."""
+
+    def __init__(
+        self, *words: str, rows: int = 24, columns: int = 80, env: Mapping[str, str] | None = None
+    ) -> None:
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._screen)
+        self._status: int | None = None
+        self.pid, self._file = pty.fork()
+        if self.pid == 0:
+            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            given = {**os.environ, "TERM": "xterm-256color", **(env or {})}
+            given.pop("COLUMNS", None)
+            given.pop("LINES", None)
+            os.execve(sys.executable, [sys.executable, "-m", "holdfast.cli.main", *words], given)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self._file)
+
+    def press(self, keys: str) -> None:
+        """Type these keys."""
+        os.write(self._file, keys.encode())
+
+    @property
+    def text(self) -> str:
+        """What stands on the screen now, without trailing blanks."""
+        while select.select([self._file], [], [], 0.01)[0]:
+            try:
+                self._stream.feed(os.read(self._file, 65_536))
+            except OSError:  # the program has closed the terminal
+                break
+        return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
+
+    def shows(self, *texts: str, within: float = 60.0) -> str:
+        """Wait until all of these texts stand on the screen, and return all of it."""
+        try:
+            return (
+                until(
+                    lambda: (seen := self.text) and all(one in seen for one in texts) and seen,
+                    f"{texts}",
+                    within,
+                )
+                or ""
+            )
+        except AssertionError as error:
+            error.add_note(self.text)
+            raise
+
+    def code(self, within: float = 30.0) -> int:
+        """Wait for the end of the program, and return its exit code."""
+
+        def ended() -> bool:
+            _ = self.text  # or it waits until somebody reads
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._status = os.waitstatus_to_exitcode(status)
+            return bool(pid)
+
+        until(ended, "the program has ended", within)
+        assert self._status is not None
+        return self._status
