@@ -23,6 +23,7 @@ NAMES = (
     "worker",
     "workers",
     "many_queues",
+    "console",
     "redelivery",
     "wakeup",
     "fsync",

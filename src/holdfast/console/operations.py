@@ -181,8 +181,6 @@ class DryRun(msgspec.Struct):
 
 def check_spec(spec: Spec) -> Spec:
     """Return a spec whose action, value and filter are possible. Raises UsageError."""
-    if spec.action not in ACTIONS:
-        raise UsageError(f"there is no action {spec.action!r}: expected one of {', '.join(ACTIONS)}")
     check_value(spec)
     query = spec.query
     if not str(query):
@@ -191,7 +189,9 @@ def check_spec(spec: Spec) -> Spec:
 
 
 def check_value(spec: Spec) -> None:
-    """Raise UsageError unless the value is one that the action takes."""
+    """Raise UsageError unless there is such an action, and it takes such a value."""
+    if spec.action not in ACTIONS:
+        raise UsageError(f"there is no action {spec.action!r:.80}: expected one of {', '.join(ACTIONS)}")
     if spec.action in _NEEDS_VALUE and not spec.value:
         raise UsageError(f"{spec.action} needs a value")
     if spec.action in ("move", "retry", "fail"):

@@ -1,0 +1,210 @@
+"""Operations: all jobs that a filter matches are changed; tried dry, stopped, gone on with, undone, audited."""
+
+import asyncio
+
+import pytest
+
+from holdfast import AsyncClient, Client
+from holdfast.console.handles import AsyncConsole, Console
+from holdfast.console.operations import DryRun, Running, Spec, merged
+from holdfast.errors import OperationNotFound, UsageError, WrongState
+
+
+@pytest.fixture
+def console(client: Client) -> Console:
+    return Console(client, "ada@box")
+
+
+def put(client: Client, count: int, queue: str = "q") -> list[str]:
+    return [client.queues[queue].put("k.K", {"n": n}) for n in range(count)]
+
+
+def failed(client: Client, count: int, group: str = "q-Error") -> list[str]:
+    jids = put(client, count)
+    for at in range(0, count, 200):
+        for job in client.queues["q"].pop(min(count - at, 200)):
+            job.fail(group, "no luck")
+    return jids
+
+
+def run(console: Console, **spec: object) -> object:
+    return console.run_operation(console.start_operation(Spec(**spec)))  # type: ignore[arg-type]
+
+
+def test_a_dry_run_counts_and_shows_examples_and_changes_nothing(console: Console, client: Client) -> None:
+    failed(client, 30)
+    put(client, 5, "other")
+    pages: list[DryRun] = []
+    found = console.dry_run(Spec(action="retry", filter="queue:*"), on_page=pages.append)
+    assert (found.matched, found.complete, dict(found.by_state), dict(found.by_queue)) == (
+        30, True, {"failed": 30}, {"q": 30}
+    )  # fmt: skip
+    assert len(found.examples) == 10
+    assert pages
+    assert client.jobs.failed() == {"q-Error": 30}
+
+
+def test_failed_jobs_are_retried_and_put_back_by_an_undo(console: Console, client: Client) -> None:
+    failed(client, 700)
+    done = run(console, action="retry", filter="state:failed group:q-Error")
+    assert (done.state, done.changed, done.refused, done.share) == ("done", 700, 0, 1.0)
+    assert client.queues["q"].counts["waiting"] == 700
+    undone = console.run_operation(console.undo_operation(done.id))
+    assert undone.changed == 700
+    assert client.jobs.failed() == {"q-Error": 700}
+    assert console.operation(done.id).state == "undone"
+    with pytest.raises(WrongState):
+        console.undo_operation(done.id)
+
+
+def test_a_job_that_ran_since_is_not_put_back(console: Console, client: Client) -> None:
+    failed(client, 3)
+    done = run(console, action="retry", filter="state:failed")
+    client.queues["q"].pop().complete()  # type: ignore[union-attr]
+    undone = console.run_operation(console.undo_operation(done.id))
+    assert (undone.changed, undone.refused) == (2, 1)
+    assert undone.refusals[0][1].endswith("is complete")
+
+
+@pytest.mark.parametrize(
+    ("action", "value", "shown"),
+    [
+        ("priority", "7", lambda job: job.priority),
+        ("tag", "a, b", lambda job: sorted(job.tags)),
+        ("move", "other", lambda job: job.queue_name),
+        ("retries", "9", lambda job: job.facts.retries),
+        ("track", "", lambda job: job.tracked),
+    ],
+)
+def test_what_can_be_undone_is_as_before_after_an_undo(
+    console: Console, client: Client, action: str, value: str, shown: object
+) -> None:
+    jids = put(client, 3)
+    before = [shown(client.jobs[jid]) for jid in jids]  # type: ignore[operator]
+    done = run(console, action=action, filter="queue:q", value=value)
+    assert done.changed == 3
+    assert [shown(client.jobs[jid]) for jid in jids] != before  # type: ignore[operator]
+    console.run_operation(console.undo_operation(done.id))
+    assert [shown(client.jobs[jid]) for jid in jids] == before  # type: ignore[operator]
+
+
+def test_data_are_changed_by_a_merge_patch(console: Console, client: Client) -> None:
+    jids = put(client, 3)
+    done = run(console, action="data", filter="data.n>0", value='{"n": null, "m": {"x": 1}}')
+    assert done.changed == 2
+    assert [json.loads(client.jobs[jid].data) for jid in jids[1:]] == [{"m": {"x": 1}}] * 2
+
+
+def test_a_move_moves_each_job_once(console: Console, client: Client) -> None:
+    put(client, 300, "a")
+    put(client, 300, "b")
+    done = run(console, action="move", filter="queue:a,b,c", value="c")
+    assert done.changed == 600
+    assert client.queues["c"].counts["waiting"] == 600
+
+
+def test_cancel_takes_children_before_their_parents(console: Console, client: Client) -> None:
+    parent = client.queues["q"].put("k.K", {})
+    for _ in range(5):
+        parent = client.queues["q"].put("k.K", {}, depends=[parent])
+    done = run(console, action="cancel", filter="queue:q")
+    assert (done.changed, done.refused) == (6, 0)
+
+
+def test_an_operation_stopped_by_somebody_else_is_gone_on_with(console: Console, client: Client) -> None:
+    failed(client, 600)
+    running = console.start_operation(Spec(action="retry", filter="state:failed"))
+    console.run_operation(running, lambda _: console.stop_operation(running.id))
+    stopped = console.operation(running.id)
+    assert (stopped.state, stopped.changed) == ("stopped", 256)
+    done = console.run_operation(console.resume_operation(running.id))
+    assert (done.state, done.changed) == ("done", 600)
+    assert client.queues["q"].counts["waiting"] == 600
+
+
+def test_an_operation_of_a_runner_that_lives_is_not_taken_over(console: Console, client: Client) -> None:
+    failed(client, 3)
+    running = console.start_operation(Spec(action="retry", filter="state:failed"))
+    other = Console(client)
+    other.runner = "another"
+    with pytest.raises(WrongState):
+        other.resume_operation(running.id)
+    console.stop_operation(running.id)
+    assert other.run_operation(other.resume_operation(running.id)).changed == 3
+
+
+def test_a_rate_is_kept(console: Console, client: Client) -> None:
+    failed(client, 6)
+    steps: list[int] = []
+
+    def note(running: Running) -> None:
+        steps.append(running.changed)
+
+    console.run_operation(console.start_operation(Spec(action="retry", filter="state:failed", rate=20)), note)
+    assert steps[-1] == 6
+
+
+def test_each_operation_is_one_line_of_the_audit_log(console: Console, client: Client) -> None:
+    failed(client, 600)
+    run(console, action="retry", filter="state:failed")
+    [line] = console.audit().rows
+    assert (line.who, line.what, line.detail) == ("ada@box", "bulk retry", "state:failed")
+
+
+def test_single_actions_say_what_was_refused_and_are_audited(console: Console, client: Client) -> None:
+    [jid] = failed(client, 1)
+    waiting = put(client, 1, "w")[0]
+    found = dict(console.act("retry", jid, waiting, "nowhere"))
+    assert found[jid] is True
+    assert isinstance(found[waiting], WrongState)
+    assert "does not exist" in str(found["nowhere"])
+    assert console.audit().rows[0].what == "retry"
+    Console(client).act("priority", waiting, value="3")
+    assert len(console.audit().rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("action", "value"),
+    [("priority", ""), ("priority", "x"), ("priority", "1.5"), ("priority", "99999"), ("delay", "-1"), ("data", "["),
+     ("data", "[]"), ("cancel", "x"), ("tag", "a\nb\x01"), ("nonsense", "")],
+)  # fmt: skip
+def test_a_value_that_an_action_does_not_take_is_refused(
+    console: Console, client: Client, action: str, value: str
+) -> None:
+    jid = put(client, 1)[0]
+    with pytest.raises(UsageError):
+        run(console, action=action, filter="queue:q", value=value)
+    with pytest.raises(UsageError):
+        console.act(action, jid, value=value)  # type: ignore[arg-type]
+    assert console.operations() == []
+
+
+def test_an_empty_filter_changes_nothing(console: Console) -> None:
+    with pytest.raises(UsageError, match=r"jid:\*"):
+        run(console, action="cancel", filter=" ")
+
+
+def test_an_operation_that_is_not_known(console: Console) -> None:
+    for ask in (console.operation, console.resume_operation, console.undo_operation, console.stop_operation):
+        with pytest.raises(OperationNotFound):
+            ask("nowhere")
+
+
+def test_an_async_console_runs_operations_too(console: Console, client: Client, aclient: AsyncClient) -> None:
+    failed(client, 300)
+
+    async def retry() -> int:
+        other = AsyncConsole(aclient, "bob@web")
+        done = await other.run_operation(
+            await other.start_operation(Spec(action="retry", filter="state:failed", rate=5000))
+        )
+        await aclient.close()
+        return done.changed
+
+    assert asyncio.run(retry()) == 300
+
+
+def test_a_merge_patch_is_that_of_the_rfc() -> None:
+    assert merged({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": None, "e": {"f": None, "g": 1}}, "d": [1]}) == {
+        "a": {"c": 2, "e": {"g": 1}}, "d": [1]
+    }  # fmt: skip
