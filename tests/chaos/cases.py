@@ -81,7 +81,15 @@ from holdfast.commands.queues import (
     ThrottleRelease,
     ThrottleSet,
 )
-from holdfast.commands.recurring import Recur, RecurCancel, RecurGet, RecurTag, RecurUpdate
+from holdfast.commands.recurring import (
+    Recur,
+    RecurCancel,
+    RecurGet,
+    RecurPause,
+    RecurRun,
+    RecurTag,
+    RecurUpdate,
+)
 from holdfast.commands.topics import (
     CountTopics,
     TopicDelete,
@@ -1087,6 +1095,41 @@ def the_interval_of_a_template(client: Client) -> Any:
 def more_tags_of_a_template(client: Client) -> Any:
     recurring(client)
     return RecurTag("add", "r", ("blue", "green"))
+
+
+@case("recur_pause")
+def a_template_that_is_due(client: Client) -> Any:
+    recurring(client)
+    return RecurPause("r")
+
+
+@case("recur_pause")
+def a_template_that_was_paused(client: Client) -> Any:
+    recurring(client)
+    client.run(RecurPause("r"))
+    client.run(SetClock(LATER))
+    return RecurPause("r", on=False)
+
+
+@case("recur_run")
+def a_template_whose_next_name_is_taken(client: Client) -> Any:
+    recurring(client)
+    put(client, "r-1")
+    return RecurRun("r")
+
+
+@case("recur_run")
+def a_paused_template(client: Client) -> Any:
+    recurring(client)
+    client.run(RecurPause("r"))
+    return RecurRun("r")
+
+
+@case("recur_update")
+def the_queue_of_a_paused_template(client: Client) -> Any:
+    recurring(client)
+    client.run(RecurPause("r"))
+    return RecurUpdate("r", queue="p")
 
 
 @case("recur_cancel")

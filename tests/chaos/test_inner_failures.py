@@ -171,6 +171,8 @@ LATE = {
     "queue_set": "q",
     "recur": "Q q s y",
     "recur_cancel": "r",
+    "recur_pause": "q y",
+    "recur_run": "Q g w x",
     "recur_update": "Q q s y",
     "release": "C F f fq j k l o p q s t w x z",
     "resume": "j l q",

@@ -107,6 +107,8 @@ SAMPLES = [
     recurring.RecurGet(("r",)),
     recurring.RecurUpdate("r", priority=1),
     recurring.RecurTag("add", "r", ("t",)),
+    recurring.RecurPause("r"),
+    recurring.RecurRun("r"),
     recurring.RecurCancel(("r",)),
     views.Minutes("q"),
     views.Tick(("q",)),

@@ -169,6 +169,9 @@ BAD = [
     ("recur_update", "", 0, "again", "throttle", ""), ("recur_tag", "add", "nobody", "x"), ("recur_tag", "put", "again", "x"),
     ("recur_tag", "add", "again", ""), ("recur_tag", "add", "again", *[f"t{n}" for n in range(65)]),
     ("minutes", "", 0), ("minutes", "q", -1), ("minutes", "q", "x"), ("tick", ""), ("tick", *MANY[:129]),
+    ("recur_pause", "", 0, 2, "again"), ("recur_pause", "", 0, "x", "again"), ("recur_pause", "", 0, 1, ""), ("recur_pause", "", 0, 1),
+    ("recur_pause", "", 0, 1, "nobody"), ("recur_pause", "", 0, 0, "run"), ("recur_run",), ("recur_run", "", 0, ""), ("recur_run", "", 0, "nobody"),
+    ("recur_run", "", 0, "run"), ("recur_run", "", 0, "a\nb"), ("recur_run", "l", "x", "again"),
     ("recur_cancel", "", 0, ""), ("recur_cancel", "", 0, *MANY),
     ("call",), ("call", "", 0), ("call", "", 0, "queue.fly"), ("call", "l", "x", "job.get", "run"), ("call", "", 0, "queue.pop"),
     *[("call", "", 0, "queue.put", *words) for words in (

@@ -31,10 +31,14 @@ class WholeCore(Core):
 
     @staticmethod
     def template(row: Any) -> Any:
-        (jid, queue, klass, data), numbers, (tags, throttles, options, since) = row[:4], row[4:10], row[10:14]
+        (jid, queue, klass, data), numbers, (tags, throttles, options, since, paused) = (
+            row[:4],
+            row[4:10],
+            row[10:15],
+        )
         values = [value if isinstance(value, int) else text(value) for value in options[1::2]]
         wished = dict(zip(texts(options[::2]), values, strict=True))
-        named = texts(tags), texts(throttles), wished, int(since)
+        named = texts(tags), texts(throttles), wished, int(since), int(paused)
         return (text(jid), text(queue), text(klass), data, *[int(value) for value in numbers], *named)
 
     def recur_update(self, jid: str, changes: dict[str, Any], line: str = "", number: int = 0) -> Any:
@@ -42,6 +46,12 @@ class WholeCore(Core):
 
     def recur_tag(self, mode: str, jid: str, tags: tuple[str, ...]) -> Any:
         return texts(self.door("recur_tag", mode, jid, *tags))
+
+    def recur_pause(self, on: bool, jid: str, line: str = "", number: int = 0) -> Any:
+        return self.door("recur_pause", line, number, int(on), jid)
+
+    def recur_run(self, jid: str, line: str = "", number: int = 0) -> Any:
+        return text(self.door("recur_run", line, number, jid))
 
     def recur_cancel(self, jids: tuple[str, ...], line: str = "", number: int = 0) -> Any:
         return self.door("recur_cancel", line, number, *jids)

@@ -14,7 +14,7 @@ SPAWNED_AT_ONCE = 100
 
 @dataclass
 class Template:
-    """A template; times in ms. `next` is when its next job is put."""
+    """A template; times in ms. `next` is when its next job is put, if it is not paused."""
 
     jid: str
     queue: str
@@ -28,6 +28,7 @@ class Template:
     since: int
     wish: ExtraOptions
     count: int = 0
+    paused: bool = False
 
 
 class RecurringModel(SettingModel):
@@ -51,7 +52,7 @@ class RecurringModel(SettingModel):
         options: Any,
         mode: str = "set",
     ) -> str:
-        """`times` are interval and offset, `numbers` priority, retries and backlog. The count goes on, and with `keep`
+        """`times` are interval and offset, `numbers` priority, retries and backlog. Count and pause stay, and with `keep`
         the next occurrence, a new interval counted from the last one."""
         old = self.templates.get(jid)
         wish, when = ExtraOptions.of(options), self.now + times[1]
@@ -60,6 +61,7 @@ class RecurringModel(SettingModel):
         made = Template(
             jid, queue, klass, data, times[0], *numbers, when, self.now, wish, old.count if old else 0
         )
+        made.paused = bool(old and old.paused)
         self.drop_own(made, {queue, old.queue if old else queue})
         made.wish.tags = made.wish.tags or []
         self.templates[jid] = made
@@ -76,7 +78,7 @@ class RecurringModel(SettingModel):
     def template_row(self, t: Template) -> tuple[Any, ...]:
         return (
             *(t.jid, t.queue, t.klass, t.data, t.interval, t.backlog, t.priority, t.retries, t.count, t.next),
-            *(tuple(t.wish.tags or []), (*t.wish.throttles, f"ql:q:{t.queue}"), t.wish.options, t.since),
+            *(tuple(t.wish.tags or []), (*t.wish.throttles, f"ql:q:{t.queue}"), t.wish.options, t.since, int(t.paused)),
         )  # fmt: skip
 
     def recur_update(self, jid: str, changes: dict[str, Any]) -> int:
@@ -100,13 +102,26 @@ class RecurringModel(SettingModel):
             t.wish.tags = [tag for tag in had if tag not in tags]
         return tuple(t.wish.tags)
 
+    def recur_pause(self, on: bool, jid: str) -> int:
+        """What was missed in a pause is left out."""
+        t = self.template(jid)
+        if t.paused == on:
+            return 0
+        t.paused = on
+        if not on and t.next < self.now:
+            t.next += ceil((self.now - t.next) / t.interval) * t.interval
+        return 1
+
+    def recur_run(self, jid: str) -> str:
+        return self.put_occurrence(self.template(jid), self.now)
+
     def recur_cancel(self, jids: tuple[str, ...]) -> list[int]:
         return [int(self.templates.pop(jid, None) is not None) for jid in jids]
 
     # --- spawning ----------------------------------------------------------------------------------------------
 
     def due_templates(self, queue: str) -> list[Template]:
-        due = [t for t in self.templates.values() if t.queue == queue and t.next <= self.now]
+        due = [t for t in self.templates.values() if t.queue == queue and t.next <= self.now and not t.paused]
         return sorted(due, key=lambda t: (t.next, t.jid))
 
     def bring_due(self, name: str, has_room: bool) -> None:
@@ -123,15 +138,16 @@ class RecurringModel(SettingModel):
         if left > 0 and t.backlog and missed > t.backlog:
             when += ceil(missed - t.backlog) * t.interval
         while left > 0 and when <= self.now:
-            t.count += 1
-            while f"{t.jid}-{t.count}" in self.jobs:
-                t.count += 1
-            self.put_occurrence(t, f"{t.jid}-{t.count}", when)
+            self.put_occurrence(t, when)
             when, left = when + t.interval, left - 1
         t.next = when
         return left
 
-    def put_occurrence(self, t: Template, jid: str, when: int) -> None:
+    def put_occurrence(self, t: Template, when: int) -> str:
+        t.count += 1
+        while f"{t.jid}-{t.count}" in self.jobs:
+            t.count += 1
+        jid = f"{t.jid}-{t.count}"
         job = Job(
             jid, t.klass, t.data, t.queue, t.priority, t.retries, t.retries, when, when, spawned_from=t.jid
         )
@@ -143,6 +159,7 @@ class RecurringModel(SettingModel):
         if "expires" in job.options:
             job.options["expires"] += when
         self.place(job, 0)
+        return jid
 
     def is_used(self, name: str) -> bool:
         return super().is_used(name) or self.templates_of(name) > 0
@@ -154,6 +171,9 @@ class RecurringModel(SettingModel):
         coming = [
             t.next
             for t in self.templates.values()
-            if t.queue in queues and not self.queues[t.queue].is_paused(self.now) and self.has_room(t.queue)
+            if t.queue in queues
+            and not t.paused
+            and not self.queues[t.queue].is_paused(self.now)
+            and self.has_room(t.queue)
         ]
         return [*super().due_times(queues), *coming]

@@ -62,7 +62,8 @@ class CoreAndModel(
 
     def calm(self, moment: int) -> None:
         """A call that meets more occurrences than it may put shares them out by weight, which stories tell."""
-        late = [max(0, moment - one.next) / one.interval for one in self.model.templates.values()]
+        templates = [one for one in self.model.templates.values() if not one.paused]
+        late = [max(0, moment - one.next) / one.interval for one in templates]
         if sum(late) > MOST_SPAWNED:
             self.do("recur_cancel", tuple(TEMPLATES))
 

@@ -49,6 +49,18 @@ class RecurringRules(Machine):
     def tag_a_template(self, mode: str, jid: str, names: Any) -> None:
         self.do("recur_tag", mode, jid, names)
 
+    @rule(jid=templates, on=st.booleans())
+    def pause_a_template(self, jid: str, on: bool) -> None:
+        self.do("recur_pause", on, jid)
+
+    @rule(jid=templates)
+    def run_a_template_now(self, jid: str) -> None:
+        self.do("recur_run", jid)
+
+    @rule(line=lines, jid=templates)
+    def run_a_template_now_numbered(self, line: str, jid: str) -> None:
+        self.do("once", line, self.next_number(line), "recur_run", jid)
+
     @rule(jid=templates)
     def cancel_a_template(self, jid: str) -> None:
         self.do("recur_cancel", (jid,))

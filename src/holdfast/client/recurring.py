@@ -10,6 +10,7 @@ from holdfast.client.descriptors import (
     AsyncHandle,
     CommandMethod,
     Named,
+    PlanMethod,
     PlanProperty,
     SettableFact,
     StepMethod,
@@ -21,7 +22,15 @@ from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.jobs import JobGet
-from holdfast.commands.recurring import RecurCancel, RecurGet, RecurringFacts, RecurTag, RecurUpdate
+from holdfast.commands.recurring import (
+    RecurCancel,
+    RecurGet,
+    RecurPause,
+    RecurringFacts,
+    RecurRun,
+    RecurTag,
+    RecurUpdate,
+)
 from holdfast.errors import UsageError
 from holdfast.models import text
 from holdfast.settings import MAX_BATCH, check_each
@@ -105,8 +114,13 @@ class RecurringVerbs(JidHandle):
 
     @property
     def next(self) -> float | None:
-        """When the next job is due, in epoch seconds; None if never."""
+        """When the next job is due, in epoch seconds; None if never. While it is paused: when it would have been due."""
         return self.facts.next_ms / 1000 if self.facts.next_ms else None
+
+    @property
+    def paused(self) -> bool:
+        """Whether it is paused: `pause` and `resume` change that."""
+        return self.facts.paused
 
     @property
     def queue(self) -> Any:
@@ -180,6 +194,42 @@ class RecurringVerbs(JidHandle):
             if fact in new:
                 self._local.pop(local, None)
         return changed
+
+    @CommandMethod
+    def pause(self) -> Command[bool]:
+        """Put no jobs until `resume`; return False if it was paused before. Jobs that were put stay.
+
+        It stays paused when it is changed, moved, or put again by `recur`. Raises JobNotFound. Core: verbs/recur.lua.
+        """
+        return then(RecurPause(self.jid), self._paused)
+
+    def _paused(self, changed: bool) -> bool:
+        self.facts = msgspec.structs.replace(self.facts, paused=True)
+        return changed
+
+    @PlanMethod
+    def resume(self, ask: Planner) -> Plan[bool]:
+        """Put jobs again, at the same times as before the pause; return False if it was not paused.
+
+        Occurrences that were missed are left out, whatever the `backlog`. Raises JobNotFound. Core: verbs/recur.lua.
+        """
+        changed = yield from ask(RecurPause(self.jid, on=False))
+        [found] = yield from ask(RecurGet((self.jid,)))
+        now = found or self.facts
+        self.facts = msgspec.structs.replace(self.facts, paused=False, next_ms=now.next_ms)
+        return changed
+
+    @CommandMethod
+    def run_now(self) -> Command[str]:
+        """Put one job now, also while it is paused, and return the jid of the job. The times of the others stay.
+
+        Raises JobNotFound. Core: verbs/recur.lua.
+        """
+        return then(RecurRun(self.jid), self._put_now)
+
+    def _put_now(self, jid: str) -> str:
+        self.facts = msgspec.structs.replace(self.facts, count=int(jid.rpartition("-")[2]))
+        return jid
 
     @CommandMethod
     def tag(self, *tags: str) -> Command[list[str]]:
