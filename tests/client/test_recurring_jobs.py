@@ -236,3 +236,50 @@ def test_what_is_settable_here_stays_here(do):
     job.jid = "nobody"
     with pytest.raises(JobNotFound):
         do(lambda: job.set_priority(1))
+
+
+def test_a_recurring_job_is_paused_and_resumed(stopped, do):
+    job = recur(do, offset=-10, backlog=0)
+    due = job.next
+    assert (job.paused, do(job.pause), job.paused, fetched(do).paused) == (False, True, True, True)
+    assert do(job.pause) is False
+    stopped.advance(seconds=120)
+    assert do(lambda: do.client.queues["mail"].pop(9)) == []
+    assert do(do.client.queues["mail"].jobs.recurring) == ["r"]
+    assert fetched(do).next == due
+    assert (do(job.resume), job.paused) == (True, False)
+    assert job.next == fetched(do).next == due + 180
+    assert do(job.resume) is False
+    stopped.advance(seconds=50)
+    assert [put.jid for put in do(lambda: do.client.queues["mail"].pop(9))] == ["r-1"]
+
+
+def test_a_recurring_job_that_is_changed_stays_paused(do):
+    job = recur(do)
+    do(job.pause)
+    assign(do, job, "interval", 90)
+    do(lambda: job.move("post"))
+    assert job.paused
+    assert fetched(do).facts == job.facts
+    assert recur(do, queue="post").paused
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_recurring_job_is_run_now(stopped, do, paused):
+    job = recur(do, tags=["red"])
+    due = job.next
+    if paused:
+        do(job.pause)
+    assert do(job.run_now) == job.last_spawned_jid == "r-1"
+    assert (job.count, job.next, fetched(do).facts) == (1, due, job.facts)
+    put = do(do.client.queues["mail"].pop)
+    assert (put.jid, put.tags, put.spawned_from_jid) == ("r-1", ["red"], "r")
+
+
+def test_a_recurring_job_that_is_gone_is_not_paused_or_run(do):
+    job = recur(do)
+    do(job.cancel)
+    for act in (job.pause, job.resume, job.run_now):
+        with pytest.raises(JobNotFound):
+            do(act)
+    assert (job.paused, job.count) == (False, 0)

@@ -71,6 +71,10 @@ def recurring(job: holdfast.RecurringJob) -> None:
     assert_type(job.cancel(), list[str])
     assert_type(job.tag("a"), list[str])
     assert_type(job.last_spawned_jid, str | None)
+    assert_type(job.pause(), bool)
+    assert_type(job.resume(), bool)
+    assert_type(job.run_now(), str)
+    assert_type(job.paused, bool)
 
 
 async def awaited(job: holdfast.AsyncJob, recurring: AsyncRecurringJob) -> None:
@@ -86,4 +90,6 @@ async def awaited(job: holdfast.AsyncJob, recurring: AsyncRecurringJob) -> None:
     assert_type(job.queue, holdfast.AsyncQueue)
     await recurring.set_interval(60)
     assert_type(await recurring.cancel(), list[str])
+    assert_type(await recurring.resume(), bool)
+    assert_type(await recurring.run_now(), str)
     assert_type(await aclient.jobs["j"], holdfast.AsyncJob | AsyncRecurringJob | None)
