@@ -49,7 +49,7 @@ def test_a_paused_template_puts_nothing_and_leaves_out_what_it_missed(turns: Sto
 @pytest.mark.parametrize(
     ("moment", "next_one"), [(70, 80), (80, 80), (80.001, 140), (139, 140), (140, 140), (1000, 1040)]
 )
-def test_it_goes_on_with_the_first_occurrence_that_is_not_over(
+def test_the_first_occurrence_that_is_not_over_comes_after_the_pause(
     turns: StoreSession, moment: float, next_one: float
 ):
     turns.recur(interval=60, offset=80, backlog=0)
@@ -222,7 +222,9 @@ def test_run_now_goes_past_the_limit_of_waiting_jobs_as_occurrences_do(turns: St
     assert core(RecurRun("r")) == "r-1"
 
 
-def test_a_paused_queue_keeps_a_job_that_is_run_now_until_it_goes_on(turns: StoreSession, core, door: Door):
+def test_a_paused_queue_keeps_a_job_that_is_run_now_until_that_is_resumed(
+    turns: StoreSession, core, door: Door
+):
     turns.recur(offset=60)
     door("pause", "", 0, 1, "", "", 0, "q")
     core(RecurRun("r"))

@@ -109,3 +109,21 @@ def test_a_change_that_cannot_be_made_changes_nothing(
 def test_an_unknown_template_cannot_be_changed(door: Door) -> None:
     assert "no jid provided" in refusal(door.call("recurringJob.update", 0))
     assert "Recur(): No recurring job none" in refusal(door.call("recurringJob.update", 0, "none"))
+
+
+def test_a_template_that_was_paused_stays_paused(door: Door) -> None:
+    """No command of this protocol pauses one: the state is written as the core writes it."""
+    recur(door, 0, "r", 60, 30)
+    shown = door.call("recurringJob.get", 0, "r")
+    door.connection.ask("HSET", "ql:hf:r:r", "paused", "30000")
+    door.connection.ask("ZADD", "ql:q:q-recur", "9007199254740991", "r")
+    assert door.call("recurringJob.get", 1, "r") == shown
+    door.call("recurringJob.update", 1, "r", "interval", 70, "queue", "p")
+    assert door.connection.ask("HGET", "ql:hf:r:r", "paused") == "40000"
+    recur(door, 2, "r", 60, 10)
+    assert door.connection.ask("HGET", "ql:hf:r:r", "paused") == "12000"
+    assert (popped(door, 100), popped(door, 100, "p")) == ([], [])
+    assert door.call("queue.counts", 100, "q")["recurring"] == 1
+    assert door.call("queue.jobsByState", 100, "recurring", "q") == ["r"]
+    door.call("recurringJob.cancel", 100, "r")
+    assert door.connection.ask("KEYS", "ql:hf:r:*") == []

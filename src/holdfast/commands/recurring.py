@@ -18,8 +18,8 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
 
     `count` jobs were put so far, the newest under the jid `<jid>-<count>`; the next is due at `next_ms`. At most
     `backlog` missed occurrences are put later, 0 for all. `options` are those of each job, as the core writes them.
-    `since_ms` is when the template was made or replaced. While it is `paused`, nothing is put at `next_ms`, which may be
-    over.
+    `since_ms` is when the template was made or replaced. While it is `paused`, nothing is put at `next_ms`, which may
+    lie in the past.
     """
 
     jid: str
@@ -192,8 +192,8 @@ class RecurTag(Tag, frozen=True, gc=False):
 class RecurPause(CommandBase, frozen=True, gc=False):
     """Pause a template (`on`), or resume it. Returns whether that changed something.
 
-    A paused template puts no jobs and stays paused when it is changed or replaced. Once resumed, it goes on with the
-    first occurrence that is not over; missed ones are left out, whatever its backlog. Raises JobNotFound.
+    A paused template puts no jobs and stays paused when it is changed or replaced. After it is resumed, the
+    first occurrence that is not over comes next; missed ones are left out, whatever its backlog. Raises JobNotFound.
     Core: verbs/recur.lua.
     """
 
