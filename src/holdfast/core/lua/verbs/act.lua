@@ -98,6 +98,7 @@ end
 local function set_priority(ctx, jid, r, given)
   local before = r.priority
   if tonumber(given) == before then return false end
+  check_open(jid, r)
   reprioritise.run(ctx, tonumber(given), { jid }, 1, 1)
   return format("%.0f", before)
 end
