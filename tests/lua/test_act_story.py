@@ -79,7 +79,7 @@ TABLE: dict[Action, tuple[str, str, str]] = {
     "track": ("", "++++++++", ""),
     "untrack": ("", "========", ""),
 }
-MOVED = {state: "waiting" for state in STATES} | {"depends": "depends", "throttled": "throttled"}
+MOVED = dict.fromkeys(STATES, "waiting") | {"depends": "depends", "throttled": "throttled"}
 
 
 @pytest.mark.parametrize("action", TABLE)
@@ -465,7 +465,7 @@ RETRY = ("act", "", 0, "retry", "", "", "", "", 0, "", 0, 0)
 def test_an_act_that_makes_no_sense_is_refused_before_anything_changes(words, core, door: Door):
     door.put("q", "good", "a", delay=1000)
     before = held(door)
-    with pytest.raises(StoreMessage, match="HF_(BAD_ARGUMENT|TOO_MANY)"):
+    with pytest.raises(StoreMessage, match=r"HF_(BAD_ARGUMENT|TOO_MANY)"):
         door(*words)
     assert held(door) == before
 

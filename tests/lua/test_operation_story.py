@@ -99,7 +99,7 @@ def test_nobody_else_acts_in_an_operation(core, door: Door):
     door.put("q", "a")
     start(core)
     before = door.dump()
-    with pytest.raises(StoreMessage, match="HF_WRONG_STATE operation o is run by bee"):
+    with pytest.raises(StoreMessage, match=r"HF_WRONG_STATE operation o is run by bee"):
         door("act", "", 0, "priority", "3", "", "o", "ant", 5000, "", 0, 0, "a", "")
     with pytest.raises(StoreMessage, match="HF_OPERATION_NOT_FOUND"):
         door("act", "", 0, "priority", "3", "", "p", "bee", 5000, "", 0, 0, "a", "")
@@ -237,15 +237,6 @@ def test_a_repeat_of_the_same_request_is_noted_once(core, door: Door):
     assert (facts.looked, facts.matched, facts.changed) == (1, 1, 1)
 
 
-def test_who_watches_an_operation_is_woken(core, door: Door):
-    start(core)
-    door("watch", 60_000)
-    door(
-        "act", "", 0, "retry", "", "", "o", "bee", 5000, "", 0, 0
-    )  # publishes `operation:o`, which nobody reads here
-    assert state(core) == ("running", "bee")
-
-
 START = ("operation_set", "", 0, "o", "bee", 5000, "{}", "start")
 
 
@@ -301,7 +292,7 @@ def test_a_call_that_is_refused_leaves_no_line(core, door: Door):
         ("operation_set", "", 0, "o", "ant", 5000, "", "take"), ("throttle_set", "", 0, "", 1, 0), ("move", "", 0, "r", 0, "nobody", "", ""),
         ("act", "", 0, "vanish", "", "", "", "", 0, "", 0, 0), ("timeout", "", 0, "nobody"), ("config_set", "k"), ("pause",),
     ):  # fmt: skip
-        with pytest.raises(StoreMessage, match="^HF_"):
+        with pytest.raises(StoreMessage, match=r"^HF_"):
             door("audited", "", 0, "ann", "does", "it", "", *verb)
     assert door.dump() == before
 

@@ -21,7 +21,7 @@ local STATE_OF = {
 -- The sets whose score is when a job is due, or when its lease ends.
 local TIMED = { running = true, stalled = true, scheduled = true }
 local CODE = {}
-for code, name in ipairs(state.NAME) do CODE[name] = code end
+for code = 1, #state.NAME do CODE[state.NAME[code]] = code end
 local MOST_BYTES = 262144 -- of data, tags and messages in one call
 local NONE = { "", "", 0 }
 
