@@ -253,8 +253,12 @@ _CLASSES: Final[dict[str, type[Refused]]] = {
 }
 
 
-_BARE: Final = {"HF_JOB_NOT_FOUND": "job {} does not exist", "HF_JOB_EXISTS": "there is a job {} already"}
-"""The messages of refusals that consist of a jid only."""
+_BARE: Final = {
+    "HF_JOB_NOT_FOUND": "job {} does not exist",
+    "HF_JOB_EXISTS": "there is a job {} already",
+    "HF_OPERATION_NOT_FOUND": "operation {} does not exist",
+}
+"""The messages of refusals that consist of a name only."""
 
 
 def refusal(text: str | bytes) -> Refused:

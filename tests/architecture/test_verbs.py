@@ -21,11 +21,12 @@ READS = {
     "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes", "throttles": "no-writes", "queue_get": "no-writes",
     "failure_groups": "no-writes", "explain": "no-writes", "workers": "no-writes", "worker_jobs": "no-writes",
     "topic_get": "no-writes", "topic_counts": "no-writes",
+    "scan": "no-writes", "operations": "no-writes", "operation_get": "no-writes",
 }  # fmt: skip
 DRAINS = {
     "pop", "find_work", "complete", "complete_pop", "advance", "heartbeat", "resume", "retry", "fail", "expire", "release", "timeout", "cancel", "cancel_by", "pause",
-    "await", "sweep", "complete_x", "queue_forget", "audit", "watch", "recur_cancel", "recur_pause", "tick",
-    "throttle_delete", "throttle_release",
+    "await", "sweep", "complete_x", "queue_forget", "audit", "watch", "recur_cancel", "tick",
+    "throttle_delete", "throttle_release", "act", "operation_set", "audited",
     "worker_seen", "worker_quiet", "worker_ask", "worker_answer", "worker_forget",
     "topic_reserve", "topic_pull", "topic_release", "topic_delete", "topic_requeue", "topic_reschedule",
 }  # fmt: skip

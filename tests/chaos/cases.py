@@ -5,6 +5,7 @@ still and jids are fixed, so two namespaces prepared by one case are equal.
 """
 
 from collections.abc import Callable
+from hashlib import sha1
 from typing import Any
 
 from holdfast import Client
@@ -54,6 +55,15 @@ from holdfast.commands.leases import (
     Lease,
     Pop,
     Resume,
+)
+from holdfast.commands.operations import (
+    Act,
+    Audited,
+    OperationGet,
+    Operations,
+    OperationSet,
+    Progress,
+    Scan,
 )
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import (
@@ -1406,3 +1416,184 @@ def messages_as_they_are(client: Client) -> Any:
 def the_sizes_of_topics(client: Client) -> Any:
     queued(client, "m1", "m2")
     return CountTopics(("t", "u"))
+
+
+def failed(client: Client, *jids: str) -> None:
+    """Jobs put, taken and failed."""
+    for job in popped(client, *jids):
+        client.run(Fail("bee", job, "broken", "why"))
+
+
+def on(*jids: str) -> list[tuple[str, str | bytes]]:
+    """Jobs that get the common value of an action."""
+    return [(jid, "") for jid in jids]
+
+
+@case("scan")
+def waiting_due_and_gone_jobs(client: Client) -> Any:
+    put(client, "a1", delay_ms=100)
+    put(client, "a2", "a3", "a4")
+    client.run(Cancel(("a3",)))
+    client.run(SetClock(START_MS + 2000))
+    return Scan("waiting", "q", None, 3)
+
+
+@case("scan")
+def failed_jobs_with_all_that_is_noted(client: Client) -> Any:
+    failed(client, "a1", "a2")
+    client.run(Tag("add", "a1", ["red"]))
+    return Scan("group", "broken", wants="dte")
+
+
+@case("scan")
+def jobs_of_many_states_with_one_tag(client: Client) -> Any:
+    popped(client, "a1")
+    failed(client, "a2")
+    put(client, "a3")
+    for jid in ("a1", "a2", "a3"):
+        client.run(Tag("add", jid, ["red"]))
+    return Scan("tagged", "red")
+
+
+@case("act")
+def failed_jobs_back_to_work_in_another_queue(client: Client) -> Any:
+    client.run(Pop("ant", ("r",), 1, mode=WILL_WAIT))
+    failed(client, "a1", "a2")
+    put(client, "a3")
+    return Act("retry", on("a1", "a2", "a3", "unknown"), "r", "ann")
+
+
+@case("act")
+def retried_jobs_back_to_the_failed_ones(client: Client) -> Any:
+    failed(client, "a1", "a2")
+    client.run(Act("retry", on("a1", "a2"), "r"))
+    return Act("fail", [("a1", "q"), ("a2", "")])
+
+
+@case("act")
+def all_kinds_of_jobs_deleted_in_an_operation(client: Client) -> Any:
+    failed(client, "a1")
+    popped(client, "a2")
+    put(client, "a3", "a4")
+    waiting(client, "b1", "a4")
+    client.run(OperationSet("start", "o", "bee", 5000, "{}"))
+    progress = Progress("o", "bee", 5000, "a4", 9, 5)
+    return Act("cancel", on("a1", "a2", "a3", "a4", "unknown"), "", "ann", progress)
+
+
+@case("act")
+def jobs_with_a_throttle_moved(client: Client) -> Any:
+    named(client, "a1", "a2", "a3")
+    client.run(Pop("bee", ("q",), 3))
+    return Act("move", on("a1", "a2"), "r")
+
+
+@case("act")
+def the_leases_of_two_jobs_ended(client: Client) -> Any:
+    popped(client, "a1", "a2")
+    return Act("expire", on("a1", "a2"))
+
+
+@case("act")
+def a_delayed_job_started(client: Client) -> Any:
+    client.run(Pop("bee", ("q",), 1, mode=WILL_WAIT))
+    put(client, "a1", delay_ms=5000)
+    return Act("run", on("a1"))
+
+
+@case("act")
+def a_waiting_job_delayed(client: Client) -> Any:
+    put(client, "a1", "a2")
+    return Act("delay", [("a1", ""), ("a2", "100")], "5000")
+
+
+@case("act")
+def priorities_of_a_waiting_and_a_running_job(client: Client) -> Any:
+    popped(client, "a1")
+    put(client, "a2")
+    return Act("priority", [("a1", "2"), ("a2", "-2")])
+
+
+@case("act")
+def retries_of_a_job(client: Client) -> Any:
+    put(client, "a1")
+    return Act("retries", on("a1"), "9")
+
+
+@case("act")
+def data_of_two_jobs_one_of_which_changed(client: Client) -> Any:
+    put(client, "a1", "a2")
+    was = sha1(b'{"of":"a1"}').hexdigest().encode()
+    return Act("data", [("a1", was + b'"' + b"n" * 600 + b'"'), ("a2", was + b"[2]")])
+
+
+@case("act")
+def tags_of_two_jobs(client: Client) -> Any:
+    put(client, "a1", "a2")
+    client.run(Tag("add", "a1", ["red"]))
+    return Act("tag", [("a1", ""), ("a2", "blue")], "red\ngreen")
+
+
+@case("act")
+def a_tag_that_goes(client: Client) -> Any:
+    put(client, "a1")
+    client.run(Tag("add", "a1", ["red", "blue"]))
+    return Act("untag", on("a1"), "red")
+
+
+@case("act")
+def a_mark_of_a_job(client: Client) -> Any:
+    put(client, "a1")
+    return Act("track", on("a1"))
+
+
+@case("act")
+def the_mark_of_a_job_that_goes(client: Client) -> Any:
+    put(client, "a1")
+    client.run(Track(True, "a1"))
+    return Act("untrack", on("a1"))
+
+
+@case("operation_set")
+def a_new_operation(client: Client) -> Any:
+    return OperationSet("start", "o", "bee", 5000, '{"filter":"state:failed"}')
+
+
+@case("operation_set")
+def one_that_nobody_runs_any_more(client: Client) -> Any:
+    client.run(OperationSet("start", "o", "bee", 5000, "{}"))
+    client.run(SetClock(START_MS + 5000))
+    return OperationSet("take", "o", "ant", 5000)
+
+
+@case("operation_set")
+def one_that_is_done(client: Client) -> Any:
+    client.run(OperationSet("start", "o", "bee", 5000, "{}"))
+    return OperationSet("finish", "o", "bee", detail="done")
+
+
+@case("operations")
+def two_operations(client: Client) -> Any:
+    for id in ("o", "p"):
+        client.run(OperationSet("start", id, "bee", 5000, "{}"))
+    return Operations()
+
+
+@case("operation_get")
+def an_operation_that_changed_a_job(client: Client) -> Any:
+    put(client, "a1")
+    client.run(OperationSet("start", "o", "bee", 5000, "{}"))
+    client.run(Act("priority", on("a1", "unknown"), "7", operation=Progress("o", "bee", 5000, "a1", 1, 1)))
+    return OperationGet("o", 0, 9)
+
+
+@case("audited")
+def a_pause(client: Client) -> Any:
+    client.run(Audit("ann", "pause", "p"))
+    return Audited("ann", "pause", "q", "why", Pause(("q",), True, "ann", "why"))
+
+
+@case("audited")
+def failed_jobs_put_to_work_again(client: Client) -> Any:
+    failed(client, "a1", "a2")
+    return Audited("ann", "retry", "2 jobs", "", Act("retry", on("a1", "a2")))

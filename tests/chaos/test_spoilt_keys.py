@@ -17,7 +17,7 @@ from holdfast.models import JobFacts
 from holdfast.testing.store import ScratchStore
 from holdfast.wire.plans import ErrorReply
 
-DELETES = ("cancel", "cancel_by", "complete", "complete_pop", "sweep")
+DELETES = ("act", "cancel", "cancel_by", "complete", "complete_pop", "sweep")
 MOST_STEPS = 60
 """Inner commands of a call that fail in turn; what comes later is more of the same."""
 

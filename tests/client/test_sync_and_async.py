@@ -26,18 +26,24 @@ from holdfast.commands import COMMANDS
 BLOCKING_ONLY = {"batch"}
 """An async client sends the calls of one iteration of its loop together in any case."""
 INNER = {
+    "act",
+    "audited",
     "cancel",
     "clock",
     "complete_pop",
     "describe",
     "expire",
     "find_work",
+    "operation_get",
+    "operation_set",
+    "operations",
     "put_x",
     "release",
     "resume",
+    "scan",
     "worker_answer",
 }
-"""Verbs of tests, of workers and of release 0.1.0, and one that is worn as PutWished."""
+"""Verbs of tests, of workers, of the console and of release 0.1.0, and one that is worn as PutWished."""
 
 
 def handles_of(base: type) -> dict[str, type]:

@@ -13,6 +13,7 @@ from holdfast.commands import (
     failures,
     jobs,
     leases,
+    operations,
     options,
     outcomes,
     queues,
@@ -128,6 +129,12 @@ SAMPLES = [
     workers.WorkerAsk("w", "j", "ask"),
     workers.WorkerAnswer("ask", b"here"),
     workers.WorkerForget(("w",)),
+    operations.Scan("waiting", "q"),
+    operations.Act("cancel", [("j", "")]),
+    operations.OperationSet("start", "o", "me", 1000, "{}"),
+    operations.Operations(),
+    operations.OperationGet("o"),
+    operations.Audited("me", "tick", "q", "", views.Tick(("q",))),
 ]
 
 

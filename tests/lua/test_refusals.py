@@ -8,6 +8,7 @@ from native_door import Door, StoreMessage
 LONG = "n" * 201
 PUT = ("put", "", 0, "new", "q", 0, 5, 0)
 MANY = [f"x{n}" for n in range(513)]
+ACT = ("act", "", 0)
 
 BAD = [
     ("tag", "add", "wait", ""), ("tag", "maybe", "wait", "t"), ("tag", "add"), ("tag", "add", "nobody", "t"), ("tag",),
@@ -241,6 +242,19 @@ BAD = [
         ("job.completeAndRequeue", "run", "w", "q", "{}", "r", "delay", "x"), ("job.completeAndRequeue", "run", "w", "q", "{}", ""),
         ("job.completeAndRequeue", "run", "v", "q", "{}", "r"), ("job.completeAndRequeue", "run", "w", "q", "{}", "r", "depends", '["run"]'),
     )],
+    # What only operators call; more of it in the stories of scan, act and operations.
+    ("scan",), ("scan", "workers", "", "", "", 5, ""), ("scan", "waiting", "q", "x", "j", 5, ""), ("scan", "waiting", "q", "", "", 513, ""),
+    ("scan", "completed", "", "1.5", "run", 5, ""), ("scan", "waiting", "q", "", "", 5),
+    ("act",), (*ACT, "vanish", "", "", "", "", 0, "", 0, 0), (*ACT, "cancel", "", "", "", "", 0, "", 0, 0, "wait"),
+    (*ACT, "cancel", "", "", "", "", 0, "", 0, 0, "wait", "x"), (*ACT, "cancel", "", "", "", "", 0, "", 0, 0, "wait", "", "", ""),
+    (*ACT, "priority", "", "", "", "", 0, "", 0, 0, "wait", "5", "run", "x"), (*ACT, "cancel", "", "", "nothing", "w", 0, "", 0, 0, "wait", ""),
+    (*ACT, "cancel", "", "", "", "", 0, "", 0, 0, *[word for jid in MANY[:257] for word in (jid, "")]),
+    ("operation_set",), ("operation_set", "", 0, "o", "", 1, "", "start"), ("operation_set", "", 0, "o", "w", 0, "", "start"),
+    ("operation_set", "", 0, "o", "w", 1, "", "take"), ("operation_set", "", 0, "o", "", 0, "done", "finish"),
+    ("operations",), ("operations", 0, 65), ("operation_get",), ("operation_get", "", 0, 1), ("operation_get", "o", 0, 65),
+    ("audited",), ("audited", "", 0, "me", "does", "it", "", "put", "", 0, "new", "q", 0, 5, 0, "j", "k", "{}"),
+    ("audited", "", 0, "me", "does", "it", "", "timeout", "", 0, "wait"), ("audited", "", 0, "", "does", "it", "", "cancel", "", 0, "wait"),
+    ("audited", "l", "x", "me", "does", "it", "", "cancel", "", 0, "wait"),
     # Numbers that Lua can read and the store cannot.
     *[("put", "", 0, "new", "q", 0, 5, odd, "j", "k", "{}") for odd in ("0x10", "1e3", "007", "-0", " 1", "1 ", "+1", "1.0")],
     ("complete", "w", "run", "T", "", "0x10", "r"), ("complete", "w", "run", "T", "", "007", "r"),

@@ -7,6 +7,7 @@ import pytest
 from holdfast import Client
 from holdfast.commands.admin import Audit, ConfigSet, ConfigUnset, IdentifiersSet, Sweep, Watch
 from holdfast.commands.jobs import Put
+from holdfast.commands.operations import Act, Audited, OperationSet, Progress
 from holdfast.commands.queues import Pause, QueueForget
 from native_door import Door
 
@@ -63,6 +64,8 @@ def test_changes_are_told_only_while_somebody_watches(core, clock, door: Door, w
         (ConfigUnset("heartbeat"), ["config"]),
         (IdentifiersSet({}), ["config"]),
         (Audit("ann", "pause", "q"), ["audit"]),
+        (OperationSet("start", "o", "bee", 5000, "{}"), ["operation:o"]),
+        (Audited("ann", "pause", "q", "", Pause(["q"])), ["audit", "queue:q"]),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, list) else "",
 )
@@ -70,6 +73,17 @@ def test_a_change_is_told_by_its_name(command, told, core, door: Door, watcher: 
     core(Watch(60_000))
     core(command)
     assert watcher.heard(door) == told
+
+
+def test_what_changes_in_an_operation_is_told_with_it(core, door: Door, watcher: Watcher):
+    door.put("q", "a")
+    core(OperationSet("start", "o", "bee", 5000, "{}"))
+    core(Watch(60_000))
+    core(Act("move", [("a", "r")], operation=Progress("o", "bee", 5000)))
+    told = watcher.heard(door)
+    assert {"operation:o", "job:a", "queue:r"} <= {*told}
+    core(OperationSet("finish", "o", detail="stopped"))
+    assert watcher.heard(door) == ["operation:o"]
 
 
 def test_the_end_of_a_pause_by_itself_is_told(core, clock, door: Door, watcher: Watcher):

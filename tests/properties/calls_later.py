@@ -83,6 +83,10 @@ class WholeCore(Core):
     def unfail(self, queue: str, group: str, count: int, line: str = "", number: int = 0) -> Any:
         return self.door("unfail", line, number, queue, group, count)
 
+    def act(self, action: str, common: str, jobs: Any, line: str = "", number: int = 0) -> Any:
+        reply = self.door("act", line, number, action, common, "", "", "", 0, "", 0, 0, *flat(jobs))
+        return [word(one) if isinstance(one, bytes) else one for one in reply]
+
     def depend(self, mode: str, jid: str, parents: tuple[str, ...], line: str = "", number: int = 0) -> Any:
         return self.door("depend", line, number, mode, jid, *parents)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 from machine import JIDS, QUEUES, pick, steps_of_time
 from rules import UsualRules
-from rules_people import DependencyRules, FailureRules, FollowRules, LabelRules
+from rules_people import DependencyRules, FailureRules, FollowRules, LabelRules, OperatorRules
 from rules_rare import RareRules
 from rules_recurring import TEMPLATES, RecurringRules
 from rules_throttles import ALL, ThrottleRules
@@ -24,6 +24,7 @@ class CoreAndModel(
     FollowRules,
     DependencyRules,
     FailureRules,
+    OperatorRules,
     RecurringRules,
     WishRules,
     UsualRules,

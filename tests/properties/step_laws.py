@@ -142,6 +142,18 @@ class Ledger:
                 self.lives(jid)
                 self.tokens.pop(jid, None)
 
+    def on_act(self, args: Any, answer: Any, now: int) -> None:
+        action, _, jobs = args
+        for (jid, _), result in zip(jobs, answer, strict=True):
+            if result != 1:
+                continue
+            if action in ("retry", "move", "cancel"):
+                self.lives(jid)
+            if action == "expire":
+                self.open.pop(jid, None)
+            if action == "cancel":
+                self.tokens.pop(jid, None)
+
     def forget(self, alive: set[str]) -> None:
         """A job that is gone takes its tokens along: the next one of its name is another job."""
         self.tokens = {jid: token for jid, token in self.tokens.items() if jid in alive}

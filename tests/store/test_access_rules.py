@@ -14,6 +14,8 @@ import redis
 from command_line import holdfast
 from holdfast import Client, StoreUnsupported
 from holdfast.commands.leases import Pop
+from holdfast.commands.operations import Act, Audited, OperationGet, Operations, OperationSet, Progress, Scan
+from holdfast.commands.queues import Pause
 from holdfast.core.library import library
 from holdfast.testing.store import Engine, ScratchStore, find_engine
 from holdfast.wire.meeting import READS, WRITES
@@ -197,6 +199,8 @@ def test_a_viewer_sees_everything_and_changes_nothing(guarded, users):
         assert (shown.returncode, shown.stderr) == (0, ""), words
     assert viewer.jobs[jid]["to"] == "ada"
     assert viewer.jobs.failed()["lost-NoSuchUser"] == 1
+    assert [row.jid for row in viewer.run(Scan("waiting", "mail", None, 5, "dte")).jobs] == [jid]
+    assert (viewer.run(Operations()), viewer.run(OperationGet("o"))) == ([], None)
     assert {counts["name"] for counts in viewer.queues.counts} >= {"mail", "lost"}
     assert guarded.refusals() == set()
 
@@ -215,6 +219,9 @@ def test_a_viewer_sees_everything_and_changes_nothing(guarded, users):
         lambda: viewer.topics["orders"].put("o-2", {}),
         lambda: viewer.config.__setitem__("heartbeat", 5),
         lambda: viewer.wait_for(jid, 0.1),
+        lambda: viewer.run(Act("priority", [(jid, "")], "3")),
+        lambda: viewer.run(OperationSet("start", "o", "me", 1000, "{}")),
+        lambda: viewer.run(Audited("me", "pause", "mail", "", Pause(("mail",)))),
     ):
         with pytest.raises(StoreUnsupported, match=r"^\w+: the user of this URL lacks rights"):
             change()
@@ -235,6 +242,10 @@ def test_an_operator_looks_after_everything(guarded, users):
     operator.queues["mail"].throttle.maximum = 5
     operator.queues["mail"].throttle.delete()
     operator.jobs[jid].move("slow")
+    operator.run(OperationSet("start", "o", "me", 60_000, "{}"))
+    progress = Progress("o", "me", 60_000)
+    assert operator.run(Act("priority", [(jid, "")], "3", operation=progress)) == [True]
+    assert operator.run(Audited("me", "done", "o", "", OperationSet("finish", "o", "me", detail="done")))
     operator.jobs[jid].track()
     assert operator.jobs[jid].cancel()
     assert guarded.refusals() == set()

@@ -174,6 +174,8 @@ _NO_OPERATION: Final = Progress()
 class Act(CommandBase, frozen=True, gc=False):
     """Change up to 256 jobs. Returns for each True (changed), False (nothing to change) or the Refused.
 
+    A call does a limited amount of work: if there are fewer results than jobs, send the others in another call, with the
+    same progress. (Only the call that reaches the last job notes cursor, looked and matched.)
     `jobs` are pairs of a jid and the value of the action for that job, "" for the `common` one. Values: a queue ("" for
     that of the job) for retry, fail and move; a number for priority and retries; milliseconds for delay; tags, one a line,
     for tag and untag; the SHA-1 of the present data in hex and the new data for data. With an operation its progress is

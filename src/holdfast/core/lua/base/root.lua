@@ -84,7 +84,7 @@ end
 -- Fills the `ctx` of one call with what the root holds, and with the time. What it
 -- holds of leases and retention is unpacked by `settings`, where needed. `ctx.watched`
 -- is false, or the set of names whose change is published at the end of the call; `ctx.released`
--- counts the jobs that this call made ready for others.
+-- counts the jobs that this call made ready for others; `ctx.history` has the limits of histories, once they are read.
 function M.open(ctx, key)
   local packed = call("HGET", key, "h")
   if not packed then refuse.call("NO_ROOT", key) end
@@ -92,6 +92,7 @@ function M.open(ctx, key)
   if schema ~= M.SCHEMA then refuse.call("SCHEMA", "this root has schema " .. schema) end
   if defaults < DEFAULTS_NOW then packed = renewed(key, packed) end
   ctx.packed, ctx.settings, ctx.flags, ctx.watched, ctx.released = packed, false, flags, false, 0
+  ctx.history = false
   if flags == 0 then ctx.now = store_time() else open_flagged(ctx, key, flags) end
   return ctx
 end

@@ -45,13 +45,13 @@ local BOUNDS = {
 -- door keeps its data (a false one: it has no such thing), and how much one call may do; the
 -- doors of the older protocols have others. The rest is filled in anew by every call: `keys` of the
 -- root, `packed`, its fields, of which `settings` are unpacked when they are needed, `now` (ms),
--- `flags` of the root, `watched`: false, or the names whose change is published at the end, and
--- `released`: how many jobs the call made ready for others.
+-- `flags` of the root, `watched`: false, or the names whose change is published at the end,
+-- `released`: how many jobs the call made ready for others, and `history`: false, or the limits of histories.
 local CTX = {
   order = order.native, record = record.native, bounds = BOUNDS, events = event, throttles = throttle, workers = false,
   budgets = budget, completed = completed, ended = ended, index = index,
   omitted_lines = {}, application = "holdfast", keys = false, packed = false, settings = false,
-  now = 0, flags = 0, watched = false, released = 0,
+  now = 0, flags = 0, watched = false, released = 0, history = false,
 }
 checks.serve(CTX)
 local DRAINS, READS, ADDS = { "allow-oom" }, { "no-writes" }, {}
@@ -113,10 +113,15 @@ register_rows(topics)
 register_rows(calling)
 register_rows(console)
 
--- Runs a changing verb of an operator with a line of the audit log, both or none. What puts jobs is not audited: it
--- would be let in when the memory is full.
-local UNAUDITED = { put = true, put_x = true, recur = true, topic_put = true, call = true, pop = true, audited = true }
-local AT = 7 -- who, what, target and detail come before the verb, its arguments behind it
+-- Runs a changing verb of an operator with a line of the audit log, both or none. What puts jobs would be let in when
+-- the memory is full, and what workers do is not the work of operators: neither is audited.
+local UNAUDITED = {
+  put = true, put_x = true, recur = true, topic_put = true, call = true, audited = true, await = true,
+  pop = true, find_work = true, complete = true, complete_pop = true, complete_x = true, advance = true, retry = true,
+  fail = true, heartbeat = true, resume = true, release = true, expire = true, report = true,
+  topic_reserve = true, topic_pull = true, topic_release = true, worker_seen = true, ["worker_answer"] = true,
+}
+local AT, MOST_KEPT = 7, 131072 -- where the verb is, behind who, what, target and detail; bytes of a kept reply
 register_rows({
   { "audited", DRAINS, "line number who what target detail verb argument...", requests.row(function(ctx, args)
     local run = not UNAUDITED[args[AT]] and by_verb[args[AT] or ""] or checks.bad("there is no verb to audit")
@@ -127,7 +132,7 @@ register_rows({
     local reply = run(ctx, inner)
     audit.add(ctx, who, what, target, detail)
     return reply
-  end) },
+  end, MOST_KEPT) },
 })
 
 register("info", DRAINS, "mode clock", function(key, args)

@@ -10,7 +10,7 @@ local list = require("verbs.list")
 local scan = require("verbs.scan")
 
 local MOST, MOST_CHANGED, MOST_SHOWN, LONGEST_SPEC = 512, 256, 64, 16384
-local MOST_KEPT = 131072 -- bytes of a reply that is kept for a repeat
+local MOST_KEPT = 131072 -- bytes of a reply that is kept for a repeat: all replies to an act are shorter
 local DIGEST = 40 -- letters of a SHA-1
 local NO_JOBS = { recurring = true, workers = true, queues = true, topics = true, queued = true, reserved = true }
 local NAMELESS = { completed = true, tracked = true }
@@ -54,7 +54,8 @@ local function values(action, common, args, first, last)
   end
 end
 
--- The operation that a change belongs to, in args[i …]: id ("" for none), runner, length, cursor, looked, matched.
+-- The operation that a change belongs to, in args[i …]: id ("" for none), runner, length of its lease, cursor, looked,
+-- matched.
 local function operation_of(args, i)
   local op = {
     id = optional(args, i, "operation"), runner = optional(args, i + 1, "runner"),
@@ -87,8 +88,9 @@ return {
     if not set or NO_JOBS[set] or not list.is_known(set) then bad("there is no set of jobs " .. tostring(set)) end
     local owner = NAMELESS[set] and "" or name(args, 2, "name")
     local score, member = ids.place(args, 3)
+    if set == "completed" and score ~= "" then checks.time(args, 3, "place") end
     local wants = {}
-    for letter in gmatch(args[6] or "", ".") do wants[letter] = true end
+    for letter in gmatch(text(args, 6, "wants", 16), ".") do wants[letter] = true end
     return scan.run(ctx, set, owner, score, member, number(args, 5, "count", 0, MOST), wants)
   end },
   { "act", DRAINS, "line number action common who operation runner length cursor looked matched (jid value)...",

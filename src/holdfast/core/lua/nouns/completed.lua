@@ -84,7 +84,7 @@ function M.range(ctx, first, last)
 end
 
 -- Jids, newest first.
-function M.list(ctx, offset, count) return M.range(ctx, offset, offset + count - 1) end
+function M.list(ctx, offset, count) return count > 0 and M.range(ctx, offset, offset + count - 1) or {} end
 
 -- The place, from the newest as 0, of a job that was at `place` when it was read. Others
 -- completed since: it is looked for a while; a job that is not found has kept its place.

@@ -42,6 +42,11 @@ function M.children(ctx, jid, r, most)
   return call("ZRANGE", ctx.keys.dependents .. jid, 0, most - 1)
 end
 
+-- How many there are.
+function M.dependents(ctx, jid, r)
+  return record.has(r.flags, DEPENDENTS) and call("ZCARD", ctx.keys.dependents .. jid) or 0
+end
+
 -- Whether `jid` waits for `parent`.
 function M.waits_for(ctx, jid, parent) return call("HGET", ctx.keys.extra .. jid, M.OPEN .. parent) ~= false end
 

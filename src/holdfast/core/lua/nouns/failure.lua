@@ -58,13 +58,14 @@ function M.enter(ctx, queue, jid, group, when)
   call("HSETNX", ctx.keys.groups, group, trend.counted(false, when))
 end
 
--- A job that was retried goes back to where it failed; `noted` is what was kept of that. Writes the record.
+-- A job that was put to work again goes back to where it failed; `noted` is what was kept of that. Writes the record.
 function M.restore(ctx, queue, jid, r, noted)
   state.move(r, state.FAILED)
   r.ended = noted[3]
   M.enter(ctx, queue, jid, noted[1], noted[3])
   stats.recount(queue, noted[3], "failed")
   event.changed(ctx, "failed")
+  job.announce_end(ctx, jid, r)
   job.write(ctx, jid, r)
 end
 

@@ -81,13 +81,27 @@ local function newest(lines, most, bytes)
   return concat(kept)
 end
 
--- Keeps what the settings `max-job-history` (lines) and `max-history-bytes` allow.
+-- What the settings `max-job-history` (lines) and `max-history-bytes` allow, and how many bytes this call has written;
+-- made once a call.
+local function limits(ctx)
+  local found = ctx.history
+  if not found then
+    local most = config.number(ctx, "max-job-history")
+    local bytes = tonumber(call("HGET", ctx.keys.root, "max-history-bytes") or nil) or ctx.bounds.history
+    found = { most = most > 0 and most or 1 / 0, bytes = bytes, written = 0 }
+    ctx.history = found
+  end
+  return found
+end
+
+function M.written(ctx) return ctx.history and ctx.history.written or 0 end
+
+-- Keeps what the settings allow.
 local function trimmed(ctx, text)
-  local most = config.number(ctx, "max-job-history")
-  local bytes = tonumber(call("HGET", ctx.keys.root, "max-history-bytes") or nil) or ctx.bounds.history
-  if most <= 0 then most = 1 / 0 end
-  if #text <= most * SHORTEST and #text <= bytes then return text end
-  return newest(unpacked(text), most, bytes)
+  local found = limits(ctx)
+  found.written = found.written + #text
+  if #text <= found.most * SHORTEST and #text <= found.bytes then return text end
+  return newest(unpacked(text), found.most, found.bytes)
 end
 
 -- Appends a line. The first one of a plain job raises HISTORY.
@@ -122,6 +136,18 @@ end
 function M.log(ctx, jid, r, what, data)
   local runs = r.state == state.RUNNING
   append(ctx, jid, r, { what, ctx.now, r.attempts, runs and r.token or 0, runs and r.worker or "", "", "", data })
+end
+
+-- Whether a job that waits has failed, and nothing but puts and throttles came after that: it was put to work again
+-- and did not run since.
+function M.failed_last(ctx, jid, r)
+  local lines = M.lines(ctx, jid, r)
+  for i = #lines, 1, -1 do
+    local what = lines[i][1]
+    if what == M.FAILED or what == M.EXHAUSTED then return true end
+    if M.WHAT[what] and what ~= M.PUT and what ~= M.THROTTLED then return false end
+  end
+  return false
 end
 
 -- How the attempt with this token ended, for a call that is sent again:

@@ -1,26 +1,25 @@
 -- operation: a change of many jobs that an operator has ordered, and how far it got.
 --
--- The hash `O:<id>` says what is done and how far that is; any program may go on with it when the one that runs it
--- (`runner`) has not reported for a while. For an hour there are beside it the jobs that it changed (`:u`, for an
--- undo); the first jobs that refused are in `:r`.
+-- The hash `O:<id>` has what is done and how far that is; any program may continue it when the one that runs it
+-- (`runner`) has not reported for a while. Beside it are, for an hour, the jobs that it changed (`Ou:<id>`, for an
+-- undo), and the first jobs that refused (`Or:<id>`).
 local refuse = require("base.refuse")
 local event = require("nouns.event")
 local M = {}
 
 local MOST, MOST_REFUSED, UNDO = 100, 100, 3600 -- operations, refusals of one, seconds
-M.RUNNING, M.STOPPED = "running", "stopped"
-M.FIELDS = {
-  "spec", "state", "runner", "lease", "created", "updated", "cursor", "looked", "matched", "changed", "same", "refused",
-}
+local RUNNING, STOPPED = "running", "stopped"
 
 local function key_of(ctx, id) return ctx.keys.operation .. id end
 
+local function changed(ctx, id) event.changed(ctx, "operation:" .. id) end
+
 local function delete(ctx, id)
-  local key = key_of(ctx, id)
-  call("UNLINK", key, key .. ":r", key .. ":u")
+  call("UNLINK", key_of(ctx, id), ctx.keys.operation_changed .. id, ctx.keys.operation_refused .. id)
   call("ZREM", ctx.keys.operations, id)
 end
 
+-- The oldest beyond a hundred leave.
 local function sweep(ctx)
   local oldest = call("ZRANGE", ctx.keys.operations, 0, -(MOST + 1))
   for i = 1, #oldest do delete(ctx, oldest[i]) end
@@ -32,88 +31,103 @@ local function state_of(ctx, id)
   return found[1], found[2], tonumber(found[3])
 end
 
--- Notes a new one, of which the oldest beyond a hundred leave.
+local function refuse_state(id, what) refuse.call("WRONG_STATE", "operation " .. id .. " is " .. what) end
+
+-- Notes a new one.
 function M.start(ctx, id, runner, length, spec)
   local key = key_of(ctx, id)
-  if call("EXISTS", key) == 1 then refuse.call("WRONG_STATE", "there is an operation " .. id .. " already") end
-  call("HSET", key, "spec", spec, "state", M.RUNNING, "runner", runner, "lease", ctx.now + length, "created", ctx.now,
+  if call("EXISTS", key) == 1 then refuse_state(id, "there already") end
+  local place = ctx.order.pending(ctx, ctx.keys.operations) -- in order of their starts, whatever the clock does
+  call("HSET", key, "spec", spec, "state", RUNNING, "runner", runner, "lease", ctx.now + length, "created", ctx.now,
     "updated", ctx.now, "cursor", "", "looked", 0, "matched", 0, "changed", 0, "same", 0, "refused", 0)
-  call("ZADD", ctx.keys.operations, ctx.now, id)
+  call("ZADD", ctx.keys.operations, place, id)
   sweep(ctx)
-  event.changed(ctx, "op:" .. id)
+  changed(ctx, id)
 end
-
-local function refuse_state(id, what) refuse.call("WRONG_STATE", "operation " .. id .. " is " .. what) end
 
 -- Refuses unless `runner` runs it.
 function M.check(ctx, id, runner)
   local state, holder = state_of(ctx, id)
-  if state ~= M.RUNNING then refuse_state(id, state) end
+  if state ~= RUNNING then refuse_state(id, state) end
   if holder ~= runner then refuse_state(id, "run by " .. holder) end
 end
 
--- `runner` goes on with one that was stopped, or whose runner has not reported in time.
+-- `runner` continues one that was stopped, or whose runner has not reported in time.
 function M.take(ctx, id, runner, length)
   local state, holder, lease = state_of(ctx, id)
-  if state == M.RUNNING and holder ~= runner and lease > ctx.now then refuse_state(id, "run by " .. holder) end
-  if state ~= M.RUNNING and state ~= M.STOPPED then refuse_state(id, state) end
-  call("HSET", key_of(ctx, id), "state", M.RUNNING, "runner", runner, "lease", ctx.now + length, "updated", ctx.now)
-  event.changed(ctx, "op:" .. id)
+  if state == RUNNING and holder ~= runner and lease > ctx.now then refuse_state(id, "run by " .. holder) end
+  if state ~= RUNNING and state ~= STOPPED then refuse_state(id, state) end
+  call("HSET", key_of(ctx, id), "state", RUNNING, "runner", runner, "lease", ctx.now + length, "updated", ctx.now)
+  changed(ctx, id)
 end
 
--- It ends, or stops, in that state. One that has ended stays so.
+-- It stops, or ends, in that state. One that has ended can only be undone. Returns 1, or 0 if nothing changed.
 function M.finish(ctx, id, state)
-  if state_of(ctx, id) ~= M.RUNNING and state == M.STOPPED then return 0 end
+  local before = state_of(ctx, id)
+  local is_over = before ~= RUNNING and before ~= STOPPED
+  if before == state or is_over and state ~= "undone" then return 0 end
   call("HSET", key_of(ctx, id), "state", state, "updated", ctx.now)
-  event.changed(ctx, "op:" .. id)
+  changed(ctx, id)
   return 1
 end
 
--- How far it got: a cursor, and how many jobs were looked at and matched since the last time.
-function M.advance(ctx, id, length, cursor, looked, matched)
-  local key = key_of(ctx, id)
-  call("HSET", key, "cursor", cursor, "lease", ctx.now + length, "updated", ctx.now)
+-- How far it got: a cursor, and how many jobs were looked at and matched since the last time; nothing of it without
+-- a cursor (nil).
+local function advance(ctx, key, length, cursor, looked, matched)
+  call("HSET", key, "lease", ctx.now + length, "updated", ctx.now)
+  if not cursor then return end
+  call("HSET", key, "cursor", cursor)
   if looked > 0 then call("HINCRBY", key, "looked", looked) end
   if matched > 0 then call("HINCRBY", key, "matched", matched) end
-  event.changed(ctx, "op:" .. id)
 end
 
-local function note_refused(key, refused)
-  local room = MOST_REFUSED - call("LLEN", key .. ":r")
-  for i = 1, min(#refused, room) do call("RPUSH", key .. ":r", mp_pack(refused[i])) end
+-- `done`: (jid, what undoes it) of each.
+local function note_changed(ctx, id, done)
+  local key = ctx.keys.operation_changed .. id
+  call("HINCRBY", key_of(ctx, id), "changed", #done / 2)
+  call("RPUSH", key, mp_pack(done))
+  call("EXPIRE", key, UNDO)
 end
 
--- What a call did: (jid, what undoes it) of the changed jobs, one list; how many stayed the same; {jid, refusal} of
--- the others.
-function M.note(ctx, id, changed, same, refused)
-  local key = key_of(ctx, id)
-  if #changed > 0 then
-    call("HINCRBY", key, "changed", #changed / 2)
-    call("RPUSH", key .. ":u", mp_pack(changed))
-    call("EXPIRE", key .. ":u", UNDO)
-  end
-  if same > 0 then call("HINCRBY", key, "same", same) end
-  if #refused > 0 then
-    call("HINCRBY", key, "refused", #refused)
-    note_refused(key, refused)
-  end
+local function note_refused(ctx, id, refused)
+  local key = ctx.keys.operation_refused .. id
+  call("HINCRBY", key_of(ctx, id), "refused", #refused)
+  local room = MOST_REFUSED - call("LLEN", key)
+  for i = 1, min(#refused, room) do call("RPUSH", key, mp_pack(refused[i])) end
 end
 
--- {id, field, value, …} of each of up to `count` operations, newest first, from `offset` on.
+-- What a call of its runner did: (jid, what undoes it) of the changed jobs, one list; how many stayed the same;
+-- {jid, refusal} of the others. `op` has its id, the length of its lease, and what `advance` takes.
+function M.note(ctx, op, done, same, refused)
+  if #done > 0 then note_changed(ctx, op.id, done) end
+  if same > 0 then call("HINCRBY", key_of(ctx, op.id), "same", same) end
+  if #refused > 0 then note_refused(ctx, op.id, refused) end
+  advance(ctx, key_of(ctx, op.id), op.length, op.cursor, op.looked, op.matched)
+  changed(ctx, op.id)
+end
+
+-- {id, {field, value, …}} of each of up to `count` operations, newest first, from `offset` on.
 function M.list(ctx, offset, count)
-  local ids, rows = call("ZRANGE", ctx.keys.operations, offset, offset + count - 1, "REV"), {}
+  local rows = {}
+  local ids = count > 0 and call("ZRANGE", ctx.keys.operations, offset, offset + count - 1, "REV") or {}
   for i = 1, #ids do rows[i] = { ids[i], call("HGETALL", key_of(ctx, ids[i])) } end
   return rows
 end
 
--- Its fields, its refusals, and up to `count` of the packed lists of changed jobs from `offset` on.
+local function unpacked(list)
+  for i = 1, #list do list[i] = mp_unpack(list[i]) end
+  return list
+end
+
+-- Its fields, its refusals, and up to `count` of the packed lists of changed jobs from `offset` on, and how many
+-- there are.
 function M.get(ctx, id, offset, count)
-  local key = key_of(ctx, id)
-  local refused = call("LRANGE", key .. ":r", 0, -1)
-  for i = 1, #refused do refused[i] = mp_unpack(refused[i]) end
-  local changed = count > 0 and call("LRANGE", key .. ":u", offset, offset + count - 1) or {}
-  for i = 1, #changed do changed[i] = mp_unpack(changed[i]) end
-  return { id, call("HGETALL", key), refused, changed, call("LLEN", key .. ":u") }
+  local key = ctx.keys.operation_changed .. id
+  local lists = count > 0 and call("LRANGE", key, offset, offset + count - 1) or {}
+  return {
+    id, call("HGETALL", key_of(ctx, id)), unpacked(call("LRANGE", ctx.keys.operation_refused .. id, 0, -1)),
+    unpacked(lists), call("LLEN", key),
+  }
 end
 
 return M

@@ -1,9 +1,9 @@
 -- act: an operator changes some jobs. Each of them is changed, or is refused by itself.
---
--- An action gets the job and the words that come with it. It checks everything before it writes, and
--- returns what undoes it, as text, or false if there was nothing to change.
 local keys = require("base.keys")
+local record = require("base.record")
 local refuse = require("base.refuse")
+local text = require("base.text")
+local dependency = require("nouns.dependency")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
@@ -20,8 +20,9 @@ local track = require("verbs.track")
 local unfail = require("verbs.unfail")
 local M = {}
 
-local UNCHANGED = { data = "", priority = "", klass = "", retries = "" }
+local AS_IT_IS = { data = "", priority = "", klass = "", retries = "" }
 local DIGEST = 40 -- letters of a SHA-1
+local LONGEST = 400 -- bytes of a refusal: the reply of a full call is kept for a repeat
 
 local function check_state(jid, r, ...)
   for _, wanted in ipairs({ ... }) do
@@ -30,11 +31,13 @@ local function check_state(jid, r, ...)
   refuse.call("WRONG_STATE", jid .. " is " .. state.NAME[r.state])
 end
 
-local A = {}
-M.ACTIONS = A
+-- A completed job is left as it is.
+local function check_open(jid, r)
+  if r.state == state.COMPLETE then refuse.call("WRONG_STATE", jid .. " is complete") end
+end
 
 -- A failed job goes back to work in its queue, or in another one.
-function A.retry(ctx, jid, r, name)
+local function retry(ctx, jid, r, name)
   check_state(jid, r, state.FAILED)
   local from, queue = r.queue, keys.of_queue(ctx, name ~= "" and name or r.queue)
   local first, idle = queues.enter(ctx, queue, 1)
@@ -43,137 +46,159 @@ function A.retry(ctx, jid, r, name)
   return from
 end
 
--- A job that was retried goes back to the failed ones, unless it ran since. `name`: the queue it came from.
-function A.fail(ctx, jid, r, name)
-  check_state(jid, r, state.WAITING)
-  local noted = failure.read(ctx, jid, r)
-  if not noted then refuse.call("WRONG_STATE", jid .. " has not failed before") end
+-- A job that was put to work again goes back to the failed ones, unless it ran since. `name` is the queue it was in.
+local function fail(ctx, jid, r, name)
+  check_state(jid, r, state.WAITING, state.THROTTLED)
+  local noted = history.failed_last(ctx, jid, r) and failure.read(ctx, jid, r)
+  if not noted then refuse.call("WRONG_STATE", jid .. " did not fail, or ran since it was put to work again") end
+  local queue = keys.of_queue(ctx, name ~= "" and name or r.queue)
+  queues.know(ctx, queue)
   job.withdraw(ctx, jid, r)
-  if name ~= "" then r.queue = name end
+  r.queue = queue.name
   history.add(ctx, jid, r, history.FAILED, noted[1])
-  failure.restore(ctx, keys.of_queue(ctx, r.queue), jid, r, noted)
+  failure.restore(ctx, queue, jid, r, noted)
   return ""
 end
 
-function A.move(ctx, jid, r, name)
+local function to_queue(ctx, jid, r, name)
   local from = r.queue
-  move.run(ctx, name ~= "" and name or from, 0, jid, UNCHANGED)
+  move.run(ctx, name ~= "" and name or from, 0, jid, AS_IT_IS)
   return from
 end
 
-function A.cancel(ctx, jid, r, _, who)
-  check_state(jid, r, state.WAITING, state.RUNNING, state.FAILED, state.SCHEDULED, state.DEPENDS, state.THROTTLED,
-    state.STALLED)
+local function delete(ctx, jid, r, _, who)
+  check_open(jid, r)
   cancel.run(ctx, { jid }, 1, 1, nil, who)
   return ""
 end
 
 -- Its lease ends at once, and it is ready again.
-function A.expire(ctx, jid)
+local function expire(ctx, jid)
   timeout.run(ctx, { jid }, 1, 1)
   return ""
 end
 
 -- A delayed job starts now.
-function A.run(ctx, jid, r)
+local function run(ctx, jid, r)
   check_state(jid, r, state.SCHEDULED)
   job.withdraw(ctx, jid, r)
   job.make_many_ready(ctx, keys.of_queue(ctx, r.queue), { jid }, { r })
   return ""
 end
 
--- A job that waits starts in so many ms.
-function A.delay(ctx, jid, r, length)
-  check_state(jid, r, state.WAITING, state.SCHEDULED)
+-- A job that waits starts in that many ms.
+local function delay(ctx, jid, r, length)
+  check_state(jid, r, state.WAITING, state.SCHEDULED, state.STALLED)
   job.withdraw(ctx, jid, r)
   job.place(ctx, keys.of_queue(ctx, r.queue), jid, r, tonumber(length))
   job.write(ctx, jid, r)
   return ""
 end
 
-function A.priority(ctx, jid, r, given)
-  local priority, before = tonumber(given), r.priority
-  if priority == before then return false end
-  reprioritise.run(ctx, priority, { jid }, 1, 1)
+local function set_priority(ctx, jid, r, given)
+  local before = r.priority
+  if tonumber(given) == before then return false end
+  check_open(jid, r)
+  reprioritise.run(ctx, tonumber(given), { jid }, 1, 1)
   return format("%.0f", before)
 end
 
 -- How often it may fail; what it used up stays used up.
-function A.retries(ctx, jid, r, given)
+local function set_retries(ctx, jid, r, given)
   local retries, before = tonumber(given), r.retries
   if retries == before then return false end
-  check_state(jid, r, state.WAITING, state.RUNNING, state.FAILED, state.SCHEDULED, state.DEPENDS, state.THROTTLED,
-    state.STALLED)
+  check_open(jid, r)
   r.retries, r.remaining = retries, max(r.remaining + retries - before, 0)
   job.write(ctx, jid, r)
   return format("%.0f", before)
 end
 
 -- New data, behind the SHA-1 of those it replaces.
-function A.data(ctx, jid, r, given)
-  check_state(jid, r, state.WAITING, state.FAILED, state.SCHEDULED, state.DEPENDS, state.THROTTLED, state.STALLED)
-  if digest(job.body(ctx, jid, r)) ~= sub(given, 1, DIGEST) then
+local function set_data(ctx, jid, r, given)
+  check_open(jid, r)
+  if r.state == state.RUNNING then refuse.call("WRONG_STATE", jid .. " is running") end
+  local before, data = job.body(ctx, jid, r), sub(given, DIGEST + 1)
+  if before == data then return false end
+  if digest(before) ~= sub(given, 1, DIGEST) then
     refuse.call("WRONG_STATE", "the data of " .. jid .. " was changed meanwhile")
   end
-  job.set_body(ctx, jid, r, sub(given, DIGEST + 1))
+  job.set_body(ctx, jid, r, data)
   job.write(ctx, jid, r)
   return ""
 end
 
-local function names_of(given)
-  local names = {}
-  for name in gmatch(given, "[^\n]+") do names[#names + 1] = name end
+-- Of the names in `given`, one to a line, each once, those that the job has (`there`), or lacks.
+local function names_of(ctx, jid, r, given, there)
+  local has, names = {}, {}
+  for _, name in ipairs(tag.of(ctx, jid, r)) do has[tostring(name)] = true end
+  for name in gmatch(given, "[^\n]+") do
+    if (has[name] or false) == there then
+      names[#names + 1], has[name] = name, not there
+    end
+  end
   return names
 end
 
--- Those of `names` that are not in `others`, one to a line.
-local function difference(names, others)
-  local known, found = {}, {}
-  for i = 1, #others do known[others[i]] = true end
-  for i = 1, #names do
-    if not known[names[i]] then found[#found + 1] = names[i] end
+local function tagging(adds)
+  return function(ctx, jid, r, given)
+    local names = names_of(ctx, jid, r, given, not adds)
+    if not names[1] then return false end
+    tags.one(ctx, adds, jid, r, names, 1, #names)
+    return concat(names, "\n")
   end
-  return found[1] and concat(found, "\n") or false
 end
 
-function A.tag(ctx, jid, r, given)
-  local before, names = tag.of(ctx, jid, r), names_of(given)
-  local after = tags.one(ctx, true, jid, r, names, 1, #names)
-  return difference(after, before)
-end
+-- An action gets the job and the value that comes with it. It checks everything before it writes, and
+-- returns what undoes it, as text, or false if there was nothing to change.
+M.ACTIONS = {
+  retry = retry, fail = fail, move = to_queue, cancel = delete, expire = expire, run = run, delay = delay,
+  priority = set_priority, retries = set_retries, data = set_data, tag = tagging(true), untag = tagging(false),
+  track = function(ctx, jid) return track.run(ctx, jid, true) == 1 and "" end,
+  untrack = function(ctx, jid) return track.run(ctx, jid, false) == 1 and "" end,
+}
 
-function A.untag(ctx, jid, r, given)
-  local before, names = tag.of(ctx, jid, r), names_of(given)
-  local after = tags.one(ctx, false, jid, r, names, 1, #names)
-  return difference(before, after)
-end
-
-function A.track(ctx, jid) return track.run(ctx, jid, true) == 1 and "" end
-
-function A.untrack(ctx, jid) return track.run(ctx, jid, false) == 1 and "" end
-
-local function one(ctx, act, jid, value, who)
-  local r = job.read(ctx, jid) or refuse.call("JOB_NOT_FOUND", jid)
-  return act(ctx, jid, r, value, who)
+-- What one call may take, and what a job takes, in the time that a dependency does; histories are added. A completed
+-- job is looked for in the list of these.
+local MOST, PLAIN, HEAVY = 768, 3, { retry = 5, move = 5, fail = 6, cancel = 6 }
+local COMPLETED, BYTES = 250, 600 -- completed jobs, bytes of history that take as long
+local LOOKED_FOR = { move = true, tag = true }
+local function weight_of(ctx, action, jid, r)
+  local weight = HEAVY[action] or PLAIN
+  if r.state == state.COMPLETE and LOOKED_FOR[action] then return weight + ctx.completed.length(ctx) / COMPLETED end
+  if action ~= "cancel" or record.is_plain(r.flags) then return weight end
+  return cancel.weight_of(ctx, jid, r) + dependency.count(ctx, jid, r) + dependency.dependents(ctx, jid, r)
 end
 
 -- The text of a refusal; any other error ends the call.
 local function refusal(thrown)
-  local text = type(thrown) == "table" and thrown.err or thrown
-  if type(text) == "string" and sub(text, 1, 3) == "HF_" then return text end
+  local code = type(thrown) == "table" and thrown.err or thrown
+  if type(code) == "string" and sub(code, 1, 3) == "HF_" then return text.cut(code, LONGEST) end
   error(thrown, 0)
 end
 
+-- Returns 1 (changed) and what undoes it, 0 (nothing to change), or a refusal.
+local function one(ctx, action, jid, r, value, who)
+  if not r then return refuse.job("JOB_NOT_FOUND", jid) end
+  local done, undo = pcall(M.ACTIONS[action], ctx, jid, r, value, who)
+  if not done then return refusal(undo) end
+  return undo and 1 or 0, undo
+end
+
 -- `args` from `first` on are (jid, value) pairs, where "" stands for `common`. `op` (nil: none) has the id of an
--- operation, its runner, length of its lease, cursor, how many were looked at and matched. Returns for each job 1
--- (changed), 0 (nothing to change) or a refusal.
+-- operation, its runner, and what `operation.note` takes. Returns for each job 1 (changed), 0 (nothing to change) or
+-- a refusal; for fewer jobs than were given if these take long: then the operation keeps its cursor.
 function M.run(ctx, action, common, who, op, args, first, last)
   if op then operation.check(ctx, op.id, op.runner) end
-  local act, reply, changed, same, refused = A[action], {}, {}, 0, {}
+  local reply, changed, same, refused, left = {}, {}, 0, {}, MOST
   for i = first, last, 2 do
     local jid, value = args[i], args[i + 1]
-    local ok, undo = pcall(one, ctx, act, jid, value ~= "" and value or common, who)
-    local result = not ok and refusal(undo) or undo and 1 or 0
+    local r = job.read(ctx, jid)
+    left = left - (r and weight_of(ctx, action, jid, r) or 1)
+    if left < history.written(ctx) / BYTES and i > first then
+      if op then op.cursor = nil end
+      break
+    end
+    local result, undo = one(ctx, action, jid, r, value ~= "" and value or common, who)
     reply[#reply + 1] = result
     if result == 1 then
       changed[#changed + 1], changed[#changed + 2] = jid, undo
@@ -183,10 +208,7 @@ function M.run(ctx, action, common, who, op, args, first, last)
       refused[#refused + 1] = { jid, result }
     end
   end
-  if op then
-    operation.note(ctx, op.id, changed, same, refused)
-    operation.advance(ctx, op.id, op.length, op.cursor, op.looked, op.matched)
-  end
+  if op then operation.note(ctx, op, changed, same, refused) end
   return reply
 end
 

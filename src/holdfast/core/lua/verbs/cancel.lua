@@ -38,7 +38,7 @@ local function left_behind(ctx, jid, r, given, left)
 end
 
 -- What deleting a job takes, without its dependencies, in the time that one of these takes.
-local function weight_of(ctx, jid, r)
+function M.weight_of(ctx, jid, r)
   if record.is_plain(r.flags) then return PLAIN end
   local running = r.state == state.RUNNING and RUNNING or 0
   local named = record.has(r.flags, record.FLAG.NAMED) and NAMED or 0
@@ -57,7 +57,7 @@ local function check(ctx, args, first, last, records, given, behind)
     local jid = args[i]
     local r, child = records[jid], nil
     if r then
-      left = left - dependency.count(ctx, jid, r) - (ctx.bounds.links and weight_of(ctx, jid, r) or 0)
+      left = left - dependency.count(ctx, jid, r) - (ctx.bounds.links and M.weight_of(ctx, jid, r) or 0)
       left, child = left_behind(ctx, jid, r, given, left)
     end
     if child then behind(jid, child) end
