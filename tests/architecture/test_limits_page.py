@@ -9,6 +9,7 @@ from holdfast import codecs, settings
 from holdfast.client.jobs import attributes, dependencies
 from holdfast.code import failure
 from holdfast.commands import options
+from holdfast.console import filter_parser
 from holdfast.work import settings as worker
 from holdfast.work.queues import route
 
@@ -32,6 +33,7 @@ ROWS = {
     "jobs of one call": settings.MAX_BATCH,
     "jobs with tags": options.MAX_WEIGHT,
     "jobs of one page": settings.MAX_PAGE,
+    "a search filter": filter_parser.MAX_LENGTH,
     "lease (": settings.DEFAULT_HEARTBEAT,
     "slots of one process": worker.MOST_SEATS,
     "queues given by name": route.FEW,

@@ -356,6 +356,6 @@ class Parser:
     def _range(self, low: Point, high: Point, given: _Given) -> Range:
         if type(low) is not type(high):
             self._fail("expected a range of two ages or of two dates", given.at)
-        if low.value > high.value:
+        if low.ends(0, 1)[0] > high.ends(0, 1)[1]:
             self._fail(f"the range is empty: expected {high}..{low}", given.at)
         return Range(low, high)

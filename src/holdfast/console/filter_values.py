@@ -259,8 +259,10 @@ _OPPOSITE: Final[Mapping[Operator, Operator]] = {"<": ">", "<=": ">=", ">": "<",
 def bounds(op: Operator, value: Value, now_ms: int, sign: int) -> tuple[float, float]:
     """Return the least and the greatest whole number that a comparison allows."""
     if isinstance(value, Range):
-        ends = (*value.low.ends(now_ms, sign), *value.high.ends(now_ms, sign))
-        return min(ends), max(ends)
+        low, high = value.low, value.high
+        if isinstance(low, Age) and sign < 0:
+            low, high = high, low  # what is older is earlier
+        return low.ends(now_ms, sign)[0], high.ends(now_ms, sign)[1]
     first, last = cast("Point", value).ends(now_ms, sign)
     if isinstance(value, Age) and sign < 0:
         op = _OPPOSITE[op]  # what is younger is later
@@ -292,26 +294,43 @@ def text_test(op: Operator, values: Iterable[Value]) -> TextTest:
     return lambda text: text in exact or any(glob(text) for glob in globs)
 
 
-def finder(path: Iterable[str | None]) -> Callable[[object], Sequence[object]]:
-    """Return the function that finds the values at a path."""
-    steps = [(one, _index(one)) for one in path]
+Find = Callable[[object], Iterable[object]]
 
-    def find(value: object) -> Sequence[object]:
-        level = [] if value is msgspec.UNSET else [value]
-        for key, index in steps:
-            level = [
-                child
-                for item in level
-                for child in (children(item) if key is None else _child(item, key, index))
-            ]
+
+def finder(path: Sequence[str | None]) -> Find:
+    """Return the function that finds the values at a path; there is none below UNSET."""
+    if None not in path:
+        return _straight([key for key in path if key is not None])
+    steps = [children if key is None else _straight([key]) for key in path]
+
+    def find(value: object) -> Iterable[object]:
+        level: Iterable[object] = [value]
+        for step in steps:
+            level = [child for item in level for child in step(item)]
         return level
 
     return find
 
 
-def _index(key: str | None) -> int:
+def _straight(path: Sequence[str]) -> Find:
+    steps = [(key, _index(key)) for key in path]
+
+    def find(value: object) -> Iterable[object]:
+        for key, index in steps:
+            if isinstance(value, dict):
+                value = cast("dict[str, object]", value).get(key, msgspec.UNSET)
+            elif isinstance(value, list) and 0 <= index < len(cast("list[object]", value)):
+                value = cast("list[object]", value)[index]
+            else:
+                return ()
+        return () if value is msgspec.UNSET else (value,)
+
+    return find
+
+
+def _index(key: str) -> int:
     """Return the index that a segment is, -1 if it is none."""
-    return int(key) if key and key.isascii() and key.isdecimal() and len(key) < 10 else -1
+    return int(key) if key.isascii() and key.isdecimal() and len(key) < 10 else -1
 
 
 def children(value: object) -> Iterable[object]:
@@ -324,15 +343,6 @@ def children(value: object) -> Iterable[object]:
 def keys_of(value: object) -> Iterable[str]:
     """Return the keys of an object."""
     return cast("dict[str, object]", value) if isinstance(value, dict) else ()
-
-
-def _child(value: object, key: str, index: int) -> Sequence[object]:
-    if isinstance(value, dict):
-        found = cast("dict[str, object]", value)
-        return (found[key],) if key in found else ()
-    if isinstance(value, list) and index >= 0:
-        return cast("list[object]", value)[index : index + 1]
-    return ()
 
 
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
