@@ -1,6 +1,7 @@
 """Operations: all jobs that a filter matches are changed; tried dry, stopped, gone on with, undone, audited."""
 
 import asyncio
+import json
 
 import pytest
 
