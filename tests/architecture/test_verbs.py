@@ -25,7 +25,7 @@ READS = {
 }  # fmt: skip
 DRAINS = {
     "pop", "find_work", "complete", "complete_pop", "advance", "heartbeat", "resume", "retry", "fail", "expire", "release", "timeout", "cancel", "cancel_by", "pause",
-    "await", "sweep", "complete_x", "queue_forget", "audit", "watch", "recur_cancel", "tick",
+    "await", "sweep", "complete_x", "queue_forget", "audit", "watch", "recur_cancel", "recur_pause", "tick",
     "throttle_delete", "throttle_release", "act", "operation_set", "audited",
     "worker_seen", "worker_quiet", "worker_ask", "worker_answer", "worker_forget",
     "topic_reserve", "topic_pull", "topic_release", "topic_delete", "topic_requeue", "topic_reschedule",
