@@ -57,12 +57,12 @@ def act(ask: Planner, who: str, spec: Spec, jids: Sequence[str]) -> Plan[list[tu
     check_value(spec)
     names = list(dict.fromkeys(check_each("jid", jids)))
     results: list[tuple[str, bool | Refused]] = []
-    for at in range(0, len(names), MAX_CHANGED):
-        some = names[at : at + MAX_CHANGED]
+    while len(results) < len(names):  # a call may do fewer of them
+        some = names[len(results) :][:MAX_CHANGED]
         target = some[0] if len(names) == 1 else f"{len(some)} jobs"
         detail = spec.value if len(names) == 1 else " ".join([spec.value, *some])
         command = Act(spec.action, [(jid, "") for jid in some], spec.common, who)
-        results += zip(some, (yield from ask(by(who, spec.action, target, detail, command))), strict=True)
+        results += zip(some, (yield from ask(by(who, spec.action, target, detail, command))), strict=False)
     return results
 
 

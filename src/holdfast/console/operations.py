@@ -356,6 +356,15 @@ def _is_done(spec: Spec, row: JobRow) -> bool:
     return spec.action == "move" and row.queued_ms >= spec.planned_ms > 0
 
 
+def change_all(ask: Planner, command: Act) -> Plan[list[bool | Refused]]:
+    """Run a change in as many calls as it takes: one call does a limited amount of work."""
+    results: list[bool | Refused] = yield from ask(command)
+    while len(results) < len(command.jobs):
+        left = msgspec.structs.replace(command, jobs=command.jobs[len(results) :])
+        results += yield from ask(left)
+    return results
+
+
 def _act(ask: Planner, running: Running, some: Chunk, rows: Sequence[JobRow]) -> Plan[int]:
     pairs = _pairs(running.spec, rows)
     progress = Progress(
@@ -366,8 +375,8 @@ def _act(ask: Planner, running: Running, some: Chunk, rows: Sequence[JobRow]) ->
         some.page.looked,
         len(rows),
     )
-    result = yield from ask(Act(running.spec.action, pairs, running.spec.common, running.spec.who, progress))
-    changed = running.note(some.page.looked, result)
+    command = Act(running.spec.action, pairs, running.spec.common, running.spec.who, progress)
+    changed = running.note(some.page.looked, (yield from change_all(ask, command)))
     running.at = some.following
     if not running.at.set:
         yield from _finish(ask, running)
@@ -405,10 +414,8 @@ def _jid_step(ask: Planner, running: Running) -> Plan[int]:
         rows = page.jobs[at : at + MAX_CHANGED]
         pairs = _pairs(running.spec, rows)
         progress = Progress(running.id, running.runner, LEASE_MS, str(_END), len(rows), len(rows))
-        result = yield from ask(
-            Act(running.spec.action, pairs, running.spec.common, running.spec.who, progress)
-        )
-        running.note(len(rows), result)
+        command = Act(running.spec.action, pairs, running.spec.common, running.spec.who, progress)
+        running.note(len(rows), (yield from change_all(ask, command)))
     yield from _finish(ask, running)
     return running.changed
 
@@ -462,5 +469,5 @@ def _undo_step(ask: Planner, running: Running) -> Plan[int]:
     running.at = Position("undo", str(offset + 1))
     count = len(detail.changed)
     progress = Progress(running.id, running.runner, LEASE_MS, str(running.at), count, count)
-    result = yield from ask(Act(running.spec.action, detail.changed, "", running.spec.who, progress))
-    return running.note(count, result)
+    command = Act(running.spec.action, detail.changed, "", running.spec.who, progress)
+    return running.note(count, (yield from change_all(ask, command)))
