@@ -148,6 +148,8 @@ def spoil(client: Client, key: str) -> None:
 
 
 LATE = {
+    "act": "C D E F G Or Ou P Q d f fq g h j k l p q s t w x z",
+    "audited": "C F Q fq o q s w x z",
     "advance": "C Q ar k l q s t w x",
     "await": "a j",
     "call": "C F G Q ar f fq g k l q s t v w x y z",
