@@ -92,7 +92,9 @@ class OperatorRules(Machine):
         self.do("act", "retry", pick.draw(st.sampled_from(["", *QUEUES])), failed)
         if runs:
             self.do("pop", "w", 1, 0, (queue,))
-        self.do("act", "fail", pick.draw(st.sampled_from(["", queue])), (*failed, *[(jid, "") for jid in jids]))
+        self.do(
+            "act", "fail", pick.draw(st.sampled_from(["", queue])), (*failed, *[(jid, "") for jid in jids])
+        )
         same_day(self.model, self.core, QUEUES, failed_at)
 
 
