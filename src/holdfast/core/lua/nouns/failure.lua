@@ -5,6 +5,7 @@
 -- in a hash over all groups; with the last job of a group that goes too.
 local keys = require("base.keys")
 local record = require("base.record")
+local root = require("base.root")
 local text = require("base.text")
 local event = require("nouns.event")
 local history = require("nouns.history")
@@ -69,10 +70,10 @@ function M.restore(ctx, queue, jid, r, noted)
   job.write(ctx, jid, r)
 end
 
--- Takes a jid out of a group, and the group away with its last one.
-function M.leave(ctx, group, jid)
+-- Takes jids out of a group, and the group away with its last one.
+function M.leave(ctx, group, ...)
   local key = ctx.keys.group .. group
-  if call("ZREM", key, jid) == 1 and call("EXISTS", key) == 0 then call("HDEL", ctx.keys.groups, group) end
+  if call("ZREM", key, ...) >= 1 and call("EXISTS", key) == 0 then call("HDEL", ctx.keys.groups, group) end
 end
 
 -- A failed job leaves its group: it was put again or cancelled.
@@ -83,6 +84,29 @@ function M.remove(ctx, jid, r)
   M.leave(ctx, noted[1], jid)
   call("ZREM", queue.failed, jid)
   stats.uncount(queue, noted[3], "failed")
+  event.changed(ctx, "failed")
+end
+
+-- Appends a value to the list that a table has under `key`.
+local function gather(lists, key, value)
+  local list = lists[key] or {}
+  lists[key], list[#list + 1] = list, value
+end
+
+-- The same for many failed jobs, each set and each day in one go.
+function M.remove_many(ctx, jids, records)
+  local groups, queues, days = {}, {}, {}
+  for i = 1, #jids do
+    local queue, noted = keys.of_queue(ctx, records[i].queue), M.read(ctx, jids[i], records[i])
+    if noted then
+      gather(groups, noted[1], jids[i])
+      gather(queues, queue, jids[i])
+      gather(days, queue.stats .. floor(noted[3] / root.DAY), { queue, noted[3] })
+    end
+  end
+  for group, members in pairs(groups) do M.leave(ctx, group, unpack_(members)) end
+  for queue, members in pairs(queues) do call("ZREM", queue.failed, unpack_(members)) end
+  for _, entries in pairs(days) do stats.uncount(entries[1][1], entries[1][2], "failed", #entries) end
   event.changed(ctx, "failed")
 end
 

@@ -75,10 +75,10 @@ function M.make_ready(ctx, queue, jid, r, first, idle)
 end
 
 -- The same for many jobs of one queue, in that order. Writes their records.
-function M.make_many_ready(ctx, queue, jids, records)
+function M.make_many_ready(ctx, queue, jids, records, first, idle)
   local count = #jids
   if count == 0 then return end
-  local first, idle = queues.take_sequence(ctx, queue, count)
+  if not first then first, idle = queues.take_sequence(ctx, queue, count) end
   local entries, writes = {}, {}
   for i = 1, count do
     local jid, r = jids[i], records[i]

@@ -43,10 +43,11 @@ function M.count(ctx, queue, what)
   if call("HINCRBY", key, what, 1) == 1 then days.keep(ctx, key) end
 end
 
--- Takes one back, of the day of `when`.
-function M.uncount(queue, when, what)
+-- Takes some (nil: one) back, of the day of `when`.
+function M.uncount(queue, when, what, some)
   local key = queue.stats .. day_of(when)
-  if tonumber(call("HGET", key, what) or 0) >= 1 then call("HINCRBY", key, what, -1) end
+  local by = min(some or 1, tonumber(call("HGET", key, what) or 0))
+  if by >= 1 then call("HINCRBY", key, what, -by) end
 end
 
 -- Counts that one again, if the day is still kept.

@@ -23,6 +23,7 @@ local M = {}
 local AS_IT_IS = { data = "", priority = "", klass = "", retries = "" }
 local DIGEST = 40 -- letters of a SHA-1
 local LONGEST = 400 -- bytes of a refusal: the reply of a full call is kept for a repeat
+local PIECE = 64 -- failed jobs that go back to work at once
 
 local function check_state(jid, r, ...)
   for _, wanted in ipairs({ ... }) do
@@ -36,14 +37,13 @@ local function check_open(jid, r)
   if r.state == state.COMPLETE then refuse.call("WRONG_STATE", jid .. " is complete") end
 end
 
--- A failed job goes back to work in its queue, or in another one.
-local function retry(ctx, jid, r, name)
+-- A failed job goes back to work in its queue, or in another one: with others, of which `later` is the list.
+local function retry(_, jid, r, name, _, later)
+  if later.known[jid] then refuse.call("WRONG_STATE", jid .. " is waiting") end
   check_state(jid, r, state.FAILED)
-  local from, queue = r.queue, keys.of_queue(ctx, name ~= "" and name or r.queue)
-  local first, idle = queues.enter(ctx, queue, 1)
-  unfail.revive(ctx, queue, jid, r, first)
-  if idle then queues.signal(queue) end
-  return from
+  later[#later + 1] = { jid = jid, r = r, queue = name ~= "" and name or r.queue, place = later.place }
+  later.known[jid] = true
+  return r.queue
 end
 
 -- A job that was put to work again goes back to the failed ones, unless it ran since. `name` is the queue it was in.
@@ -159,7 +159,7 @@ M.ACTIONS = {
 
 -- What one call may take, and what a job takes, in the time that a dependency does; histories are added. A completed
 -- job is looked for in the list of these.
-local MOST, PLAIN, HEAVY = 768, 3, { retry = 5, move = 5, fail = 6, cancel = 6 }
+local MOST, PLAIN, HEAVY = 768, 3, { move = 5, fail = 6, cancel = 6 }
 local COMPLETED, BYTES = 250, 600 -- completed jobs, bytes of history that take as long
 local LOOKED_FOR = { move = true, tag = true }
 local function weight_of(ctx, action, jid, r)
@@ -177,11 +177,51 @@ local function refusal(thrown)
 end
 
 -- Returns 1 (changed) and what undoes it, 0 (nothing to change), or a refusal.
-local function one(ctx, action, jid, r, value, who)
+local function one(ctx, action, jid, r, value, who, later)
   if not r then return refuse.job("JOB_NOT_FOUND", jid) end
-  local done, undo = pcall(M.ACTIONS[action], ctx, jid, r, value, who)
+  local done, undo = pcall(M.ACTIONS[action], ctx, jid, r, value, who, later)
   if not done then return refusal(undo) end
   return undo and 1 or 0, undo
+end
+
+-- The jobs of `later` by queue, in the order in which these are named first.
+local function by_queue(later)
+  local groups = {}
+  for _, entry in ipairs(later) do
+    local group = groups[entry.queue]
+    if not group then
+      group = { queue = entry.queue, jids = {}, records = {}, places = {} }
+      groups[entry.queue], groups[#groups + 1] = group, group
+    end
+    local n = #group.jids + 1
+    group.jids[n], group.records[n], group.places[n] = entry.jid, entry.r, entry.place
+  end
+  return groups
+end
+
+-- Puts the jobs of `later` to work. What refuses a queue is the result of each of its jobs.
+local function revive(ctx, later, reply)
+  for _, group in ipairs(by_queue(later)) do
+    local done, thrown = pcall(unfail.revive, ctx, keys.of_queue(ctx, group.queue), group.jids, group.records)
+    local refused = not done and refusal(thrown)
+    for i = 1, refused and #group.places or 0 do reply[group.places[i]] = refused end
+  end
+end
+
+-- Notes the results of args[first …] with the operation.
+local function note(ctx, op, args, first, reply, undo)
+  local changed, same, refused = {}, 0, {}
+  for i = 1, #reply do
+    local jid = args[first + 2 * i - 2]
+    if reply[i] == 1 then
+      changed[#changed + 1], changed[#changed + 2] = jid, undo[i]
+    elseif reply[i] == 0 then
+      same = same + 1
+    else
+      refused[#refused + 1] = { jid, reply[i] }
+    end
+  end
+  operation.note(ctx, op, changed, same, refused)
 end
 
 -- `args` from `first` on are (jid, value) pairs, where "" stands for `common`. `op` (nil: none) has the id of an
@@ -189,26 +229,24 @@ end
 -- a refusal; for fewer jobs than were given if these take long: then the operation keeps its cursor.
 function M.run(ctx, action, common, who, op, args, first, last)
   if op then operation.check(ctx, op.id, op.runner) end
-  local reply, changed, same, refused, left = {}, {}, 0, {}, MOST
+  local reply, undo, later, left = {}, {}, { known = {} }, MOST
   for i = first, last, 2 do
-    local jid, value = args[i], args[i + 1]
+    local jid, value, n = args[i], args[i + 1], #reply + 1
     local r = job.read(ctx, jid)
     left = left - (r and weight_of(ctx, action, jid, r) or 1)
     if left < history.written(ctx) / BYTES and i > first then
       if op then op.cursor = nil end
       break
     end
-    local result, undo = one(ctx, action, jid, r, value ~= "" and value or common, who)
-    reply[#reply + 1] = result
-    if result == 1 then
-      changed[#changed + 1], changed[#changed + 2] = jid, undo
-    elseif result == 0 then
-      same = same + 1
-    else
-      refused[#refused + 1] = { jid, result }
+    later.place = n
+    reply[n], undo[n] = one(ctx, action, jid, r, value ~= "" and value or common, who, later)
+    if #later >= PIECE then
+      revive(ctx, later, reply)
+      later = { known = {} }
     end
   end
-  if op then operation.note(ctx, op, changed, same, refused) end
+  revive(ctx, later, reply)
+  if op then note(ctx, op, args, first, reply, undo) end
   return reply
 end
 

@@ -9,31 +9,46 @@ local report = require("nouns.report")
 local state = require("nouns.state")
 local M = {}
 
--- The job gets a new life in this queue, at the sequence number `first` + 1: its retries
--- are renewed, its priority and what was noted of the failure are kept.
-function M.revive(ctx, queue, jid, r, first)
-  failure.remove(ctx, jid, r)
-  history.add(ctx, jid, r, history.PUT, queue.name)
-  report.clear(ctx, jid, r)
-  r.queue, r.remaining, r.losses = queue.name, r.retries, 0
-  state.move(r, state.WAITING)
-  job.make_ready(ctx, queue, jid, r, first, false)
-  job.write(ctx, jid, r)
+local PIECE = 512 -- jobs that go back at once
+
+-- Failed jobs get a new life in this queue, in that order: their retries are renewed, their
+-- priority and what was noted of the failure are kept.
+function M.revive(ctx, queue, jids, records)
+  local first, idle = queues.enter(ctx, queue, #jids)
+  failure.remove_many(ctx, jids, records)
+  for i = 1, #jids do
+    local jid, r = jids[i], records[i]
+    history.add(ctx, jid, r, history.PUT, queue.name)
+    report.clear(ctx, jid, r)
+    r.queue, r.remaining, r.losses = queue.name, r.retries, 0
+  end
+  job.make_many_ready(ctx, queue, jids, records, first, idle)
 end
 
--- Moves up to `count` jobs; drops jids whose job is gone. Returns how many it moved.
-function M.run(ctx, name, group, count)
-  local jids, found, queue = failure.oldest(ctx, group, count), {}, keys.of_queue(ctx, name)
-  for i = 1, #jids do
-    local r = job.read(ctx, jids[i])
-    if r and r.state == state.FAILED then found[#found + 1] = { jids[i], r } else failure.leave(ctx, group, jids[i]) end
+-- Moves the oldest `count` jobs of a group, as far as they are failed; the others leave it. Returns how many it moved.
+local function move_some(ctx, queue, group, count)
+  local oldest, jids, records = failure.oldest(ctx, group, count), {}, {}
+  for i = 1, #oldest do
+    local r, n = job.read(ctx, oldest[i]), #jids + 1
+    if r and r.state == state.FAILED then
+      jids[n], records[n] = oldest[i], r
+    else
+      failure.leave(ctx, group, oldest[i])
+    end
   end
-  if #found == 0 then return 0 end
-  local first, idle = queues.enter(ctx, queue, #found)
-  for i = 1, #found do M.revive(ctx, queue, found[i][1], found[i][2], first + i - 1) end
-  if idle then queues.signal(queue) end
-  event.changed(ctx, "queue:" .. name)
-  return #found
+  if #jids > 0 then M.revive(ctx, queue, jids, records) end
+  return #jids, #oldest
+end
+
+-- Looks at up to `count` jobs. Returns how many it moved.
+function M.run(ctx, name, group, count)
+  local total, queue = 0, keys.of_queue(ctx, name)
+  while count > 0 do
+    local moved, looked = move_some(ctx, queue, group, min(count, PIECE))
+    total, count = total + moved, looked < PIECE and 0 or count - looked
+  end
+  if total > 0 then event.changed(ctx, "queue:" .. name) end
+  return total
 end
 
 return M
