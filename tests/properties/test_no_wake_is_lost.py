@@ -189,7 +189,7 @@ MISSING = [
     ("if added and idle then queues.signal(queue) end", ""),
     ('if call("ZCARD", queue.waiting) > 0', "if false"),
     ("if mode > 0 and got < want then\n    queues.raise_idle(queue)", "if mode > 0 and got < want then"),
-    ("if not paused then M.ring(at, queue) end", ""),
+    ("if not paused then M.wake(ctx, queue) end", ""),
 ]
 
 
