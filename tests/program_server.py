@@ -92,6 +92,9 @@ def become(request: dict[str, Any], base: list[str]) -> None:
     os.environ.update(request["environment"])
     time.tzset()
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+    # It shares this memory with its own children only: it was made by an import, so ours would be that of all programs.
+    outcome: Any = importlib.import_module("holdfast.work.performing.outcome")
+    outcome._names.__init__()
     named = os.environ.get("PYTHONPATH", "")
     sys.path[:] = [*(named.split(os.pathsep) if named else []), *base]
 

@@ -57,16 +57,22 @@ diary = Diary(HERE)
 def toil(number: int, seconds: float) -> object:
     """Works for a moment. Every 17th fails at its first try, every 23rd fails for good."""
     job = begin()
-    Event().wait(seconds)
-    return end(job, number)
+    try:
+        Event().wait(seconds)
+    finally:  # also when it is interrupted: it is not under way any more
+        diary.note("end", jid=job.jid, token=job.token)
+    return outcome_of(job, number)
 
 
 @app.job(queue="q", retries=200, backoff=0.02)
 async def atoil(number: int, seconds: float) -> object:
     """The same on an event loop."""
     job = begin()
-    await asyncio.sleep(seconds)
-    return end(job, number)
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        diary.note("end", jid=job.jid, token=job.token)
+    return outcome_of(job, number)
 
 
 @app.job(queue="q")
@@ -99,8 +105,7 @@ def begin() -> Any:
     return job
 
 
-def end(job: Any, number: int) -> Any:
-    diary.note("end", jid=job.jid, token=job.token)
+def outcome_of(job: Any, number: int) -> Any:
     if number % 23 == 0:
         return Failed("on-purpose", "every 23rd")
     if number % 17 == 0 and job.attempts == 1:
