@@ -7,7 +7,8 @@ from holdfast.client.base import ClientBase, time_of
 from holdfast.client.bulk import OnePut
 from holdfast.client.decorating import AsyncDecorating
 from holdfast.client.descriptors import AsyncHandle, Part
-from holdfast.client.handles import AsyncJobs, AsyncQueues, AsyncStats
+from holdfast.client.handles import AsyncQueues, AsyncStats
+from holdfast.client.job_lookup import AsyncJobs
 from holdfast.client.opening import Opening, note, settle
 from holdfast.client.store_options import StoreOptions
 from holdfast.code.current import put_collector

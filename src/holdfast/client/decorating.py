@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, Unpac
 from holdfast.errors import JobNotFound, UsageError
 
 if TYPE_CHECKING:
-    from holdfast.client.handles import AsyncJob, AsyncJobs, Job, Jobs
-    from holdfast.code.function import AsyncFunctionJob, FunctionJob
-    from holdfast.code.handle import AsyncApp, SyncApp
+    from holdfast.client.function_jobs import AsyncFunctionJob, FunctionJob
+    from holdfast.client.handles import AsyncJob, Job
+    from holdfast.client.job_lookup import AsyncJobs, Jobs
+    from holdfast.client.put_handles import AsyncApp, SyncApp
     from holdfast.code.job_options import JobOptions
     from holdfast.code.registry import Registered
 
@@ -45,7 +46,7 @@ class JobDecorator(_Decorator["SyncApp"]):
     @overload
     def __call__(self, function: Callable[P, R]) -> "FunctionJob[P, R, R]": ...
     def __call__(self, function: Callable[P, Any]) -> "FunctionJob[P, Any, Any]":
-        from holdfast.code.function import FunctionJob
+        from holdfast.client.function_jobs import FunctionJob
 
         entry = self._entry(function)
         return FunctionJob(self._app, entry.function, entry, {})
@@ -61,7 +62,7 @@ class AsyncJobDecorator(_Decorator["AsyncApp"]):
     @overload
     def __call__(self, function: Callable[P, R]) -> "AsyncFunctionJob[P, R, R]": ...
     def __call__(self, function: Callable[P, Any]) -> "AsyncFunctionJob[P, Any, Any]":
-        from holdfast.code.function import AsyncFunctionJob
+        from holdfast.client.function_jobs import AsyncFunctionJob
 
         entry = self._entry(function)
         return AsyncFunctionJob(self._app, entry.function, entry, {})

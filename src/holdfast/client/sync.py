@@ -13,7 +13,8 @@ from holdfast.client.base import ClientBase, time_of
 from holdfast.client.bulk import ONE_PUT, Batch, OnePut
 from holdfast.client.decorating import Decorating
 from holdfast.client.descriptors import Part, SyncHandle
-from holdfast.client.handles import Jobs, Queues, Stats
+from holdfast.client.handles import Queues, Stats
+from holdfast.client.job_lookup import Jobs
 from holdfast.client.opening import Opening, note, settle
 from holdfast.client.store_options import StoreOptions
 from holdfast.code.current import put_collector

@@ -11,9 +11,9 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.client.descriptors import AnyClient
+from holdfast.client.function_jobs import AnyFunctionJob
 from holdfast.client.put_options import NOTHING, make_put
 from holdfast.client.topics.messages import ItemVerbs
-from holdfast.code.function import AnyFunctionJob
 from holdfast.code.naming import klass_name
 from holdfast.code.steps import Steps
 from holdfast.commands import Command

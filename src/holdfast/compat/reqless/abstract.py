@@ -8,7 +8,8 @@ from abc import ABC, ABCMeta, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, get_args, get_origin
 
 from holdfast.client.config import Config
-from holdfast.client.handles import Job, Jobs, Queue, Queues
+from holdfast.client.handles import Job, Queue, Queues
+from holdfast.client.job_lookup import Jobs
 from holdfast.client.patterns import QueuePatterns
 from holdfast.client.recurring import RecurringJob
 from holdfast.client.sync import Client

@@ -3,7 +3,7 @@
 from typing import Any, Final, TypeVar
 
 from holdfast.client.handles import Job
-from holdfast.client.handles import Jobs as ClientJobs
+from holdfast.client.job_lookup import Jobs as ClientJobs
 from holdfast.client.recurring import RecurringJob as ClientRecurringJob
 from holdfast.client.sync import Client as HoldfastClient
 from holdfast.commands import Command

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar,
 
 from msgspec import Raw
 
-from holdfast.code.calls import AsyncEvery, Bound, Every, Timing, data_of_all, moment_of
-from holdfast.code.handle import AsyncApp, AsyncHandle, Handle, SyncApp
+from holdfast.client.function_calls import AsyncEvery, Bound, Every, Timing, data_of_all, moment_of
+from holdfast.client.put_handles import AsyncApp, AsyncHandle, Handle, SyncApp
 from holdfast.code.job_options import JobOptions, PutChanges
 from holdfast.code.registry import Registered, stored_name
 from holdfast.errors import UsageError

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator,
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar, overload
 
-from holdfast.code.handle import AnyHandle, AsyncHandle, Handle
+from holdfast.client.put_handles import AnyHandle, AsyncHandle, Handle
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.settings import check_list, check_timeout
 
