@@ -19,7 +19,7 @@ MAX_DATA_CAP: Final = 64 * MEBIBYTE
 MAX_DEPTH: Final = 100
 
 
-def to_plain(value: Any) -> object:
+def to_plain(value: object) -> object:
     """Return a plain value for one that msgspec cannot encode. Raises TypeError for a value that could not be decoded."""
     if isinstance(value, PurePath):
         return str(value)
@@ -36,7 +36,7 @@ def to_plain(value: Any) -> object:
     raise TypeError(f"{type(value).__name__} is not a type that JSON can carry")
 
 
-def from_plain(kind: Any, plain: object) -> object:
+def from_plain(kind: object, plain: object) -> object:
     """Return the value of type `kind` for what `to_plain` made of it. Raises TypeError, ValueError."""
     if not isinstance(kind, type) or isinstance(plain, kind):
         return plain

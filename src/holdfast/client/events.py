@@ -47,7 +47,7 @@ class Subscriber(SubscriberBase):
     `client.shard.worker_channel("box-7-0")`. Errors of `fn`, and messages that are not JSON, are logged. Raises UsageError.
     """
 
-    def __init__(self, database: Any, channel: str, fn: Callable[[Any], object]) -> None:
+    def __init__(self, database: object, channel: str, fn: Callable[[Any], object]) -> None:
         super().__init__(channel, fn, awaits=False)
         self._listener = Listener(database, [channel])
         follow = partial(self._listener.for_each, self._call, self._failed)
@@ -72,7 +72,7 @@ class Subscriber(SubscriberBase):
 class AsyncSubscriber(SubscriberBase):
     """As `Subscriber` in a task, of an `AsyncClient` or a `redis.asyncio.Redis`; `fn` may be `async`."""
 
-    def __init__(self, database: Any, channel: str, fn: Callable[[Any], object]) -> None:
+    def __init__(self, database: object, channel: str, fn: Callable[[Any], object]) -> None:
         super().__init__(channel, fn, awaits=True)
         self._listener = AsyncListener(database, [channel])
         follow = partial(self._listener.for_each, self._call, self._failed)
@@ -176,7 +176,7 @@ class EventsBase:
     def _event(self, message: Message) -> Event:
         return Event(self._names[message["channel"]], message["data"])
 
-    def _call_back(self, message: Message) -> Any:
+    def _call_back(self, message: Message) -> object:
         """Return the result of the callback of an event, None without one."""
         event, jid = self._event(message)
         fn = self._callbacks.get(event)
@@ -197,7 +197,7 @@ class Events(EventsBase):
     then listen, as `listen(on_failed=fn)` does, until another thread or a callback calls `unlisten`.
     """
 
-    def __init__(self, database: Any, namespace: str = "default") -> None:
+    def __init__(self, database: object, namespace: str = "default") -> None:
         super().__init__(source_of(database, awaited=False, namespace=namespace))
         self._listener: Listener = Listener(self._source, self._channels())
         self._background = InThread(self._listener, self.listen)
@@ -246,7 +246,7 @@ class AsyncEvents(EventsBase):
 
     _awaits = True
 
-    def __init__(self, database: Any, namespace: str = "default") -> None:
+    def __init__(self, database: object, namespace: str = "default") -> None:
         super().__init__(source_of(database, awaited=True, namespace=namespace))
         self._listener: AsyncListener = AsyncListener(self._source, self._channels())
         self._background = InTask(self._listener, self.listen)

@@ -135,7 +135,7 @@ class _Every(Generic[P]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._timing.interval} of {self._job!r}>"
 
-    def _checked(self, args: Any, kwargs: Any) -> tuple[Any, Raw, dict[str, Any], float | None]:
+    def _checked(self, args: object, kwargs: object) -> tuple[Any, Raw, dict[str, Any], float | None]:
         """Return the queue, the data, the options, and the first time. Raises UsageError."""
         job, data = self._job, self._job.write(args, kwargs)
         queue, options = job.put_options()
@@ -181,6 +181,6 @@ def _offset(seconds: float, interval: float) -> float:
     return seconds if seconds >= 0 else seconds % interval
 
 
-def _name_of(name: str, args: Any, kwargs: Any) -> str:
+def _name_of(name: str, args: object, kwargs: object) -> str:
     short = name.encode()[:_LONGEST_NAME].decode("utf-8", "ignore")
     return f"{short}:{sha256(_same_everywhere([args, kwargs])).hexdigest()[:12]}"

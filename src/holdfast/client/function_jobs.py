@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar,
 
 from msgspec import Raw
 
+from holdfast.client.descriptors import AnyClient
 from holdfast.client.function_calls import AsyncEvery, Bound, Every, Timing, data_of_all, moment_of
-from holdfast.client.put_handles import AsyncApp, AsyncHandle, Handle, SyncApp
+from holdfast.client.put_handles import AsyncHandle, Handle
 from holdfast.code.job_options import JobOptions, PutChanges
 from holdfast.code.registry import Registered, stored_name
 from holdfast.errors import UsageError
@@ -48,7 +49,9 @@ class AnyFunctionJob(Generic[P, C, R]):
     is_function_job = True
     """Lets `klass_name` recognise a function job without importing this module."""
 
-    def __init__(self, app: Any, function: Callable[P, C], entry: Registered, changes: PutChanges) -> None:
+    def __init__(
+        self, app: AnyClient, function: Callable[P, C], entry: Registered, changes: PutChanges
+    ) -> None:
         functools.update_wrapper(self, function)
         self.app = app
         self._function = function
@@ -126,8 +129,6 @@ class AnyFunctionJob(Generic[P, C, R]):
 class FunctionJob(AnyFunctionJob[P, C, R]):
     """A function job of a Client."""
 
-    app: SyncApp
-
     def put(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
         return Handle(self.app, self._put(self.write(args, kwargs)), self.registered, self._keeps)
@@ -174,8 +175,6 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
 
 class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
     """A function job of an AsyncClient: the methods of `FunctionJob`, awaited."""
-
-    app: AsyncApp
 
     async def put(self, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""

@@ -164,7 +164,7 @@ class _Driven(Generic[R]):
         self._limit = limit
         self._is_due = False
 
-    def __await__(self) -> Generator[Any, Any, R]:
+    def __await__(self) -> Generator[object, object, R]:
         task = cast("asyncio.Task[object]", asyncio.current_task())
         timer = asyncio.get_running_loop().call_later(self._limit.seconds, self._expire, task)
         try:
@@ -180,7 +180,7 @@ class _Driven(Generic[R]):
 
     def _drive(self, task: asyncio.Task[object]) -> Generator[object, object, R]:
         step: Callable[[Any], object] = self._coroutine.send
-        value: Any = None
+        value: object = None
         while True:
             try:
                 awaited = step(value)

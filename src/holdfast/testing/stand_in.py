@@ -44,7 +44,7 @@ class StandIn:
                 client.link.drop()
             else:
                 client.close()
-            now: dict[str, Any] = client.__dict__
+            now: dict[str, object] = client.__dict__
             now.update(before)
             for name in now.keys() - before.keys():
                 del now[name]

@@ -51,7 +51,7 @@ class _Settling(CommandMethod[P, R]):
         plain = self.method
 
         @functools.wraps(plain)
-        def call(job: Any, /, *args: Any, **kwargs: Any) -> Any:
+        def call(job: Any, /, *args: object, **kwargs: object) -> object:
             if not job._callbacks:
                 return plain(job, *args, **kwargs)
             steps = _with_callbacks(job, event, lambda: plain(job, *args, **kwargs))
@@ -62,7 +62,7 @@ class _Settling(CommandMethod[P, R]):
         self.method = call
 
 
-def _with_callbacks(job: Any, event: str, call: Callable[[], Any]) -> Steps[Any]:
+def _with_callbacks(job: Any, event: str, call: Callable[[], object]) -> Steps[object]:
     for callback in list(job._callbacks.get("before_" + event, ())):
         yield callback(job)
     result = yield call()

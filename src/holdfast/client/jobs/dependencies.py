@@ -126,19 +126,19 @@ class Block:
         self.follow: list[FollowUp] = []
         self.is_dropped = False
 
-    def take(self, client: Any, put: OnePut) -> str:
+    def take(self, client: object, put: OnePut) -> str:
         """Add one put; return its jid. Raises UsageError."""
         self._add(client, put, [follow_up_of(put)])
         return put.jid
 
-    def take_all(self, client: Any, puts: Sequence[OnePut | PutMany]) -> list[Any]:
+    def take_all(self, client: object, puts: Sequence[OnePut | PutMany]) -> list[Any]:
         """Add the puts of one step; return the result of each. Raises UsageError."""
         return [
             self._take_many(client, put) if isinstance(put, PutMany) else self.take(client, put)
             for put in puts
         ]
 
-    def _take_many(self, client: Any, puts: PutMany) -> list[str]:
+    def _take_many(self, client: object, puts: PutMany) -> list[str]:
         flat: list[Any] = list(puts.jobs)
         shared = puts.priority, puts.retries, puts.delay_ms, puts.max_losses
         jobs = [
@@ -148,7 +148,7 @@ class Block:
         self._add(client, puts, jobs)
         return flat[::3]
 
-    def _add(self, client: Any, put: OnePut | PutMany, jobs: Sequence[FollowUp]) -> None:
+    def _add(self, client: object, put: OnePut | PutMany, jobs: Sequence[FollowUp]) -> None:
         if self.is_dropped:
             raise UsageError("this block of on_completion raised, so nothing can be put in it any more")
         self._collector.check(client, put)
