@@ -19,7 +19,7 @@ MAX_DATA_CAP: Final = 64 * MEBIBYTE
 MAX_DEPTH: Final = 100
 
 
-def to_plain(value: object) -> object:
+def to_plain(value: Any) -> object:
     """Return a plain value for one that msgspec cannot encode. Raises TypeError for a value that could not be decoded."""
     if isinstance(value, PurePath):
         return str(value)

@@ -19,7 +19,7 @@ from holdfast.settings import check_name, check_timeout
 from holdfast.wire.aio import DRIVER_CLASSES, AsyncLink, Redis
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import Gatherer, together
-from holdfast.wire.plans import AsyncRunner
+from holdfast.wire.plans import AsyncRunner, Plan
 
 if TYPE_CHECKING:
     from holdfast.client.config import AsyncConfig
@@ -76,13 +76,13 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncHandle):
         """`topics`, under the name that older programs use."""
         return self.topics
 
-    async def run_all(self, commands: Sequence[Command[Any]]) -> list[Any]:
+    async def run_all(self, commands: Sequence[Command[object]]) -> list[Any]:
         """Run commands in one pipeline; return the result of each, or the HoldfastError it would have raised."""
         for command in commands:
             check_command(command)
         return await self.runner.run(exchange_all(self.shard, commands))
 
-    def _plan_of(self, command: Command[R]) -> Any:
+    def _plan_of(self, command: Command[R], /) -> Plan[R]:
         """Return the plan of one command, for plans of several."""
         return exchange(self.shard, command)
 

@@ -14,7 +14,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
-from typing import Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from holdfast.client.descriptors import ends_of
 from holdfast.client.put_handles import AnyHandle, AsyncHandle, Handle
@@ -165,16 +165,14 @@ class Ends(Iterator[H]):
             yield handle
 
 
-def _is_async(handles: Sequence[object]) -> bool:
-    given: list[AnyHandle[object]] = []
+def _is_async(handles: Sequence[Any]) -> bool:
     for handle in handles:
         if not isinstance(handle, AnyHandle):
             several = isinstance(handle, list | tuple)
             hint = "; handles of a list are named one by one: gather(*handles)" if several else ""
             raise UsageError(f"expected a handle, as put returns it, not {handle!r:.80}{hint}")
-        given.append(handle)
-    kinds = {isinstance(handle, AsyncHandle) for handle in given}
-    if len(kinds) > 1 or any(handle.app != given[0].app for handle in given):
+    kinds = {isinstance(handle, AsyncHandle) for handle in handles}
+    if len(kinds) > 1 or any(handle.app != handles[0].app for handle in handles):
         raise UsageError("all handles must come from one client")
     return kinds == {True}
 

@@ -47,7 +47,8 @@ class JobDecorator(_Decorator):
         from holdfast.client.function_jobs import FunctionJob
 
         entry = self._entry(function)
-        return FunctionJob(self._app, entry.function, entry, {})
+        job: FunctionJob[..., object, object] = FunctionJob(self._app, entry.function, entry, {})
+        return job
 
 
 class AsyncJobDecorator(_Decorator):
@@ -61,7 +62,8 @@ class AsyncJobDecorator(_Decorator):
         from holdfast.client.function_jobs import AsyncFunctionJob
 
         entry = self._entry(function)
-        return AsyncFunctionJob(self._app, entry.function, entry, {})
+        job: AsyncFunctionJob[..., object, object] = AsyncFunctionJob(self._app, entry.function, entry, {})
+        return job
 
 
 class Decorating:

@@ -142,7 +142,7 @@ class AsyncHandle(AnyHandle[R_co]):
     async def _wait(self, timeout: float | None) -> Outcome:
         return self.ended or self.learn(await self.app.wait_for(self.jid, timeout))
 
-    def __await__(self) -> Generator[object, object, R_co]:
+    def __await__(self) -> Generator[object, None, R_co]:
         return self.result().__await__()
 
 

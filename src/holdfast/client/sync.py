@@ -25,7 +25,7 @@ from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_timeout
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
-from holdfast.wire.plans import Runner
+from holdfast.wire.plans import Plan, Runner
 from holdfast.wire.sync import DRIVER_CLASSES, Link, Redis
 
 if TYPE_CHECKING:
@@ -108,14 +108,14 @@ class Client(Decorating, ClientBase[Redis], SyncHandle):
                 batch.send()
         return self.runner.run(exchange(self.shard, command))
 
-    def run_all(self, commands: Sequence[Command[Any]]) -> list[Any]:
+    def run_all(self, commands: Sequence[Command[object]]) -> list[Any]:
         """Run commands in one pipeline; return the result of each, or the HoldfastError it would have raised."""
         for command in commands:
             check_command(command)
         self._before_call()
         return self.runner.run(exchange_all(self.shard, commands))
 
-    def _plan_of(self, command: Command[R]) -> Any:
+    def _plan_of(self, command: Command[R], /) -> Plan[R]:
         """Return the plan of one command, for plans of several; the puts of a batch are sent before."""
         self._before_call()
         return exchange(self.shard, command)

@@ -40,7 +40,7 @@ class _Parameter(NamedTuple):
     name: str
     place: int
     required: bool
-    annotation: object
+    annotation: Any
     decode: Callable[[bytes], object]
     undecodable: str = ""
 
@@ -196,7 +196,7 @@ class Arguments:
             self._required.append((entry.place, entry.name))
 
 
-def hints_of(function: Callable[..., object]) -> dict[str, Any]:
+def hints_of(function: Callable[..., object]) -> dict[str, object]:
     """The annotations of a function, looked up; those that cannot be are left out, the others count."""
     try:
         return typing.get_type_hints(function)

@@ -180,7 +180,7 @@ class _Driven(Generic[R]):
 
     def _drive(self, task: asyncio.Task[object]) -> Generator[object, object, R]:
         step: Callable[[Any], object] = self._coroutine.send
-        value: object = None
+        value: Any = None
         while True:
             try:
                 awaited = step(value)
