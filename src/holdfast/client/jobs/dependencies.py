@@ -259,7 +259,7 @@ class Completing(OnCompletion):
         queue = "" if next_queue is None else check_queue("next_queue", next_queue)
         wait = check_milliseconds("delay", delay or 0)
         lease = self._holder, self.facts, self._sent_data
-        command: Command[Any]
+        command: Command[object]
         if depends or follow or self.kept_back:
             jobs = [*self.kept_back, *_follow_ups(self._client.settings, follow)]
             names = check_jids("depends", depends, MAX_FOLLOWED)

@@ -33,11 +33,11 @@ class Bridge(msgspec.Struct, frozen=True):
 
     queue: str
     klass: Any
-    options: Mapping[str, Any]
+    options: Mapping[str, object]
 
 
 def bridge_of(
-    client: AnyClient, handler: object, to_queue: object, klass: object, options: Mapping[str, Any]
+    client: AnyClient, handler: object, to_queue: object, klass: object, options: Mapping[str, object]
 ) -> Bridge | None:
     """Return the jobs that messages become, None for a handler. Raises UsageError for neither, both, or what cannot be put."""
     if handler is not None:
@@ -85,7 +85,7 @@ def _is_function(klass: object) -> bool:
     return isinstance(klass, AnyFunctionJob)
 
 
-def _call_of(function: Any, body: str) -> Any:
+def _call_of(function: Any, body: str) -> object:
     """Return the arguments of a function job: by name in an object, in order in a list, else the text is the only one."""
     value = _read(body)
     if isinstance(value, dict):
@@ -93,7 +93,7 @@ def _call_of(function: Any, body: str) -> Any:
     return function.write(tuple(cast("Any", value)) if isinstance(value, list) else (value,), {})
 
 
-def _read(body: str) -> Any:
+def _read(body: str) -> object:
     """Return a JSON object or list decoded, any other text as text."""
     if body.lstrip()[:1] in ("{", "["):
         try:
@@ -130,7 +130,7 @@ class SubscriptionBase:
         on_error: Callable[[Any, BaseException], object] | None,
         to_queue: str | None,
         klass: object,
-        options: Mapping[str, Any],
+        options: Mapping[str, object],
     ) -> None:
         self.topic = check_name("topic", topic)
         if scheduler.is_subscribed(topic):
@@ -144,11 +144,11 @@ class SubscriptionBase:
         self.stopping = False
         self.wake_key = self.client.shard.topic_wake_key(self.topic)
 
-    def _pause(self, seconds: float) -> Any:
+    def _pause(self, seconds: float) -> object:
         """Wait `seconds`, or until the subscription ends."""
         raise NotImplementedError
 
-    def _listen(self, seconds: float) -> Any:
+    def _listen(self, seconds: float) -> object:
         """Wait for a wake-up, `seconds`, or until the subscription ends. Raises ConnectionLost."""
         raise NotImplementedError
 
@@ -216,7 +216,7 @@ class SubscriptionBase:
                 owners.append(item)
             except UsageError as error:
                 yield from self._report(item, error)
-        results: list[Any] = []
+        results: list[object] = []
         if puts:
             results = yield self.client.runner.run(together(self.client.shard, puts))
         pairs = list(zip(owners, results, strict=True))
@@ -242,7 +242,7 @@ class SubscriptionBase:
                     self.ttr_ms / 1000,
                 )
 
-    def _handle(self, item: Any) -> Steps[BaseException | None]:
+    def _handle(self, item: object) -> Steps[BaseException | None]:
         """Call the handler; return the error that it raised, or None."""
         assert self.handler is not None  # a bridge does not get here
         try:
@@ -264,7 +264,7 @@ class SubscriptionBase:
         except Exception:
             log.exception("topic %s: on_error raised", self.topic)
 
-    def _run(self, command: Command[Any]) -> Any:
+    def _run(self, command: Command[object]) -> object:
         return self.client.runner.run(exchange(self.client.shard, command))
 
     def _end(self) -> None:
