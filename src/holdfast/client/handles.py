@@ -50,7 +50,7 @@ class Queue(QueueVerbs[Job], SyncHandle):
     def pop(self, count: None = None) -> Job | None: ...
     @overload
     def pop(self, count: int) -> list[Job]: ...
-    def pop(self, count: int | None = None) -> Any:
+    def pop(self, count: int | None = None) -> Job | list[Job] | None:
         """Lease the next job, None if nothing is ready; with `count`, a list of up to `count` jobs. Core: verbs/pop.lua."""
         return run_steps(self._pop(count))
 
@@ -60,7 +60,7 @@ class Queue(QueueVerbs[Job], SyncHandle):
     def peek(self, offset: int | None, count: int) -> list[Job]: ...
     @overload
     def peek(self, *, count: int) -> list[Job]: ...
-    def peek(self, offset: int | None = None, count: int | None = None) -> Any:
+    def peek(self, offset: int | None = None, count: int | None = None) -> Job | list[Job] | None:
         """Return the next job without taking it; with `count`, a list. Core: verbs/inspect.lua."""
         return run_steps(self._peek(offset, count))
 
@@ -131,7 +131,7 @@ class AsyncQueue(QueueVerbs[AsyncJob], AsyncHandle):
     async def pop(self, count: None = None) -> AsyncJob | None: ...
     @overload
     async def pop(self, count: int) -> list[AsyncJob]: ...
-    async def pop(self, count: int | None = None) -> Any:
+    async def pop(self, count: int | None = None) -> AsyncJob | list[AsyncJob] | None:
         """Lease the next job, None if nothing is ready; with `count`, a list of up to `count` jobs. Core: verbs/pop.lua."""
         return await await_steps(self._pop(count))
 
@@ -141,7 +141,9 @@ class AsyncQueue(QueueVerbs[AsyncJob], AsyncHandle):
     async def peek(self, offset: int | None, count: int) -> list[AsyncJob]: ...
     @overload
     async def peek(self, *, count: int) -> list[AsyncJob]: ...
-    async def peek(self, offset: int | None = None, count: int | None = None) -> Any:
+    async def peek(
+        self, offset: int | None = None, count: int | None = None
+    ) -> AsyncJob | list[AsyncJob] | None:
         """Return the next job without taking it; with `count`, a list. Core: verbs/inspect.lua."""
         return await await_steps(self._peek(offset, count))
 

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from holdfast.client.bulk import OnePut
 from holdfast.client.descriptors import AnyClient
 from holdfast.client.function_jobs import AnyFunctionJob
 from holdfast.client.put_options import NOTHING, make_put
@@ -32,7 +33,7 @@ class Bridge(msgspec.Struct, frozen=True):
     """The jobs that messages become."""
 
     queue: str
-    klass: Any
+    klass: object
     options: Mapping[str, object]
 
 
@@ -47,8 +48,8 @@ def bridge_of(
             )
         check_callable("handler", handler)
         return None
-    if _is_function(klass):
-        own_queue, own = cast("Any", klass).put_options()
+    if isinstance(klass, AnyFunctionJob):
+        own_queue, own = klass.put_options()
         to_queue, options = own_queue if to_queue is None else to_queue, {**own, **options}
     if to_queue is None or klass is None:
         raise UsageError("a subscription needs a handler, or to_queue and klass")
@@ -63,11 +64,11 @@ def bridge_of(
     return bridge
 
 
-def job_of(settings: Settings, bridge: Bridge, item: ItemVerbs) -> Any:
+def job_of(settings: Settings, bridge: Bridge, item: ItemVerbs) -> OnePut:
     """Return the command that puts the job of a message. Raises UsageError for a body that cannot be its data."""
     options = {**bridge.options, "jid": item.id, "only_new": True}
-    if _is_function(bridge.klass):
-        data = _call_of(bridge.klass, item.body)
+    if isinstance(bridge.klass, AnyFunctionJob):
+        data: object = _call_of(bridge.klass, item.body)
         return make_put(settings, bridge.queue, _name(bridge.klass), data, options)
     value = _read(item.body)
     # Text as data would count as JSON.
@@ -75,17 +76,13 @@ def job_of(settings: Settings, bridge: Bridge, item: ItemVerbs) -> Any:
     return make_put(settings, bridge.queue, bridge.klass, data, options)
 
 
-def _name(klass: Any) -> str:
+def _name(klass: object) -> str:
     if isinstance(klass, str):
         return klass
-    return klass.stored_name if _is_function(klass) else klass_name(klass)
+    return klass.stored_name if isinstance(klass, AnyFunctionJob) else klass_name(klass)
 
 
-def _is_function(klass: object) -> bool:
-    return isinstance(klass, AnyFunctionJob)
-
-
-def _call_of(function: Any, body: str) -> object:
+def _call_of(function: AnyFunctionJob[..., object, object], body: str) -> object:
     """Return the arguments of a function job: by name in an object, in order in a list, else the text is the only one."""
     value = _read(body)
     if isinstance(value, dict):
@@ -117,7 +114,7 @@ class SubscriptionBase:
     What waits or talks to the store is yielded: an async subscription awaits it.
     """
 
-    item_class: Callable[[Message, Any], ItemVerbs]
+    item_class: Callable[[Message, AnyClient], ItemVerbs]
     handled: tuple[type[BaseException], ...]
     """What a handler may raise without ending the subscription."""
 
@@ -208,7 +205,7 @@ class SubscriptionBase:
 
     def _put(self, bridge: Bridge, items: Sequence[ItemVerbs]) -> Steps[None]:
         """Put messages as jobs, all in one round trip, and delete those that were put."""
-        puts: list[Any] = []
+        puts: list[OnePut] = []
         owners: list[ItemVerbs] = []
         for item in items:
             try:
@@ -253,7 +250,7 @@ class SubscriptionBase:
             return error
         return None
 
-    def _report(self, item: Any, error: BaseException) -> Steps[None]:
+    def _report(self, item: ItemVerbs, error: BaseException) -> Steps[None]:
         """Report a message that was not handled."""
         if self.on_error is None:
             sentence = "topic %s: %s was not handled and comes back when its ttr is over"
