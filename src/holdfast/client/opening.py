@@ -30,7 +30,7 @@ from holdfast.wire.shards import FlushWatch, Shard
 T = TypeVar("T")
 
 # By identity: clients of one place are equal.
-_clients: Final[WeakValueDictionary[int, Any]] = WeakValueDictionary()
+_clients: Final[WeakValueDictionary[int, object]] = WeakValueDictionary()
 on_new_client: Final[list[Callable[[Any], None]]] = []
 """Callbacks that get each new client."""
 
@@ -148,7 +148,7 @@ def _existing(url: object, redis: object) -> Any:
     return found
 
 
-def _url(url: Any, parts: Mapping[str, Any]) -> str | None:
+def _url(url: Any, parts: Mapping[str, object]) -> str | None:
     """Return the URL that was given, whole or in parts, or that of the environment; None for the embedded store."""
     if url is not None:
         return url_with(url, parts)

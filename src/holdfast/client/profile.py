@@ -4,6 +4,7 @@ import sys
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TextIO
 
+from holdfast.commands import Reply
 from holdfast.errors import StoreUnsupported, UsageError
 from holdfast.models import text
 from holdfast.wire.exchange import final_error
@@ -72,7 +73,7 @@ class Profiler:
         self.inner: dict[str, list[Timing]] = {}
         self.missed = 0
 
-    def _ask(self, *calls: Call) -> Plan[list[Any]]:
+    def _ask(self, *calls: Call) -> Plan[list[Reply]]:
         shard = self._client.shard
         replies = yield from send_until_done(list(calls), RetryTimer(shard.settings.deadline, shard.clock))
         for reply in replies:
@@ -99,7 +100,7 @@ class Profiler:
         if not self._quiet:
             (self._output or sys.stdout).write(self.report())
 
-    def _note(self, entries: Sequence[Any]) -> None:
+    def _note(self, entries: Sequence[Reply]) -> None:
         """Sort entries into calls and the commands inside of them: those of a script come before it."""
         self.missed = entries[0][0] - self._first if entries else 0
         outer: dict[str, list[int]] = {}
@@ -149,16 +150,18 @@ class Profiler:
         await self._client.runner.run(self._end())
 
 
-def _entry(found: Any) -> Entry:
+def _entry(found: Reply) -> Entry:
     words = [text(word) for word in found[3]]
     name = words[0].upper()
     called = words[1] if name.startswith("FCALL") and len(words) > 1 else name
     return Entry(called, found[2], text(found[4]), name in _SCRIPTS)
 
 
-def _settings(pairs: Any) -> dict[str, str]:
+def _settings(pairs: Reply) -> dict[str, str]:
     """Return the reply of CONFIG GET as a dict: it is pairs, or a mapping in the newer protocol."""
-    words: list[Any] = [word for pair in pairs.items() for word in pair] if hasattr(pairs, "items") else pairs
+    words: list[Reply] = (
+        [word for pair in pairs.items() for word in pair] if hasattr(pairs, "items") else pairs
+    )
     found = {text(words[at]): text(words[at + 1]) for at in range(0, len(words), 2)}
     return {name: found[name] for name in _SETTINGS}
 

@@ -97,7 +97,7 @@ class JobVerbs(
         set_klass(self, klass)
 
     @classmethod
-    def build(cls, client: Any, klass: object, **parts: Any) -> Self:
+    def build(cls, client: object, klass: object, **parts: object) -> Self:
         """Make a job without a store, to test job code with; `client` may be anything.
 
         It is running under `mock_worker` in `mock_queue` with a lease of one hour, five retries and a generated jid;
@@ -105,10 +105,10 @@ class JobVerbs(
         """
         return cls(client, **built(klass, parts))
 
-    def _ended(self, command: Command[Any], result: Any = None) -> Command[Any]:
+    def _ended(self, command: Command[object], result: object = None) -> Command[Any]:
         """Return `command` so that its success settles this object, and its result is `result` unless None."""
 
-        def ended(reply: Any) -> Any:
+        def ended(reply: object) -> object:
             self.settled_by = command.verb
             return self._mark(reply if result is None else result)
 
@@ -121,7 +121,7 @@ class JobVerbs(
 
         return warn
 
-    def _mark(self, result: Any) -> Any:
+    def _mark(self, result: object) -> object:
         self.state_changed = True
         return result
 
