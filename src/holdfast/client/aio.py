@@ -1,7 +1,7 @@
 """The async client: open, close, run commands."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from holdfast.client.base import ClientBase, time_of
 from holdfast.client.bulk import OnePut
@@ -15,6 +15,7 @@ from holdfast.code.current import put_collector
 from holdfast.commands import Command
 from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Outcome, PutMany
+from holdfast.errors import HoldfastError
 from holdfast.settings import check_name, check_timeout
 from holdfast.wire.aio import DRIVER_CLASSES, AsyncLink, Redis
 from holdfast.wire.exchange import exchange, exchange_all
@@ -76,7 +77,7 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncHandle):
         """`topics`, under the name that older programs use."""
         return self.topics
 
-    async def run_all(self, commands: Sequence[Command[object]]) -> list[Any]:
+    async def run_all(self, commands: Sequence[Command[R]]) -> list[R | HoldfastError]:
         """Run commands in one pipeline; return the result of each, or the HoldfastError it would have raised."""
         for command in commands:
             check_command(command)
@@ -89,7 +90,7 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncHandle):
     def _before_call(self) -> None:
         """Before every call that is not a put, do nothing: only a sync client has batches."""
 
-    async def _put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
+    async def _put_together(self, puts: Sequence[OnePut | PutMany]) -> list[object]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
         collector = put_collector.get()
         if collector is not None:

@@ -22,7 +22,7 @@ ONE_PUT: Final = (Put, PutWithOptions)
 class Batch:
     """The puts of one thread that are not sent yet, and the refusals so far."""
 
-    def __init__(self, send: Callable[[Sequence[OnePut]], list[Any]]) -> None:
+    def __init__(self, send: Callable[[Sequence[OnePut]], list[object]]) -> None:
         self._send = send
         self._puts: list[OnePut] = []
         self.refused: dict[str, HoldfastError] = {}

@@ -5,7 +5,7 @@ its handle are blocking or async as the client is.
 """
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar, Unpack
 
@@ -77,7 +77,7 @@ class AnyFunctionJob(Generic[P, C, R]):
         """Return a call for `put_many`, with its arguments checked now, by type checkers too. Raises UsageError."""
         return Bound(self.registered, self.write(args, kwargs))
 
-    def write(self, args: Any, kwargs: Any) -> Raw:
+    def write(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Raw:
         """Return the data of a put. Raises UsageError naming an argument that does not fit."""
         return self.registered.arguments.write(args, kwargs, self.app.settings.max_data)
 

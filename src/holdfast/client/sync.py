@@ -21,7 +21,7 @@ from holdfast.code.current import put_collector
 from holdfast.commands import Command
 from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Outcome, PutMany
-from holdfast.errors import UsageError
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.settings import check_name, check_timeout
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
@@ -108,7 +108,7 @@ class Client(Decorating, ClientBase[Redis], SyncHandle):
                 batch.send()
         return self.runner.run(exchange(self.shard, command))
 
-    def run_all(self, commands: Sequence[Command[object]]) -> list[Any]:
+    def run_all(self, commands: Sequence[Command[R]]) -> list[R | HoldfastError]:
         """Run commands in one pipeline; return the result of each, or the HoldfastError it would have raised."""
         for command in commands:
             check_command(command)
@@ -127,12 +127,12 @@ class Client(Decorating, ClientBase[Redis], SyncHandle):
         if batch is not None:
             batch.send()
 
-    def _put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
+    def _put_together(self, puts: Sequence[OnePut | PutMany]) -> list[object]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
         collector = put_collector.get()
         return self._send_puts(puts) if collector is None else collector.take_all(self, puts)
 
-    def _send_puts(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
+    def _send_puts(self, puts: Sequence[OnePut | PutMany]) -> list[object]:
         self._look_for_loop()
         return self.runner.run(together(self.shard, puts))
 

@@ -303,7 +303,7 @@ def check_cursor(after: object) -> Cursor | None:
     """Return a cursor, the `next` of a page: a score and a name. Raises UsageError."""
     if after is None:
         return None
-    pair: tuple[Any, ...] = tuple(cast("Any", after)) if isinstance(after, (tuple, list)) else ()
+    pair: tuple[object, ...] = tuple(cast("Any", after)) if isinstance(after, (tuple, list)) else ()
     if len(pair) != 2:
         raise UsageError(f"after is the next of a page, a score and a name, not {after!r:.80}")
     return check_name("after", pair[0]), check_name("after", pair[1])

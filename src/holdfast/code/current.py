@@ -78,7 +78,7 @@ class PutCollector(Protocol):
         """Collect one put. Returns its jid."""
         ...
 
-    def take_all(self, client: object, puts: Sequence[Any], /) -> list[Any]:
+    def take_all(self, client: object, puts: Sequence[Any], /) -> list[object]:
         """Collect several puts. Returns what each would have returned."""
         ...
 

@@ -5,7 +5,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 from holdfast.client.descriptors import AnyClient, CommandMethod
 from holdfast.client.jobs.callbacks import settling
-from holdfast.client.jobs.facts import JobView, most_data
+from holdfast.client.jobs.facts import JobView, Local, most_data
 from holdfast.client.put_options import check_priority
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
@@ -42,7 +42,7 @@ class AttributeVerbs:
 
     _client: AnyClient
     facts: JobFacts
-    tags: Any
+    tags: Local[list[str]]
 
     @CommandMethod
     def tag(self, *tags: str) -> Command[list[str]]:

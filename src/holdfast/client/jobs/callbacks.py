@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from holdfast.client.descriptors import AsyncHandle, CommandMethod, Registrar
+from holdfast.client.jobs.facts import Callback
 from holdfast.code.steps import Steps, await_steps, run_steps
 from holdfast.commands import Command
 from holdfast.settings import check_callable
 
 P = ParamSpec("P")
 R = TypeVar("R")
+H = TypeVar("H")
 
 
 class Callbacks:
@@ -23,7 +25,7 @@ class Callbacks:
     middleware added callbacks.
     """
 
-    _callbacks: dict[str, list[Callable[[Any], object]]]
+    _callbacks: dict[str, list[Callback]]
 
     before_complete = Registrar("Call this before the job is completed or moved to its next queue.")
     after_complete = Registrar("Call this after that.")
@@ -36,17 +38,17 @@ class Callbacks:
     before_requeue = Registrar("Call this before the job is moved or requeued.")
     after_requeue = Registrar("Call this after that.")
 
-    def _add_callback(self, name: str, callback: Callable[[Any], object]) -> None:
+    def _add_callback(self, name: str, callback: Callback) -> None:
         self._callbacks.setdefault(name, []).append(check_callable(name, callback))
 
 
-def settling(event: str) -> Callable[[Callable[Concatenate[Any, P], Command[R]]], CommandMethod[P, R]]:
+def settling(event: str) -> Callable[[Callable[Concatenate[H, P], Command[R]]], CommandMethod[P, R]]:
     """Make a CommandMethod with callbacks: `@settling("complete")`."""
     return lambda make: _Settling(make, event)
 
 
 class _Settling(CommandMethod[P, R]):
-    def __init__(self, make: Callable[Concatenate[Any, P], Command[R]], event: str) -> None:
+    def __init__(self, make: Callable[Concatenate[H, P], Command[R]], event: str) -> None:
         super().__init__(make)
         plain = self.method
 

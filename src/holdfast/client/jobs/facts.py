@@ -51,6 +51,8 @@ def any_name(klass: object) -> str:
 
 
 T = TypeVar("T")
+Callback = Callable[[Any], object]
+"""A callback of a job handle; it gets the job, a `Job` or an `AsyncJob`."""
 
 
 class Local(Fact[T]):
@@ -127,7 +129,7 @@ class JobView(JidHandle):
         self.facts = facts
         self._client = client
         self._local: dict[str, Any] = {}
-        self._callbacks: dict[str, list[Callable[[Any], object]]] = {}
+        self._callbacks: dict[str, list[Callback]] = {}
         self._more: JobFacts | None = None
         self._edited: bytes | None = None
         self._priority: int | None = None
@@ -140,10 +142,9 @@ class JobView(JidHandle):
         if not facts.lease_ms or not facts.flags & flag:
             return facts
         if self._more is None:
-            handle: Any = self
-            if isinstance(handle, AsyncHandle):
+            if isinstance(self, AsyncHandle):
                 raise UsageError(f"a popped job comes without its {what}: `await job.load()` first")
-            self._fill(handle.run(JobGet((self.jid,))))
+            self._fill(self._client.run(JobGet((self.jid,))))
         return cast("JobFacts", self._more)
 
     def _fill(self, found: list[JobFacts | None]) -> None:

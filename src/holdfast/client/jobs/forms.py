@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from time import time
 from typing import Any, Final, TypedDict, cast, get_args
 
-from holdfast.client.descriptors import AnyClient, PlanProperty
-from holdfast.client.jobs.facts import most_data
+from holdfast.client.descriptors import PlanProperty
+from holdfast.client.jobs.facts import JobView, most_data
 from holdfast.codecs import encode_data
 from holdfast.commands.recurring import RecurGet
 from holdfast.errors import UsageError
@@ -134,19 +134,13 @@ _OPTIONS: Final[Mapping[str, object]] = {
 }  # fmt: skip
 
 
-class JobForms:
+class JobForms(JobView):
     """Methods that programs of older clients use."""
-
-    _client: AnyClient
-    history: Any
-    throttles: Any
-    spawned_from_jid: Any
 
     @property
     def raw_queue_history(self) -> list[dict[str, Any]]:
         """The same as `history`."""
-        history: list[dict[str, object]] = self.history
-        return history
+        return self.history
 
     @property
     def queue_history(self) -> list[dict[str, Any]]:
@@ -176,22 +170,20 @@ class JobForms:
 
     def to_hash(self) -> dict[str, Any]:
         """Return the attributes of the job as a dict."""
-        job: Any = self
         # Also data that are not UTF-8.
-        return {name: text(job.raw_data) if name == "data" else getattr(job, name) for name in _SHOWN}
+        return {name: text(self.raw_data) if name == "data" else getattr(self, name) for name in _SHOWN}
 
     def enqueue_opts(self) -> dict[str, Any]:
         """Return the options with which `put` makes such a job again: retries, max_losses if it has such a budget, priority, depends, tags, throttles, data."""
-        job: Any = self
-        losses = job.facts.max_losses
+        losses = self.facts.max_losses
         return {
             **({} if losses is None else {"max_losses": losses}),
-            "retries": job.original_retries,
-            "priority": job.priority,
-            "depends": list(job.dependencies),
-            "tags": list(job.tags),
-            "throttles": list(job.throttles),
-            "data": job.data,
+            "retries": self.original_retries,
+            "priority": self._read_priority(),
+            "depends": list(self.dependencies),
+            "tags": list(self.tags),
+            "throttles": list(self.throttles),
+            "data": self.data,
         }
 
     @staticmethod

@@ -13,6 +13,7 @@ from holdfast.client.jobs.facts import JobView, any_name, set_klass
 from holdfast.client.jobs.forms import JobForms, JobParts, built, made_edits, made_facts
 from holdfast.client.put_options import check_priority
 from holdfast.client.stacks import LiveStack, ask_worker
+from holdfast.code.current import Running
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.base import then
@@ -28,7 +29,7 @@ class RunFacts:
     """A job as its own code sees it; `holdfast.current_job()` returns it."""
 
     facts: JobFacts
-    run_of: Any
+    run_of: Running | None
     """The run of which this is the job; only in a worker."""
     _sandbox: str | None = None
 
@@ -79,9 +80,7 @@ class RunFacts:
 log = logging.getLogger("holdfast")
 
 
-class JobVerbs(
-    JobView, RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Completing, Moving, ExplainedVerbs
-):
+class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Completing, Moving, ExplainedVerbs):
     """The attributes and methods of a job."""
 
     settled_by: str = ""
