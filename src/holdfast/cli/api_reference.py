@@ -38,7 +38,7 @@ PARTS: Final = {
     "client.audit": "holdfast.client.upkeep.AuditLog",
     "queue.jobs": "holdfast.client.tables.QueueJobs",
     "a function with @client.job": "holdfast.client.function_jobs.FunctionJob",
-    "function.every(…)": "holdfast.client.function_calls.Every",
+    "function.every(…)": "holdfast.client.function_jobs.Every",
     "topic.reserve()": "holdfast.client.topics.messages.Item",
 }
 """What is reached through the public names."""

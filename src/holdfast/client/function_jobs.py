@@ -1,27 +1,196 @@
 """Functions as jobs: `@client.job(…)` on a plain or async function.
 
 The decorated function can be called as before; `put` puts it as a job, typed by the function's own signature. `put` and
-its handle are blocking or async as the client is.
+its handle are blocking or async as the client is. `report.every(3600).put("sales")` puts it again and again: the jid of a
+recurrence is made of the function and its arguments, so a program that creates it at each start updates the same one: its
+options are replaced, and the time of its next job stays.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar, Unpack
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar, Unpack, cast
 
+import msgspec
 from msgspec import Raw
 
 from holdfast.client.descriptors import AnyClient
-from holdfast.client.function_calls import AsyncEvery, Bound, Every, Timing, data_of_all, moment_of
 from holdfast.client.put_handles import AsyncHandle, Handle
 from holdfast.code.job_options import JobOptions, PutChanges
 from holdfast.code.registry import Registered, stored_name
+from holdfast.codecs import to_plain
 from holdfast.errors import UsageError
-from holdfast.settings import Duration, check_seconds, unknown_option
+from holdfast.settings import Duration, check_list, check_name, check_seconds, unknown_option
 
 P = ParamSpec("P")
-C = TypeVar("C")
-R = TypeVar("R")
+C_co = TypeVar("C_co", covariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Bound(Generic[R_co]):
+    """A call of a function job for `put_many`, with its arguments checked and encoded."""
+
+    __slots__ = ("data", "entry")
+
+    def __init__(self, entry: Registered, data: Raw) -> None:
+        self.entry = entry
+        self.data = data
+
+    def __repr__(self) -> str:
+        return f"<Bound {self.entry.name} {bytes(self.data).decode():.80}>"
+
+
+def data_of_all(entry: Registered, calls: Iterable[object], limit: int) -> Iterator[Raw]:
+    """Return the data of each call given to `put_many`. Raises UsageError with the number of one that does not fit."""
+    for number, call in enumerate(check_list("put_many", calls)):
+        try:
+            yield _data_of(entry, call, limit)
+        except UsageError as error:
+            raise UsageError(f"{error} (in item {number} of put_many)") from error
+
+
+def _data_of(entry: Registered, call: object, limit: int) -> Raw:
+    if isinstance(call, Bound):
+        bound = cast("Bound[object]", call)
+        if bound.entry is not entry:
+            raise UsageError(f"{bound!r} is not a call of {entry.name}")
+        return bound.data
+    # A plain tuple has the arguments of a call; a named tuple is one argument.
+    if type(call) is tuple:
+        return entry.arguments.write(cast("tuple[object, ...]", call), {}, limit)
+    if isinstance(call, Mapping):
+        named = cast("Mapping[str, object]", call)
+        for name in named:
+            check_name("the name of an argument", name)
+        return entry.arguments.write((), named, limit)
+    return entry.arguments.write((call,), {}, limit)
+
+
+def moment_of(what: str, moment: object) -> float:
+    """Return a time in epoch seconds; it is given as a datetime with a time zone, or in epoch seconds. Raises UsageError."""
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise UsageError(f"{what} has no time zone: use datetime(…, tzinfo=…), or datetime.now(UTC) + …")
+        moment = moment.timestamp()
+    if isinstance(moment, bool) or not isinstance(moment, (int, float)):
+        raise UsageError(f"{what} must be a datetime or epoch seconds, not {moment!r:.80}")
+    return check_seconds(what, moment)
+
+
+SHORTEST: Final = 0.001
+_LONGEST_NAME: Final = 140
+# The order of a set differs between processes; the jid of a recurrence must not.
+_same_everywhere: Final = msgspec.json.Encoder(enc_hook=to_plain, order="deterministic").encode
+_NOT_RECURRING: Final = {
+    "jid": "name it by every(jid=…)",
+    "only_new": "every(…) with the same jid is one recurrence",
+    "depends": "its jobs cannot wait for others",
+}
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """The arguments of `every`."""
+
+    interval: Duration
+    starting: datetime | float | None
+    backlog: int
+    jid: str | None
+
+    def __post_init__(self) -> None:
+        check_seconds("interval", self.interval, SHORTEST)
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of the template, without its first time."""
+        interval = check_seconds("interval", self.interval, SHORTEST)
+        return {"interval": interval, "backlog": self.backlog, "keeps_time": True}
+
+
+class Recurrence:
+    """A recurring function job; its jobs have the jids `<jid>-1`, `<jid>-2`, …"""
+
+    __slots__ = ("_app", "jid")
+
+    def __init__(self, app: AnyClient, jid: str) -> None:
+        self._app = app
+        self.jid = jid
+
+    def cancel(self) -> bool:
+        """Stop putting jobs; those that were put stay. Returns whether the recurrence existed. Core: verbs/recur.lua."""
+        return bool(self._app.recurring.cancel(self.jid)[0])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.jid}>"
+
+
+class AsyncRecurrence(Recurrence):
+    """A recurring function job of an AsyncClient."""
+
+    __slots__ = ()
+
+    async def cancel(self) -> bool:  # type: ignore[override]
+        """Stop putting jobs; those that were put stay. Returns whether the recurrence existed. Core: verbs/recur.lua."""
+        return bool((await self._app.recurring.cancel(self.jid))[0])
+
+
+class _Every(Generic[P]):
+    def __init__(self, job: "AnyFunctionJob[P, object, object]", timing: Timing) -> None:
+        self._job = job
+        self._timing = timing
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._timing.interval} of {self._job!r}>"
+
+    def _checked(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[Any, Raw, dict[str, Any], float | None]:
+        """Return the queue, the data, the options, and the first time. Raises UsageError."""
+        job, data = self._job, self._job.write(args, kwargs)
+        queue, options = job.put_options()
+        for name in options:
+            if name in _NOT_RECURRING:
+                raise UsageError(f"a recurring job takes no {name}: {_NOT_RECURRING[name]}")
+        options["offset"] = options.pop("delay", 0.0)
+        options |= self._timing.options()
+        jid, starting = self._timing.jid, self._timing.starting
+        if jid is None:
+            jid = _name_of(job.stored_name, *job.registered.arguments.by_name(args, kwargs))
+        options["jid"] = jid
+        moment = None if starting is None else moment_of("starting", starting)
+        return job.app.queues[queue], data, options, moment
+
+
+class Every(_Every[P]):
+    """A function job of a Client with the arguments of `every`."""
+
+    def put(self, *args: P.args, **kwargs: P.kwargs) -> Recurrence:
+        """Put a recurring job with these arguments. Raises UsageError naming one that does not fit. Core: verbs/recur.lua."""
+        job = self._job
+        queue, data, options, starting = self._checked(args, kwargs)
+        if starting is not None:
+            options["offset"] = _offset(starting - job.app.store_time(), options["interval"])
+        return Recurrence(job.app, queue.recur(job.stored_name, data, **options))
+
+
+class AsyncEvery(_Every[P]):
+    """A function job of an AsyncClient with the arguments of `every`."""
+
+    async def put(self, *args: P.args, **kwargs: P.kwargs) -> AsyncRecurrence:
+        """Put a recurring job with these arguments. Raises UsageError naming one that does not fit. Core: verbs/recur.lua."""
+        job = self._job
+        queue, data, options, starting = self._checked(args, kwargs)
+        if starting is not None:
+            options["offset"] = _offset(starting - await job.app.store_time(), options["interval"])
+        return AsyncRecurrence(job.app, await queue.recur(job.stored_name, data, **options))
+
+
+def _offset(seconds: float, interval: float) -> float:
+    """Return the seconds until the first job: of a time in the past, whole intervals later."""
+    return seconds if seconds >= 0 else seconds % interval
+
+
+def _name_of(name: str, args: object, kwargs: object) -> str:
+    short = name.encode()[:_LONGEST_NAME].decode("utf-8", "ignore")
+    return f"{short}:{sha256(_same_everywhere([args, kwargs])).hexdigest()[:12]}"
+
 
 _OTHER_LIBRARIES: Final = {
     "apply": "put(…)",
@@ -42,7 +211,7 @@ _OTHER_LIBRARIES: Final = {
 """What callers of other libraries look for, and its name here."""
 
 
-class AnyFunctionJob(Generic[P, C, R]):
+class AnyFunctionJob(Generic[P, C_co, R_co]):
     """The base of sync and async function jobs: the function, its registration, and the options of one put."""
 
     __name__: str
@@ -50,7 +219,7 @@ class AnyFunctionJob(Generic[P, C, R]):
     """Lets `klass_name` recognise a function job without importing this module."""
 
     def __init__(
-        self, app: AnyClient, function: Callable[P, C], entry: Registered, changes: PutChanges
+        self, app: AnyClient, function: Callable[P, C_co], entry: Registered, changes: PutChanges
     ) -> None:
         functools.update_wrapper(self, function)
         self.app = app
@@ -58,7 +227,7 @@ class AnyFunctionJob(Generic[P, C, R]):
         self.registered = entry
         self._changes = changes
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C_co:
         """Call the function in this process."""
         return self._function(*args, **kwargs)
 
@@ -73,7 +242,7 @@ class AnyFunctionJob(Generic[P, C, R]):
                 raise unknown_option("options", name, tuple(PutChanges.__annotations__))
         return type(self)(self.app, self._function, self.registered, {**self._changes, **changes})
 
-    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
         """Return a call for `put_many`, with its arguments checked now, by type checkers too. Raises UsageError."""
         return Bound(self.registered, self.write(args, kwargs))
 
@@ -117,7 +286,7 @@ class AnyFunctionJob(Generic[P, C, R]):
 
     if not TYPE_CHECKING:  # type checkers know all attributes that there are
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             advice = _OTHER_LIBRARIES.get(name)
             hint = f": write {self.__name__}.{advice}" if advice else ""
             raise AttributeError(f"a function job has no {name!r}{hint}", name=name, obj=self)
@@ -126,14 +295,14 @@ class AnyFunctionJob(Generic[P, C, R]):
         return f"<job {self.registered.name}>"
 
 
-class FunctionJob(AnyFunctionJob[P, C, R]):
+class FunctionJob(AnyFunctionJob[P, C_co, R_co]):
     """A function job of a Client."""
 
-    def put(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+    def put(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R_co]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
         return Handle(self.app, self._put(self.write(args, kwargs)), self.registered, self._keeps)
 
-    def put_many(self, calls: Iterable[object]) -> list[Handle[R]]:
+    def put_many(self, calls: Iterable[object]) -> list[Handle[R_co]]:
         """Put one job for each call, 512 at once: `put_many([(7,), (8, "de")])`. Returns their handles in order.
 
         A call is a tuple of arguments, a mapping of named arguments, the result of `bind` (which type checkers understand),
@@ -141,11 +310,11 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
         """
         return [Handle(self.app, jid, self.registered, self._keeps) for jid in self._put_many(calls)]
 
-    def put_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+    def put_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R_co]:
         """Put the function as a job that is due in `delay` seconds, or a timedelta. Raises UsageError."""
         return self._in(delay).put(*args, **kwargs)
 
-    def put_at(self, moment: datetime | float, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+    def put_at(self, moment: datetime | float, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R_co]:
         """Put the function as a job that is due at `moment` by `Client.store_time`, at once if that has passed.
 
         `moment` is a datetime with a time zone, or epoch seconds. Raises UsageError.
@@ -173,24 +342,26 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
         return Every(self, Timing(interval, starting, backlog, jid))
 
 
-class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
+class AsyncFunctionJob(AnyFunctionJob[P, C_co, R_co]):
     """A function job of an AsyncClient: the methods of `FunctionJob`, awaited."""
 
-    async def put(self, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
+    async def put(self, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R_co]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
         return AsyncHandle(self.app, await self._put(self.write(args, kwargs)), self.registered, self._keeps)
 
-    async def put_many(self, calls: Iterable[object]) -> list[AsyncHandle[R]]:
+    async def put_many(self, calls: Iterable[object]) -> list[AsyncHandle[R_co]]:
         """Put one job for each call, as `FunctionJob.put_many`."""
         return [
             AsyncHandle(self.app, jid, self.registered, self._keeps) for jid in await self._put_many(calls)
         ]
 
-    async def put_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
+    async def put_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R_co]:
         """Put the function as a job that is due in `delay` seconds, or a timedelta. Raises UsageError."""
         return await self._in(delay).put(*args, **kwargs)
 
-    async def put_at(self, moment: datetime | float, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
+    async def put_at(
+        self, moment: datetime | float, /, *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncHandle[R_co]:
         """Put the function as a job that is due at `moment`, as `FunctionJob.put_at`."""
         data, due = self.write(args, kwargs), moment_of("moment", moment)
         later = self._at(due, await self.app.store_time())

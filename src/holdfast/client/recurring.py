@@ -49,7 +49,7 @@ def _settable(
     return SettableFact(get, change), CommandMethod(change)
 
 
-def _data(job: "RecurringVerbs") -> str:
+def _data(job: "RecurringVerbs") -> Any:
     return text(job.facts.data)
 
 

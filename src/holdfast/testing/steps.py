@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from holdfast.client.function_calls import moment_of
+from holdfast.client.function_jobs import moment_of
 from holdfast.code.allowed import AllowList, Located
 from holdfast.code.current import running
 from holdfast.code.resolver import Resolver, Target
