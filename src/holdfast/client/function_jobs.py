@@ -141,7 +141,9 @@ class _Every(Generic[P]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._timing.interval} of {self._job!r}>"
 
-    def _checked(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[Any, Raw, dict[str, Any], float | None]:
+    def _checked(
+        self, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> tuple[Any, Raw, dict[str, Any], float | None]:
         """Return the queue, the data, the options, and the first time. Raises UsageError."""
         job, data = self._job, self._job.write(args, kwargs)
         queue, options = job.put_options()

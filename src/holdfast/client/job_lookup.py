@@ -30,7 +30,7 @@ class Jobs(JobsVerbs[Job], SyncHandle):
     def handle(self, jid: str) -> "Handle[Any]": ...
     @overload
     def handle(self, jid: str, result_type: type[R]) -> "Handle[R]": ...
-    def handle(self, jid: str, result_type: object = Any) -> object:
+    def handle(self, jid: str, result_type: object = Any) -> "Handle[Any]":
         """Return a handle of a job that was put elsewhere, to wait for its result, a JSON value or a `result_type`.
 
         Nothing is sent: its methods find out whether the job exists.
@@ -63,7 +63,7 @@ class AsyncJobs(JobsVerbs[AsyncJob], AsyncHandle):
     def handle(self, jid: str) -> "AsyncJobHandle[Any]": ...
     @overload
     def handle(self, jid: str, result_type: type[R]) -> "AsyncJobHandle[R]": ...
-    def handle(self, jid: str, result_type: object = Any) -> object:
+    def handle(self, jid: str, result_type: object = Any) -> "AsyncJobHandle[Any]":
         """Return a handle of a job that was put elsewhere, as `Jobs.handle`; its methods are awaited."""
         from holdfast.client.put_handles import AsyncHandle
 

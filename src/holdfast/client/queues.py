@@ -85,7 +85,7 @@ class QueueStatistics:
         return then(Minutes(self.name, check_milliseconds("since", since, 0, 2**43)), _steps)
 
 
-def _steps(lines: list[Tallies]) -> list[dict[str, Any]]:
+def _steps(lines: list[Tallies]) -> list[dict[str, object]]:
     return [{"when": now.when_ms / 1000, **now.since(before).as_dict()} for before, now in pairwise(lines)]
 
 
@@ -293,7 +293,7 @@ def _seconds_of(*settings: str | None) -> int:
     return int(DEFAULT_HEARTBEAT)
 
 
-def _stats_of(queue: str, date: float | days.date | str | None) -> Command[dict[str, Any]]:
+def _stats_of(queue: str, date: float | days.date | str | None) -> Command[dict[str, object]]:
     return then(GetStats(queue, _day_ms(date)), Stats.as_dict)
 
 

@@ -49,7 +49,7 @@ def _settable(
     return SettableFact(get, change), CommandMethod(change)
 
 
-def _data(job: "RecurringVerbs") -> Any:
+def _data(job: "RecurringVerbs") -> object:
     return text(job.facts.data)
 
 
@@ -67,7 +67,7 @@ class RecurringVerbs(JidHandle):
     def __init__(self, facts: RecurringFacts, client: AnyClient) -> None:
         self.facts = facts
         self._client = client
-        self._local: dict[str, Any] = {}
+        self._local: dict[str, object] = {}
         self.sandbox = None
 
     priority, set_priority = _settable(

@@ -114,7 +114,7 @@ def url_of_parts(parts: Mapping[str, Any]) -> str:
     return url_with(base, {name: parts[name] for name in (*_WHO, "db") if name in parts})
 
 
-def url_with(url: str, parts: Mapping[str, Any]) -> str:
+def url_with(url: str, parts: Mapping[str, object]) -> str:
     """Return `url` with the parts that it leaves out: `db`, `username`, `password`. Raises UsageError where both differ."""
     if not parts:
         return url
@@ -177,7 +177,7 @@ def _check(parts: Mapping[str, Any]) -> None:
 def url_of_existing(connection: Any) -> str:
     """Return a URL for the place of a client of the driver, without options; for a sentinel, with the service's name as host."""
     pool = connection.connection_pool
-    given: Mapping[str, Any] = pool.connection_kwargs
+    given: Mapping[str, object] = pool.connection_kwargs
     parts = {name: given[name] for name in (*_WHO, "db", "host", "port") if given.get(name)}
     if any(name.startswith("ssl_") for name in given):
         parts["ssl"] = True

@@ -206,7 +206,7 @@ class JobsVerbs(ListVerbs, AttributesVerbs, Cancelling, Named, Generic[J]):
         jobs, expired = yield run_plan(self._client, tracked_jobs)
         return {"jobs": [self._job_class.of(facts, self._client) for facts in jobs], "expired": expired or {}}
 
-    def _failed(self, group: str | None, start: int, limit: int) -> Steps[dict[str, Any]]:
+    def _failed(self, group: str | None, start: int, limit: int) -> Steps[dict[str, object]]:
         client = self._client
         if group is None:
             return dict((yield run_plan(client, failed_counts)))

@@ -189,7 +189,7 @@ def _read(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _write(path: Path, content: dict[str, object], *, lasting: bool = False) -> None:
+def _write(path: Path, content: dict[str, Any], *, lasting: bool = False) -> None:
     """Replace the file in one step, so that a reader sees the old or the new content."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)  # of an earlier process with our pid

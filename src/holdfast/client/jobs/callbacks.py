@@ -42,7 +42,7 @@ class Callbacks:
         self._callbacks.setdefault(name, []).append(check_callable(name, callback))
 
 
-def settling(event: str) -> Callable[[Callable[Concatenate[H, P], Command[R]]], CommandMethod[P, R]]:
+def settling(event: str) -> Callable[[Callable[Concatenate[Any, P], Command[R]]], CommandMethod[P, R]]:
     """Make a CommandMethod with callbacks: `@settling("complete")`."""
     return lambda make: _Settling(make, event)
 

@@ -129,7 +129,7 @@ _SHOWN: Final = (
     "tracked", "dependencies", "dependents", "original_retries", "retries_left", "data", "priority", "tags", "throttles",
 )  # fmt: skip
 _NO_TIMES: Final = frozenset(("attempt", "token"))
-_OPTIONS: Final[Mapping[str, object]] = {
+_OPTIONS: Final[Mapping[str, Any]] = {
     "data": {}, "delay": 0, "priority": 0, "tags": [], "retries": 5, "depends": [], "throttles": [],
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ the store both wait, longer each time, until the store is available again.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 import msgspec
 
@@ -48,7 +48,7 @@ def bridge_of(
             )
         check_callable("handler", handler)
         return None
-    if isinstance(klass, AnyFunctionJob):
+    if _is_function(klass):
         own_queue, own = klass.put_options()
         to_queue, options = own_queue if to_queue is None else to_queue, {**own, **options}
     if to_queue is None or klass is None:
@@ -67,7 +67,7 @@ def bridge_of(
 def job_of(settings: Settings, bridge: Bridge, item: ItemVerbs) -> OnePut:
     """Return the command that puts the job of a message. Raises UsageError for a body that cannot be its data."""
     options = {**bridge.options, "jid": item.id, "only_new": True}
-    if isinstance(bridge.klass, AnyFunctionJob):
+    if _is_function(bridge.klass):
         data: object = _call_of(bridge.klass, item.body)
         return make_put(settings, bridge.queue, _name(bridge.klass), data, options)
     value = _read(item.body)
@@ -79,7 +79,11 @@ def job_of(settings: Settings, bridge: Bridge, item: ItemVerbs) -> OnePut:
 def _name(klass: object) -> str:
     if isinstance(klass, str):
         return klass
-    return klass.stored_name if isinstance(klass, AnyFunctionJob) else klass_name(klass)
+    return klass.stored_name if _is_function(klass) else klass_name(klass)
+
+
+def _is_function(klass: object) -> TypeGuard[AnyFunctionJob[..., object, object]]:
+    return isinstance(klass, AnyFunctionJob)
 
 
 def _call_of(function: AnyFunctionJob[..., object, object], body: str) -> object:
@@ -90,7 +94,7 @@ def _call_of(function: AnyFunctionJob[..., object, object], body: str) -> object
     return function.write(tuple(cast("Any", value)) if isinstance(value, list) else (value,), {})
 
 
-def _read(body: str) -> object:
+def _read(body: str) -> Any:
     """Return a JSON object or list decoded, any other text as text."""
     if body.lstrip()[:1] in ("{", "["):
         try:

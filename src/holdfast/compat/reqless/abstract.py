@@ -84,9 +84,9 @@ class AbstractQueueResolver(ABC):
         """Return the names of the queues, in order."""
 
 
-def _interface(name: str, members: str, *real: type, base: type = ABC) -> Any:
+def _interface(name: str, members: str, *real: type, base: type = ABC) -> object:
     """Return an abstract class with these members, with `real` as virtual subclasses."""
-    body: dict[str, Any] = {member: abstractmethod(_undefined) for member in members.split()}
+    body: dict[str, object] = {member: abstractmethod(_undefined) for member in members.split()}
     body |= {"__module__": __name__, "__doc__": f"The interface of {real[-1].__name__}."}
     made: Any = ABCMeta(name, (base,), body)
     for kind in real:
@@ -94,7 +94,7 @@ def _interface(name: str, members: str, *real: type, base: type = ABC) -> Any:
     return made
 
 
-def _undefined(*_: Any) -> Any:
+def _undefined(*_: object) -> object:
     raise NotImplementedError
 
 

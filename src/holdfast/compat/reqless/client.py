@@ -62,7 +62,7 @@ _PREFIXES: Final = {
 }
 
 
-def with_known_message(command: Command[Any], error: Refused) -> Refused:
+def with_known_message(command: Command[object], error: Refused) -> Refused:
     """Return a refusal with the message of the released package; others stay unchanged."""
     message = _message(command.verb, error)
     return error if message is None else type(error)(message, error.code)
