@@ -20,10 +20,14 @@ from holdfast.settings import check_callable, unknown_option
 log = logging.getLogger("holdfast")
 
 
+Handler = Callable[[Any], object]
+"""What gets each message of a channel, decoded from JSON."""
+
+
 class SubscriberBase:
     """The base of both subscribers."""
 
-    def __init__(self, channel: str, fn: Callable[[Any], object], *, awaits: bool) -> None:
+    def __init__(self, channel: str, fn: Handler, *, awaits: bool) -> None:
         check_callable("fn", fn)
         if not awaits and inspect.iscoroutinefunction(fn):
             raise UsageError("fn is an async function, which only an AsyncSubscriber awaits")
@@ -47,7 +51,7 @@ class Subscriber(SubscriberBase):
     `client.shard.worker_channel("box-7-0")`. Errors of `fn`, and messages that are not JSON, are logged. Raises UsageError.
     """
 
-    def __init__(self, database: object, channel: str, fn: Callable[[Any], object]) -> None:
+    def __init__(self, database: object, channel: str, fn: Handler) -> None:
         super().__init__(channel, fn, awaits=False)
         self._listener = Listener(database, [channel])
         follow = partial(self._listener.for_each, self._call, self._failed)
@@ -72,7 +76,7 @@ class Subscriber(SubscriberBase):
 class AsyncSubscriber(SubscriberBase):
     """As `Subscriber` in a task, of an `AsyncClient` or a `redis.asyncio.Redis`; `fn` may be `async`."""
 
-    def __init__(self, database: object, channel: str, fn: Callable[[Any], object]) -> None:
+    def __init__(self, database: object, channel: str, fn: Handler) -> None:
         super().__init__(channel, fn, awaits=True)
         self._listener = AsyncListener(database, [channel])
         follow = partial(self._listener.for_each, self._call, self._failed)
@@ -94,7 +98,7 @@ class AsyncSubscriber(SubscriberBase):
         await self.stop()
 
 
-Callback = Callable[[str], Any]
+Callback = Callable[[str], object]
 
 EVENTS: Final = ("canceled", "completed", "failed", "popped", "put", "stalled", "track", "untrack")
 _ON: Final = tuple("on_" + event for event in EVENTS)

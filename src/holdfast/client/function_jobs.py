@@ -100,7 +100,7 @@ class Timing(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         check_seconds("interval", self.interval, SHORTEST)
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, object]:
         """Return the options of the template, without its first time."""
         interval = check_seconds("interval", self.interval, SHORTEST)
         return {"interval": interval, "backlog": self.backlog, "keeps_time": True}

@@ -286,7 +286,7 @@ def with_class_defaults(
     made: object = defaults({} if data is NOTHING else data)
     if not isinstance(made, Mapping):
         raise UsageError(f"default_job_options of {name_of(klass)} must return a mapping, not {made!r:.80}")
-    known = cast("Mapping[str, Any]", made)
+    known = cast("Mapping[str, object]", made)
     return {**{name: known[name] for name in known if name not in others}, **given}
 
 
@@ -294,11 +294,11 @@ def put_of_item(
     settings: Settings, queue: str, item: object, shared: Mapping[str, object]
 ) -> Put | PutWithOptions:
     """Return the command of one item of `put_many`: (klass, data), or a mapping with klass, data and options."""
-    if isinstance(item, tuple) and len(cast("Any", item)) == 2:
-        klass, data = cast("Any", item)
+    if isinstance(item, tuple) and len(cast("tuple[object, ...]", item)) == 2:
+        klass, data = cast("tuple[object, object]", item)
         return make_put(settings, queue, klass, data, shared)
     if isinstance(item, Mapping):
-        options = dict(cast("Mapping[str, Any]", item))
+        options = dict(cast("Mapping[str, object]", item))
         klass, data = options.pop("klass", None), options.pop("data", NOTHING)
         for option in options:
             if option not in _ITEM:

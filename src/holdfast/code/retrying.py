@@ -85,7 +85,7 @@ def _retrying(method: Callable[..., object], errors: tuple[type[Exception], ...]
 
 def _retrying_async(method: Callable[..., Any], errors: tuple[type[Exception], ...]) -> Callable[..., object]:
     @functools.wraps(method)
-    async def perform(*args: object, **kwargs: object) -> Any:
+    async def perform(*args: object, **kwargs: object) -> object:
         try:
             return await method(*args, **kwargs)
         except errors as error:
@@ -93,6 +93,7 @@ def _retrying_async(method: Callable[..., Any], errors: tuple[type[Exception], .
             if job is None:
                 raise
             await job.retry()
+            return None
 
     return perform
 

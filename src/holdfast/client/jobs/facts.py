@@ -336,7 +336,7 @@ class JobView(JidHandle):
             decoded = decode(self.raw_data)
             if not isinstance(decoded, Mapping):
                 raise UsageError(f"the data of {self.jid} are not a mapping, so they have no items")
-            self._decoded = cast("Mapping[str, Any]", decoded)
+            self._decoded = cast("Mapping[str, object]", decoded)
         return self._decoded
 
     def _read_priority(self) -> int:

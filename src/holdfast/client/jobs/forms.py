@@ -85,7 +85,7 @@ def made_facts(client: object, jid: object, klass: object, parts: Mapping[str, A
     )
 
 
-def made_edits(parts: Mapping[str, object]) -> dict[str, Any]:
+def made_edits(parts: Mapping[str, object]) -> dict[str, object]:
     """Return the attributes that such a job shows as they were given, whatever a store would make of them."""
     edits: dict[str, object] = {name: _texts(name, parts) for name in ("tags", "throttles") if name in parts}
     if "failure" in parts:
@@ -121,7 +121,7 @@ def _texts(what: str, parts: Mapping[str, object]) -> list[str]:
 def _mapping(what: str, given: object) -> Mapping[str, object]:
     if not isinstance(given, Mapping):
         raise UsageError(f"{what} must be a mapping, not {given!r:.80}")
-    return cast("Mapping[str, Any]", given)
+    return cast("Mapping[str, object]", given)
 
 
 _SHOWN: Final = (

@@ -90,8 +90,9 @@ def _call_of(function: AnyFunctionJob[..., object, object], body: str) -> object
     """Return the arguments of a function job: by name in an object, in order in a list, else the text is the only one."""
     value = _read(body)
     if isinstance(value, dict):
-        return function.write((), value)
-    return function.write(tuple(cast("Any", value)) if isinstance(value, list) else (value,), {})
+        named: dict[str, object] = value
+        return function.write((), named)
+    return function.write(tuple(cast("list[object]", value)) if isinstance(value, list) else (value,), {})
 
 
 def _read(body: str) -> Any:
