@@ -24,7 +24,8 @@ from holdfast.errors import UsageError
 from holdfast.settings import Duration, check_list, check_name, check_seconds, unknown_option
 
 P = ParamSpec("P")
-C_co = TypeVar("C_co", covariant=True)
+C = TypeVar("C")
+R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -134,7 +135,7 @@ class AsyncRecurrence(Recurrence):
 
 
 class _Every(Generic[P]):
-    def __init__(self, job: "AnyFunctionJob[P, object, object]", timing: Timing) -> None:
+    def __init__(self, job: "AnyFunctionJob[P, Any, Any]", timing: Timing) -> None:
         self._job = job
         self._timing = timing
 
@@ -213,7 +214,7 @@ _OTHER_LIBRARIES: Final = {
 """What callers of other libraries look for, and its name here."""
 
 
-class AnyFunctionJob(Generic[P, C_co, R_co]):
+class AnyFunctionJob(Generic[P, C, R]):
     """The base of sync and async function jobs: the function, its registration, and the options of one put."""
 
     __name__: str
@@ -221,7 +222,7 @@ class AnyFunctionJob(Generic[P, C_co, R_co]):
     """Lets `klass_name` recognise a function job without importing this module."""
 
     def __init__(
-        self, app: AnyClient, function: Callable[P, C_co], entry: Registered, changes: PutChanges
+        self, app: AnyClient, function: Callable[P, C], entry: Registered, changes: PutChanges
     ) -> None:
         functools.update_wrapper(self, function)
         self.app = app
@@ -229,7 +230,7 @@ class AnyFunctionJob(Generic[P, C_co, R_co]):
         self.registered = entry
         self._changes = changes
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C_co:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C:
         """Call the function in this process."""
         return self._function(*args, **kwargs)
 
@@ -244,7 +245,7 @@ class AnyFunctionJob(Generic[P, C_co, R_co]):
                 raise unknown_option("options", name, tuple(PutChanges.__annotations__))
         return type(self)(self.app, self._function, self.registered, {**self._changes, **changes})
 
-    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
         """Return a call for `put_many`, with its arguments checked now, by type checkers too. Raises UsageError."""
         return Bound(self.registered, self.write(args, kwargs))
 
@@ -297,14 +298,14 @@ class AnyFunctionJob(Generic[P, C_co, R_co]):
         return f"<job {self.registered.name}>"
 
 
-class FunctionJob(AnyFunctionJob[P, C_co, R_co]):
+class FunctionJob(AnyFunctionJob[P, C, R]):
     """A function job of a Client."""
 
-    def put(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R_co]:
+    def put(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
         return Handle(self.app, self._put(self.write(args, kwargs)), self.registered, self._keeps)
 
-    def put_many(self, calls: Iterable[object]) -> list[Handle[R_co]]:
+    def put_many(self, calls: Iterable[object]) -> list[Handle[R]]:
         """Put one job for each call, 512 at once: `put_many([(7,), (8, "de")])`. Returns their handles in order.
 
         A call is a tuple of arguments, a mapping of named arguments, the result of `bind` (which type checkers understand),
@@ -312,11 +313,11 @@ class FunctionJob(AnyFunctionJob[P, C_co, R_co]):
         """
         return [Handle(self.app, jid, self.registered, self._keeps) for jid in self._put_many(calls)]
 
-    def put_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R_co]:
+    def put_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put the function as a job that is due in `delay` seconds, or a timedelta. Raises UsageError."""
         return self._in(delay).put(*args, **kwargs)
 
-    def put_at(self, moment: datetime | float, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R_co]:
+    def put_at(self, moment: datetime | float, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put the function as a job that is due at `moment` by `Client.store_time`, at once if that has passed.
 
         `moment` is a datetime with a time zone, or epoch seconds. Raises UsageError.
@@ -344,26 +345,24 @@ class FunctionJob(AnyFunctionJob[P, C_co, R_co]):
         return Every(self, Timing(interval, starting, backlog, jid))
 
 
-class AsyncFunctionJob(AnyFunctionJob[P, C_co, R_co]):
+class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
     """A function job of an AsyncClient: the methods of `FunctionJob`, awaited."""
 
-    async def put(self, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R_co]:
+    async def put(self, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
         return AsyncHandle(self.app, await self._put(self.write(args, kwargs)), self.registered, self._keeps)
 
-    async def put_many(self, calls: Iterable[object]) -> list[AsyncHandle[R_co]]:
+    async def put_many(self, calls: Iterable[object]) -> list[AsyncHandle[R]]:
         """Put one job for each call, as `FunctionJob.put_many`."""
         return [
             AsyncHandle(self.app, jid, self.registered, self._keeps) for jid in await self._put_many(calls)
         ]
 
-    async def put_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R_co]:
+    async def put_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
         """Put the function as a job that is due in `delay` seconds, or a timedelta. Raises UsageError."""
         return await self._in(delay).put(*args, **kwargs)
 
-    async def put_at(
-        self, moment: datetime | float, /, *args: P.args, **kwargs: P.kwargs
-    ) -> AsyncHandle[R_co]:
+    async def put_at(self, moment: datetime | float, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
         """Put the function as a job that is due at `moment`, as `FunctionJob.put_at`."""
         data, due = self.write(args, kwargs), moment_of("moment", moment)
         later = self._at(due, await self.app.store_time())

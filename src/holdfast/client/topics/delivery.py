@@ -6,7 +6,7 @@ the store both wait, longer each time, until the store is available again.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeGuard, cast
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
@@ -90,16 +90,16 @@ def _call_of(function: AnyFunctionJob[..., object, object], body: str) -> object
     """Return the arguments of a function job: by name in an object, in order in a list, else the text is the only one."""
     value = _read(body)
     if isinstance(value, dict):
-        named: dict[str, object] = value
-        return function.write((), named)
-    return function.write(tuple(cast("list[object]", value)) if isinstance(value, list) else (value,), {})
+        return function.write((), value)
+    return function.write(tuple(value) if isinstance(value, list) else (value,), {})
 
 
-def _read(body: str) -> Any:
+def _read(body: str) -> dict[str, object] | list[object] | str:
     """Return a JSON object or list decoded, any other text as text."""
     if body.lstrip()[:1] in ("{", "["):
         try:
-            return msgspec.json.decode(body)
+            found: dict[str, object] | list[object] = msgspec.json.decode(body)
+            return found
         except msgspec.MsgspecError:
             pass  # text that begins like JSON
     return body
