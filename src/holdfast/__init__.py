@@ -49,16 +49,16 @@ from holdfast.logs import logger
 
 if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient
+    from holdfast.client.completion import as_completed, gather
     from holdfast.client.config import Config
     from holdfast.client.events import AsyncEvents, Events
     from holdfast.client.handles import AsyncJob, AsyncQueue, Job, Queue, current_async_job, current_job
     from holdfast.client.plugin import LuaPlugin
+    from holdfast.client.put_handles import AsyncHandle, Handle
     from holdfast.client.recurring import RecurringJob
     from holdfast.client.sync import Client
     from holdfast.client.throttles import Throttle
     from holdfast.client.topics.subscriptions import AsyncScheduler, Scheduler
-    from holdfast.code.completion import as_completed, gather
-    from holdfast.code.handle import AsyncHandle, Handle
     from holdfast.code.outcomes import Failed, Moved, Retry
     from holdfast.code.retrying import retry
 
@@ -72,10 +72,10 @@ _LAZY = {
     "AsyncScheduler": "holdfast.client.topics.subscriptions",
     "AsyncQueue": "holdfast.client.handles",
     "Client": "holdfast.client.sync",
-    "AsyncHandle": "holdfast.code.handle",
+    "AsyncHandle": "holdfast.client.put_handles",
     "Config": "holdfast.client.config",
     "Events": "holdfast.client.events",
-    "Handle": "holdfast.code.handle",
+    "Handle": "holdfast.client.put_handles",
     "LuaPlugin": "holdfast.client.plugin",
     "Job": "holdfast.client.handles",
     "Queue": "holdfast.client.handles",
@@ -85,11 +85,11 @@ _LAZY = {
     "Failed": "holdfast.code.outcomes",
     "Moved": "holdfast.code.outcomes",
     "Retry": "holdfast.code.outcomes",
-    "as_completed": "holdfast.code.completion",
+    "as_completed": "holdfast.client.completion",
     "current_async_job": "holdfast.client.handles",
     "current_job": "holdfast.client.handles",
     "retry": "holdfast.code.retrying",
-    "gather": "holdfast.code.completion",
+    "gather": "holdfast.client.completion",
 }
 
 

@@ -36,7 +36,7 @@ def to_plain(value: Any) -> object:
     raise TypeError(f"{type(value).__name__} is not a type that JSON can carry")
 
 
-def from_plain(kind: Any, plain: object) -> object:
+def from_plain(kind: object, plain: object) -> object:
     """Return the value of type `kind` for what `to_plain` made of it. Raises TypeError, ValueError."""
     if not isinstance(kind, type) or isinstance(plain, kind):
         return plain

@@ -149,7 +149,7 @@ def check_jids(what: str, given: object, most: int) -> list[str]:
     return check_names(what, map(jid_of, check_list(what, given)), most)
 
 
-def jid_of(job: Any) -> Any:
+def jid_of(job: object) -> Any:
     """Return the jid of a job or a handle; anything else as it is."""
     return getattr(job, "jid", job)
 
@@ -158,7 +158,7 @@ def check_list(what: str, given: object) -> Iterable[Any]:
     """Return `given` if it is iterable, and neither text nor a mapping. Raises UsageError."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         raise UsageError(f"{what} must be a list, not {given!r:.80}")
-    items: Iterable[Any] = cast("Any", given)
+    items: Iterable[object] = cast("Any", given)
     return items
 
 

@@ -21,7 +21,7 @@ LATE = [
     "holdfast.client.workers",
     "holdfast.code.calling",
     "holdfast.code.failure",
-    "holdfast.code.function",
+    "holdfast.client.function_jobs",
     "holdfast.code.middleware",
     "holdfast.commands.topics",
     "holdfast.core",

@@ -393,7 +393,7 @@ def test_a_daily_function_runs_each_day_however_often_its_program_starts(stopped
 
 
 def test_sets_give_a_recurrence_the_same_name_in_every_process(do):
-    from holdfast.code.calls import _name_of
+    from holdfast.client.function_jobs import _name_of
 
     words = [f"word{n}" for n in range(50)]
     assert _name_of("f", [set(words)], {}) == _name_of("f", [{*words[::-1]}], {})

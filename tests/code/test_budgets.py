@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast import Client, UsageError
-from holdfast.code.function import FunctionJob
+from holdfast.client.function_jobs import FunctionJob
 from holdfast.code.registry import find
 from holdfast.commands.outcomes import Fail, Retry
 from holdfast.models import JobFacts

@@ -7,7 +7,7 @@ from typing import assert_type
 
 import holdfast
 from holdfast import AsyncHandle, Handle
-from holdfast.code.calls import AsyncRecurrence, Recurrence
+from holdfast.client.function_jobs import AsyncRecurrence, Recurrence
 
 app = holdfast.Client("redis://nowhere")
 aapp = holdfast.AsyncClient("redis://nowhere")

@@ -27,7 +27,7 @@ GROUPS: Final = {
 """The names of `holdfast`, by section; errors have a section of their own, and what is in none comes last."""
 
 PARTS: Final = {
-    "client.jobs": "holdfast.client.handles.Jobs",
+    "client.jobs": "holdfast.client.job_lookup.Jobs",
     "client.queues": "holdfast.client.handles.Queues",
     "client.workers": "holdfast.client.workers.WorkersOf",
     "client.recurring": "holdfast.client.recurring.Recurring",
@@ -37,8 +37,8 @@ PARTS: Final = {
     "client.upkeep": "holdfast.client.upkeep.Upkeep",
     "client.audit": "holdfast.client.upkeep.AuditLog",
     "queue.jobs": "holdfast.client.tables.QueueJobs",
-    "a function with @client.job": "holdfast.code.function.FunctionJob",
-    "function.every(…)": "holdfast.code.calls.Every",
+    "a function with @client.job": "holdfast.client.function_jobs.FunctionJob",
+    "function.every(…)": "holdfast.client.function_jobs.Every",
     "topic.reserve()": "holdfast.client.topics.messages.Item",
 }
 """What is reached through the public names."""

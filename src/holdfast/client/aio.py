@@ -1,24 +1,26 @@
 """The async client: open, close, run commands."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from holdfast.client.base import ClientBase, time_of
 from holdfast.client.bulk import OnePut
 from holdfast.client.decorating import AsyncDecorating
 from holdfast.client.descriptors import AsyncHandle, Part
-from holdfast.client.handles import AsyncJobs, AsyncQueues, AsyncStats
+from holdfast.client.handles import AsyncQueues, AsyncStats
+from holdfast.client.job_lookup import AsyncJobs
 from holdfast.client.opening import Opening, note, settle
 from holdfast.client.store_options import StoreOptions
 from holdfast.code.current import put_collector
 from holdfast.commands import Command
 from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Outcome, PutMany
+from holdfast.errors import HoldfastError
 from holdfast.settings import check_name, check_timeout
 from holdfast.wire.aio import DRIVER_CLASSES, AsyncLink, Redis
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import Gatherer, together
-from holdfast.wire.plans import AsyncRunner
+from holdfast.wire.plans import AsyncRunner, Plan
 
 if TYPE_CHECKING:
     from holdfast.client.config import AsyncConfig
@@ -75,20 +77,20 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncHandle):
         """`topics`, under the name that older programs use."""
         return self.topics
 
-    async def run_all(self, commands: Sequence[Command[Any]]) -> list[Any]:
+    async def run_all(self, commands: Sequence[Command[R]]) -> list[R | HoldfastError]:
         """Run commands in one pipeline; return the result of each, or the HoldfastError it would have raised."""
         for command in commands:
             check_command(command)
         return await self.runner.run(exchange_all(self.shard, commands))
 
-    def _plan_of(self, command: Command[R]) -> Any:
+    def _plan_of(self, command: Command[R], /) -> Plan[R]:
         """Return the plan of one command, for plans of several."""
         return exchange(self.shard, command)
 
     def _before_call(self) -> None:
         """Before every call that is not a put, do nothing: only a sync client has batches."""
 
-    async def _put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
+    async def _put_together(self, puts: Sequence[OnePut | PutMany]) -> list[object]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
         collector = put_collector.get()
         if collector is not None:

@@ -157,7 +157,7 @@ class ClientBase(ClientVerbs, Generic[D]):
             except Exception:  # the call continues, whatever the callback does
                 log.exception("on_lua_script_reload_callback failed")
 
-    def _ends_of(self, jids: Sequence[str], timeout: float | None = None) -> Any:
+    def _ends_of(self, jids: Sequence[str], timeout: float | None = None) -> object:
         """Wait for the ends of jobs: yield (jid, Outcome) of each when it has ended, for at most `timeout` seconds.
 
         Up to 512 are one call; later calls are for those whose end was published. Core: verbs/await.lua.

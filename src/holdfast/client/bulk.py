@@ -22,7 +22,7 @@ ONE_PUT: Final = (Put, PutWithOptions)
 class Batch:
     """The puts of one thread that are not sent yet, and the refusals so far."""
 
-    def __init__(self, send: Callable[[Sequence[OnePut]], list[Any]]) -> None:
+    def __init__(self, send: Callable[[Sequence[OnePut]], list[object]]) -> None:
         self._send = send
         self._puts: list[OnePut] = []
         self.refused: dict[str, HoldfastError] = {}
@@ -54,7 +54,7 @@ Step = list[Put | PutWithOptions | PutMany]
 
 
 def steps_of(
-    settings: Settings, queue: str, items: Iterable[object], shared: Mapping[str, Any]
+    settings: Settings, queue: str, items: Iterable[object], shared: Mapping[str, object]
 ) -> Iterator[Step]:
     """Yield the commands for the items of `put_many`. Raises UsageError before the step with the bad item is sent.
 
@@ -95,7 +95,9 @@ def _is_plain_pair(item: object) -> bool:
     return type(item) is tuple and len(cast("Any", item)) == 2 and type(cast("Any", item)[0]) is str
 
 
-def note_results(step: Step, results: Sequence[Any], jids: list[str], refused: list[HoldfastError]) -> None:
+def note_results(
+    step: Step, results: Sequence[object], jids: list[str], refused: list[HoldfastError]
+) -> None:
     """Add the jids of one step, in the order of its items, and its refusals."""
     for command, result in zip(step, results, strict=True):
         if isinstance(command, PutMany):

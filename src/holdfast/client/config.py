@@ -60,7 +60,7 @@ class ConfigVerbs(ClientPart):
         return then(ConfigGet(), lambda found: {key: raw for key, raw in found.items() if raw is not None})
 
     @CommandMethod
-    def get(self, key: str, default: Any = None) -> Command[Any]:
+    def get(self, key: str, default: object = None) -> Command[Any]:
         """The value decoded from JSON (`"60"` is 60), or as text if it is not JSON; `default` for a key without a value
         and a default of its own. Core: verbs/configure.lua.
         """
@@ -85,14 +85,14 @@ class ConfigVerbs(ClientPart):
         return unset_command(key)
 
     @PlanMethod
-    def pop(self, ask: Planner, key: str, default: Any = None) -> Plan[Any]:
+    def pop(self, ask: Planner, key: str, default: object = None) -> Plan[Any]:
         """Remove the value of one setting; return it decoded, or `default`. Core: verbs/configure.lua."""
         value = _value_of((yield from ask(ConfigGet((check_name("key", key),)))).get(key), default)
         yield from ask(unset_command(key))
         return value
 
     @PlanMethod
-    def setdefault(self, ask: Planner, key: str, default: Any = None) -> Plan[Any]:
+    def setdefault(self, ask: Planner, key: str, default: object = None) -> Plan[Any]:
         """Return the decoded value; if there is none, set and return `default`. Core: verbs/configure.lua."""
         value = _value_of((yield from ask(ConfigGet((check_name("key", key),)))).get(key), None)
         if value is not None or default is None:
@@ -208,7 +208,7 @@ def _pairs(settings: Settings) -> dict[Any, object]:
         raise UsageError(f"settings must be a mapping or pairs, not {settings!r:.80}") from error
 
 
-def _value_of(raw: str | None, default: Any) -> Any:
+def _value_of(raw: str | None, default: object) -> object:
     if raw is None:
         return default
     try:

@@ -4,85 +4,85 @@ The modules of function jobs are loaded at first use: many programs only put job
 """
 
 import re
-from collections.abc import Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, Unpack, cast, overload
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, Unpack, overload
 
+from holdfast.code.steps import Coro
 from holdfast.errors import JobNotFound, UsageError
 
 if TYPE_CHECKING:
-    from holdfast.client.handles import AsyncJob, AsyncJobs, Job, Jobs
-    from holdfast.code.function import AsyncFunctionJob, FunctionJob
-    from holdfast.code.handle import AsyncApp, SyncApp
+    from holdfast.client.descriptors import AnyClient
+    from holdfast.client.function_jobs import AsyncFunctionJob, FunctionJob
+    from holdfast.client.handles import AsyncJob, Job
+    from holdfast.client.job_lookup import AsyncJobs, Jobs
     from holdfast.code.job_options import JobOptions
     from holdfast.code.registry import Registered
 
-A = TypeVar("A")
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class _Decorator(Generic[A]):
-    def __init__(self, app: A, options: "JobOptions") -> None:
+class _Decorator:
+    def __init__(self, app: "AnyClient", options: "JobOptions") -> None:
         from holdfast.code.job_options import check_known
 
         check_known(options)
         self._app = app
         self._options = options
 
-    def _entry(self, function: Callable[..., Any]) -> "Registered":
+    def _entry(self, function: Callable[..., object]) -> "Registered":
         from holdfast.code.registry import make_entry
 
         return make_entry(function, self._options)
 
 
-class JobDecorator(_Decorator["SyncApp"]):
+class JobDecorator(_Decorator):
     """`@client.job(…)` of a sync client."""
 
     @overload
-    def __call__(
-        self, function: Callable[P, Coroutine[Any, Any, R]]
-    ) -> "FunctionJob[P, Coroutine[Any, Any, R], R]": ...
+    def __call__(self, function: Callable[P, Coro[R]]) -> "FunctionJob[P, Coro[R], R]": ...
     @overload
     def __call__(self, function: Callable[P, R]) -> "FunctionJob[P, R, R]": ...
-    def __call__(self, function: Callable[P, Any]) -> "FunctionJob[P, Any, Any]":
-        from holdfast.code.function import FunctionJob
+    def __call__(self, function: Callable[P, object]) -> object:
+        from holdfast.client.function_jobs import FunctionJob
 
         entry = self._entry(function)
-        return FunctionJob(self._app, entry.function, entry, {})
+        job: FunctionJob[..., object, object] = FunctionJob(self._app, entry.function, entry, {})
+        return job
 
 
-class AsyncJobDecorator(_Decorator["AsyncApp"]):
+class AsyncJobDecorator(_Decorator):
     """`@client.job(…)` of an async client."""
 
     @overload
-    def __call__(
-        self, function: Callable[P, Coroutine[Any, Any, R]]
-    ) -> "AsyncFunctionJob[P, Coroutine[Any, Any, R], R]": ...
+    def __call__(self, function: Callable[P, Coro[R]]) -> "AsyncFunctionJob[P, Coro[R], R]": ...
     @overload
     def __call__(self, function: Callable[P, R]) -> "AsyncFunctionJob[P, R, R]": ...
-    def __call__(self, function: Callable[P, Any]) -> "AsyncFunctionJob[P, Any, Any]":
-        from holdfast.code.function import AsyncFunctionJob
+    def __call__(self, function: Callable[P, object]) -> object:
+        from holdfast.client.function_jobs import AsyncFunctionJob
 
         entry = self._entry(function)
-        return AsyncFunctionJob(self._app, entry.function, entry, {})
+        job: AsyncFunctionJob[..., object, object] = AsyncFunctionJob(self._app, entry.function, entry, {})
+        return job
 
 
 class Decorating:
     """`Client.job`."""
 
     jobs: "Jobs"
+    _client: "AnyClient"
 
     @overload
     def job(self, jid: str, /) -> "Job": ...
     @overload
-    def job(
-        self, function: Callable[P, Coroutine[Any, Any, R]], /
-    ) -> "FunctionJob[P, Coroutine[Any, Any, R], R]": ...
+    def job(self, function: Callable[P, Coro[R]], /) -> "FunctionJob[P, Coro[R], R]": ...
     @overload
     def job(self, function: Callable[P, R], /) -> "FunctionJob[P, R, R]": ...
     @overload
     def job(self, /, **options: "Unpack[JobOptions]") -> JobDecorator: ...
-    def job(self, function: Any = None, /, **options: "Unpack[JobOptions]") -> Any:
+    def job(
+        self, function: str | Callable[P, object] | None = None, /, **options: "Unpack[JobOptions]"
+    ) -> object:
         """Make a function a job: `@client.job(queue="mail", retries=5)`, or just `@client.job`; then `function.put(…)` puts it.
 
         The function may be plain or `async def`; it is still called as before. Options are those of `JobOptions`. Raises
@@ -97,7 +97,7 @@ class Decorating:
             if not found:
                 raise _missing(function)
             return found[0]
-        decorate = JobDecorator(cast("SyncApp", self), options)
+        decorate = JobDecorator(self._client, options)
         return decorate if function is None else decorate(function)
 
 
@@ -105,23 +105,24 @@ class AsyncDecorating:
     """`AsyncClient.job`."""
 
     jobs: "AsyncJobs"
+    _client: "AnyClient"
 
     @overload
     def job(self, jid: str, /) -> "AsyncLookup": ...
     @overload
-    def job(
-        self, function: Callable[P, Coroutine[Any, Any, R]], /
-    ) -> "AsyncFunctionJob[P, Coroutine[Any, Any, R], R]": ...
+    def job(self, function: Callable[P, Coro[R]], /) -> "AsyncFunctionJob[P, Coro[R], R]": ...
     @overload
     def job(self, function: Callable[P, R], /) -> "AsyncFunctionJob[P, R, R]": ...
     @overload
     def job(self, /, **options: "Unpack[JobOptions]") -> AsyncJobDecorator: ...
-    def job(self, function: Any = None, /, **options: "Unpack[JobOptions]") -> Any:
+    def job(
+        self, function: str | Callable[P, object] | None = None, /, **options: "Unpack[JobOptions]"
+    ) -> object:
         """Make a function a job, as `Client.job`; then `await function.put(…)` puts it. `await client.job(jid)` returns a job."""
         if isinstance(function, str):
             _check_lookup(function, options)
             return AsyncLookup(self.jobs, function)
-        decorate = AsyncJobDecorator(cast("AsyncApp", self), options)
+        decorate = AsyncJobDecorator(self._client, options)
         return decorate if function is None else decorate(function)
 
 
@@ -132,7 +133,7 @@ class AsyncLookup:
         self._jobs = jobs
         self._jid = jid
 
-    def __await__(self) -> "Generator[Any, Any, AsyncJob]":
+    def __await__(self) -> "Generator[object, object, AsyncJob]":
         found = yield from self._jobs.get(self._jid).__await__()
         if not found:
             raise _missing(self._jid)

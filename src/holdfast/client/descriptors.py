@@ -7,16 +7,23 @@ client everything that talks to the store returns an awaitable.
 
 import functools
 import importlib
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import MethodType
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
-from holdfast.code.steps import Steps, await_steps, run_steps
+from holdfast.code.steps import Coro, Steps, await_steps, run_steps
 from holdfast.commands import Command
 from holdfast.commands.workers import WorkerSeen
 from holdfast.settings import Settings
 from holdfast.wire.plans import Plan, Planner
 from holdfast.wire.shards import Shard
+
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+T = TypeVar("T")
+H = TypeVar("H")
+"""The class in which a method is defined."""
 
 
 class AnyClient(Protocol):
@@ -40,14 +47,18 @@ class AnyClient(Protocol):
     def recurring(self) -> Any: ...
     @property
     def throttles(self) -> Any: ...
-    def run(self, command: Command[Any], /) -> Any: ...
+    def job(self, jid: str, /) -> Any: ...
+    def run(self, command: Command[object], /) -> Any: ...
+    def store_time(self) -> Any: ...
+    def wait_for(self, jid: str, timeout: float | None = None) -> Any: ...
     def close(self) -> Any: ...
-    def _plan_of(self, command: Command[Any], /) -> Any: ...
+    def _plan_of(self, command: Command[R], /) -> Plan[R]: ...
     def _put_together(self, puts: Sequence[Any], /) -> Any: ...
+    def _ends_of(self, jids: Sequence[str], timeout: float | None = None) -> Any: ...
     def _heartbeat_of(self, worker: str, /) -> WorkerSeen | None: ...
 
 
-def run_plan(client: AnyClient, make: Callable[..., Plan[Any]], *args: object) -> Any:
+def run_plan(client: AnyClient, make: Callable[..., Plan[object]], *args: object) -> Any:
     """Run the plan that `make` returns; with an async client this returns an awaitable."""
     return client.runner.run(make(client._plan_of, *args))  # pyright: ignore[reportPrivateUsage]
 
@@ -60,6 +71,11 @@ def put_together(client: AnyClient, puts: Sequence[object]) -> Any:
 def heartbeat_of(client: AnyClient, worker: str) -> WorkerSeen | None:
     """Return the command that lists a program that pops by itself as a worker; None within a minute of the last."""
     return client._heartbeat_of(worker)  # pyright: ignore[reportPrivateUsage]
+
+
+def ends_of(client: AnyClient, jids: Sequence[str], timeout: float | None) -> Any:
+    """Return an iterator, or async iterator, of each jid with its Outcome when the job has ended."""
+    return client._ends_of(jids, timeout)  # pyright: ignore[reportPrivateUsage]
 
 
 class ClientPart:
@@ -106,18 +122,12 @@ class Part(Generic[T_co]):
     def __get__(self, client: None, owner: object) -> "Part[T_co]": ...
     @overload
     def __get__(self, client: object, owner: object = None) -> T_co: ...
-    def __get__(self, client: object | None, owner: object = None) -> Any:
+    def __get__(self, client: object | None, owner: object = None) -> object:
         if client is None:
             return self
         kind = getattr(importlib.import_module(f"holdfast.client.{self._module}"), self._class)
         # Two threads may both make one: the first stays.
         return vars(client).setdefault(self._name, kind(client))
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-A = TypeVar("A")
-T = TypeVar("T")
 
 
 class SyncHandle:
@@ -152,7 +162,7 @@ class Method(Generic[P, R, A]):
     A type checker sees this descriptor. The class gets the function `method` in its place, which costs less to call.
     """
 
-    make: Callable[..., Any]
+    make: Callable[..., object]
     method: Any
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -166,19 +176,19 @@ class Method(Generic[P, R, A]):
     def __get__(self, handle: SyncHandle, owner: object = None) -> Callable[P, R]: ...
     @overload
     def __get__(self, handle: AsyncHandle, owner: object = None) -> Callable[P, A]: ...
-    def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> Any:
+    def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> object:
         return self if handle is None else MethodType(self.method, handle)
 
 
 class CommandMethod(Method[P, R, Awaitable[R]]):
     """A method that sends the command that `make` returns."""
 
-    def __init__(self, make: Callable[Concatenate[Any, P], Command[R]]) -> None:
+    def __init__(self, make: Callable[Concatenate[H, P], Command[R]]) -> None:
         self.make = make
         self.__doc__ = make.__doc__
 
         @functools.wraps(make)
-        def call(handle: Any, /, *args: Any, **kwargs: Any) -> Any:
+        def call(handle: Any, /, *args: P.args, **kwargs: P.kwargs) -> object:
             return handle._client.run(make(handle, *args, **kwargs))
 
         self.method = call
@@ -189,7 +199,7 @@ class Assignable(Generic[T]):
     """The assignment of a descriptor: it sends the command that `write` returns, and is refused on an async handle."""
 
     name = ""
-    write: Callable[[Any, T], Command[Any]]
+    write: Callable[[Any, T], Command[object]]
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -201,14 +211,14 @@ class Assignable(Generic[T]):
         target.run(self.write(target, value))
 
 
-class SettableMethod(Assignable[Any], CommandMethod[P, R]):
+class SettableMethod(Assignable[T], CommandMethod[P, R]):
     """A method that sends one command, and whose name can be assigned, which sends another: `throttle.maximum = 5`.
 
     Some older clients call it, others assign to it.
     """
 
     def __init__(
-        self, make: Callable[Concatenate[Any, P], Command[R]], write: Callable[[Any, Any], Command[Any]]
+        self, make: Callable[Concatenate[H, P], Command[R]], write: Callable[[H, T], Command[object]]
     ) -> None:
         super().__init__(make)
         self.write = write
@@ -220,12 +230,12 @@ class SettableMethod(Assignable[Any], CommandMethod[P, R]):
 class PlanMethod(Method[P, R, Awaitable[R]]):
     """A method that runs a plan of several calls. `make` gets the handle and what turns a command into a plan."""
 
-    def __init__(self, make: Callable[Concatenate[Any, Planner, P], Plan[R]]) -> None:
+    def __init__(self, make: Callable[Concatenate[H, Planner, P], Plan[R]]) -> None:
         self.make = make
         self.__doc__ = make.__doc__
 
         @functools.wraps(make, ("__name__", "__qualname__", "__doc__"), ())
-        def call(handle: Any, /, *args: Any, **kwargs: Any) -> Any:
+        def call(handle: Any, /, *args: P.args, **kwargs: P.kwargs) -> object:
             client = handle._client
             return client.runner.run(make(handle, client._plan_of, *args, **kwargs))
 
@@ -235,17 +245,17 @@ class PlanMethod(Method[P, R, Awaitable[R]]):
         self.method.make = make
 
 
-class StepMethod(Method[P, R, Coroutine[Any, Any, R]]):
+class StepMethod(Method[P, R, Coro[R]]):
     """A method in several steps. `make` is a generator function that yields what returns an awaitable on an async handle."""
 
-    def __init__(self, make: Callable[Concatenate[Any, P], Steps[R]]) -> None:
+    def __init__(self, make: Callable[Concatenate[H, P], Steps[R]]) -> None:
         self.make = make
         self.__doc__ = make.__doc__
 
         @functools.wraps(make)
-        def call(handle: Any, /, *args: Any, **kwargs: Any) -> Any:
-            run = run_steps if isinstance(handle, SyncHandle) else await_steps
-            return run(make(handle, *args, **kwargs))
+        def call(handle: Any, /, *args: P.args, **kwargs: P.kwargs) -> object:
+            steps = make(handle, *args, **kwargs)
+            return run_steps(steps) if isinstance(handle, SyncHandle) else await_steps(steps)
 
         self.method = call
 
@@ -253,11 +263,11 @@ class StepMethod(Method[P, R, Coroutine[Any, Any, R]]):
 class CommandProperty(Generic[R]):
     """An attribute whose reading sends the command that `make` returns."""
 
-    def __init__(self, make: Callable[[Any], Command[R]]) -> None:
+    def __init__(self, make: Callable[[H], Command[R]]) -> None:
         self.make: Callable[..., Any] = make
         self.__doc__ = make.__doc__
 
-    def read(self, handle: Any) -> Any:
+    def read(self, handle: Any) -> object:
         """Send the command."""
         return handle._client.run(self.make(handle))
 
@@ -267,18 +277,18 @@ class CommandProperty(Generic[R]):
     def __get__(self, handle: SyncHandle, owner: object = None) -> R: ...
     @overload
     def __get__(self, handle: AsyncHandle, owner: object = None) -> Awaitable[R]: ...
-    def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> Any:
+    def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> object:
         return self if handle is None else self.read(handle)
 
 
 class PlanProperty(CommandProperty[R]):
     """An attribute whose reading runs a plan of several calls."""
 
-    def __init__(self, make: Callable[[Any, Planner], Plan[R]]) -> None:
+    def __init__(self, make: Callable[[H, Planner], Plan[R]]) -> None:
         self.make = make
         self.__doc__ = make.__doc__
 
-    def read(self, handle: Any) -> Any:
+    def read(self, handle: Any) -> object:
         """Run the plan."""
         client = handle._client
         return client.runner.run(self.make(handle, client._plan_of))
@@ -289,8 +299,8 @@ class Fact(Generic[T]):
 
     name = ""
 
-    def __init__(self, read: Callable[[Any], T]) -> None:
-        self.read = read
+    def __init__(self, read: Callable[[H], T]) -> None:
+        self.read: Callable[..., T] = read
         self.__doc__ = read.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -300,7 +310,7 @@ class Fact(Generic[T]):
     def __get__(self, handle: None, owner: object) -> Self: ...
     @overload
     def __get__(self, handle: object, owner: object = None) -> T: ...
-    def __get__(self, handle: Any, owner: object = None) -> Any:
+    def __get__(self, handle: Any, owner: object = None) -> object:
         return self if handle is None else self.of(handle)
 
     def of(self, handle: Any) -> T:
@@ -311,7 +321,7 @@ class Fact(Generic[T]):
 class SettableFact(Assignable[T], Fact[T]):
     """A local fact whose assignment sends a command."""
 
-    def __init__(self, read: Callable[[Any], T], make: Callable[[Any, T], Command[Any]]) -> None:
+    def __init__(self, read: Callable[[H], T], make: Callable[[H, T], Command[object]]) -> None:
         super().__init__(read)
         self.make = self.write = make
 
@@ -319,12 +329,12 @@ class SettableFact(Assignable[T], Fact[T]):
 class SettableProperty(Assignable[T], CommandProperty[T]):
     """An attribute whose reading sends one command and whose assignment sends another."""
 
-    def __init__(self, make: Callable[[Any], Command[T]], write: Callable[[Any, T], Command[Any]]) -> None:
+    def __init__(self, make: Callable[[H], Command[T]], write: Callable[[H, T], Command[object]]) -> None:
         super().__init__(make)
         self.write = write
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 class Registrar:
@@ -345,7 +355,7 @@ class Registrar:
     def __get__(self, handle: None, owner: object) -> Self: ...
     @overload
     def __get__(self, handle: object, owner: object = None) -> Callable[[F], F]: ...
-    def __get__(self, handle: Any, owner: object = None) -> Any:
+    def __get__(self, handle: Any, owner: object = None) -> object:
         if handle is None:
             return self
 

@@ -20,10 +20,14 @@ from holdfast.settings import check_callable, unknown_option
 log = logging.getLogger("holdfast")
 
 
+Handler = Callable[[Any], object]
+"""What gets each message of a channel, decoded from JSON."""
+
+
 class SubscriberBase:
     """The base of both subscribers."""
 
-    def __init__(self, channel: str, fn: Callable[[Any], object], *, awaits: bool) -> None:
+    def __init__(self, channel: str, fn: Handler, *, awaits: bool) -> None:
         check_callable("fn", fn)
         if not awaits and inspect.iscoroutinefunction(fn):
             raise UsageError("fn is an async function, which only an AsyncSubscriber awaits")
@@ -47,7 +51,7 @@ class Subscriber(SubscriberBase):
     `client.shard.worker_channel("box-7-0")`. Errors of `fn`, and messages that are not JSON, are logged. Raises UsageError.
     """
 
-    def __init__(self, database: Any, channel: str, fn: Callable[[Any], object]) -> None:
+    def __init__(self, database: object, channel: str, fn: Handler) -> None:
         super().__init__(channel, fn, awaits=False)
         self._listener = Listener(database, [channel])
         follow = partial(self._listener.for_each, self._call, self._failed)
@@ -72,7 +76,7 @@ class Subscriber(SubscriberBase):
 class AsyncSubscriber(SubscriberBase):
     """As `Subscriber` in a task, of an `AsyncClient` or a `redis.asyncio.Redis`; `fn` may be `async`."""
 
-    def __init__(self, database: Any, channel: str, fn: Callable[[Any], object]) -> None:
+    def __init__(self, database: object, channel: str, fn: Handler) -> None:
         super().__init__(channel, fn, awaits=True)
         self._listener = AsyncListener(database, [channel])
         follow = partial(self._listener.for_each, self._call, self._failed)
@@ -94,7 +98,7 @@ class AsyncSubscriber(SubscriberBase):
         await self.stop()
 
 
-Callback = Callable[[str], Any]
+Callback = Callable[[str], object]
 
 EVENTS: Final = ("canceled", "completed", "failed", "popped", "put", "stalled", "track", "untrack")
 _ON: Final = tuple("on_" + event for event in EVENTS)
@@ -176,7 +180,7 @@ class EventsBase:
     def _event(self, message: Message) -> Event:
         return Event(self._names[message["channel"]], message["data"])
 
-    def _call_back(self, message: Message) -> Any:
+    def _call_back(self, message: Message) -> object:
         """Return the result of the callback of an event, None without one."""
         event, jid = self._event(message)
         fn = self._callbacks.get(event)
@@ -197,7 +201,7 @@ class Events(EventsBase):
     then listen, as `listen(on_failed=fn)` does, until another thread or a callback calls `unlisten`.
     """
 
-    def __init__(self, database: Any, namespace: str = "default") -> None:
+    def __init__(self, database: object, namespace: str = "default") -> None:
         super().__init__(source_of(database, awaited=False, namespace=namespace))
         self._listener: Listener = Listener(self._source, self._channels())
         self._background = InThread(self._listener, self.listen)
@@ -246,7 +250,7 @@ class AsyncEvents(EventsBase):
 
     _awaits = True
 
-    def __init__(self, database: Any, namespace: str = "default") -> None:
+    def __init__(self, database: object, namespace: str = "default") -> None:
         super().__init__(source_of(database, awaited=True, namespace=namespace))
         self._listener: AsyncListener = AsyncListener(self._source, self._channels())
         self._background = InTask(self._listener, self.listen)

@@ -1,25 +1,17 @@
 """The handles of both clients: their jobs and queues."""
 
-from collections.abc import Awaitable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import Any, cast, overload
 
 from holdfast.client.descriptors import AsyncHandle, SyncHandle
 from holdfast.client.jobs.verbs import JobVerbs
 from holdfast.client.queues import QueuesVerbs, QueueVerbs, StatsVerbs
-from holdfast.client.recurring import AsyncRecurringJob, RecurringJob
-from holdfast.client.tables import AsyncQueueJobs, JobsVerbs, QueueJobs
+from holdfast.client.tables import AsyncQueueJobs, QueueJobs
 from holdfast.client.throttles import AsyncThrottle, Throttle
 from holdfast.code.current import running_job
 from holdfast.code.steps import await_steps, run_steps
 from holdfast.commands.jobs import JobGet
-from holdfast.settings import OWN_THROTTLE, check_name
-
-if TYPE_CHECKING:
-    from holdfast.code.handle import AsyncHandle as AsyncJobHandle
-    from holdfast.code.handle import Handle
-
-R = TypeVar("R")
+from holdfast.settings import OWN_THROTTLE
 
 
 class Job(JobVerbs, SyncHandle):
@@ -58,7 +50,7 @@ class Queue(QueueVerbs[Job], SyncHandle):
     def pop(self, count: None = None) -> Job | None: ...
     @overload
     def pop(self, count: int) -> list[Job]: ...
-    def pop(self, count: int | None = None) -> Any:
+    def pop(self, count: int | None = None) -> Job | list[Job] | None:
         """Lease the next job, None if nothing is ready; with `count`, a list of up to `count` jobs. Core: verbs/pop.lua."""
         return run_steps(self._pop(count))
 
@@ -68,7 +60,7 @@ class Queue(QueueVerbs[Job], SyncHandle):
     def peek(self, offset: int | None, count: int) -> list[Job]: ...
     @overload
     def peek(self, *, count: int) -> list[Job]: ...
-    def peek(self, offset: int | None = None, count: int | None = None) -> Any:
+    def peek(self, offset: int | None = None, count: int | None = None) -> Job | list[Job] | None:
         """Return the next job without taking it; with `count`, a list. Core: verbs/inspect.lua."""
         return run_steps(self._peek(offset, count))
 
@@ -84,40 +76,6 @@ class Queues(QueuesVerbs, SyncHandle):
 
     def __getitem__(self, name: str) -> Queue:
         return Queue(name, self._client)
-
-
-class Jobs(JobsVerbs[Job], SyncHandle):
-    """The jobs of a sync client: `jobs[jid]` is a job, else a recurring job of that jid, else None."""
-
-    _job_class = Job
-
-    def __getitem__(self, jid: str) -> Job | RecurringJob | None:
-        found: Job | RecurringJob | None = run_steps(self._find(check_name("jid", jid)))
-        return found
-
-    @overload
-    def handle(self, jid: str) -> "Handle[Any]": ...
-    @overload
-    def handle(self, jid: str, result_type: type[R]) -> "Handle[R]": ...
-    def handle(self, jid: str, result_type: Any = Any) -> "Handle[Any]":
-        """Return a handle of a job that was put elsewhere, to wait for its result, a JSON value or a `result_type`.
-
-        Nothing is sent: its methods find out whether the job exists.
-        """
-        from holdfast.code.handle import Handle
-
-        return Handle(self._client, check_name("jid", jid), result_type)
-
-    @overload
-    def failed(self, group: None = None) -> dict[str, int]: ...
-    @overload
-    def failed(self, group: str, start: int = 0, limit: int = 25) -> dict[str, Any]: ...
-    def failed(self, group: str | None = None, start: int = 0, limit: int = 25) -> dict[str, Any]:
-        """Failure groups with their sizes; with `group`, its `total` and a page of `jobs`, newest failure first.
-
-        Core: verbs/inspect.lua.
-        """
-        return run_steps(self._failed(group, start, limit))
 
 
 class Stats(StatsVerbs, SyncHandle):
@@ -173,7 +131,7 @@ class AsyncQueue(QueueVerbs[AsyncJob], AsyncHandle):
     async def pop(self, count: None = None) -> AsyncJob | None: ...
     @overload
     async def pop(self, count: int) -> list[AsyncJob]: ...
-    async def pop(self, count: int | None = None) -> Any:
+    async def pop(self, count: int | None = None) -> AsyncJob | list[AsyncJob] | None:
         """Lease the next job, None if nothing is ready; with `count`, a list of up to `count` jobs. Core: verbs/pop.lua."""
         return await await_steps(self._pop(count))
 
@@ -183,7 +141,9 @@ class AsyncQueue(QueueVerbs[AsyncJob], AsyncHandle):
     async def peek(self, offset: int | None, count: int) -> list[AsyncJob]: ...
     @overload
     async def peek(self, *, count: int) -> list[AsyncJob]: ...
-    async def peek(self, offset: int | None = None, count: int | None = None) -> Any:
+    async def peek(
+        self, offset: int | None = None, count: int | None = None
+    ) -> AsyncJob | list[AsyncJob] | None:
         """Return the next job without taking it; with `count`, a list. Core: verbs/inspect.lua."""
         return await await_steps(self._peek(offset, count))
 
@@ -193,36 +153,6 @@ class AsyncQueues(QueuesVerbs, AsyncHandle):
 
     def __getitem__(self, name: str) -> AsyncQueue:
         return AsyncQueue(name, self._client)
-
-
-class AsyncJobs(JobsVerbs[AsyncJob], AsyncHandle):
-    """The jobs of an async client: `await jobs[jid]` is a job, else a recurring job of that jid, else None."""
-
-    _job_class = AsyncJob
-
-    def __getitem__(self, jid: str) -> Awaitable[AsyncJob | AsyncRecurringJob | None]:
-        return await_steps(self._find(check_name("jid", jid)))
-
-    @overload
-    def handle(self, jid: str) -> "AsyncJobHandle[Any]": ...
-    @overload
-    def handle(self, jid: str, result_type: type[R]) -> "AsyncJobHandle[R]": ...
-    def handle(self, jid: str, result_type: Any = Any) -> "AsyncJobHandle[Any]":
-        """Return a handle of a job that was put elsewhere, as `Jobs.handle`; its methods are awaited."""
-        from holdfast.code.handle import AsyncHandle
-
-        return AsyncHandle(self._client, check_name("jid", jid), result_type)
-
-    @overload
-    async def failed(self, group: None = None) -> dict[str, int]: ...
-    @overload
-    async def failed(self, group: str, start: int = 0, limit: int = 25) -> dict[str, Any]: ...
-    async def failed(self, group: str | None = None, start: int = 0, limit: int = 25) -> dict[str, Any]:
-        """Failure groups with their sizes; with `group`, its `total` and a page of `jobs`, newest failure first.
-
-        Core: verbs/inspect.lua.
-        """
-        return await await_steps(self._failed(group, start, limit))
 
 
 class AsyncStats(StatsVerbs, AsyncHandle):

@@ -8,21 +8,27 @@ import asyncio
 import inspect
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, closing, suppress
 from math import inf
 from threading import Event, Thread, current_thread, get_ident
 from time import monotonic
-from typing import Any, Final, TypedDict
+from typing import TYPE_CHECKING, Final, Generic, TypedDict, TypeVar
 
 from holdfast.client.opening import Source, source_of
+from holdfast.code.steps import Coro
 from holdfast.errors import ConnectionLost, HoldfastError, UsageError
 from holdfast.settings import check_list, check_text, check_timeout
 from holdfast.wire.outage import ReconnectGate
 from holdfast.wire.repeat import RetryTimer
 from holdfast.wire.waiting import receive_unless
 
+if TYPE_CHECKING:
+    from holdfast.wire import aio, sync
+
 log = logging.getLogger("holdfast")
+W = TypeVar("W")
+"""The listener of one link."""
 
 QUIET: Final = 30.0
 """Seconds without a message after which the connection is checked."""
@@ -72,13 +78,13 @@ class _Retries:
         return pause
 
 
-class ListenerBase:
+class ListenerBase(Generic[W]):
     """The base of both listeners."""
 
     def __init__(self, source: Source, channels: Sequence[str], deadline: float | None) -> None:
         self._source = source
         self._deadline = deadline
-        self._wire: Any = None
+        self._wire: W | None = None
         self.channels = [check_text("channel", channel) for channel in check_list("channels", channels)]
         if not all(self.channels) or not self.channels:
             raise UsageError("channels must have at least one name, and no empty one")
@@ -91,11 +97,12 @@ class ListenerBase:
         # A forked process inherits a listener that is not its own.
         return self._begun_in == os.getpid()
 
-    def _begin(self) -> tuple[Any, _Retries]:
+    def _begin(self) -> tuple[W, _Retries]:
         if self._has_begun:
             raise UsageError("this listener is in use already: make another one")
         self._reset()
-        wire = self._wire = self._source.link.listener()
+        wire: W = self._source.link.listener()
+        self._wire = wire
         self._begun_in = os.getpid()
         deadline = self._source.settings.deadline if self._deadline is None else self._deadline
         return wire, _Retries(deadline, self._source.shard.gate)
@@ -108,14 +115,14 @@ class ListenerBase:
         return f"<{type(self).__name__} of {', '.join(self.channels)}>"
 
 
-class Listener(ListenerBase):
+class Listener(ListenerBase["sync.Listener"]):
     """A sync listener of some channels; one thread listens, others may wait for it or end it.
 
     `database` is a `Client` or a `redis.Redis`; `channels` are names as the store has them. The first subscription is
     tried for `deadline` seconds (default: the client's), infinity for no end. Raises UsageError.
     """
 
-    def __init__(self, database: Any, channels: Sequence[str], *, deadline: float | None = None) -> None:
+    def __init__(self, database: object, channels: Sequence[str], *, deadline: float | None = None) -> None:
         super().__init__(source_of(database, awaited=False), channels, deadline)
         self._active, self._woken = Event(), Event()
         self._ending, self._thread = False, 0
@@ -164,12 +171,12 @@ class Listener(ListenerBase):
                 except Exception:
                     failed(message)
 
-    def _next(self, wire: Any) -> tuple[str, bytes] | None:
+    def _next(self, wire: "sync.Listener") -> tuple[str, bytes] | None:
         """Return the next message, None after QUIET seconds."""
         end = monotonic() + QUIET
         while not self._ending and (left := end - monotonic()) > 0:
             # A signal that came to another thread is handled in this one between two waits.
-            received: tuple[str, bytes] | None = wire.receive(min(left, GLANCE))
+            received = wire.receive(min(left, GLANCE))
             if received is not None:
                 return received
         return None
@@ -192,16 +199,19 @@ class Listener(ListenerBase):
         if get_ident() != self._thread:
             # A signal handler may have interrupted the wait on this event, whose lock it would wait for.
             self._woken.set()
-        self._wire.interrupt()
+        if self._wire is not None:
+            self._wire.interrupt()
 
 
-class AsyncListener(ListenerBase):
+class AsyncListener(ListenerBase["aio.AsyncListener"]):
     """An async listener of some channels.
 
     `database` is an `AsyncClient` or a `redis.asyncio.Redis`; otherwise as `Listener`. Raises UsageError.
     """
 
-    def __init__(self, database: Any, channels: Sequence[str], *, deadline: float | None = None) -> None:
+    _wire: "aio.AsyncListener | None"
+
+    def __init__(self, database: object, channels: Sequence[str], *, deadline: float | None = None) -> None:
         super().__init__(source_of(database, awaited=True), channels, deadline)
         self._signals: tuple[object, asyncio.Event, asyncio.Event] | None = None
 
@@ -241,7 +251,7 @@ class AsyncListener(ListenerBase):
             self._begun_in = 0
             await wire.close()
 
-    async def for_each(self, call: Callable[[Message], Any], failed: Callable[[Message], object]) -> None:
+    async def for_each(self, call: Callable[[Message], object], failed: Callable[[Message], object]) -> None:
         """Listen, and call `call` with each message; `failed`, in an exception handler, if that raises."""
         async with aclosing(self.listen()) as messages:
             async for message in messages:
@@ -331,7 +341,7 @@ class InThread:
 class InTask:
     """Runs `follow` in a task of the running loop."""
 
-    def __init__(self, listener: AsyncListener, follow: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def __init__(self, listener: AsyncListener, follow: Callable[[], Coro[None]]) -> None:
         self._listener = listener
         self._follow = follow
         self._task: asyncio.Task[None] | None = None

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from shlex import quote
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -27,13 +27,15 @@ from holdfast.wire.address import DriverClasses, Target, check_options
 from holdfast.wire.outage import gate_of
 from holdfast.wire.shards import FlushWatch, Shard
 
+T = TypeVar("T")
+
 # By identity: clients of one place are equal.
-_clients: Final[WeakValueDictionary[int, Any]] = WeakValueDictionary()
+_clients: Final[WeakValueDictionary[int, object]] = WeakValueDictionary()
 on_new_client: Final[list[Callable[[Any], None]]] = []
 """Callbacks that get each new client."""
 
 
-def note(client: Any) -> None:
+def note(client: object) -> None:
     """Remember a new client."""
     _clients[id(client)] = client
     for callback in on_new_client:
@@ -92,7 +94,7 @@ class Opening(msgspec.Struct, frozen=True):
         return shard
 
 
-def settle(url: object, options: Mapping[str, Any], drive: DriverClasses) -> Opening:
+def settle(url: object, options: Mapping[str, object], drive: DriverClasses) -> Opening:
     """Check the options and choose the store: `url`, its parts, HOLDFAST_URL, REDIS_URL, or the embedded one.
 
     The namespace is `namespace`, HOLDFAST_NAMESPACE, or "default". `url` may be a client of the driver, whose connections are
@@ -115,7 +117,7 @@ def settle(url: object, options: Mapping[str, Any], drive: DriverClasses) -> Ope
     return Opening(settings, Target(given, where, existing), kept, _callback(own))
 
 
-def _taken_out(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def _taken_out(given: dict[str, T], names: Iterable[str]) -> dict[str, T]:
     return {name: given.pop(name) for name in names if name in given}
 
 
@@ -146,7 +148,7 @@ def _existing(url: object, redis: object) -> Any:
     return found
 
 
-def _url(url: Any, parts: Mapping[str, Any]) -> str | None:
+def _url(url: Any, parts: Mapping[str, object]) -> str | None:
     """Return the URL that was given, whole or in parts, or that of the environment; None for the embedded store."""
     if url is not None:
         return url_with(url, parts)
@@ -239,7 +241,7 @@ def source_of(database: Any, *, awaited: bool, namespace: str = "default") -> So
     return _driven(database, awaited, namespace)
 
 
-def _driven(database: Any, awaited: bool, namespace: str) -> Driven:
+def _driven(database: object, awaited: bool, namespace: str) -> Driven:
     from holdfast.wire import aio, shared, sync  # both kinds of driver, for clients of the driver only
 
     opening = settle(

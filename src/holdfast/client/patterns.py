@@ -1,7 +1,6 @@
 """`client.queue_patterns`: the rules by which workers choose queues, for both clients."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -66,7 +65,7 @@ class QueuePatternsVerbs(ClientPart):
         return PrioritiesSet([_text(_checked(rule)) for rule in check_list("rules", rules)])
 
 
-def _checked(rule: object) -> dict[str, Any]:
+def _checked(rule: object) -> dict[str, object]:
     if not isinstance(rule, QueuePriorityPattern):
         raise UsageError(f"rules are QueuePriorityPatterns, not {rule!r:.80}")
     fairly = check_switch("should_distribute_fairly", rule.should_distribute_fairly)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from holdfast.client.base import argument
-from holdfast.commands import Word
+from holdfast.commands import Reply, Word
 from holdfast.errors import ConnectionLost, HoldfastError, StoreTimeout, TransportError, UsageError
 from holdfast.settings import check_name
 from holdfast.wire.exchange import final_error
@@ -33,7 +33,7 @@ class Script:
         self.sha1 = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def run_script(shard: Shard, script: Script, args: Sequence[Word]) -> Plan[Any]:
+def run_script(shard: Shard, script: Script, args: Sequence[Word]) -> Plan[Reply]:
     """Run a script with the root as its only key; return the reply as it is.
 
     Raises TransportError, whose `may_have_happened` is True if it may have run, and errors of the script as HoldfastError.
@@ -46,7 +46,7 @@ def run_script(shard: Shard, script: Script, args: Sequence[Word]) -> Plan[Any]:
         raise call_error(error, "script", again, sent=error.may_have_happened) from error.__cause__
 
 
-def _run(shard: Shard, script: Script, call: Call) -> Plan[Any]:
+def _run(shard: Shard, script: Script, call: Call) -> Plan[Reply]:
     patience = RetryTimer(shard.settings.deadline, shard.clock)
     pause, loads = 0.0, 0
     while True:
@@ -68,7 +68,7 @@ def _run(shard: Shard, script: Script, call: Call) -> Plan[Any]:
             raise final_error(reply)
 
 
-def _try(shard: Shard, step: Step, patience: RetryTimer) -> Plan[Any]:
+def _try(shard: Shard, step: Step, patience: RetryTimer) -> Plan[Reply]:
     try:
         [reply] = yield step
     except LinkError as error:
@@ -124,7 +124,7 @@ class LuaPlugin:
         self._client._before_call()
         return self._client.runner.run(self._plan(words))
 
-    def _plan(self, words: list[str | bytes]) -> Any:
+    def _plan(self, words: list[str | bytes]) -> Plan[Reply]:
         try:
             return _plain((yield from run_script(self._client.shard, self._made(), words)))
         except HoldfastError as error:
@@ -153,9 +153,9 @@ class LuaPlugin:
         return f"<{type(self).__name__} {self.name} of {self._client!r}>"
 
 
-def _plain(reply: Any) -> Any:
+def _plain(reply: Reply) -> Reply:
     if isinstance(reply, bytes):
         return reply.decode("utf-8", "replace")
     if type(reply) is list:
-        return [_plain(value) for value in cast("Sequence[Any]", reply)]
+        return [_plain(value) for value in cast("Sequence[Reply]", reply)]
     return reply

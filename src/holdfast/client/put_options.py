@@ -45,7 +45,7 @@ EXTRAS: Final = ("tags", "throttles", "depends", "backoff", "expires", "timeout"
 SHORTEST: Final = 0.001
 
 
-def extra_options(options: Mapping[str, Any], jid: str, delay_ms: int) -> ExtraOptions | None:
+def extra_options(options: Mapping[str, object], jid: str, delay_ms: int) -> ExtraOptions | None:
     """Return those of `options` that `ExtraOptions` has, None if none is given. Raises UsageError."""
     given = {name: options[name] for name in EXTRAS if options.get(name) is not None}
     if not given:
@@ -68,7 +68,7 @@ def extra_options(options: Mapping[str, Any], jid: str, delay_ms: int) -> ExtraO
     )
 
 
-def _milliseconds(name: str, given: Mapping[str, Any]) -> int:
+def _milliseconds(name: str, given: Mapping[str, object]) -> int:
     return check_milliseconds(name, given[name], SHORTEST) if name in given else 0
 
 
@@ -201,7 +201,7 @@ def make_put(
     queue: str,
     klass: object,
     data: object,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     *,
     must_exist: bool = False,
     is_trial: bool = False,
@@ -247,19 +247,19 @@ def check_priority(priority: object) -> int:
     return check_whole("priority", priority, -MAX_PRIORITY, MAX_PRIORITY)
 
 
-def check_retries(options: Mapping[str, Any]) -> int:
+def check_retries(options: Mapping[str, object]) -> int:
     """Return the retries among the options of a put. Raises UsageError."""
     retries = options.get("retries")
     return DEFAULT_RETRIES if retries is None else check_whole("retries", retries, 0, MAX_RETRIES)
 
 
-def check_losses(options: Mapping[str, Any]) -> int | None:
+def check_losses(options: Mapping[str, object]) -> int | None:
     """Return how many losses the options of a put allow, None if retries pay for them. Raises UsageError."""
     losses = options.get("max_losses")
     return None if losses is None else check_whole("max_losses", losses, 0, MAX_LOSSES)
 
 
-def _identity(options: Mapping[str, Any], must_exist: bool) -> tuple[str, Mode]:
+def _identity(options: Mapping[str, object], must_exist: bool) -> tuple[str, Mode]:
     jid = options.get("jid")
     if must_exist:
         if jid is None:
@@ -272,7 +272,7 @@ def _identity(options: Mapping[str, Any], must_exist: bool) -> tuple[str, Mode]:
 
 
 def with_class_defaults(
-    klass: object, data: object, options: Mapping[str, Any], others: Sequence[str]
+    klass: object, data: object, options: Mapping[str, object], others: Sequence[str]
 ) -> dict[str, Any]:
     """Return the options that were given and, for the rest, `default_job_options(data)` of a class without `others`, which
     are for the other kind of put; of a function job its budgets. Raises UsageError."""
@@ -283,22 +283,22 @@ def with_class_defaults(
     defaults = None if isinstance(klass, str) else getattr(klass, "default_job_options", None)
     if not callable(defaults):
         return given
-    made: Any = defaults({} if data is NOTHING else data)
+    made: object = defaults({} if data is NOTHING else data)
     if not isinstance(made, Mapping):
         raise UsageError(f"default_job_options of {name_of(klass)} must return a mapping, not {made!r:.80}")
-    known = cast("Mapping[str, Any]", made)
+    known = cast("Mapping[str, object]", made)
     return {**{name: known[name] for name in known if name not in others}, **given}
 
 
 def put_of_item(
-    settings: Settings, queue: str, item: object, shared: Mapping[str, Any]
+    settings: Settings, queue: str, item: object, shared: Mapping[str, object]
 ) -> Put | PutWithOptions:
     """Return the command of one item of `put_many`: (klass, data), or a mapping with klass, data and options."""
-    if isinstance(item, tuple) and len(cast("Any", item)) == 2:
-        klass, data = cast("Any", item)
+    if isinstance(item, tuple) and len(cast("tuple[object, ...]", item)) == 2:
+        klass, data = cast("tuple[object, object]", item)
         return make_put(settings, queue, klass, data, shared)
     if isinstance(item, Mapping):
-        options = dict(cast("Mapping[str, Any]", item))
+        options = dict(cast("Mapping[str, object]", item))
         klass, data = options.pop("klass", None), options.pop("data", NOTHING)
         for option in options:
             if option not in _ITEM:

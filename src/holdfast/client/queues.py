@@ -85,7 +85,7 @@ class QueueStatistics:
         return then(Minutes(self.name, check_milliseconds("since", since, 0, 2**43)), _steps)
 
 
-def _steps(lines: list[Tallies]) -> list[dict[str, Any]]:
+def _steps(lines: list[Tallies]) -> list[dict[str, object]]:
     return [{"when": now.when_ms / 1000, **now.since(before).as_dict()} for before, now in pairwise(lines)]
 
 
@@ -147,7 +147,7 @@ class QueueVerbs(QueuePuts, QueueBulk, QueueStatistics, Generic[J]):
         }  # fmt: skip
         return make_recur(self._client.settings, self.name, klass, data, options)
 
-    def _pop(self, count: int | None) -> Steps[Any]:
+    def _pop(self, count: int | None) -> Steps[J | list[J] | None]:
         limit = 1 if count is None else check_whole("count", count, 0, MAX_BATCH)
         found: list[JobFacts] = []
         if limit:
@@ -157,7 +157,7 @@ class QueueVerbs(QueuePuts, QueueBulk, QueueStatistics, Generic[J]):
             found = yield self._client.run(Pop(self.worker_name, (self.name,), limit))
         return self._one_or_all(found, count)
 
-    def _peek(self, offset: int | None, count: int | None) -> Steps[Any]:
+    def _peek(self, offset: int | None, count: int | None) -> Steps[J | list[J] | None]:
         first, limit = check_page(offset or 0, 1 if count is None else count)
         found = yield run_plan(self._client, peeked_jobs, self.name, first, limit)
         return self._one_or_all(found, count)
@@ -293,7 +293,7 @@ def _seconds_of(*settings: str | None) -> int:
     return int(DEFAULT_HEARTBEAT)
 
 
-def _stats_of(queue: str, date: float | days.date | str | None) -> Command[dict[str, Any]]:
+def _stats_of(queue: str, date: float | days.date | str | None) -> Command[dict[str, object]]:
     return then(GetStats(queue, _day_ms(date)), Stats.as_dict)
 
 
@@ -334,7 +334,7 @@ class StatsVerbs(ClientPart):
     """Statistics of queues by name: `client.stats.get("mail")`."""
 
     @CommandMethod
-    def get(self, queue: str, date: Any = None) -> Command[dict[str, Any]]:
+    def get(self, queue: str, date: float | days.date | str | None = None) -> Command[dict[str, Any]]:
         """How long jobs of `queue` waited and ran on the UTC day of `date`, as `queue.stats(date)`.
 
         Core: verbs/stats.lua.

@@ -70,7 +70,7 @@ class Check(msgspec.Struct, frozen=True, gc=False):
     check: str
     verdict: Verdict
     text: str
-    facts: Mapping[str, Any] = {}
+    facts: Facts = {}
     fix: str = ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _preempted(facts: Facts) -> Check | None:
     if count < _MANY_PREEMPTIONS or facts["state"] == "complete":
         return None
     text = f"It was preempted {times(count)}, which cost it nothing"
-    shown: dict[str, Any] = {"preempted": count}
+    shown: dict[str, object] = {"preempted": count}
     if facts.get("preemption"):
         _, when, _, worker, _, reason = facts["preemption"]
         text += f"; the last time {span(facts['now'] - when)} ago on {worker}" + (

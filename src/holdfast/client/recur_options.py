@@ -69,7 +69,7 @@ _CHANGES: Final = tuple(Changes.__annotations__)
 
 
 def make_recur(
-    settings: Settings, queue: str, klass: object, data: object, given: Mapping[str, Any]
+    settings: Settings, queue: str, klass: object, data: object, given: Mapping[str, object]
 ) -> Recur:
     """Return the command of one template. None counts as not given. Raises UsageError naming the option that is wrong."""
     options = with_class_defaults(klass, data, given, _OF_PUTS)
@@ -97,7 +97,7 @@ def make_recur(
     )
 
 
-def make_update(settings: Settings, jid: str, changes: Mapping[str, Any]) -> RecurUpdate:
+def make_update(settings: Settings, jid: str, changes: Mapping[str, object]) -> RecurUpdate:
     """Return the command that changes a template. Raises UsageError naming the option that is wrong."""
     checked: dict[str, Any] = {}
     for change, value in changes.items():

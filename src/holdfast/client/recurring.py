@@ -1,6 +1,6 @@
 """Recurring jobs, for both clients: `client.recurring[jid]`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, NoReturn, TypeVar, Unpack
 
 import msgspec
@@ -58,7 +58,7 @@ def _settable(
     return SettableFact(get, change), CommandMethod(change)
 
 
-def _data(job: "RecurringVerbs") -> Any:
+def _data(job: "RecurringVerbs") -> object:
     return text(job.facts.data)
 
 
@@ -76,7 +76,7 @@ class RecurringVerbs(JidHandle):
     def __init__(self, facts: RecurringFacts, client: AnyClient) -> None:
         self.facts = facts
         self._client = client
-        self._local: dict[str, Any] = {}
+        self._local: dict[str, object] = {}
         self.sandbox = None
 
     priority, set_priority = _settable(
@@ -175,7 +175,7 @@ class RecurringVerbs(JidHandle):
 
     requeue = move
 
-    def _changed(self, changes: Any) -> Command[bool]:
+    def _changed(self, changes: Mapping[str, Any]) -> Command[bool]:
         update = make_update(self._client.settings, self.jid, changes)
         return then(update, lambda changed: self._apply(update, changed))
 

@@ -5,15 +5,20 @@ replaced and the call repeated, so no end is missed. One call is for many jobs.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterator, Sequence
 from contextlib import aclosing, closing
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
+from holdfast.client.descriptors import AnyClient
 from holdfast.commands.jobs import Await, Outcome
 from holdfast.errors import ConnectionLost, StoreUnsupported
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.waiting import PerLoop, receive_unless, sleep
+
+if TYPE_CHECKING:
+    from holdfast.wire.aio import AsyncListener
+    from holdfast.wire.sync import Listener
 
 LONGEST_WAIT: Final = 30.0
 POLL: Final = 0.2
@@ -25,25 +30,25 @@ OPEN: Final = Outcome("open")
 class _EndListener:
     """The ends that one waiting thread learns of, on a listener of its own."""
 
-    def __init__(self, results: "SyncResults", channel_of: Any) -> None:
+    def __init__(self, results: "SyncResults", channel_of: Callable[[str], str]) -> None:
         self._results = results
         self._channel_of = channel_of
-        self._listener: Any = None
+        self._listener: Listener | None = None
         self._following: set[str] = set()
 
     def next_jids(self, jids: Collection[str], seconds: float) -> Collection[str]:
         """Return the jobs of the next call: those just followed, those that ended, or all when nothing came in time."""
         try:
+            listener = self._listener = self._listener or self._results.take()
             fresh = [jid for jid in jids if jid not in self._following]
             if fresh:
-                self._listener = self._listener or self._results.take()
-                self._listener.subscribe(*[self._channel_of(jid) for jid in fresh])
+                listener.subscribe(*[self._channel_of(jid) for jid in fresh])
                 self._following.update(fresh)
                 return fresh
-            message, ended = self._listener.receive(seconds), set[str]()
+            message, ended = listener.receive(seconds), set[str]()
             while message is not None:
                 ended.add(message[1].decode())
-                message = self._listener.receive(0.0)
+                message = listener.receive(0.0)
             return [jid for jid in jids if jid in ended] if ended else jids
         except (ConnectionLost, StoreUnsupported):
             sleep(min(seconds, POLL))
@@ -66,9 +71,9 @@ class _EndListener:
 class SyncResults:
     """The listeners of a sync client; each waiting thread has one of its own."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: AnyClient) -> None:
         self._client = client
-        self._idle: list[Any] = []
+        self._idle: list[Listener] = []
 
     def wait_for(self, jid: str, timeout: float | None) -> Outcome:
         """Wait until `jid` has ended, at most `timeout` seconds; then it may still be `open`."""
@@ -95,14 +100,15 @@ class SyncResults:
         finally:
             listener.close()
 
-    def take(self) -> Any:
+    def take(self) -> "Listener":
         """Return an idle listener, or a new one."""
         try:
             return self._idle.pop()
         except IndexError:
-            return self._client.link.listener()
+            listener: Listener = self._client.link.listener()
+            return listener
 
-    def give(self, listener: Any) -> None:
+    def give(self, listener: "Listener") -> None:
         """Take a listener back."""
         self._idle.append(listener)
 
@@ -127,7 +133,7 @@ class _Call:
 class AsyncResults:
     """The listeners of an async client; each of its loops has one."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: AnyClient) -> None:
         self._listeners = PerLoop(lambda: _AsyncEndListener(client))
 
     async def wait_for(self, jid: str, timeout: float | None) -> Outcome:
@@ -149,7 +155,7 @@ class AsyncResults:
 class _AsyncEndListener:
     """The listener of one loop, and the callers that wait for each job."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: AnyClient) -> None:
         self._client = client
         self._waiting: dict[str, list[_Call]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -208,7 +214,7 @@ class _AsyncEndListener:
             self._changed.set()
 
     async def _listen(self) -> None:
-        listener = self._client.link.listener()
+        listener: AsyncListener = self._client.link.listener()
         followed: set[str] = set()
         try:
             while self._waiting:
@@ -235,7 +241,7 @@ class _AsyncEndListener:
             call.ended.add(jid)
             call.woken.set()
 
-    async def _follow(self, listener: Any, followed: set[str]) -> set[str]:
+    async def _follow(self, listener: "AsyncListener", followed: set[str]) -> set[str]:
         """Subscribe to exactly the jobs that callers wait for; return them."""
         channel = self._client.shard.result_channel
         wanted = set(self._waiting)

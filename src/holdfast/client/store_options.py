@@ -1,6 +1,6 @@
 """Options of clients: where a store is and how to reach it; and URLs made of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlencode, urlsplit
 
@@ -31,29 +31,29 @@ class DriverOptions(TypedDict, total=False):
     socket_timeout: float
     socket_connect_timeout: float
     socket_keepalive: bool
-    socket_keepalive_options: Any
+    socket_keepalive_options: Mapping[int, int | bytes]
     socket_read_size: int
     health_check_interval: float
     client_name: str
-    credential_provider: Any
-    redis_connect_func: Any
+    credential_provider: object
+    redis_connect_func: Callable[..., object]
     max_connections: int
     decode_responses: bool
     encoding: str
     encoding_errors: str
     protocol: int
-    retry: Any
-    retry_on_error: Any
+    retry: object
+    retry_on_error: Sequence[type[Exception]]
     retry_on_timeout: bool
     ssl_keyfile: str
     ssl_certfile: str
-    ssl_cert_reqs: Any
+    ssl_cert_reqs: object
     ssl_ca_certs: str
     ssl_ca_path: str
     ssl_ca_data: str
     ssl_check_hostname: bool
     ssl_password: str
-    ssl_min_version: Any
+    ssl_min_version: object
     ssl_ciphers: str
 
 
@@ -75,7 +75,7 @@ class OwnOptions(TypedDict, total=False):
     trust_store: bool
     strict_loop: bool
     ensure_minimum_version: bool
-    redis: Any
+    redis: object
     on_lua_script_reload_callback: Callable[[Any, str], object] | None
 
 
@@ -114,7 +114,7 @@ def url_of_parts(parts: Mapping[str, Any]) -> str:
     return url_with(base, {name: parts[name] for name in (*_WHO, "db") if name in parts})
 
 
-def url_with(url: str, parts: Mapping[str, Any]) -> str:
+def url_with(url: str, parts: Mapping[str, object]) -> str:
     """Return `url` with the parts that it leaves out: `db`, `username`, `password`. Raises UsageError where both differ."""
     if not parts:
         return url
@@ -177,7 +177,7 @@ def _check(parts: Mapping[str, Any]) -> None:
 def url_of_existing(connection: Any) -> str:
     """Return a URL for the place of a client of the driver, without options; for a sentinel, with the service's name as host."""
     pool = connection.connection_pool
-    given: Mapping[str, Any] = pool.connection_kwargs
+    given: Mapping[str, object] = pool.connection_kwargs
     parts = {name: given[name] for name in (*_WHO, "db", "host", "port") if given.get(name)}
     if any(name.startswith("ssl_") for name in given):
         parts["ssl"] = True

@@ -13,18 +13,19 @@ from holdfast.client.base import ClientBase, time_of
 from holdfast.client.bulk import ONE_PUT, Batch, OnePut
 from holdfast.client.decorating import Decorating
 from holdfast.client.descriptors import Part, SyncHandle
-from holdfast.client.handles import Jobs, Queues, Stats
+from holdfast.client.handles import Queues, Stats
+from holdfast.client.job_lookup import Jobs
 from holdfast.client.opening import Opening, note, settle
 from holdfast.client.store_options import StoreOptions
 from holdfast.code.current import put_collector
 from holdfast.commands import Command
 from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Outcome, PutMany
-from holdfast.errors import UsageError
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.settings import check_name, check_timeout
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.gather import together
-from holdfast.wire.plans import Runner
+from holdfast.wire.plans import Plan, Runner
 from holdfast.wire.sync import DRIVER_CLASSES, Link, Redis
 
 if TYPE_CHECKING:
@@ -107,14 +108,14 @@ class Client(Decorating, ClientBase[Redis], SyncHandle):
                 batch.send()
         return self.runner.run(exchange(self.shard, command))
 
-    def run_all(self, commands: Sequence[Command[Any]]) -> list[Any]:
+    def run_all(self, commands: Sequence[Command[R]]) -> list[R | HoldfastError]:
         """Run commands in one pipeline; return the result of each, or the HoldfastError it would have raised."""
         for command in commands:
             check_command(command)
         self._before_call()
         return self.runner.run(exchange_all(self.shard, commands))
 
-    def _plan_of(self, command: Command[R]) -> Any:
+    def _plan_of(self, command: Command[R], /) -> Plan[R]:
         """Return the plan of one command, for plans of several; the puts of a batch are sent before."""
         self._before_call()
         return exchange(self.shard, command)
@@ -126,12 +127,12 @@ class Client(Decorating, ClientBase[Redis], SyncHandle):
         if batch is not None:
             batch.send()
 
-    def _put_together(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
+    def _put_together(self, puts: Sequence[OnePut | PutMany]) -> list[object]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""
         collector = put_collector.get()
         return self._send_puts(puts) if collector is None else collector.take_all(self, puts)
 
-    def _send_puts(self, puts: Sequence[OnePut | PutMany]) -> list[Any]:
+    def _send_puts(self, puts: Sequence[OnePut | PutMany]) -> list[object]:
         self._look_for_loop()
         return self.runner.run(together(self.shard, puts))
 

@@ -206,7 +206,7 @@ class JobsVerbs(ListVerbs, AttributesVerbs, Cancelling, Named, Generic[J]):
         jobs, expired = yield run_plan(self._client, tracked_jobs)
         return {"jobs": [self._job_class.of(facts, self._client) for facts in jobs], "expired": expired or {}}
 
-    def _failed(self, group: str | None, start: int, limit: int) -> Steps[dict[str, Any]]:
+    def _failed(self, group: str | None, start: int, limit: int) -> Steps[dict[str, object]]:
         client = self._client
         if group is None:
             return dict((yield run_plan(client, failed_counts)))
@@ -303,7 +303,7 @@ def check_cursor(after: object) -> Cursor | None:
     """Return a cursor, the `next` of a page: a score and a name. Raises UsageError."""
     if after is None:
         return None
-    pair: tuple[Any, ...] = tuple(cast("Any", after)) if isinstance(after, (tuple, list)) else ()
+    pair: tuple[object, ...] = tuple(cast("Any", after)) if isinstance(after, (tuple, list)) else ()
     if len(pair) != 2:
         raise UsageError(f"after is the next of a page, a score and a name, not {after!r:.80}")
     return check_name("after", pair[0]), check_name("after", pair[1])

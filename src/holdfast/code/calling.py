@@ -82,7 +82,7 @@ def walk(module: ModuleType, located: Located, klass: str, allow: AllowList) -> 
     Each must be a class defined in that place; the last one may also be a module that `allow` allows. Raises
     AttributeError, or NotAllowed for an object that the module only imported.
     """
-    thing: Any = module
+    thing: object = module
     for depth, name in enumerate(located.attributes, 1):
         thing = getattr(thing, name)
         if not inspect.isclass(thing):
@@ -100,7 +100,7 @@ def walk(module: ModuleType, located: Located, klass: str, allow: AllowList) -> 
 
 
 def find_method(
-    thing: Any, klass: str, queue: str, queue_method: bool, allow: AllowList | None = None
+    thing: object, klass: str, queue: str, queue_method: bool, allow: AllowList | None = None
 ) -> tuple[str, Callable[[Any], Any]]:
     """Return the name and the callable of the method that performs a job of `klass` in `queue`.
 

@@ -37,7 +37,7 @@ class Running:
     )
 
     def __init__(
-        self, facts: JobFacts, make: Callable[[JobFacts], Any], lost: Callable[[], str] = not_lost
+        self, facts: JobFacts, make: Callable[[JobFacts], object], lost: Callable[[], str] = not_lost
     ) -> None:
         self.facts = facts
         self._make = make
@@ -50,7 +50,7 @@ class Running:
         self.interrupted = -inf
         self.slot: Any = None
 
-    def make_by(self, make: Callable[[JobFacts], Any]) -> None:
+    def make_by(self, make: Callable[[JobFacts], object]) -> None:
         """Set the function that makes the `Job` object, if it is not made yet."""
         self._make = make
 
@@ -78,7 +78,7 @@ class PutCollector(Protocol):
         """Collect one put. Returns its jid."""
         ...
 
-    def take_all(self, client: object, puts: Sequence[Any], /) -> list[Any]:
+    def take_all(self, client: object, puts: Sequence[Any], /) -> list[object]:
         """Collect several puts. Returns what each would have returned."""
         ...
 

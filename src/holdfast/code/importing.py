@@ -164,8 +164,8 @@ def _program() -> str:
         return ""
 
 
-def _walk(module: ModuleType, attributes: list[str]) -> Any:
-    thing: Any = module
+def _walk(module: ModuleType, attributes: list[str]) -> object:
+    thing: object = module
     for name in attributes:
         thing = getattr(thing, name)
     return thing

@@ -158,7 +158,7 @@ def check_known(options: JobOptions) -> None:
 
 def travelling(options: JobOptions) -> dict[str, Any]:
     """Return the options that each put sends: those that differ from the defaults, and always the budgets."""
-    given: dict[str, Any] = {
+    given: dict[str, object] = {
         name: value for name, value in options.items() if name in _TRAVEL and value is not None
     }
     if "priority" in given:

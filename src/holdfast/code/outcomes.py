@@ -40,7 +40,7 @@ class Moved(msgspec.Struct, frozen=True):
 OUTCOMES: Final = frozenset((Retry, Failed, Moved))
 
 
-def result_of(hint: Any) -> Any:
+def result_of(hint: Any) -> object:
     """Return the type of the result: the annotation of a return value without these outcomes."""
     if hint in OUTCOMES:
         return Any

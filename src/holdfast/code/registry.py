@@ -39,12 +39,12 @@ class Registered:
     """
 
     name: str
-    function: Callable[..., Any]
+    function: Callable[..., object]
     queue: str
     retries: int | None
     backoff: Backoff
     keep_ms: int
-    travelling: Mapping[str, Any]
+    travelling: Mapping[str, object]
     soft_timeout: float | None = None
     arguments: Arguments = field(init=False)
     is_async: bool = field(init=False)
@@ -90,23 +90,23 @@ def replacing(module: str) -> Generator[None]:
         raise
 
 
-def _is_global(function: Callable[..., Any], module: str) -> bool:
+def _is_global(function: Callable[..., object], module: str) -> bool:
     return function.__module__ == module and "<locals>" not in function.__qualname__
 
 
-def _is_reloaded(old: Callable[..., Any], new: Callable[..., Any]) -> bool:
+def _is_reloaded(old: Callable[..., object], new: Callable[..., object]) -> bool:
     """Whether both have one qualified name, and one file or module: a script may be loaded under two names."""
     same_place = _file(old) == _file(new) or old.__module__ == new.__module__
     return old.__qualname__ == new.__qualname__ and same_place
 
 
-def _is_leftover(old: Callable[..., Any], new: Callable[..., Any]) -> bool:
+def _is_leftover(old: Callable[..., object], new: Callable[..., object]) -> bool:
     """Whether `old` is a local function of a call that has ended, as far as can be known: `new` comes from elsewhere."""
     scope = old.__qualname__.rpartition(".")[0]
     return "<locals>" in scope and scope != new.__qualname__.rpartition(".")[0]
 
 
-def _file(function: Callable[..., Any]) -> str:
+def _file(function: Callable[..., object]) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None)
     return str(getattr(code, "co_filename", function.__module__))
 
@@ -116,7 +116,7 @@ def find(name: str) -> Registered | None:
     return _functions.get(name)
 
 
-def make_entry(function: Callable[..., Any], options: JobOptions) -> Registered:
+def make_entry(function: Callable[..., object], options: JobOptions) -> Registered:
     """Register `function` as a job. Raises UsageError for invalid options."""
     function = _checked_function(function)
     retries = options.get("retries")
@@ -135,7 +135,7 @@ def make_entry(function: Callable[..., Any], options: JobOptions) -> Registered:
     return entry
 
 
-def _checked_function(function: Any) -> Callable[..., Any]:
+def _checked_function(function: Any) -> Callable[..., object]:
     if isinstance(function, staticmethod):
         function = function.__func__
     if isinstance(getattr(function, "registered", None), Registered):
@@ -146,11 +146,11 @@ def _checked_function(function: Any) -> Callable[..., Any]:
         raise UsageError(f"a function job returns its result; {function.__name__} yields")
     if not hasattr(function, "__qualname__"):
         raise UsageError(f"a function job has a name to be found by, which {function!r:.80} has not")
-    checked: Callable[..., Any] = function
+    checked: Callable[..., object] = function
     return checked
 
 
-def _checked_name(function: Callable[..., Any], given: str | None) -> str:
+def _checked_name(function: Callable[..., object], given: str | None) -> str:
     if given is not None:
         return check_name("name", given)
     if "<" in function.__qualname__:

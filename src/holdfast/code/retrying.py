@@ -33,7 +33,7 @@ def matches(matcher: Any, error: Exception) -> bool:
     return isinstance(error, matcher) if inspect.isclass(matcher) else bool(matcher(error))
 
 
-def means(matcher: Any, kind: type[BaseException]) -> bool:
+def means(matcher: object, kind: type[BaseException]) -> bool:
     """Return whether `matcher` matches all exceptions of class `kind`; False for a function, because that is unknown."""
     return inspect.isclass(matcher) and issubclass(kind, matcher)
 
@@ -60,16 +60,16 @@ def retry(*errors: type[Exception]) -> Callable[[Callable[P, R]], Callable[P, R]
         if not callable(method):
             raise UsageError("retry: put it under @staticmethod or @classmethod, next to the method")
         asynchronous = inspect.iscoroutinefunction(method)
-        retrying: Any = (_retrying_async if asynchronous else _retrying)(method, errors)
+        retrying: object = (_retrying_async if asynchronous else _retrying)(method, errors)
         setattr(retrying, RETRIED, (*errors, *getattr(method, RETRIED, ())))
         return cast("Callable[P, R]", retrying)
 
     return decorate
 
 
-def _retrying(method: Callable[..., Any], errors: tuple[type[Exception], ...]) -> Callable[..., Any]:
+def _retrying(method: Callable[..., object], errors: tuple[type[Exception], ...]) -> Callable[..., object]:
     @functools.wraps(method)
-    def perform(*args: Any, **kwargs: Any) -> Any:
+    def perform(*args: object, **kwargs: object) -> object:
         try:
             return method(*args, **kwargs)
         except errors as error:
@@ -83,9 +83,9 @@ def _retrying(method: Callable[..., Any], errors: tuple[type[Exception], ...]) -
     return perform
 
 
-def _retrying_async(method: Callable[..., Any], errors: tuple[type[Exception], ...]) -> Callable[..., Any]:
+def _retrying_async(method: Callable[..., Any], errors: tuple[type[Exception], ...]) -> Callable[..., object]:
     @functools.wraps(method)
-    async def perform(*args: Any, **kwargs: Any) -> Any:
+    async def perform(*args: object, **kwargs: object) -> object:
         try:
             return await method(*args, **kwargs)
         except errors as error:
@@ -93,11 +93,12 @@ def _retrying_async(method: Callable[..., Any], errors: tuple[type[Exception], .
             if job is None:
                 raise
             await job.retry()
+            return None
 
     return perform
 
 
-def _to_retry(args: tuple[Any, ...], error: Exception) -> Any:
+def _to_retry(args: tuple[object, ...], error: Exception) -> Any:
     """Return the job to retry: the last argument of a method, or the running job; None if it is settled already."""
     job = args[-1] if args and hasattr(args[-1], "retry") else running_job()
     if job is None or not is_open(job, error):

@@ -196,12 +196,12 @@ class Arguments:
             self._required.append((entry.place, entry.name))
 
 
-def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(function: Callable[..., object]) -> dict[str, object]:
     """The annotations of a function, looked up; those that cannot be are left out, the others count."""
     try:
         return typing.get_type_hints(function)
     except Exception:
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         for name, annotation in getattr(function, "__annotations__", {}).items():
             try:
                 one = types.SimpleNamespace(__annotations__={name: annotation})
@@ -212,7 +212,7 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
         return found
 
 
-def _parameter_of(place: int, parameter: inspect.Parameter, hints: Mapping[str, Any]) -> _Parameter:
+def _parameter_of(place: int, parameter: inspect.Parameter, hints: Mapping[str, object]) -> _Parameter:
     # A keyword-only parameter is never filled by position.
     place = place if parameter.kind in _POSITIONAL else 1 << 30
     name, required = parameter.name, parameter.default is parameter.empty
@@ -226,7 +226,7 @@ def _parameter_of(place: int, parameter: inspect.Parameter, hints: Mapping[str, 
     if annotation is Any or annotation is object:
         return _Parameter(name, place, required, None, decode)
     try:
-        decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(annotation, dec_hook=from_plain)
+        decoder: msgspec.json.Decoder[object] = msgspec.json.Decoder(annotation, dec_hook=from_plain)
     except Exception as error:
         return _Parameter(
             name, place, required, None, decode, f"its annotation cannot be read from JSON ({error})"

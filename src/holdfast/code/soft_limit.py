@@ -164,7 +164,7 @@ class _Driven(Generic[R]):
         self._limit = limit
         self._is_due = False
 
-    def __await__(self) -> Generator[Any, Any, R]:
+    def __await__(self) -> Generator[object, object, R]:
         task = cast("asyncio.Task[object]", asyncio.current_task())
         timer = asyncio.get_running_loop().call_later(self._limit.seconds, self._expire, task)
         try:

@@ -3,7 +3,7 @@
 A generator yields the results of calls to the store: in blocking code the result itself, in async code an awaitable.
 """
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from inspect import isawaitable
 from typing import Any, TypeVar
 
@@ -11,7 +11,9 @@ A = TypeVar("A")
 R = TypeVar("R")
 S = TypeVar("S")
 
-Steps = Generator[Any, Any, R]
+Steps = Generator[object, Any, R]
+Coro = Coroutine[Any, Any, R]
+"""What an `async def` returns."""
 
 
 def run_steps(steps: Steps[R]) -> R:

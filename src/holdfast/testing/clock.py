@@ -1,13 +1,16 @@
 """A stopped clock, which a test moves."""
 
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from holdfast.client.sync import Client
+from holdfast.commands import Command
 from holdfast.commands.admin import Info, SetClock
 from holdfast.errors import UsageError
 from holdfast.settings import MAX_DELAY, check_milliseconds
 from holdfast.wire.exchange import exchange
+
+R = TypeVar("R")
 
 START_MS: Final = 1_700_000_000_000
 
@@ -44,7 +47,7 @@ class StoppedClock:
         # Not by the client's own `run`, which warns inside an event loop: a test may move the clock there.
         self._client.runner.run(exchange(self._client.shard, SetClock(self.now_ms)))
 
-    def core(self, command: Any) -> Any:
+    def core(self, command: Command[R]) -> R:
         """Run one command under this clock."""
         return self._client.run(command)
 

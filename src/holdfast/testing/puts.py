@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -16,7 +16,7 @@ from holdfast.codecs import decode, encode_data
 from holdfast.commands.queues import QueueNames
 from holdfast.commands.views import OF_QUEUES, ListSet, Page
 from holdfast.errors import CodecError, UsageError
-from holdfast.models import text
+from holdfast.models import JobFacts, text
 from holdfast.testing.clock import check_client
 from holdfast.wire.exchange import exchange
 from holdfast.wire.plans import Plan, found_jobs
@@ -26,7 +26,7 @@ SHOWN: Final = 20
 PAGE: Final = 512
 
 
-def assert_put(client: Client | AsyncClient, job: object, *args: Any, **kwargs: Any) -> Job:
+def assert_put(client: Client | AsyncClient, job: object, *args: object, **kwargs: object) -> Job:
     """Assert that a job was put, and return it, the first if there were several.
 
     `job` is a function job, a class, a module or a name. A function job's arguments must be those given, defaults
@@ -43,7 +43,7 @@ def assert_put(client: Client | AsyncClient, job: object, *args: Any, **kwargs: 
     raise AssertionError(f"{wanted} was not put. {_shown(there)}")
 
 
-def assert_not_put(client: Client | AsyncClient, job: object, *args: Any, **kwargs: Any) -> None:
+def assert_not_put(client: Client | AsyncClient, job: object, *args: object, **kwargs: object) -> None:
     """Assert that no job was put that `assert_put` would find."""
     __tracebackhide__ = True
     wanted = _Wanted(job, args, kwargs)
@@ -63,7 +63,7 @@ def all_put(client: Client | AsyncClient) -> list[Job]:
     return sorted(jobs, key=lambda job: (job.facts.created_ms, job.jid))
 
 
-def _everything(shard: Shard) -> Plan[list[Any]]:
+def _everything(shard: Shard) -> Plan[list[JobFacts | None]]:
     names = yield from exchange(shard, QueueNames())
     sets = [(state, name) for name in names for state in sorted(OF_QUEUES - {"recurring"})]
     jids: dict[str, None] = {}
@@ -85,7 +85,7 @@ def _members(shard: Shard, which: str, name: str) -> Plan[list[str]]:
 class _Wanted:
     """The job that an assertion looks for."""
 
-    def __init__(self, job: object, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    def __init__(self, job: object, args: Sequence[object], kwargs: dict[str, object]) -> None:
         entry = getattr(job, "registered", None)
         name = job if isinstance(job, str) else ""
         self.entry: Registered | None = entry if isinstance(entry, Registered) else find(name)
@@ -93,7 +93,7 @@ class _Wanted:
         self.args, self.kwargs = args, kwargs
         if self.entry is None and len(args) > 1:
             raise UsageError(f"{self.klass} is no function job: it has one data, not {len(args)} arguments")
-        self._call: Any = None
+        self._call: dict[str, object] | None = None
         if self.entry is not None and (args or kwargs):
             self._call = _call(self.entry, bytes(self.entry.arguments.write(args, kwargs)))
 
@@ -123,7 +123,7 @@ class _Wanted:
         return f"{self.klass}({', '.join(given)})" if given else self.klass
 
 
-def _call(entry: Registered, data: bytes) -> dict[str, Any]:
+def _call(entry: Registered, data: bytes) -> dict[str, object]:
     """Return the arguments of a function job by name, as the function would get them."""
     args, kwargs = entry.arguments.read(data)
     bound = inspect.signature(entry.function).bind(*args, **kwargs)

@@ -20,7 +20,7 @@ class StandIn:
     def __init__(self, url: str, namespace: str) -> None:
         self._url = url
         self._namespace = namespace
-        self._before: list[tuple[Any, dict[str, Any]]] = []
+        self._before: list[tuple[Any, dict[str, object]]] = []
 
     @property
     def clients(self) -> list[Any]:
@@ -44,7 +44,7 @@ class StandIn:
                 client.link.drop()
             else:
                 client.close()
-            now: dict[str, Any] = client.__dict__
+            now: dict[str, object] = client.__dict__
             now.update(before)
             for name in now.keys() - before.keys():
                 del now[name]
@@ -52,7 +52,7 @@ class StandIn:
     def _move(self, client: Any) -> None:
         if client.settings.namespace.startswith("test"):
             return
-        held: dict[str, Any] = client.__dict__
+        held: dict[str, object] = client.__dict__
         before = dict(held)
         self._before.append((client, before))
         kind: type = client.__class__

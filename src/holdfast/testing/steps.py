@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from holdfast.client.function_jobs import moment_of
 from holdfast.code.allowed import AllowList, Located
-from holdfast.code.calls import moment_of
 from holdfast.code.current import running
 from holdfast.code.resolver import Resolver, Target
 from holdfast.commands.admin import SetClock
@@ -35,7 +35,7 @@ from holdfast.work.queues.route import Route
 from holdfast.work.session import StoreSession
 
 T = TypeVar("T")
-Flow = Generator[Any, Any, T]
+Flow = Generator[JobFacts | Plan[object], Any, T]
 
 MAX_JOBS: Final = 10_000
 MAX_NESTED: Final = 20
@@ -211,19 +211,19 @@ class _Noting(Resolver):
         noting.call = self._noting(found)
         return noting
 
-    def _noting(self, target: Target) -> Callable[..., Any]:
+    def _noting(self, target: Target) -> Callable[..., object]:
         call = target.call
         if not target.is_async:
 
             @functools.wraps(call)
-            def plain(*args: Any, **kwargs: Any) -> Any:
+            def plain(*args: object, **kwargs: object) -> object:
                 with self._note():
                     return call(*args, **kwargs)
 
             return plain
 
         @functools.wraps(call)
-        async def waiting(*args: Any, **kwargs: Any) -> Any:
+        async def waiting(*args: object, **kwargs: object) -> object:
             with self._note():
                 return await call(*args, **kwargs)
 

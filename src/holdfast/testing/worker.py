@@ -17,14 +17,19 @@ from holdfast.client.handles import AsyncJob, Job
 from holdfast.client.sync import Client
 from holdfast.code.current import Running
 from holdfast.code.steps import drive, drive_async
+from holdfast.commands import Command
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.testing.clock import StoppedClock, check_client, span
 from holdfast.testing.steps import MAX_NESTED, Flow, Performed, Steps, T
-from holdfast.wire.plans import Plan
+from holdfast.wire.plans import AsyncRunner, Plan, Runner
 from holdfast.work.performing.making import HeldAsyncJob, HeldJob, nothing
 from holdfast.work.performing.outcome import Ending
 from holdfast.work.performing.perform import Performer
+
+P = ParamSpec("P")
+R = TypeVar("R")
+W = TypeVar("W")
 
 
 async def perform_in_task(performer: Performer, facts: JobFacts, threads: ThreadPoolExecutor) -> Ending:
@@ -47,8 +52,8 @@ class _Slot:
     lost = ""
 
 
-Drain = Callable[[], Any]
-AsyncDrain = Callable[[], Awaitable[Any]]
+Drain = Callable[[], object]
+AsyncDrain = Callable[[], Awaitable[object]]
 
 
 class Inline:
@@ -83,22 +88,22 @@ class Inline:
 
 
 class _Runner:
-    def __init__(self, inner: Any, drain: Drain) -> None:
+    def __init__(self, inner: "Runner | _Runner", drain: Drain) -> None:
         self.inner = inner
         self._drain = drain
 
-    def run(self, plan: Plan[Any]) -> Any:
+    def run(self, plan: Plan[R]) -> R:
         result = self.inner.run(plan)
         self._drain()
         return result
 
 
 class _AsyncRunner:
-    def __init__(self, inner: Any, drain: AsyncDrain) -> None:
+    def __init__(self, inner: "AsyncRunner | _AsyncRunner", drain: AsyncDrain) -> None:
         self.inner = inner
         self._drain = drain
 
-    async def run(self, plan: Plan[Any]) -> Any:
+    async def run(self, plan: Plan[R]) -> R:
         result = await self.inner.run(plan)
         await self._drain()
         return result
@@ -107,21 +112,19 @@ class _AsyncRunner:
 class _Submit:
     """A replacement for `AsyncClient.run`, which performs jobs after each result."""
 
-    def __init__(self, inner: Any, drain: AsyncDrain) -> None:
+    def __init__(
+        self, inner: "Callable[[Command[object]], asyncio.Future[object]]", drain: AsyncDrain
+    ) -> None:
         self.inner = inner
         self._drain = drain
 
-    def __call__(self, command: Any) -> "asyncio.Future[Any]":
+    def __call__(self, command: Command[object]) -> "asyncio.Future[object]":
         return asyncio.ensure_future(self._run(self.inner(command)))
 
-    async def _run(self, result: "asyncio.Future[Any]") -> Any:
+    async def _run(self, result: "asyncio.Future[object]") -> object:
         found = await result
         await self._drain()
         return found
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class Blocking:
@@ -135,8 +138,8 @@ class Awaiting:
 class FlowMethod(Generic[P, R]):
     """A flow of steps as a method: blocking on a `Blocking` worker, awaited on an `Awaiting` one."""
 
-    def __init__(self, make: Callable[Concatenate[Any, P], Flow[R]]) -> None:
-        self._make = make
+    def __init__(self, make: Callable[Concatenate[W, P], Flow[R]]) -> None:
+        self._make: Callable[Concatenate[Any, P], Flow[R]] = make
         self.__doc__ = make.__doc__
 
     @overload
@@ -145,12 +148,12 @@ class FlowMethod(Generic[P, R]):
     def __get__(self, worker: "Blocking", owner: object = None) -> Callable[P, R]: ...
     @overload
     def __get__(self, worker: "Awaiting", owner: object = None) -> Callable[P, Awaitable[R]]: ...
-    def __get__(self, worker: Any, owner: object = None) -> Any:
+    def __get__(self, worker: Any, owner: object = None) -> object:
         if worker is None:
             return self
-        make: Callable[..., Flow[R]] = self._make
+        make = self._make
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: P.args, **kwargs: P.kwargs) -> object:
             return worker._drive(make(worker, *args, **kwargs))
 
         return call
@@ -266,7 +269,7 @@ class LocalWorker(Blocking, WorkerVerbs):
         # In its own context: a job that puts another one inline stays the current job afterwards.
         return copy_context().run(self._performer.perform, facts, self._run_coroutine)
 
-    def _run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    def _run_coroutine(self, coroutine: Coroutine[object, Any, R]) -> R:
         if asyncio._get_running_loop() is not None:  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
             coroutine.close()
             raise UsageError(
@@ -282,7 +285,7 @@ class LocalWorker(Blocking, WorkerVerbs):
         return self._coroutines.run(coroutine, context=copy_context())
 
     async def _drive_in_loop(self, flow: Flow[T]) -> T:
-        async def result(step: Any) -> Any:
+        async def result(step: JobFacts | Plan[object]) -> Any:
             if isinstance(step, JobFacts):
                 return await perform_in_task(self._performer, step, self._threads)
             return self._own.runner.run(step)
@@ -343,7 +346,7 @@ class AsyncLocalWorker(Awaiting, WorkerVerbs):
         self._own.link.drop()
 
     async def _drive(self, flow: Flow[T]) -> T:
-        async def result(step: Any) -> Any:
+        async def result(step: JobFacts | Plan[object]) -> Any:
             if isinstance(step, JobFacts):
                 return await perform_in_task(self._performer, step, self._threads)
             return await self._own.runner.run(step)

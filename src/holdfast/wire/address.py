@@ -151,7 +151,7 @@ class AddressBase:
             return self._client(self._found, most)
         return self._client(self._class, self._for_users() | most)
 
-    def _client(self, kind: Callable[..., object], options: Mapping[str, object]) -> Any:
+    def _client(self, kind: Callable[..., object], options: Mapping[str, object]) -> object:
         """Return a client of the driver that closes its pool when it is closed."""
         redis: Any = self._drive.redis
         return redis.from_pool(self._drive.pool(connection_class=kind, **options))

@@ -5,7 +5,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 from holdfast.client.descriptors import AnyClient, CommandMethod
 from holdfast.client.jobs.callbacks import settling
-from holdfast.client.jobs.facts import JobView, most_data
+from holdfast.client.jobs.facts import JobView, Local, most_data
 from holdfast.client.put_options import check_priority
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
@@ -42,7 +42,7 @@ class AttributeVerbs:
 
     _client: AnyClient
     facts: JobFacts
-    tags: Any
+    tags: Local[list[str]]
 
     @CommandMethod
     def tag(self, *tags: str) -> Command[list[str]]:
@@ -69,7 +69,7 @@ class AttributeVerbs:
         return Track(False, self.facts.jid)
 
     @CommandMethod
-    def log(self, message: str, data: Mapping[str, Any] | None = None) -> Command[bool]:
+    def log(self, message: str, data: Mapping[str, object] | None = None) -> Command[bool]:
         """Add a line to the job's history: any text, and a mapping of up to 16 kB as JSON.
 
         Raises UsageError, JobNotFound. Core: verbs/log.lua.
@@ -137,7 +137,7 @@ class AttributesVerbs:
         return Track(False, check_name("jid", jid))
 
 
-def _object(data: Mapping[str, Any] | None) -> bytes:
+def _object(data: Mapping[str, object] | None) -> bytes:
     if data is None:
         return b""
     if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -203,7 +203,7 @@ class Moving:
         return self._ended(_moved(self, queue, options))
 
 
-def _moved(job: Any, queue: object, options: Mapping[str, Any]) -> Move:
+def _moved(job: Any, queue: object, options: Mapping[str, object]) -> Move:
     given = {name: value for name, value in options.items() if value is not None}
     data, retries, throttles = given.get("data"), given.get("retries"), given.get("throttles")
     if throttles is None and JobView.throttles.differs(job):

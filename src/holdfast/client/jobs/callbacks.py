@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from holdfast.client.descriptors import AsyncHandle, CommandMethod, Registrar
+from holdfast.client.jobs.facts import Callback
 from holdfast.code.steps import Steps, await_steps, run_steps
 from holdfast.commands import Command
 from holdfast.settings import check_callable
 
 P = ParamSpec("P")
 R = TypeVar("R")
+H = TypeVar("H")
 
 
 class Callbacks:
@@ -23,7 +25,7 @@ class Callbacks:
     middleware added callbacks.
     """
 
-    _callbacks: dict[str, list[Callable[[Any], object]]]
+    _callbacks: dict[str, list[Callback]]
 
     before_complete = Registrar("Call this before the job is completed or moved to its next queue.")
     after_complete = Registrar("Call this after that.")
@@ -36,7 +38,7 @@ class Callbacks:
     before_requeue = Registrar("Call this before the job is moved or requeued.")
     after_requeue = Registrar("Call this after that.")
 
-    def _add_callback(self, name: str, callback: Callable[[Any], object]) -> None:
+    def _add_callback(self, name: str, callback: Callback) -> None:
         self._callbacks.setdefault(name, []).append(check_callable(name, callback))
 
 
@@ -46,12 +48,12 @@ def settling(event: str) -> Callable[[Callable[Concatenate[Any, P], Command[R]]]
 
 
 class _Settling(CommandMethod[P, R]):
-    def __init__(self, make: Callable[Concatenate[Any, P], Command[R]], event: str) -> None:
+    def __init__(self, make: Callable[Concatenate[H, P], Command[R]], event: str) -> None:
         super().__init__(make)
         plain = self.method
 
         @functools.wraps(plain)
-        def call(job: Any, /, *args: Any, **kwargs: Any) -> Any:
+        def call(job: Any, /, *args: object, **kwargs: object) -> object:
             if not job._callbacks:
                 return plain(job, *args, **kwargs)
             steps = _with_callbacks(job, event, lambda: plain(job, *args, **kwargs))
@@ -62,7 +64,7 @@ class _Settling(CommandMethod[P, R]):
         self.method = call
 
 
-def _with_callbacks(job: Any, event: str, call: Callable[[], Any]) -> Steps[Any]:
+def _with_callbacks(job: Any, event: str, call: Callable[[], object]) -> Steps[object]:
     for callback in list(job._callbacks.get("before_" + event, ())):
         yield callback(job)
     result = yield call()

@@ -18,7 +18,7 @@ Code = Callable[[], Any]
 """The code of one job with its arguments; async code returns an awaitable."""
 
 
-def run_job(job: Any) -> Steps[Any]:
+def run_job(job: object) -> Steps[Any]:
     """Run the code of a job and return what it returns."""
     code = yield from _ready(job)
     return None if code is None else (yield from _run(job, code))
@@ -70,7 +70,7 @@ def _code(found: Registered | Perform, job: Any) -> tuple[Code, bool]:
     return lambda: found.function(*args, **kwargs), found.is_async
 
 
-def _run(job: Any, code: Code) -> Steps[Any]:
+def _run(job: Any, code: Code) -> Steps[object]:
     before = running.set(Running(job.facts, lambda facts: job))
     try:
         return (yield code())

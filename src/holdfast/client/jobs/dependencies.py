@@ -68,8 +68,9 @@ class Load(NamedTuple):
 class Collector:
     """The puts that one job holds until it completes, block by block, within the limits of one call."""
 
-    def __init__(self, job: Any) -> None:
+    def __init__(self, job: "OnCompletion", client: AnyClient) -> None:
         self._job = job
+        self._client = client
         self._blocks: list[Block] = []
         self._load = Load()
         # Threads that share a context may put at the same time.
@@ -92,10 +93,10 @@ class Collector:
         jid = self._job.facts.jid
         if self.is_over or self._job.state_changed:
             raise UsageError(f"job {jid} has ended, so nothing more can be put on its completion")
-        if not client._shares_root_with(self._job._client):
+        if not client._shares_root_with(self._client):
             raise UsageError(
                 f"a put on the completion of job {jid} goes to its own store and namespace, "
-                f"{self._job._client!r}, not to {client!r}"
+                f"{self._client!r}, not to {client!r}"
             )
         if put.mode == "move":
             raise UsageError(
@@ -126,19 +127,19 @@ class Block:
         self.follow: list[FollowUp] = []
         self.is_dropped = False
 
-    def take(self, client: Any, put: OnePut) -> str:
+    def take(self, client: object, put: OnePut) -> str:
         """Add one put; return its jid. Raises UsageError."""
         self._add(client, put, [follow_up_of(put)])
         return put.jid
 
-    def take_all(self, client: Any, puts: Sequence[OnePut | PutMany]) -> list[Any]:
+    def take_all(self, client: object, puts: Sequence[OnePut | PutMany]) -> list[object]:
         """Add the puts of one step; return the result of each. Raises UsageError."""
         return [
             self._take_many(client, put) if isinstance(put, PutMany) else self.take(client, put)
             for put in puts
         ]
 
-    def _take_many(self, client: Any, puts: PutMany) -> list[str]:
+    def _take_many(self, client: object, puts: PutMany) -> list[str]:
         flat: list[Any] = list(puts.jobs)
         shared = puts.priority, puts.retries, puts.delay_ms, puts.max_losses
         jobs = [
@@ -148,7 +149,7 @@ class Block:
         self._add(client, puts, jobs)
         return flat[::3]
 
-    def _add(self, client: Any, put: OnePut | PutMany, jobs: Sequence[FollowUp]) -> None:
+    def _add(self, client: object, put: OnePut | PutMany, jobs: Sequence[FollowUp]) -> None:
         if self.is_dropped:
             raise UsageError("this block of on_completion raised, so nothing can be put in it any more")
         self._collector.check(client, put)
@@ -187,7 +188,7 @@ class OnCompletion:
                 f"job {self.facts.jid} is {self.facts.state}, so it cannot complete: on_completion is for the job that runs, "
                 "as current_job() and pop() return it"
             )
-        collector = self._collector = self._collector or Collector(self)
+        collector = self._collector = self._collector or Collector(self, self._client)
         block = collector.begin()
         token = put_collector.set(block)
         try:
@@ -227,7 +228,7 @@ class Completing(OnCompletion):
 
     _client: AnyClient
     facts: JobFacts
-    _ended: Callable[[Command[Any], Any], Command[Any]]
+    _ended: Callable[[Command[Any], object], Command[Any]]
 
     _edited: bytes | None
 
@@ -259,7 +260,7 @@ class Completing(OnCompletion):
         queue = "" if next_queue is None else check_queue("next_queue", next_queue)
         wait = check_milliseconds("delay", delay or 0)
         lease = self._holder, self.facts, self._sent_data
-        command: Command[Any]
+        command: Command[object]
         if depends or follow or self.kept_back:
             jobs = [*self.kept_back, *_follow_ups(self._client.settings, follow)]
             names = check_jids("depends", depends, MAX_FOLLOWED)

@@ -1,6 +1,6 @@
 """A job as it was at one moment: what the store returned, and what was changed on the handle since."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from time import time
 from typing import Any, Self, TypeVar, cast
@@ -51,6 +51,8 @@ def any_name(klass: object) -> str:
 
 
 T = TypeVar("T")
+Callback = Callable[[Any], object]
+"""A callback of a job handle; it gets the job, a `Job` or an `AsyncJob`."""
 
 
 class Local(Fact[T]):
@@ -66,7 +68,7 @@ class Local(Fact[T]):
 
     def differs(self, handle: Any) -> bool:
         """Return whether it was changed on this handle."""
-        known: dict[str, Any] = handle._local
+        known: dict[str, object] = handle._local
         return self.name in known and bool(known[self.name] != self.read(handle))
 
     def __set__(self, handle: Any, value: T) -> None:
@@ -127,11 +129,11 @@ class JobView(JidHandle):
         self.facts = facts
         self._client = client
         self._local: dict[str, Any] = {}
-        self._callbacks: dict[str, list[Any]] = {}
+        self._callbacks: dict[str, list[Callback]] = {}
         self._more: JobFacts | None = None
         self._edited: bytes | None = None
         self._priority: int | None = None
-        self._decoded: Mapping[str, Any] | None = None
+        self._decoded: Mapping[str, object] | None = None
         self.state_changed = False
 
     def _whole(self, flag: int, what: str) -> JobFacts:
@@ -140,10 +142,9 @@ class JobView(JidHandle):
         if not facts.lease_ms or not facts.flags & flag:
             return facts
         if self._more is None:
-            handle: Any = self
-            if isinstance(handle, AsyncHandle):
+            if isinstance(self, AsyncHandle):
                 raise UsageError(f"a popped job comes without its {what}: `await job.load()` first")
-            self._fill(handle.run(JobGet((self.jid,))))
+            self._fill(self._client.run(JobGet((self.jid,))))
         return cast("JobFacts", self._more)
 
     def _fill(self, found: list[JobFacts | None]) -> None:
@@ -178,7 +179,7 @@ class JobView(JidHandle):
         """The name of its queue, '' for a completed job, whose last queue is `facts.queue`."""
         return "" if self.facts.state == "complete" else self.facts.queue
 
-    def _queue_of(self, kind: Any) -> Any:
+    def _queue_of(self, kind: Any) -> object:
         known = self._local.get("queue")
         if known is None or known.name != self.queue_name:
             known = self._local["queue"] = kind.of_job(self.queue_name, self._client)
@@ -254,7 +255,7 @@ class JobView(JidHandle):
     @property
     def history(self) -> list[dict[str, Any]]:
         """What happened to the job, oldest first: `what`, `when` (epoch seconds), and details."""
-        made: list[dict[str, Any]] | None = self._local.get("history")
+        made: list[dict[str, object]] | None = self._local.get("history")
         if made is not None:
             return made
         return [entry.as_dict() for entry in self._whole(HISTORY, "history").all_history()]
@@ -330,12 +331,12 @@ class JobView(JidHandle):
         self._edited = encode_data(mapping, most_data(self._client))
         self._decoded = mapping
 
-    def _mapping(self) -> Mapping[str, Any]:
+    def _mapping(self) -> Mapping[str, object]:
         if self._decoded is None:
             decoded = decode(self.raw_data)
             if not isinstance(decoded, Mapping):
                 raise UsageError(f"the data of {self.jid} are not a mapping, so they have no items")
-            self._decoded = cast("Mapping[str, Any]", decoded)
+            self._decoded = cast("Mapping[str, object]", decoded)
         return self._decoded
 
     def _read_priority(self) -> int:
@@ -351,7 +352,7 @@ class JobView(JidHandle):
         return f"<{self.klass_name} {self.jid}>"
 
 
-def most_data(client: Any) -> int:
+def most_data(client: object) -> int:
     """Return how many bytes of JSON a job of this client may have; the default if a test uses something else as client."""
     most = getattr(getattr(client, "settings", None), "max_data", None)
     return most if isinstance(most, int) else MAX_DATA

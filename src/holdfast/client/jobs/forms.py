@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from time import time
 from typing import Any, Final, TypedDict, cast, get_args
 
-from holdfast.client.descriptors import AnyClient, PlanProperty
-from holdfast.client.jobs.facts import most_data
+from holdfast.client.descriptors import PlanProperty
+from holdfast.client.jobs.facts import JobView, most_data
 from holdfast.codecs import encode_data
 from holdfast.commands.recurring import RecurGet
 from holdfast.errors import UsageError
@@ -39,7 +39,7 @@ class JobParts(TypedDict, total=False):
     tags: object
     throttles: object
     state: State
-    failure: Mapping[str, Any]
+    failure: Mapping[str, object]
     dependencies: object
     dependents: object
     tracked: bool
@@ -57,7 +57,7 @@ LEASE: Final = 3600.0
 """Seconds of the lease of a job that `Job.build` makes."""
 
 
-def made_facts(client: Any, jid: object, klass: object, parts: Mapping[str, Any]) -> JobFacts:
+def made_facts(client: object, jid: object, klass: object, parts: Mapping[str, Any]) -> JobFacts:
     """Return the facts of a job made by hand. Raises UsageError naming the part that is wrong."""
     for part in parts:
         if part not in _PARTS:
@@ -85,9 +85,9 @@ def made_facts(client: Any, jid: object, klass: object, parts: Mapping[str, Any]
     )
 
 
-def made_edits(parts: Mapping[str, Any]) -> dict[str, Any]:
+def made_edits(parts: Mapping[str, object]) -> dict[str, object]:
     """Return the attributes that such a job shows as they were given, whatever a store would make of them."""
-    edits: dict[str, Any] = {name: _texts(name, parts) for name in ("tags", "throttles") if name in parts}
+    edits: dict[str, object] = {name: _texts(name, parts) for name in ("tags", "throttles") if name in parts}
     if "failure" in parts:
         edits["failure"] = dict(_mapping("failure", parts["failure"]))
     if "history" in parts:
@@ -98,9 +98,9 @@ def made_edits(parts: Mapping[str, Any]) -> dict[str, Any]:
     return edits
 
 
-def built(klass: object, given: Mapping[str, Any]) -> dict[str, Any]:
+def built(klass: object, given: Mapping[str, object]) -> dict[str, Any]:
     """Return the parts of a job without a store: those given, and the defaults of `Job.build`."""
-    defaults: dict[str, Any] = {
+    defaults: dict[str, object] = {
         "jid": mint_jid(), "queue": "mock_queue", "worker": "mock_worker", "state": "running",
         "expires": time() + LEASE, "retries": 5, "failure": {}, "history": [], "tags": [], "throttles": [],
     }  # fmt: skip
@@ -113,15 +113,15 @@ def _name(what: str, given: object) -> str:
     return check_name(what, text) if text else ""
 
 
-def _texts(what: str, parts: Mapping[str, Any]) -> list[str]:
+def _texts(what: str, parts: Mapping[str, object]) -> list[str]:
     given = parts.get(what) or ()
     return [check_text(what, name) for name in check_list(what, given)]
 
 
-def _mapping(what: str, given: object) -> Mapping[str, Any]:
+def _mapping(what: str, given: object) -> Mapping[str, object]:
     if not isinstance(given, Mapping):
         raise UsageError(f"{what} must be a mapping, not {given!r:.80}")
-    return cast("Mapping[str, Any]", given)
+    return cast("Mapping[str, object]", given)
 
 
 _SHOWN: Final = (
@@ -134,19 +134,13 @@ _OPTIONS: Final[Mapping[str, Any]] = {
 }  # fmt: skip
 
 
-class JobForms:
+class JobForms(JobView):
     """Methods that programs of older clients use."""
-
-    _client: AnyClient
-    history: Any
-    throttles: Any
-    spawned_from_jid: Any
 
     @property
     def raw_queue_history(self) -> list[dict[str, Any]]:
         """The same as `history`."""
-        history: list[dict[str, Any]] = self.history
-        return history
+        return self.history
 
     @property
     def queue_history(self) -> list[dict[str, Any]]:
@@ -176,22 +170,20 @@ class JobForms:
 
     def to_hash(self) -> dict[str, Any]:
         """Return the attributes of the job as a dict."""
-        job: Any = self
         # Also data that are not UTF-8.
-        return {name: text(job.raw_data) if name == "data" else getattr(job, name) for name in _SHOWN}
+        return {name: text(self.raw_data) if name == "data" else getattr(self, name) for name in _SHOWN}
 
     def enqueue_opts(self) -> dict[str, Any]:
         """Return the options with which `put` makes such a job again: retries, max_losses if it has such a budget, priority, depends, tags, throttles, data."""
-        job: Any = self
-        losses = job.facts.max_losses
+        losses = self.facts.max_losses
         return {
             **({} if losses is None else {"max_losses": losses}),
-            "retries": job.original_retries,
-            "priority": job.priority,
-            "depends": list(job.dependencies),
-            "tags": list(job.tags),
-            "throttles": list(job.throttles),
-            "data": job.data,
+            "retries": self.original_retries,
+            "priority": self._read_priority(),
+            "depends": list(self.dependencies),
+            "tags": list(self.tags),
+            "throttles": list(self.throttles),
+            "data": self.data,
         }
 
     @staticmethod
@@ -206,7 +198,7 @@ class JobForms:
             if option not in _OPTIONS:
                 raise unknown_option("build_opts_array", option, tuple(_OPTIONS))
         all_ = {**_OPTIONS, **given}
-        words: list[Any] = [encode_data(all_["data"]).decode(), all_["delay"]]
+        words: list[object] = [encode_data(all_["data"]).decode(), all_["delay"]]
         for name in ("priority", "tags", "retries", "depends", "throttles"):
             value = all_[name]
             words += (name, encode_data(list(value)).decode() if isinstance(_OPTIONS[name], list) else value)

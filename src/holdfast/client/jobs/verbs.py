@@ -13,6 +13,7 @@ from holdfast.client.jobs.facts import JobView, any_name, set_klass
 from holdfast.client.jobs.forms import JobForms, JobParts, built, made_edits, made_facts
 from holdfast.client.put_options import check_priority
 from holdfast.client.stacks import LiveStack, ask_worker
+from holdfast.code.current import Running
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.base import then
@@ -28,7 +29,7 @@ class RunFacts:
     """A job as its own code sees it; `holdfast.current_job()` returns it."""
 
     facts: JobFacts
-    run_of: Any
+    run_of: Running | None
     """The run of which this is the job; only in a worker."""
     _sandbox: str | None = None
 
@@ -79,9 +80,7 @@ class RunFacts:
 log = logging.getLogger("holdfast")
 
 
-class JobVerbs(
-    JobView, RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Completing, Moving, ExplainedVerbs
-):
+class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Completing, Moving, ExplainedVerbs):
     """The attributes and methods of a job."""
 
     settled_by: str = ""
@@ -97,7 +96,7 @@ class JobVerbs(
         set_klass(self, klass)
 
     @classmethod
-    def build(cls, client: Any, klass: object, **parts: Any) -> Self:
+    def build(cls, client: object, klass: object, **parts: object) -> Self:
         """Make a job without a store, to test job code with; `client` may be anything.
 
         It is running under `mock_worker` in `mock_queue` with a lease of one hour, five retries and a generated jid;
@@ -105,10 +104,10 @@ class JobVerbs(
         """
         return cls(client, **built(klass, parts))
 
-    def _ended(self, command: Command[Any], result: Any = None) -> Command[Any]:
+    def _ended(self, command: Command[object], result: object = None) -> Command[Any]:
         """Return `command` so that its success settles this object, and its result is `result` unless None."""
 
-        def ended(reply: Any) -> Any:
+        def ended(reply: object) -> object:
             self.settled_by = command.verb
             return self._mark(reply if result is None else result)
 
@@ -121,7 +120,7 @@ class JobVerbs(
 
         return warn
 
-    def _mark(self, result: Any) -> Any:
+    def _mark(self, result: object) -> object:
         self.state_changed = True
         return result
 

@@ -6,14 +6,15 @@ the store both wait, longer each time, until the store is available again.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
+from holdfast.client.bulk import OnePut
 from holdfast.client.descriptors import AnyClient
+from holdfast.client.function_jobs import AnyFunctionJob
 from holdfast.client.put_options import NOTHING, make_put
 from holdfast.client.topics.messages import ItemVerbs
-from holdfast.code.function import AnyFunctionJob
 from holdfast.code.naming import klass_name
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
@@ -32,12 +33,12 @@ class Bridge(msgspec.Struct, frozen=True):
     """The jobs that messages become."""
 
     queue: str
-    klass: Any
-    options: Mapping[str, Any]
+    klass: object
+    options: Mapping[str, object]
 
 
 def bridge_of(
-    client: AnyClient, handler: object, to_queue: object, klass: object, options: Mapping[str, Any]
+    client: AnyClient, handler: object, to_queue: object, klass: object, options: Mapping[str, object]
 ) -> Bridge | None:
     """Return the jobs that messages become, None for a handler. Raises UsageError for neither, both, or what cannot be put."""
     if handler is not None:
@@ -48,7 +49,7 @@ def bridge_of(
         check_callable("handler", handler)
         return None
     if _is_function(klass):
-        own_queue, own = cast("Any", klass).put_options()
+        own_queue, own = klass.put_options()
         to_queue, options = own_queue if to_queue is None else to_queue, {**own, **options}
     if to_queue is None or klass is None:
         raise UsageError("a subscription needs a handler, or to_queue and klass")
@@ -63,11 +64,11 @@ def bridge_of(
     return bridge
 
 
-def job_of(settings: Settings, bridge: Bridge, item: ItemVerbs) -> Any:
+def job_of(settings: Settings, bridge: Bridge, item: ItemVerbs) -> OnePut:
     """Return the command that puts the job of a message. Raises UsageError for a body that cannot be its data."""
     options = {**bridge.options, "jid": item.id, "only_new": True}
     if _is_function(bridge.klass):
-        data = _call_of(bridge.klass, item.body)
+        data: object = _call_of(bridge.klass, item.body)
         return make_put(settings, bridge.queue, _name(bridge.klass), data, options)
     value = _read(item.body)
     # Text as data would count as JSON.
@@ -75,29 +76,30 @@ def job_of(settings: Settings, bridge: Bridge, item: ItemVerbs) -> Any:
     return make_put(settings, bridge.queue, bridge.klass, data, options)
 
 
-def _name(klass: Any) -> str:
+def _name(klass: object) -> str:
     if isinstance(klass, str):
         return klass
     return klass.stored_name if _is_function(klass) else klass_name(klass)
 
 
-def _is_function(klass: object) -> bool:
+def _is_function(klass: object) -> TypeGuard[AnyFunctionJob[..., object, object]]:
     return isinstance(klass, AnyFunctionJob)
 
 
-def _call_of(function: Any, body: str) -> Any:
+def _call_of(function: AnyFunctionJob[..., object, object], body: str) -> object:
     """Return the arguments of a function job: by name in an object, in order in a list, else the text is the only one."""
     value = _read(body)
     if isinstance(value, dict):
         return function.write((), value)
-    return function.write(tuple(cast("Any", value)) if isinstance(value, list) else (value,), {})
+    return function.write(tuple(value) if isinstance(value, list) else (value,), {})
 
 
-def _read(body: str) -> Any:
+def _read(body: str) -> dict[str, object] | list[object] | str:
     """Return a JSON object or list decoded, any other text as text."""
     if body.lstrip()[:1] in ("{", "["):
         try:
-            return msgspec.json.decode(body)
+            found: dict[str, object] | list[object] = msgspec.json.decode(body)
+            return found
         except msgspec.MsgspecError:
             pass  # text that begins like JSON
     return body
@@ -117,7 +119,7 @@ class SubscriptionBase:
     What waits or talks to the store is yielded: an async subscription awaits it.
     """
 
-    item_class: Callable[[Message, Any], ItemVerbs]
+    item_class: Callable[[Message, AnyClient], ItemVerbs]
     handled: tuple[type[BaseException], ...]
     """What a handler may raise without ending the subscription."""
 
@@ -130,7 +132,7 @@ class SubscriptionBase:
         on_error: Callable[[Any, BaseException], object] | None,
         to_queue: str | None,
         klass: object,
-        options: Mapping[str, Any],
+        options: Mapping[str, object],
     ) -> None:
         self.topic = check_name("topic", topic)
         if scheduler.is_subscribed(topic):
@@ -144,11 +146,11 @@ class SubscriptionBase:
         self.stopping = False
         self.wake_key = self.client.shard.topic_wake_key(self.topic)
 
-    def _pause(self, seconds: float) -> Any:
+    def _pause(self, seconds: float) -> object:
         """Wait `seconds`, or until the subscription ends."""
         raise NotImplementedError
 
-    def _listen(self, seconds: float) -> Any:
+    def _listen(self, seconds: float) -> object:
         """Wait for a wake-up, `seconds`, or until the subscription ends. Raises ConnectionLost."""
         raise NotImplementedError
 
@@ -208,7 +210,7 @@ class SubscriptionBase:
 
     def _put(self, bridge: Bridge, items: Sequence[ItemVerbs]) -> Steps[None]:
         """Put messages as jobs, all in one round trip, and delete those that were put."""
-        puts: list[Any] = []
+        puts: list[OnePut] = []
         owners: list[ItemVerbs] = []
         for item in items:
             try:
@@ -216,7 +218,7 @@ class SubscriptionBase:
                 owners.append(item)
             except UsageError as error:
                 yield from self._report(item, error)
-        results: list[Any] = []
+        results: list[object] = []
         if puts:
             results = yield self.client.runner.run(together(self.client.shard, puts))
         pairs = list(zip(owners, results, strict=True))
@@ -242,7 +244,7 @@ class SubscriptionBase:
                     self.ttr_ms / 1000,
                 )
 
-    def _handle(self, item: Any) -> Steps[BaseException | None]:
+    def _handle(self, item: object) -> Steps[BaseException | None]:
         """Call the handler; return the error that it raised, or None."""
         assert self.handler is not None  # a bridge does not get here
         try:
@@ -253,7 +255,7 @@ class SubscriptionBase:
             return error
         return None
 
-    def _report(self, item: Any, error: BaseException) -> Steps[None]:
+    def _report(self, item: ItemVerbs, error: BaseException) -> Steps[None]:
         """Report a message that was not handled."""
         if self.on_error is None:
             sentence = "topic %s: %s was not handled and comes back when its ttr is over"
@@ -264,7 +266,7 @@ class SubscriptionBase:
         except Exception:
             log.exception("topic %s: on_error raised", self.topic)
 
-    def _run(self, command: Command[Any]) -> Any:
+    def _run(self, command: Command[object]) -> object:
         return self.client.runner.run(exchange(self.client.shard, command))
 
     def _end(self) -> None:

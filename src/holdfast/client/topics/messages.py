@@ -117,7 +117,7 @@ def body_of(body: object, most: int) -> bytes:
 def bodies_of(messages: object, most: int) -> list[tuple[str, bytes]]:
     """Return ids and bodies, from a mapping or a list of pairs. Raises UsageError."""
     if isinstance(messages, Mapping):
-        pairs: Iterable[Any] = cast("Any", messages).items()
+        pairs: Iterable[object] = cast("Any", messages).items()
     else:
         pairs = check_list("messages", messages)
     found: list[tuple[str, bytes]] = []

@@ -139,7 +139,7 @@ class _Older:
             yield from self._ask([("HDEL", self._bodies, *free)])
 
     def _ask(self, calls: list[Call]) -> Plan[Replies]:
-        replies: list[Any] = yield from send_until_done(
+        replies: list[object] = yield from send_until_done(
             calls, RetryTimer(self._shard.settings.deadline, self._shard.clock)
         )
         for reply in replies:
@@ -174,7 +174,7 @@ class SchedulerVerbs(Named):
         ttr: float = 60.0,
         reserve_interval: float = 0.5,
         requeue_interval: float = 1.0,
-        on_error: Any = None,
+        on_error: object = None,
     ) -> None:
         if not isinstance(getattr(client, "runner", None), self._runner):
             needed = type(self).__name__.replace("Scheduler", "Client")
@@ -284,7 +284,7 @@ class SchedulerVerbs(Named):
         for subscription in list(self._own().values()):
             yield subscription.stop()
 
-    def _subscribe(self, *settings: Any) -> None:
+    def _subscribe(self, *settings: object) -> None:
         own = self._own()
         with self._lock:
             made = self._subscription(self, *settings)

@@ -8,7 +8,8 @@ from abc import ABC, ABCMeta, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, get_args, get_origin
 
 from holdfast.client.config import Config
-from holdfast.client.handles import Job, Jobs, Queue, Queues
+from holdfast.client.handles import Job, Queue, Queues
+from holdfast.client.job_lookup import Jobs
 from holdfast.client.patterns import QueuePatterns
 from holdfast.client.recurring import RecurringJob
 from holdfast.client.sync import Client
@@ -83,9 +84,9 @@ class AbstractQueueResolver(ABC):
         """Return the names of the queues, in order."""
 
 
-def _interface(name: str, members: str, *real: type, base: type = ABC) -> Any:
+def _interface(name: str, members: str, *real: type, base: type = ABC) -> object:
     """Return an abstract class with these members, with `real` as virtual subclasses."""
-    body: dict[str, Any] = {member: abstractmethod(_undefined) for member in members.split()}
+    body: dict[str, object] = {member: abstractmethod(_undefined) for member in members.split()}
     body |= {"__module__": __name__, "__doc__": f"The interface of {real[-1].__name__}."}
     made: Any = ABCMeta(name, (base,), body)
     for kind in real:
@@ -93,7 +94,7 @@ def _interface(name: str, members: str, *real: type, base: type = ABC) -> Any:
     return made
 
 
-def _undefined(*_: Any) -> Any:
+def _undefined(*_: object) -> object:
     raise NotImplementedError
 
 

@@ -3,7 +3,7 @@
 from typing import Any, Final, TypeVar
 
 from holdfast.client.handles import Job
-from holdfast.client.handles import Jobs as ClientJobs
+from holdfast.client.job_lookup import Jobs as ClientJobs
 from holdfast.client.recurring import RecurringJob as ClientRecurringJob
 from holdfast.client.sync import Client as HoldfastClient
 from holdfast.commands import Command
@@ -62,7 +62,7 @@ _PREFIXES: Final = {
 }
 
 
-def with_known_message(command: Command[Any], error: Refused) -> Refused:
+def with_known_message(command: Command[object], error: Refused) -> Refused:
     """Return a refusal with the message of the released package; others stay unchanged."""
     message = _message(command.verb, error)
     return error if message is None else type(error)(message, error.code)

@@ -24,10 +24,10 @@ class Events(ClientEvents):
     def __init__(self, database: Any) -> None:
         super().__init__(client_of(database))
 
-    def on(self, evt: str, func: Callable[[str], Any]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def on(self, evt: str, func: Callable[[str], object]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Call `func` with the jid at each `evt`. Raises NotImplementedError for an unknown event."""
         super().on(evt, func)
 
-    def off(self, evt: str) -> Callable[[str], Any] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def off(self, evt: str) -> Callable[[str], object] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Remove the callback of `evt`. Returns it."""
         return super().off(evt)

@@ -3,15 +3,27 @@
 They block if their handles come from a `Client`, and are awaited if they come from an `AsyncClient`.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar, overload
 
-from holdfast.code.handle import AnyHandle, AsyncHandle, Handle
+from holdfast.client.descriptors import ends_of
+from holdfast.client.put_handles import AnyHandle, AsyncHandle, Handle
+from holdfast.commands.jobs import Outcome
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.settings import check_list, check_timeout
 
 R = TypeVar("R")
+H = TypeVar("H", bound=AnyHandle[object])
 R1 = TypeVar("R1")
 R2 = TypeVar("R2")
 R3 = TypeVar("R3")
@@ -56,7 +68,7 @@ def gather(  # type: ignore[overload-overlap]
     *,
     timeout: float | None = None,
     return_exceptions: Literal[False] = False,
-) -> Coroutine[Any, Any, tuple[R1, R2]]: ...
+) -> Coroutine[object, object, tuple[R1, R2]]: ...
 @overload
 def gather(  # type: ignore[overload-overlap]
     h1: AsyncHandle[R1],
@@ -66,7 +78,7 @@ def gather(  # type: ignore[overload-overlap]
     *,
     timeout: float | None = None,
     return_exceptions: Literal[False] = False,
-) -> Coroutine[Any, Any, tuple[R1, R2, R3]]: ...
+) -> Coroutine[object, object, tuple[R1, R2, R3]]: ...
 @overload
 def gather(  # type: ignore[overload-overlap]
     h1: AsyncHandle[R1],
@@ -77,7 +89,7 @@ def gather(  # type: ignore[overload-overlap]
     *,
     timeout: float | None = None,
     return_exceptions: Literal[False] = False,
-) -> Coroutine[Any, Any, tuple[R1, R2, R3, R4]]: ...
+) -> Coroutine[object, object, tuple[R1, R2, R3, R4]]: ...
 @overload
 def gather(
     *handles: Handle[R], timeout: float | None = None, return_exceptions: Literal[False] = False
@@ -89,12 +101,12 @@ def gather(
 @overload
 def gather(
     *handles: AsyncHandle[R], timeout: float | None = None, return_exceptions: Literal[False] = False
-) -> Coroutine[Any, Any, list[R]]: ...
+) -> Coroutine[object, object, list[R]]: ...
 @overload
 def gather(
     *handles: AsyncHandle[R], timeout: float | None = None, return_exceptions: bool
-) -> Coroutine[Any, Any, list[R | HoldfastError]]: ...
-def gather(*handles: Any, timeout: float | None = None, return_exceptions: bool = False) -> Any:
+) -> Coroutine[object, object, list[R | HoldfastError]]: ...
+def gather(*handles: AnyHandle[R], timeout: float | None = None, return_exceptions: bool = False) -> object:
     """Wait for all jobs, for at most `timeout` seconds. Returns a list of their results, in the order of `handles`.
 
     To type checkers, the results of up to four handles are a tuple, as with `asyncio.gather`. When a job has failed, its
@@ -107,7 +119,7 @@ def gather(*handles: Any, timeout: float | None = None, return_exceptions: bool 
         return _gather_async(handles, timeout, return_exceptions)
     for handle in _ends(handles, timeout):
         if not return_exceptions:
-            handle.read(handle.ended)
+            _result(handle)
     return Values([_value(handle, return_exceptions) for handle in handles])
 
 
@@ -117,7 +129,7 @@ def as_completed(handles: Iterable[Handle[R]], timeout: float | None = None) -> 
 def as_completed(
     handles: Iterable[AsyncHandle[R]], timeout: float | None = None
 ) -> AsyncIterator[AsyncHandle[R]]: ...
-def as_completed(handles: Iterable[Any], timeout: float | None = None) -> Any:
+def as_completed(handles: Iterable[AnyHandle[R]], timeout: float | None = None) -> object:
     """Iterate over the handles, each when its job has ended: its `result()` then returns or raises at once.
 
     For handles of an async client, use `async for`. Raises TimeoutError if not all have ended within `timeout` seconds,
@@ -128,27 +140,27 @@ def as_completed(handles: Iterable[Any], timeout: float | None = None) -> Any:
     return _ends_async(given, timeout) if _is_async(given) else Ends(_ends(given, timeout))
 
 
-class Values(list[Any]):
+class Values(list[R]):
     """The result of `gather` in blocking code. It may be awaited, because without handles it is unknown whether to."""
 
-    def __await__(self) -> Generator[Any, Any, list[Any]]:
+    def __await__(self) -> Generator[None, None, "Values[R]"]:
         yield from ()
         return self
 
 
-class Ends(Iterator[Any]):
+class Ends(Iterator[H]):
     """The result of `as_completed` in blocking code. Without handles it may be used with `async for` too."""
 
-    def __init__(self, ends: Iterator[Any]) -> None:
+    def __init__(self, ends: Iterator[H]) -> None:
         self._ends = ends
 
-    def __next__(self) -> Any:
+    def __next__(self) -> H:
         return next(self._ends)
 
-    def __aiter__(self) -> AsyncIterator[Any]:
+    def __aiter__(self) -> AsyncIterator[H]:
         return self._all()
 
-    async def _all(self) -> AsyncIterator[Any]:
+    async def _all(self) -> AsyncIterator[H]:
         for handle in self._ends:
             yield handle
 
@@ -165,51 +177,53 @@ def _is_async(handles: Sequence[Any]) -> bool:
     return kinds == {True}
 
 
-def _ends(handles: Sequence[Any], timeout: float | None) -> Iterator[Any]:
+def _ends(handles: Sequence[H], timeout: float | None) -> Iterator[H]:
     known, open_ = _sorted(handles)
     yield from known
     if open_:
-        for jid, outcome in handles[0].app._ends_of(list(open_), timeout):
+        for jid, outcome in ends_of(handles[0].app, list(open_), timeout):
             yield from _learn(open_.pop(jid), outcome)
     _check_all(open_, handles)
 
 
-async def _ends_async(handles: Sequence[Any], timeout: float | None) -> AsyncGenerator[Any]:
+async def _ends_async(handles: Sequence[H], timeout: float | None) -> AsyncGenerator[H]:
     known, open_ = _sorted(handles)
     for handle in known:
         yield handle
     if open_:
-        async with aclosing(handles[0].app._ends_of(list(open_), timeout)) as ends:
+        async with aclosing(ends_of(handles[0].app, list(open_), timeout)) as ends:
             async for jid, outcome in ends:
                 for handle in _learn(open_.pop(jid), outcome):
                     yield handle
     _check_all(open_, handles)
 
 
-async def _gather_async(handles: Sequence[Any], timeout: float | None, return_exceptions: bool) -> list[Any]:
+async def _gather_async(
+    handles: Sequence[AnyHandle[R]], timeout: float | None, return_exceptions: bool
+) -> list[R | HoldfastError]:
     async with aclosing(_ends_async(handles, timeout)) as ends:
         async for handle in ends:
             if not return_exceptions:
-                handle.read(handle.ended)
+                _result(handle)
     return [_value(handle, return_exceptions) for handle in handles]
 
 
-def _sorted(handles: Sequence[Any]) -> tuple[list[Any], dict[str, list[Any]]]:
+def _sorted(handles: Sequence[H]) -> tuple[list[H], dict[str, list[H]]]:
     """Return the handles whose outcome is known, and the others by jid."""
-    open_: dict[str, list[Any]] = {}
+    open_: dict[str, list[H]] = {}
     for handle in handles:
         if handle.ended is None:
             open_.setdefault(handle.jid, []).append(handle)
     return [handle for handle in handles if handle.ended is not None], open_
 
 
-def _learn(handles: list[Any], outcome: Any) -> list[Any]:
+def _learn(handles: list[H], outcome: Outcome) -> list[H]:
     for handle in handles:
         handle.ended = outcome
     return handles
 
 
-def _check_all(open_: dict[str, list[Any]], handles: Sequence[Any]) -> None:
+def _check_all(open_: Mapping[str, Sequence[AnyHandle[object]]], handles: Sequence[object]) -> None:
     if open_:
         one = next(iter(open_))
         flags = open_[one][0].app.settings.flags
@@ -219,9 +233,14 @@ def _check_all(open_: dict[str, list[Any]], handles: Sequence[Any]) -> None:
         )
 
 
-def _value(handle: Any, return_exceptions: bool) -> Any:
+def _result(handle: AnyHandle[R]) -> R:
+    assert handle.ended is not None  # all have ended
+    return handle.read(handle.ended)
+
+
+def _value(handle: AnyHandle[R], return_exceptions: bool) -> R | HoldfastError:
     try:
-        return handle.read(handle.ended)
+        return _result(handle)
     except HoldfastError as error:
         if return_exceptions:
             return error

@@ -1,60 +1,23 @@
 """Handles of jobs that were put, which wait for their results."""
 
 import functools
-from collections.abc import (
-    AsyncGenerator,
-    Callable,
-    Generator,
-    Iterator,
-    Sequence,
-)
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
+from holdfast.client.descriptors import AnyClient
 from holdfast.code.outcomes import result_of
 from holdfast.code.registry import Registered
 from holdfast.code.signature import hints_of
 from holdfast.codecs import from_plain
+from holdfast.commands.jobs import Outcome
 from holdfast.errors import CodecError, JobNotFound
-from holdfast.settings import Settings
 
-R = TypeVar("R")
+if TYPE_CHECKING:
+    from holdfast.client.handles import AsyncJob, Job
+
 R_co = TypeVar("R_co", covariant=True)
-
-
-class SyncApp(Protocol):
-    """The part of a Client that function jobs use."""
-
-    settings: Settings
-
-    @property
-    def queues(self) -> Any: ...
-    @property
-    def jobs(self) -> Any: ...
-    @property
-    def recurring(self) -> Any: ...
-    def job(self, jid: str, /) -> Any: ...
-    def store_time(self) -> float: ...
-    def wait_for(self, jid: str, timeout: float | None = None) -> Any: ...
-    def _ends_of(self, jids: Sequence[str], timeout: float | None = None) -> Iterator[Any]: ...
-
-
-class AsyncApp(Protocol):
-    """The part of an AsyncClient that function jobs use."""
-
-    settings: Settings
-
-    @property
-    def queues(self) -> Any: ...
-    @property
-    def jobs(self) -> Any: ...
-    @property
-    def recurring(self) -> Any: ...
-    def job(self, jid: str, /) -> Any: ...
-    async def store_time(self) -> float: ...
-    async def wait_for(self, jid: str, timeout: float | None = None) -> Any: ...
-    def _ends_of(self, jids: Sequence[str], timeout: float | None = None) -> AsyncGenerator[Any]: ...
 
 
 class AnyHandle(Generic[R_co]):
@@ -66,20 +29,20 @@ class AnyHandle(Generic[R_co]):
 
     __slots__ = ("app", "ended", "jid", "keeps", "returns")
 
-    def __init__(self, app: Any, jid: str, returns: Any, keeps: bool = True) -> None:
+    def __init__(self, app: AnyClient, jid: str, returns: object, keeps: bool = True) -> None:
         self.app = app
         self.returns = returns
         self.jid = jid
         self.keeps = keeps
-        self.ended: Any = None
+        self.ended: Outcome | None = None
 
-    def learn(self, outcome: Any) -> Any:
+    def learn(self, outcome: Outcome) -> Outcome:
         """Keep the outcome of a job that has ended, which cannot change any more. Returns it."""
         if outcome.status in ("done", "failed", "cancelled"):
             self.ended = outcome
         return outcome
 
-    def read(self, outcome: Any) -> R_co:
+    def read(self, outcome: Outcome) -> R_co:
         """Return the result. Raises JobFailed, JobCancelled, JobNotFound or TimeoutError for other outcomes, CodecError."""
         result = outcome.result_of(self.jid, self.app.settings.flags)
         if result is None and self.keeps:
@@ -109,33 +72,33 @@ class Handle(AnyHandle[R_co]):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the job has ended, whatever its outcome. Returns False after `timeout` seconds."""
-        return bool(self._wait(timeout).status != "open")
+        return self._wait(timeout).status != "open"
 
     @property
-    def job(self) -> Any:
+    def job(self) -> "Job":
         """The `Job` as it is now. Raises JobNotFound. Core: verbs/inspect.lua."""
-        return self.app.job(self.jid)
+        job: Job = self.app.job(self.jid)
+        return job
 
     @property
     def state(self) -> str:
         """The state of the job now, as in `Job.state`; of a job that was deleted `complete` or `cancelled` while the store
         still knows its outcome, then `gone`. Core: verbs/inspect.lua, verbs/await.lua."""
         try:
-            return str(self.job.state)
+            return self.job.state
         except JobNotFound:
             return _last_state(self._wait(0))
 
     @property
     def progress(self) -> float | None:
         """The progress that the job last reported, from 0 to 1; None: none. Raises JobNotFound. Core: verbs/inspect.lua."""
-        fraction: float | None = self.job.progress_fraction
-        return fraction
+        return self.job.progress_fraction
 
     def cancel(self) -> bool:
         """Cancel the job; return whether it was there and not complete. Raises DependencyRefused. Core: verbs/cancel.lua."""
         return bool(self.app.jobs.cancel(self.jid)[0])
 
-    def _wait(self, timeout: float | None) -> Any:
+    def _wait(self, timeout: float | None) -> Outcome:
         return self.ended or self.learn(self.app.wait_for(self.jid, timeout))
 
 
@@ -151,44 +114,44 @@ class AsyncHandle(AnyHandle[R_co]):
     async def wait(self, timeout: float | None = None) -> bool:
         """Wait until the job has ended, whatever its outcome. Returns False after `timeout` seconds."""
         outcome = await self._wait(timeout)
-        return bool(outcome.status != "open")
+        return outcome.status != "open"
 
     @property
-    async def job(self) -> Any:
+    async def job(self) -> "AsyncJob":
         """The `AsyncJob` as it is now: `await handle.job`. Raises JobNotFound. Core: verbs/inspect.lua."""
-        return await self.app.job(self.jid)
+        job: AsyncJob = await self.app.job(self.jid)
+        return job
 
     @property
     async def state(self) -> str:
         """The state of the job now, as `Handle.state`: `await handle.state`."""
         try:
-            return str((await self.job).state)
+            return (await self.job).state
         except JobNotFound:
             return _last_state(await self._wait(0))
 
     @property
     async def progress(self) -> float | None:
         """The progress that the job last reported, as `Handle.progress`: `await handle.progress`."""
-        fraction: float | None = (await self.job).progress_fraction
-        return fraction
+        return (await self.job).progress_fraction
 
     async def cancel(self) -> bool:
         """Cancel the job, as `Handle.cancel`."""
         return bool((await self.app.jobs.cancel(self.jid))[0])
 
-    async def _wait(self, timeout: float | None) -> Any:
+    async def _wait(self, timeout: float | None) -> Outcome:
         return self.ended or self.learn(await self.app.wait_for(self.jid, timeout))
 
-    def __await__(self) -> Generator[Any, Any, R_co]:
+    def __await__(self) -> Generator[object, None, R_co]:
         return self.result().__await__()
 
 
-def _last_state(outcome: Any) -> str:
+def _last_state(outcome: Outcome) -> str:
     """The state of a job whose record is gone, from its outcome."""
-    return "complete" if outcome.status == "done" else str(outcome.status)
+    return "complete" if outcome.status == "done" else outcome.status
 
 
-def _decoded(returns: Any, result: bytes | None) -> Any:
+def _decoded(returns: object, result: bytes | None) -> Any:
     if result is None:
         return None
     try:
@@ -199,7 +162,7 @@ def _decoded(returns: Any, result: bytes | None) -> Any:
 
 
 @functools.lru_cache(maxsize=1024)
-def _decoder(returns: Any) -> Callable[[bytes], Any]:
+def _decoder(returns: object) -> Callable[[bytes], object]:
     try:
         wanted = returns
         if isinstance(returns, Registered):
