@@ -9,7 +9,7 @@ from holdfast import codecs, settings
 from holdfast.client.jobs import attributes, dependencies
 from holdfast.code import failure
 from holdfast.commands import options
-from holdfast.work import settings as worker
+from holdfast.work import checks as worker_checks
 from holdfast.work.queues import route
 
 PAGE = (ROOT / "docs" / "reference" / "limits.md").read_text()
@@ -33,7 +33,7 @@ ROWS = {
     "jobs with tags": options.MAX_WEIGHT,
     "jobs of one page": settings.MAX_PAGE,
     "lease (": settings.DEFAULT_HEARTBEAT,
-    "slots of one process": worker.MOST_SEATS,
+    "slots of one process": worker_checks.MOST_SLOTS,
     "queues given by name": route.FEW,
 }
 
