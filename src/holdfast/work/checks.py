@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.errors import UsageError
-from holdfast.settings import check_name, check_seconds, check_whole
+from holdfast.settings import check_host, check_name, check_seconds, check_whole
 
 MOST_SLOTS: Final = 512
 MOST_PORT: Final = 65535
@@ -51,8 +51,8 @@ def check_numbers(settings: Any) -> None:
         check_whole(name, getattr(settings, name), 0, most)
     for name, (least, longest) in _SECONDS.items():
         check_seconds(name, getattr(settings, name), least, longest)
-    check_name("health_host", settings.health_host)
-    check_name("metrics_host", settings.metrics_host)
+    check_host("health_host", settings.health_host)
+    check_host("metrics_host", settings.metrics_host)
 
 
 def check_modules(modules: Iterable[str]) -> None:
