@@ -2,8 +2,7 @@
 
 from holdfast.work.classes.base import BaseWorker
 from holdfast.work.classes.forking import ForkingWorker, ForkPerJobWorker
-from holdfast.work.classes.many import AsyncioWorker, GeventWorker, ThreadWorker
-from holdfast.work.classes.serial import MainWorker, SerialWorker
+from holdfast.work.classes.single import AsyncioWorker, GeventWorker, MainWorker, SerialWorker, ThreadWorker
 
 __all__ = [
     "AsyncioWorker",

@@ -10,7 +10,7 @@ from holdfast.client.jobs import attributes, dependencies
 from holdfast.code import failure
 from holdfast.commands import options
 from holdfast.console import filter_parser
-from holdfast.work import settings as worker
+from holdfast.work import checks as worker_checks
 from holdfast.work.queues import route
 
 PAGE = (ROOT / "docs" / "reference" / "limits.md").read_text()
@@ -35,7 +35,7 @@ ROWS = {
     "jobs of one page": settings.MAX_PAGE,
     "a search filter": filter_parser.MAX_LENGTH,
     "lease (": settings.DEFAULT_HEARTBEAT,
-    "slots of one process": worker.MOST_SEATS,
+    "slots of one process": worker_checks.MOST_SLOTS,
     "queues given by name": route.FEW,
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast import AsyncClient
 from holdfast.commands.leases import Pop
-from holdfast.work.performing.making import make_performer
+from holdfast.work.performing.surroundings import make_performer
 from holdfast.work.queues.route import Route
 from holdfast.work.run import run_serial
 from holdfast.work.session import StoreSession
@@ -48,8 +48,8 @@ class Works:
         for facts in jobs:
             turns = StoreSession(self.client.shard, "works", Route(self.client.shard, self.queues))
             turns.end(self.performer.perform(facts, self.run))
-            while turns.has_news:
-                self.client.runner.run(turns.turn(0))
+            while turns.has_outcomes:
+                self.client.runner.run(turns.round_trip(0))
             return facts.jid
         return None
 

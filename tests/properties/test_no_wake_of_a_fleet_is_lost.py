@@ -72,7 +72,7 @@ class Player:
         if woken is None and self.limit == 0:
             return
         self.state = "turn"
-        self.plan = self.turns.turn(self.limit, woken)
+        self.plan = self.turns.round_trip(self.limit, woken)
         self.advance(None)
 
     def advance(self, replies: Any) -> None:

@@ -1,5 +1,6 @@
 """Who keeps leases, a parent for its children or a thread beside a serial worker: no job is missed that begins while it looks."""
 
+import socket
 from math import inf
 from time import monotonic
 from types import SimpleNamespace
@@ -9,10 +10,9 @@ from worker_kit import until
 
 from holdfast.client.sync import Client
 from holdfast.wire.plans import Step
-from holdfast.work.keeper import Held
-from holdfast.work.parent.lease_table import LeaseTable
+from holdfast.work.in_process import RenewalThread
+from holdfast.work.parent.child import LeaseTable, Place
 from holdfast.work.parent.renewal import LeaseRenewal
-from holdfast.work.pools.holding import BeatingThread
 from holdfast.work.settings import WorkerSettings
 
 
@@ -56,44 +56,48 @@ class Late(LeaseTable):
 def test_a_job_that_begins_while_its_parent_looks_is_looked_after_in_time(guard):
     lease_table = Late()
     child = SimpleNamespace(lease_table=lease_table, pid=1, name="w", poke=lambda: None)
-    guard.hear([])  # there is news: look now
+    guard.notify([])  # there is a message: look now
     guard.attend([child])
     assert lease_table.was_told is False
     assert not lease_table.hold(0, "next", 1, 3_000, monotonic())  # it is looked after already
 
 
-class Hand:
-    """What a serial worker holds: a job with a short lease is granted while its keeper looks for the `at`-th time."""
+class Granting(LeaseTable):
+    """The lease table of one process: a job with a short lease is granted while the thread reads it for the `at`-th time."""
 
     def __init__(self, at):
-        self.at, self.looks, self.held = at, 0, []
-        self.thread = None
+        super().__init__()
+        self.at, self.looks = at, 0
+        self.ours, self.theirs = socket.socketpair()
 
-    def __call__(self):
+    def read_all(self):
         self.looks += 1
-        seen = list(self.held)
-        if self.looks == self.at:
-            self.held = [Held("late", 1, "w", 1.0)]
-            self.thread.learn(1.0, monotonic())
+        seen = super().read_all()
+        if self.looks == self.at and self.hold(0, "late", 1, 1_000, monotonic()):
+            self.theirs.send(b"\0")
         return seen
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_a_job_that_is_granted_while_its_keeper_looks_is_renewed(client, url, namespace, monkeypatch, at):
     monkeypatch.setattr("holdfast.work.keeper.LONGEST_PERIOD", 3600.0)
-    hand, renewed = Hand(at), []
-    monkeypatch.setattr(client, "run", lambda command: renewed.append(command) or [1] * len(command.leases))
-    hand.thread = BeatingThread(client, "w", hand, lambda: None)
-    hand.thread.start()
-    try:
+    table, renewed = Granting(at), []
+    settings = WorkerSettings(queues=("q",), pool="serial").checked()
+    place = Place("w", 0, table, table.theirs, 0, settings, None)
+
+    def run(command):
+        leases = getattr(command, "leases", ())
+        renewed.extend(leases)
+        return [1] * len(leases)
+
+    monkeypatch.setattr(client, "run", run)
+    with table.ours, table.theirs, RenewalThread(client, place, table.ours):
         with Client(url, namespace=namespace) as other:
             for _ in range(at):  # each has it look once
-                looked = hand.looks
+                looked = table.looks
                 other.link.send(Step([("PUBLISH", other.shard.worker_channel("w"), '{"event":"x"}')]))
-                until(lambda before=looked: hand.looks > before or hand.held, "it has looked")
-        until(lambda: renewed, "the lease is renewed")
-    finally:
-        hand.thread.close()
+                until(lambda before=looked: table.looks > before, "it has looked")
+        until(lambda: [lease.jid for lease in renewed] and renewed[0].jid == "late", "the lease is renewed")
 
 
 def test_what_a_dead_child_held_is_given_back_before_the_parent_ends(client, guard):
@@ -101,7 +105,7 @@ def test_what_a_dead_child_held_is_given_back_before_the_parent_ends(client, gua
     [job] = client.queues["q"].pop(1)
     lease_table = LeaseTable(1)
     lease_table.hold(0, "a", job.facts.token, 30_000, monotonic())
-    guard.owe(SimpleNamespace(lease_table=lease_table, pid=1, name=job.worker_name), "preempted", "TERM")
+    guard.release(SimpleNamespace(lease_table=lease_table, pid=1, name=job.worker_name), "preempted", "TERM")
     guard.finish()
     found = client.jobs["a"]
     assert (found.state, found.losses) == ("waiting", 0)

@@ -12,7 +12,7 @@ from holdfast import JobFailed
 from holdfast.code.current import Running, running
 from holdfast.logs import JsonFormatter, TextFormatter
 from holdfast.models import JobFacts
-from holdfast.work.performing.logs import MOST_LINES, Records
+from holdfast.work.middleware.builtin import MOST_LINES, Records
 
 TALKING = """
 import logging, threading

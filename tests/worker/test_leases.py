@@ -11,12 +11,13 @@ from worker_kit import process_lives, until
 
 from holdfast.commands.leases import Pop
 from holdfast.wire.waiting import sleep
+from holdfast.work.in_process import InProcess
 from holdfast.work.keeper import LOST, Held
-from holdfast.work.parent.child import ChildProcess
+from holdfast.work.parent.children import ChildProcess
 from holdfast.work.parent.losses import EarlyMessages, LostLeases
-from holdfast.work.parent.presence import Presence, StoreMessage
-from holdfast.work.pools.holding import SerialHolder
+from holdfast.work.parent.presence import StoreMessage
 from holdfast.work.settings import WorkerSettings
+from holdfast.work.store_choice import StoreChoice
 
 
 def short_leases(shop, seconds=1):
@@ -81,27 +82,29 @@ def test_a_running_job_that_is_cancelled_is_stopped(shop, pool, arrival):
 def test_a_serial_worker_is_told_of_a_lost_lease_until_it_lets_go(client):
     """Its main thread may not have begun the job when it is told first, and then has nothing to interrupt."""
     client.config["heartbeat"] = 600
-    jid = client.queues["q"].put("a.B")
-    [facts] = client.run(Pop("w", ("q",), 1))
-    told = []
-    holder = SerialHolder(
-        client,
-        "w",
-        Presence(client, WorkerSettings(("q",), pool="serial").checked()),
-        lambda: told.append(holder.lost()),
-    )
-    holder.start()
-    try:
-        holder.hold(facts, monotonic())
+    jids = [client.queues["q"].put("a.B") for _ in range(2)]
+    facts = {job.jid: job for job in client.run(Pop("w", ("q",), 2))}
+    reports = []
+
+    def lose(place, jid):
+        job = facts[jid]
+        place.lease_table.hold(0, jid, job.token, job.lease_ms, monotonic())
+        place.poke()
         client.jobs.cancel(jid)
         # By heartbeats alone, the second call would come after 200 seconds.
-        until(lambda: len(told) >= 3, "it was told again and again")
-        holder.release()
-        count = len(told) + 1
-        until(lambda: holder.due() > monotonic() + 1, "it is not told any more")
-        assert len(told) <= count
-    finally:
-        holder.close()
+        until(lambda: [one for one, _ in reports].count(jid) >= 3, "it was told again and again")
+        assert [is_new for one, is_new in reports if one == jid][:3] == [True, False, False]
+        place.lease_table.clear(0)
+
+    def body(place, around):
+        lose(place, jids[0])
+        count = len(reports) + 1
+        lose(place, jids[1])
+        assert [jid for jid, _ in reports].count(jids[0]) <= count
+        return False
+
+    settings = WorkerSettings(("q",), pool="serial", name="w").checked()
+    InProcess(settings, StoreChoice.of(client), lambda *report: reports.append(report)).run(body, {})
 
 
 @pytest.fixture
@@ -115,11 +118,11 @@ def child():
     theirs.close()
     slot = ChildProcess("w", 0, 1)
     slot.lease_table.begin("line")
-    slot.settle(pid, ours)
+    slot.begin(pid, ours)
     yield slot
     slot.signal(signal.SIGKILL)
     os.waitpid(pid, 0)
-    slot.leave()
+    slot.close()
     slot.lease_table.close()
 
 
@@ -158,14 +161,14 @@ def test_a_child_that_works_on_a_job_whose_lease_is_gone_is_killed(child):
 def test_a_cancel_that_overtakes_the_grant_is_heard_when_the_job_has_come(child):
     early, children = EarlyMessages(), {"w": child}
     child.lease_table.ask(4)
-    early.hear([StoreMessage("canceled", "w", "a")])
+    early.notify([StoreMessage("canceled", "w", "a")])
     assert not early.has_come(children)
     child.lease_table.hold(0, "a", 7, 1_000, 0.0)
     child.lease_table.ask(0)
     until(lambda: early.has_come(children), "it is in the lease table")
     # What was not granted by that call does not come any more.
     child.lease_table.ask(5)
-    early.hear([StoreMessage("canceled", "w", "b")])
+    early.notify([StoreMessage("canceled", "w", "b")])
     assert not early.has_come(children)
     child.lease_table.ask(6)
     until(lambda: not early.has_come(children) and early.due() == inf, "it is forgotten")

@@ -137,11 +137,11 @@ def test_a_worker_that_is_woken_while_it_is_full_hands_on_what_it_was_told(shop)
     turns = StoreSession(shop.client.shard, "w", route)
     [key] = route.keys()
     run = shop.client.runner.run
-    assert len(run(turns.turn(1))) == 1
+    assert len(run(turns.round_trip(1))) == 1
     run(route.find(1, None, will_wait=True))
     put_count(shop, "q-other", 1)
     assert shop.client.link.send(Step([("LPOP", key)])) == [b""]
-    assert run(turns.turn(0, ANY_QUEUE)) == []
+    assert run(turns.round_trip(0, ANY_QUEUE)) == []
     assert shop.client.link.send(Step([("LPOP", key)])) == [b""]
     put_count(shop, "q-other", 2)
     assert shop.client.link.send(Step([("LPOP", key)])) == [None]
@@ -151,7 +151,7 @@ def test_jobs_are_kept_when_the_store_is_lost_while_another_worker_is_told(shop)
     put_count(shop, "q-other", 1)
     route = Route(shop.client.shard, ["q*"], slots=1, chooser=PatternResolver(shop.client, ("q*",)))
     route.refresh()
-    plan = StoreSession(shop.client.shard, "w", route).turn(1, ANY_QUEUE)
+    plan = StoreSession(shop.client.shard, "w", route).round_trip(1, ANY_QUEUE)
     step, verbs, jobs = next(plan), [], []
     while not jobs:
         verbs.append(step.calls[0][1])
@@ -175,18 +175,18 @@ def test_what_ends_while_the_store_is_asked_for_queues_is_said_too(shop):
     route.refresh()
     turns = StoreSession(shop.client.shard, "w", route)
     run, send = shop.client.runner.run, shop.client.link.send
-    jobs = run(turns.turn(3))
+    jobs = run(turns.round_trip(3))
     assert len(jobs) == 2
     turns.end(Done(jobs[0].jid, jobs[0].token))
-    plan = turns.turn(2)
+    plan = turns.round_trip(2)
     step = next(plan)
     assert step.calls[0][1] == "hf1_find_work"
     turns.end(Done(jobs[1].jid, jobs[1].token))
     with suppress(StopIteration):
         while True:
             step = plan.send(send(step))
-    while turns.has_news:
-        run(turns.turn(2))
+    while turns.has_outcomes:
+        run(turns.round_trip(2))
     assert [shop.state(job.jid) for job in jobs] == ["complete", "complete"]
 
 
@@ -200,13 +200,13 @@ def test_rules_that_cannot_be_read_again_leave_those_that_were_read(shop, monkey
         shop.client.link.send,
     )
     route.refresh()
-    [job] = run(turns.turn(2))
+    [job] = run(turns.round_trip(2))
     send(Step([("RPUSH", f"{shop.client.root}qp", "[1]")]))
     monkeypatch.setattr("holdfast.work.queues.routing._Kept.is_old", True)
     turns.end(Done(job.jid, job.token))
     put_count(shop, "q-two", 2)
     route.refresh()
-    assert [other.queue for other in run(turns.turn(2))] == ["q-two"]
+    assert [other.queue for other in run(turns.round_trip(2))] == ["q-two"]
     assert shop.state(job.jid) == "complete"
 
 
@@ -220,7 +220,7 @@ def test_a_worker_is_not_woken_in_the_place_of_one_whose_own_resolver_means_othe
     run, send = shop.client.runner.run, shop.client.link.send
     for route in routes:
         route.refresh()
-        assert run(StoreSession(shop.client.shard, "w", route).turn(1)) == []
+        assert run(StoreSession(shop.client.shard, "w", route).round_trip(1)) == []
     put_count(shop, "a5", 1)
     bells = [wake_up for route in routes for wake_up, _ in route.keys().items()]
     assert send(Step([("LPOP", wake_up) for wake_up in bells])) == [b"", b""]
@@ -231,5 +231,5 @@ def test_a_queue_that_goes_first_is_found_behind_a_thousand_others(shop):
     for name in names:
         put_count(shop, name, 1)
     route = Route(shop.client.shard, names[::-1])
-    [job] = shop.client.runner.run(StoreSession(shop.client.shard, "w", route).turn(1))
+    [job] = shop.client.runner.run(StoreSession(shop.client.shard, "w", route).round_trip(1))
     assert job.queue == names[-1]

@@ -182,7 +182,7 @@ def test_what_a_dead_process_began_and_did_not_end_was_lost_once(ledger: Ledger)
         ledger.begin("q", "Grüße " * 30)
     ledger.end("q", "Grüße " * 30, "failed", 5000.0)
     for _ in range(2):
-        ledger.bury()
+        ledger.count_lost()
     [row] = ledger.rows()
     assert (row.outcomes["lost"], row.outcomes["failed"], row.buckets[-1]) == (2, 1, 1)
 

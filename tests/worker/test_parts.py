@@ -16,7 +16,7 @@ from holdfast.errors import ConnectionLost, UsageError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import LONGEST, Outage
 from holdfast.work.keeper import Held, Keeper, run_end
-from holdfast.work.parent.lease_table import Holding, LeaseTable
+from holdfast.work.parent.child import Holding, LeaseTable
 from holdfast.work.performing.outcome import Failed, Moved, Retry, failed, granted, raised
 from holdfast.work.queues.route import Route
 from holdfast.work.settings import WorkerSettings
@@ -237,7 +237,7 @@ def test_a_turn_says_what_ended_and_takes_what_can_start():
     turns = StoreSession(shard, "w", Route(shard, ("a", "b")))
 
     def words(limit, woken=None):
-        plan = turns.turn(limit, woken)
+        plan = turns.round_trip(limit, woken)
         call = next(plan).calls[0]
         plan.close()
         return call
@@ -247,11 +247,11 @@ def test_a_turn_says_what_ended_and_takes_what_can_start():
     assert words(3, "b")[-2:] == ("b", 2)
     assert words(3, ANY_QUEUE)[-4:] == ("a", 2, "b", 2)
     with pytest.raises(StopIteration):
-        next(turns.turn(0))  # nothing to say, and nothing to take
+        next(turns.round_trip(0))  # nothing to say, and nothing to take
     turns.end(None)
-    assert not turns.has_news
+    assert not turns.has_outcomes
     turns.end(Done("j1", 7))
-    assert turns.has_news
+    assert turns.has_outcomes
     assert words(1)[1] == "hf1_complete_pop"
     assert {Pop.verb, CompletePop.verb} == {"pop", "complete_pop"}
 

@@ -2,15 +2,17 @@
 
 import json
 import signal
+import socket
 
 import pytest
 from worker_kit import until
 
 from holdfast import Client, __version__
 from holdfast.commands.workers import WorkerQuiet
+from holdfast.work.in_process import RenewalThread
 from holdfast.work.parent import presence
+from holdfast.work.parent.child import LeaseTable, Place
 from holdfast.work.parent.presence import Presence, Sign
-from holdfast.work.pools.holding import SerialHolder
 from holdfast.work.settings import WorkerSettings
 
 
@@ -61,32 +63,29 @@ def test_a_quiet_worker_takes_no_jobs_until_it_is_told_to_go_on(shop, pool):
     assert third.result(30) == 3
 
 
-def test_a_serial_worker_is_quiet_after_its_next_sign_of_life(client: Client, monkeypatch):
+def test_a_worker_without_a_parent_is_quiet_after_its_next_report(client: Client, monkeypatch):
     monkeypatch.setattr(presence, "PERIOD", 0.02)
-    says = Presence(client, WorkerSettings(("q",), pool="serial").checked())
-    holder = SerialHolder(client, "w", says)
-    holder.start()
-    try:
+    settings, table = WorkerSettings(("q",), pool="serial").checked(), LeaseTable()
+    ours, theirs = socket.socketpair()
+    with ours, theirs, RenewalThread(client, Place("w", 0, table, theirs, 0, settings, None), ours):
         until(lambda: client.run(WorkerQuiet("w")), "it is known")
-        until(lambda: not holder.may_take(), "it is quiet")
+        until(lambda: table.paused, "it is quiet")
         client.run(WorkerQuiet("w", False))
-        until(holder.may_take, "it goes on")
-    finally:
-        holder.close()
+        until(lambda: not table.paused, "it takes jobs again")
     assert list(client.workers) == []
 
 
 def test_a_store_that_is_away_makes_nobody_quiet(url: str, namespace: str):
     gate = Client(f"{url}-nobody", namespace=namespace, deadline=0.05)
     says = Presence(gate, WorkerSettings(("q",)).checked())
-    assert says.say([Sign("w", 1, 0)]) == {}
+    assert says.report([Sign("w", 1, 0)]) == {}
     says.end()
 
 
 def test_more_queues_than_a_fact_has_room_for_are_cut(client: Client):
     queues = tuple(f"queue-{n:04}-{'é' * 20}" for n in range(500))
     says = Presence(client, WorkerSettings(queues).checked())
-    says.say([Sign("w", 1, 0)])
+    says.report([Sign("w", 1, 0)])
     [worker] = client.workers.all()
     named = json.loads(worker.facts["queues"])
     assert tuple(named) == queues[: len(named)]

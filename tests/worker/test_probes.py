@@ -10,7 +10,7 @@ from worker_kit import until
 
 from holdfast import Client
 from holdfast.testing.store import ScratchStore
-from holdfast.work.parent.http import MOST_CLIENTS, MOST_HEAD, Address, Answer, HttpThread, answer_to
+from holdfast.work.observe.http import MOST_CLIENTS, MOST_HEAD, Address, Answer, HttpThread, answer_to
 
 
 def free_port():
@@ -96,11 +96,19 @@ def test_a_port_that_is_taken_is_said_before_anything_is_forked(shop, pool):
     assert "started as" not in worker.said()
 
 
-@pytest.mark.parametrize("host", ["nowhere.invalid", "192.0.2.1", "a..b", "x" * 200])
-def test_an_address_that_is_not_of_this_machine_is_said_before_anything_is_forked(shop, host):
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        ("nowhere.invalid", "cannot be listened on"),
+        ("192.0.2.1", "cannot be listened on"),
+        ("a..b", "health_host must be the name or address of a machine"),
+        ("x" * 200, "health_host must be the name or address of a machine"),
+    ],
+)
+def test_an_address_that_is_not_of_this_machine_is_said_before_anything_is_forked(shop, host, why):
     worker = shop.start("process", "--health-port", str(free_port()), "--health-host", host)
     assert worker.wait() == 2
-    assert "cannot be listened on" in worker.said()
+    assert why in worker.said()
     assert "Traceback" not in worker.said()
     assert "started as" not in worker.said()
 
@@ -156,7 +164,7 @@ def test_an_answer_says_how_long_it_is_and_is_kept_by_nobody():
 
 
 def test_clients_that_take_too_long_are_dropped(monkeypatch):
-    monkeypatch.setattr("holdfast.work.parent.http.PATIENCE", 0.05)
+    monkeypatch.setattr("holdfast.work.observe.http.PATIENCE", 0.05)
     web, port = HttpThread(), free_port()
     web.http.serve(Address("127.0.0.1", port), "/", lambda: Answer(200, b""))
     with web, socket.create_connection(("127.0.0.1", port), 5) as client:

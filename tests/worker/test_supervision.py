@@ -9,8 +9,7 @@ from time import monotonic
 import pytest
 from worker_kit import process_lives, until
 
-from holdfast.work.parent.child import ChildProcess
-from holdfast.work.parent.children import Children
+from holdfast.work.parent.children import ChildProcess, Children
 from holdfast.work.settings import WorkerSettings
 
 

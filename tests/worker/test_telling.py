@@ -8,7 +8,7 @@ from holdfast.commands.options import ExtraOptions, JobWithOptions
 from holdfast.commands.outcomes import Advance, Expire, Fail, Retry
 from holdfast.errors import WorkError
 from holdfast.models import JobFacts
-from holdfast.work.forking.solitary import read_ending, write_ending
+from holdfast.work.forking.solitary import read_outcome, write_outcome
 
 FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w")
 FOLLOW = (
@@ -35,15 +35,15 @@ def said(ending):
     ],
 )
 def test_every_ending_arrives_as_it_was(ending):
-    told = read_ending(write_ending(ending), FACTS)
+    told = read_outcome(write_outcome(ending), FACTS)
     assert type(told) is type(ending)
     assert said(told) == said(ending)
 
 
 @pytest.mark.parametrize(
     "told",
-    [b"", b"nonsense", write_ending(Done("j1", 7))[:-3], b"\x92\xa4Evil\x80", b"\x92\xa4Done\x81\xa1x\x01"],
+    [b"", b"nonsense", write_outcome(Done("j1", 7))[:-3], b"\x92\xa4Evil\x80", b"\x92\xa4Done\x81\xa1x\x01"],
 )
 def test_nonsense_is_refused(told):
     with pytest.raises(WorkError, match="invalid outcome"):
-        read_ending(told, FACTS)
+        read_outcome(told, FACTS)

@@ -9,8 +9,8 @@ import pytest
 from worker_kit import process_lives, until
 
 import waiting
-from holdfast.work.performing import around
-from holdfast.work.performing.around import PAUSE, Title, get_title, set_title
+from holdfast.work import process_state
+from holdfast.work.process_state import PAUSE, Title, get_title, set_title
 from holdfast.work.signals import UNWIND
 
 
@@ -61,7 +61,7 @@ def test_titles_say_what_a_worker_does_just_now(shop, pool):
 def said(monkeypatch):
     """What was shown, instead of showing it."""
     shown = []
-    monkeypatch.setattr(around, "set_title", shown.append)
+    monkeypatch.setattr(process_state, "set_title", shown.append)
     return shown
 
 
@@ -70,25 +70,25 @@ def statuses(said: list[str]) -> list[str]:
 
 
 def test_a_title_is_shown_ten_times_a_second_at_most_and_the_last_word_is_not_lost(said):
-    title, begun = Title(), around.monotonic()
+    title, begun = Title(), process_state.monotonic()
     for number in range(1000):
-        title.say("job %d", number)
+        title.show("job %d", number)
     waiting.until(lambda: statuses(said)[-1] == "job 999", "the last one is shown")
     assert statuses(said)[0] == "job 0"
-    assert len(said) <= 2 + (around.monotonic() - begun) / PAUSE
-    title.say("job %d", 999)
-    title.say("job %d", 7)
+    assert len(said) <= 2 + (process_state.monotonic() - begun) / PAUSE
+    title.show("job %d", 999)
+    title.show("job %d", 7)
     title.close()
     assert title.due() < float("inf")
     assert not [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
 
 
 def test_a_title_without_a_thread_says_when_it_is_due(said, monkeypatch):
-    monkeypatch.setattr(around, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(process_state, "monotonic", lambda: 1000.0)
     title = Title(follows=False)
-    title.say("one")
+    title.show("one")
     assert title.due() == float("inf")
-    title.say("two")
+    title.show("two")
     assert statuses(said) == ["one"]
     assert title.due() == pytest.approx(1000.0 + PAUSE)
     title.catch_up()
@@ -97,16 +97,16 @@ def test_a_title_without_a_thread_says_when_it_is_due(said, monkeypatch):
 
 def test_a_new_process_shows_its_own_title_at_once(said):
     title = Title()
-    title.say("one")
+    title.show("one")
     title.renew()
-    title.say("two")
+    title.show("two")
     assert statuses(said) == ["one", "two"]
 
 
 def test_a_title_is_one_line_whatever_is_in_it_and_is_given_back():
     before = get_title()
     title = Title()
-    title.say("%s", "klass\n\x1b[31m%s\udcff" + "x" * 9000)
+    title.show("%s", "klass\n\x1b[31m%s\udcff" + "x" * 9000)
     shown = get_title()
     assert shown.isprintable()
     assert "klass??[31m%s?xx" in shown
@@ -122,8 +122,8 @@ def test_a_title_is_one_line_whatever_is_in_it_and_is_given_back():
 def test_the_thread_that_catches_up_leaves_signals_to_the_main_thread():
     title = Title()
     try:
-        title.say("first")
-        title.say("second")
+        title.show("first")
+        title.show("second")
         thread = title._later
         status = Path(f"/proc/self/task/{thread.native_id}/status").read_text()
         blocked = int(re.search(r"SigBlk:\s*([0-9a-f]+)", status)[1], 16)

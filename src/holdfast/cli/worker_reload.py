@@ -142,7 +142,7 @@ class _Parent:
             if self._wants_new and not self._pid and not self._is_ending and self._is_child():
                 return None
             select.select([self.stop], [], [], _TICK)
-            for number in self.stop.heard():
+            for number in self.stop.read():
                 self._on_signal(number)
             if self._pid:
                 self._reap()

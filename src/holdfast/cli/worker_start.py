@@ -16,8 +16,8 @@ from holdfast.cli.place import url_of
 from holdfast.cli.worker_log import set_level
 from holdfast.client.store_options import ClientOptions
 from holdfast.errors import UsageError
-from holdfast.work.performing.making import make_importable
 from holdfast.work.performing.outcome import met_unknown
+from holdfast.work.performing.surroundings import make_importable
 from holdfast.work.queues.reserving import listed
 from holdfast.work.run import run_worker
 from holdfast.work.settings import RESERVERS, ReserverKind, WorkerSettings

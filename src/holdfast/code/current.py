@@ -15,7 +15,7 @@ def not_lost() -> str:
 
 
 class Running:
-    """A running job. Its `Job` object is made at the first use.
+    """A running job. Its `Job` object is made by `make` at the first use.
 
     `lost` returns the reason if its lease is known to be lost, else "". `sandbox` returns the directory of its sandbox,
     and `enter_sandbox` makes that the working directory, if class jobs of this pool run there. `lines` are the last that
@@ -24,7 +24,6 @@ class Running:
     """
 
     __slots__ = (
-        "_make",
         "begun",
         "enter_sandbox",
         "facts",
@@ -32,6 +31,7 @@ class Running:
         "lines",
         "lost",
         "made",
+        "make",
         "sandbox",
         "slot",
     )
@@ -40,7 +40,7 @@ class Running:
         self, facts: JobFacts, make: Callable[[JobFacts], object], lost: Callable[[], str] = not_lost
     ) -> None:
         self.facts = facts
-        self._make = make
+        self.make = make
         self.lost = lost
         self.made: Any = None
         self.sandbox: Callable[[], str] | None = None
@@ -50,14 +50,10 @@ class Running:
         self.interrupted = -inf
         self.slot: Any = None
 
-    def make_by(self, make: Callable[[JobFacts], object]) -> None:
-        """Set the function that makes the `Job` object, if it is not made yet."""
-        self._make = make
-
     def job(self) -> Any:
         """Return the `Job` object of this run, always the same."""
         if self.made is None:
-            self.made = self._make(self.facts)
+            self.made = self.make(self.facts)
             self.made.run_of = self
         return self.made
 

@@ -94,7 +94,7 @@ class Arguments:
         except _UNREADABLE as error:
             raise CodecError(f"the data of {self._title} are not JSON: {error}") from None
         values, named = self._bind(envelope.args, envelope.kwargs, self._read_back)
-        return values, {parameter.name: value for parameter, value in named}
+        return values, {parameter.name: value for parameter, value in named} if named else {}
 
     def by_name(
         self, args: Sequence[object], kwargs: Mapping[str, object]
@@ -119,8 +119,8 @@ class Arguments:
         values = [
             convert(known[at] if at < len(known) else cast("_Parameter", rest), value)
             for at, value in enumerate(args)
-        ]
-        return values, [(parameter, convert(parameter, value)) for parameter, value in named]
+        ] if args else []  # fmt: skip
+        return values, [(parameter, convert(parameter, value)) for parameter, value in named] if named else []
 
     def _parameter(self, name: str, given: int) -> _Parameter:
         parameter = self._named.get(name)

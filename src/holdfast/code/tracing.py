@@ -16,9 +16,9 @@ _API: Final = "opentelemetry.trace"
 
 def is_traced() -> bool:
     """Return whether this program has imported OpenTelemetry and configured a tracer provider."""
-    api = sys.modules.get(_API)
+    api: Any = sys.modules.get(_API)
     ask = getattr(api, "get_tracer_provider", None)  # it may be half imported
-    return ask is not None and not isinstance(ask(), _api().ProxyTracerProvider)
+    return ask is not None and not isinstance(ask(), api.ProxyTracerProvider)
 
 
 def put_span(queue: str, klass: str, jid: str) -> str:

@@ -177,7 +177,7 @@ class CompletePop(CommandBase, frozen=True, gc=False):
         return (
             self.worker,
             self.limit,
-            milliseconds(self.ttl),
+            milliseconds(self.ttl) if self.ttl else 0,
             len(self.queues),
             *_queue_words(self.queues, self.mode),
             *_done_words(self.jobs),
@@ -185,7 +185,7 @@ class CompletePop(CommandBase, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> Settlement:
         end = 1 + 2 * int(reply[0])
-        return Settlement(_lost(reply, 1, end), _popped(reply, end, self.worker))
+        return Settlement(_lost(reply, 1, end) if end > 1 else {}, _popped(reply, end, self.worker))
 
 
 class Complete(CommandBase, frozen=True, gc=False):

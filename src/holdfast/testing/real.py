@@ -22,9 +22,10 @@ from holdfast.client.sync import Client
 from holdfast.errors import UsageError
 from holdfast.settings import check_list, check_seconds, check_whole
 from holdfast.testing.stand_in import StandIn
-from holdfast.work.parent.child import USED_UP, ChildProcess
+from holdfast.work.parent.child import USED_UP
+from holdfast.work.parent.children import ChildProcess
 from holdfast.work.parent.supervisor import Supervisor
-from holdfast.work.performing.making import make_importable
+from holdfast.work.performing.surroundings import make_importable
 from holdfast.work.run import run_serial, run_worker
 from holdfast.work.settings import Pool, WorkerSettings, own_of
 from holdfast.work.signals import Stop

@@ -30,7 +30,7 @@ from holdfast.testing.clock import StoppedClock
 from holdfast.wire.exchange import exchange
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
-from holdfast.work.performing.outcome import Ending
+from holdfast.work.performing.outcome import Outcome
 from holdfast.work.queues.route import Route
 from holdfast.work.session import StoreSession
 
@@ -168,7 +168,7 @@ class Steps:
             self._session = StoreSession(
                 self._shard, self._worker, Route(self._shard, queues), will_wait=False
             )
-            popped: Popped = yield self._session.turn(1)
+            popped: Popped = yield self._session.round_trip(1)
             if popped:
                 return popped[0]
             self._due = popped.due
@@ -178,7 +178,7 @@ class Steps:
 
     def _finish(self, facts: JobFacts, raises: bool) -> Flow[Performed]:
         session, self._known = self._session, ()
-        outcome: Ending = yield facts
+        outcome: Outcome = yield facts
         error = self.resolver.raised.pop(facts.jid, None)
         [left] = yield _settled(session, self._shard, facts.jid, outcome)
         state, failure = ("", None) if left is None else (left.state, left.failure)
@@ -189,10 +189,10 @@ class Steps:
         return Performed(facts.jid, facts.klass, facts.queue, data, state, error, group, message)
 
 
-def _settled(session: StoreSession, shard: Shard, jid: str, outcome: Ending) -> Plan[list[JobFacts | None]]:
+def _settled(session: StoreSession, shard: Shard, jid: str, outcome: Outcome) -> Plan[list[JobFacts | None]]:
     session.end(outcome)
-    if session.has_news:
-        yield from session.turn(0)
+    if session.has_outcomes:
+        yield from session.round_trip(0)
     return (yield from exchange(shard, JobGet((jid,))))
 
 

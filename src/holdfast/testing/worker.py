@@ -23,16 +23,16 @@ from holdfast.models import JobFacts
 from holdfast.testing.clock import StoppedClock, check_client, span
 from holdfast.testing.steps import MAX_NESTED, Flow, Performed, Steps, T
 from holdfast.wire.plans import AsyncRunner, Plan, Runner
-from holdfast.work.performing.making import HeldAsyncJob, HeldJob, nothing
-from holdfast.work.performing.outcome import Ending
+from holdfast.work.performing.outcome import Outcome
 from holdfast.work.performing.perform import Performer
+from holdfast.work.performing.surroundings import HeldAsyncJob, HeldJob, nothing
 
 P = ParamSpec("P")
 R = TypeVar("R")
 W = TypeVar("W")
 
 
-async def perform_in_task(performer: Performer, facts: JobFacts, threads: ThreadPoolExecutor) -> Ending:
+async def perform_in_task(performer: Performer, facts: JobFacts, threads: ThreadPoolExecutor) -> Outcome:
     """Perform a job in a new task, plain functions in one of `threads`."""
     task = asyncio.create_task(performer.perform_async(facts, threads, _Slot()))
     try:
@@ -265,7 +265,7 @@ class LocalWorker(Blocking, WorkerVerbs):
         run = self._own.runner.run
         return drive(flow, lambda step: self._perform(step) if isinstance(step, JobFacts) else run(step))
 
-    def _perform(self, facts: JobFacts) -> Ending:
+    def _perform(self, facts: JobFacts) -> Outcome:
         # In its own context: a job that puts another one inline stays the current job afterwards.
         return copy_context().run(self._performer.perform, facts, self._run_coroutine)
 

@@ -91,7 +91,7 @@ def _set(values: _Values) -> None:
 
 
 def place_of_this() -> Callable[[], FrameType | None]:
-    """A function that answers, from another thread or greenlet, where the one that calls this is by then."""
+    """Return a function that returns, in another thread or greenlet, the frame in which the caller is by then."""
     if _is_patched():
         greenlet: Any = importlib.import_module("gevent").getcurrent()
         return lambda: cast("FrameType | None", greenlet.gr_frame)

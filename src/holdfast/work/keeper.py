@@ -1,6 +1,6 @@
-"""Keeping leases alive: who must be heartbeated when, and which leases were lost.
+"""Which leases need a heartbeat when, and which leases were lost.
 
-The keeper has no socket and no clock; its pool asks what to send, sends it, and tells what came back.
+The keeper has no socket and no clock; its owner sends the calls that it returns, and passes it the replies.
 """
 
 import logging
@@ -45,7 +45,7 @@ class Held:
 
 
 GAPS: Final = Hook()
-"""Leases were not looked after for too long."""
+"""Leases were not renewed for too long."""
 
 
 class Keeper:
@@ -62,7 +62,7 @@ class Keeper:
         self._looked = self._last = now
 
     def learn(self, lease: float, ends: float = inf) -> bool:
-        """Take note of a new lease of that many seconds, whose run ends then. Returns whether the keeper must look more often for it."""
+        """Note a new lease of that many seconds, whose run ends then. Return whether heartbeats must be more frequent for it."""
         period = lease / 3
         self._ends = min(self._ends, ends)
         if 0 < period < self.period:
@@ -71,22 +71,22 @@ class Keeper:
         return False
 
     def due(self) -> float:
-        """When to look next, on the monotonic clock."""
+        """Return when to call `look` next, on the monotonic clock."""
         return min(self._looked + self.period, self._ends)
 
     def hurry(self) -> None:
-        """Something happened to a lease: look now."""
+        """Something happened to a lease: renew all of them now."""
         self._looked = -self.period
 
     def again(self, now: float, pause: float) -> None:
-        """A heartbeat did not get through: look again `pause` seconds after `now`, if not sooner."""
+        """A heartbeat failed: try again `pause` seconds after `now`, if not sooner."""
         self._looked = min(self._looked, now + pause - self.period)
 
     def look(self, held: Iterable[Held], now: float) -> list[tuple[HeartbeatMany, list[Held]]]:
         """Return the calls that renew `held`, each with its leases, in batches of at most 512.
 
-        A lease whose run has taken all the time that it may is marked lost without asking. Nothing else is: while the
-        store cannot be reached, no other worker can take a job either.
+        A lease whose run has exceeded its timeout is marked lost without a call. No other is: while the store cannot be
+        reached, no other worker can take a job either.
         """
         gap = now - self._last
         self._looked = self._last = now
@@ -96,7 +96,7 @@ class Keeper:
                 lease.lost = OVER
             if not lease.lost:
                 alive.append(lease)
-        # The keeper learns of each job with a shorter run when that is taken, so no end comes before it is known.
+        # The keeper learns of each job with a shorter run when that is taken, so no end passes before it is known.
         self._ends = min((lease.ends for lease in alive), default=inf)
         # Even if nothing is held now: what was held meanwhile may be lost. A period that is new was not promised before.
         if gap > self.period * 1.5 and not self._is_new:
@@ -120,7 +120,7 @@ class Keeper:
 
 
 def run_end(facts: JobFacts, since: float) -> float:
-    """When a run that began at `since` has taken all the time that it may."""
+    """Return when a run that began at `since` exceeds its timeout."""
     limit = facts.options.get("limit")
     return since + int(limit) / 1000 if limit else inf
 

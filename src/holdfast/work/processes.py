@@ -11,18 +11,18 @@ from functools import cache
 from typing import Any, Final
 
 _ON_DEATH_OF_PARENT: Final = 1  # prctl
-_LOOK: Final = 0.5  # seconds between two looks at the parent, where the system does not tell of its death
+_LOOK: Final = 0.5  # seconds between two looks at the parent, where the system does not report its death
 
 
 def die_with(parent: int) -> None:
     """Have this process, just forked by the thread that called in `parent`, killed when its parent ends."""
-    ask = _prctl()
-    if ask is None:
+    prctl = _prctl()
+    if prctl is None:
         threading.Thread(target=_watch, args=(parent,), name="holdfast-parent", daemon=True).start()
     else:
-        ask(_ON_DEATH_OF_PARENT, signal.SIGKILL, 0, 0, 0)
+        prctl(_ON_DEATH_OF_PARENT, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
-        os._exit(1)  # it ended before we had asked
+        os._exit(1)  # it ended before that
 
 
 def prepare() -> None:
@@ -31,7 +31,7 @@ def prepare() -> None:
 
 
 def lead_group(pid: int = 0) -> None:
-    """Make a process just forked the leader of a group: both it and its parent say so, whoever comes first."""
+    """Make a process just forked the leader of a group: both it and its parent do so, for either may be first."""
     try:
         os.setpgid(pid, pid)
     except OSError:
@@ -67,7 +67,7 @@ def _watch(parent: int) -> None:
 log = logging.getLogger("holdfast")
 
 PATIENCE: Final = 1.0
-"""Seconds that each of them has: a process that was told to end now has few."""
+"""Seconds that each of them has: a process that was ordered to end now has few."""
 
 
 def send_rest() -> None:

@@ -1,4 +1,4 @@
-"""Settings of a worker, checked before anything runs, and what a program gives a worker beside them."""
+"""Settings of a worker, checked before anything runs, and the parts of a worker that a program provides."""
 
 import logging
 import os
@@ -13,7 +13,8 @@ import msgspec
 from holdfast.commands.leases import Lease, Resume
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
-from holdfast.settings import check_name, check_seconds, check_whole
+from holdfast.settings import check_name
+from holdfast.work.checks import check_choice, check_modules, check_numbers, check_queues
 from holdfast.work.startup import StartupCode
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ SLOTS: Final[dict[str, int]] = {
 """Default number of slots of one process, by pool."""
 
 ONE_SLOT: Final = ("process", "fork", "serial")
-MOST_SEATS: Final = 512
-MOST_PORT: Final = 65535
 LOOPBACK: Final = "127.0.0.1"
 
 FOLDER: Final = "holdfast-workers"
@@ -102,21 +101,23 @@ class WorkerSettings(msgspec.Struct, frozen=True):
 
     def checked(self) -> "WorkerSettings":
         """Return these settings, with the numbers filled in. Raises UsageError."""
-        self._check_queues()
-        self._check_choices()
-        self._check_numbers()
-        # Only here: what settings import is imported before greenlets change the standard library.
-        from holdfast.work.performing.chain import checked_middleware
-
+        check_queues(self.queues)
+        check_choice("pool", self.pool, POOLS)
+        check_choice("reserver", self.reserver, RESERVERS)
+        check_choice("log_format", self.log_format, LOG_FORMATS)
+        if self.sighup_handler is not None and not callable(self.sighup_handler):
+            raise UsageError(f"sighup_handler must be callable, not {type(self.sighup_handler).__name__}")
+        check_numbers(self)
+        if self.concurrency > 1 and self.pool in ONE_SLOT:
+            raise UsageError(f"a process of the pool {self.pool!r} performs one job at a time; use --workers")
         if self.name:
             check_name("name", self.name + "-1000")
         elif self.resume:
             raise UsageError("resume needs a name: only a worker that has its own can find what it held")
-        for module in self.imports:
-            if Path(module).is_file():
-                raise UsageError(
-                    f"imports names modules, such as {Path(module).stem}, and {module} is a file"
-                )
+        check_modules(self.imports)
+        # Only here: what settings import is imported before greenlets change the standard library.
+        from holdfast.work.performing.chain import checked_middleware
+
         return msgspec.structs.replace(
             self,
             workers=1 if self.pool == "serial" else self.workers or os.cpu_count() or 1,
@@ -126,42 +127,6 @@ class WorkerSettings(msgspec.Struct, frozen=True):
             paths=tuple(str(Path(path).resolve()) for path in self.paths),
             middleware=checked_middleware(self.middleware),
         )
-
-    def _check_queues(self) -> None:
-        if not self.queues:
-            raise UsageError("a worker needs at least one queue")
-        for queue in self.queues:
-            check_name("queue", queue)
-        if len(set(self.queues)) < len(self.queues):
-            raise UsageError("a queue is named twice")
-        if all(queue.startswith("!") for queue in self.queues):
-            raise UsageError(
-                "a worker needs a queue that is added: patterns that begin with ! only take away"
-            )
-
-    def _check_choices(self) -> None:
-        _check_choice("pool", self.pool, POOLS)
-        _check_choice("reserver", self.reserver, RESERVERS)
-        _check_choice("log_format", self.log_format, LOG_FORMATS)
-        if self.sighup_handler is not None and not callable(self.sighup_handler):
-            raise UsageError(f"sighup_handler must be callable, not {type(self.sighup_handler).__name__}")
-
-    def _check_numbers(self) -> None:
-        check_whole("workers", self.workers, 0, 1000)
-        check_whole("concurrency", self.concurrency, 0, MOST_SEATS)
-        if self.concurrency > 1 and self.pool in ONE_SLOT:
-            raise UsageError(f"a process of the pool {self.pool!r} performs one job at a time; use --workers")
-        check_seconds("interval", self.interval, 0.05, 3600.0)
-        check_seconds("term_timeout", self.term_timeout, 0.0, 3600.0)
-        check_seconds("shutdown_timeout", self.shutdown_timeout, 0.0, 86400.0)
-        check_seconds("stuck_timeout", self.stuck_timeout, 0.0, 86400.0)
-        check_seconds("max_startup_interval", self.max_startup_interval, 0.0, 3600.0)
-        check_whole("max_jobs", self.max_jobs, 0, 1 << 53)
-        check_whole("max_memory", self.max_memory, 0, 1 << 53)
-        check_whole("health_port", self.health_port, 0, MOST_PORT)
-        check_whole("metrics_port", self.metrics_port, 0, MOST_PORT)
-        check_name("health_host", self.health_host)
-        check_name("metrics_host", self.metrics_host)
 
     @property
     def works_in_sandboxes(self) -> bool:
@@ -192,33 +157,27 @@ class WorkerSettings(msgspec.Struct, frozen=True):
         return f"{self.name or f'{socket.gethostname()}-{os.getpid()}'}-{slot}"
 
 
-def _check_choice(what: str, given: str, choices: tuple[str, ...]) -> None:
-    if given not in choices:
-        raise UsageError(f"there is no {what} {given!r}; choose one of {', '.join(choices)}")
-
-
 log = logging.getLogger("holdfast")
 
 
 class Own(msgspec.Struct, frozen=True):
-    """The parts of a worker that are a program's own; each may be missing.
+    """The parts of a worker that a program provides; each may be missing.
 
-    `plain` are the queues that it named, None for those of the settings. `resolver` says which queues are meant, `reserver`
-    which goes first; `ask` answers what is called for each job instead of
-    popping it. `companions` go along with jobs,
-    `on_lost` is told the jid of a job that is not the worker's any more, `sandbox` is the directory of a serial worker.
+    `plain` are the queues that it named, None for those of the settings. `resolver` resolves the queues, `reserver` orders them;
+    `ask` returns the function that is called for each job instead of popping it. `built_in` is more built-in middleware,
+    `on_lost` is called with the jid of a job that is not the worker's any more, `sandbox` is the directory of a serial worker.
     """
 
     plain: tuple[str, ...] | None = None
     resolver: Any = None
     reserver: Any = None
     ask: Callable[[], Callable[[], Any]] | None = None
-    companions: tuple[Any, ...] = ()
+    built_in: tuple[Any, ...] = ()
     on_lost: Callable[[str], object] | None = None
     sandbox: str = ""
 
-    def hear_of_loss(self, jid: str) -> None:
-        """A job that is under way is not this worker's any more. What the program's code raises is logged."""
+    def report_loss(self, jid: str) -> None:
+        """Call `on_lost`: a running job is not this worker's any more. What it raises is logged."""
         if self.on_lost is not None:
             try:
                 self.on_lost(jid)
@@ -230,15 +189,15 @@ NOTHING: Final = Own()
 
 
 def own_of(settings: WorkerSettings) -> Own:
-    """What is a program's own in these settings."""
+    """Return the parts of a worker that a program provides."""
     own: Own | None = settings.own
     return own or NOTHING
 
 
 class Taking:
-    """Asks a program for jobs, and sees to it that `worker` holds them.
+    """Takes jobs from a program, and makes sure that `worker` holds them.
 
-    `ask` answers a job, or None when there is none just now; it raises StopIteration when there will be no more.
+    `ask` returns a job, or None when there is none just now; it raises StopIteration when there will be no more.
     """
 
     def __init__(self, client: "Client", worker: str, ask: Callable[[], Any]) -> None:
@@ -247,7 +206,7 @@ class Taking:
         self._ask = ask
 
     def take(self) -> JobFacts | None:
-        """The facts of the next job, which this worker holds now. Raises StopIteration, UsageError, HoldfastError."""
+        """Return the facts of the next job, which this worker holds now. Raises StopIteration, UsageError, HoldfastError."""
         job = self._ask()
         if job is None:
             return None

@@ -1,4 +1,4 @@
-"""Being told by signals: what each does, flags that code reads, and descriptors that selectors wait on."""
+"""Signals of workers: what each does, flags that code reads, and descriptors that selectors wait on."""
 
 import code
 import logging
@@ -32,7 +32,7 @@ ALL: Final = (
 )
 
 UNWIND: Final = signal.SIGVTALRM
-"""By which a parent orders a child, or a child the process of a job, to end now; hardly anybody else uses it.
+"""The order of a parent to a child, or of a child to the process of a job, to end now; other programs hardly use it.
 
 TERM and INT may reach a whole process group, and it is the parent that decides how long jobs may take.
 """
@@ -57,7 +57,7 @@ def cause_of(status: int) -> str:
 
 
 def how_ended(status: int) -> str:
-    """How a process ended, in words: `status` is its exit status, or minus the number of the signal that killed it."""
+    """Return how a process ended, in words: `status` is its exit status, or minus the number of the signal that killed it."""
     if status >= 0:
         return f"ended with status {status}"
     try:
@@ -80,12 +80,12 @@ class Stop:
         os.set_blocking(self._write, False)
 
     def fileno(self) -> int:
-        """What a selector waits on."""
+        """Return the descriptor that selectors wait on."""
         return self._read
 
     @property
     def wake_fd(self) -> int:
-        """Where `signal.set_wakeup_fd` may write."""
+        """The descriptor for `signal.set_wakeup_fd`."""
         return self._write
 
     def request(self) -> None:
@@ -94,25 +94,25 @@ class Stop:
         self.wake()
 
     def wake(self) -> None:
-        """Make whoever waits look again."""
-        self.tell(0)
+        """End a wait on the descriptor."""
+        self.write(0)
 
-    def tell(self, number: int) -> None:
-        """The same, as if this signal had come."""
+    def write(self, number: int) -> None:
+        """End a wait on the descriptor, as if this signal had come."""
         try:
             os.write(self._write, bytes((number,)))
         except OSError:
-            pass  # a full pipe wakes as well as an emptier one; behind a closed one there is nobody any more
+            pass  # a full pipe is readable too, and a closed one has no reader
 
-    def heard(self) -> bytes:
-        """Take what was written: zeros by `wake`, signal numbers by the interpreter."""
+    def read(self) -> bytes:
+        """Read what was written: zeros by `wake`, signal numbers by the interpreter."""
         try:
             return os.read(self._read, 4096)
         except (BlockingIOError, OSError):
             return b""
 
     def close(self) -> None:
-        """Close the descriptors; who wakes it later wakes nobody."""
+        """Close the descriptors; a later `wake` does nothing."""
         read, write, self._read, self._write = self._read, self._write, -1, -1
         os.close(read)
         os.close(write)
@@ -154,7 +154,7 @@ class Handlers:
 
 
 def before_and_after_work() -> Handlers:
-    """What signals do to a worker that begins or ends: what tells it to stop ends it, and nothing else is for it yet."""
+    """Return the handlers of a worker that begins or ends: orders to stop end it, and the other signals are ignored."""
     return Handlers(
         {
             **dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT), _end_command),
@@ -169,7 +169,7 @@ def _end_command(number: int, frame: FrameType | None) -> None:
 
 
 def end_process(number: int, frame: FrameType | None) -> None:
-    """End this process in which nothing is under way. An exception might be raised where nobody lets it through."""
+    """End this process, which runs no job. An exception might be raised where it is ignored."""
     os._exit(0)
 
 
@@ -178,7 +178,7 @@ def ignore(number: int, frame: FrameType | None) -> None:
 
 
 def reset(numbers: Iterable[signal.Signals] = ALL) -> None:
-    """Forget every handler that a forked child inherited."""
+    """Reset every handler that a forked child inherited."""
     signal.set_wakeup_fd(-1)
     DeferredTermination.is_active = DeferredTermination.is_due = False
     for number in numbers:
@@ -186,22 +186,22 @@ def reset(numbers: Iterable[signal.Signals] = ALL) -> None:
 
 
 def stack_of(frame: FrameType | None) -> str:
-    """The stack a signal found the main thread in."""
+    """Return the stack of a frame as text."""
     return "".join(traceback.format_stack(frame))
 
 
 def terminator() -> Handler:
-    """A handler that ends the process by way of an exception. Orders that come together are one.
+    """Return a handler that ends the process by an exception. Orders that come together are one.
 
-    The second would cut off what the first one set going; one that comes later is obeyed again.
+    The second would interrupt what the first one began; one that comes later is obeyed again.
     """
-    heard_at = -TOGETHER
+    obeyed_at = -TOGETHER
 
     def terminate(number: int, frame: FrameType | None) -> None:
-        nonlocal heard_at
+        nonlocal obeyed_at
         now = monotonic()
-        if now - heard_at >= TOGETHER:
-            heard_at = now
+        if now - obeyed_at >= TOGETHER:
+            obeyed_at = now
             if DeferredTermination.is_active:
                 DeferredTermination.is_due = True
             else:
@@ -230,14 +230,14 @@ class DeferredTermination:
 
 
 def log_stack(number: int, frame: FrameType | None) -> None:
-    """Write to the log where this process is: its main thread, and each of the jobs that it performs elsewhere."""
+    """Log the stack of the main thread, and of each job that runs elsewhere in this process."""
     log.warning("at %s process %d is here:\n%s", signal.Signals(number).name, os.getpid(), stack_of(frame))
     for jid, stack in stacks_of_jobs().items():
         log.warning("job %s is here:\n%s", jid, stack)
 
 
 def at_hup(handler: Callable[[], object] | None) -> Handler:
-    """What a worker does at HUP: call the handler it was given, or write to the log where it is."""
+    """Return what a worker does at HUP: call its handler, or log its stack."""
     if handler is None:
         return log_stack
 
@@ -245,14 +245,14 @@ def at_hup(handler: Callable[[], object] | None) -> Handler:
         try:
             handler()
         except Exception:
-            # It may come in the middle of a job, which has nothing to do with it.
+            # It may come in the middle of a job, which must not fail for it.
             log.exception("the handler for HUP failed")
 
     return call
 
 
 def at_usr2(debugger: bool) -> Handler:
-    """Write to the log where this process is; then open a console there, if standard input is a terminal or `debugger` asks for it.
+    """Return a handler that logs the stack, and then opens a console there, if standard input is a terminal or with `debugger`.
 
     The console sees the variables of the frame that was interrupted, and the process waits for its end.
     """
@@ -273,7 +273,7 @@ def _is_at_a_terminal() -> bool:
 
 
 def _leave_console() -> None:
-    """What `exit()` does there; the interpreter's own would close standard input for all consoles to come."""
+    """Leave the console; the interpreter's own `exit()` would close standard input for all consoles to come."""
     raise SystemExit
 
 

@@ -111,18 +111,18 @@ def _failed(flag: str, error: BaseException) -> StartFailed:
 
 def user_traceback(error: BaseException) -> str:
     """The traceback of an error without the frames of holdfast and of the import system."""
-    told = traceback.TracebackException.from_exception(error)
-    _keep_frames_of_user(told)
-    return "".join(told.format())
+    shown = traceback.TracebackException.from_exception(error)
+    _keep_frames_of_user(shown)
+    return "".join(shown.format())
 
 
-def _keep_frames_of_user(told: traceback.TracebackException | None) -> None:
-    if told is None:
+def _keep_frames_of_user(shown: traceback.TracebackException | None) -> None:
+    if shown is None:
         return
-    frames = [frame for frame in told.stack if not frame.filename.startswith((_OURS, _IMPORTLIB, "<frozen"))]
-    told.stack = traceback.StackSummary.from_list(frames)
-    _keep_frames_of_user(told.__cause__)
-    _keep_frames_of_user(told.__context__)
+    frames = [frame for frame in shown.stack if not frame.filename.startswith((_OURS, _IMPORTLIB, "<frozen"))]
+    shown.stack = traceback.StackSummary.from_list(frames)
+    _keep_frames_of_user(shown.__cause__)
+    _keep_frames_of_user(shown.__context__)
 
 
 def main(text: str) -> int:

@@ -41,10 +41,10 @@ class StopOrder:
         self._shutdown_timeout = shutdown_timeout
         self._term_timeout = term_timeout
         self._give_back = give_back
-        self._heard_at = -TOGETHER
+        self._obeyed_at = -TOGETHER
         self._unwind_at = inf
         self._kill_at = inf
-        self._is_told = False
+        self._is_logged = False
         self._clock = Stop()
         self._thread = threading.Thread(target=self._run, name="holdfast-stop", daemon=True)
 
@@ -59,7 +59,7 @@ class StopOrder:
 
     @property
     def unwinds(self) -> bool:
-        """Whether the job under way is to be broken off. No call is: its reply says what was granted."""
+        """Whether the running job is to be interrupted. No call is: its reply has the granted jobs."""
         return self._unwinds and self._is_performing
 
     def begin_job(self) -> None:
@@ -75,9 +75,9 @@ class StopOrder:
     def obey(self, number: int, finish: Callable[[], object]) -> None:
         """Stop at this signal; `finish` has no more jobs taken. Call it in a handler of the main thread."""
         now = monotonic()
-        if now - self._heard_at < TOGETHER:
+        if now - self._obeyed_at < TOGETHER:
             return
-        self._heard_at = now
+        self._obeyed_at = now
         self._unwind_at = min(self._unwind_at, now if self.cause else now + self._shutdown_timeout)
         self.cause = self.cause or name_of(number)
         finish()
@@ -97,14 +97,14 @@ class StopOrder:
             poll = select.poll()
             poll.register(self._clock, select.POLLIN)
             poll.poll(None if wait == inf else max(0.0, wait) * 1000)
-            self._clock.heard()
+            self._clock.read()
             now = monotonic()
             if now >= self._unwind_at and not self._unwinds:
                 self._unwinds, self._kill_at, self._unwind_at = True, now + self._term_timeout, inf
                 log.info("stopping now")
                 os.kill(os.getpid(), UNWIND)
-            elif self._unwind_at < inf and not self._is_told:
-                self._is_told = True
+            elif self._unwind_at < inf and not self._is_logged:
+                self._is_logged = True
                 log.info("stopping after the running jobs, within %g s", self._shutdown_timeout)
             if now >= self._kill_at:
                 self._kill()

@@ -11,7 +11,7 @@ from holdfast.client.sync import Client
 from holdfast.settings import shown_url
 from holdfast.wire.sync import DRIVER_CLASSES
 
-DEADLINE: Final = 60.0  # seconds; a call given up sooner would leave what it was granted to nobody
+DEADLINE: Final = 60.0  # seconds; the jobs granted to a call that was given up sooner would be lost
 
 
 class StoreChoice(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class StoreChoice(msgspec.Struct, frozen=True):
         return f"StoreChoice({self.shown()})"
 
     def found(self) -> "StoreChoice":
-        """The same with its URL looked up, so that children need not say again which it is. Raises UsageError."""
+        """Return the same with its URL looked up, so that children need not do it again. Raises UsageError."""
         opening = settle(self.url, self.options, DRIVER_CLASSES)
         return self if opening.embedded else StoreChoice(opening.settings.url, opening.options)
 
@@ -48,7 +48,7 @@ class StoreChoice(msgspec.Struct, frozen=True):
         return AsyncClient(self.url, **_patient(self.options, name))
 
     def beating_client(self, name: str) -> Client:
-        """A client for heartbeats: a late answer is worth nothing, and the next try comes soon."""
+        """Return a client for heartbeats: a late reply is useless, and the next try comes soon."""
         return Client(self.url, **_prompt(self.options, name))
 
 

@@ -10,12 +10,11 @@ from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease
 from holdfast.errors import LeaseLost, TransportError, UsageError
 from holdfast.settings import check_list, default_worker_name, unknown_option
-from holdfast.work.classes.logs import LOG_OPTIONS, level_of, logging_as_told
+from holdfast.work.classes.logs import LOG_OPTIONS, configured_logging, level_of
 from holdfast.work.parent.child import Place
 from holdfast.work.parent.presence import resumable
-from holdfast.work.performing.around import Surroundings
 from holdfast.work.performing.chain import Mixable, own_middleware
-from holdfast.work.performing.making import make_importable
+from holdfast.work.performing.surroundings import Surroundings, make_importable
 from holdfast.work.queues.patterns import is_plain
 from holdfast.work.queues.reserving import check_reserver, name_of, names_of, reserves_itself
 from holdfast.work.queues.routing import PatternResolver, TransformingQueueResolver
@@ -84,33 +83,33 @@ def check_options(kind: str, options: Mapping[str, Any]) -> None:
 
 
 def as_settings(options: Mapping[str, Any], has_reserver: bool) -> dict[str, Any]:
-    """The fields of WorkerSettings that these options say. A worker with a reserver has one process unless told."""
-    told = {name: options[name] for name in AS_THEY_ARE if options.get(name) is not None}
+    """Return the fields of WorkerSettings in these options. A worker with a reserver has one process by default."""
+    fields = {name: options[name] for name in AS_THEY_ARE if options.get(name) is not None}
     for name in LISTS:
-        told[name] = tuple(map(str, options.get(name) or ()))
-    told["root"] = options.get("workdir") or "."
-    told["workdir"] = options.get("workdir") or ""
+        fields[name] = tuple(map(str, options.get(name) or ()))
+    fields["root"] = options.get("workdir") or "."
+    fields["workdir"] = options.get("workdir") or ""
     workers = next(
         (given for given in map(options.get, ("num_workers", "workers")) if given is not None), None
     )
-    told["workers"] = int(has_reserver) if workers is None else workers
+    fields["workers"] = int(has_reserver) if workers is None else workers
     if options.get("greenlets") is not None:
-        told["concurrency"] = options["greenlets"]
-    return told
+        fields["concurrency"] = options["greenlets"]
+    return fields
 
 
 log = logging.getLogger("holdfast")
 
 ANY: Final = "*"
-"""What a worker is said to serve whose resolver does not tell beforehand."""
+"""The queues in the description of a worker whose resolver does not know them beforehand."""
 
 
 class BaseWorker(Mixable):
     """What the workers share. `queues` are names, patterns or queues, a resolver (`resolve()`), or a reserver.
 
     `client` may be left out with a reserver whose queues know theirs. `interval` is the longest time in seconds without a look;
-    the store wakes a worker sooner. `resume` goes on with the jobs of a dead worker of the same name: True for all that can be
-    found, or a list of jobs. More is told by name: `workers` (processes), `concurrency` (jobs at once in each), `name`,
+    the store wakes a worker sooner. `resume` continues the jobs of a dead worker of the same name: True for all that can be
+    found, or a list of jobs. Other options: `workers` (processes), `concurrency` (jobs at once in each), `name`,
     `paths`, `imports` and `allow` (what code may run), `workdir`, `auto_complete`, `drain`, `middleware`, `logger` or
     `output` with `log_level` and `log_formatter`, and whatever `holdfast worker --help` lists, with _ for -. Raises UsageError.
     """
@@ -167,7 +166,7 @@ class BaseWorker(Mixable):
 
     @property
     def name(self) -> str:
-        """Its name: what it was told, or its client was; "" for one made of machine and process."""
+        """Its name: its option, or that of its client; "" for one made of machine and process."""
         named: str = self.kwargs.get("name") or self.client.worker_name
         return "" if named == default_worker_name() and not self.kwargs.get("name") else named
 
@@ -182,7 +181,7 @@ class BaseWorker(Mixable):
 
     @property
     def shutdown(self) -> bool:
-        """Whether it takes no more jobs. Setting it, from any thread, lets `run` return after those under way."""
+        """Whether it takes no more jobs. Setting it, from any thread, lets `run` return after the running ones."""
         return self._shutdown
 
     @shutdown.setter
@@ -192,11 +191,11 @@ class BaseWorker(Mixable):
             self._leave()
 
     def stop(self) -> None:
-        """Take no more jobs, and end after those under way; from any thread or signal handler."""
+        """Take no more jobs, and end after the running ones; from any thread or signal handler."""
         self.shutdown = True
 
     def _leave(self) -> None:
-        """The worker may be running: let it know that it should end."""
+        """End the worker, if it runs."""
 
     # What a subclass may put in place.
 
@@ -244,23 +243,23 @@ class BaseWorker(Mixable):
         raise NotImplementedError(f"{type(self).__name__} does not define how to run")
 
     def halt_job_processing(self, jid: str) -> None:
-        """Called, perhaps in another thread, when a job under way is not this worker's any more."""
+        """Called, perhaps in another thread, when a running job is not this worker's any more."""
         raise NotImplementedError(f"{type(self).__name__} does not define how to halt a job")
 
-    # Jobs to go on with.
+    # Jobs to resume.
 
     @cached_property
     def resume(self) -> list[Job]:
-        """The jobs to go on with."""
+        """The jobs to resume."""
         return self.resumable() if self._resume is True else list(self._resume or ())
 
     def resumable(self) -> list[Job]:
-        """The jobs that stand under this worker's name, and its numbers, in queues that it serves. Raises HoldfastError."""
+        """Return the jobs held under this worker's name, and its numbers, in queues that it serves. Raises HoldfastError."""
         served = set(self.queue_resolver.resolve())
         found = resumable(self.client, self.name or self.client.worker_name, served.__contains__)
         return self.client.jobs.get(*[lease.jid for lease in found]) if found else []
 
-    # What it is told, as the machinery wants it.
+    # Its settings.
 
     @property
     def store(self) -> StoreChoice:
@@ -269,11 +268,11 @@ class BaseWorker(Mixable):
 
     @property
     def settings(self) -> WorkerSettings:
-        """What this worker is told, as it is just now, also for the helpers of `holdfast.testing`. Raises UsageError."""
+        """The settings of this worker, as they are now, also for the helpers of `holdfast.testing`. Raises UsageError."""
         generates = self._generates
         held = [] if generates or self._resume is True else self.resume
         return WorkerSettings(
-            self._said_queues(),
+            self._queue_names(),
             self._pool(),
             interval=self.interval,
             name=self.name,
@@ -287,7 +286,7 @@ class BaseWorker(Mixable):
         ).checked()
 
     def run_in(self, place: Place, around: Surroundings) -> bool:
-        """Run in a child of a forking worker. Answers whether its process is used up."""
+        """Run in a child of a forking worker. Return whether its process is used up."""
         self._within = place, around
         self.run()
         return self._used_up
@@ -297,10 +296,10 @@ class BaseWorker(Mixable):
 
     @property
     def _generates(self) -> bool:
-        """Whether a subclass says which jobs there are."""
+        """Whether a subclass provides the jobs."""
         return type(self).jobs is not BaseWorker.jobs
 
-    def _said_queues(self) -> tuple[str, ...]:
+    def _queue_names(self) -> tuple[str, ...]:
         named = self._named()
         if named is None:
             named = getattr(self._given, "queue_identifiers", None) or self._resolved()
@@ -313,7 +312,7 @@ class BaseWorker(Mixable):
             return []
 
     def _named(self) -> Iterable[Any] | None:
-        """The queues that the program named, None where an object of its own will say which they are."""
+        """Return the queues that the program named, None where an object of its own resolves them."""
         if self.reserver is not None:
             return None if getattr(self.reserver, "is_dynamic", True) else names_of(self.reserver)
         return None if self.queue_resolver is self._given else self.queue_resolver.queue_identifiers
@@ -328,7 +327,7 @@ class BaseWorker(Mixable):
             resolver=own_resolver,
             reserver=self.reserver if self.reserver is None or not reserves_itself(self.reserver) else None,
             ask=self._asking(),
-            companions=self._companions(),
+            built_in=self._built_in(),
             on_lost=self.halt_job_processing,
             sandbox=str(self.kwargs.get("sandbox") or self.kwargs.get("sandbox_path") or ""),
         )
@@ -344,18 +343,18 @@ class BaseWorker(Mixable):
         self.reserver.prep_for_work()
         return self.reserver.reserve
 
-    def _companions(self) -> tuple[Any, ...]:
+    def _built_in(self) -> tuple[Any, ...]:
         return ()
 
     def _prepared(self) -> tuple[WorkerSettings, StoreChoice]:
-        """What it is told, once its code can be imported."""
+        """Return its settings and its store, once its code can be imported."""
         settings = self.settings
         make_importable(settings)
         import_modules(settings.imports)
         return settings, self.store
 
     def _logging(self) -> Any:
-        return logging_as_told(self.kwargs)
+        return configured_logging(self.kwargs)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name or 'unnamed'} of {self._given!r:.80}>"

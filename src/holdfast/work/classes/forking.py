@@ -6,11 +6,10 @@ from typing import Any, ClassVar, Final
 from holdfast.code.importing import import_class
 from holdfast.errors import UsageError
 from holdfast.work.classes.base import BaseWorker
-from holdfast.work.classes.many import AsyncioWorker, GeventWorker, ThreadWorker
-from holdfast.work.classes.serial import SerialWorker
+from holdfast.work.classes.single import AsyncioWorker, GeventWorker, SerialWorker, ThreadWorker
 from holdfast.work.parent.child import Place
 from holdfast.work.parent.supervisor import Supervisor
-from holdfast.work.performing.around import Surroundings
+from holdfast.work.performing.surroundings import Surroundings
 from holdfast.work.run import run_worker
 from holdfast.work.settings import Pool
 
@@ -36,7 +35,7 @@ PARENTS: Final = (
 
 
 class ForkingWorker(BaseWorker):
-    """Performs jobs in child processes, one a core unless `workers` says how many; call `run` in the main thread.
+    """Performs jobs in child processes, `workers` of them, by default one for each core; call `run` in the main thread.
 
     `klass` is what each child is: a worker class, the dotted name of one, or the name of a pool, such as "asyncio" or "fork".
     """
@@ -58,7 +57,7 @@ class ForkingWorker(BaseWorker):
 
     @property
     def sandboxes(self) -> dict[int, str]:
-        """The directories of its living children, by their process numbers; empty while it does not run."""
+        """The directories of its running children, by their process ids; empty while it does not run."""
         children = self._supervisor.children() if self._supervisor is not None else {}
         settings = self.settings if children else None
         return {pid: settings.sandbox_of(number) for pid, number in children.items()} if settings else {}
@@ -68,7 +67,7 @@ class ForkingWorker(BaseWorker):
         with self._logging():
             self.before_run()
             settings, store = self._prepared()
-            # Made here too, so that what it is told wrongly is found before anything is forked.
+            # Made here too, so that wrong options are found before anything is forked.
             self._single = self.spawn()
             if settings.pool == "serial":
                 if self.shutdown:
@@ -81,17 +80,17 @@ class ForkingWorker(BaseWorker):
                 self._supervisor = None
 
     def spawn(self, **kwargs: Any) -> BaseWorker:
-        """An unstarted worker for a child: told what this one is, and `kwargs` in place of that."""
-        told: dict[str, Any] = {**self.kwargs, "resume": None, "middleware": (), **kwargs}
+        """Return an unstarted worker for a child, with the options of this one, and `kwargs` in place of those."""
+        options: dict[str, Any] = {**self.kwargs, "resume": None, "middleware": (), **kwargs}
         for name in PARENTS:
-            told.pop(name, None)
-        return self.klass(self._given, self.client, **told)
+            options.pop(name, None)
+        return self.klass(self._given, self.client, **options)
 
     def stop(self, sig: int = signal.SIGQUIT) -> None:
-        """Tell the worker, which runs in this process, to stop: after the jobs under way, or now with SIGTERM."""
+        """Stop the worker, which runs in this process: after the running jobs, or now with SIGTERM."""
         self._shutdown = True
         if self._supervisor is not None:
-            self._supervisor.tell(sig)
+            self._supervisor.order(sig)
         elif self._single is not None:
             self._single.stop()
 
@@ -106,8 +105,8 @@ class ForkingWorker(BaseWorker):
             return "serial"
         return self._pool_of_children
 
-    def _supervise(self, *told: Any) -> Supervisor:
-        self._supervisor = Supervisor(*told)
+    def _supervise(self, *arguments: Any) -> Supervisor:
+        self._supervisor = Supervisor(*arguments)
         if self.shutdown:
             self.stop()
         return self._supervisor

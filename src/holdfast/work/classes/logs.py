@@ -40,7 +40,7 @@ class _Calling(logging.Formatter):
 
 
 def level_of(options: Mapping[str, Any]) -> int:
-    """The level these options ask for: a logger's own, what `log_level` says, or WARNING. Raises UsageError."""
+    """Return the level in these options: that of a logger, `log_level`, or WARNING. Raises UsageError."""
     if options.get("very_verbose"):
         return logging.DEBUG
     if options.get("verbose"):
@@ -56,8 +56,8 @@ def level_of(options: Mapping[str, Any]) -> int:
 
 
 @contextmanager
-def logging_as_told(options: Mapping[str, Any]) -> Generator[None]:
-    """While this lasts, what workers log goes where the options say; without any, where it goes anyway."""
+def configured_logging(options: Mapping[str, Any]) -> Generator[None]:
+    """Have workers log to the target in the options for the time of a `with` block; without any, nothing changes."""
     if not any(options.get(name) is not None for name in LOG_OPTIONS):
         yield
         return

@@ -1,7 +1,7 @@
-"""One job in a process of its own: forked for it, told of by a pipe, and gone when who forked it is gone.
+"""One job in a process of its own, which is forked for it and ends with the process that forked it.
 
-The process performs the job and says how it ended; who forked it settles the job and keeps its lease. So nothing that
-a job does to its process outlasts it, and a job that takes too long is killed with all that it started.
+The process runs the job and sends its outcome through a pipe; the process that forked it settles the job and renews its lease. So
+nothing that a job does to its process outlasts it, and a job that takes too long is killed with all that it started.
 """
 
 import _socket
@@ -24,11 +24,10 @@ from holdfast.errors import WorkError
 from holdfast.models import JobFacts
 from holdfast.wire.waiting import sleep
 from holdfast.work import signals
-from holdfast.work.forking.solitary import BY_ITSELF, SETTLED, SIZE, Assignment, become, read_ending
+from holdfast.work.forking.solitary import BY_ITSELF, SETTLED, SIZE, Assignment, become, read_outcome
 from holdfast.work.observe.ledger import note_lost
-from holdfast.work.performing.around import Surroundings
-from holdfast.work.performing.making import make_resolver, nothing
-from holdfast.work.performing.outcome import Ending, log_release
+from holdfast.work.performing.outcome import Outcome, log_release
+from holdfast.work.performing.surroundings import Surroundings, make_resolver, nothing
 from holdfast.work.processes import lead_group, prepare, stop_group
 from holdfast.work.settings import ONE_SLOT, WorkerSettings
 from holdfast.work.signals import DeferredTermination, Terminated
@@ -37,9 +36,9 @@ from holdfast.work.store_choice import StoreChoice
 log = logging.getLogger("holdfast")
 
 DANGEROUS: Final = 2
-"""So many lost leases make a job one that is performed alone."""
+"""A job that lost this many leases runs alone."""
 
-PARTING: Final = 2.0  # seconds that a process gets to end by itself when it has told its outcome
+PARTING: Final = 2.0  # seconds that a process gets to end by itself when it has sent its outcome
 LOOK: Final = 0.05  # seconds between two looks at a process, where its end cannot be waited for
 
 CRASH_PAUSE: Final = 0.1
@@ -80,7 +79,7 @@ class Forking:
             log.warning("job %s lost its lease %d times; it is performed alone", facts.jid, facts.losses)
         self._look_for(facts)
         ours, theirs = os.pipe()
-        errand = Assignment(
+        assignment = Assignment(
             facts, theirs, os.getpid(), self._store, self._settings, self._around, self._resolver
         )
         # A signal between the fork and the handlers of the new process would be taken for one to this one.
@@ -90,7 +89,7 @@ class Forking:
             if pid == 0:
                 for descriptor in (ours, *self.inherited):
                     os.close(descriptor)
-                become(errand)
+                become(assignment)
         except BaseException:
             os.close(ours)
             raise
@@ -99,10 +98,12 @@ class Forking:
             os.close(theirs)
         return ForkedJob(facts, pid, ours, ends, on_settled)
 
-    def perform(self, facts: JobFacts, ends: float = inf, on_settled: Callable[[], None] = nothing) -> Ending:
+    def perform(
+        self, facts: JobFacts, ends: float = inf, on_settled: Callable[[], None] = nothing
+    ) -> Outcome:
         """Perform a job and wait for its end. Whatever interrupts the waiting ends the job's process too.
 
-        `on_settled` is called when the job has settled itself; it may go on for long after that.
+        `on_settled` is called when the job has settled itself; it may run for long after that.
         """
         forked: ForkedJob | None = None
         try:
@@ -110,11 +111,11 @@ class Forking:
                 forked = self._current = self.start(facts, ends, on_settled)
                 self._on_process(forked.pid)
             if self._settings.pool in ONE_SLOT:
-                self._around.title.say("Forked %d at %d", forked.pid, time())
-            ending = forked.wait()
-            if isinstance(ending, Release) and ending.how == "crashed":
+                self._around.title.show("Forked %d at %d", forked.pid, time())
+            outcome = forked.wait()
+            if isinstance(outcome, Release) and outcome.how == "crashed":
                 sleep(CRASH_PAUSE)  # one crash after the other should not be all that a machine does
-            return ending
+            return outcome
         except BaseException:
             if forked is not None:
                 forked.end(self._settings.unwind_timeout)
@@ -140,14 +141,14 @@ class Forking:
             )
 
     def stop(self) -> None:
-        """End what `perform` waits for, without another word. Any thread may do that."""
+        """End what `perform` waits for; nothing is reported of its job. Any thread may do that."""
         forked = self._current
         if forked is not None:
             forked.stop()
 
 
 class ForkedJob:
-    """The process of one job, as the one that forked it sees it. `stop` may be called by any thread."""
+    """The process of one job, as seen by the process that forked it. `stop` may be called by any thread."""
 
     def __init__(
         self, facts: JobFacts, pid: int, pipe: int, ends: float, on_settled: Callable[[], None]
@@ -159,13 +160,13 @@ class ForkedJob:
         self._ends = ends
         self._on_settled = on_settled
         self.has_settled = False
-        self._told = b""
+        self._received = b""
         self._lock = threading.Lock()
         self._is_over = False
         self._stopped: str | None = None
         self._unwinds = False
 
-    def wait(self, owner: _socket.socket | None = None) -> Ending:
+    def wait(self, owner: _socket.socket | None = None) -> Outcome:
         """Wait until the process has ended, and return the outcome of the job. The process is killed at the end of its time.
 
         A byte from `owner` has the job unwind, and its end the process killed. Raises Terminated when the job was unwound.
@@ -179,12 +180,12 @@ class ForkedJob:
             os.close(self._pipe)
             if process >= 0:
                 os.close(process)
-        if self._unwinds and not self._is_told():
+        if self._unwinds and not self._is_complete():
             raise Terminated
-        return self._ending(status)
+        return self._outcome(status)
 
     def stop(self, why: str = "") -> None:
-        """Kill the process and all that it started. Without a reason nothing is said of its job any more."""
+        """Kill the process and all that it started. Without a reason nothing more is reported of its job."""
         with self._lock:
             if not self._is_over and self._stopped is None:
                 self._stopped = why
@@ -199,7 +200,7 @@ class ForkedJob:
                     os.kill(self.pid, signals.UNWIND)
 
     def end(self, unwind_timeout: float) -> None:
-        """Have the process unwind within a time and see it ended, for who waited for it and was interrupted."""
+        """Have the process unwind within a time, and wait for its end; for a caller of `wait` that was interrupted."""
         self.unwind()
         until = monotonic() + unwind_timeout
         while not _has_ended(self.pid) and monotonic() < until:
@@ -211,23 +212,23 @@ class ForkedJob:
                 _status_of(self.pid)
 
     def _listen(self, process: int, owner: _socket.socket | None) -> bool:
-        """Read until the outcome is told, or nobody can tell it any more. Answers False if the time was over before."""
+        """Read until the outcome has come, or cannot come any more. Return False if the time was over before."""
         watched = poll()
         watched.register(self._pipe, POLLIN)
         if process >= 0:
             watched.register(process, POLLIN)
         if owner is not None:
             watched.register(owner, POLLIN)
-        while not self._is_told():
+        while not self._is_complete():
             left = self._ends - monotonic()
             if left <= 0:
                 return False
             ready = [one for one, _ in watched.poll(_milliseconds(left if process >= 0 else min(left, LOOK)))]
             if self._pipe in ready:
-                heard = os.read(self._pipe, _CHUNK)
-                self._hear(heard)
-                if not heard:
-                    watched.unregister(self._pipe)  # the job closed it, and goes on
+                received = os.read(self._pipe, _CHUNK)
+                self._note(received)
+                if not received:
+                    watched.unregister(self._pipe)  # the job closed it, and still runs
             elif owner is not None and owner.fileno() in ready:
                 if owner.recv(1):
                     self.unwind()
@@ -238,19 +239,19 @@ class ForkedJob:
                 break  # what the job started and did not end may hold the pipe open
         return True
 
-    def _hear(self, heard: bytes) -> None:
-        self._told += heard
-        if self._told.startswith(BY_ITSELF):
-            self._told = self._told.removeprefix(BY_ITSELF)
+    def _note(self, received: bytes) -> None:
+        self._received += received
+        if self._received.startswith(BY_ITSELF):
+            self._received = self._received.removeprefix(BY_ITSELF)
             self.has_settled = True
             self._on_settled()
 
-    def _is_told(self) -> bool:
-        told, size = len(self._told), SIZE.size
-        return told >= size and told - size >= SIZE.unpack_from(self._told)[0]
+    def _is_complete(self) -> bool:
+        length, size = len(self._received), SIZE.size
+        return length >= size and length - size >= SIZE.unpack_from(self._received)[0]
 
     def _reap(self, process: int) -> int:
-        """Wait for the process, which has no more to say; answers its wait status."""
+        """Wait for the process, whose outcome has come or cannot come. Return its wait status."""
         watched = poll()
         if process >= 0:
             watched.register(process, POLLIN)
@@ -266,15 +267,15 @@ class ForkedJob:
             self._is_over = True
             return _status_of(self.pid)
 
-    def _ending(self, status: int) -> Ending:
+    def _outcome(self, status: int) -> Outcome:
         jid, code = self.facts.jid, os.waitstatus_to_exitcode(status)
         if self._stopped is not None:
             if not self._stopped:
                 return None
             return self._given_back("timed-out", f"{int(self.facts.options.get('limit', 0)) / 1000:g} s")
-        if self._is_told():
+        if self._is_complete():
             try:
-                return read_ending(self._told[SIZE.size :], self.facts)
+                return read_outcome(self._received[SIZE.size :], self.facts)
             except WorkError as error:
                 log.error("job %s released: %s", jid, error)
                 return self._given_back("lost", "")
@@ -287,7 +288,7 @@ class ForkedJob:
             return None
         return self._given_back("crashed", signals.cause_of(code))
 
-    def _given_back(self, how: HowReleased, cause: str) -> Ending:
+    def _given_back(self, how: HowReleased, cause: str) -> Outcome:
         facts = self.facts
         log_release(facts.jid, how, cause)
         note_lost(facts)
@@ -310,7 +311,7 @@ def _fork() -> int:
 
 
 def _descriptor_of(pid: int) -> int:
-    """What becomes readable when a process has ended, -1 where there is no such thing."""
+    """Return a descriptor that becomes readable when a process has ended, -1 where there is none."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -318,7 +319,7 @@ def _descriptor_of(pid: int) -> int:
 
 
 def _status_of(pid: int) -> int:
-    """The wait status of a process that ends; 0 where somebody else has taken it."""
+    """Return the wait status of a process that ends; 0 where something else has taken it."""
     try:
         return os.waitpid(pid, 0)[1]
     except ChildProcessError:

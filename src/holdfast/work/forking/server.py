@@ -15,7 +15,6 @@ import pickle
 import signal
 import socket
 import sys
-from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -27,11 +26,13 @@ from holdfast.commands.outcomes import Release
 from holdfast.models import JobFacts
 from holdfast.work import signals
 from holdfast.work.forking.forked import ForkedJob, Forking
-from holdfast.work.forking.solitary import SIZE, read_ending, write_ending
-from holdfast.work.performing.around import Surroundings
-from holdfast.work.performing.outcome import Ending, log_release
+from holdfast.work.forking.solitary import SIZE, read_outcome, write_outcome
+from holdfast.work.performing.outcome import Outcome, log_release
+from holdfast.work.performing.surroundings import Surroundings
 from holdfast.work.processes import die_with
+from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import Terminated, ignore
+from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
 
@@ -43,13 +44,15 @@ UNWOUND: Final = b"\0"
 
 
 class ForkServer:
-    """The server of this process, which `forking` forks in; it closes the descriptors `inherited`.
+    """The server of this process, which forks for jobs of the worker; it closes the descriptors `inherited`.
 
     Make one before anything starts a thread.
     """
 
-    def __init__(self, forking: Forking, around: Surroundings, inherited: Iterable[int] = ()) -> None:
-        self._forking = forking
+    def __init__(
+        self, store: StoreChoice, settings: WorkerSettings, around: Surroundings, *inherited: int
+    ) -> None:
+        self._forking = forking = Forking(store, settings, around)
         self._socket, theirs = _socket.socketpair()
         parent = os.getpid()
         # A signal between the fork and the handlers of the new process would be taken for one to this one.
@@ -94,7 +97,7 @@ class ServedJob:
         self._is_stopped = False
         self._unwinds = False
 
-    def wait(self) -> Ending:
+    def wait(self) -> Outcome:
         """Wait until the job has ended, and return what became of it. Raises Terminated when it was unwound."""
         words = None
         with self._keeper, suppress(OSError):
@@ -104,7 +107,7 @@ class ServedJob:
         if words:
             if words == UNWOUND:
                 raise Terminated
-            return read_ending(words, self._facts)
+            return read_outcome(words, self._facts)
         if self._is_stopped:
             return None
         if self._unwinds:
@@ -149,7 +152,7 @@ def _serve(requests: _socket.socket, forking: Forking, around: Surroundings, par
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
         die_with(parent)
         around.title.renew()
-        around.title.say("Forking what is performed alone")
+        around.title.show("Forking what is performed alone")
         while keeper := _accepted(requests):
             if os.fork() == 0:
                 requests.close()
@@ -181,7 +184,7 @@ def _keep(owner: _socket.socket, forking: Forking) -> NoReturn:
             forking.inherited = (owner.fileno(),)
             forked = forking.start(facts, ends, partial(_send, owner, b""))
             try:
-                words = write_ending(forked.wait(owner))
+                words = write_outcome(forked.wait(owner))
             except Terminated:
                 words = UNWOUND
             _send(owner, words)

@@ -24,10 +24,9 @@ from holdfast.work import signals
 from holdfast.work.greenlets import prepare_child, thrown
 from holdfast.work.observe.board import note_forked
 from holdfast.work.observe.ledger import count_as_forked
-from holdfast.work.performing.around import Surroundings
-from holdfast.work.performing.housekeeping import keep_standard
-from holdfast.work.performing.making import make_performer
-from holdfast.work.performing.outcome import Ending, given_back
+from holdfast.work.performing.outcome import Outcome, given_back
+from holdfast.work.performing.surroundings import Surroundings, make_performer
+from holdfast.work.process_state import keep_standard
 from holdfast.work.processes import die_with, lead_group, send_rest
 from holdfast.work.queues.route import Route
 from holdfast.work.session import StoreSession
@@ -42,21 +41,21 @@ _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(tuple[str, dict[str, Any]])
 
 
-def write_ending(ending: Ending) -> bytes:
+def write_outcome(outcome: Outcome) -> bytes:
     """The ending of one job; which job that is, both sides know."""
-    if ending is None:
+    if outcome is None:
         return _encoder.encode(("", {}))
-    thing: Any = ending
-    fields = {} if isinstance(ending, Expire) else msgspec.structs.asdict(thing)
+    thing: Any = outcome
+    fields = {} if isinstance(outcome, Expire) else msgspec.structs.asdict(thing)
     fields.pop("job", None)
     fields.pop("leases", None)
-    return _encoder.encode((type(ending).__name__, fields))
+    return _encoder.encode((type(outcome).__name__, fields))
 
 
-def read_ending(told: bytes, facts: JobFacts) -> Ending:
-    """What `write_ending` wrote of the job of these facts. Raises WorkError for anything else."""
+def read_outcome(words: bytes, facts: JobFacts) -> Outcome:
+    """Read what `write_outcome` wrote for the job of these facts. Raises WorkError for anything else."""
     try:
-        kind, fields = _decoder.decode(told)
+        kind, fields = _decoder.decode(words)
         if kind == "Expire":
             return given_back(facts)
         if not kind:
@@ -67,25 +66,25 @@ def read_ending(told: bytes, facts: JobFacts) -> Ending:
             fields["job"] = facts
         if "follow" in fields:
             fields["follow"] = msgspec.convert(fields["follow"], tuple[FollowUp, ...])
-        ending: Ending = _KINDS[kind](**fields)
+        outcome: Outcome = _KINDS[kind](**fields)
     except (msgspec.MsgspecError, KeyError, TypeError) as error:
         raise WorkError(f"the process of job {facts.jid} sent an invalid outcome: {error}") from error
-    return ending
+    return outcome
 
 
 log = logging.getLogger("holdfast")
 
 SETTLED: Final = 76
-"""The exit status of a process that said to the store how its job ended, because the pipe was gone."""
+"""The exit status of a process that settled its job itself, because the pipe was gone."""
 
 SIZE: Final = struct.Struct("<I")
-"""What is told begins with its length in bytes."""
+"""A message begins with its length in bytes."""
 BY_ITSELF: Final = SIZE.pack(0)
-"""What is told when a job has settled itself: its code may go on for long after that."""
+"""The message that a job has settled itself: its code may run for long after that."""
 
 
 class Assignment(NamedTuple):
-    """What the process is given: its job, its end of the pipe, who forked it, and what is the worker's own."""
+    """What the process is given: its job, its end of the pipe, the process that forked it, and the parts of the worker."""
 
     facts: JobFacts
     pipe: int
@@ -96,37 +95,37 @@ class Assignment(NamedTuple):
     resolver: Resolver
 
 
-def become(errand: Assignment) -> NoReturn:
+def become(assignment: Assignment) -> NoReturn:
     """Be the process of one job."""
     code = 1
     try:
-        _settle_in(errand.parent)
-        if errand.settings.pool == "gevent":
+        _settle_in(assignment.parent)
+        if assignment.settings.pool == "gevent":
             prepare_child()
             signal.signal(UNWIND, thrown(terminator()))
-        mouth = _ResultPipe(errand.pipe)
-        facts = errand.facts
+        pipe = _ResultPipe(assignment.pipe)
+        facts = assignment.facts
         note_forked(facts.jid)
         count_as_forked()
         performer = make_performer(
-            errand.store,
-            errand.settings,
+            assignment.store,
+            assignment.settings,
             facts.worker,
-            on_settled=mouth.say_settled,
-            around=errand.around.alone(),
-            resolver=errand.resolver,
+            on_settled=pipe.send_settled,
+            around=assignment.around.alone(),
+            resolver=assignment.resolver,
         )
-        ending = performer.perform(facts, _run)
+        outcome = performer.perform(facts, _run)
         signal.signal(UNWIND, ignore)
         _flush()
         code = 0
-        if not mouth.tell(write_ending(ending)):
-            _settle(errand, ending)
+        if not pipe.send(write_outcome(outcome)):
+            _settle(assignment, outcome)
             code = SETTLED
     except Terminated:
-        log.info("job %s was stopped", errand.facts.jid)
+        log.info("job %s was stopped", assignment.facts.jid)
     except BaseException:
-        log.exception("job %s could not be performed", errand.facts.jid)
+        log.exception("job %s could not be performed", assignment.facts.jid)
     finally:
         # Nothing of the parent's may run here, not even its exit handlers.
         signal.signal(UNWIND, ignore)
@@ -138,18 +137,18 @@ def become(errand: Assignment) -> NoReturn:
 
 
 class _ResultPipe:
-    """The pipe to who forked us. A job may close it, and open something else under its number."""
+    """The pipe to the process that forked this one. A job may close it, and open something else under its number."""
 
     def __init__(self, pipe: int) -> None:
         self._pipe = pipe
         self._was = os.fstat(pipe)
 
-    def say_settled(self) -> None:
-        """Say that the job has settled itself."""
-        self.tell(b"")
+    def send_settled(self) -> None:
+        """Send that the job has settled itself."""
+        self.send(b"")
 
-    def tell(self, words: bytes) -> bool:
-        """Say `words`. Answers whether they could be said."""
+    def send(self, words: bytes) -> bool:
+        """Send a message. Return whether that worked."""
         left = memoryview(SIZE.pack(len(words)) + words)
         try:
             if not os.path.samestat(os.fstat(self._pipe), self._was):
@@ -162,7 +161,7 @@ class _ResultPipe:
 
 
 def _settle_in(parent: int) -> None:
-    """Have nobody's signal handlers, lead a group, and live no longer than the parent."""
+    """Reset the signal handlers, lead a process group, and end with the parent."""
     signals.reset()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     for number in (signal.SIGUSR1, signal.SIGUSR2):
@@ -181,16 +180,16 @@ def _run(coroutine: Coroutine[Any, Any, Any]) -> Any:
         return runner.run(coroutine, context=copy_context())
 
 
-def _settle(errand: Assignment, ending: Ending) -> None:
+def _settle(assignment: Assignment, outcome: Outcome) -> None:
     """Settle the job from here, because its pipe is closed."""
     keep_standard()
-    facts = errand.facts
+    facts = assignment.facts
     log.warning("job %s closed the pipe for its outcome; its own process settles it", facts.jid)
-    client = errand.store.client(facts.worker)
-    turns = StoreSession(client.shard, facts.worker, Route(client.shard, errand.settings.queues))
-    turns.end(ending)
-    if turns.has_news:
-        client.runner.run(turns.turn(0))
+    client = assignment.store.client(facts.worker)
+    session = StoreSession(client.shard, facts.worker, Route(client.shard, assignment.settings.queues))
+    session.end(outcome)
+    if session.has_outcomes:
+        client.runner.run(session.round_trip(0))
 
 
 def _flush() -> None:

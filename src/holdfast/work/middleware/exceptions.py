@@ -30,7 +30,7 @@ def exponential(delay: float, factor: float | None = None, fuzz_factor: float = 
     check_seconds("fuzz_factor", fuzz_factor, 0.0, 1.0)
 
     def strategy(attempt: int, error: Exception) -> float:
-        # So many steps are beyond any cap, and keep the power from overflowing.
+        # More steps are beyond any cap, and the power would overflow.
         wait = delay * step ** min(attempt - 1, 20)
         return min(MAX_DELAY, wait * uniform(1 - fuzz_factor, 1 + fuzz_factor))
 
@@ -74,14 +74,14 @@ class RetryExceptions(MixinMiddleware):
         return handled(perform, job, lambda error: _retry(self, job, error))
 
 
-def _retry(worn: Any, job: Any, error: Exception) -> Steps[bool]:
-    delays = [delay for matcher, delay in worn._retried if matches(matcher, error)]
+def _retry(middleware: Any, job: Any, error: Exception) -> Steps[bool]:
+    delays = [delay for matcher, delay in middleware._retried if matches(matcher, error)]
     if not delays or job.retries_left <= 0 or not is_open(job, error):
         return False
     group, message = failure_of(error, job.queue_name, lambda: job)
     log.warning("job %s raised %s, and is retried", job.jid, brief(error))
     yield job.retry(_seconds(delays[0], job, error), group, message)
-    yield worn.on_retry(error, job)
+    yield middleware.on_retry(error, job)
     return True
 
 
@@ -112,7 +112,7 @@ class _Rule(NamedTuple):
 
 
 class RequeueExceptions(MixinMiddleware):
-    """Puts a job back into its queue when it raises what `requeue_on` named, so many times; then the exception counts.
+    """Puts a job back into its queue when it raises what `requeue_on` named, up to `max_attempts` times; then the exception counts.
 
         class Fetch(RequeueExceptions, SupportsMiddleware): ...
         Fetch.requeue_on(RateLimited, delay_range=(5, 60), max_attempts=10)
@@ -140,7 +140,7 @@ class RequeueExceptions(MixinMiddleware):
 
     @InstanceOrClassMethod
     def is_requeueable(self: Any, error: type[BaseException] | Exception) -> bool:
-        """Say whether an exception, or every one of a class, is requeued."""
+        """Whether an exception, or every one of a class, is requeued."""
         if isinstance(error, type):
             return any(means(rule.matcher, error) for rule in self._requeued)
         return any(matches(rule.matcher, error) for rule in self._requeued)
@@ -165,7 +165,7 @@ class RequeueExceptions(MixinMiddleware):
         count = counts.get(rules[0].name, 0)
         if count >= rules[0].max_attempts:
             return False
-        # Whoever has lost the job must not take it out of another one's hands.
+        # A worker that has lost the job must not take it from another one.
         yield job.heartbeat()
         job[COUNTS] = {**counts, rules[0].name: count + 1}
         log.warning("job %s raised %s, and is requeued", job.jid, brief(error))

@@ -32,7 +32,7 @@ _STATM: Final = Path("/proc/self/statm")
 class MemoryUsageMonitor(MixinMiddleware):
     """Has the worker end gracefully when its process uses more than `max_memory` KB after a job, also after a failed one.
 
-    The jobs under way are finished; under a parent the process is replaced at once, with the pool `serial` something else
+    The running jobs are finished; under a parent the process is replaced at once, with the pool `serial` something else
     must start it again. In a program that is no worker it only logs. Raises UsageError.
     """
 
@@ -48,7 +48,7 @@ class MemoryUsageMonitor(MixinMiddleware):
 
 
 def memory_used() -> int:
-    """The resident memory of this process in KB; where the system does not tell, the most it ever was."""
+    """The resident memory of this process in KB; where the system does not report it, the most it ever was."""
     try:
         return int(_STATM.read_text().split()[1]) * resource.getpagesize() // 1024
     except (OSError, IndexError, ValueError):
@@ -70,8 +70,8 @@ def _watched(max_memory: int, job: Any) -> Generator[None]:
 
 
 def end_gracefully() -> None:
-    """Have the worker of this process end after its jobs; a program that is no worker goes on."""
-    # What a worker does at QUIT. Whoever has not said what to do then would be killed by it.
+    """Have the worker of this process end after its jobs; a program that is no worker continues."""
+    # A worker handles QUIT. A program without a handler would be killed by it.
     if signal.getsignal(signal.SIGQUIT) not in (signal.SIG_DFL, signal.SIG_IGN, None):
         os.kill(os.getpid(), signal.SIGQUIT)
 
@@ -82,7 +82,7 @@ OUT_OF_TIME: Final = 73
 LAST_CALL: Final = 10.0  # seconds in which the job is failed, before the process ends in any case
 
 Limit = Callable[[Any], float | None] | float | None
-"""Seconds, or what says from a job how many it gets; None for no limit."""
+"""Seconds, or a function from a job to seconds; None for no limit."""
 
 
 class Timeout(MixinMiddleware):
@@ -114,7 +114,7 @@ class Timeout(MixinMiddleware):
     def around_perform(self: Any, job: Any, call_next: Perform | None = None) -> Any:
         """Perform the job, by what comes next. Raises InvalidTimeout for a limit that is none."""
         perform = behind(Timeout, self, call_next)
-        limit = _checked(self.time_limit(job) if self._limit is None else _said(self._limit[0], job))
+        limit = _checked(self.time_limit(job) if self._limit is None else _value_of(self._limit[0], job))
         if limit is None:
             return perform(job)
         watch = _Watch(self, job, limit, currentframe())
@@ -125,7 +125,7 @@ class Timeout(MixinMiddleware):
         return _limited(self, job, limit, value) if isawaitable(value) else value
 
 
-def _said(limit: Limit, job: Any) -> object:
+def _value_of(limit: Limit, job: Any) -> object:
     return limit(job) if callable(limit) else limit
 
 
@@ -139,8 +139,8 @@ def _checked(limit: object) -> float | None:
     return min(float(limit), threading.TIMEOUT_MAX)
 
 
-async def _limited(worn: Any, job: Any, limit: float, value: Awaitable[Any]) -> Any:
-    """Await a job for as long as it may run; its own code unwinds before anything is said."""
+async def _limited(middleware: Any, job: Any, limit: float, value: Awaitable[Any]) -> Any:
+    """Await a job for as long as it may run; its own code unwinds before anything else happens."""
     deadline = asyncio.timeout(limit)
     try:
         async with deadline:
@@ -149,7 +149,7 @@ async def _limited(worn: Any, job: Any, limit: float, value: Awaitable[Any]) -> 
         if not deadline.expired():
             raise
         error = _too_long(limit).with_traceback(ended.__traceback__)
-    if await await_steps(_requeued(worn, job, error)):
+    if await await_steps(_requeued(middleware, job, error)):
         return None
     raise error
 
@@ -158,9 +158,9 @@ def _too_long(limit: float) -> PerformTimeout:
     return JobTimedOutError(f"the job ran longer than {limit:g} seconds")
 
 
-def _requeued(worn: Any, job: Any, error: PerformTimeout) -> Steps[bool]:
-    """Requeue a job that took too long, if its class says so, wherever among its middleware that stands."""
-    things: tuple[Any, ...] = (worn, getattr(job, "klass", None))
+def _requeued(middleware: Any, job: Any, error: PerformTimeout) -> Steps[bool]:
+    """Requeue a job that took too long, if RequeueExceptions of the worker or of its class requeues that."""
+    things: tuple[Any, ...] = (middleware, getattr(job, "klass", None))
     for thing in things:
         if hasattr(thing, "is_requeueable") and thing.is_requeueable(error):
             steps: Steps[bool] = thing.requeue(job, error)
@@ -171,8 +171,8 @@ def _requeued(worn: Any, job: Any, error: PerformTimeout) -> Steps[bool]:
 class _Watch:
     """Ends the process when a job has not ended in time, from a thread of its own: the job's may be stuck anywhere."""
 
-    def __init__(self, worn: Any, job: Any, limit: float, caller: FrameType | None) -> None:
-        self._worn = worn
+    def __init__(self, middleware: Any, job: Any, limit: float, caller: FrameType | None) -> None:
+        self._middleware = middleware
         self._job = job
         self._is_awaited = isinstance(job, AsyncHandle)
         current = running.get()
@@ -180,7 +180,7 @@ class _Watch:
         self._limit = limit
         self._caller = caller
         self._here = place_of_this()
-        self._ending = threading.Lock()
+        self._outcome = threading.Lock()
         self._is_over = False
         self._timer = threading.Timer(limit, self._expire)
         self._timer.daemon = True
@@ -189,19 +189,19 @@ class _Watch:
     def end(self) -> None:
         """The job has ended. Does not return if it was too late."""
         self._timer.cancel()
-        with self._ending:
+        with self._outcome:
             self._is_over = True
 
     def _expire(self) -> None:
-        with self._ending:
+        with self._outcome:
             if self._is_over:
                 return
-            # The lock stays taken: the job's own thread may not go on. What it was in may hold any other lock.
+            # The lock stays taken: the job's own thread must not continue. What it was in may hold any other lock.
             last = threading.Timer(LAST_CALL, os._exit, (OUT_OF_TIME,))
             last.daemon = True
             last.start()
             try:
-                self._tell()
+                self._fail()
             finally:
                 if self._slot is None:
                     os._exit(OUT_OF_TIME)
@@ -214,15 +214,15 @@ class _Watch:
         end_gracefully()
         threading.Event().wait()
 
-    def _tell(self) -> None:
+    def _fail(self) -> None:
         job: Any = self._job
         error = _too_long(self._limit)
         error.__traceback__ = self._where()
         try:
             if self._is_awaited:
-                # Plain code blocks the loop on which it would have to be said; the lease ends by itself.
+                # Plain code blocks the loop on which it would have to be failed; the lease ends by itself.
                 log.error("job %s (%s): %s, and hogs its event loop", job.jid, job.klass_name, error)
-            elif is_open(job, error) and not run_steps(_requeued(self._worn, job, error)):
+            elif is_open(job, error) and not run_steps(_requeued(self._middleware, job, error)):
                 job.fail(*failure_of(error, job.queue_name, lambda: job))
         except Exception:
             log.exception("job %s ran out of time, and could not be failed", job.jid)

@@ -17,34 +17,34 @@ from holdfast.errors import CodecError, MiddlewareMisconfigured, TransportError,
 log = logging.getLogger("holdfast")
 
 Timer = Callable[[str, float], object]
-"""Told the name of a class, and the seconds for which the code of one of its jobs ran."""
+"""Called with the name of a class, and the seconds for which the code of one of its jobs ran."""
 Counter = Callable[[str], object]
-"""Told the name of a class of which one more job was completed."""
+"""Called with the name of a class of which one more job was completed."""
 
 
 class JobMetrics(MixinMiddleware):
-    """Tells `timer(klass, seconds)` how long the code of each job ran, however it ended, and `counter(klass)` of each completed one.
+    """Calls `timer(klass, seconds)` after each job, however it ended, and `counter(klass)` after each completed one.
 
-    Also completed is what goes on to its next queue. Whatever these two raise is logged. A worker completes jobs that are
+    Also completed is a job that moves to its next queue. Whatever these two raise is logged. A worker completes jobs that are
     counted one by one, not together with others.
 
         class Fetch(JobMetrics(timer=lambda klass, seconds: HISTOGRAM.labels(klass).observe(seconds)), SupportsMiddleware): ...
     """
 
-    _told: tuple[Timer | None, Counter | None] = (None, None)
+    _sinks: tuple[Timer | None, Counter | None] = (None, None)
 
     def __init__(self, timer: Timer | None = None, counter: Counter | None = None) -> None:
-        self._told = (timer, counter)
+        self._sinks = (timer, counter)
 
     @InstanceOrClassMethod
     def around_perform(self: Any, job: Any, call_next: Perform | None = None) -> Any:
         """Perform the job, by what comes next."""
         perform = behind(JobMetrics, self, call_next)
-        timer, counter = self._told
+        timer, counter = self._sinks
         if counter is not None:
 
             def count(completed: Any) -> None:
-                _tell(counter, completed.klass_name)
+                _report(counter, completed.klass_name)
 
             job.after_complete(count)
         return perform(job) if timer is None else within(_timed(timer, job), perform, job)
@@ -56,10 +56,10 @@ def _timed(timer: Timer, job: Any) -> Generator[None]:
     try:
         yield
     finally:
-        _tell(timer, job.klass_name, monotonic() - begun)
+        _report(timer, job.klass_name, monotonic() - begun)
 
 
-def _tell(sink: Callable[..., object], *words: object) -> None:
+def _report(sink: Callable[..., object], *words: object) -> None:
     try:
         sink(*words)
     except Exception:
@@ -136,13 +136,13 @@ def _reported(sdk: Any, job: Any, error: Exception) -> Steps[bool]:
             scope.set_context("job", context)
             sdk.capture_exception(error)
     except Exception:
-        # Nobody must learn of this in the place of what the job raised.
+        # This must not be raised in place of what the job raised.
         log.exception("what job %s raised could not be reported", getattr(job, "jid", "?"))
     return False
 
 
 def _history(job: Any, error: Exception) -> Steps[list[dict[str, Any]]]:
-    """What happened to the job, which a popped one came without; nothing if the store cannot say."""
+    """Load the history of the job, which a popped one does not have; [] if the store is unavailable."""
     if isinstance(error, TransportError):
         return []  # it would be waited for once more
     try:

@@ -1,8 +1,8 @@
-"""Requests for the stack of a job: the memory that a worker's processes share for them, and who answers.
+"""Requests for the stack of a job: the memory that the processes of a worker share for them, and the replies.
 
-Whoever is asked for a job writes the question down and sends `SIGNAL` to the process that has it. There the interpreter's fault
-handler first writes the stacks of all threads into a file, whatever they are stuck in; then, as soon as Python code can run, that of
-the job itself is written down. The signal is one that processes ignore which know nothing of it.
+The process that gets a request writes it into that memory and sends `SIGNAL` to the process that runs the job. There the
+interpreter's fault handler first writes the stacks of all threads into a file, whatever they are stuck in; then, as soon as Python
+code can run, the stack of the job itself is written. Processes without a handler ignore that signal.
 """
 
 import faulthandler
@@ -48,7 +48,7 @@ _FAR: Final = 256  # jobs that close what they did not open, and open something 
 
 
 class Reply(NamedTuple):
-    """Where the job is that was asked for, "" if it is not in this process."""
+    """The stack of the job, "" if it does not run in this process."""
 
     pid: int
     stack: str
@@ -67,38 +67,38 @@ class Board:
                 self._dump = os.dup(file.fileno())
 
     def close(self) -> None:
-        """Give memory and file back, in the process that asks."""
+        """Free memory and file, in the process that sends requests."""
         os.close(self._dump)
         self._page.close()
 
-    # In the processes that are asked.
+    # In the processes that run jobs.
 
     def listen(self) -> None:
-        """Answer from now on, in this process and in those forked from it. Call it in the main thread."""
+        """Handle requests in this process and in those forked from it. Call it in the main thread."""
         if threading.current_thread() is threading.main_thread():
             signal.signal(SIGNAL, self._on_signal)
             faulthandler.register(SIGNAL, self._dump, all_threads=True, chain=True)
 
-    def deafen(self) -> None:
-        """Answer no more in this process."""
+    def stop_listening(self) -> None:
+        """Handle no more requests in this process."""
         if threading.current_thread() is threading.main_thread():
             faulthandler.unregister(SIGNAL)
             signal.signal(SIGNAL, signal.SIG_DFL)
 
     def note(self, jid: str) -> None:
-        """This process, forked for it, performs that job. Rows are few: of many such processes some are not found."""
+        """Note that this process was forked for that job. Rows are few: of many such processes some are not found."""
         pid, name = os.getpid(), jid.encode()
         _ROW.pack_into(self._page, _ROWS_AT + pid % _ROWS * _ROW.size, pid, len(name), name)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         try:
-            self.answer()
+            self.write_stack()
         except Exception:
-            # Whatever it is, the job that was interrupted for this has nothing to do with it.
+            # Whatever it is, the job that was interrupted for this must not fail for it.
             pass
 
-    def answer(self) -> None:
-        """Write down where the job is that is asked for; nothing, if this process does not perform it."""
+    def write_stack(self) -> None:
+        """Write the stack of the requested job; an empty one, if this process does not run it."""
         [number] = _NUMBER.unpack_from(self._page, 0)
         size, jid = _JID.unpack_from(self._page, _JID_AT)
         stack = stack_of_job(jid[:size].decode()) or ""
@@ -107,22 +107,22 @@ class Board:
         _REPLY.pack_into(self._page, _REPLY_AT, os.getpid(), len(text))
         _NUMBER.pack_into(self._page, _DONE_AT, number)
 
-    # In the process that asks.
+    # In the process that sends requests.
 
     def ask(self, jid: str, pid: int) -> None:
-        """Ask for a job the process `pid`, or the one that was forked for the job."""
+        """Request the stack of a job from the process `pid`, or from the one that was forked for the job."""
         self._number += 1
         name = jid.encode()
         os.ftruncate(self._dump, 0)
         os.lseek(self._dump, 0, os.SEEK_SET)
         _JID.pack_into(self._page, _JID_AT, len(name), name)
         _NUMBER.pack_into(self._page, 0, self._number)
-        # Of a job that is tried again, the processes of its earlier tries have left rows too.
+        # The processes of earlier tries of the job have left rows too.
         if not sum(_signalled(forked) for forked in self._forked_for(name)):
             _signalled(pid)
 
     def reply(self) -> Reply | None:
-        """What was answered, None if nothing was so far."""
+        """Return the reply, None if there is none yet."""
         if _NUMBER.unpack_from(self._page, _DONE_AT)[0] != self._number:
             return None
         pid, size = _REPLY.unpack_from(self._page, _REPLY_AT)
@@ -130,7 +130,7 @@ class Board:
         return Reply(pid, text.decode(errors="replace"))
 
     def dump(self) -> str:
-        """What the fault handler wrote."""
+        """Return what the fault handler wrote."""
         return os.pread(self._dump, MOST_DUMP, 0).decode(errors="replace")
 
     def _forked_for(self, name: bytes) -> list[int]:
@@ -147,31 +147,31 @@ def _signalled(pid: int) -> bool:
 
 
 class _Shared:
-    """The board of this process and of those forked from it; one worker command has one."""
+    """The board of this process and of those forked from it; a worker has one."""
 
     board: Board | None = None
 
 
 def open_board() -> Board:
-    """The board of this process: make it before the first fork."""
+    """Return the board of this process; it must be made before the first fork."""
     board = _Shared.board = _Shared.board or Board()
     return board
 
 
 def listen() -> None:
-    """Answer questions in this process, if it has a board."""
+    """Handle requests in this process, if it has a board."""
     if _Shared.board is not None:
         _Shared.board.listen()
 
 
-def deafen() -> None:
-    """Answer no more in this process."""
+def stop_listening() -> None:
+    """Handle no more requests in this process."""
     if _Shared.board is not None:
-        _Shared.board.deafen()
+        _Shared.board.stop_listening()
 
 
 def note_forked(jid: str) -> None:
-    """This process was forked for a job."""
+    """Note that this process was forked for a job."""
     if _Shared.board is not None:
         _Shared.board.note(jid)
 
@@ -179,9 +179,9 @@ def note_forked(jid: str) -> None:
 log = logging.getLogger("holdfast")
 
 PATIENCE: Final = 1.0
-"""Seconds that a process has to say where its job is, before what the fault handler wrote must do."""
-LONGEST_WAIT: Final = 3.0  # seconds that it has if that does not say it
-GLANCE: Final = 0.02  # seconds between two looks at whether it did
+"""Seconds that a process has to reply, before what the fault handler wrote must do."""
+LONGEST_WAIT: Final = 3.0  # seconds that it has if that does not show the job
+GLANCE: Final = 0.02  # seconds between two looks at whether it has replied
 MOST_WAITING: Final = 16
 LONGEST_NAME: Final = 200  # bytes of a name
 
@@ -191,7 +191,7 @@ STUCK: Final = (
 
 
 class Asking:
-    """Asks processes, and answers. Its owner calls `attend` at `due()`."""
+    """Requests stacks from processes, and sends the replies to the store. Its owner calls `attend` at `due()`."""
 
     def __init__(self, client: Client, board: Board) -> None:
         self._client = client
@@ -202,9 +202,9 @@ class Asking:
         self._until = 0.0
         self._look_at = inf
 
-    def hear(self, said: Iterable[StoreMessage]) -> None:
-        """Take the questions among what was said; of too many the last are not heard."""
-        for one in said:
+    def notify(self, messages: Iterable[StoreMessage]) -> None:
+        """Take the requests among these messages; of too many the last are dropped."""
+        for one in messages:
             if one.event == "stack":
                 self._take(one)
 
@@ -217,11 +217,11 @@ class Asking:
             self._look_at = min(self._look_at, monotonic())
 
     def due(self) -> float:
-        """When to call `attend`, on the monotonic clock."""
+        """Return when to call `attend`, on the monotonic clock."""
         return self._look_at
 
     def attend(self, processes: Mapping[str, int]) -> None:
-        """See whether there is an answer, or take up the next question. `processes`: which one each worker is."""
+        """Check for a reply, or send the next request. `processes`: the process of each worker."""
         now = monotonic()
         if now < self._look_at:
             return
@@ -230,14 +230,14 @@ class Asking:
         elif self._asked is not None:
             answer = self._found(self._asked, now)
             if answer is not None:
-                self._tell(self._asked, answer)
+                self._send(self._asked, answer)
                 self._asked = None
         self._look_at = now + GLANCE if self._asked is not None or self._waiting else inf
 
     def _begin(self, asked: StoreMessage, processes: Mapping[str, int], now: float) -> None:
         self._pid = processes.get(asked.worker, 0)
         if not self._pid:
-            self._tell(asked, Answer(asked.worker, problem=f"{asked.worker} has no process just now"))
+            self._send(asked, Answer(asked.worker, problem=f"{asked.worker} has no process just now"))
             return
         self._asked, self._until = asked, now + PATIENCE
         self._board.ask(asked.jid, self._pid)
@@ -255,8 +255,8 @@ class Asking:
             return None
         return Answer(asked.worker, self._pid, problem=f"process {self._pid} does not perform it just now")
 
-    def _tell(self, asked: StoreMessage, answer: Answer) -> None:
+    def _send(self, asked: StoreMessage, answer: Answer) -> None:
         try:
             self._client.run(WorkerAnswer(asked.question, msgspec.json.encode(answer)))
         except HoldfastError as error:
-            log.debug("nobody learns where job %s is: %s", asked.jid, error)
+            log.debug("the stack of job %s could not be sent: %s", asked.jid, error)

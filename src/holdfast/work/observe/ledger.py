@@ -1,6 +1,7 @@
 """Counts of jobs and troubles, on pages that each child shares with its parent.
 
-A child adds, its parent reads when it is asked. The counts of a child that died stay, and whoever comes after it goes on with them.
+A child adds, and its parent reads them for metrics. The counts of a child that died stay, and the process that replaces it
+continues them.
 """
 
 import fcntl
@@ -22,10 +23,10 @@ from holdfast.commands.outcomes import Advance, Expire, Fail, Release, Retry
 from holdfast.models import JobFacts
 from holdfast.wire.outage import OUTAGES
 from holdfast.work.keeper import GAPS
-from holdfast.work.performing.outcome import Ending
+from holdfast.work.performing.outcome import Outcome
 
 OUTCOMES: Final = ("completed", "moved", "retried", "failed", "cancelled", "dropped", "lost", "interrupted")
-"""`dropped`: it returned without settling; `lost`: its lease was lost; `interrupted`: its process was told to end."""
+"""`dropped`: it returned without settling; `lost`: its lease was lost; `interrupted`: its process was ordered to end."""
 
 GOOD: Final = ("completed", "moved", "cancelled")
 
@@ -48,25 +49,25 @@ class Result(NamedTuple):
     message: str = ""
 
 
-def result_of(current: Running, ending: Ending) -> Result:
-    """What became of a run that ended so. Ask while it ends: what broke it off is an exception under way."""
-    if type(ending) is Done:
+def result_of(current: Running, outcome: Outcome) -> Result:
+    """Return the result of a run. Call it while the run ends: what interrupted it is an exception that is being raised."""
+    if type(outcome) is Done:
         return Result("completed")
-    if isinstance(ending, CompleteX):
-        return Result("moved" if ending.next_queue else "completed")
-    if isinstance(ending, Advance):
+    if isinstance(outcome, CompleteX):
+        return Result("moved" if outcome.next_queue else "completed")
+    if isinstance(outcome, Advance):
         return Result("moved")
-    if isinstance(ending, Fail):
-        return Result("failed", ending.group, ending.message)
-    if isinstance(ending, Retry):
-        return Result("retried" if current.facts.remaining > 0 else "failed", ending.group, ending.message)
-    if isinstance(ending, Expire | Release):
+    if isinstance(outcome, Fail):
+        return Result("failed", outcome.group, outcome.message)
+    if isinstance(outcome, Retry):
+        return Result("retried" if current.facts.remaining > 0 else "failed", outcome.group, outcome.message)
+    if isinstance(outcome, Expire | Release):
         return Result("lost")
-    return Result(_unsaid(current))
+    return Result(_unreported(current))
 
 
-def _unsaid(current: Running) -> str:
-    """What became of a run of which nothing is left to say."""
+def _unreported(current: Running) -> str:
+    """Return the result of a run of which nothing is left to report."""
     job: Any = current.made
     if job is not None and job.state_changed:
         return _SETTLED.get(job.settled_by, "moved")
@@ -78,7 +79,7 @@ def _unsaid(current: Running) -> str:
 BOUNDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0)
 """Upper bounds of what jobs are sorted by, in seconds; one more bucket is for what takes longer."""
 MAX_ROWS: Final = 256
-"""Pairs of queue and klass that are told apart; what comes later is counted together."""
+"""Pairs of queue and klass that are counted each; later ones are counted together."""
 OTHER: Final = "(other)"
 
 _LOST: Final = OUTCOMES.index("lost")
@@ -140,19 +141,19 @@ class Ledger:
         self._alone: AbstractContextManager[Any] = _FileLock(self._file) if shared else threading.Lock()
 
     def close(self) -> None:
-        """Give the page back."""
+        """Free the page."""
         for view in (self._counts, self._seconds, self._bytes):
             view.release()
         self._page.close()
         os.close(self._file)
 
     def begin(self, queue: str, klass: str) -> None:
-        """A job is begun."""
+        """Count a job that begins."""
         with self._alone:
             self._counts[self._row(queue, klass) + _BEGUN] += 1
 
     def end(self, queue: str, klass: str, outcome: str, seconds: float) -> None:
-        """It has ended, after so many seconds."""
+        """Count a job that has ended, and its seconds."""
         with self._alone:
             row = self._row(queue, klass)
             self._counts[row + _OUTCOMES + OUTCOMES.index(outcome)] += 1
@@ -160,28 +161,28 @@ class Ledger:
             self._seconds[row + _SUM] += seconds
 
     def lose(self, queue: str, klass: str) -> None:
-        """It was lost, nobody knows after how long."""
+        """Count a job that was lost, after an unknown time."""
         with self._alone:
             self._counts[self._row(queue, klass) + _OUTCOMES + _LOST] += 1
 
     def note_outage(self) -> None:
-        """The store is away for this process."""
+        """Count an outage of the store."""
         with self._alone:
             self._counts[_OUTAGES] += 1
 
     def note_gap(self) -> None:
-        """Leases were not looked after for too long in this process."""
+        """Count leases that were not renewed for too long."""
         with self._alone:
             self._counts[_GAPS] += 1
 
-    def bury(self) -> None:
-        """The process is dead: what it began and did not end was lost."""
+    def count_lost(self) -> None:
+        """Count what a dead process began and did not end as lost."""
         for row in self._rows():
             ended = sum(self._counts[row + _OUTCOMES : row + _SUM])
             self._counts[row + _OUTCOMES + _LOST] += max(0, self._counts[row + _BEGUN] - ended)
 
     def rows(self) -> list[Row]:
-        """What is counted."""
+        """Return the counts."""
         return [
             Row(
                 self._text(row),
@@ -195,19 +196,19 @@ class Ledger:
 
     @property
     def outages(self) -> int:
-        """How often the store was away."""
+        """How often the store was unavailable."""
         return self._counts[_OUTAGES]
 
     @property
     def gaps(self) -> int:
-        """How often leases were not looked after for too long."""
+        """How often leases were not renewed for too long."""
         return self._counts[_GAPS]
 
     def _rows(self) -> Iterator[int]:
         return iter(range(_HEAD, _HEAD + self._counts[_USED] * _ROW, _ROW))
 
     def _row(self, queue: str, klass: str) -> int:
-        """Where a row begins; it is made if there is none."""
+        """Return where a row begins; it is made if there is none."""
         row = self._known.get((queue, klass))
         if row is None:
             row = self._found(queue, klass)
@@ -255,14 +256,14 @@ class _Open:
 
 
 def open_ledgers(name: str) -> Pair:
-    """The ledgers of the process `name`: made before it is forked."""
+    """Return the ledgers of the process `name`, made before it is forked."""
     if name not in _Open.pairs:
         _Open.pairs[name] = Pair(Ledger(), Ledger(shared=True))
     return _Open.pairs[name]
 
 
 def ledger_of(name: str) -> Ledger | None:
-    """The ledger in which this process counts for a worker, None if nobody asked for one."""
+    """Return the ledger in which this process counts for a worker, None if there is none."""
     pair = _Open.pairs.get(name)
     if pair is None:
         return None
@@ -270,32 +271,32 @@ def ledger_of(name: str) -> Ledger | None:
 
 
 def count_as_forked() -> None:
-    """This process was forked for a job."""
+    """Note that this process was forked for a job."""
     _Open.is_forked = True
 
 
 def note_lost(facts: JobFacts) -> None:
-    """The process that was forked for a job has ended without its end."""
+    """Count the job of a process that was forked for it and has ended without an outcome."""
     pair = _Open.pairs.get(facts.worker)
     if pair is not None:
         pair.forked.lose(facts.queue, facts.klass)
 
 
-def bury(name: str) -> None:
-    """The process of that worker is dead."""
+def count_lost(name: str) -> None:
+    """Count what the dead process of that worker did not end as lost."""
     for ledger in _Open.pairs.get(name, ()):
-        ledger.bury()
+        ledger.count_lost()
 
 
 def close_ledgers() -> None:
-    """Give all of them back."""
+    """Free all of them."""
     while _Open.pairs:
         for ledger in _Open.pairs.popitem()[1]:
             ledger.close()
 
 
 class Counting:
-    """A companion that writes into a ledger how each job ended, and after how long."""
+    """Built-in middleware that counts in a ledger how each job ended, and after how long."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -306,13 +307,12 @@ class Counting:
         self._begun[current] = monotonic()
         self._ledger.begin(current.facts.queue, current.facts.klass)
 
-    def end(self, current: Running, ending: Ending) -> None:
-        begun = self._begun.pop(current)
-        facts, outcome = current.facts, result_of(current, ending).outcome
-        self._ledger.end(facts.queue, facts.klass, outcome, monotonic() - begun)
+    def end(self, current: Running, outcome: Outcome) -> None:
+        facts, took = current.facts, monotonic() - self._begun.pop(current)
+        self._ledger.end(facts.queue, facts.klass, result_of(current, outcome).outcome, took)
 
 
 def watch_troubles(ledger: Ledger) -> None:
-    """Have this process write into a ledger that the store is away, or that leases were not looked after."""
+    """Have this process count outages of the store, and leases that were not renewed in time, in a ledger."""
     OUTAGES.callback = ledger.note_outage
     GAPS.callback = ledger.note_gap

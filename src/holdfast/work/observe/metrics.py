@@ -1,4 +1,4 @@
-"""A worker's metrics for Prometheus (extra `metrics`): its parent reads them off its children's ledgers when it is asked."""
+"""The metrics of a worker for Prometheus (extra `metrics`): its supervisor reads them from the ledgers of its children."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.core.library import VERSION
 from holdfast.errors import UsageError
+from holdfast.work.observe.http import Address, Answer, Http
 from holdfast.work.observe.ledger import BOUNDS, OUTCOMES, Ledger, Row, open_ledgers, watch_troubles
-from holdfast.work.parent.http import Address, Answer, Http
 from holdfast.work.settings import WorkerSettings
 
 PATH: Final = "/metrics"
@@ -17,7 +17,7 @@ PARENT: Final = "(parent)"
 
 
 class State(NamedTuple):
-    """A child just now: whether it lives, how many jobs it performs, how often one was started here, and ended as it should not."""
+    """The state of a child: whether it runs, how many jobs it runs, how often it was started, and how often it crashed."""
 
     alive: bool
     busy: int
@@ -26,9 +26,9 @@ class State(NamedTuple):
 
 
 def serve_metrics(http: Http, settings: WorkerSettings, states: Callable[[], Sequence[State]]) -> None:
-    """Answer `/metrics` where the settings say; port 0 is none. Call it before the first fork.
+    """Serve `/metrics` where the settings say; port 0: off. Call it before the first fork.
 
-    Raises UsageError when the port cannot be had, or the package is not there.
+    Raises UsageError when the port cannot be opened, or the package is missing.
     """
     if not settings.metrics_port:
         return
@@ -48,7 +48,7 @@ def serve_metrics(http: Http, settings: WorkerSettings, states: Callable[[], Seq
 
 
 class _Collector:
-    """What the package asks for metrics. All processes of a worker are counted together."""
+    """The collector for the package. All processes of a worker are counted together."""
 
     def __init__(self, settings: WorkerSettings, states: Callable[[], Sequence[State]]) -> None:
         self._settings = settings
@@ -64,7 +64,7 @@ class _Collector:
         return ()
 
     def collect(self) -> Iterator[Any]:
-        """All metrics, as they are just now."""
+        """Return all metrics, as they are now."""
         from prometheus_client.core import InfoMetricFamily
 
         yield InfoMetricFamily(

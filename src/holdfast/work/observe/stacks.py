@@ -1,7 +1,6 @@
-"""Where a job is just now: looked for among the threads, tasks and greenlets of this process when somebody asks.
+"""The stack of a job: found among the threads, tasks and greenlets of this process when it is requested.
 
-Jobs leave no trail for this, so one that nobody asks about pays nothing: the frame that performs a job is known by the
-run it holds.
+Jobs record nothing for this, so it costs nothing until then: the frame that performs a job is known by the run it holds.
 """
 
 import asyncio
@@ -9,10 +8,10 @@ import gc
 import linecache
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import FrameType
-from typing import Any, Final, cast
+from types import FrameType, FunctionType
+from typing import Any, Final, TypeVar, cast
 
 from holdfast.code.current import Running
 
@@ -178,3 +177,24 @@ def _shown(stack: list[tuple[str, int, str]]) -> str:
         if source:
             lines.append(f"    {source}")
     return "\n".join(lines)
+
+
+_SLOT: Final = "slot "
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def for_slots(function: F, slots: int) -> list[F]:
+    """Return a copy of the function for each slot, with the slot in its name."""
+    assert isinstance(function, FunctionType)
+    return [_renamed(function, f"{_SLOT}{slot}") for slot in range(slots)]
+
+
+def slot_in(name: str) -> int | None:
+    """Return the slot in the name of a function."""
+    number = name.removeprefix(_SLOT)
+    return int(number) if name.startswith(_SLOT) and number.isdecimal() else None
+
+
+def _renamed(function: Any, name: str) -> Any:
+    code = function.__code__.replace(co_name=name)
+    return FunctionType(code, function.__globals__, name, function.__defaults__, function.__closure__)

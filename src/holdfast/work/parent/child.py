@@ -1,48 +1,218 @@
-"""A forked child of the supervisor, and its slot: what of it outlives the child, and how soon it is replaced."""
+"""A child of a supervisor, as it sees itself: its lease table, its place, and what its process does from the fork to the end.
+
+The lease table is a page of memory that a child shares with its parent. The child writes before it runs a job and clears
+afterwards; the parent reads at any time. So a parent can send the heartbeats of a busy child, knows which child to stop for which
+job, and releases a dead child's leases at once.
+"""
 
 import importlib
 import logging
+import mmap
 import os
 import signal
 import socket
+import struct
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from math import inf
-from time import monotonic
 from typing import Final, NamedTuple, NoReturn
 
-import msgspec
-
-from holdfast.commands.outcomes import HowReleased
 from holdfast.work import signals
+from holdfast.work.keeper import GONE, LOST, OVER
 from holdfast.work.observe.board import listen
-from holdfast.work.observe.ledger import bury
-from holdfast.work.observe.metrics import State
-from holdfast.work.parent.lease_table import LeaseTable
-from holdfast.work.parent.presence import divide
-from holdfast.work.performing.around import Surroundings
-from holdfast.work.processes import send_rest, stop_group
+from holdfast.work.performing.surroundings import Surroundings
+from holdfast.work.processes import send_rest
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import (
-    UNWIND,
-    Handler,
-    Terminated,
-    cause_of,
-    end_process,
-    how_ended,
-    ignore,
-    log_stack,
-)
+from holdfast.work.signals import UNWIND, Handler, Terminated, end_process, ignore, log_stack
 from holdfast.work.stop_order import StopOrder
 from holdfast.work.store_choice import StoreChoice
 
 log = logging.getLogger("holdfast")
 
+_ENTRY: Final = struct.Struct("<IQIddH200sI")
+_write_entry: Final = _ENTRY.pack_into
+_PAUSED_AT: Final = 4
+_QUIET_AT: Final = 5
+_NUMBER: Final = struct.Struct("<Q")
+_NUMBER_AT: Final = 8
+_LINE: Final = struct.Struct("<H100s")
+_LINE_AT: Final = 16
+_SIZE: Final = 256
+_PROCESS: Final = struct.Struct("<I")
+_PROCESS_AT: Final = _SIZE - _PROCESS.size
+_MARKS: Final = struct.Struct("<I")
+_MARKS_AT: Final = 124
+_PING_AT: Final = 128
+_PONG_AT: Final = 136
+_MARK: Final = struct.Struct("<QB")
+_MARK_AT: Final = 240
+_REASONS: Final = (LOST, GONE, OVER)
+_FREE: Final = b"\0\0\0\0"
+_ALL: Final = (1 << 32) - 1
+
+
+class Holding(NamedTuple):
+    """One lease in a lease table: `lease` in seconds, `since` on the monotonic clock, which all processes share.
+
+    `ends`: when the run has taken all the time that it may, on that clock.
+    """
+
+    number: int
+    jid: str
+    token: int
+    lease: float
+    since: float
+    ends: float = inf
+
+
+class LeaseTable:
+    """A page with one entry a slot, made before the fork; only the child writes.
+
+    An entry carries its version in front and behind: where they differ, the child is writing just now.
+    """
+
+    def __init__(self, slots: int = 1) -> None:
+        self.slots = slots
+        self._page = mmap.mmap(-1, _SIZE * (slots + 1))
+        # A view, because the child reads it at each job, and unpacking takes five times as long.
+        self._pace = memoryview(self._page)[:4].cast("I")
+        self._pace[0] = _ALL
+        self._version = 0
+
+    def hold(self, slot: int, jid: str, token: int, lease_ms: int, since: float, ends: float = inf) -> bool:
+        """Note that `slot` holds a lease. Returns whether the parent does not renew leases as short as this one in time yet."""
+        version = self._version = (self._version + 1) & 0x7FFFFFFF or 1
+        name = jid.encode()
+        _write_entry(
+            self._page, _SIZE * (slot + 1), version, token, lease_ms, since, ends, len(name), name, version
+        )
+        pace = self._pace[0]
+        return lease_ms < pace or (ends < inf and (ends - since) * 1000 < pace)
+
+    def clear(self, slot: int) -> None:
+        """Note that `slot` holds nothing any more."""
+        at = _SIZE * (slot + 1)
+        self._page[at : at + 4] = _FREE
+
+    def note_process(self, slot: int, pid: int) -> None:
+        """Note the process, leader of a group, that runs the job of `slot`; 0: it has ended."""
+        _PROCESS.pack_into(self._page, _SIZE * (slot + 1) + _PROCESS_AT, pid)
+
+    def processes(self) -> list[int]:
+        """The processes that were noted for jobs."""
+        at = range(_SIZE + _PROCESS_AT, _SIZE * (self.slots + 1), _SIZE)
+        return [pid for [pid] in (_PROCESS.unpack_from(self._page, place) for place in at) if pid]
+
+    def begin(self, line: str) -> None:
+        """Note the name of the line on which the child takes its jobs."""
+        _LINE.pack_into(self._page, _LINE_AT, len(line.encode()), line.encode())
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a child on this page has named its line, and so is at work."""
+        return bool(_LINE.unpack_from(self._page, _LINE_AT)[0])
+
+    def ask(self, number: int) -> None:
+        """Note that a call of this number is under way, which may take jobs; 0: its reply has come."""
+        _NUMBER.pack_into(self._page, _NUMBER_AT, number)
+
+    def asked(self) -> tuple[str, int] | None:
+        """Return the line and number of a call that is under way; None if there is none."""
+        [number] = _NUMBER.unpack_from(self._page, _NUMBER_AT)
+        size, line = _LINE.unpack_from(self._page, _LINE_AT)
+        return (line[:size].decode(), number) if number else None
+
+    def read(self, slot: int) -> Holding | None:
+        """Return what `slot` holds."""
+        first, token, lease, since, ends, size, name, last = _ENTRY.unpack_from(
+            self._page, _SIZE * (slot + 1)
+        )
+        if not first or first != last:
+            return None
+        return Holding(slot, name[:size].decode(), token, lease / 1000, since, ends)
+
+    def read_all(self) -> list[Holding]:
+        """Return all that is held."""
+        held = [self.read(slot) for slot in range(self.slots)]
+        return [entry for entry in held if entry is not None]
+
+    def set_pace(self, lease: float) -> None:
+        """Note that leases of that many seconds and more are renewed in time. The parent writes this."""
+        self._pace[0] = round(lease * 1000)
+
+    def mark_lost(self, slot: int, token: int, reason: str) -> None:
+        """Note that the lease of `slot` under this token is lost. The parent writes this."""
+        _MARK.pack_into(self._page, _SIZE * (slot + 1) + _MARK_AT, token, _REASONS.index(reason) + 1)
+        _MARKS.pack_into(self._page, _MARKS_AT, (self.marks + 1) & 0xFFFFFFFF)
+
+    @property
+    def marks(self) -> int:
+        """How many leases were marked as lost so far."""
+        return int(_MARKS.unpack_from(self._page, _MARKS_AT)[0])
+
+    def reason_of_loss(self, slot: int, token: int) -> str:
+        """Why the lease of `slot` under this token is lost; "" if it is not."""
+        marked: int
+        reason: int
+        marked, reason = _MARK.unpack_from(self._page, _SIZE * (slot + 1) + _MARK_AT)
+        return _REASONS[reason - 1] if reason and marked == token else ""
+
+    def ping(self) -> None:
+        """Ask the child for a response, which it gives when it reads its pipe. The parent writes this."""
+        [number] = _NUMBER.unpack_from(self._page, _PING_AT)
+        _NUMBER.pack_into(self._page, _PING_AT, number + 1)
+
+    def answer(self) -> None:
+        """Respond to the last ping. The child writes this."""
+        self._page[_PONG_AT : _PONG_AT + 8] = self._page[_PING_AT : _PING_AT + 8]
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the child has responded to the last ping."""
+        return self._page[_PONG_AT : _PONG_AT + 8] == self._page[_PING_AT : _PING_AT + 8]
+
+    def shortest_lease(self) -> float:
+        """The shortest lease or limited run that is held, in seconds; 0 if nothing is held."""
+        held = self.read_all()
+        return min((min(holding.lease, holding.ends - holding.since) for holding in held), default=0.0)
+
+    @property
+    def paused(self) -> bool:
+        """Whether no jobs are to be taken for now, also because the worker is quiet. The parent writes this and `quiet`."""
+        page = self._page
+        return page[_PAUSED_AT] != 0 or page[_QUIET_AT] != 0
+
+    @paused.setter
+    def paused(self, pause: bool) -> None:
+        self._page[_PAUSED_AT] = pause
+
+    @property
+    def quiet(self) -> bool:
+        """Whether an operator has this worker take no more jobs, through the store."""
+        return self._page[_QUIET_AT] != 0
+
+    @quiet.setter
+    def quiet(self, quiet: bool) -> None:
+        self._page[_QUIET_AT] = quiet
+
+    def wipe(self) -> None:
+        """Forget all that was held, and the pace: the next child on this page notifies its parent of its first lease."""
+        self._pace[0] = _ALL
+        self._page[_SIZE:] = bytes(_SIZE * self.slots)
+        self.ask(0)
+        self.begin("")
+        self.answer()
+
+    def close(self) -> None:
+        """Free the page."""
+        self._pace.release()
+        self._page.close()
+
 
 class Place(NamedTuple):
-    """What a child is given: its name and number, its lease table, its end of the pipe to the parent, and its work.
+    """What a child is given: its name and number, its lease table, its end of the pipe to the parent, and its settings.
 
-    `order`: how TERM and INT are obeyed where there is no parent, which would order it.
+    `order`: how TERM and INT are obeyed where there is no parent.
     """
 
     name: str
@@ -59,14 +229,14 @@ class Place(NamedTuple):
         return os.getppid() != self.parent
 
     def poke(self) -> None:
-        """Make the parent look at the lease table."""
+        """Have the parent read the lease table."""
         try:
             self.pipe.send(b"\0")
         except OSError:
-            pass  # a full pipe pokes too, and a dead parent cannot be poked
+            pass  # a full pipe is readable too, and a dead parent reads nothing
 
-    def hears_of_end(self) -> bool:
-        """Read the pipe. Answers whether the parent is gone."""
+    def has_ended(self) -> bool:
+        """Read the pipe. Return whether the parent is gone."""
         try:
             return self.pipe.recv(4096) == b""
         except BlockingIOError:
@@ -76,7 +246,7 @@ class Place(NamedTuple):
 
 
 Body = Callable[[Place, Surroundings], bool]
-"""Works until told to stop, with what the process keeps around its jobs. Answers whether the process is used up, and another one should go on in its place."""
+"""Works until told to stop, with the surroundings of its jobs. Returns whether the process is used up, and should be replaced."""
 
 _UNTIL_AT_WORK: Final[dict[signal.Signals, Handler | signal.Handlers]] = {
     **dict.fromkeys((signal.SIGTERM, signal.SIGQUIT, UNWIND), end_process),
@@ -84,7 +254,7 @@ _UNTIL_AT_WORK: Final[dict[signal.Signals, Handler | signal.Handlers]] = {
     **dict.fromkeys((signal.SIGUSR1, signal.SIGUSR2), log_stack),
     signal.SIGHUP: signal.SIG_IGN,
 }
-"""What signals do to a child before its body says what they do; by default most would kill it, one with a core dump."""
+"""The signal handlers of a child before its body sets its own; by default most signals would kill it, one with a core dump."""
 
 USED_UP: Final = 75
 """The exit status of a process that is used up."""
@@ -124,165 +294,3 @@ def become(place: Place, body: Body, inherited: Iterable[int]) -> NoReturn:
             sys.stderr.flush()
         finally:
             os._exit(code)
-
-
-SHORT_LIFE: Final = 1.0
-FIRST_PAUSE: Final = 0.1
-LONGEST_PAUSE: Final = 5.0
-LOOK: Final = 0.05  # seconds between two looks at whether a new child has begun
-
-
-class ChildProcess:
-    """The place of one child: its name and lease table outlive it. `fork_at` is on the monotonic clock."""
-
-    def __init__(self, name: str, number: int, slots: int, fork_at: float = 0.0) -> None:
-        self.name = name
-        self.number = number
-        self.lease_table = LeaseTable(slots)
-        self.pid = 0
-        self.pipe: socket.socket | None = None
-        self.born = 0.0
-        self.crashes = 0
-        self.started = 0
-        self.failed = 0
-        self.fork_at = fork_at
-        self.is_finished = False
-        self.is_retiring = False
-        self.had_jobs = False
-        self.preempted = ""
-
-    @property
-    def awaits_child(self) -> bool:
-        """Whether a child is to be forked here, now or at `fork_at`."""
-        return not self.pid and not self.is_finished
-
-    def told(self, settings: WorkerSettings) -> WorkerSettings:
-        """What its next child is told: only the first one goes on with what others of its name held.
-
-        A job that is resumed may be what the first one died of.
-        """
-        held = () if self.born else tuple(divide(settings.held, settings.workers)[self.number])
-        return msgspec.structs.replace(settings, held=held)
-
-    @property
-    def is_at_work(self) -> bool:
-        """Whether a child lives here that has begun to take jobs."""
-        return bool(self.pid) and self.lease_table.has_begun
-
-    def settle(self, pid: int, pipe: socket.socket) -> None:
-        """A child lives here now."""
-        self.pid, self.pipe, self.born = pid, pipe, monotonic()
-        self.started += 1
-        self.is_retiring = self.had_jobs = False
-        self.preempted = ""
-
-    def poke(self) -> None:
-        """Make the child look at its lease table."""
-        if self.pipe is not None:
-            try:
-                self.pipe.send(b"\0")
-            except OSError:
-                pass  # it is ending, or has enough to read
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send its child a signal, if there is one."""
-        if self.pid:
-            os.kill(self.pid, number)
-
-    def preempt(self, cause: str) -> None:
-        """The child is about to be ended from outside, and not because of a job: its jobs are requeued at no cost."""
-        self.preempted = self.preempted or cause
-
-    def kill(self) -> None:
-        """Kill the child, and what performs its jobs beside it."""
-        for process in self.lease_table.processes():
-            stop_group(process)
-        self.signal(signal.SIGKILL)
-
-    def release_of(self, code: int | None) -> tuple[HowReleased, str]:
-        """Return how the leases of the dead child are released, and the cause; `code` is its exit code, None if it is unknown."""
-        if self.preempted:
-            return "preempted", self.preempted
-        return ("lost", "") if code is None else ("crashed", cause_of(code))
-
-    def retire(self) -> None:
-        """Ask the child to make room for another after its jobs."""
-        self.is_retiring = True
-        self.signal(signal.SIGQUIT)
-
-    def leave(self) -> None:
-        """The child is dead and buried."""
-        if self.pipe is not None:
-            self.pipe.close()
-        self.pid, self.pipe = 0, None
-        bury(self.name)
-
-    @property
-    def state(self) -> State:
-        """What is told of it to those who measure."""
-        return State(bool(self.pid), len(self.lease_table.read_all()), self.started, self.failed)
-
-    def put_off(self) -> float:
-        """Nothing came of a child here: try again later, and later each time. Answers in how many seconds."""
-        self.crashes += 1
-        pause = min(LONGEST_PAUSE, FIRST_PAUSE * float(1 << min(self.crashes, 10)))
-        self.fork_at = monotonic() + pause
-        return pause
-
-    def replace(self, code: int, stopped: bool) -> tuple[str, bool, float]:
-        """Decide when the child that ended with `code` is replaced, and say how it ended.
-
-        `stopped`: it was killed for its job. Answers how, whether that was as it should be, and the pause in seconds.
-        """
-        meant = stopped or bool(self.preempted) or code == USED_UP or (self.is_retiring and code == 0)
-        if stopped:
-            how = "was stopped with its job"
-        elif code == USED_UP:
-            how = "has performed as many jobs as it may"
-        elif self.is_retiring and code == 0:
-            how = "has made room"
-        else:
-            how = how_ended(code)
-        self.failed += not meant
-        if not meant and not self.had_jobs and monotonic() - self.born < SHORT_LIFE:
-            return how, meant, self.put_off()
-        # Who signals a whole group, as a terminal does, may reach the children first: the order to stop is on its way.
-        pause = FIRST_PAUSE if code == 0 and not meant and not self.had_jobs else 0.0
-        self.crashes, self.fork_at = 0, monotonic() + pause
-        return how, meant, pause
-
-
-class Rolling:
-    """A rolling restart: every child that was born before it began is replaced, politely, one at a time.
-
-    Nobody is asked to go while another place is empty, so all but one are always at work.
-    """
-
-    def __init__(self) -> None:
-        self._began = -inf
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether there is, perhaps, somebody left to replace."""
-        return self._began > -inf
-
-    def begin(self) -> None:
-        """Replace everybody who lives now."""
-        self._began = monotonic()
-
-    def step(self, children: Sequence[ChildProcess]) -> ChildProcess | None:
-        """Who is to be asked to go now, if anybody."""
-        if not self.is_under_way or any(child.is_retiring for child in children):
-            return None
-        if not all(child.is_at_work or child.is_finished for child in children):
-            return None
-        old = [child for child in children if child.pid and child.born <= self._began]
-        if old:
-            # The idle first: who is busy for long keeps nobody waiting that could go at once.
-            return min(old, key=lambda child: len(child.lease_table.read_all()))
-        self._began = -inf
-        return None
-
-    def due(self) -> float:
-        """When to ask for the next step: a child does not tell when it has begun."""
-        return monotonic() + LOOK if self.is_under_way else inf

@@ -1,13 +1,14 @@
 """Leases that are lost while a child still works on them, and leases of dead children that are to be released.
 
-What a dead child held is in its lease table. If it died in the middle of a call, nobody read what that call was
-granted; the call is then asked again under its own number, which answers the same grants and takes none.
+What a dead child held is in its lease table. If it died in the middle of a call, the reply with its grants was lost; the call is
+then sent again under its own number, which returns the same grants and takes none.
 """
 
 import logging
 import os
 import signal
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from math import inf
 from time import monotonic
 from typing import Final, NamedTuple, Protocol
@@ -19,7 +20,7 @@ from holdfast.errors import HoldfastError, Refused
 from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import sleep
 from holdfast.work.keeper import OVER, Held
-from holdfast.work.parent.lease_table import LeaseTable
+from holdfast.work.parent.child import LeaseTable
 from holdfast.work.parent.presence import StoreMessage
 from holdfast.work.performing.outcome import log_release
 from holdfast.work.session import granted
@@ -27,14 +28,14 @@ from holdfast.work.session import granted
 log = logging.getLogger("holdfast")
 
 HALT: Final = 0.05  # seconds that a signal may take to halt a child
-GLANCE: Final = 0.02  # seconds between two looks at a child that may be about to let go of its job
+GLANCE: Final = 0.02  # seconds between two looks at a child that may be about to end its job
 SETTLING: Final = 0.1  # seconds in which a job that has settled itself is removed from the lease table
 PATIENCE: Final = 2.0  # seconds that a child has to end a job whose time is over
 MOST_EARLY: Final = 1000
 
 
 class Supervised(Protocol):
-    """A child process, as its guard sees it."""
+    """A child process, as those see it that renew its leases."""
 
     @property
     def pid(self) -> int: ...
@@ -70,7 +71,7 @@ class LostLeases:
         return self._glance_at
 
     def attend(self) -> list[tuple[Supervised, Held]]:
-        """Look at the children again. Returns those that were killed, each for which lease."""
+        """Look at the children again. Return those that were killed, each with the lease it was killed for."""
         now = monotonic()
         if now < self._glance_at:
             return []
@@ -94,30 +95,30 @@ class OverdueJobs:
     """
 
     def __init__(self) -> None:
-        self._told: dict[Held, tuple[Supervised, float]] = {}
+        self._notified: dict[Held, tuple[Supervised, float]] = {}
 
     def add(self, lease: Held, child: Supervised) -> None:
         """The lease of a child is lost."""
-        if lease not in self._told:
-            self._told[lease] = child, monotonic() + PATIENCE
+        if lease not in self._notified:
+            self._notified[lease] = child, monotonic() + PATIENCE
             child.lease_table.mark_lost(lease.number, lease.token, lease.lost)
             child.poke()
 
     def due(self) -> float:
         """When to call `attend` next, on the monotonic clock."""
-        return min((at for _, at in self._told.values()), default=inf)
+        return min((at for _, at in self._notified.values()), default=inf)
 
     def attend(self) -> list[tuple[Supervised, Held]]:
         """Look at the children again. Returns those to be killed, each for the lease of a job that it does not end."""
         now, late = monotonic(), list[tuple[Supervised, Held]]()
-        for lease, (child, at) in list(self._told.items()):
+        for lease, (child, at) in list(self._notified.items()):
             if now < at:
                 continue
             is_settling = child.lease_table.is_answered and child.lease_table.asked() is not None
             if is_settling and _holds(child, lease):
-                self._told[lease] = child, now + PATIENCE / 4
+                self._notified[lease] = child, now + PATIENCE / 4
                 continue
-            del self._told[lease]
+            del self._notified[lease]
             if lease.lost == OVER and _holds(child, lease):
                 late.append((child, lease))
         return late
@@ -130,9 +131,9 @@ class EarlyMessages:
         self._early: dict[tuple[str, str], tuple[str, int] | None] = {}
         self._glance_at = inf
 
-    def hear(self, said: Iterable[StoreMessage]) -> None:
-        """Remember the jobs of these messages."""
-        for one in said:
+    def notify(self, messages: Iterable[StoreMessage]) -> None:
+        """Note the jobs of these messages."""
+        for one in messages:
             if one.jid and one.event != "stack" and len(self._early) < MOST_EARLY:
                 self._early[one.worker, one.jid] = None
                 self._glance_at = 0.0
@@ -191,7 +192,7 @@ def _holds(child: Supervised, lease: Held) -> bool:
 
 
 LATE: Final = 0.1
-"""Seconds after which a call is asked for again: its bytes may have reached the store after our first question."""
+"""Seconds after which a call is sent again: its bytes may have reached the store after the first question."""
 
 
 PARTING: Final = 2.0
@@ -199,7 +200,7 @@ PARTING: Final = 2.0
 
 
 class Verdict(NamedTuple):
-    """Why we killed a child: how the jobs that it was killed for are released, by jid and token, and their causes.
+    """Why a child was killed: how the jobs that it was killed for are released, by jid and token, and their causes.
 
     A child that was killed for a job that it no longer holds has none. Its other jobs are released at no cost.
     """
@@ -212,7 +213,7 @@ class Verdict(NamedTuple):
 
 
 class _PendingRelease:
-    """What one dead process owes: leases, and perhaps the answer of one call."""
+    """The leases of one dead process, and perhaps one call whose reply it did not read."""
 
     def __init__(
         self,
@@ -238,12 +239,12 @@ class _PendingRelease:
 
 
 class PendingReleases:
-    """Gives leases back, as soon as the store can be reached."""
+    """Releases leases, as soon as the store can be reached."""
 
     def __init__(self, client: Client, queues: tuple[str, ...]) -> None:
         self._client = client
         self._queues = queues
-        self._debts: list[_PendingRelease] = []
+        self._pending: list[_PendingRelease] = []
         self._outage = Outage(client.shard.gate)
 
     def add(
@@ -255,58 +256,61 @@ class PendingReleases:
         verdict: Verdict | None = None,
     ) -> None:
         """Read and clear the lease table of a process that died; its leases are released as `how`, or by the `verdict`."""
-        debt = _PendingRelease(worker, lease_table, how, cause, verdict, monotonic())
+        pending = _PendingRelease(worker, lease_table, how, cause, verdict, monotonic())
         lease_table.wipe()
         # A child that was killed because its job was lost has been logged already.
         if verdict is None or verdict.jobs:
-            for like, leases in debt.leases.items():
+            for like, leases in pending.leases.items():
                 for lease in leases:
                     log_release(lease.jid, *like)
-        if debt.leases or debt.asked:
-            self._debts.append(debt)
+        if pending.leases or pending.asked:
+            self._pending.append(pending)
 
     def due(self) -> float | None:
-        """When to pay next, on the monotonic clock; None when nothing is owed."""
-        return min((debt.at for debt in self._debts), default=None)
+        """Return when to call `send` next, on the monotonic clock; None when nothing is pending."""
+        return min((pending.at for pending in self._pending), default=None)
 
-    def pay(self) -> None:
-        """Give back what is due."""
+    def send(self) -> None:
+        """Release what is due."""
         now = monotonic()
-        for debt in [debt for debt in self._debts if debt.at <= now]:
+        for pending in [pending for pending in self._pending if pending.at <= now]:
             try:
-                self._pay(debt)
+                self._send(pending)
             except HoldfastError as error:
-                debt.at = now + self._outage.pause(error)
-                if debt.at > debt.until:
-                    self._debts.remove(debt)
+                pending.at = now + self._outage.pause(error)
+                if pending.at > pending.until:
+                    self._pending.remove(pending)
                 return
             self._outage.over()
-            if debt.questions:
-                debt.at = now + LATE
+            if pending.questions:
+                pending.at = now + LATE
             else:
-                self._debts.remove(debt)
+                self._pending.remove(pending)
 
-    def finish(self) -> None:
-        """Release what is left; if the store is unavailable, try for at most PARTING seconds."""
-        end = monotonic() + PARTING
+    def finish(self, patience: float = PARTING) -> None:
+        """Release what is left; if the store is unavailable, try for at most `patience` seconds."""
+        end = monotonic() + patience
         while (due := self.due()) is not None and monotonic() < end:
             sleep(max(0.0, due - monotonic()))
-            self.pay()
+            self.send()
+        for pending in self._pending:
+            for lease in chain.from_iterable(pending.leases.values()):
+                log.warning("job %s is requeued when its lease ends: it could not be released", lease.jid)
 
-    def _pay(self, debt: _PendingRelease) -> None:
-        if debt.leases:
-            # First: whatever the question adds, these are known.
-            for like in list(debt.leases):
-                self._give_back(debt.leases[like], *like)
-                del debt.leases[like]
-        if debt.questions and debt.asked:
-            granted = self._granted(debt.worker, *debt.asked)
+    def _send(self, pending: _PendingRelease) -> None:
+        if pending.leases:
+            # First: these are known, whatever the repeated call adds.
+            for like in list(pending.leases):
+                self._release(pending.leases[like], *like)
+                del pending.leases[like]
+        if pending.questions and pending.asked:
+            granted = self._granted(pending.worker, *pending.asked)
             if granted:
                 # They never started, so the process cannot have died of them.
-                self._give_back(granted, "preempted", debt.cause)
-            debt.questions = 0 if granted else debt.questions - 1
+                self._release(granted, "preempted", pending.cause)
+            pending.questions = 0 if granted else pending.questions - 1
 
-    def _give_back(self, leases: list[Lease], how: HowReleased, cause: str) -> None:
+    def _release(self, leases: list[Lease], how: HowReleased, cause: str) -> None:
         for at in range(0, len(leases), MAX_OUTCOMES):
             self._client.run(Release(leases[at : at + MAX_OUTCOMES], how, cause))
 
@@ -315,7 +319,7 @@ class PendingReleases:
         try:
             jobs = self._client.runner.run(granted(self._client.shard, worker, self._queues, asked))
         except Refused:
-            return []  # a later call of the same line was answered
+            return []  # a later call of the same sequence had a reply
         for job in jobs:
             log.warning("job %s released: it was granted to a process that ended before it began", job.jid)
         return [Lease(job.jid, job.token, worker) for job in jobs]

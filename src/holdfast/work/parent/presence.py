@@ -1,12 +1,12 @@
 """Messages between workers and the store: registration, lost leases and cancels, and jobs of an earlier worker of the
 same name.
 
-The messages are hints and only make the keeper look sooner: what a heartbeat answers is the truth.
+The messages are hints and only make the next heartbeat come sooner: its reply is what counts.
 
 The reply to each report is whether the worker is to be quiet, which is to take no more jobs.
 
-Two workers that live at once must not share a name: the store could not tell their jobs apart. So one that is to go on
-with old jobs ends at once when it finds another alive.
+Two running workers must not share a name: the store could not distinguish their jobs. So a worker that is to resume jobs ends at
+once when it finds another one of its name.
 """
 
 import json
@@ -39,7 +39,7 @@ PATIENCE: Final = 1.0  # seconds for the store to confirm
 
 
 class StoreMessage(msgspec.Struct, frozen=True):
-    """What was said: what happened, to which worker, and to which job or by which question."""
+    """A message: what happened, to which worker, and to which job or by which question."""
 
     event: str
     worker: str = ""
@@ -48,7 +48,7 @@ class StoreMessage(msgspec.Struct, frozen=True):
 
 
 class StoreMessages:
-    """A listener for a selector: `fileno()` becomes readable when something was said to one of `workers`."""
+    """A listener for a selector: `fileno()` becomes readable when there is a message to one of `workers`."""
 
     def __init__(self, client: Client, workers: Sequence[str]) -> None:
         self._listener = client.link.listener()
@@ -57,7 +57,7 @@ class StoreMessages:
         self.at = 0.0
 
     def open(self) -> int:
-        """Begin to listen. Answers the descriptor to wait on, -1 if that must be tried again, at `at`."""
+        """Begin to listen. Return the descriptor to wait on, -1 if that must be tried again, at `at`."""
         try:
             self._listener.subscribe(*self._channels, within=PATIENCE)
         except HoldfastError as error:
@@ -76,16 +76,16 @@ class StoreMessages:
         """Whether there is something to wait on."""
         return self._open
 
-    def hear(self) -> list[StoreMessage]:
-        """Take what was said; the listener may be closed afterwards. A message that is none is logged and ignored."""
-        heard: list[StoreMessage] = []
+    def read(self) -> list[StoreMessage]:
+        """Return the messages; the listener may be closed afterwards. An invalid message is logged and ignored."""
+        found: list[StoreMessage] = []
         try:
             while (message := self._listener.receive(0)) is not None:
-                heard += _read(message[1])
+                found += _read(message[1])
         except HoldfastError as error:
             log.debug("the subscription was lost: %s", error)
             self.close()
-        return heard
+        return found
 
     def close(self) -> None:
         """End listening; it may be opened again."""
@@ -104,7 +104,7 @@ def _read(message: bytes) -> list[StoreMessage]:
 
 PERIOD: Final = 10.0
 LATER: Final = 2.0  # seconds to the next, when the store did not answer
-SOON: Final = 1.0  # seconds between two signs of life, however often one is asked for
+SOON: Final = 1.0  # seconds between two reports, however often one is wanted
 MOST_QUEUES: Final = 4096  # bytes of JSON
 
 
@@ -117,7 +117,7 @@ def log_quiet(worker: str, quiet: bool) -> None:
 
 
 class Sign(NamedTuple):
-    """One worker as it is just now: its name, its process, how many jobs it performs, and for how long it is stuck."""
+    """The state of one worker: its name, its process, how many jobs it runs, and for how many seconds it has been stuck."""
 
     name: str
     pid: int
@@ -126,9 +126,9 @@ class Sign(NamedTuple):
 
 
 class Presence:
-    """Says for one or more workers that they live. Whoever owns it asks `due` and calls `say`.
+    """Reports that workers are alive. Its owner calls `report` at `due()`.
 
-    `is_heard`: the store has answered the last time.
+    `is_store_available`: the store has answered the last report.
     """
 
     def __init__(self, client: Client, settings: WorkerSettings) -> None:
@@ -136,34 +136,34 @@ class Presence:
         self._facts = _facts_of(settings)
         self._begun: dict[int, int] = {}
         self._names: set[str] = set()
-        self._said = 0.0
+        self._reported = 0.0
         self._due = 0.0
-        self.is_heard = False
+        self.is_store_available = False
 
     def due(self) -> float:
-        """When to call `say` next, on the monotonic clock."""
+        """Return when to call `report` next, on the monotonic clock."""
         return self._due
 
     def hurry(self) -> None:
-        """Something was said to one of the workers: ask soon."""
-        self._due = min(self._due, self._said + SOON)
+        """Report soon: there was a message to one of the workers."""
+        self._due = min(self._due, self._reported + SOON)
 
-    def say(self, signs: Iterable[Sign]) -> dict[str, bool]:
-        """Say that these live. Answers which of them are to be quiet; nothing when the store did not answer."""
-        said, now = list(signs), monotonic()
-        self._said, self._due = now, now + (PERIOD if said else SOON)
-        if not said:
+    def report(self, signs: Iterable[Sign]) -> dict[str, bool]:
+        """Report that these are alive. Return which of them are to be quiet; nothing when the store did not answer."""
+        alive, now = list(signs), monotonic()
+        self._reported, self._due = now, now + (PERIOD if alive else SOON)
+        if not alive:
             return {}
-        self._begun = {sign.pid: self._begun.get(sign.pid, round(time() * 1000)) for sign in said}
-        answers = self._answers([WorkerSeen(sign.name, self._of(sign)) for sign in said])
-        self._names.update(sign.name for sign in said)
-        self.is_heard = not any(isinstance(answer, TransportError) for answer in answers)
-        if not self.is_heard:
+        self._begun = {sign.pid: self._begun.get(sign.pid, round(time() * 1000)) for sign in alive}
+        answers = self._answers([WorkerSeen(sign.name, self._of(sign)) for sign in alive])
+        self._names.update(sign.name for sign in alive)
+        self.is_store_available = not any(isinstance(answer, TransportError) for answer in answers)
+        if not self.is_store_available:
             self._due = now + LATER
         quiet: dict[str, bool] = {}
-        for sign, answer in zip(said, answers, strict=True):
+        for sign, answer in zip(alive, answers, strict=True):
             if isinstance(answer, HoldfastError):
-                log.debug("the store does not know that %s lives: %s", sign.name, answer)
+                log.debug("the report that %s is alive failed: %s", sign.name, answer)
             else:
                 quiet[sign.name] = answer
         return quiet
@@ -175,7 +175,7 @@ class Presence:
             return [error] * len(commands)
 
     def end(self) -> None:
-        """All of them are gone: the list of workers need not show them until they are too old. Closes the client."""
+        """Remove all of them from the list of workers, for they have ended. Closes the client."""
         names = sorted(self._names)
         try:
             for at in range(0, len(names), MAX_BATCH):
@@ -203,7 +203,7 @@ def _facts_of(settings: WorkerSettings) -> dict[str, str]:
 
 
 def _queues_text(queues: Sequence[str]) -> str:
-    """The queues as a JSON list, as many as a fact has room for."""
+    """Return the queues as a JSON list, as many as a fact has room for."""
     most = len(queues)
     while len(text := json.dumps(queues[:most], ensure_ascii=False).encode()) > MOST_QUEUES:
         most = most * MOST_QUEUES // len(text)
@@ -213,14 +213,14 @@ def _queues_text(queues: Sequence[str]) -> str:
 T = TypeVar("T")
 
 RESUME_WITHIN: Final = PERIOD * 1.2
-"""Seconds without a sign of life after which a worker of another machine is taken for dead."""
+"""Seconds without a report after which a worker of another machine is taken for dead."""
 
 LATE: Final = 2.0
-"""Seconds by which a process may seem to have begun after it said so: no two clocks agree."""
+"""Seconds by which a process may seem to have begun after its report: no two clocks agree."""
 
 
 def divide(jobs: Iterable[T], count: int) -> list[list[T]]:
-    """`count` groups of `jobs`, whose sizes differ by at most one."""
+    """Return `count` groups of `jobs`, whose sizes differ by at most one."""
     groups: list[list[T]] = [[] for _ in range(count)]
     for at, job in enumerate(jobs):
         groups[at % count].append(job)
@@ -228,7 +228,7 @@ def divide(jobs: Iterable[T], count: int) -> list[list[T]]:
 
 
 def resumable(client: Client, name: str, serves: Callable[[str], bool]) -> list[Lease]:
-    """The leases that stand under `name` and its numbers, in queues that the worker serves; the one that ends first first.
+    """Return the leases of `name` and its numbers, in queues that the worker serves; the one that ends first first.
 
     Raises HoldfastError.
     """
@@ -246,10 +246,9 @@ def resumable(client: Client, name: str, serves: Callable[[str], bool]) -> list[
 
 
 def refuse_a_second(client: Client, name: str, patience: float = RESUME_WITHIN) -> None:
-    """End this worker if another one lives that has its name.
+    """Raise UsageError if another running worker has this name. Raises HoldfastError.
 
-    What says that it is a process of this machine is known at once, any other after `patience` seconds without a sign.
-    Raises UsageError, HoldfastError.
+    A process of this machine is known to run at once, any other if it reports within `patience` seconds.
     """
     asked = {worker.name: worker for worker in _named(client, name) if not _is_dead(worker)}
     for worker in asked.values():
@@ -267,7 +266,7 @@ def refuse_a_second(client: Client, name: str, patience: float = RESUME_WITHIN) 
 
 
 class Resuming:
-    """Takes one lease after the other over to `worker`; those that were lost are left out."""
+    """Takes one lease after the other over to `worker`; lost ones are left out."""
 
     def __init__(self, client: Client, worker: str, leases: Sequence[Lease]) -> None:
         self._client = client
@@ -275,7 +274,7 @@ class Resuming:
         self._leases = deque(leases)
 
     def take(self) -> JobFacts | None:
-        """The next job to go on with. Raises StopIteration when there is none, HoldfastError."""
+        """Return the next job to resume. Raises StopIteration when there is none, HoldfastError."""
         while self._leases:
             lease = self._leases[0]
             found = self._client.run(Resume(self._worker, [lease]))
@@ -292,7 +291,7 @@ def _is_of(name: str) -> Callable[[str], object]:
 
 
 def _named(client: Client, name: str) -> list[WorkerFacts]:
-    """Workers that say of themselves that they are processes under that name; a client that has it is none."""
+    """Return the workers that are processes of that name; a client that has it is none."""
     mine = _is_of(name)
     found = [worker for worker in client.workers.all() if mine(worker.name) and worker.name != name]
     return [worker for worker in found if "pid" in worker.facts]
@@ -303,8 +302,8 @@ def _is_dead(worker: WorkerFacts) -> bool:
     if not _is_here(worker):
         return False
     began = _began(worker.facts["pid"])
-    said = int(worker.facts.get("started") or 0) / 1000
-    return began is None or began > said + LATE
+    reported = int(worker.facts.get("started") or 0) / 1000
+    return began is None or began > reported + LATE
 
 
 def _is_here(worker: WorkerFacts) -> bool:
@@ -312,7 +311,7 @@ def _is_here(worker: WorkerFacts) -> bool:
 
 
 def _began(pid: str) -> float | None:
-    """When the process of that number began, in seconds since 1970; None if there is none."""
+    """Return when the process of that number began, in seconds since 1970; None if there is none."""
     try:
         stat = Path(f"/proc/{int(pid)}/stat").read_text()
         up = float(Path("/proc/uptime").read_text().split()[0])

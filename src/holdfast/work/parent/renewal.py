@@ -14,8 +14,7 @@ from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import sleep
 from holdfast.work.keeper import OVER, Held, Keeper
 from holdfast.work.observe.board import Asking, Board, open_board
-from holdfast.work.observe.slot_frames import slot_in
-from holdfast.work.observe.stacks import Dumped
+from holdfast.work.observe.stacks import Dumped, slot_in
 from holdfast.work.parent.losses import (
     EarlyMessages,
     LostLeases,
@@ -135,7 +134,7 @@ class StuckChildren:
 
 
 def sentences(stuck: Mapping[str, float]) -> list[str]:
-    """Which workers are stuck, and for how long, in words."""
+    """Return which workers are stuck, and for how long, in words."""
     return [f"{name} has not responded for {seconds:.0f} s" for name, seconds in stuck.items()]
 
 
@@ -151,7 +150,7 @@ class LeaseRenewal:
 
     def __init__(self, client: Client, settings: WorkerSettings, can_kill: bool = True) -> None:
         self._client = client
-        self._debts = PendingReleases(client, settings.queues)
+        self._pending = PendingReleases(client, settings.queues)
         self._presence = Presence(client, settings)
         self._asking = Asking(client, open_board())
         self._keeper = Keeper()
@@ -182,37 +181,37 @@ class LeaseRenewal:
             self._early.due(),
             self._sweep_at,
         )
-        owed = self._debts.due()
-        return due if owed is None else min(due, owed)
+        pending = self._pending.due()
+        return due if pending is None else min(due, pending)
 
     def learn(self, child: Supervised) -> None:
-        """A child has sent: it holds a shorter lease than we renew in time, or it received a message."""
+        """Note that a child has written to its pipe: it holds a shorter lease than is renewed in time, or it received a message."""
         self._promise(child)
         self._presence.hurry()
 
-    def hear(self, said: Iterable[StoreMessage]) -> None:
-        """This was said to children, or they are not heard any more, which is news too: look now."""
-        heard = list(said)
+    def notify(self, messages: Iterable[StoreMessage]) -> None:
+        """Note messages to children, or that the subscription was lost: renew all leases now."""
+        found = list(messages)
         self._keeper.hurry()
         self._presence.hurry()
-        self._early.hear(heard)
-        self._asking.hear(heard)
+        self._early.notify(found)
+        self._asking.notify(found)
 
     @property
-    def is_heard(self) -> bool:
-        """Whether the store has answered the last sign of life."""
-        return self._presence.is_heard
+    def is_store_available(self) -> bool:
+        """Whether the store has answered the last report."""
+        return self._presence.is_store_available
 
-    def owe(self, child: Supervised, how: HowReleased, cause: str) -> bool:
-        """A child died: its leases are to be released as `how`. Returns whether we had stopped it."""
+    def release(self, child: Supervised, how: HowReleased, cause: str) -> bool:
+        """Have the leases of a dead child released as `how`. Return whether it had been killed because of its job."""
         verdict = self._verdicts.pop(child.pid, None)
-        self._debts.add(child.name, child.lease_table, how, cause, verdict)
+        self._pending.add(child.name, child.lease_table, how, cause, verdict)
         return verdict is not None
 
     def attend(self, children: Iterable[Supervised]) -> None:
-        """Do what is due: give back, heartbeat, say who lives, sweep."""
+        """Do what is due: releases, heartbeats, reports, sweeps."""
         children, now = list(children), monotonic()
-        self._debts.pay()
+        self._pending.send()
         self._asking.attend({child.name: child.pid for child in children})
         if self._early.has_come({child.name: child for child in children}):
             self._keeper.hurry()
@@ -225,7 +224,7 @@ class LeaseRenewal:
         if set(self.stuck(children)) != stuck:
             self._presence.hurry()
         if now >= self._presence.due():
-            self._say(children)
+            self._report(children)
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP
             self._sweep()
@@ -233,23 +232,23 @@ class LeaseRenewal:
         self._client.link.close()
 
     def finish(self) -> None:
-        """Give back the last leases, of which nobody will take care any more, and say that all are gone."""
-        self._debts.finish()
+        """Release the last leases, and report that all children have ended."""
+        self._pending.finish()
         self._presence.end()
 
-    def _say(self, children: list[Supervised]) -> None:
+    def _report(self, children: list[Supervised]) -> None:
         stuck = self.stuck(children)
         signs = [
             Sign(child.name, child.pid, len(child.lease_table.read_all()), stuck.get(child.name, 0.0))
             for child in children
         ]
-        quiet = self._presence.say(signs)
+        quiet = self._presence.report(signs)
         for child in children:
-            told = quiet.get(child.name, child.lease_table.quiet)
-            if told != child.lease_table.quiet:
-                child.lease_table.quiet = told
+            is_quiet = quiet.get(child.name, child.lease_table.quiet)
+            if is_quiet != child.lease_table.quiet:
+                child.lease_table.quiet = is_quiet
                 child.poke()
-                log_quiet(child.name, told)
+                log_quiet(child.name, is_quiet)
 
     @property
     def _watches(self) -> bool:
@@ -295,7 +294,7 @@ class LeaseRenewal:
             else:
                 self._outage.over()
         for lease, child in held.items():
-            if lease.lost and self._has_one_slot:
+            if lease.lost and self._has_one_slot and self._can_kill:
                 self._lost.add(lease, child)
             elif lease.lost:
                 self._overdue.add(lease, child)
@@ -312,7 +311,7 @@ class LeaseRenewal:
             child.lease_table.set_pace(self._keeper.period * 3)
 
     def _held(self, children: list[Supervised]) -> dict[Held, Supervised]:
-        """All that stands on the slates; what stood there before keeps its last renewal."""
+        """Return all leases in the tables; those that were there before keep their state."""
         held: dict[Held, Supervised] = {}
         known, self._known = self._known, {}
         for child in children:
@@ -338,7 +337,7 @@ class LeaseRenewal:
 
 
 def _verdict_on(child: Supervised, lease: Held) -> Verdict:
-    """What becomes of the jobs of a child that was killed for one of them."""
+    """Return how the jobs of a child are released that was killed for one of them."""
     if lease.lost != OVER:
         return Verdict({})
     holding = child.lease_table.read(lease.number)

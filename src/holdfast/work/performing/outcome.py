@@ -1,11 +1,11 @@
-"""How a job ended, and which command says so to the store.
+"""The outcome of a job, and which command reports it to the store.
 
-A job may return a wish (`return Retry(after=30)`). A worker turns a wish, a result or an exception into an
-ending: a `Done`, which shares the next call to the store with others, a command of its own, or None when
-there is nothing left to say.
+A job may return an instruction (`return Retry(after=30)`). A worker turns an instruction, a result or an exception into an
+outcome: a `Done`, which shares the next call to the store with others, a command of its own, or None when nothing is left to
+report.
 
-This happens during deploys: for a while, workers with old code get new jobs. What was logged is remembered in memory that the
-processes of a worker share, so that each name is logged once and not for each of its jobs.
+During deploys, workers with old code get new jobs for a while. The names of unknown code are noted in memory that the processes
+of a worker share, so that each name is logged once and not for each of its jobs.
 """
 
 import logging
@@ -37,41 +37,36 @@ from holdfast.settings import check_milliseconds, check_name
 
 log = logging.getLogger("holdfast")
 
-Ending = Done | Command[Any] | None
-
-
-def done(
-    facts: JobFacts, data: bytes, keep_ms: int = 0, result: bytes = b"", follow: Sequence[FollowUp] = ()
-) -> Ending:
-    """The job is complete; what it put on completion is put in the same step."""
-    if follow:
-        return CompleteX(facts.worker, facts, data, keep_ms, result, follow=follow)
-    return Done(facts.jid, facts.token, data, keep_ms, result)
+Outcome = Done | Command[Any] | None
 
 
 def granted(
-    wish: Retry | Failed | Moved, facts: JobFacts, data: bytes, follow: Sequence[FollowUp] = ()
+    instruction: Retry | Failed | Moved, facts: JobFacts, data: bytes, follow: Sequence[FollowUp] = ()
 ) -> Command[Any]:
-    """Turn a wish into the command that grants it. `follow` is put if the job moves on. Raises UsageError for absurd values."""
-    if isinstance(wish, Moved):
-        queue, delay = check_name("queue", wish.queue), check_milliseconds("delay", wish.delay)
+    """Turn an instruction into a command. `follow` is put if the job moves on. Raises UsageError for absurd values."""
+    if isinstance(instruction, Moved):
+        queue, delay = check_name("queue", instruction.queue), check_milliseconds("delay", instruction.delay)
         if follow:
             return CompleteX(facts.worker, facts, data, next_queue=queue, delay_ms=delay, follow=follow)
         return Advance(facts.worker, queue, facts, delay, data)
-    if isinstance(wish, Failed):
-        return Fail(facts.worker, facts, check_name("group", wish.group), cut(wish.message), data)
-    after = own_backoff(facts) if wish.after is None else check_milliseconds("after", wish.after)
-    group = wish.group and check_name("group", wish.group)
-    return RetryCommand(facts.worker, facts, after, group, cut(wish.message), data)
+    if isinstance(instruction, Failed):
+        return Fail(
+            facts.worker, facts, check_name("group", instruction.group), cut(instruction.message), data
+        )
+    after = (
+        own_backoff(facts) if instruction.after is None else check_milliseconds("after", instruction.after)
+    )
+    group = instruction.group and check_name("group", instruction.group)
+    return RetryCommand(facts.worker, facts, after, group, cut(instruction.message), data)
 
 
 def own_backoff(facts: JobFacts) -> int:
-    """The delay of a retry about which nobody said anything."""
+    """Return the delay of a retry for which none was given."""
     return OWN_BACKOFF if "backoff" in facts.options else 0
 
 
 def failed(facts: JobFacts, name: str, message: str, data: bytes = b"") -> Command[Any]:
-    """The job fails in group `<queue>-<name>`."""
+    """Return the outcome of a job that fails in group `<queue>-<name>`."""
     return Fail(facts.worker, facts, group_of(facts.queue, name), cut(message), data)
 
 
@@ -92,9 +87,9 @@ def timed_out(lease: Lease, seconds: float) -> Command[Any]:
     return Release([lease], "timed-out", f"{seconds:g} s")
 
 
-def gives_back(ending: Ending) -> bool:
-    """Whether an ending gives the lease back, with nothing recorded of the run."""
-    return isinstance(ending, Expire | Release)
+def gives_back(outcome: Outcome) -> bool:
+    """Whether an outcome releases the lease, with nothing recorded of the run."""
+    return isinstance(outcome, Expire | Release)
 
 
 def log_release(jid: str, how: HowReleased, cause: str) -> None:
@@ -116,16 +111,16 @@ def raised(
     function: Registered | None,
     error: BaseException,
     data: bytes = b"",
-    told: tuple[str, str] | None = None,
+    formatted: tuple[str, str] | None = None,
 ) -> Command[Any]:
     """Return what follows from an exception: a function job with retries left is retried, any other job fails.
 
-    An interruption is no failure: the lease is released. `told` is group and message by a failure formatter.
+    An interruption is no failure: the lease is released. `formatted` is group and message by a failure formatter.
     """
     if is_interruption(error):
         log.warning("job %s released: it was interrupted", facts.jid)
         return given_back(facts)
-    group, message = told or (group_of(facts.queue, name_of(error)), describe(error))
+    group, message = formatted or (group_of(facts.queue, name_of(error)), describe(error))
     if function is None or facts.remaining <= 0 or not _is_retried(facts, function, error):
         return Fail(facts.worker, facts, group, message, data)
     delay = OWN_BACKOFF if "backoff" in facts.options else _delay(facts, function, error)
@@ -145,20 +140,20 @@ def _delay(facts: JobFacts, function: Registered, error: BaseException) -> int:
     except Terminated:
         raise
     except BaseException as problem:
-        # It is the user's code; that it is wrong must not cost the job.
+        # It is the user's code: that it is wrong must not cost the job.
         log.error(
             "the backoff of %s cannot be used; taking the default\n%s", function.name, describe(problem)
         )
         return check_milliseconds("backoff", exponential()(attempt, error))
 
 
-def word_of(ending: Ending) -> str:
-    """How a job ended, in a word: complete, failed or retried; "" where it settled itself, or goes back unsettled."""
-    if isinstance(ending, (Done, CompleteX, Advance)):
+def word_of(outcome: Outcome) -> str:
+    """Return an outcome in a word: complete, failed or retried; "" where the job settled itself, or is released."""
+    if isinstance(outcome, (Done, CompleteX, Advance)):
         return "complete"
-    if isinstance(ending, Fail):
+    if isinstance(outcome, Fail):
         return "failed"
-    return "retried" if isinstance(ending, RetryCommand) else ""
+    return "retried" if isinstance(outcome, RetryCommand) else ""
 
 
 BUDGETED: Final = 8192
@@ -193,22 +188,22 @@ _names: Final = _SharedNames()
 
 
 def met_unknown() -> bool:
-    """Whether this worker met a job of unknown code since this was asked before."""
+    """Whether this worker met a job of unknown code since the last call."""
     return _names.clear()
 
 
 def is_unknown(facts: JobFacts, error: CannotRun) -> bool:
-    """Whether the job's code is not known here, and may be to another worker; class jobs fail at once."""
+    """Whether the job's code is unknown here, and perhaps not to another worker; class jobs fail at once."""
     return error.is_unknown and bool(facts.flags & BUDGETED)
 
 
 def note_unknown(facts: JobFacts, error: CannotRun) -> bool:
-    """Remember that the code of this job is not known here. Returns whether that was not known yet."""
+    """Note that the code of this job is unknown here. Return whether that is new."""
     return _names.note(f"{facts.klass}\n{facts.queue}\n{error.cause}")
 
 
 def given_back_unknown(facts: JobFacts, error: CannotRun) -> Command[Any]:
-    """Give the job back, to be offered again after a pause that grows; logged once for each name."""
+    """Return the outcome of a job of unknown code: it is offered again after a growing pause. Logged once for each name."""
     group, cause = group_of(facts.queue, error.reason), _printable(error.cause)
     if note_unknown(facts, error):
         log.warning(
@@ -230,28 +225,30 @@ def _printable(text: str) -> str:
 UNSERIALIZABLE: Final = "UnserializableResult"
 
 
-def told(current: Running, ending: Ending) -> Ending:
-    """The ending, with the last lines that the job logged where it is the end of a run that went wrong."""
-    if current.lines and isinstance(ending, (Fail, RetryCommand)):
-        return msgspec.structs.replace(ending, lines=tuple(current.lines))
-    return ending
+def with_lines(current: Running, outcome: Outcome) -> Outcome:
+    """Return the outcome, with the last lines that the job logged where its run went wrong."""
+    if isinstance(outcome, (Fail, RetryCommand)):
+        return msgspec.structs.replace(outcome, lines=tuple(current.lines or ()))
+    return outcome
 
 
-def after_return(current: Running, target: Target, value: Any) -> Ending:
-    """The ending of a job whose code returned `value`."""
+def after_return(current: Running, target: Target, value: Any) -> Outcome:
+    """Return the outcome of a job whose code returned `value`."""
     facts, made = current.facts, current.made
     if made is not None and made.state_changed:
         return None
-    data, follow = _left_behind(current)
+    data, follow = (b"", ()) if made is None else _left_behind(current)
     if type(value) in OUTCOMES:
         try:
             return granted(value, facts, data, follow)
         except UsageError as error:
             return raised(facts, None, error, data)
-    if target.function is not None:
+    if target.function is not None and (facts.options or target.function.keep_ms):
         return _completed(facts, target.function, value, data, follow)
     if target.completes:
-        return done(facts, data, follow=follow)
+        if follow:
+            return CompleteX(facts.worker, facts, data, follow=follow)
+        return Done(facts.jid, facts.token, data)
     log.warning(
         "job %s (%s) returned without settling: its lease is no longer renewed, and it will be tried again; "
         "call job.complete(), or run the worker with --auto-complete",
@@ -262,7 +259,7 @@ def after_return(current: Running, target: Target, value: Any) -> Ending:
 
 
 def _left_behind(current: Running) -> tuple[bytes, Sequence[FollowUp]]:
-    """The data the job's code left, b"" if it changed nothing, and what it put on completion; from now on it puts no more."""
+    """Return the data that the job left, b"" if unchanged, and what it put on completion; from now on it puts no more."""
     if current.made is None:
         return b"", ()
     data: bytes = current.made.raw_data
@@ -271,28 +268,28 @@ def _left_behind(current: Running) -> tuple[bytes, Sequence[FollowUp]]:
 
 def _completed(
     facts: JobFacts, function: Registered, value: Any, data: bytes, follow: Sequence[FollowUp]
-) -> Ending:
-    keep = int(facts.options.get("keep", function.keep_ms))
-    if not keep:
-        return done(facts, data, follow=follow)
-    if value is None:
-        return done(facts, data, keep, b"null", follow)
-    try:
-        result = encode_value(value)
-    except Terminated:
-        raise
-    except BaseException as error:
-        # The work is done: trying again would do it twice, and end no better.
-        log.warning(
-            "job %s failed: the result of %s cannot be kept: %s", facts.jid, function.name, brief(error)
-        )
-        why = text_of(error) if isinstance(error, HoldfastError) else describe(error)
-        return failed(facts, UNSERIALIZABLE, f"the result of {function.name} cannot be kept: {why}", data)
-    return done(facts, data, keep, result, follow)
+) -> Outcome:
+    keep, result = int(facts.options.get("keep", function.keep_ms)), b""
+    if keep:
+        try:
+            result = b"null" if value is None else encode_value(value)
+        except Terminated:
+            raise
+        except BaseException as error:
+            # The work is done: another try would do it twice, and end no better.
+            log.warning(
+                "job %s failed: the result of %s cannot be kept: %s", facts.jid, function.name, brief(error)
+            )
+            why = text_of(error) if isinstance(error, HoldfastError) else describe(error)
+            message = f"the result of {function.name} cannot be kept: {why}"
+            return failed(facts, UNSERIALIZABLE, message, data)
+    if follow:
+        return CompleteX(facts.worker, facts, data, keep, result, follow=follow)
+    return Done(facts.jid, facts.token, data, keep, result)
 
 
-def after_error(current: Running, target: Target, error: BaseException) -> Ending:
-    """The ending of a job whose code raised."""
+def after_error(current: Running, target: Target, error: BaseException) -> Outcome:
+    """Return the outcome of a job whose code raised."""
     facts, made = current.facts, current.made
     if isinstance(error, LeaseLost):
         log.warning("job %s lost its lease while it ran: %s", facts.jid, error)

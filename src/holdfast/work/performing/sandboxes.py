@@ -1,9 +1,9 @@
-"""Sandboxes: directories for the files of one job, which finds its own empty; emptied through their descriptors.
+"""Sandboxes: directories for the files of one job, which are empty when it begins.
 
 `<base>/sandbox-<n>` belongs to child n of a worker. Where a child performs many jobs at once, each has a directory of its own in it.
 Others may write to the directory that the base lies in; so the base and all below it are this user's alone (0700), are opened without
 following links, and are emptied through their descriptors. A directory that was left clean carries a mark, an mtime that nothing else
-gives it, and is not looked into as long as it does.
+gives it, and is not read as long as it does.
 """
 
 import errno
@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import Final
 from weakref import WeakSet
 
@@ -161,10 +162,10 @@ def create_sandbox(path: str | Path, clean_fn: Callable[[str], object] | None = 
 
 
 class Sandbox(PrivateDirectory):
-    """One directory that is empty whenever `tidy` returned. It is made by the first."""
+    """One directory, which is empty whenever `tidy` has returned; the first call makes it."""
 
     def tidy(self) -> None:
-        """Make sure that the directory is there and empty; it is looked into only if it changed. Raises OSError."""
+        """Make sure that the directory exists and is empty; it is read only if it changed. Raises OSError."""
         if self._is_clean():
             return
         descriptor = self.open()
@@ -194,7 +195,7 @@ class Sandbox(PrivateDirectory):
         os.chdir(self.open())
 
     def claim(self, *, surely: bool = False) -> bool:
-        """Keep other workers out until this process ends. Answers whether it was free.
+        """Keep other workers out until this process ends. Return whether it was free.
 
         Where directories cannot be locked that is unknown: then it counts as free, unless it must be certain. Raises OSError.
         """
@@ -217,7 +218,7 @@ class Sandbox(PrivateDirectory):
         return True
 
     def leave(self) -> None:
-        """Let others have it. In a process that was forked since, this leaves it to the one that claimed it."""
+        """Release the claim. In a process that was forked since, the claim of the other one stays."""
         _CLAIMED.discard(self)
         self.close()
 
@@ -225,17 +226,17 @@ class Sandbox(PrivateDirectory):
 _CLAIMED: Final[WeakSet[Sandbox]] = WeakSet()
 
 
-def _let_go() -> None:
+def _release_all() -> None:
     for sandbox in list(_CLAIMED):
         sandbox.leave()
 
 
-# What a job forks may outlive the worker; it would keep the sandbox from whoever comes after that.
-os.register_at_fork(after_in_child=_let_go)
+# A process that a job forks may outlive the worker; it would keep the sandbox from the next worker.
+os.register_at_fork(after_in_child=_release_all)
 
 
 def claimed(path: str | Path) -> Sandbox:
-    """The sandbox `path`, emptied; while another worker has that one, `path` with a number. Raises UsageError."""
+    """Return the sandbox `path`, emptied; while another worker has that one, `path` with a number. Raises UsageError."""
     base = PrivateDirectory(Path(path).parent)
     try:
         for sandbox in (Sandbox(f"{path}.{n}" if n else path, base) for n in range(_MOST_WORKERS)):
@@ -249,7 +250,7 @@ def claimed(path: str | Path) -> Sandbox:
 
 
 def tidy_unclaimed(base: str | Path) -> None:
-    """Empty the sandboxes in `base` that no process has any more: children that were killed left them as they were."""
+    """Empty the sandboxes in `base` that no process claims: children that were killed left them as they were."""
     folder = PrivateDirectory(base)
     try:
         found = [name for name in os.listdir(folder.open()) if _SANDBOX.fullmatch(name)]  # noqa: PTH208
@@ -289,7 +290,7 @@ def _unusable(path: str | Path, error: OSError) -> UsageError:
 
 
 class Sandboxes:
-    """The directories of jobs that are performed side by side, `<base>/<word>-<i>`, taken and given back."""
+    """The directories `<base>/<word>-<i>` of jobs that run side by side."""
 
     def __init__(self, base: PrivateDirectory, word: str) -> None:
         self._base = base
@@ -298,7 +299,7 @@ class Sandboxes:
         self._numbers = count()
 
     def take(self) -> "Lent":
-        """An empty directory that nobody else has. Raises OSError."""
+        """Take an empty directory. Raises OSError."""
         try:
             number = self._free.pop()
         except IndexError:
@@ -313,16 +314,84 @@ class Sandboxes:
 
 
 class Lent(Sandbox):
-    """A directory that is given back."""
+    """A directory of `Sandboxes`, which is returned to them."""
 
     def __init__(self, path: str, within: PrivateDirectory, give_back: Callable[[], None]) -> None:
         super().__init__(path, within)
         self.give_back = give_back
 
     def end(self) -> None:
-        """Empty it and give it back. Raises OSError."""
+        """Empty it and return it. Raises OSError."""
         try:
             self.tidy()
         finally:
             self.close()
             self.give_back()
+
+
+class Home:
+    """The directories of one process: its working directory, and its sandbox, which is made when something needs it.
+
+    With `works_in_sandbox` they are the same.
+    """
+
+    def __init__(self, path: str | Path, works_in_sandbox: bool) -> None:
+        self._path = path
+        self._lock = Lock()
+        self._sandbox: Sandbox | None = None
+        self._is_missed = False
+        self.works_in_sandbox = works_in_sandbox
+        if works_in_sandbox:
+            self.sandbox().enter()
+        self._directory = str(Path.cwd())
+
+    def sandbox(self) -> Sandbox:
+        """Return the sandbox of this process. Raises UsageError, OSError."""
+        with self._lock:
+            if self._sandbox is None:
+                self._sandbox = claimed(self._path)
+            return self._sandbox
+
+    def come_back(self) -> None:
+        """Return to the working directory of the start, wherever the last job went."""
+        try:
+            if self.works_in_sandbox:
+                self.sandbox().tidy()
+                self.sandbox().enter()
+            elif _working_directory() != self._directory:
+                os.chdir(self._directory)
+            self._is_missed = False
+        except OSError as error:
+            self.miss(error)
+
+    def miss(self, error: Exception) -> None:
+        """Log that a directory cannot be used, once until it can."""
+        if not self._is_missed:
+            where = self._path if self.works_in_sandbox else self._directory
+            log.error("the directory %s cannot be used: %s; jobs run without it", where, error)
+        self._is_missed = True
+
+    def other(self) -> "Home":
+        """Return the directories of a process that was forked from this one for a job."""
+        return Home(self._path, self.works_in_sandbox)
+
+    def tidy(self) -> None:
+        """Empty the sandbox, if it was taken."""
+        if self._sandbox is not None:
+            try:
+                self._sandbox.tidy()
+            except OSError as error:
+                log.warning("the sandbox %s cannot be emptied: %s", self._sandbox.path, error)
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self.tidy()
+        if self._sandbox is not None:
+            self._sandbox.leave()
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError:
+        return ""  # it was removed

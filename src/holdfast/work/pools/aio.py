@@ -1,10 +1,9 @@
-"""The `asyncio` pool: children with many slots on an event loop each."""
+"""The `asyncio` pool: children with an event loop each, on which jobs run as tasks."""
 
 import asyncio
 import logging
 import signal
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from inspect import CORO_CREATED, getcoroutinestate
@@ -17,20 +16,17 @@ from holdfast.client.aio import AsyncClient
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
-from holdfast.work.forking.forked import DANGEROUS, Forking
+from holdfast.work.forking.forked import DANGEROUS
 from holdfast.work.forking.server import ForkServer
-from holdfast.work.observe.slot_frames import for_slots
+from holdfast.work.observe.stacks import for_slots
 from holdfast.work.parent.child import Place
-from holdfast.work.parent.lease_table import LeaseTable
-from holdfast.work.performing.around import Surroundings, Title
-from holdfast.work.performing.making import make_performer
-from holdfast.work.performing.outcome import Ending, raised
+from holdfast.work.performing.outcome import Outcome, raised
 from holdfast.work.performing.perform import Performer
-from holdfast.work.pools.slots import LAST_CALL, Slot, Slots
-from holdfast.work.queues.route import Route
+from holdfast.work.performing.surroundings import Surroundings, make_performer
+from holdfast.work.pools.loop import ENDED, LAST_CALL, Slot, WorkerLoop
+from holdfast.work.process_state import ProcessState, Title
 from holdfast.work.queues.routing import make_route
 from holdfast.work.session import ANY_QUEUE, longer
-from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import UNWIND, at_usr2, log_stack
 
 log = logging.getLogger("holdfast")
@@ -46,122 +42,118 @@ class TaskSlot(Slot):
     task: "asyncio.Task[None]"
 
 
-class AsyncLoop(Slots[TaskSlot]):
-    """Takes as many jobs as there are free slots, performs each in a task, settles what ended in one call."""
+class AsyncLoop(WorkerLoop[TaskSlot]):
+    """Takes as many jobs as there are free slots, runs each in a task, reports what ended in one call."""
+
+    slot_type = TaskSlot
 
     def __init__(
-        self,
-        client: AsyncClient,
-        settings: WorkerSettings,
-        name: str,
-        performer: Performer,
-        lease_table: LeaseTable,
-        route: Route,
-        forking: ForkServer,
-        on_short_lease: Callable[[], None],
-        title: Title,
+        self, place: Place, client: AsyncClient, performer: Performer, forking: ForkServer, title: Title
     ) -> None:
-        super().__init__(client.shard, settings, name, lease_table, route, on_short_lease)
+        route = make_route(place.settings, place.store, place.name, client.shard)
+        super().__init__(place, client.shard, route)
         self._title = title
         self._client = client
         self._performer = performer
         self._forking = forking
-        self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix="job")
+        self._threads = ThreadPoolExecutor(self._settings.concurrency, thread_name_prefix="job")
         self._loop = asyncio.get_running_loop()
-        self._news: asyncio.Future[None] = self._loop.create_future()
+        self._event: asyncio.Future[None] = self._loop.create_future()
         self._wake_up = client.link.wake_up()
-        self._ringing: asyncio.Task[None] | None = None
+        self._waiting: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._aborting = False
-        self._turn: asyncio.Task[None] | None = None
-        # Each slot has a frame of its own, so that a dump shows whose job keeps the loop.
-        self._sits = for_slots(AsyncLoop._sit, settings.concurrency)
+        self._calling: asyncio.Task[None] | None = None
+        # Each slot has a frame of its own, so that a dump shows whose job blocks the loop.
+        self._slot_functions = for_slots(AsyncLoop._run_slot, self._settings.concurrency)
 
     def abort(self) -> None:
-        """End now: what is under way is cancelled and not settled, a turn with a store that does not answer too."""
+        """End now: running jobs are cancelled and not settled, and so is a call that the store does not answer."""
         self._aborting = True
         self.stop()
-        self._break_off_turn()
+        self._cancel_call()
 
-    def _break_off_turn(self) -> None:
-        if self._turn is not None:
-            self._turn.cancel()
+    def _cancel_call(self) -> None:
+        if self._calling is not None:
+            self._calling.cancel()
             # `wait_for` of Python 3.11 may swallow it.
-            self._loop.call_later(AGAIN, self._break_off_turn)
+            self._loop.call_later(AGAIN, self._cancel_call)
 
     async def run(self) -> None:
-        """Work until asked to stop, until the queues are empty (`drain`), or for `max_jobs` jobs."""
+        """Work until told to stop, until the queues are empty (`drain`), or for `max_jobs` jobs."""
+        self._state = ProcessState(self._settings)
+        session, running = self._session, self.running
         try:
-            try:
-                await self._work()
-            except asyncio.CancelledError:
-                if not self._aborting:
-                    raise
-            if self._aborting:
-                await self._leave()
+            while not self._aborting and (limit := self._limit()) != ENDED:
+                if session.done or session.others or self._woken is not None or (limit and self._look):
+                    jobs = await self._call(limit)
+                    if jobs is None:
+                        continue
+                    if not running and self._is_drained(jobs):
+                        return
+                    if len(jobs) < limit:
+                        self._wait_for_more(jobs.due)
+                else:
+                    if not running:
+                        self._title.rest(self._route.description, self._is_paused)
+                    await self._event
+                    self._event = self._loop.create_future()
+        except asyncio.CancelledError:
+            if not self._aborting:
+                raise
         finally:
-            await self._stop_ringing()
+            await self._close()
+
+    async def _close(self) -> None:
+        try:
+            if self._aborting:
+                await self._unwind()
+        finally:
+            await self._stop_waiting()
             self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _work(self) -> None:
-        while not self._aborting and not self._has_ended():
-            limit = self._limit()
-            if self._is_due(limit):
-                jobs = await self._ask(limit, self._rang())
-                if jobs is None:
-                    continue
-                if self._is_drained(jobs):
-                    return
-                if len(jobs) < limit:
-                    self._wait_for_more(jobs.due)
-            else:
-                if not self.running:
-                    self._title.rest(self._route.description, self._lease_table.paused)
-                await self._news
-                self._news = self._loop.create_future()
-
-    async def _ask(self, limit: int, woken: str | None) -> Popped | None:
-        """Have a turn and start what it took; None, after a pause, when the store could not be reached."""
+    async def _call(self, limit: int) -> Popped | None:
+        """Make a round trip and start what it took; None, after a pause, when the store could not be reached."""
         since = monotonic()
-        settling = self._before_turn()
-        self._turn = asyncio.current_task()
+        woken, self._woken = self._woken, None
+        settling = self._before_call()
+        self._calling = asyncio.current_task()
         try:
-            if limit and self._route.asks_store:
+            if limit and self._route.plain is None and self._route.asks_store:
                 await self._loop.run_in_executor(None, self._route.refresh)
-            jobs = await self._client.runner.run(self._turns.turn(limit, woken))
+            jobs = await self._client.runner.run(self._session.round_trip(limit, woken))
         except (TransportError, Refused) as error:
-            await asyncio.sleep(self._after_failed_turn(settling, error))
+            await asyncio.sleep(self._after_failed_call(settling, error))
             return None
         finally:
-            self._turn = None
-        self._after_turn(settling, jobs, since)
+            self._calling = None
+        self._after_call(settling, jobs, since)
         return jobs
 
-    def _make_slot(self, facts: JobFacts, since: float, number: int) -> TaskSlot:
-        return TaskSlot(facts, self._name, since, number)
-
     def _start(self, slot: TaskSlot, facts: JobFacts) -> None:
-        slot.task = self._loop.create_task(self._sits[slot.number](self, slot, facts))
+        slot.task = self._loop.create_task(self._slot_functions[slot.number](self, slot, facts))
 
-    async def _sit(self, slot: TaskSlot, facts: JobFacts) -> None:
-        ending: Ending = None
+    async def _run_slot(self, slot: TaskSlot, facts: JobFacts) -> None:
+        outcome: Outcome = None
         try:
             if facts.losses >= DANGEROUS:
-                ending = await self._perform_alone(facts, slot)
+                outcome = await self._perform_alone(facts, slot)
             else:
-                ending = await self._performer.perform_async(facts, self._threads, slot)
+                outcome = await self._performer.perform_async(facts, self._threads, slot)
         except asyncio.CancelledError as error:
             if self._aborting:
                 return
             if not slot.lost:
-                ending = self._performer.cancelled(facts, error)
+                outcome = self._performer.cancelled(facts, error)
         except Exception as error:
-            # Ours, not the job's: that would have been an ending. The slot must not be lost with it.
+            # The worker's, not the job's: that would have been an outcome. The slot must not be lost with it.
             log.exception("job %s could not be performed", facts.jid)
-            ending = raised(facts, None, error)
-        self._end(slot, ending)
+            outcome = raised(facts, None, error)
+        self._end(slot, outcome)
+        if not self._event.done():
+            self._event.set_result(None)
 
-    async def _perform_alone(self, facts: JobFacts, slot: TaskSlot) -> Ending:
+    async def _perform_alone(self, facts: JobFacts, slot: TaskSlot) -> Outcome:
         forked = slot.forked = self._forking.start(facts, slot.ends)
         waiting = self._loop.run_in_executor(self._threads, forked.wait)
         try:
@@ -173,67 +165,64 @@ class AsyncLoop(Slots[TaskSlot]):
             forked.stop()
             raise
 
-    def _end(self, slot: TaskSlot, ending: Ending) -> None:
-        super()._end(slot, ending)
-        self._poke()
-
-    def look(self) -> None:
-        """The parent has woken us: drop jobs whose leases were lost."""
-        self.heed()
+    def check(self) -> None:
+        """Respond to the parent, and drop jobs whose leases were lost."""
+        self.respond()
         for slot in self._lost():
             if not slot.task.done():
                 self.drop(slot)
 
     def drop(self, slot: TaskSlot) -> None:
         """Stop the job of a slot whose lease was lost, unless the job has settled itself."""
-        if self._goes_on(slot):
+        if self._may_continue(slot):
             return
         coroutine = slot.task.get_coro()
         slot.task.cancel()
         if isinstance(coroutine, CoroutineType) and getcoroutinestate(coroutine) == CORO_CREATED:
             # A task that is cancelled before its first step does nothing, not even its end.
             self._end(slot, None)
+            self._poke()
 
     def _wait_for_more(self, due: float | None) -> None:
-        """There were fewer jobs than slots: wait for a wake-up, and for what is due next."""
+        """Wait for a wake-up, and for what is due next: there were fewer jobs than slots."""
         if self._settings.drain:
             self._look = self._look or due == 0
             return
-        if self._ringing is None:
-            self._ringing = self._loop.create_task(self._ring())
+        if self._waiting is None:
+            self._waiting = self._loop.create_task(self._wait_for_wake_up())
         if self._timer is not None:
             self._timer.cancel()
         if due is not None:
             self._timer = self._loop.call_later(max(due, self._early), self._come_due)
             self._early = longer(self._early, due)
 
-    async def _ring(self) -> None:
+    async def _wait_for_wake_up(self) -> None:
         try:
             key = await self._wake_up.wait(
                 list(self._route.keys()), self._settings.interval * uniform(0.9, 1.1)
             )
             self._woken_by(key)
         except ConnectionLost:
-            await asyncio.sleep(self._outage.cut_off())
+            await asyncio.sleep(self._cut_off())
             self._woken = ANY_QUEUE
         finally:
-            self._ringing = None
+            self._waiting = None
             self._poke()
 
-    async def _stop_ringing(self) -> None:
+    async def _stop_waiting(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        ringing = self._ringing
-        if ringing is not None:
-            ringing.cancel()
-            await asyncio.wait([ringing])
+        waiting = self._waiting
+        if waiting is not None:
+            waiting.cancel()
+            await asyncio.wait([waiting])
         await self._wake_up.close()
-        if ringing is not None:
-            # A token may have been on its way: pass it on.
-            await self._say_last(ANY_QUEUE)
+        if waiting is not None:
+            # A wake-up may have been on its way: pass it on.
+            await self._report_last(ANY_QUEUE)
 
-    async def _leave(self) -> None:
-        """Let the jobs unwind, and say what had ended before."""
+    async def _unwind(self) -> None:
+        """Let the jobs unwind, and report what had ended before."""
         tasks = [slot.task for slot in self.running.values()]
         for task in tasks:
             task.cancel()
@@ -244,44 +233,34 @@ class AsyncLoop(Slots[TaskSlot]):
             await asyncio.wait([holding])
             if not holding.cancelled():
                 holding.exception()  # retrieved, or asyncio would log it
-        if self._turns.has_news and await self._say_last():
+        if self._session.has_outcomes and await self._report_last():
             self._clear_settled()
 
-    async def _say_last(self, woken: str | None = None) -> bool:
-        self._before_last_turn()
+    async def _report_last(self, woken: str | None = None) -> bool:
+        self._before_last_call()
         try:
             async with asyncio.timeout(LAST_CALL):
-                await self._client.runner.run(self._turns.turn(0, woken))
+                await self._client.runner.run(self._session.round_trip(0, woken))
         except (TransportError, Refused, TimeoutError):
             return False
         return True
 
     def _poke(self) -> None:
-        if not self._news.done():
-            self._news.set_result(None)
+        if not self._event.done():
+            self._event.set_result(None)
 
 
 def body(place: Place, around: Surroundings) -> bool:
-    """Work in a forked child until told to stop. Answers whether it is used up."""
-    forking = ForkServer(Forking(place.store, place.settings, around), around, [place.pipe.fileno()])
+    """Work in a forked child until told to stop. Return whether it is used up."""
+    forking = ForkServer(place.store, place.settings, around, place.pipe.fileno())
     return asyncio.run(_work(place, around, forking))
 
 
 async def _work(place: Place, around: Surroundings, forking: ForkServer) -> bool:
     client = place.store.async_client(place.name)
     performer = make_performer(place.store, place.settings, place.name, around=around)
-    jobs = AsyncLoop(
-        client,
-        place.settings,
-        place.name,
-        performer,
-        place.lease_table,
-        make_route(place.settings, place.store, place.name, client.shard),
-        forking,
-        place.poke,
-        around.title,
-    )
-    _listen_to_others(place, jobs)
+    jobs = AsyncLoop(place, client, performer, forking, around.title)
+    _listen(place, jobs)
     try:
         await jobs.run()
     finally:
@@ -290,28 +269,28 @@ async def _work(place: Place, around: Surroundings, forking: ForkServer) -> bool
     return jobs.is_used_up
 
 
-def _hear_signal(place: Place, jobs: AsyncLoop, number: signal.Signals) -> None:
+def _on_signal(place: Place, jobs: AsyncLoop, number: signal.Signals) -> None:
     if number != signal.SIGQUIT and place.order is not None:
         place.order.obey(number, jobs.stop)
     elif number != signal.SIGINT:
         jobs.stop()
 
 
-def _listen_to_others(place: Place, jobs: AsyncLoop) -> None:
-    """Stop when signalled, or when the parent is gone; look again when it says so."""
+def _listen(place: Place, jobs: AsyncLoop) -> None:
+    """Stop at signals, and when the parent is gone; check the leases when it asks for that."""
     loop = asyncio.get_running_loop()
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
-            loop.add_signal_handler(number, partial(_hear_signal, place, jobs, number))
+            loop.add_signal_handler(number, partial(_on_signal, place, jobs, number))
         loop.add_signal_handler(UNWIND, jobs.abort)
         signal.signal(signal.SIGUSR1, log_stack)
         signal.signal(signal.SIGUSR2, at_usr2(place.settings.debugger))
 
-    def hear() -> None:
-        if place.hears_of_end():
+    def read_pipe() -> None:
+        if place.has_ended():
             loop.remove_reader(place.pipe)
             jobs.stop()
         else:
-            jobs.look()
+            jobs.check()
 
-    loop.add_reader(place.pipe, hear)
+    loop.add_reader(place.pipe, read_pipe)

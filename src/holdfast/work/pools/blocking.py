@@ -1,15 +1,16 @@
-"""Many slots that block: one loop takes jobs and settles what ended; threads or greenlets perform.
+"""The loop of the pools `thread` and `gevent`: it takes jobs and reports what ended; threads or greenlets run them.
 
-Only the loop touches its state. Whoever performs says that it has ended in `_ended`, which the loop collects; the
-keeper marks leases as lost, and the loop acts on it.
+Only the loop touches its state. Whoever runs a job notes in `_ended` that it has ended, which the loop collects; the keeper
+marks leases as lost, and the loop acts on it.
 """
 
 import logging
 import select
+import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager, suppress
 from math import inf
 from random import uniform
 from time import monotonic
@@ -21,27 +22,28 @@ from holdfast.models import JobFacts
 from holdfast.wire.plans import Plan
 from holdfast.work.forking.forked import DANGEROUS
 from holdfast.work.forking.server import ForkServer
-from holdfast.work.observe.slot_frames import for_slots
+from holdfast.work.observe.stacks import for_slots
 from holdfast.work.parent.child import Place
-from holdfast.work.performing.around import Surroundings, Title
-from holdfast.work.performing.making import make_performer
-from holdfast.work.performing.outcome import Ending, raised
+from holdfast.work.performing.outcome import Outcome, raised
 from holdfast.work.performing.perform import Performer
-from holdfast.work.pools.slots import LAST_CALL, BlockingSlot, Crew, Slots
-from holdfast.work.queues.route import Route
+from holdfast.work.performing.surroundings import Surroundings, make_performer
+from holdfast.work.pools.loop import ENDED, LAST_CALL, BlockingSlot, Crew, WorkerLoop
+from holdfast.work.process_state import ProcessState, Title
 from holdfast.work.queues.routing import make_route
 from holdfast.work.session import ANY_QUEUE, longer
-from holdfast.work.signals import Stop, Terminated, start_without_signals
+from holdfast.work.signals import Handler, Handlers, Stop, Terminated, start_without_signals
 
 log = logging.getLogger("holdfast")
 
 
-class BlockingLoop(Slots[BlockingSlot]):
-    """Takes as many jobs as there are free slots, has each performed, settles what ended in one call.
+class BlockingLoop(WorkerLoop[BlockingSlot]):
+    """Takes as many jobs as there are free slots, has its crew run each, reports what ended in one call.
 
-    A slot whose lease was lost is free at once, whether its job can be ended or not. When as many jobs as there are slots
-    go astray like that, the process is used up: it ends what it can still settle, and its end is theirs.
+    A slot whose lease was lost is free at once, whether its job can be ended or not. When as many such jobs still run as there
+    are slots, the process is used up: it reports what it still can, and its end is theirs.
     """
+
+    slot_type = BlockingSlot
 
     def __init__(
         self,
@@ -50,20 +52,19 @@ class BlockingLoop(Slots[BlockingSlot]):
         performer: Performer,
         crew: Crew,
         stop: Stop,
-        route: Route,
-        forking: ForkServer,
-        on_short_lease: Callable[[], None],
+        forking: ForkServer | None,
         title: Title,
     ) -> None:
-        super().__init__(client.shard, place.settings, place.name, place.lease_table, route, on_short_lease)
+        super().__init__(
+            place, client.shard, make_route(place.settings, place.store, place.name, client.shard)
+        )
         self._title = title
-        self._place = place
         self._client = client
         self._performer = performer
         self._crew = crew
         self._stop = stop
         self._forking = forking
-        self._ended: deque[tuple[BlockingSlot, Ending]] = deque()
+        self._ended: deque[tuple[BlockingSlot, Outcome]] = deque()
         self._astray: list[BlockingSlot] = []
         self._sleeps = False
         self._wake_up = client.link.wake_up()
@@ -71,37 +72,45 @@ class BlockingLoop(Slots[BlockingSlot]):
         self._due = inf
         self._poll = select.poll()
         self._poll.register(stop.fileno(), select.POLLIN)
-        # Each slot has a frame of its own, so that a dump shows whose job keeps the interpreter.
-        self._sits = for_slots(BlockingLoop._sit, place.settings.concurrency)
-        self._own = (stop.fileno(), stop.wake_fd, place.pipe.fileno())
+        # Each slot has a frame of its own, so that a dump shows whose job blocks the interpreter.
+        self._slot_functions = for_slots(BlockingLoop._run_slot, self._settings.concurrency)
 
-    def look(self) -> None:
-        """The parent has woken us: a lease may have been marked as lost. Any thread may call this."""
-        if self.heed():
+    def read_pipe(self) -> bool:
+        """Read what the parent wrote, which may have marked a lease as lost. Return whether it is gone. Any thread may call this."""
+        if self._place.has_ended():
+            self.stop()
+            return True
+        if self.respond():
             self._poke()
+        return False
 
     def run(self) -> None:
-        """Work until asked to stop, until the queues are empty (`drain`), or for `max_jobs` jobs. Raises Terminated."""
+        """Work until told to stop, until the queues are empty (`drain`), or for `max_jobs` jobs. Raises Terminated."""
+        stop = self._stop
+        self._state = ProcessState(self._settings, stop.fileno(), stop.wake_fd, self._place.pipe.fileno())
         try:
             self._work()
             self._stop_listening()
             self._wait_for(self._astray, LAST_CALL)
         except Terminated:
-            self._leave()
+            self._unwind()
             raise
         finally:
             self._wake_up.close()
             self._crew.close()
 
     def _work(self) -> None:
+        session = self._session
         while True:
             self._collect()
-            if self._has_ended():
-                return
             limit = self._limit()
-            if self._is_due(limit):
-                jobs = self._ask(limit, self._rang())
+            if limit == ENDED:
+                return
+            if session.done or session.others or self._woken is not None or (limit and self._look):
+                jobs = self._call(limit)
                 if jobs is None:
+                    if self._is_closing and self.gives_up:
+                        return
                     continue
                 if self._is_drained(jobs):
                     return
@@ -111,52 +120,50 @@ class BlockingLoop(Slots[BlockingSlot]):
                 if self.running:
                     self._crew.give_way()
                 else:
-                    self._title.rest(self._route.description, self._lease_table.paused)
+                    self._title.rest(self._route.description, self._is_paused)
                 self._wait(inf)
 
-    def _ask(self, limit: int, woken: str | None) -> Popped | None:
-        """Have a turn and start what it took; None, after a pause, when the store could not be reached."""
+    def _call(self, limit: int) -> Popped | None:
+        """Make a round trip and start what it took; None, after a pause, when the store could not be reached."""
         since = monotonic()
-        settling = self._before_turn()
+        woken, self._woken = self._woken, None
+        settling = self._before_call()
         try:
-            if limit and self._route.asks_store:
+            if limit and self._route.plain is None and self._route.asks_store:
                 self._route.refresh()
-            jobs = self._client.runner.run(self._turns.turn(limit, woken))
+            jobs = self._client.runner.run(self._session.round_trip(limit, woken))
         except (TransportError, Refused) as error:
-            self._hold_on(self._after_failed_turn(settling, error))
+            self._pause(self._after_failed_call(settling, error))
             return None
-        self._after_turn(settling, jobs, since)
+        self._after_call(settling, jobs, since)
         if jobs:
             # The short ones have ended then, and share the next call; else half of them would miss it, each time.
             self._crew.give_way()
         return jobs
 
-    def _make_slot(self, facts: JobFacts, since: float, number: int) -> BlockingSlot:
-        return BlockingSlot(facts, self._name, since, number)
-
     def _start(self, slot: BlockingSlot, facts: JobFacts) -> None:
-        self._crew.start(slot, lambda: self._sits[slot.number](self, slot, facts))
+        self._crew.start(slot, lambda: self._slot_functions[slot.number](self, slot, facts))
 
-    def _sit(self, slot: BlockingSlot, facts: JobFacts) -> None:
-        """Perform a job; in the thread or greenlet that does so."""
-        ending: Ending = None
+    def _run_slot(self, slot: BlockingSlot, facts: JobFacts) -> None:
+        """Run a job; in the thread or greenlet of the crew."""
+        outcome: Outcome = None
         try:
-            if facts.losses >= DANGEROUS:
+            if facts.losses >= DANGEROUS and self._forking is not None:
                 slot.forked = self._forking.start(facts, slot.ends)
-                ending = slot.forked.wait()
+                outcome = slot.forked.wait()
             else:
-                ending = self._performer.perform(facts, self._crew.run_coroutine, slot, self._crew.lift)
+                outcome = self._performer.perform(facts, self._crew.run_coroutine, slot, self._crew.lift)
         except Terminated:
-            # Not an ending: it stays on the lease_table, and the parent gives it back.
+            # Not an outcome: it stays in the lease table, and the parent releases it.
             slot.is_over = True
         except Exception as error:
-            # Ours, not the job's: that would have been an ending. The slot must not be lost with it.
+            # The worker's, not the job's: that would have been an outcome. The slot must not be lost with it.
             log.exception("job %s could not be performed", facts.jid)
-            ending = raised(facts, None, error)
+            outcome = raised(facts, None, error)
         finally:
             if not slot.is_over:
                 slot.is_over = True
-                self._ended.append((slot, ending))
+                self._ended.append((slot, outcome))
             if self._sleeps:
                 self._sleeps = False
                 self._poke()
@@ -167,17 +174,17 @@ class BlockingLoop(Slots[BlockingSlot]):
         self._stop.wake()
 
     def _collect(self) -> None:
-        """Take note of what ended, and of what was lost."""
+        """Note what ended, and what was lost."""
         while self._ended:
-            slot, ending = self._ended.popleft()
+            slot, outcome = self._ended.popleft()
             if self.running.get(slot.number) is slot:
-                self._end(slot, ending)
+                self._end(slot, outcome)
         for slot in self._lost():
             self._drop(slot)
 
     def _drop(self, slot: BlockingSlot) -> None:
         """Free a slot whose lease was lost, unless its job has settled itself."""
-        if self._goes_on(slot):
+        if self._may_continue(slot):
             return
         if not slot.stop_process():
             self._crew.stop(slot)
@@ -191,7 +198,7 @@ class BlockingLoop(Slots[BlockingSlot]):
             self._left = 0
 
     def _wait(self, until: float) -> None:
-        """Wait for something to happen, until that moment."""
+        """Wait for something to happen, at most until that moment."""
         self._sleeps = True
         if self._ended:
             self._sleeps = False
@@ -201,7 +208,9 @@ class BlockingLoop(Slots[BlockingSlot]):
         self._sleeps = False
         for descriptor, _ in ready:
             if descriptor == self._stop.fileno():
-                self._stop.heard()
+                self._stop.read()
+            elif descriptor == self._place.pipe.fileno():
+                self.read_pipe()
             else:
                 self._on_wake_up()
         if self._stop.requested and not self._stopping:
@@ -210,17 +219,17 @@ class BlockingLoop(Slots[BlockingSlot]):
             self._due = inf
             self._come_due()
 
-    def _hold_on(self, seconds: float) -> None:
-        """Let so much time pass; what happens meanwhile is noted."""
+    def _pause(self, seconds: float) -> None:
+        """Let that time pass; what happens meanwhile is noted."""
         until = monotonic() + seconds
         while monotonic() < until:
             self._collect()
             self._wait(until)
 
-    # The wake_up.
+    # The wake-up.
 
     def _wait_for_more(self, due: float | None) -> None:
-        """There were fewer jobs than slots: wait for a wake-up, and for what is due next."""
+        """Wait for a wake-up, and for what is due next: there were fewer jobs than slots."""
         if self._settings.drain:
             self._look = self._look or due == 0
             return
@@ -248,20 +257,20 @@ class BlockingLoop(Slots[BlockingSlot]):
             self._wake_up_lost()
 
     def _wake_up_lost(self) -> None:
-        """Look everywhere, after a pause; whether the store is there at all will be seen then."""
-        self._due = min(self._due, monotonic() + self._outage.cut_off())
+        """Try all queues after a pause; it shows whether the store is available."""
+        self._due = min(self._due, monotonic() + self._cut_off())
 
     def _stop_listening(self) -> None:
         """Stop waiting for a wake-up; one that was on its way is passed on."""
         if self._listening:
             self._listening = False
             self._wake_up.leave()
-            self._say_last(ANY_QUEUE)
+            self._report_last(ANY_QUEUE)
 
     # The end.
 
-    def _leave(self) -> None:
-        """Let the jobs unwind, and say what had ended before."""
+    def _unwind(self) -> None:
+        """Let the jobs unwind, and report what had ended before."""
         slots = list(self.running.values())
         for slot in slots:
             if not slot.unwind_process():
@@ -274,7 +283,7 @@ class BlockingLoop(Slots[BlockingSlot]):
         if self._listening:
             self._wake_up.leave()
         woken = ANY_QUEUE if self._listening else None
-        if (self._turns.has_news or woken is not None) and self._say_last(woken):
+        if (self._session.has_outcomes or woken is not None) and self._report_last(woken):
             self._clear_settled()
 
     def _wait_for(self, slots: Sequence[BlockingSlot], seconds: float) -> None:
@@ -284,17 +293,13 @@ class BlockingLoop(Slots[BlockingSlot]):
             self._wait(until)
             self._collect()
 
-    def _say_last(self, woken: str | None = None) -> bool:
-        """Have a turn that takes nothing. Answers whether the store has heard it within a second."""
-        self._before_last_turn()
-        return self._run_briefly(self._turns.turn(0, woken))
-
-    def _run_briefly(self, plan: Plan[object]) -> bool:
-        """Run a plan in a thread. Returns whether it was done within a second."""
-        return self._begin_call(plan).wait(LAST_CALL)
+    def _report_last(self, woken: str | None = None) -> bool:
+        """Make a round trip that takes nothing. Return whether the store has answered within a second."""
+        self._before_last_call()
+        return self._begin_call(self._session.round_trip(0, woken)).wait(LAST_CALL)
 
     def _begin_call(self, plan: Plan[object]) -> threading.Event:
-        """Run a plan in a thread. Returns what is set when it was done."""
+        """Run a plan in a thread. Return an event that is set when it is done."""
         done = threading.Event()
 
         def run() -> None:
@@ -306,48 +311,44 @@ class BlockingLoop(Slots[BlockingSlot]):
         return done
 
 
-def work_blocking(place: Place, around: Surroundings, crew: Crew, stop: Stop, forking: ForkServer) -> bool:
-    """Work in a forked child, with that crew, until told to stop. Answers whether the process is used up."""
-    client = place.store.client(place.name)
-    performer = make_performer(place.store, place.settings, place.name, client, around=around)
-    route = make_route(place.settings, place.store, place.name, client.shard)
-    jobs = BlockingLoop(place, client, performer, crew, stop, route, forking, place.poke, around.title)
-    listening = PipeThread(place, jobs)
-    listening.start()
-    try:
-        jobs.run()
-    finally:
-        forking.close()
-        listening.close()
-        client.close()
+def work_blocking(
+    place: Place,
+    around: Surroundings,
+    crew: Crew,
+    stop: Stop,
+    handlers: dict[signal.Signals, Handler],
+    forking: ForkServer,
+) -> bool:
+    """Work in a forked child, with that crew, until told to stop. Return whether the process is used up."""
+    if place.order is not None:
+        handlers |= place.order.handlers(stop.request)
+    with closing(stop), closing(forking), Handlers(handlers, stop.wake_fd):
+        client = place.store.client(place.name)
+        performer = make_performer(place.store, place.settings, place.name, client, around=around)
+        jobs = BlockingLoop(place, client, performer, crew, stop, forking, around.title)
+        with closing(client), _listening(place, jobs):
+            jobs.run()
     return jobs.is_used_up
 
 
-class PipeThread:
-    """Listens to the parent beside the loop, which may wait long for the store. Under gevent it is a greenlet."""
+@contextmanager
+def _listening(place: Place, jobs: BlockingLoop) -> Generator[None]:
+    """Listen to the parent in a thread: the loop may wait long for the store. Under gevent it is a greenlet."""
+    ended = Stop()
 
-    def __init__(self, place: Place, jobs: BlockingLoop) -> None:
-        self._place = place
-        self._jobs = jobs
-        self._wake = Stop()
-        self._thread = threading.Thread(target=self._run, name="holdfast-pipe", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        start_without_signals(self._thread)
-
-    def close(self) -> None:
-        """End the thread and wait for it."""
-        self._wake.request()
-        self._thread.join()
-        self._wake.close()
-
-    def _run(self) -> None:
+    def listen() -> None:
         poll = select.poll()
-        poll.register(self._wake.fileno(), select.POLLIN)
-        poll.register(self._place.pipe.fileno(), select.POLLIN)
-        while poll.poll() and not self._wake.requested:
-            if self._place.hears_of_end():
-                self._jobs.stop()
+        poll.register(ended.fileno(), select.POLLIN)
+        poll.register(place.pipe.fileno(), select.POLLIN)
+        while poll.poll() and not ended.requested:
+            if jobs.read_pipe():
                 return
-            self._jobs.look()
+
+    thread = threading.Thread(target=listen, name="holdfast-pipe", daemon=True)
+    start_without_signals(thread)
+    try:
+        yield
+    finally:
+        ended.request()
+        thread.join()
+        ended.close()

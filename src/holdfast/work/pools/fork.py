@@ -11,12 +11,11 @@ from holdfast.code.failure import brief, failure_of
 from holdfast.models import JobFacts
 from holdfast.work.forking.forked import Forking
 from holdfast.work.parent.child import Place
-from holdfast.work.performing.around import Surroundings
 from holdfast.work.performing.chain import IN_PARENT, around_fork
-from holdfast.work.performing.making import HeldJob, nothing
-from holdfast.work.performing.outcome import Ending, raised, word_of
-from holdfast.work.pools.serial import LeaseTableHolder, work
-from holdfast.work.signals import Stop
+from holdfast.work.performing.outcome import Outcome, raised, word_of
+from holdfast.work.performing.surroundings import HeldJob, Surroundings, nothing
+from holdfast.work.pools.serial import work
+from holdfast.work.signals import Stop, worker_handlers
 
 log = logging.getLogger("holdfast")
 
@@ -24,12 +23,14 @@ log = logging.getLogger("holdfast")
 class SurroundedForking(Forking):
     """Forks a process for each job, with what the middleware of the worker does in the parent around that."""
 
-    def perform(self, facts: JobFacts, ends: float = inf, on_settled: Callable[[], None] = nothing) -> Ending:
-        """Perform a job and wait for its end. What the middleware raises is an ending of the job."""
+    def perform(
+        self, facts: JobFacts, ends: float = inf, on_settled: Callable[[], None] = nothing
+    ) -> Outcome:
+        """Perform a job and wait for its end. What the middleware raises becomes its outcome."""
         middleware = [each for each in self._settings.middleware if hasattr(each, IN_PARENT)]
         if not middleware:
             return super().perform(facts, ends, on_settled)
-        ended: list[Ending] = []
+        ended: list[Outcome] = []
 
         def fork() -> str:
             ended.append(super(SurroundedForking, self).perform(facts, ends, on_settled))
@@ -44,7 +45,7 @@ class SurroundedForking(Forking):
             log.warning("job %s: %s raised %s", facts.jid, IN_PARENT, brief(error))
             # What settled itself, or is to be tried again because its process died, stays as it is.
             if not ended or word_of(ended[-1]):
-                return raised(facts, None, error, told=failure_of(error, facts.queue, job))
+                return raised(facts, None, error, formatted=failure_of(error, facts.queue, job))
         return ended[-1] if ended else None
 
 
@@ -53,11 +54,11 @@ PATIENCE: Final = 2.0
 
 
 def body(place: Place, around: Surroundings) -> bool:
-    """Work in a forked child until told to stop. Answers whether it is used up."""
+    """Work in a forked child until told to stop. Return whether it is used up."""
     stop = Stop()
     # What stands now stays as it is: the processes of jobs share its pages, which their collectors leave alone.
     gc.freeze()
     forking = SurroundedForking(
         place.store, place.settings, around, partial(place.lease_table.note_process, 0)
     )
-    return work(place, around, stop, LeaseTableHolder(place, stop, PATIENCE), forking)
+    return work(place, around, stop, worker_handlers(stop, place.settings.debugger), forking, 0, PATIENCE)

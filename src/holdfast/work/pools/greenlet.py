@@ -16,14 +16,13 @@ from functools import partial
 from typing import Any
 
 from holdfast.code.middleware import Perform
-from holdfast.work.forking.forked import Forking
 from holdfast.work.forking.server import ForkServer
 from holdfast.work.greenlets import prepare_child, thrown
 from holdfast.work.parent.child import Place
-from holdfast.work.performing.around import Surroundings
+from holdfast.work.performing.surroundings import Surroundings
 from holdfast.work.pools.blocking import work_blocking
-from holdfast.work.pools.slots import BlockingSlot
-from holdfast.work.signals import UNWIND, Handlers, Stop, Terminated, worker_handlers
+from holdfast.work.pools.loop import BlockingSlot
+from holdfast.work.signals import UNWIND, Stop, Terminated, worker_handlers
 
 gevent: Any = importlib.import_module("gevent")
 importlib.import_module("gevent.event")
@@ -40,11 +39,11 @@ class Driver:
         self._hub = gevent.get_hub()
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Drive a coroutine to its end; other greenlets continue. When this greenlet is killed, the coroutine is cancelled."""
+        """Run a coroutine to its end, while other greenlets run. When this greenlet is killed, the coroutine is cancelled."""
         loop, ended = self._begun(), _Signal()
         driven = _DrivenCoroutine(coroutine, ended.send)
         # The context of this greenlet, with the current job in it, is copied for the coroutine.
-        loop.call_soon_threadsafe(lambda: loop.create_task(driven.drive()))
+        loop.call_soon_threadsafe(lambda: loop.create_task(driven.run()))
         try:
             ended.wait()
         except BaseException:
@@ -162,7 +161,7 @@ class _DrivenCoroutine:
         self._task: asyncio.Task[Any] | None = None
         self._is_cancelled = False
 
-    async def drive(self) -> None:
+    async def run(self) -> None:
         """Await it. What it raises is kept: some of that, raised here, would end the loop as well."""
         self._task = asyncio.current_task()
         try:
@@ -191,27 +190,21 @@ def _drive(made: list[asyncio.AbstractEventLoop], begun: Callable[[], None]) -> 
 
 
 class Killed(Terminated, gevent.GreenletExit):  # type: ignore[misc]
-    """Raised in the greenlet of a job that must not go on. Nothing is recorded."""
+    """Raised in the greenlet of a job that must not continue. Nothing is recorded."""
 
 
 def body(place: Place, around: Surroundings) -> bool:
-    """Work in a forked child until told to stop. Answers whether it is used up."""
-    forking = ForkServer(Forking(place.store, place.settings, around), around, [place.pipe.fileno()])
+    """Work in a forked child until told to stop. Return whether it is used up."""
+    forking = ForkServer(place.store, place.settings, around, place.pipe.fileno())
     prepare_child()
     stop = Stop()
     handlers = worker_handlers(stop)
     handlers[UNWIND] = thrown(handlers[UNWIND])
-    if place.order is not None:
-        handlers |= place.order.handlers(stop.request)
-    try:
-        with Handlers(handlers, stop.wake_fd):
-            return work_blocking(place, around, Greenlets(), stop, forking)
-    finally:
-        stop.close()
+    return work_blocking(place, around, Greenlets(), stop, handlers, forking)
 
 
 class Greenlets:
-    """A crew of greenlets, one for each job. `greenlets` has those under way by their jids."""
+    """A crew of greenlets, one for each job. `greenlets` has the running ones by their jids."""
 
     def __init__(self) -> None:
         self.greenlets: dict[str, Any] = {}
@@ -230,7 +223,7 @@ class Greenlets:
         slot.hand = self.greenlets[slot.jid] = gevent.spawn(perform)
 
     def give_way(self) -> None:
-        """Let every greenlet go on once that can: short jobs have ended then."""
+        """Let every greenlet run once that can: short jobs have ended then."""
         gevent.sleep(0)
 
     def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -246,12 +239,12 @@ class Greenlets:
         if slot.hand is not None:
             slot.hand.kill(Killed, block=False)
         if slot.hand is None or slot.hand.ready():
-            # It had not begun: nobody but us can say that it is over.
+            # It had not begun, and cannot note itself that it is over.
             slot.is_over = True
             self.greenlets.pop(slot.jid, None)
 
     unwind = stop
 
     def close(self) -> None:
-        """End what is beside the greenlets; those that go on are left where they are."""
+        """End the event loop; greenlets that still run are left where they are."""
         self._driver.close()

@@ -12,31 +12,24 @@ from contextvars import Context, copy_context
 from queue import SimpleQueue
 from typing import Any, Final
 
-from holdfast.work.forking.forked import Forking
 from holdfast.work.forking.server import ForkServer
 from holdfast.work.parent.child import Place
-from holdfast.work.performing.around import Surroundings
 from holdfast.work.performing.chain import beside_the_loop
+from holdfast.work.performing.surroundings import Surroundings
 from holdfast.work.pools.blocking import work_blocking
-from holdfast.work.pools.slots import BlockingSlot
-from holdfast.work.signals import Handlers, Stop, Terminated, start_without_signals, worker_handlers
+from holdfast.work.pools.loop import BlockingSlot
+from holdfast.work.signals import Stop, Terminated, start_without_signals, worker_handlers
 
 
 def body(place: Place, around: Surroundings) -> bool:
-    """Work in a forked child until told to stop. Answers whether it is used up."""
-    forking = ForkServer(Forking(place.store, place.settings, around), around, [place.pipe.fileno()])
+    """Work in a forked child until told to stop. Return whether it is used up."""
+    forking = ForkServer(place.store, place.settings, around, place.pipe.fileno())
     stop = Stop()
-    try:
-        handlers = worker_handlers(stop, place.settings.debugger)
-        if place.order is not None:
-            handlers |= place.order.handlers(stop.request)
-        with Handlers(handlers, stop.wake_fd):
-            return work_blocking(place, around, Threads(), stop, forking)
-    finally:
-        stop.close()
+    handlers = worker_handlers(stop, place.settings.debugger)
+    return work_blocking(place, around, Threads(), stop, handlers, forking)
 
 
-HEED: Final = 0.5
+GRACE: Final = 0.5
 """Seconds in which a job that lost its lease can check `job.cancelled`, before it is interrupted."""
 
 
@@ -55,7 +48,7 @@ class Hand:
         """Do `work` for a slot in this thread. An exception raised in it for this slot does not reach later work."""
         self._slot = slot
         try:
-            # Each job in a context of its own: what one sets there is none of the next one's business.
+            # Each job in a context of its own: what one sets there does not reach the next one.
             if not self._unwinds:
                 Context().run(work)
         finally:
@@ -91,7 +84,7 @@ class Hand:
             self._task = None
 
     def cancel(self) -> bool:
-        """Cancel the coroutine that is driven here, from another thread. Answers whether there was one."""
+        """Cancel the coroutine that runs here, from another thread. Return whether there was one."""
         task = self._task
         if task is None:
             return False
@@ -140,7 +133,7 @@ class Threads:
         self._work.put((slot, work))
 
     def give_way(self) -> None:
-        """Threads go on by themselves."""
+        """Do nothing: threads run by themselves."""
 
     def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Drive a coroutine on the event loop of this thread."""
@@ -151,7 +144,7 @@ class Threads:
     def stop(self, slot: BlockingSlot) -> None:
         """Cancel a coroutine. Other code has a moment to see `job.cancelled` and end by itself; then Terminated is raised in it."""
         if slot.hand is not None and not slot.hand.cancel():
-            later = threading.Timer(HEED, slot.hand.terminate, [slot])
+            later = threading.Timer(GRACE, slot.hand.terminate, [slot])
             later.daemon, later.name = True, "holdfast-cancel"
             start_without_signals(later)
 

@@ -26,7 +26,7 @@ class Ordered:
 
     def __init__(self, queues: Iterable[Any]) -> None:
         given = check_list("queues", queues)
-        self._queues = given if is_asked_anew(given) else tuple(given)
+        self._queues = given if is_dynamic_list(given) else tuple(given)
         if isinstance(self._queues, tuple):
             for queue in self._queues:
                 name_of(queue)
@@ -62,7 +62,7 @@ class Ordered:
         """Called in each process before it takes its first job."""
 
     def reserve(self) -> Any:
-        """Pop one job, or answer None when no queue has any. Raises what the pop of a queue raises."""
+        """Pop one job; return None when no queue has any. Raises what the pop of a queue raises."""
         by_name = {name_of(queue): queue for queue in self._queues}
         for name in self.order(tuple(by_name)):
             self.took(name)
@@ -169,9 +169,9 @@ class Delegating:
     def took(self, queue: str) -> None:
         """This queue was tried last."""
         for reserver in self.reservers:
-            told: Callable[[str], None] | None = getattr(reserver, "took", None)
-            if told is not None and queue in names_of(reserver):
-                told(queue)
+            took: Callable[[str], None] | None = getattr(reserver, "took", None)
+            if took is not None and queue in names_of(reserver):
+                took(queue)
                 return
 
     def prep_for_work(self) -> None:
@@ -192,7 +192,7 @@ KINDS: Final = {"ordered": Ordered, "round-robin": RoundRobin, "shuffled-round-r
 
 
 def reserves_itself(reserver: Any) -> bool:
-    """Whether a reserver takes jobs by its own `reserve`: it has no order to tell, or `reserve` is the newer one of both."""
+    """Whether a reserver takes jobs by its own `reserve`: it has no `order`, or its class defines `reserve` later."""
     if hasattr(reserver, "reserves_itself"):
         return bool(reserver.reserves_itself)
     for part in type(reserver).__mro__:
@@ -230,7 +230,7 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_SHOWN])} and {more:,} more"
 
 
-def is_asked_anew(given: object) -> bool:
+def is_dynamic_list(given: object) -> bool:
     """Whether an iterable may yield something else each time: it is no list, and can be gone through again."""
     return (
         not isinstance(given, (list, tuple, set, frozenset, dict)) and iter(cast("Any", given)) is not given

@@ -1,7 +1,7 @@
-"""Which queues a worker looks into, and in which order; of many queues, those that the store's index names.
+"""The queues that a worker tries, in order; of many queues, those that the store's index names.
 
-A resolver says which queues there are (names stay as they are, patterns are looked up), a reserver which of them goes
-first. A route of plain names in their own order costs nothing. What takes jobs in a way of its own is asked instead.
+A resolver returns the queues (names stay as they are, patterns are looked up), a reserver orders them. A route of plain names in
+their own order costs nothing. A source takes jobs in a way of its own.
 """
 
 import hashlib
@@ -23,14 +23,14 @@ from holdfast.wire.shards import Shard
 from holdfast.work.queues.reserving import listed, name_of
 
 FEW: Final = 32
-"""So many named queues are looked into one by one, as the older systems do."""
+"""Up to this number, named queues are tried one by one, as the older systems do."""
 
 PAGE: Final = 1000
 PAGES: Final = 16
-"""Names in one answer, and answers that one turn asks for; the next turn goes on."""
+"""Names in one reply, and replies in one round trip; the next one continues."""
 
 KEPT: Final = 0.25
-"""Seconds for which an answer is worked off: what is put meanwhile into a queue that goes first waits so long."""
+"""Seconds for which a reply is used: a job that is put meanwhile into a queue that goes first waits that long."""
 
 SPARE: Final = 3
 """Queues that a pop may try beyond the number of jobs it wants: others may have emptied some."""
@@ -52,7 +52,7 @@ class Finding:
         self._first = 0
         self._is_woken = False
         self.has_nothing = False
-        """Whether the last answer named no queue of this worker, so that it may wait."""
+        """Whether the last reply named no queue of this worker, so that it may wait."""
         self.due: float | None = None
         """Seconds until a queue has something due that had nothing before, None if nothing is."""
 
@@ -69,10 +69,10 @@ class Finding:
         found: list[str] = []
         dues: list[float] = []
         for _ in range(PAGES):
-            answer = yield from exchange(shard, FindWork(self.fleet, mode, self._first, PAGE))
-            found += answer.queues
-            dues += [] if answer.due is None else [answer.due]
-            self._first = self._first + PAGE if answer.has_more else 0
+            reply = yield from exchange(shard, FindWork(self.fleet, mode, self._first, PAGE))
+            found += reply.queues
+            dues += [] if reply.due is None else [reply.due]
+            self._first = self._first + PAGE if reply.has_more else 0
             if not self._first:
                 break
         self._names, self.due = tuple(meant(found)), min(dues, default=None)
@@ -81,11 +81,11 @@ class Finding:
         self._known_until = monotonic() + KEPT
 
     def for_pop(self, limit: int) -> tuple[str, ...]:
-        """The queues that a pop of so many jobs tries."""
+        """Return the queues that a pop of up to `limit` jobs tries."""
         return self._names[: min(limit + SPARE, MAX_BATCH)] if limit else ()
 
     def after(self, jobs: Popped, asked: int, takes_turns: bool) -> None:
-        """Note what a pop found that wanted so many jobs. With `takes_turns` a queue that had some goes last."""
+        """Note the jobs of a pop that wanted `asked` of them. With `takes_turns` a queue that had some goes last."""
         tried = self.for_pop(asked)
         if len(jobs) < asked:
             self._names = self._names[len(tried) :]
@@ -112,16 +112,16 @@ def fleet_of(queues: Sequence[str], more: str = "") -> str:
 log = logging.getLogger("holdfast")
 
 AGAIN: Final = 1.0
-"""Seconds until somebody is asked again who could not say which queues are meant."""
+"""Seconds until a resolver that failed is called again."""
 
 NO_QUEUE: Final = ""
 """No queue has this name, so no wake-up comes from it: waited at while no queue is to be served."""
 
 
 class Reserver(Protocol):
-    """Whatever says which queue goes first.
+    """An object that orders queues.
 
-    One that also has `took(queue)` is told whose job was taken last, and gives each queue its share of the slots.
+    If it has `took(queue)`, that is called with the queue whose job was taken last, and each queue gets its share of the slots.
     """
 
     @property
@@ -139,13 +139,13 @@ class Reserver(Protocol):
 
 
 class Resolves(Protocol):
-    """Whatever says which queues are meant just now. It may ask the store."""
+    """An object that resolves the queues. It may call the store."""
 
     def resolve(self) -> Sequence[str]: ...
 
 
 class Chooses(Protocol):
-    """Whatever says which of some queues are meant just now. Only `renew` asks the store, when `is_old`."""
+    """An object that chooses among known queues. Only `renew` calls the store, when `is_old`."""
 
     @property
     def is_old(self) -> bool: ...
@@ -154,7 +154,7 @@ class Chooses(Protocol):
 
 
 class Source(Protocol):
-    """Whatever takes jobs in a way of its own."""
+    """An object that takes jobs in a way of its own."""
 
     def take(self) -> JobFacts | None:
         """The next job, None if there is none just now. Raises StopIteration when none will ever come."""
@@ -165,8 +165,8 @@ class Route:
     """The queues of one process of a worker. `shard` is where they are.
 
     A `chooser` stands for patterns; a `resolver` that is left out means the plain names of `queues`, and a `reserver` their
-    own order. Where there is a chooser, or more than a few names, the store is asked which of them have work.
-    A `source` is asked for jobs instead of the store, `first` before anything else until it has no more. `slots` is how many
+    own order. Where there is a chooser, or more than a few names, the store's index names those that have work.
+    Jobs come from a `source` instead of the store, `first` before anything else until it has no more. `slots` is how many
     jobs the process performs at once, `again` the seconds until it looks again after the resolver or the source could not
     answer.
     """
@@ -185,6 +185,10 @@ class Route:
     ) -> None:
         self._shard = shard
         self._named = tuple(queues)
+        others = (resolver, reserver, source, first, chooser)
+        is_plain = all(part is None for part in others) and len(self._named) <= FEW
+        self.plain = self._named if is_plain else None
+        """The queues, where they are a few names in their own order: then nothing else here need be called for a round trip."""
         self._resolver = resolver
         self._chooser = chooser
         self._finding = Finding(_fleet_of(queues, resolver))
@@ -252,7 +256,7 @@ class Route:
             self._blocked = False
 
     def _take(self, source: Source) -> bool:
-        """Take what a source has. Answers whether it may have more."""
+        """Take a job from a source. Return whether it may have more."""
         try:
             facts = source.take()
         except StopIteration:
@@ -263,11 +267,11 @@ class Route:
 
     @property
     def finds(self) -> bool:
-        """Whether there are so many queues that the store is asked which of them have work."""
+        """Whether there are so many queues that the store's index is read first."""
         return self._chooser is not None or len(self._known) > FEW
 
     def find(self, limit: int, woken: str | None, will_wait: bool) -> Plan[None]:
-        """Have the store say which queues have work, where there are many; before a turn. Raises TransportError."""
+        """Read which queues have work, where there are many; before a round trip. Raises TransportError."""
         if not self.finds:
             return
         if woken is not None:
@@ -278,12 +282,12 @@ class Route:
             yield from self._finding.hand_on(self._shard)
 
     def hand_on(self, jobs: Popped, limit: int) -> Plan[None]:
-        """After a turn: who was woken and is busy now wakes another worker, if there is more."""
+        """Wake another worker after a round trip, if this one was woken and is busy now."""
         if limit and len(jobs) >= limit and self.finds:
             try:
                 yield from self._finding.hand_on(self._shard)
             except HoldfastError as error:
-                # The jobs are this worker's all the same; whoever waits looks by itself after the interval.
+                # The jobs are this worker's all the same; a waiting worker tries by itself after the interval.
                 log.debug("no other worker was woken: %s", error)
 
     def _meant(self, names: Sequence[str]) -> Sequence[str]:
@@ -299,7 +303,7 @@ class Route:
         return meant if self._reserver is None else self._ordered_by(self._reserver, meant)
 
     def order(self, asked: int = 1) -> tuple[str, ...]:
-        """The queues to look into in one call that asks for so many jobs, first to last."""
+        """Return the queues that one call tries that wants `asked` jobs, first to last."""
         if self.finds:
             return self._finding.for_pop(asked)
         return self._known if self._reserver is None else self._ordered_by(self._reserver, self._known)
@@ -326,7 +330,7 @@ class Route:
         return limit
 
     def after(self, jobs: Popped, asked: int, limit: int) -> Popped:
-        """Note what a call answered that asked for some of `limit` jobs. Answers these, and what the source gave."""
+        """Note the jobs of a call that wanted `asked` of `limit` jobs. Return them, and what the source gave."""
         if jobs and self._took is not None:
             self._took(jobs[-1].queue)
         if self.finds:
@@ -352,7 +356,7 @@ class Route:
 
 
 def _fleet_of(queues: Sequence[str], resolver: Resolves | None) -> str:
-    """The workers that are woken for each other. What a resolver means is its own, so nobody is woken in its place."""
+    """Return the name of the workers that are woken for each other. With a resolver it is one worker."""
     if resolver is not None:
         return fleet_of(queues, token_hex(8))
     return fleet_of(queues, gethostname() if "@" in "".join(queues) else "")

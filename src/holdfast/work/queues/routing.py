@@ -27,7 +27,7 @@ KEPT: Final = 5 * 60 * 1000
 
 
 class QueueResolver(Protocol):
-    """Anything that says which queues to look into; asked on every pass."""
+    """An object that resolves queues; called on every pass."""
 
     def resolve(self) -> list[str]:
         """The names of the queues, first to last."""
@@ -35,10 +35,10 @@ class QueueResolver(Protocol):
 
 
 class QueueIdentifiersTransformer(Protocol):
-    """One step from what somebody wrote to the names of queues."""
+    """One step from queue identifiers to the names of queues."""
 
     def transform(self, queue_identifiers: list[str]) -> list[str]:
-        """What becomes of a list of names and patterns."""
+        """Return the list that replaces a list of names and patterns."""
         ...
 
 
@@ -73,7 +73,7 @@ class TransformingQueueResolver:
 class DynamicMappingQueueIdentifiersTransformer:
     """Replaces `*`, `!` and `@key` by the known queues they mean, with the identifiers of `client.queue_patterns`.
 
-    The identifiers are read again after so many milliseconds (five minutes when left out); known queues are asked for
+    The identifiers are read again after that many milliseconds (five minutes when left out); the known queues are read
     each time, unless all are plain names.
     """
 
@@ -115,14 +115,14 @@ class MappingWithFallbacks(DynamicMappingQueueIdentifiersTransformer):
 
 
 class _Falling(dict[str, Sequence[str]]):
-    """Identifiers, of which each that is asked for means something."""
+    """Identifiers with a default for each key."""
 
     def get(self, key: str, default: Any = None) -> Any:
         return super().get(key or gethostname()) or super().get(REST) or ("*",)
 
 
 class DynamicPriorityQueueIdentifiersTransformer:
-    """Puts names into the order of the rules of `client.queue_patterns`, which are read again after so many milliseconds
+    """Puts names into the order of the rules of `client.queue_patterns`, which are read again after that many milliseconds
     (five minutes when left out).
     """
 
@@ -178,7 +178,7 @@ class PatternResolver(TransformingQueueResolver):
 
 
 class _Kept(Generic[T]):
-    """An answer of the store, asked for again when it is so old."""
+    """A reply of the store, which is requested again when it is too old."""
 
     def __init__(self, ask: Callable[[], T], what: str, milliseconds: int | None) -> None:
         self._ask = ask
@@ -205,7 +205,7 @@ log = logging.getLogger("holdfast")
 
 
 def make_route(settings: WorkerSettings, store: StoreChoice, name: str, shard: Shard) -> Route:
-    """The route of the process `name`; called in that process, before it takes its first job."""
+    """Return the route of the process `name`; called in that process, before it takes its first job."""
     # A client of its own, which gives up soon: a pass that cannot look is not worth waiting for.
     client = store.beating_client(name)
     own = own_of(settings)
@@ -228,7 +228,7 @@ def make_route(settings: WorkerSettings, store: StoreChoice, name: str, shard: S
 
 
 def _reserver_of(settings: WorkerSettings) -> Reserver | None:
-    """Whatever says which queue goes first, None for the order they have."""
+    """Return the reserver of a worker, None for the order of its queues."""
     own: Reserver | None = own_of(settings).reserver
     if own is not None or settings.reserver == "ordered":
         return own
@@ -236,7 +236,7 @@ def _reserver_of(settings: WorkerSettings) -> Reserver | None:
 
 
 def resolver_of(settings: WorkerSettings, client: Client) -> Resolves | None:
-    """What says which queues a worker serves, None for the plain names that it was told."""
+    """Return the resolver of a worker's queues, None for plain names."""
     own: Resolves | None = own_of(settings).resolver
     if own is not None:
         return own
@@ -246,7 +246,7 @@ def resolver_of(settings: WorkerSettings, client: Client) -> Resolves | None:
 
 
 def with_what_it_held(settings: WorkerSettings, store: StoreChoice) -> WorkerSettings:
-    """The settings of a worker that is to go on with old jobs, with the leases that stand under its name.
+    """Return the settings with the leases that a worker resumes, those held under its name.
 
     Raises UsageError when another worker of that name is alive.
     """

@@ -34,7 +34,7 @@ def default(
 ) -> Iterable[Any]:
     """The queues that `patterns` mean, in the order of the priorities; looked up each time one goes through it.
 
-    The last two are what `client.queue_patterns` keeps, or callables that answer it, such as
+    The last two are what `client.queue_patterns` keeps, or callables that return it, such as
     `client.queue_patterns.get_queue_priority_patterns`. A name that is none of `queues` is left out. Raises UsageError.
     """
     wanted = [str(pattern) for pattern in check_list("patterns", patterns)]

@@ -1,4 +1,4 @@
-"""Sources of queues: those that have work, asked each time, or kept for a while."""
+"""Sources of queues: those that have work, looked up each time or from time to time."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ from holdfast.settings import check_list, check_seconds
 log = logging.getLogger("holdfast")
 
 WITH_WORK: Final = ("waiting", "recurring", "depends", "stalled", "scheduled")
-"""States of which a queue needs one to be worth looking into; running and throttled jobs need nobody."""
+"""The states of jobs for which a queue is tried; running and throttled jobs need no worker."""
 
 
 class _Direct:
@@ -29,15 +29,15 @@ class _Direct:
 
 
 def direct(client: Client) -> Iterable[Queue]:
-    """The queues with any job that is waiting, recurring, depends, stalled or scheduled; the store is asked each time."""
+    """The queues with any job that is waiting, recurring, depends, stalled or scheduled; looked up each time."""
     return _Direct(client)
 
 
 class Background:
-    """Keeps what a source yields, and asks it again every `delay` seconds; errors are logged and lived through.
+    """Keeps what a source yields, and loads it again every `delay` seconds; errors are logged.
 
-    From `start` on a thread asks, also in a process that is forked later and goes through it. Without one it is asked by
-    whoever goes through it when what is kept is so old: the parent of workers must have no threads. Raises UsageError.
+    From `start` on a thread does that, also in a process that is forked later and iterates. Without one it is done while
+    iterating, when the result is too old: the parent of workers must have no threads. Raises UsageError.
     """
 
     def __init__(self, source: Iterable[Any], delay: float) -> None:
@@ -51,7 +51,7 @@ class Background:
         self._due = 0.0
 
     def start(self) -> threading.Thread:
-        """Load at once, and begin to look again and again. Answers the thread."""
+        """Load at once, and begin to load it again and again. Return the thread."""
         self.stop()
         self._pid = os.getpid()
         self._stopped = threading.Event()

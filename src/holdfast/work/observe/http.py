@@ -1,7 +1,7 @@
-"""A small HTTP responder for health probes and metrics, inside the selector of whoever owns it.
+"""A small HTTP server for health probes and metrics, inside the selector of its owner.
 
 One request a connection, GET and HEAD of fixed paths, nothing else. It never waits for a client: one that is slow, silent or
-one too many is dropped, so that nobody can keep the owner from its work, or a probe from its answer.
+one too many is dropped, so that no client can block the owner, or the response to a probe.
 """
 
 import json
@@ -25,13 +25,13 @@ log = logging.getLogger("holdfast")
 MOST_CLIENTS: Final = 32
 MOST_HEAD: Final = 8192  # bytes of a request
 PATIENCE: Final = 5.0  # seconds from a connection to its end
-DEAF: Final = 1.0  # seconds without new connections, where one could not be taken
+PAUSE: Final = 1.0  # seconds without new connections, where one could not be taken
 
 JSON: Final = "application/json"
 
 
 class Answer(NamedTuple):
-    """What a route answers: a status, a body, and of which kind that is."""
+    """The response of a route: a status, a body, and its content type."""
 
     status: int
     body: bytes
@@ -52,7 +52,7 @@ class Address(NamedTuple):
 
 
 class Http:
-    """Answers on any number of addresses.
+    """Serves on any number of addresses.
 
     The owner of `selector` calls what is registered there when it is ready, and `attend` at `due()`.
     """
@@ -62,14 +62,14 @@ class Http:
         self._routes: dict[Address, dict[str, Route]] = {}
         self._listeners: dict[Address, socket.socket] = {}
         self._clients: list[_Client] = []
-        self._deaf_until = inf
+        self._paused_until = inf
 
     def serve(self, address: Address, path: str, route: Route) -> None:
-        """Answer GET of `path` on an address. Raises UsageError if it cannot be listened on."""
+        """Serve GET of `path` on an address. Raises UsageError if it cannot be listened on."""
         if address not in self._listeners:
             self._listeners[address] = _listen(address)
             self._routes[address] = {}
-            self._hear(address)
+            self._accept_from(address)
         self._routes[address][path] = route
 
     @property
@@ -79,28 +79,28 @@ class Http:
 
     def due(self) -> float:
         """When to call `attend` next, on the monotonic clock."""
-        return min([self._deaf_until, *(client.until for client in self._clients)])
+        return min([self._paused_until, *(client.until for client in self._clients)])
 
     def attend(self, now: float) -> None:
-        """Drop who took too long, and hear again."""
+        """Drop clients that took too long, and accept connections again after a pause."""
         for client in [client for client in self._clients if client.until <= now]:
             client.drop()
-        if self._deaf_until <= now:
-            self._deaf_until = inf
+        if self._paused_until <= now:
+            self._paused_until = inf
             for address in self._listeners:
-                self._hear(address)
+                self._accept_from(address)
 
     def close(self) -> None:
-        """Drop everybody, and give the ports back."""
+        """Drop all clients, and close the ports."""
         for client in list(self._clients):
             client.drop()
         for listener in self._listeners.values():
-            if self._deaf_until == inf:
+            if self._paused_until == inf:
                 self._selector.unregister(listener)
             listener.close()
         self._listeners.clear()
 
-    def _hear(self, address: Address) -> None:
+    def _accept_from(self, address: Address) -> None:
         listener = self._listeners[address]
         self._selector.register(listener, selectors.EVENT_READ, partial(self._accept, address))
 
@@ -112,7 +112,7 @@ class Http:
         except OSError as error:
             # Out of descriptors, most likely; the selector would call us again and again.
             log.warning("a connection to %s cannot be taken: %s", address, error)
-            self._deaf_until = monotonic() + DEAF
+            self._paused_until = monotonic() + PAUSE
             for listener in self._listeners.values():
                 self._selector.unregister(listener)
             return
@@ -122,9 +122,9 @@ class Http:
 
 
 class HttpThread:
-    """A thread that answers, for the time of a `with` block: for a worker that has no selector of its own.
+    """A server in a thread, for the time of a `with` block: for a worker that has no selector of its own.
 
-    `http` says what it answers; without any port there is no thread.
+    Its routes are set on `http`; without any port there is no thread.
     """
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class HttpThread:
 
     def __enter__(self) -> None:
         if self.http.is_open:
-            self._selector.register(self._stop, selectors.EVENT_READ, self._stop.heard)
+            self._selector.register(self._stop, selectors.EVENT_READ, self._stop.read)
             start_without_signals(self._thread)
 
     def __exit__(self, *_: object) -> None:
@@ -155,7 +155,7 @@ class HttpThread:
 
 
 class _Client:
-    """One connection: a request is read, its answer written, the end of the other side waited for."""
+    """One connection: a request is read, its response written, the end of the other side waited for."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class _Client:
         self._selector = selector
         self._routes = routes
         self._leave = leave
-        self._heard = b""
+        self._request = b""
         self._left = memoryview(b"")
         self.until = monotonic() + PATIENCE
         selector.register(connection, selectors.EVENT_READ, self._guarded(self._read))
@@ -183,7 +183,7 @@ class _Client:
     def _guarded(self, step: Callable[[], None]) -> Callable[[], None]:
         def take() -> None:
             if self._connection.fileno() < 0:
-                return  # it was dropped for another since the selector spoke
+                return  # it was dropped for another since the selector returned
             try:
                 step()
             except BlockingIOError:
@@ -194,13 +194,13 @@ class _Client:
         return take
 
     def _read(self) -> None:
-        heard = self._connection.recv(4096)
-        self._heard += heard
-        if not heard:
+        received = self._connection.recv(4096)
+        self._request += received
+        if not received:
             self.drop()
-        elif b"\r\n\r\n" in self._heard or b"\n\n" in self._heard:
-            self._answer(answer_to(self._heard, self._routes))
-        elif len(self._heard) > MOST_HEAD:
+        elif b"\r\n\r\n" in self._request or b"\n\n" in self._request:
+            self._answer(answer_to(self._request, self._routes))
+        elif len(self._request) > MOST_HEAD:
             self._answer(written(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
 
     def _answer(self, answer: bytes) -> None:
@@ -210,7 +210,7 @@ class _Client:
     def _write(self) -> None:
         self._left = self._left[self._connection.send(self._left) :]
         if not self._left:
-            # Closed now, with something of theirs unread, the answer might be lost to a reset.
+            # Closed now, with something of theirs unread, the response might be lost to a reset.
             self._connection.shutdown(socket.SHUT_WR)
             self._selector.modify(self._connection, selectors.EVENT_READ, self._guarded(self._wait_for_end))
 
@@ -220,7 +220,7 @@ class _Client:
 
 
 def answer_to(request: bytes, routes: Mapping[str, Route]) -> bytes:
-    """The whole answer to a request, of which the first line is looked at."""
+    """Return the whole response to a request, of which only the first line is read."""
     words = request.split(b"\n", 1)[0].decode("latin-1").split()
     if len(words) != 3 or not words[2].startswith("HTTP/"):
         return written(HTTPStatus.BAD_REQUEST)
@@ -242,7 +242,7 @@ def answer_to(request: bytes, routes: Mapping[str, Route]) -> bytes:
 def written(
     status: HTTPStatus, body: bytes = b"", kind: str = JSON, more: str = "", with_body: bool = True
 ) -> bytes:
-    """An answer as bytes."""
+    """Return a response as bytes."""
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
         f"Cache-Control: no-store\r\nConnection: close\r\n{more}\r\n"
@@ -266,15 +266,15 @@ def _listen(address: Address) -> socket.socket:
 Stuck = Callable[[], list[str]]
 """Return which processes are stuck, in sentences; none if all respond."""
 WhyNot = Callable[[], list[str]]
-"""Why a worker takes no jobs just now, in sentences; none if it does."""
+"""Return why a worker takes no jobs just now, in sentences; none if it does."""
 
 
-def nobody() -> list[str]:
-    """Nothing is stuck."""
+def no_process() -> list[str]:
+    """Return nothing: no process is stuck."""
     return []
 
 
-def serve_probes(http: Http, settings: WorkerSettings, why_not: WhyNot, stuck: Stuck = nobody) -> None:
+def serve_probes(http: Http, settings: WorkerSettings, why_not: WhyNot, stuck: Stuck = no_process) -> None:
     """Serve `/live` and `/ready` where the settings say; port 0: off. Raises UsageError if that cannot be listened on."""
     if settings.health_port:
         address = Address(settings.health_host, settings.health_port)
@@ -282,11 +282,11 @@ def serve_probes(http: Http, settings: WorkerSettings, why_not: WhyNot, stuck: S
         http.serve(address, "/ready", partial(_ready, why_not, stuck))
 
 
-def hindrances(*, stopping: bool, heard: bool, paused: bool) -> list[str]:
-    """Return what keeps a worker from taking jobs; `heard`: the last call to the store succeeded."""
+def hindrances(*, stopping: bool, available: bool, paused: bool) -> list[str]:
+    """Return what keeps a worker from taking jobs; `available`: the last call to the store succeeded."""
     found = {
         "it is stopping": stopping,
-        "the store does not answer": not heard,
+        "the store does not answer": not available,
         "it is paused or quiet": paused,
     }
     return [reason for reason, holds in found.items() if holds]
