@@ -72,6 +72,12 @@ local function delete(ctx, jid, r, _, who)
   return ""
 end
 
+-- As cancel, of a job that no worker runs.
+function A.delete(ctx, jid, r, _, who)
+  check_state(jid, r, state.WAITING, state.FAILED, state.SCHEDULED, state.DEPENDS, state.THROTTLED, state.STALLED)
+  return A.cancel(ctx, jid, r, _, who)
+end
+
 -- Its lease ends at once, and it is ready again.
 local function expire(ctx, jid)
   timeout.run(ctx, { jid }, 1, 1)
