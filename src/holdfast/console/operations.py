@@ -400,7 +400,7 @@ def keep(ask: Planner, running: Running) -> Plan[object]:
 
 def _pairs(spec: Spec, rows: Sequence[JobRow]) -> list[tuple[str, str | bytes]]:
     """Return what an action gets for each job; data that cannot be read are left out."""
-    if spec.action == "cancel":  # children are mostly put later than their parents
+    if spec.action in ("cancel", "delete"):  # children are mostly put later than their parents
         return [(row.jid, "") for row in reversed(rows)]
     if spec.action != "data":
         return [(row.jid, "") for row in rows]
