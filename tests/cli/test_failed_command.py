@@ -25,7 +25,7 @@ def failures(client: Client) -> Client:
         for at in range(count):
             client.queues[queue].put("jobs.send", {"lang": "de", "n": at}, tags=["spring"])
         for job in client.queues[queue].pop(count):
-            job.fail(group, f"{TRACEBACK} {job.data['n']}")
+            job.fail(group, f"{TRACEBACK} {job['n']}")
     return client
 
 

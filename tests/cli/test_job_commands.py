@@ -8,6 +8,7 @@ import pytest
 import programs
 from command_line import holdfast
 from holdfast import Client
+from holdfast.commands.leases import Complete
 from terminal import Terminal
 
 WRONG = [
@@ -103,7 +104,7 @@ def test_show_has_everything_about_a_job(client: Client, place: tuple[str, ...])
     said = holdfast("jobs", "show", jid, *place)
     assert said.returncode == 0
     for text in (
-        "state       failed\n",
+        "\nstate     failed\n",
         "ValueError: bad address",
         '  "n": 1\n',
         "mail-ValueError",
@@ -161,7 +162,7 @@ def test_result_is_json_or_a_sentence(client: Client, place: tuple[str, ...]) ->
     assert (said.returncode, said.stdout) == (1, "")
     assert f"{jid} has not ended; `holdfast jobs why" in said.stderr
     [job] = client.queues["q"].pop(1)
-    job.complete(result={"sum": 3})
+    client.run(Complete("w", job.facts, keep_ms=60_000, result=b'{"sum": 3}'))
     said = holdfast("jobs", "result", jid, *place)
     assert (said.returncode, json.loads(said.stdout)) == (0, {"sum": 3})
     [failed] = fail(client, "q", 1, message="over")
@@ -223,13 +224,13 @@ def test_edit_changes_data_and_attributes(client: Client, place: tuple[str, ...]
     said = holdfast("jobs", "edit", jid, *words, *place)
     assert (said.returncode, said.stdout.count("\n")) == (0, 5)
     job = client.job(jid)
-    assert (job.data, job.priority, job.original_retries, job.tags) == ({"b": {"c": 2, "d": 3}}, 7, 2, ["x"])
+    assert (json.loads(job.data), job.priority, job.original_retries, job.tags) == ({"b": {"c": 2, "d": 3}}, 7, 2, ["x"])
     (tmp_path / "new.json").write_text('{"z": 1}')
     assert (
         holdfast("jobs", "edit", jid, "--data", f"@{tmp_path}/new.json", *place).stdout == f"{jid} changed\n"
     )
     assert holdfast("jobs", "edit", jid, "--data", '{"z": 1}', *place).stdout == f"{jid} is so already\n"
-    assert client.job(jid).data == {"z": 1}
+    assert json.loads(client.job(jid).data) == {"z": 1}
     client.queues["q"].pop(1)
     said = holdfast("jobs", "edit", jid, "--data", "{}", *place)
     assert (said.returncode, said.stderr) == (1, f"holdfast: {jid} is running\n")
@@ -252,10 +253,10 @@ def test_an_edit_in_the_editor_does_not_overwrite_a_change_made_meanwhile(
     ) as screen:
         screen.shows("changed")
         assert screen.code() == 0
-    assert client.job(jid).data == {"n": 2}
+    assert json.loads(client.job(jid).data) == {"n": 2}
     env = {"EDITOR": str(editor), "VISUAL": str(editor), "MEANWHILE": "1"}
     client.queues["q"].put("K", {"n": 1}, jid=jid)
     with Terminal("jobs", "edit", jid, "--editor", *place, env=env) as screen:
         screen.shows("was changed meanwhile")
         assert screen.code() == 1
-    assert client.job(jid).data == {"n": 5}
+    assert json.loads(client.job(jid).data) == {"n": 5}
