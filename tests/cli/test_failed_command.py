@@ -21,7 +21,7 @@ def place(url: str, namespace: str) -> tuple[str, ...]:
 @pytest.fixture
 def failures(client: Client) -> Client:
     """Four jobs in two groups."""
-    for queue, group, count in (("mail", "mail-ValueError", 3), ("sms", "b\x1b[2Jd *", 1)):
+    for queue, group, count in (("mail", "mail-ValueError", 3), ("sms", "b\u202ed *", 1)):
         for at in range(count):
             client.queues[queue].put("jobs.send", {"lang": "de", "n": at}, tags=["spring"])
         for job in client.queues[queue].pop(count):
@@ -35,7 +35,7 @@ def test_groups_are_listed_with_their_queues(failures: Client, place: tuple[str,
         head, *rows = [line.split("\t") for line in said.stdout.splitlines()]
         assert head == ["group", "count", "hour", "last", "queues", "first"]
         assert [(row[0], row[1], row[2], row[4]) for row in rows] == [
-            ("b?[2Jd *", "1", "1", "sms"), ("mail-ValueError", "3", "3", "mail"),
+            ("b?d *", "1", "1", "sms"), ("mail-ValueError", "3", "3", "mail"),
         ]  # fmt: skip
         assert said.stderr == "4 failed jobs in 2 groups\n"
     found = json.loads(holdfast("failed", "list", "mail*", "--json", *place).stdout)
@@ -75,7 +75,7 @@ def test_a_group_is_retried_whatever_its_name(failures: Client, place: tuple[str
     said = holdfast("failed", "retry", "mail-ValueError", "--count", "1", *place)
     assert (said.returncode, said.stdout.count("retried")) == (0, 1)
     assert failures.queues["mail"].counts["waiting"] == 1
-    said = holdfast("failed", "retry", "b\x1b[2Jd *", "--yes", *place)
+    said = holdfast("failed", "retry", "b\u202ed *", "--yes", *place)
     assert (said.returncode, said.stdout.startswith("1 job retried")) == (0, True)
     assert holdfast("failed", "retry", "--all", "--yes", "--rate", "100", *place).returncode == 0
     assert failures.queues["mail"].counts["waiting"] == 3

@@ -162,7 +162,7 @@ def test_result_is_json_or_a_sentence(client: Client, place: tuple[str, ...]) ->
     assert (said.returncode, said.stdout) == (1, "")
     assert f"{jid} has not ended; `holdfast jobs why" in said.stderr
     [job] = client.queues["q"].pop(1)
-    client.run(Complete("w", job.facts, keep_ms=60_000, result=b'{"sum": 3}'))
+    client.run(Complete(client.worker_name, job.facts, keep_ms=60_000, result=b'{"sum": 3}'))
     said = holdfast("jobs", "result", jid, *place)
     assert (said.returncode, json.loads(said.stdout)) == (0, {"sum": 3})
     [failed] = fail(client, "q", 1, message="over")
@@ -224,7 +224,12 @@ def test_edit_changes_data_and_attributes(client: Client, place: tuple[str, ...]
     said = holdfast("jobs", "edit", jid, *words, *place)
     assert (said.returncode, said.stdout.count("\n")) == (0, 5)
     job = client.job(jid)
-    assert (json.loads(job.data), job.priority, job.original_retries, job.tags) == ({"b": {"c": 2, "d": 3}}, 7, 2, ["x"])
+    assert (json.loads(job.data), job.priority, job.original_retries, job.tags) == (
+        {"b": {"c": 2, "d": 3}},
+        7,
+        2,
+        ["x"],
+    )
     (tmp_path / "new.json").write_text('{"z": 1}')
     assert (
         holdfast("jobs", "edit", jid, "--data", f"@{tmp_path}/new.json", *place).stdout == f"{jid} changed\n"

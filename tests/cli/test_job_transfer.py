@@ -43,8 +43,9 @@ def test_jobs_are_put_again_with_everything_that_they_had(
     said = holdfast("jobs", "export", *place)
     assert (said.returncode, said.stderr) == (0, "3 jobs exported\n")
     assert said.stdout.count("\n") == 3
-    assert not any(letter in said.stdout for letter in EVIL[:-1])
-    (tmp_path / "jobs").write_text(said.stdout)
+    with Terminal("jobs", "export", "queue:b", *place) as screen:
+        screen.shows("\\u009b31m\\u202e\\u2028", "1 job exported")
+    (tmp_path / "jobs").write_text(said.stdout, encoding="utf-8")
     again = holdfast("jobs", "import", f"{tmp_path}/jobs", "--keep-jids", *at(other))
     assert (again.returncode, again.stdout) == (0, "3 jobs put, 0 refused\n")
     for jid in (first, second, late):
@@ -78,9 +79,8 @@ def test_new_jids_keep_dependencies_and_order_does_not_matter(
     (tmp_path / "jobs").write_text(text)
     client.queues["q"].put("K")
     assert holdfast("jobs", "import", f"{tmp_path}/jobs", *place).returncode == 0
-    jids = {name: client.queues[f"q-{name}"].peek(1) for name in ("x1", "x2", "x3")}
-    assert [job.jid != "x1" for job in jids["x1"]] == [True]
     [first] = client.queues["q-x1"].pop(1)
+    assert first.jid != "x1"
     first.complete()
     [second] = client.queues["q-x2"].pop(1)
     assert client.queues["q-x3"].counts["depends"] == 1

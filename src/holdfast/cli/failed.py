@@ -136,7 +136,7 @@ def _print_group(found: FailureDetail, now: int, full: bool) -> None:
     echo_text(cut_line(f"first {moment(group.first_ms, now)}, last {moment(group.last_ms, now)}"))
     click.echo("\nmessages")
     for text, count in found.messages:
-        echo_text(cut_line(f"{count:>5,}  {text}", "  "))
+        echo_text(cut_line(text, f"{count:>7,}  "))
     if found.shares:
         click.echo("\nin common")
         for one in found.shares:

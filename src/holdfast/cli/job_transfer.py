@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import IO, Final
 
@@ -10,7 +10,7 @@ import click
 
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
-from holdfast.cli.output import counted, echo_text, json_option, print_json, progress
+from holdfast.cli.output import Advance, counted, echo_text, json_option, print_json, progress
 from holdfast.console.handles import Console
 from holdfast.console.transfer import Import, JobLine, job_line
 from holdfast.errors import HoldfastError, StoreFull, UsageError
@@ -46,12 +46,13 @@ def export_jobs(words: Sequence[str], limit: int | None, place: Place) -> int:
 
 
 def _export(console: Console, text: str, limit: int) -> tuple[int, list[str]]:
-    cursor, done, unreadable = "", 0, list[str]()
+    cursor, done, unreadable, is_shown = "", 0, list[str](), sys.stdout.isatty()
     with progress("exporting", 0) as step:
         while True:
             page = console.export(text, after=cursor, limit=min(_PAGE, limit - done))
             for line in page.lines:
-                click.echo(printable_json(line.encode().decode()))
+                text = line.encode().decode()
+                click.echo(printable_json(text) if is_shown else text)  # a file keeps the data byte for byte
             step(page.looked, page.candidates)
             done, cursor = done + len(page.lines), page.cursor
             unreadable += page.unreadable
@@ -115,7 +116,7 @@ class _Work:
         except UsageError as error:
             self._refuse(0, error)
 
-    def _ready(self, file: IO[bytes], step: Callable[..., None]) -> Iterator[JobLine]:
+    def _ready(self, file: IO[bytes], step: Advance) -> Iterator[JobLine]:
         for number, text in zip(count(1), file, strict=False):
             step(len(text))
             if not text.strip():

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 
@@ -99,21 +99,35 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     Console().print(table)
 
 
+class Advance(Protocol):
+    """Advances a bar by a number of steps of its total, which may be given anew."""
+
+    def __call__(self, steps: int, total: int | None = None) -> None: ...
+
+
+def _show_nothing(steps: int, total: int | None = None) -> None:
+    """Advance no bar."""
+
+
 @contextmanager
-def progress(what: str, total: int) -> Generator[Callable[..., None], None, None]:
+def progress(what: str, total: int) -> Generator[Advance, None, None]:
     """Show a bar on a terminal, nothing elsewhere.
 
     Yields a function that advances it by a number of steps of `total`, or of the total that it is given.
     """
     if not sys.stderr.isatty():
-        yield lambda _steps, _total=None: None
+        yield _show_nothing
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda steps, total=None: bar.update(task, advance=steps, total=total)
+
+        def advance(steps: int, total: int | None = None) -> None:
+            bar.update(task, advance=steps, total=total)
+
+        yield advance
 
 
 def counted(count: int, thing: str) -> str:
