@@ -68,6 +68,7 @@ TABLE: dict[Action, tuple[str, str, str]] = {
     "fail": ("", "!!!!!!!!", ""),
     "move": ("r", "++++++++", ""),
     "cancel": ("", "!+!+++++", "absent"),
+    "delete": ("", "!!!+++++", "absent"),
     "expire": ("", "!+!!!!!!", "stalled"),
     "run": ("", "!!!!+!!!", "waiting"),
     "delay": ("1000", "+!!!+!!+", "scheduled"),
@@ -452,7 +453,7 @@ RETRY = ("act", "", 0, "retry", "", "", "", "", 0, "", 0, 0)
         (*RETRY[:8], -1, *RETRY[9:], "a", ""), (*RETRY[:8], 3_600_001, *RETRY[9:]), (*RETRY[:9], "c" * 4097, 0, 0), (*RETRY[:10], -1, 0),
         (*RETRY[:11], "x"), (*RETRY[:10], 10**10, 0),
         *[("act", "", 0, action, common, *RETRY[5:], "good", "", "a", value) for action, common, value in (
-            ("cancel", "", "x"), ("expire", "x", ""), ("run", "", "x"), ("track", "x", ""), ("untrack", "", "1"),
+            ("cancel", "", "x"), ("delete", "x", ""), ("expire", "x", ""), ("run", "", "x"), ("track", "x", ""), ("untrack", "", "1"),
             ("priority", "", ""), ("priority", "1.5", ""), ("priority", "4096", ""), ("priority", "1", "x"), ("priority", "1", "-4096"),
             ("retries", "", ""), ("retries", "-1", ""), ("retries", "1001", ""), ("retries", "1/2", ""), ("retries", "1", "1e2"),
             ("delay", "", ""), ("delay", "-1", ""), ("delay", "1", "inf"), ("delay", "1", "9" * 15),

@@ -49,12 +49,12 @@ class Place(NamedTuple):
             yield client
 
     @contextmanager
-    def console(self) -> Generator[Console]:
-        """Open the console of a namespace that was used before; what it does is audited as `user@host`.
+    def console(self, *, must_exist: bool = True) -> Generator[Console]:
+        """Open the console of a namespace, with `must_exist` one that was used before; it is audited as `user@host`.
 
         Raises UsageError, TransportError, HoldfastError.
         """
-        with self.client(must_exist=True) as client:
+        with self.client(must_exist=must_exist) as client:
             yield Console(client, actor())
 
     def unchecked(self) -> Client:

@@ -1,20 +1,27 @@
-"""`holdfast jobs`: look at single jobs."""
+"""`holdfast jobs`: find, show and change jobs."""
 
 import click
 import msgspec
 
+from holdfast.cli import job_actions
 from holdfast.cli.connection import Place, store_options
+from holdfast.cli.examples import examples
+from holdfast.cli.groups import OrderedGroup
+from holdfast.cli.job_list import list_jobs
+from holdfast.cli.job_show import log, result, show
+from holdfast.cli.job_transfer import export_jobs, import_jobs
 from holdfast.cli.output import echo_text, json_option, print_json, print_table
 from holdfast.client.stacks import PATIENCE
 from holdfast.errors import HoldfastError
 
 
-@click.group()
+@click.group(cls=OrderedGroup)
 def jobs() -> None:
-    """Show why a job is not running, or the stack of a running job."""
+    """Find, show and change jobs."""
 
 
-@jobs.command()
+@examples("holdfast jobs stack JID")
+@click.command()
 @click.argument("jid")
 @click.option(
     "--timeout",
@@ -46,7 +53,8 @@ def stack(jid: str, timeout: float, place: Place, as_json: bool) -> int:
     return 0
 
 
-@jobs.command()
+@examples("holdfast jobs why JID")
+@click.command()
 @click.argument("jid")
 @store_options
 @json_option
@@ -66,3 +74,7 @@ def why(jid: str, place: Place, as_json: bool) -> int:
         for line in found.facts.get("log", ()):
             echo_text(line)
     return 0 if found.exists else 1
+
+
+for _command in (list_jobs, show, why, stack, log, result, *job_actions.COMMANDS, export_jobs, import_jobs):
+    jobs.add_command(_command)

@@ -19,7 +19,9 @@ from holdfast.errors import HoldfastError, TransportError, UsageError
 COMMANDS = {
     "demo": "Run jobs over real files, kill a worker halfway, and check that no job is lost.",
     "worker": "Run jobs.",
-    "jobs": "Show why a job is not running, or the stack of a running job.",
+    "jobs": "Find, show and change jobs: one by one, or all that a filter matches.",
+    "failed": "Show failed jobs by group, and retry or cancel them.",
+    "operations": "Show, continue, stop and undo changes of many jobs.",
     "workers": "List, check, quiet and resume workers.",
     "store": "Start, stop and show the embedded store.",
     "config": "Read and write the settings kept in the store.",

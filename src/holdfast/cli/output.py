@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 
-from holdfast.errors import UsageError
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.printable import one_line, printable, printable_json
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,12 +53,13 @@ def yes_option(command: F) -> F:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask on a terminal whether to go on. Raises click.Abort for no, UsageError where nobody can be asked."""
+    """Ask on a terminal whether to do it. Raises HoldfastError for no, UsageError where nobody can be asked."""
     if yes:
         return
     if not sys.stdin.isatty():
         raise UsageError(f"{question} Give --yes, because there is no terminal to ask on")
-    click.confirm(printable(question), abort=True)
+    if not click.confirm(printable(question)):
+        raise HoldfastError("nothing was changed")
 
 
 def print_json(value: object) -> None:
@@ -98,18 +99,35 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     Console().print(table)
 
 
+class Advance(Protocol):
+    """Advances a bar by a number of steps of its total, which may be given anew."""
+
+    def __call__(self, steps: int, total: int | None = None) -> None: ...
+
+
+def _show_nothing(steps: int, total: int | None = None) -> None:
+    """Advance no bar."""
+
+
 @contextmanager
-def progress(what: str, total: int) -> Generator[Callable[[int], None], None, None]:
-    """Show a bar on a terminal, nothing elsewhere. Yields a function that advances it by a number of steps of `total`."""
+def progress(what: str, total: int) -> Generator[Advance, None, None]:
+    """Show a bar on a terminal, nothing elsewhere.
+
+    Yields a function that advances it by a number of steps of `total`, or of the total that it is given.
+    """
     if not sys.stderr.isatty():
-        yield lambda _: None
+        yield _show_nothing
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda steps: bar.advance(task, steps)
+
+        def advance(steps: int, total: int | None = None) -> None:
+            bar.update(task, advance=steps, total=total)
+
+        yield advance
 
 
 def counted(count: int, thing: str) -> str:

@@ -23,8 +23,8 @@ MAX_CHANGED: Final = 256
 """The largest number of jobs in one Act."""
 
 Action = Literal[
-    "retry", "fail", "move", "cancel", "expire", "run", "delay", "priority", "retries", "data", "tag", "untag", "track",
-    "untrack",
+    "retry", "fail", "move", "cancel", "delete", "expire", "run", "delay", "priority", "retries", "data", "tag", "untag",
+    "track", "untrack",
 ]  # fmt: skip
 
 

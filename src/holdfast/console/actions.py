@@ -25,7 +25,7 @@ from holdfast.commands.recurring import RecurCancel, RecurPause, RecurRun, Recur
 from holdfast.commands.workers import WorkerForget, WorkerQuiet
 from holdfast.console.operations import Spec, check_value, merged, patch_of
 from holdfast.console.queries import all_workers
-from holdfast.errors import JobNotFound, Refused, UsageError
+from holdfast.errors import JobNotFound, Refused, UsageError, WrongState
 from holdfast.settings import (
     check_each,
     check_milliseconds,
@@ -66,14 +66,17 @@ def act(ask: Planner, who: str, spec: Spec, jids: Sequence[str]) -> Plan[list[tu
     return results
 
 
-def edit(ask: Planner, who: str, jid: str, data: object, patch: str) -> Plan[bool]:
+def edit(ask: Planner, who: str, jid: str, data: object, patch: str, seen: bytes | None = None) -> Plan[bool]:
     """Replace the data of a job that does not run, or change them by a JSON merge patch.
 
-    Returns whether they differ. Raises JobNotFound, WrongState, also when they were changed meanwhile.
+    Returns whether they differ. Raises JobNotFound, WrongState, also when they were changed meanwhile: since they were
+    `seen`, if that is given.
     """
     [facts] = yield from ask(JobGet((check_name("jid", jid),)))
     if facts is None:
         raise JobNotFound(f"job {jid} does not exist", "HF_JOB_NOT_FOUND")
+    if seen is not None and facts.data != seen:
+        raise WrongState(f"the data of {jid} was changed meanwhile", "HF_WRONG_STATE")
     if patch:
         data = msgspec.json.encode(merged(msgspec.json.decode(facts.data), patch_of(patch)))
     new = encode_data(data)

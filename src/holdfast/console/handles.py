@@ -27,6 +27,7 @@ from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.admin import AuditLine, Info, PatternFacts, Patterns
 from holdfast.commands.failures import FailureGroup
+from holdfast.commands.jobs import Outcome
 from holdfast.commands.operations import MAX_CHANGED, Action
 from holdfast.commands.queues import QueueOption
 from holdfast.commands.recurring import RecurringFacts, RecurUpdate
@@ -39,6 +40,7 @@ from holdfast.console.operations import DryRun, Operation, Running, Spec
 from holdfast.console.overview import Overview, overview
 from holdfast.console.queries import FailureDetail, JobDetail, Page, QueueDetail, Throttle, WorkerDetail
 from holdfast.console.search import SearchPage, search
+from holdfast.console.transfer import TransferVerbs
 from holdfast.errors import Refused, WrongState
 from holdfast.models import Counts
 from holdfast.settings import MAX_BATCH, check_whole
@@ -59,7 +61,7 @@ def _ignore(_: object) -> None:
     """Take a report of progress that nobody wants."""
 
 
-class ConsoleVerbs:
+class ConsoleVerbs(TransferVerbs):
     """The queries and actions of operators. `actor` is who acts, for the audit log; without it nothing is audited."""
 
     _client: AnyClient
@@ -68,6 +70,11 @@ class ConsoleVerbs:
         self._client = client
         self.actor = actor
         self.runner = f"{socket.gethostname()[:60]}-{os.getpid()}"
+
+    @property
+    def flags(self) -> str:
+        """What a command line needs to reach the same store and namespace, with a blank before it; "" for nothing."""
+        return self._client.settings.flags
 
     # What there is.
 
@@ -127,9 +134,26 @@ class ConsoleVerbs:
         return queries.job(ask, jid, self._client.settings.flags)
 
     @PlanMethod
+    def outcome(self, ask: Planner, jid: str) -> Plan[Outcome]:
+        """How a job ended, with its result as long as that is kept. Its status is `open` before, and `gone` if nothing is known."""
+        return queries.outcome(ask, jid)
+
+    @StepMethod
+    def wait_for(self, jid: str, seconds: float) -> Steps[Outcome]:
+        """Wait until a job has ended, and return how; `open` if it has not after so many seconds."""
+        client: Any = self._client
+        outcome: Outcome = yield client.wait_for(jid, seconds)
+        return outcome
+
+    @PlanMethod
     def failures(self, ask: Planner, pattern: str = "*") -> Plan[list[FailureGroup]]:
         """The failure groups, the one with the latest failure first."""
         return queries.failures(ask, pattern)
+
+    @PlanMethod
+    def failed_queues(self, ask: Planner, *groups: str) -> Plan[dict[str, tuple[str, ...]]]:
+        """The queues of the newest jobs of failure groups, by group."""
+        return queries.failed_queues(ask, groups)
 
     @PlanMethod
     def failure(self, ask: Planner, group: str, sample: int = queries.SAMPLE) -> Plan[FailureDetail]:
@@ -199,16 +223,21 @@ class ConsoleVerbs:
     def act(
         self, ask: Planner, action: Action, *jids: str, value: str = ""
     ) -> Plan[list[tuple[str, bool | Refused]]]:
-        """Change jobs: retry, move, cancel, expire, run, delay, priority, retries, tag, untag, track or untrack.
+        """Change jobs: retry, move, cancel, delete, expire, run, delay, priority, retries, tag, untag, track or untrack.
 
         `value`: see `Spec`. Returns for each jid True (changed), False (nothing to change) or why it was refused.
         """
         return actions.act(ask, self.actor, Spec(action=action, value=value), jids)
 
     @PlanMethod
-    def edit(self, ask: Planner, jid: str, data: object = None, *, patch: str = "") -> Plan[bool]:
-        """Replace the data of a job that does not run, or apply a JSON merge patch. Raises WrongState."""
-        return actions.edit(ask, self.actor, jid, data, patch)
+    def edit(
+        self, ask: Planner, jid: str, data: object = None, *, patch: str = "", seen: bytes | None = None
+    ) -> Plan[bool]:
+        """Replace the data of a job that does not run, or apply a JSON merge patch. Raises WrongState.
+
+        `seen` are the data that the change was made of: any others are left alone.
+        """
+        return actions.edit(ask, self.actor, jid, data, patch, seen)
 
     @CommandMethod
     def pause(self, *queues: str, why: str = "", seconds: float = 0) -> Command[int]:

@@ -26,7 +26,7 @@ from holdfast.commands.operations import (
 )
 from holdfast.console.filters import Filter, parse
 from holdfast.console.search import STATES, Chunk, Position, SearchPlan, by_jid, chunk, planned, wants_of
-from holdfast.errors import OperationNotFound, Refused, UsageError, WrongState
+from holdfast.errors import Refused, UsageError, WrongState, refusal
 from holdfast.ids import mint_jid
 from holdfast.settings import MAX_BATCH, check_name, check_whole
 from holdfast.wire.plans import Plan, Planner
@@ -36,14 +36,17 @@ LEASE_MS: Final = 30_000
 """How long an operation is somebody's without a sign of progress."""
 EXAMPLES: Final = 10
 _OPEN: Final = tuple(state for state in STATES if state != "complete")
+_FAMILY: Final = ("depends", *(state for state in _OPEN if state != "depends"))
+"""Children before their parents."""
 _WAITING: Final = ("scheduled", "waiting")
-_APPLIES: Final[Mapping[str, Sequence[str]]] = {
+APPLIES: Final[Mapping[str, Sequence[str]]] = {
     "retry": ("failed",),
     "fail": ("waiting",),
     "expire": ("running", "stalled"),
     "run": ("scheduled",),
     "delay": _WAITING,
-    "cancel": ("depends", *(state for state in _OPEN if state != "depends")),  # children before their parents
+    "cancel": _FAMILY,
+    "delete": tuple(state for state in _FAMILY if state not in ("running", "stalled")),
     "priority": _OPEN,
     "retries": _OPEN,
     "data": tuple(state for state in _OPEN if state != "running"),
@@ -159,7 +162,7 @@ def operation_of(facts: OperationFacts, now_ms: int, detail: OperationDetail | N
 class DryRun(msgspec.Struct):
     """What an operation would change: how many jobs match, by state and queue, and examples.
 
-    `complete` is False where not all jobs were looked at.
+    `complete` is False where not all jobs were looked at; `refused` are jobs among them whose state does not allow it.
     """
 
     matched: int = 0
@@ -167,13 +170,15 @@ class DryRun(msgspec.Struct):
     candidates: int = 0
     index: str = ""
     complete: bool = False
+    refused: int = 0
     by_state: Counter[str] = msgspec.field(default_factory=Counter)
     by_queue: Counter[str] = msgspec.field(default_factory=Counter)
     examples: list[JobRow] = msgspec.field(default_factory=list)
 
-    def add(self, rows: Sequence[JobRow]) -> None:
-        """Count some jobs."""
+    def add(self, rows: Sequence[JobRow], applies: Sequence[str] = STATES) -> None:
+        """Count some jobs; those in one of the states `applies` can be changed."""
         self.matched += len(rows)
+        self.refused += sum(row.state not in applies for row in rows)
         self.by_state.update(row.state for row in rows)
         self.by_queue.update(row.queue for row in rows)
         self.examples += rows[: EXAMPLES - len(self.examples)]
@@ -280,20 +285,20 @@ class Running(msgspec.Struct):
 
 def dry_run(ask: Planner, spec: Spec, now_ms: int, most: int, note: Callable[[DryRun], None]) -> Plan[DryRun]:
     """Look at up to `most` jobs, and count those that an operation would change. Each page is given to `note`."""
-    query = check_spec(spec).query
-    plan = yield from planned(ask, query, _APPLIES.get(spec.action, STATES))
+    query, applies = check_spec(spec).query, APPLIES.get(spec.action, STATES)
+    plan = yield from planned(ask, query, applies)
     found, matches = DryRun(candidates=plan.candidates, index=plan.index), query.matcher(now_ms)
     if plan.jids:
         page = yield from by_jid(ask, plan, matches)
         found.looked, found.complete = page.looked, True
-        found.add(page.jobs)
+        found.add(page.jobs, applies)
         return found
     at, wants = Position(), wants_of(query)
     while found.looked < most:
         some = yield from chunk(ask, plan, at, MAX_BATCH if "d" not in wants else MAX_CHANGED, wants)
         if some is not None:
             found.looked += some.page.looked
-            found.add([row for row in some.page.jobs if matches(row)])
+            found.add([row for row in some.page.jobs if matches(row)], applies)
             note(found)
             at = some.following
         if some is None or not at.set:
@@ -306,7 +311,7 @@ def start(ask: Planner, spec: Spec, runner: str, now_ms: int) -> Plan[Running]:
     """Note an operation in the store, with one line in the audit log, and return it ready to run."""
     spec = check_spec(spec)
     query = spec.query
-    plan = yield from planned(ask, query, _APPLIES.get(spec.action, STATES))
+    plan = yield from planned(ask, query, APPLIES.get(spec.action, STATES))
     spec = msgspec.structs.replace(spec, candidates=plan.candidates, planned_ms=now_ms)
     id = mint_jid()
     command = OperationSet("start", id, runner, LEASE_MS, msgspec.json.encode(spec).decode())
@@ -323,14 +328,14 @@ def resume(ask: Planner, id: str, runner: str, now_ms: int) -> Plan[Running]:
     """Take over an operation that was stopped or that nobody runs. Raises OperationNotFound, WrongState."""
     detail = yield from ask(OperationGet(check_name("operation", id)))
     if detail is None:
-        raise OperationNotFound(id)
+        raise refusal(f"HF_OPERATION_NOT_FOUND {id}")
     spec = msgspec.json.decode(detail.facts.spec.encode(), type=Spec)
     yield from ask(OperationSet("take", id, runner, LEASE_MS))
     at = Position.parse(detail.facts.cursor)
     if spec.undoes:
         return Running(id, runner, spec, _NOWHERE, at, "", _all)
     query = spec.query
-    plan = yield from planned(ask, query, _APPLIES.get(spec.action, STATES))
+    plan = yield from planned(ask, query, APPLIES.get(spec.action, STATES))
     place = _NOWHERE if at == _END else plan
     return Running(id, runner, spec, place, at, _wants(spec, query), query.matcher(now_ms))
 
@@ -395,7 +400,7 @@ def keep(ask: Planner, running: Running) -> Plan[object]:
 
 def _pairs(spec: Spec, rows: Sequence[JobRow]) -> list[tuple[str, str | bytes]]:
     """Return what an action gets for each job; data that cannot be read are left out."""
-    if spec.action == "cancel":  # children are mostly put later than their parents
+    if spec.action in ("cancel", "delete"):  # children are mostly put later than their parents
         return [(row.jid, "") for row in reversed(rows)]
     if spec.action != "data":
         return [(row.jid, "") for row in rows]
@@ -441,7 +446,7 @@ def undo(ask: Planner, id: str, who: str, runner: str, now_ms: int) -> Plan[Runn
     """Begin to undo an operation. Raises OperationNotFound, WrongState if it cannot be undone (any more)."""
     detail = yield from ask(OperationGet(check_name("operation", id)))
     if detail is None:
-        raise OperationNotFound(id)
+        raise refusal(f"HF_OPERATION_NOT_FOUND {id}")
     found = operation_of(detail.facts, now_ms, detail)
     if found.state == "running":
         raise WrongState(f"operation {id} is running; stop it first")

@@ -15,7 +15,7 @@ from holdfast.client.explanation import Explanation, explained
 from holdfast.commands.admin import AuditLine, AuditList, ConfigGet, PatternFacts, Patterns, SettingsGet
 from holdfast.commands.attributes import Tags
 from holdfast.commands.failures import START, FailureGroup
-from holdfast.commands.jobs import JobGet
+from holdfast.commands.jobs import Await, JobGet, Outcome
 from holdfast.commands.operations import JobRow, OperationGet, Operations, Scan
 from holdfast.commands.queues import (
     CountQueues,
@@ -33,7 +33,7 @@ from holdfast.commands.workers import MAX_ROWS, HeldJob, WorkerFacts, WorkerJobs
 from holdfast.console.filters import glob
 from holdfast.console.operations import Operation, operation_of
 from holdfast.console.search import row_of
-from holdfast.errors import JobNotFound, OperationNotFound, UsageError
+from holdfast.errors import JobNotFound, UsageError, refusal
 from holdfast.models import Counts, HistoryEntry, JobFacts, Stats
 from holdfast.settings import MAX_BATCH, OWN_THROTTLE, check_name, check_throttle, check_whole
 from holdfast.wire.plans import Plan, Planner, all_counts, all_failure_groups
@@ -42,6 +42,8 @@ T = TypeVar("T")
 HOUR_MS: Final = 3_600_000
 SAMPLE: Final = 200
 """How many of the newest jobs of a failure group are compared."""
+_NEWEST: Final = 50
+"""How many of them are looked at for their queues."""
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
@@ -219,6 +221,18 @@ def attempts_of(history: Iterable[HistoryEntry]) -> tuple[Attempt, ...]:
     return tuple(found)
 
 
+_OF_CORE: Final = _ENDS | {"put", _STARTS, "throttled", "advanced"}
+
+
+def logged(facts: JobFacts) -> list[str]:
+    """Return the lines that the code of a job logged: those of its history, then those of its reports."""
+    return [
+        " ".join([line.what, *(f"{name}={value}" for name, value in line.data.items())])
+        for line in facts.history
+        if line.what not in _OF_CORE
+    ] + list(facts.log)
+
+
 class JobDetail(msgspec.Struct, frozen=True):
     """One job: its facts, its runs, why it is running or not, and the jobs it waits for or that wait for it."""
 
@@ -254,6 +268,15 @@ def _rows(ask: Planner, jids: Sequence[str]) -> Plan[tuple[JobRow, ...]]:
     )
 
 
+def outcome(ask: Planner, jid: str) -> Plan[Outcome]:
+    """Return how a job ended; `open` if it has not."""
+    [facts] = yield from ask(JobGet((check_name("jid", jid),)))
+    if facts is not None and facts.state not in ("complete", "failed"):
+        return Outcome("open")
+    [found] = yield from ask(Await((jid,)))
+    return found
+
+
 # Failures.
 
 
@@ -279,6 +302,16 @@ def failures(ask: Planner, pattern: str) -> Plan[list[FailureGroup]]:
     """Return the failure groups whose name matches a glob, the one with the latest failure first."""
     matches = glob(pattern)
     return [group for group in (yield from all_failure_groups(ask)) if matches(group.name)]
+
+
+def failed_queues(ask: Planner, groups: Sequence[str]) -> Plan[dict[str, tuple[str, ...]]]:
+    """Return the queues of the newest jobs of each group, the one with most of them first."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in groups:
+        page = yield from ask(Scan("group", name, None, _NEWEST))
+        counts = Counter(row.queue for row in page.jobs)
+        found[name] = tuple(queue for queue, _ in counts.most_common())
+    return found
 
 
 def failure(ask: Planner, name: str, sample: int = SAMPLE) -> Plan[FailureDetail]:
@@ -581,5 +614,5 @@ def operation(ask: Planner, id: str, now_ms: int) -> Plan[Operation]:
     """Return one operation with its first refusals. Raises OperationNotFound."""
     detail = yield from ask(OperationGet(check_name("operation", id)))
     if detail is None:
-        raise OperationNotFound(id)
+        raise refusal(f"HF_OPERATION_NOT_FOUND {id}")
     return operation_of(detail.facts, now_ms, detail)

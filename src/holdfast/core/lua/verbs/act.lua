@@ -72,6 +72,12 @@ local function delete(ctx, jid, r, _, who)
   return ""
 end
 
+-- As cancel, of a job that no worker runs.
+local function delete_idle(ctx, jid, r, given, who)
+  if r.state == state.RUNNING then refuse.call("WRONG_STATE", jid .. " is running") end
+  return delete(ctx, jid, r, given, who)
+end
+
 -- Its lease ends at once, and it is ready again.
 local function expire(ctx, jid)
   timeout.run(ctx, { jid }, 1, 1)
@@ -151,21 +157,23 @@ end
 -- An action gets the job and the value that comes with it. It checks everything before it writes, and
 -- returns what undoes it, as text, or false if there was nothing to change.
 M.ACTIONS = {
-  retry = retry, fail = fail, move = to_queue, cancel = delete, expire = expire, run = run, delay = delay,
-  priority = set_priority, retries = set_retries, data = set_data, tag = tagging(true), untag = tagging(false),
+  retry = retry, fail = fail, move = to_queue, cancel = delete, delete = delete_idle, expire = expire, run = run,
+  delay = delay, priority = set_priority, retries = set_retries, data = set_data,
+  tag = tagging(true), untag = tagging(false),
   track = function(ctx, jid) return track.run(ctx, jid, true) == 1 and "" end,
   untrack = function(ctx, jid) return track.run(ctx, jid, false) == 1 and "" end,
 }
 
 -- What one call may take, and what a job takes, in the time that a dependency does; histories are added. A completed
 -- job is looked for in the list of these.
-local MOST, PLAIN, HEAVY = 768, 3, { move = 5, fail = 6, cancel = 6 }
+local MOST, PLAIN, HEAVY = 768, 3, { move = 5, fail = 6, cancel = 6, delete = 6 }
 local COMPLETED, BYTES = 250, 600 -- completed jobs, bytes of history that take as long
 local LOOKED_FOR = { move = true, tag = true }
+local CANCELS = { cancel = true, delete = true }
 local function weight_of(ctx, action, jid, r)
   local weight = HEAVY[action] or PLAIN
   if r.state == state.COMPLETE and LOOKED_FOR[action] then return weight + ctx.completed.length(ctx) / COMPLETED end
-  if action ~= "cancel" or record.is_plain(r.flags) then return weight end
+  if not CANCELS[action] or record.is_plain(r.flags) then return weight end
   return cancel.weight_of(ctx, jid, r) + dependency.count(ctx, jid, r) + dependency.dependents(ctx, jid, r)
 end
 

@@ -41,9 +41,11 @@ local function placed(ctx, set, score, jid, r)
   return CODE[name], expires > 0 and expires or due
 end
 
+-- A record has another number in the place of its end as long as it has none.
 local function packed(r, code, due)
+  local over = r.attempts > 0 and (r.state == state.COMPLETE or r.state == state.FAILED)
   return pack(ROW, code, r.flags, r.priority, r.attempts, r.retries, r.remaining, r.losses, r.created, r.queued,
-    r.popped, r.ended, due, #r.queue, r.queue, #r.klass, r.klass, #r.worker, r.worker)
+    r.popped, over and r.ended or 0, due, #r.queue, r.queue, #r.klass, r.klass, #r.worker, r.worker)
 end
 
 -- Tags, as they are packed, then group, message and time of a failure.

@@ -1,0 +1,251 @@
+"""`holdfast jobs show`, `log` and `result`: everything about one job."""
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from holdfast.cli.connection import Place, store_options
+from holdfast.cli.examples import examples
+from holdfast.cli.output import echo_text, json_option, print_facts, print_json
+from holdfast.cli.tables import Listing, cut_line
+from holdfast.cli.times import ago, moment
+from holdfast.commands.operations import JobRow
+from holdfast.commands.recurring import RecurringFacts
+from holdfast.console.handles import Console
+from holdfast.console.plain import plain, stored
+from holdfast.console.queries import JobDetail, logged
+from holdfast.errors import JobNotFound
+from holdfast.models import HistoryEntry, JobFacts
+from holdfast.settings import OWN_THROTTLE
+
+_MOST_LINES: Final = 20
+_ENDED: Final = ("complete", "failed")
+
+
+@examples(
+    "holdfast jobs show JID",
+    "holdfast jobs show JID --full --json",
+)
+@click.command()
+@click.argument("jid")
+@click.option("--full", is_flag=True, help="Show all of the data, the traceback and the history.")
+@store_options
+@json_option
+def show(jid: str, full: bool, place: Place, as_json: bool) -> None:
+    """Show a job: its facts, data, attempts, failure, relatives, history, and why it is running or not.
+
+    Exit code 1 if there is no such job. With --json: `facts`, `attempts`, `explanation`, `dependencies`, `dependents`;
+    times are seconds since the epoch.
+    """
+    with place.console() as console:
+        found = console.job(jid)
+        now = console.now_ms()
+    if as_json:
+        print_json(plain(found))
+    elif isinstance(found, RecurringFacts):
+        echo_text(f"{jid} is a recurring job; `holdfast recurring show{console.flags} {jid}` shows it.")
+    else:
+        _show(found, now, full)
+
+
+def _show(found: JobDetail, now: int, full: bool) -> None:
+    print_facts(_facts(found.facts, now))
+    click.echo()
+    echo_text(found.explanation.text)
+    _text("data", json.dumps(stored(found.facts.data), indent=2, ensure_ascii=False), full)
+    if found.facts.failure:
+        failure = found.facts.failure
+        _text(
+            f"failure in group {failure.group}, {moment(failure.when_ms, now)}",
+            failure.message,
+            full,
+            last=True,
+        )
+    _attempts(found, now)
+    for title, rows in (("waits for", found.dependencies), ("is waited for by", found.dependents)):
+        _relatives(title, rows)
+    _history(found.facts.history, now, full)
+
+
+def _facts(facts: JobFacts, now: int) -> dict[str, object]:
+    progress = facts.progress
+    return {
+        "jid": facts.jid,
+        "state": facts.state,
+        "queue": facts.queue,
+        "klass": facts.klass,
+        "worker": facts.worker,
+        "progress": f"{progress.fraction:.0%} {progress.note}" if progress else "",
+        "priority": facts.priority,
+        "retries": f"{facts.remaining} of {facts.retries} left",
+        "attempts": facts.attempts,
+        "losses": facts.losses or "",
+        "put": moment(facts.created_ms, now),
+        "started": moment(facts.popped_ms, now),
+        "ended": moment(facts.ended_ms, now),
+        "due": moment(facts.due_ms, now),
+        "lease ends": moment(facts.expires_ms, now) if facts.state == "running" else "",
+        "tags": ", ".join(facts.tags),
+        "throttles": ", ".join(name for name in facts.throttles if not name.startswith(OWN_THROTTLE)),
+        "recurs from": facts.spawned_from,
+        "tracked": "yes" if facts.tracked else "",
+    }
+
+
+def _title(text: str) -> None:
+    click.echo()
+    echo_text(cut_line(text))
+
+
+def _text(title: str, text: str, full: bool, last: bool = False) -> None:
+    """Print some lines, the first ones, or the last ones, of a long text."""
+    _title(title)
+    lines = text.rstrip().splitlines()
+    if full or len(lines) <= _MOST_LINES:
+        shown = lines
+    else:
+        shown = lines[-_MOST_LINES:] if last else lines[:_MOST_LINES]
+    for line in shown:
+        echo_text(f"  {line}" if full else cut_line_indented(line))
+    if len(shown) < len(lines):
+        click.echo(f"  … {len(lines) - len(shown)} more lines; --full shows all")
+
+
+def cut_line_indented(line: str) -> str:
+    """Return a line as a part of a text: its indentation stays, and it is cut to the width of the terminal."""
+    blanks = len(line) - len(line.lstrip())
+    return cut_line(line, "  " + " " * min(blanks, 40))
+
+
+def _attempts(found: JobDetail, now: int) -> None:
+    if not found.attempts:
+        return
+    _title("attempts")
+    listing = Listing(("number", "worker", "started", "took", "outcome", "reason"), ())
+    listing.add(
+        [
+            (
+                one.number,
+                one.worker,
+                ago(one.start_ms, now),
+                f"{(one.end_ms - one.start_ms) / 1000:.3f} s" if one.end_ms else "",
+                one.outcome or "running",
+                " ".join(filter(None, (one.name, one.reason))),
+            )
+            for one in found.attempts
+        ]
+    )
+
+
+def _relatives(title: str, rows: Sequence[JobRow]) -> None:
+    if rows:
+        _title(title)
+        Listing(("jid", "state", "queue", "klass")).add(
+            [(row.jid, row.state, row.queue, row.klass) for row in rows]
+        )
+
+
+def _history(history: Sequence[HistoryEntry], now: int, full: bool) -> None:
+    _title("history")
+    shown = history if full else history[-_MOST_LINES:]
+    if len(shown) < len(history):
+        click.echo(f"… {len(history) - len(shown)} lines before; --full shows all")
+    for line in shown:
+        echo_text(cut_line(_line(line, now)))
+
+
+def _line(line: HistoryEntry, now: int) -> str:
+    known = {name: value for name, value in line.as_dict().items() if name not in ("what", "when", "token")}
+    words = [f"{name}={value}" for name, value in known.items()]
+    return " ".join([moment(line.when_ms), line.what, *words])
+
+
+@examples("holdfast jobs log JID --follow")
+@click.command()
+@click.argument("jid")
+@click.option("--follow", "-f", is_flag=True, help="Wait for more until the job has ended, or Ctrl-C.")
+@click.option("--interval", type=click.FloatRange(0.1, 60), default=1.0, show_default=True, metavar="SECONDS",
+              help="With --follow: time between two looks.")  # fmt: skip
+@store_options
+@json_option
+def log(jid: str, follow: bool, interval: float, place: Place, as_json: bool) -> int:
+    """Print the lines that a job logged, and its progress.
+
+    A job keeps the last 100 lines of its reports. With --json: one object with `jid`, `state`, `progress` and `lines`, with
+    --follow one for each look that has something new. With --follow, exit code 1 if the job failed or is gone.
+    """
+    with place.console() as console:
+        return _follow(console, jid, follow, interval, as_json)
+
+
+def _follow(console: Console, jid: str, follow: bool, interval: float, as_json: bool) -> int:
+    seen: list[str] = []
+    before: object = None
+    while True:
+        try:
+            found = console.job(jid)
+        except JobNotFound:
+            if not seen and before is None:
+                raise
+            echo_text(f"{jid} is gone: it was cancelled, or has ended and was deleted", err=True)
+            return 1
+        if isinstance(found, RecurringFacts):
+            raise JobNotFound(f"{jid} is a recurring job, which logs nothing", "HF_JOB_NOT_FOUND")
+        facts = found.facts
+        lines = logged(facts)
+        now = (facts.state, facts.progress)
+        fresh = added(seen, lines)
+        if fresh or now != before:
+            _print_log(facts, fresh, as_json)
+        seen, before = lines, now
+        if not follow or facts.state in _ENDED:
+            return 1 if follow and facts.state == "failed" else 0
+        time.sleep(interval)
+
+
+def _print_log(facts: JobFacts, lines: Sequence[str], as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {"jid": facts.jid, "state": facts.state, "progress": plain(facts.progress), "lines": lines}
+        )
+        return
+    for line in lines:
+        echo_text(line)
+    progress = facts.progress
+    note = f", {progress.fraction:.0%} {progress.note}".rstrip() if progress else ""
+    echo_text(f"{facts.state}{note}", err=True)
+
+
+def added(before: Sequence[str], now: Sequence[str]) -> list[str]:
+    """Return the lines that were added behind `before`, whose first ones may be gone."""
+    for at in range(len(before)):
+        rest = before[at:]
+        if list(now[: len(rest)]) == list(rest):
+            return list(now[len(rest) :])
+    return list(now)
+
+
+@examples("holdfast jobs result JID")
+@click.command()
+@click.argument("jid")
+@store_options
+def result(jid: str, place: Place) -> int:
+    """Print the result of a job as JSON.
+
+    Exit code 1, with a sentence, if the job has not ended, has failed or was cancelled, or if its result is not kept any more.
+    """
+    with place.console() as console:
+        outcome = console.outcome(jid)
+        flags = console.flags
+    if outcome.status == "open":
+        echo_text(f"holdfast: job {jid} has not ended; `holdfast jobs why{flags} {jid}` shows why", err=True)
+        return 1
+    value: Any = outcome.result_of(jid, flags)
+    if value is None:
+        echo_text(f"holdfast: job {jid} has ended without a result, or it is not kept any more", err=True)
+        return 1
+    print_json(stored(value))
+    return 0

@@ -1,0 +1,176 @@
+"""`holdfast operations`: changes of many jobs: what runs and what was done; continue, stop and undo them."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+from holdfast.cli.bulk import DONE, print_refusals, report, what_next
+from holdfast.cli.connection import Place, store_options
+from holdfast.cli.examples import examples
+from holdfast.cli.groups import DefaultGroup
+from holdfast.cli.output import (
+    confirm,
+    counted,
+    echo_text,
+    json_option,
+    print_facts,
+    print_json,
+    repeat,
+    watch_option,
+    yes_option,
+)
+from holdfast.cli.tables import Listing
+from holdfast.cli.times import ago, moment
+from holdfast.console.operations import Operation
+from holdfast.console.plain import plain
+
+_COLUMNS: Final = ("operation", "state", "action", "changed", "filter", "refused", "started", "done", "who")
+
+
+@click.group(cls=DefaultGroup)
+def operations() -> None:
+    """Show, continue, stop and undo changes of many jobs. Without a sub-command: list."""
+
+
+@examples("holdfast operations list", "holdfast operations --watch")
+@operations.command("list")
+@click.option(
+    "--limit", type=click.IntRange(1, 64), default=25, show_default=True, metavar="N", help="Show N."
+)
+@watch_option
+@store_options
+@json_option
+def list_operations(limit: int, watch: float | None, place: Place, as_json: bool) -> None:
+    """List the last operations, newest first; the store keeps a hundred.
+
+    `state` is running, stopped, done, failed or undone; orphaned: it was running, but its program is gone. With --json: the list
+    of what `show --json` prints, without refusals.
+    """
+    with place.console() as console:
+
+        def show() -> None:
+            rows, now = console.operations(limit=limit), console.now_ms()
+            if as_json:
+                print_json([plain(row) for row in rows])
+            else:
+                _print(rows, now)
+
+        repeat(watch, show)
+
+
+def _print(rows: Sequence[Operation], now: int) -> None:
+    listing = Listing(_COLUMNS, ("operation",), least=12, drops=True)
+    listing.add(
+        [
+            (
+                row.id,
+                state_of(row),
+                f"{row.spec.action} {row.spec.value}".rstrip(),
+                row.changed,
+                row.spec.filter,
+                row.refused,
+                ago(row.created_ms, now),
+                f"{row.share:.0%}",
+                row.spec.who,
+            )
+            for row in rows
+        ]
+    )
+
+
+def state_of(row: Operation) -> str:
+    """Return the state of an operation as people see it."""
+    return "orphaned" if row.is_orphaned else row.state
+
+
+@examples("holdfast operations show ID")
+@operations.command()
+@click.argument("id", metavar="OPERATION")
+@store_options
+@json_option
+def show(id: str, place: Place, as_json: bool) -> None:
+    """Show an operation: how far it got, the first hundred refusals, and how to continue or undo it.
+
+    Exit code 1 if it is not known. With --json: `id`, `spec` (`action`, `filter`, `value`, `who`, `rate`, `candidates`, `undoes`),
+    `state`, `is_orphaned`, `runner`, `created`, `updated`, `looked`, `matched`, `changed`, `same`, `refused`, `refusals` and `undo_until`.
+    """
+    with place.console() as console:
+        found, now, flags = console.operation(id), console.now_ms(), console.flags
+    if as_json:
+        print_json(plain(found))
+        return
+    spec = found.spec
+    print_facts(
+        {
+            "operation": found.id,
+            "state": state_of(found),
+            "action": f"{spec.action} {spec.value}".rstrip(),
+            "filter": spec.filter,
+            "undoes": spec.undoes,
+            "who": spec.who,
+            "started": moment(found.created_ms, now),
+            "last change": moment(found.updated_ms, now),
+            "looked at": f"{found.looked:,} of {max(spec.candidates, found.looked):,} ({found.share:.0%})",
+            "matched": found.matched,
+            "changed": found.changed,
+            "the same": found.same,
+            "refused": found.refused,
+        }
+    )
+    print_refusals(found.refusals, found.refused)
+    for line in what_next(found, flags):
+        echo_text(line)
+
+
+@examples("holdfast operations resume ID")
+@operations.command()
+@click.argument("id", metavar="OPERATION")
+@store_options
+@json_option
+def resume(id: str, place: Place, as_json: bool) -> int:
+    """Continue an operation that was stopped, or whose program is gone, where it ended.
+
+    Exit code 1 if it has ended or is run by another program, or if a job was refused; 130 if Ctrl-C stopped it again.
+    """
+    with place.console() as console:
+        return report(console, console.resume_operation(id), as_json)
+
+
+@examples("holdfast operations stop ID")
+@operations.command()
+@click.argument("id", metavar="OPERATION")
+@store_options
+def stop(id: str, place: Place) -> int:
+    """Stop an operation, whoever runs it. Jobs that it has changed stay so.
+
+    Exit code 1 if it does not run.
+    """
+    with place.console() as console:
+        if not console.stop_operation(id):
+            echo_text(
+                f"holdfast: operation {id} is {console.operation(id).state}, so there is nothing to stop",
+                err=True,
+            )
+            return 1
+        echo_text(f"{id} was stopped. To continue: holdfast operations resume{console.flags} {id}")
+        return 0
+
+
+@examples("holdfast operations undo ID")
+@operations.command()
+@click.argument("id", metavar="OPERATION")
+@yes_option
+@store_options
+@json_option
+def undo(id: str, yes: bool, place: Place, as_json: bool) -> int:
+    """Undo an operation within an hour: what it changed is changed back, where no other change came in between.
+
+    Retry, move, priority, retries, delay, tags and tracking can be undone; cancel, expire, run and edits of data cannot. Exit
+    code 1 if it cannot, or if a job was refused.
+    """
+    with place.console() as console:
+        found = console.operation(id)
+        if found.undo_until_ms:
+            confirm(f"Undo: {counted(found.changed, 'job')} {DONE[found.spec.action]}?", yes)
+        return report(console, console.undo_operation(id), as_json)

@@ -1,0 +1,72 @@
+"""What the console returns as plain values, for JSON: the same for all that show it.
+
+Fields keep their names. `created_ms` becomes `created`, in seconds, None where there is none; stored JSON is
+decoded; what only programs of ours need is left out.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import msgspec
+
+from holdfast.client.explanation import Explanation
+from holdfast.models import HistoryEntry, JobFacts
+
+_HIDDEN: Final = frozenset(("flags", "options", "planned_ms", "trend_from_ms"))
+
+
+def plain(value: object) -> Any:
+    """Return a result of the console as plain values."""
+    if isinstance(value, HistoryEntry):
+        return value.as_dict()
+    if isinstance(value, Explanation):
+        checks = [
+            {name: getattr(one, name) for name in ("check", "verdict", "text", "fix")} for one in value.checks
+        ]
+        return {"text": value.text, "checks": checks}
+    if isinstance(value, JobFacts):
+        return {**_fields(value), **_options(value)}
+    if isinstance(value, msgspec.Struct):
+        return _fields(value)
+    if isinstance(value, bytes):
+        return stored(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in cast("list[object]", value)]
+    return value
+
+
+def _fields(value: msgspec.Struct) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in value.__struct_fields__:
+        field = getattr(value, name)
+        if name in _HIDDEN:
+            continue
+        if name.endswith("_ms"):
+            found[name.removesuffix("_ms")] = field / 1000 if field else None
+        else:
+            found[name] = plain(field)
+    return found
+
+
+def _options(facts: JobFacts) -> dict[str, Any]:
+    options = facts.options
+    limit, keep = options.get("limit"), options.get("keep")
+    expires = options.get("expires")
+    return {
+        "max_losses": facts.max_losses,
+        "backoff": options.get("backoff"),
+        "expires": int(expires) / 1000 if expires else None,
+        "timeout": int(limit) / 1000 if limit else None,
+        "result_keep": None if keep is None else int(keep) / 1000,
+        "lease_ends": facts.expires_ms / 1000 if facts.expires_ms else None,
+    }
+
+
+def stored(data: bytes) -> Any:
+    """Return stored JSON as a value; what is no JSON, from another program, as text."""
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return data.decode(errors="replace")
