@@ -7,9 +7,15 @@ from contextlib import contextmanager
 from typing import IO, Any, Final, cast
 
 import click
+import msgspec
 
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.completion import names_of
+from holdfast.cli.connection import Place, actor, store_options
+from holdfast.cli.examples import examples
+from holdfast.cli.groups import OrderedGroup
+from holdfast.cli.options import print_list
 from holdfast.cli.output import echo_text, json_option, print_json
+from holdfast.console.handles import Console
 from holdfast.errors import UsageError
 from holdfast.logs import logger
 from holdfast.printable import printable_json
@@ -18,7 +24,7 @@ from holdfast.settings import check_name
 _LONGEST: Final = 1 << 20
 
 
-@click.group()
+@click.group(cls=OrderedGroup)
 def config() -> None:
     """Read and write the settings of a namespace."""
     click.get_current_context().with_resource(_warnings())
@@ -33,6 +39,33 @@ def _warnings() -> Generator[None]:
         yield
     finally:
         logger.setLevel(before)
+
+
+@examples("holdfast config list", "holdfast config list --json")
+@config.command("list")
+@store_options
+@json_option
+def list_settings(place: Place, as_json: bool) -> None:
+    """List every setting with its value, default and meaning, and those that users defined.
+
+    `set` is shown where the value is not the default. JSON: `settings`, each with `name`, `value`, `default`, `unit`, `meaning` and
+    `is_set`, and `others`, the values by name.
+    """
+    with place.client() as client:
+        found = Console(client).settings()
+    if as_json:
+        known = [
+            {**msgspec.structs.asdict(one), "value": _shown(one.value), "default": _shown(one.default)}
+            for one in found.known
+        ]
+        print_json({"settings": known, "others": {name: _shown(raw) for name, raw in found.others.items()}})
+        return
+    rows = [
+        (one.name, one.value, "set" if one.is_set else "", one.default, one.unit, one.meaning)
+        for one in found.known
+    ]
+    rows += [(name, value, "set", "", "", "") for name, value in found.others.items()]
+    print_list(("name", "value", "", "default", "unit", "meaning"), rows, whole=("name",))
 
 
 @config.command()
@@ -70,7 +103,7 @@ def load(file: IO[str], clear: bool, place: Place, as_json: bool) -> None:
 
 
 @config.command()
-@click.argument("key")
+@click.argument("key", shell_complete=names_of("settings"))
 @store_options
 @json_option
 def get(key: str, place: Place, as_json: bool) -> int:
@@ -87,25 +120,25 @@ def get(key: str, place: Place, as_json: bool) -> int:
 
 
 @config.command(name="set")
-@click.argument("key")
+@click.argument("key", shell_complete=names_of("settings"))
 @click.argument("value")
 @store_options
 @json_option
 def set_(key: str, value: str, place: Place, as_json: bool) -> None:
     """Write one setting."""
     with place.client() as client:
-        client.config.set(key, value)
+        Console(client, actor()).configure(key, value)
     _print(as_json, f"{key} is {value}", {"key": key, "value": _shown(value)})
 
 
 @config.command()
-@click.argument("key")
+@click.argument("key", shell_complete=names_of("settings"))
 @store_options
 @json_option
 def unset(key: str, place: Place, as_json: bool) -> None:
     """Reset one setting to its default."""
     with place.client() as client:
-        was_set = client.config.unset(key)
+        was_set = bool(Console(client, actor()).configure(key, None))
     _print(as_json, f"{key} was {'set' if was_set else 'not set'}", {"key": key, "was_set": was_set})
 
 

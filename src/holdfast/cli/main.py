@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from holdfast import __version__
 from holdfast.cli.output import echo_text
@@ -22,10 +23,16 @@ COMMANDS = {
     "jobs": "Find, show and change jobs: one by one, or all that a filter matches.",
     "failed": "Show failed jobs by group, and retry or cancel them.",
     "operations": "Show, continue, stop and undo changes of many jobs.",
-    "workers": "List, check, quiet and resume workers.",
+    "queues": "Show, pause, resume, purge, drain and set queues.",
+    "workers": "List, show, check, quiet and resume workers, and show what they run.",
+    "recurring": "Show, run, pause, edit and delete recurring jobs.",
+    "throttles": "Show and set how many jobs of a throttle run at once.",
+    "topics": "Show, put, delete and pull delayed messages.",
+    "tags": "List the tags of jobs.",
+    "audit": "Show what operators did.",
     "store": "Start, stop and show the embedded store.",
     "config": "Read and write the settings kept in the store.",
-    "stats": "Show figures of queues and of today, or send them to a statsd.",
+    "stats": "Show what needs attention and figures of queues, or send them to a statsd.",
     "top": "Show queues, workers and failures live.",
     "metrics": "Serve the figures of a namespace for Prometheus and OpenTelemetry.",
     "notify": "Send notices of tracked jobs to chats, webhooks or the desktop.",
@@ -59,12 +66,28 @@ class LazyGroup(click.Group):
                 raise
             raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from None
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = [
+            CompletionItem(name, help=summary)
+            for name, summary in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+_COMPLETION = """\b
+Completion of commands, options and names in your shell:
+  bash  eval "$(_HOLDFAST_COMPLETE=bash_source holdfast)"    in ~/.bashrc
+  zsh   eval "$(_HOLDFAST_COMPLETE=zsh_source holdfast)"     in ~/.zshrc
+  fish  _HOLDFAST_COMPLETE=fish_source holdfast | source     in config.fish
+"""
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_COMPLETION)
 @click.version_option(__version__, prog_name="holdfast", message="%(prog)s %(version)s")
 def holdfast() -> None:
     """Background jobs on Valkey or Redis that do not get dropped.

@@ -1,6 +1,7 @@
 """How commands print: text and tables for people, JSON for programs, progress bars."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -40,7 +41,7 @@ def repeat(watch: float | None, show: Callable[[], None]) -> None:
         return
     with suppress(KeyboardInterrupt):
         while True:
-            if sys.stdout.isatty():
+            if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
                 click.clear()
             show()
             sys.stdout.flush()

@@ -13,8 +13,13 @@ import msgspec
 from click.core import ParameterSource
 
 from holdfast.cli.connection import Place, store_options
-from holdfast.cli.output import counted, duration, echo_text, json_option, print_json, print_table
+from holdfast.cli.examples import examples
+from holdfast.cli.options import print_list
+from holdfast.cli.output import counted, duration, echo_text, json_option, print_json, repeat, watch_option
+from holdfast.cli.tables import cut_line
 from holdfast.client.sync import Client
+from holdfast.console.handles import Console
+from holdfast.console.plain import plain
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.settings import check_host
 
@@ -162,31 +167,48 @@ def _emit_once(client: Client, target: Statsd, as_json: bool) -> str:
     return ""
 
 
+MOST_SHOWN: Final = 10
 _ALWAYS: Final = ("waiting", "running")
 _TODAY: Final = ("popped", "completed", "failures", "retried", "lost", "failed")
 
 
+@examples("holdfast stats", "holdfast stats --watch 5", "holdfast stats statsd --host metrics.local")
 @click.group(invoke_without_command=True)
+@watch_option
 @store_options
 @json_option
 @click.pass_context
-def stats(context: click.Context, place: Place, as_json: bool) -> None:
-    """Show the jobs in each queue by state, and what happened there since midnight UTC.
+def stats(context: click.Context, watch: float | None, place: Place, as_json: bool) -> None:
+    """Show what needs attention, the jobs in each queue by state, and what happened there since midnight UTC.
 
-    The second table counts runs: popped, completed, failures, retried (after an exception), lost (the lease). Failed are the
-    jobs that failed today and still are. Run and wait are averages.
+    What needs attention comes first, the most urgent thing on top, with a command that helps. The second table counts runs:
+    popped, completed, failures, retried (after an exception), lost (the lease). Failed are the jobs that failed today and
+    still are. Run and wait are averages. JSON: also `attention`, a list of `severity` (urgent, warning, note), `kind`,
+    `subject`, `text` and `command`.
     """
     if context.invoked_subcommand is not None:
-        names = ("url", "namespace", "wait", "as_json")
+        names = ("url", "namespace", "wait", "as_json", "watch")
         if any(context.get_parameter_source(name) == ParameterSource.COMMANDLINE for name in names):
             raise UsageError(f"the options of {context.invoked_subcommand} follow its name")
         return
     with place.client(must_exist=True) as client:
-        found = figures_of(client)
+        repeat(watch, lambda: _show(client, as_json))
+
+
+def _show(client: Client, as_json: bool) -> None:
+    seen, found = Console(client).overview(), figures_of(client)
     if as_json:
-        print_json(found.as_dict())
-    else:
-        _print_text(found)
+        attention = [plain(one) for one in seen.attention]
+        print_json({**found.as_dict(), "attention": attention})
+        return
+    echo_text(seen.sentence)
+    for one in seen.attention[:MOST_SHOWN]:
+        echo_text(cut_line(f"{one.severity}: {one.subject}: {one.text}"))
+        if one.command:
+            echo_text(f"  {cut_line(one.command)}")
+    if len(seen.attention) > MOST_SHOWN:
+        click.echo(f"and {counted(len(seen.attention) - MOST_SHOWN, 'more finding')}; --json shows all")
+    _print_text(found)
 
 
 @stats.command()
@@ -236,10 +258,11 @@ def _print_text(found: Figures) -> None:
         if state in _ALWAYS or any(facts[state] for facts in found.queues.values())
     ]
     rows = [[name, *(facts[state] for state in now)] for name, facts in found.queues.items()]
-    print_table(("queue", *now), rows)
+    print_list(("queue", *now), rows, whole=())
     times = [[_time(facts[what]["avg"]) for what in SAMPLES] for facts in found.queues.values()]
     counts = [[name, *(facts[column] for column in _TODAY)] for name, facts in found.queues.items()]
-    print_table(("today", *_TODAY, *SAMPLES), [row + more for row, more in zip(counts, times, strict=True)])
+    cells = [row + more for row, more in zip(counts, times, strict=True)]
+    print_list(("today", *_TODAY, *SAMPLES), cells, whole=())
     click.echo(f"{counted(found.failed, 'failed job')}, {counted(found.workers, 'worker')}")
 
 

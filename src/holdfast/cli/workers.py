@@ -1,44 +1,58 @@
 """`holdfast workers`: list workers, check that they are alive, quiet and resume them."""
 
-import json
 import socket
-from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import click
 
+from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, store_options, wait_option, with_place
-from holdfast.cli.output import duration, echo_text, json_option, print_json, print_table
-from holdfast.client.sync import Client
+from holdfast.cli.examples import examples
+from holdfast.cli.groups import OrderedGroup
+from holdfast.cli.options import print_list
+from holdfast.cli.output import duration, echo_text, json_option, print_json, repeat, watch_option
+from holdfast.cli.worker_show import facts_of, show, stack
 from holdfast.client.workers import is_meant
-from holdfast.commands.workers import WorkerFacts
 
 MAX_AGE: Final = 30.0  # seconds; a worker sends a heartbeat every ten
 
 _COLUMNS: Final = ("worker", "host", "pid", "pool", "queues", "busy", "slots", "up", "seen", "quiet", "stuck")
 
 
-@click.group()
+NAMES: Final = click.argument(
+    "names", metavar="NAME…", nargs=-1, required=True, shell_complete=names_of("workers")
+)
+
+
+@click.group(cls=OrderedGroup)
 def workers() -> None:
-    """List, check, quiet and resume workers."""
+    """List, show, check, quiet and resume workers, and show what they run."""
 
 
+@examples("holdfast workers list", "holdfast workers list --watch 5")
 @workers.command("list")
+@watch_option
 @store_options
 @json_option
-def list_workers(place: Place, as_json: bool) -> None:
+def list_workers(watch: float | None, place: Place, as_json: bool) -> None:
     """List the workers, the most recently seen first."""
     with place.client(must_exist=True) as client:
-        now, found = client.store_time(), client.workers.all()
-    rows = [_facts_of(worker, now) for worker in found]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(_COLUMNS, [_cells(row) for row in rows])
+
+        def show() -> None:
+            now, found = client.store_time(), client.workers.all()
+            rows = [facts_of(worker, now) for worker in found]
+            if as_json:
+                print_json(rows)
+            else:
+                print_list(_COLUMNS, [_cells(row) for row in rows], whole=(), optional=("quiet", "stuck"))
+
+        repeat(watch, show)
 
 
+@examples("holdfast workers check", "holdfast workers check mail --max-age 60")
 @workers.command()
-@click.argument("names", metavar="[NAME]…", nargs=-1)
+@click.argument("names", metavar="[NAME]…", nargs=-1, shell_complete=names_of("workers"))
 @click.option(
     "--host", default="", help="Only workers of this machine [default: this one, if no NAME is given]."
 )
@@ -64,7 +78,7 @@ def check(names: Sequence[str], host: str, max_age: float, place: Place, as_json
         host = socket.gethostname()
     with place.client() as client:
         now, found = client.store_time(), client.workers.all()
-    rows = [_facts_of(worker, now) for worker in found if not host or worker.facts.get("host") == host]
+    rows = [facts_of(worker, now) for worker in found if not host or worker.facts.get("host") == host]
     known = {name: [row for row in rows if is_meant(name, row["name"])] for name in names} or {host: rows}
     alive = {name: [row["name"] for row in of if row["silent"] <= max_age] for name, of in known.items()}
     if as_json:
@@ -75,61 +89,61 @@ def check(names: Sequence[str], host: str, max_age: float, place: Place, as_json
     return 0 if all(alive.values()) else 1
 
 
+@examples("holdfast workers quiet mail-host-7", "holdfast workers quiet mail-host-7-0")
 @workers.command()
-@click.argument("names", metavar="NAME…", nargs=-1, required=True)
+@NAMES
 @store_options
 def quiet(names: Sequence[str], place: Place) -> int:
     """Have workers finish their jobs and take no more.
 
     Exit code 1 if one of them is not known.
     """
-    return _for_each(names, place, lambda client, name: client.workers.quiet(name), "is quiet now")
+    with place.console() as console:
+        return _report(console.quiet(*names), "is quiet now")
 
 
+@examples("holdfast workers resume mail-host-7")
 @workers.command()
-@click.argument("names", metavar="NAME…", nargs=-1, required=True)
+@NAMES
 @store_options
 def resume(names: Sequence[str], place: Place) -> int:
     """Have quiet workers take jobs again.
 
     Exit code 1 if one of them is not known.
     """
-    return _for_each(names, place, lambda client, name: client.workers.resume(name), "takes jobs again")
+    with place.console() as console:
+        return _report(console.resume_workers(*names), "takes jobs again")
 
 
-def _for_each(names: Sequence[str], place: Place, change: Callable[[Client, str], bool], done: str) -> int:
-    """Change each worker that one of the names stands for, and return the exit code."""
-    unknown = 0
-    with place.client(must_exist=True) as client:
-        for name in names:
-            known = [worker.name for worker in client.workers.all() if is_meant(name, worker.name)]
-            changed = [worker for worker in known if change(client, worker)]
-            for worker in changed:
-                echo_text(f"{worker} {done}")
-            if not changed:
-                unknown += 1
-                echo_text(f"holdfast: no worker {name} is known", err=True)
-    return 1 if unknown else 0
+def _report(found: Mapping[str, Sequence[str]], done: str) -> int:
+    """Print which workers each name stood for, and return the exit code."""
+    for name, meant in found.items():
+        for worker in meant:
+            echo_text(f"{worker} {done}")
+        if not meant:
+            echo_text(f"holdfast: no worker {name} is known", err=True)
+    return 0 if all(found.values()) else 1
 
 
-def _facts_of(worker: WorkerFacts, now: float) -> dict[str, Any]:
-    """Return what is known of a worker. Its own report may hold anything; what cannot be read is left out."""
-    facts = worker.facts
-    started = _whole(facts.get("started"))
-    return {
-        "name": worker.name,
-        "host": facts.get("host", ""),
-        "pid": _whole(facts.get("pid")),
-        "pool": facts.get("pool", ""),
-        "version": facts.get("version", ""),
-        "queues": _queues(facts.get("queues", "")),
-        "busy": _whole(facts.get("busy")),
-        "seats": _whole(facts.get("slots")),
-        "up": None if started is None else max(0.0, round(now - started / 1000, 3)),
-        "silent": max(0.0, round(now - worker.seen_ms / 1000, 3)),
-        "quiet": worker.quiet,
-        "stuck": _whole(facts.get("stuck")) or 0,
-    }
+@examples("holdfast workers forget old-host-1-0")
+@workers.command()
+@NAMES
+@store_options
+@json_option
+def forget(names: Sequence[str], place: Place, as_json: bool) -> int:
+    """Delete workers from the list; their jobs continue.
+
+    One that is alive is listed again with its next heartbeat. Exit code 1, without a change, if one of them is not known. JSON:
+    `forgotten`, the names.
+    """
+    with place.console() as console:
+        found = [worker.name for worker in console.workers_of(*names)]
+        console.forget_workers(*found)
+    if as_json:
+        print_json({"forgotten": found})
+    else:
+        echo_text("\n".join(f"forgot {name}" for name in found))
+    return 0
 
 
 def _cells(row: dict[str, Any]) -> Sequence[object]:
@@ -160,16 +174,5 @@ def _verdict(name: str, alive: Sequence[str], known: Sequence[dict[str, Any]], m
     return f"{name}: silent for {duration(silent)}, longer than {duration(max_age)}"
 
 
-def _whole(text: str | None) -> int | None:
-    try:
-        return int(text or "")
-    except ValueError:
-        return None
-
-
-def _queues(text: str) -> list[str]:
-    try:
-        found: object = json.loads(text)
-    except ValueError:
-        return []
-    return list(map(str, cast("Any", found))) if isinstance(found, list) else []
+workers.add_command(show)
+workers.add_command(stack)

@@ -36,6 +36,7 @@ from holdfast.commands.workers import HeldJob, WorkerFacts
 from holdfast.console import actions, operations, queries
 from holdfast.console.filters import parse
 from holdfast.console.metrics import MOST_QUEUES, Metric, figures, metrics
+from holdfast.console.named import NamedVerbs
 from holdfast.console.operations import DryRun, Operation, Running, Spec
 from holdfast.console.overview import Overview, overview
 from holdfast.console.queries import FailureDetail, JobDetail, Page, QueueDetail, Throttle, WorkerDetail
@@ -61,7 +62,7 @@ def _ignore(_: object) -> None:
     """Take a report of progress that nobody wants."""
 
 
-class ConsoleVerbs(TransferVerbs):
+class ConsoleVerbs(TransferVerbs, NamedVerbs):
     """The queries and actions of operators. `actor` is who acts, for the audit log; without it nothing is audited."""
 
     _client: AnyClient

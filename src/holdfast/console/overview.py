@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import Final, Literal
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.views import ListSet
 from holdfast.commands.workers import WorkerFacts
+from holdfast.console.filter_values import Exact
 from holdfast.console.filters import glob
 from holdfast.console.queries import HOUR_MS, Throttle, all_workers, held, queues_of, throttles
 from holdfast.models import Counts
@@ -160,17 +162,23 @@ def _queue_findings(
         if one.paused and one.waiting:
             text = f"paused by {one.paused_by or 'somebody'}, {one.waiting} waiting"
             severity: Severity = "warning" if now_ms - one.paused_since_ms > LONG_PAUSE_MS else "note"
-            yield Attention(severity, "paused", one.name, text, f"holdfast queues resume {one.name}")
+            yield Attention(severity, "paused", one.name, text, f"holdfast queues resume {quote(one.name)}")
         elif one.waiting and not served(one.name) and not one.running:
             text = f"{one.waiting} waiting, and no worker takes from this queue"
-            yield Attention("urgent", "no-worker", one.name, text, f"holdfast worker -q {one.name}")
+            yield Attention("urgent", "no-worker", one.name, text, f"holdfast worker -q {quote(one.name)}")
         elif one.waiting and age > STALE_MS and not (one.limit and one.running >= one.limit):
             text = f"the next job has waited for {age // 1000} s, {one.waiting} waiting"
-            yield Attention("warning", "waiting-long", one.name, text, f"holdfast queues show {one.name}")
+            yield Attention(
+                "warning", "waiting-long", one.name, text, f"holdfast queues show {quote(one.name)}"
+            )
         if one.stalled:
             text = f"{one.stalled} with a lease that has ended"
             yield Attention(
-                "warning", "stalled", one.name, text, f"holdfast jobs list state:stalled queue:{one.name}"
+                "warning",
+                "stalled",
+                one.name,
+                text,
+                f"holdfast jobs list state:stalled {quote(f'queue:{Exact(one.name)}')}",
             )
 
 
@@ -196,10 +204,12 @@ def _group_findings(groups: Sequence[FailureGroup]) -> Iterator[Attention]:
         usual = sum(before) / max(len(before), 1)
         if last > MANY and last > SURGE * usual:
             text = f"{last} jobs failed in this hour, usually {usual:.0f}"
-            yield Attention("urgent", "surge", group.name, text, f"holdfast failed show {group.name}")
+            yield Attention("urgent", "surge", group.name, text, f"holdfast failed show {quote(group.name)}")
         elif group.name.endswith("-NotAllowed") and group.count:
             text = f"{group.count} jobs name code that their workers may not run"
-            yield Attention("warning", "not-allowed", group.name, text, f"holdfast failed show {group.name}")
+            yield Attention(
+                "warning", "not-allowed", group.name, text, f"holdfast failed show {quote(group.name)}"
+            )
 
 
 def _worker_findings(ask: Planner, workers: Sequence[WorkerFacts], now_ms: int) -> Plan[list[Attention]]:
@@ -211,7 +221,9 @@ def _worker_findings(ask: Planner, workers: Sequence[WorkerFacts], now_ms: int) 
             silent = (now_ms - worker.seen_ms) // 1000
             text = f"silent for {silent} s, and it holds {len(leases)} jobs"
             found.append(
-                Attention("urgent", "worker-gone", worker.name, text, f"holdfast workers show {worker.name}")
+                Attention(
+                    "urgent", "worker-gone", worker.name, text, f"holdfast workers show {quote(worker.name)}"
+                )
             )
     return found
 
@@ -226,4 +238,4 @@ def _full_throttles(ask: Planner, counts: Sequence[Counts]) -> Plan[list[Throttl
 def _throttle_findings(full: Sequence[Throttle]) -> Iterator[Attention]:
     for one in full:
         text = f"{one.facts.used} of {one.facts.maximum} slots are taken, and {one.facts.pending} jobs wait for one"
-        yield Attention("note", "throttle-full", one.id, text, f"holdfast throttles show {one.id}")
+        yield Attention("note", "throttle-full", one.id, text, f"holdfast throttles show {quote(one.id)}")

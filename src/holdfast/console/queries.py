@@ -33,6 +33,7 @@ from holdfast.commands.workers import MAX_ROWS, HeldJob, WorkerFacts, WorkerJobs
 from holdfast.console.filters import glob
 from holdfast.console.operations import Operation, operation_of
 from holdfast.console.search import row_of
+from holdfast.console.unknown import unknown
 from holdfast.errors import JobNotFound, UsageError, refusal
 from holdfast.models import Counts, HistoryEntry, JobFacts, Stats
 from holdfast.settings import MAX_BATCH, OWN_THROTTLE, check_name, check_throttle, check_whole
@@ -154,10 +155,10 @@ class QueueDetail(msgspec.Struct, frozen=True):
 
 
 def queue(ask: Planner, name: str, day_ms: int, since_ms: int) -> Plan[QueueDetail]:
-    """Return one queue. Raises UsageError if it is not known."""
+    """Return one queue. Raises HoldfastError if it is not known."""
     known = yield from ask(QueueNames())
     if check_name("queue", name) not in known:
-        raise UsageError(f"there is no queue {name!r}")
+        raise unknown("queue", name, known)
     [counts] = yield from ask(CountQueues((name,)))
     stats = yield from ask(GetStats(name, day_ms))
     lines = yield from ask(Minutes(name, since_ms))
@@ -315,11 +316,12 @@ def failed_queues(ask: Planner, groups: Sequence[str]) -> Plan[dict[str, tuple[s
 
 
 def failure(ask: Planner, name: str, sample: int = SAMPLE) -> Plan[FailureDetail]:
-    """Return one failure group. Raises UsageError if it has no jobs."""
+    """Return one failure group. Raises HoldfastError if it has no jobs."""
     check_name("group", name)
-    found = next((group for group in (yield from all_failure_groups(ask)) if group.name == name), None)
+    groups = {group.name: group for group in (yield from all_failure_groups(ask))}
+    found = groups.get(name)
     if found is None:
-        raise UsageError(f"there is no failure group {name!r}")
+        raise unknown("failure group", name, groups)
     page = yield from ask(Scan("group", name, None, check_whole("sample", sample, 1, MAX_BATCH), "dte"))
     messages = Counter(last_line(row.message) for row in page.jobs)
     return FailureDetail(found, tuple(messages.most_common(5)), shares_of(page.jobs), page.jobs[:10])
@@ -415,10 +417,11 @@ def held(ask: Planner, name: str) -> Plan[list[HeldJob]]:
 
 
 def worker(ask: Planner, name: str) -> Plan[WorkerDetail]:
-    """Return one worker. Raises UsageError if it is not known."""
-    found = next((one for one in (yield from all_workers(ask)) if one.name == name), None)
+    """Return one worker. Raises HoldfastError if it is not known."""
+    everybody = {one.name: one for one in (yield from all_workers(ask))}
+    found = everybody.get(check_name("worker", name))
     if found is None:
-        raise UsageError(f"there is no worker {name!r}")
+        raise unknown("worker", name, everybody)
     holds = yield from held(ask, name)
     jids = [one.jid for one in holds[:MAX_BATCH]]
     jobs = (yield from ask(JobGet(jids[:100]))) if jids else []
@@ -454,9 +457,11 @@ def throttles(ask: Planner, cursor: str, limit: int) -> Plan[Page[Throttle]]:
 
 
 def throttle(ask: Planner, id: str, limit: int) -> Plan[Throttle]:
-    """Return one throttle with its first holders and waiters."""
+    """Return one throttle with its first holders and waiters. Raises HoldfastError if nothing is known of it."""
     size = _limit(limit)
     facts = yield from ask(ThrottleGet(check_throttle(id)))
+    if facts == ThrottleFacts(0, 0, 0):
+        yield from _check_known(ask, id)
     holders = yield from ask(ListSet("holders", id, None, size))
     waiters = yield from ask(ListSet("pending", id, None, size))
     return Throttle(
@@ -465,6 +470,15 @@ def throttle(ask: Planner, id: str, limit: int) -> Plan[Throttle]:
         tuple((one.member, float(one.score)) for one in holders.entries),
         tuple((one.member, float(one.score)) for one in waiters.entries),
     )
+
+
+def _check_known(ask: Planner, id: str) -> Plan[None]:
+    """Raise HoldfastError unless a throttle without limit and jobs is that of a known queue."""
+    queues = yield from ask(QueueNames())
+    if id.startswith(OWN_THROTTLE) and id.removeprefix(OWN_THROTTLE) in queues:
+        return
+    _, names = yield from ask(ThrottleNames(START, MAX_BATCH))
+    raise unknown("throttle", id, [*names, *(OWN_THROTTLE + name for name in queues)])
 
 
 # Recurring jobs, topics, tags.

@@ -125,6 +125,10 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
             left -= count
         return 0.0
 
+    def moments(self) -> list[tuple[float, int]]:
+        """Return the middle of each of the finer buckets, in seconds, with its count; the shortest first."""
+        return [(_moment(bucket + 0.5), count) for bucket, count in sorted(self.fine)]
+
     def as_dict(self) -> dict[str, object]:
         """Return the mapping that `queue.stats()` shows for `wait` and `run`."""
         return {"count": self.count, "mean": self.mean, "std": self.std, "histogram": list(self.histogram)}

@@ -1,0 +1,121 @@
+"""What many commands of operators have: lengths of time, days, which part of a list is shown, and the list itself."""
+
+import re
+import sys
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+import click
+
+from holdfast.cli.output import counted
+from holdfast.cli.tables import Listing
+from holdfast.console.queries import Page
+from holdfast.settings import MAX_BATCH, MAX_DELAY
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[smhdw])")
+
+
+def length(text: str) -> float:
+    """Return the seconds of a length of time: `90` (seconds), `30s`, `2h`, `1d12h`. Raises click.BadParameter."""
+    text = text.strip().lower()
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
+        seconds = float(text)
+    elif text and not _PART.sub("", text):
+        seconds = sum([float(number) * _UNITS[unit] for number, unit in _PART.findall(text)])
+    else:
+        raise click.BadParameter(f"expected a length of time such as 90s, 2h or 1d12h, got {text!r:.80}")
+    if not 0 < seconds <= MAX_DELAY:
+        raise click.BadParameter(f"expected more than 0 and at most a hundred years, got {text!r:.80}")
+    return seconds
+
+
+def day(text: str) -> int:
+    """Return the first millisecond of a day of UTC: `2026-11-23`, `yesterday`, or 0 for `today`. Raises click.BadParameter."""
+    text = text.strip().lower()
+    if text == "today":
+        return 0
+    try:
+        found = datetime.now(UTC) - timedelta(days=1)
+        if text != "yesterday":
+            found = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise click.BadParameter(
+            f"expected a day such as 2026-11-23, today or yesterday, got {text!r:.80}"
+        ) from None
+    return round(found.replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)
+
+
+class Part(NamedTuple):
+    """Which part of a list is shown: so many rows after a cursor, or all of them."""
+
+    limit: int
+    after: str
+    every: bool
+
+    def read(self, page: Callable[[str, int], Page[T]]) -> Page[T]:
+        """Return the part of a list whose pages `page` returns for a cursor and a number of rows."""
+        rows: list[T] = []
+        cursor = self.after
+        while True:
+            size = MAX_BATCH if self.every else min(self.limit - len(rows), MAX_BATCH)
+            found = page(cursor, size)
+            rows += found.rows
+            cursor = found.next
+            if not cursor or (not self.every and len(rows) >= self.limit):
+                return Page(tuple(rows), cursor, found.total)
+
+
+def list_options(limit: int = 100) -> Callable[[F], F]:
+    """Give a command `--limit`, `--after` and `--all`, passed on together as `part`."""
+
+    def give(command: F) -> F:
+        @wraps(command)
+        def parted(*args: Any, limit: int, after: str, every: bool, **others: Any) -> Any:
+            return command(*args, part=Part(limit, after, every), **others)
+
+        given = click.option("--all", "every", is_flag=True, help="Show all rows.")(parted)
+        given = click.option(
+            "--after",
+            default="",
+            metavar="CURSOR",
+            help="Show the rows after those that the output before ended with.",
+        )(given)
+        number = click.IntRange(1, 100_000)
+        option = click.option(
+            "--limit", "-n", type=number, default=limit, show_default=True, help="Number of rows."
+        )
+        return cast("F", option(given))
+
+    return give
+
+
+def print_rest(shown: int, page: Page[Any], thing: str) -> None:
+    """Print on standard error how the rows that were not shown can be seen, if there are any."""
+    if page.next:
+        of = f" of {page.total}" if page.total >= 0 else ""
+        click.echo(
+            f"{counted(shown, thing)}{of} shown; --after {page.next!r} shows more, --all shows all", err=True
+        )
+
+
+def print_list(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    whole: Collection[str] = ("jid",),
+    optional: Collection[str] = (),
+) -> None:
+    """Print a list, each row on one line. On a terminal, columns without any text are left out, and `optional` ones with 0 only."""
+    empty = {name: ("", None, 0) if name in optional else ("", None) for name in columns}
+    chosen = [
+        index
+        for index, name in enumerate(columns)
+        if not sys.stdout.isatty() or not rows or any(row[index] not in empty[name] for row in rows)
+    ]
+    listing = Listing([columns[index] for index in chosen], whole, drops=True)
+    listing.add([[row[index] for index in chosen] for row in rows])

@@ -1,0 +1,273 @@
+"""`holdfast queues`: list and show queues, pause and resume them, set their limits."""
+
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+import click
+
+from holdfast.cli.completion import names_of
+from holdfast.cli.connection import Place, store_options
+from holdfast.cli.examples import examples
+from holdfast.cli.groups import OrderedGroup
+from holdfast.cli.options import Part, length, list_options, print_list, print_rest
+from holdfast.cli.output import (
+    counted,
+    duration,
+    echo_text,
+    json_option,
+    print_facts,
+    print_json,
+    repeat,
+    watch_option,
+)
+from holdfast.cli.queue_stats import percentiles, print_throughput, stats
+from holdfast.cli.queue_work import drain, purge
+from holdfast.cli.times import ago, moment
+from holdfast.commands.queues import QueueOption
+from holdfast.console.handles import Console
+from holdfast.console.plain import plain
+from holdfast.console.queries import SORTS, QueueDetail
+from holdfast.models import Counts
+from holdfast.settings import MAX_BATCH
+
+_ALWAYS: Final = ("waiting", "running", "failed")
+_OTHERS: Final = ("scheduled", "stalled", "throttled", "depends", "recurring")
+_LIMITS: Final = ("max-waiting", "max-losses")
+
+
+@click.group(cls=OrderedGroup)
+def queues() -> None:
+    """Show, pause, resume, purge, drain and set queues."""
+
+
+@examples(
+    "holdfast queues list 'mail-*' --sort failed",
+    "holdfast queues list --sort oldest --limit 10 --watch 5",
+)
+@queues.command("list")
+@click.argument("pattern", default="*", shell_complete=names_of("queues"))
+@click.option(
+    "--sort",
+    type=click.Choice(SORTS),
+    default="name",
+    show_default=True,
+    help="Order: by name, by a number (largest first), or by the age of the next job.",
+)
+@list_options()
+@watch_option
+@store_options
+@json_option
+def list_queues(
+    pattern: str, sort: str, part: Part, watch: float | None, place: Place, as_json: bool
+) -> None:
+    """List queues with the number of their jobs in each state.
+
+    In PATTERN * is any text. `oldest` is since when the next job waits. JSON: `queues`, `next` (for --after, "" at the end) and
+    `total`; times are in seconds.
+    """
+    with place.console() as console:
+
+        def show() -> None:
+            now = console.now_ms()
+            page = part.read(
+                lambda after, limit: console.queues(pattern, sort=sort, after=after, limit=limit)
+            )
+            if as_json:
+                print_json(
+                    {"queues": [plain(row) for row in page.rows], "next": page.next, "total": page.total}
+                )
+                return
+            columns = ("queue", *_ALWAYS, "oldest", "paused", *_OTHERS)
+            print_list(columns, [_cells(row, now) for row in page.rows], whole=(), optional=_OTHERS)
+            print_rest(len(page.rows), page, "queue")
+
+        repeat(watch, show)
+
+
+def _cells(row: Counts, now: int) -> Sequence[object]:
+    return (
+        row.name,
+        *(getattr(row, state) for state in _ALWAYS),
+        ago(row.oldest_ms, now).removesuffix(" ago"),
+        _pause(row, now),
+        *(getattr(row, state) for state in _OTHERS),
+    )
+
+
+def _pause(row: Counts, now: int) -> str:
+    if not row.paused:
+        return ""
+    until = f", resumes {ago(row.paused_until_ms, now)}" if row.paused_until_ms else ""
+    why = f": {row.paused_why}" if row.paused_why else ""
+    return f"by {row.paused_by or 'somebody'}{why}{until}"
+
+
+@examples("holdfast queues show mail", "holdfast queues show mail --json")
+@queues.command()
+@click.argument("name", shell_complete=names_of("queues"))
+@watch_option
+@store_options
+@json_option
+def show(name: str, watch: float | None, place: Place, as_json: bool) -> None:
+    """Show one queue: its jobs by state, its pause and limits, its workers, and what happened lately.
+
+    Exit code 1 if there is no such queue. JSON: `counts`, `stats` of today, `series` of the last three hours, `throttle`,
+    `limits`, `workers`, and `drains_in`, the seconds until nothing waits at the present rate, or null.
+    """
+    with place.console() as console:
+        repeat(watch, lambda: _show(console, name, as_json))
+
+
+def _show(console: Console, name: str, as_json: bool) -> None:
+    found, now = console.queue(name), console.now_ms()
+    if as_json:
+        print_json(detail(found))
+        return
+    print_facts(_facts(found, now))
+    print_throughput(found.series, now)
+
+
+def detail(found: QueueDetail) -> dict[str, Any]:
+    """Return one queue for JSON."""
+    throttle = found.throttle
+    return {
+        "counts": plain(found.counts),
+        "stats": {**found.stats.as_dict(), "percentiles": percentiles(found.stats)},
+        "series": [plain(line) for line in found.series],
+        "throttle": {
+            "maximum": throttle.maximum,
+            "used": throttle.used,
+            "pending": throttle.pending,
+            "ttl": throttle.ttl,
+        },
+        "limits": {option: found.options.get(option) for option in _LIMITS},
+        "workers": list(found.workers),
+        "drains_in": found.drains_in,
+    }
+
+
+def _facts(found: QueueDetail, now: int) -> dict[str, object]:
+    counts, throttle = found.counts, found.throttle
+    states = [(state, getattr(counts, state)) for state in (*_ALWAYS, *_OTHERS)]
+    limit = f"{throttle.used} of {throttle.maximum} run, {throttle.pending} wait for a slot"
+    return {
+        "queue": counts.name,
+        "jobs": ", ".join(f"{count:,} {state}" for state, count in states if count or state in _ALWAYS),
+        "paused": _pause(counts, now)
+        + (f", since {moment(counts.paused_since_ms)}" if counts.paused else ""),
+        "next job": f"waits since {ago(counts.oldest_ms, now).removesuffix(' ago')}"
+        if counts.oldest_ms
+        else "",
+        "next due": ago(counts.next_ms, now),
+        "drains in": "" if found.drains_in is None else duration(round(found.drains_in)),
+        "workers": ", ".join(found.workers) or "none takes from this queue",
+        "lease": duration(counts.heartbeat_ms / 1000),
+        "throttle": limit if throttle.maximum else "",
+        **{option: found.options.get(option) for option in _LIMITS},
+    }
+
+
+@examples("holdfast queues pause mail --why 'mail server is down' --for 2h", "holdfast queues pause 'mail-*'")
+@queues.command()
+@click.argument("names", metavar="NAME…", nargs=-1, required=True, shell_complete=names_of("queues"))
+@click.option("--why", default="", help="Reason, which lists show.")
+@click.option(
+    "--for", "seconds", type=length, metavar="LENGTH", help="Resume by itself after this time, such as 2h."
+)
+@store_options
+@json_option
+def pause(names: Sequence[str], why: str, seconds: float | None, place: Place, as_json: bool) -> None:
+    """Pause queues: workers take none of their jobs; running jobs continue.
+
+    In NAME * is any text. Exit code 1, without a change, if one of them is not known.
+    """
+    with place.console() as console:
+        found = console.queue_names(*names)
+        changed = sum(console.pause(*some, why=why, seconds=seconds or 0) for some in _slices(found))
+    _print_changed("paused", found, changed, as_json)
+
+
+@examples("holdfast queues resume mail", "holdfast queues resume 'mail-*'")
+@queues.command()
+@click.argument("names", metavar="NAME…", nargs=-1, required=True, shell_complete=names_of("queues"))
+@store_options
+@json_option
+def resume(names: Sequence[str], place: Place, as_json: bool) -> None:
+    """Resume paused queues.
+
+    In NAME * is any text. Exit code 1, without a change, if one of them is not known.
+    """
+    with place.console() as console:
+        found = console.queue_names(*names)
+        changed = sum(console.resume(*some) for some in _slices(found))
+    _print_changed("resumed", found, changed, as_json)
+
+
+def _slices(names: Sequence[str]) -> list[Sequence[str]]:
+    return [names[at : at + MAX_BATCH] for at in range(0, len(names), MAX_BATCH)]
+
+
+_SHOWN: Final = 10
+
+
+def _print_changed(what: str, names: Sequence[str], changed: int, as_json: bool) -> None:
+    if as_json:
+        print_json({"queues": list(names), "changed": changed})
+        return
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    same = f" ({counted(len(names) - changed, 'queue')} already {what})" if changed < len(names) else ""
+    echo_text(f"{what} {', '.join(names[:_SHOWN])}{more}{same}")
+
+
+def _number(text: str) -> int:
+    """Return a whole number, -1 for `none`. Raises click.BadParameter."""
+    if text.lower() == "none":
+        return -1
+    if not text.isdecimal():
+        raise click.BadParameter(f"expected a whole number or none, got {text!r:.80}")
+    return int(text)
+
+
+@examples("holdfast queues set mail max-waiting 100000", "holdfast queues set mail max-losses none")
+@queues.command("set")
+@click.argument("name", shell_complete=names_of("queues"))
+@click.argument("option", type=click.Choice(_LIMITS))
+@click.argument("value", type=_number, metavar="N|none")
+@store_options
+@json_option
+def set_option(name: str, option: str, value: int, place: Place, as_json: bool) -> None:
+    """Set a limit of a queue, or with none remove it.
+
+    max-waiting: puts are refused while N jobs of the queue do not run yet. max-losses: a job fails when it has lost its
+    lease more than N times, whatever its retries.
+    """
+    number = None if value < 0 else value
+    with place.console() as console:
+        console.set_queue(console.known_queue(name), cast("QueueOption", option), number)
+    if as_json:
+        print_json({"queue": name, "option": option, "value": number})
+    else:
+        echo_text(f"{option} of {name} is {'none' if number is None else number}")
+
+
+@examples("holdfast queues forget mail-2025")
+@queues.command()
+@click.argument("name", shell_complete=names_of("queues"))
+@store_options
+@json_option
+def forget(name: str, place: Place, as_json: bool) -> None:
+    """Remove an empty queue from the list, with its settings and statistics.
+
+    Exit code 1 if it still has jobs (failed ones count too), or if it is not known.
+    """
+    with place.console() as console:
+        console.forget_queue(console.known_queue(name))
+    if as_json:
+        print_json({"queue": name, "forgotten": True})
+    else:
+        echo_text(f"forgot {name}")
+
+
+queues.add_command(purge)
+queues.add_command(drain)
+queues.add_command(stats)

@@ -1,0 +1,269 @@
+"""`holdfast recurring`: show, run, pause, edit and delete recurring jobs."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import click
+
+from holdfast.cli.completion import names_of
+from holdfast.cli.connection import Place, store_options
+from holdfast.cli.examples import examples
+from holdfast.cli.groups import OrderedGroup
+from holdfast.cli.options import Part, length, list_options, print_list, print_rest
+from holdfast.cli.output import (
+    confirm,
+    counted,
+    duration,
+    echo_text,
+    json_option,
+    print_facts,
+    print_json,
+    repeat,
+    watch_option,
+    yes_option,
+)
+from holdfast.cli.tables import cut_line
+from holdfast.cli.times import ago, moment
+from holdfast.client.recur_options import Changes
+from holdfast.commands.recurring import RecurringFacts
+from holdfast.console.handles import Console
+from holdfast.console.plain import plain, stored
+from holdfast.errors import HoldfastError, JobNotFound, UsageError
+
+JIDS = click.argument("jids", metavar="JID…", nargs=-1, required=True, shell_complete=names_of("recurring"))
+JID = click.argument("jid", shell_complete=names_of("recurring"))
+
+
+@click.group(cls=OrderedGroup)
+def recurring() -> None:
+    """Show, run, pause, edit and delete recurring jobs."""
+
+
+@examples("holdfast recurring list", "holdfast recurring list 'mail-*' --watch 10")
+@recurring.command("list")
+@click.argument("pattern", metavar="[QUEUE]", default="*", shell_complete=names_of("queues"))
+@list_options()
+@watch_option
+@store_options
+@json_option
+def list_recurring(pattern: str, part: Part, watch: float | None, place: Place, as_json: bool) -> None:
+    """List recurring jobs by queue, the next due one first.
+
+    In QUEUE * is any text. `put` is the number of jobs put so far. JSON: `recurring`, `next` (for --after, "" at the end) and
+    `total`.
+    """
+    with place.console() as console:
+
+        def show() -> None:
+            now = console.now_ms()
+            page = part.read(lambda after, limit: console.recurring(pattern, after=after, limit=limit))
+            if as_json:
+                rows = [plain(row) for row in page.rows]
+                print_json({"recurring": rows, "next": page.next, "total": page.total})
+                return
+            columns = ("jid", "queue", "klass", "every", "next", "put", "paused")
+            print_list(columns, [_cells(row, now) for row in page.rows])
+            print_rest(len(page.rows), page, "recurring job")
+
+        repeat(watch, show)
+
+
+def _cells(row: RecurringFacts, now: int) -> Sequence[object]:
+    due = "" if row.paused else ago(row.next_ms, now)
+    paused = "yes" if row.paused else ""
+    return row.jid, row.queue, row.klass, duration(row.interval_ms / 1000), due, row.count, paused
+
+
+@examples("holdfast recurring show nightly-report")
+@recurring.command()
+@JID
+@store_options
+@json_option
+def show(jid: str, place: Place, as_json: bool) -> None:
+    """Show one recurring job. Exit code 1 if it does not exist."""
+    with place.console() as console:
+        found, now = console.recurring_job(jid), console.now_ms()
+    if as_json:
+        print_json(plain(found))
+        return
+    facts: dict[str, object] = {
+        "jid": found.jid,
+        "queue": found.queue,
+        "klass": found.klass,
+        "every": duration(found.interval_ms / 1000),
+        "next": moment(found.next_ms, now),
+        "paused": "yes" if found.paused else "",
+        "put": f"{counted(found.count, 'job')}"
+        + (f", the last one is {jid}-{found.count}" if found.count else ""),
+        "backlog": found.backlog or "all missed ones are put",
+        "priority": found.priority,
+        "retries": found.retries,
+        "tags": ", ".join(found.tags),
+        "throttles": ", ".join(found.throttles),
+        "since": moment(found.since_ms),
+    }
+    print_facts(facts)
+    echo_text(cut_line(f"data {json.dumps(stored(found.data), ensure_ascii=False)}"))
+
+
+@examples("holdfast recurring run nightly-report")
+@recurring.command()
+@JIDS
+@store_options
+@json_option
+def run(jids: Sequence[str], place: Place, as_json: bool) -> int:
+    """Put a job of each recurring job now, beside its schedule, and print its jid.
+
+    This works for paused ones too. Exit code 1 if one of them does not exist. JSON: for each the jid of the new job, or null.
+    """
+
+    def done(jid: str, new: str) -> str:
+        return f"{jid}: put {new}"
+
+    return _each(jids, place, as_json, lambda console, jid: console.run_recurring(jid), done)
+
+
+@examples("holdfast recurring pause nightly-report")
+@recurring.command()
+@JIDS
+@store_options
+@json_option
+def pause(jids: Sequence[str], place: Place, as_json: bool) -> int:
+    """Pause recurring jobs: they put no jobs until they are resumed, and what they miss is left out.
+
+    Exit code 1 if one of them does not exist. JSON: for each whether it changed, or null.
+    """
+
+    def done(jid: str, changed: bool) -> str:
+        return f"{jid} is paused" if changed else f"{jid} was paused already"
+
+    return _each(jids, place, as_json, lambda console, jid: console.pause_recurring(jid), done)
+
+
+@examples("holdfast recurring resume nightly-report")
+@recurring.command()
+@JIDS
+@store_options
+@json_option
+def resume(jids: Sequence[str], place: Place, as_json: bool) -> int:
+    """Resume paused recurring jobs, with the next occurrence that is not over.
+
+    Exit code 1 if one of them does not exist. JSON: for each whether it changed, or null.
+    """
+
+    def done(jid: str, changed: bool) -> str:
+        return f"{jid} is resumed" if changed else f"{jid} was not paused"
+
+    return _each(jids, place, as_json, lambda console, jid: console.pause_recurring(jid, False), done)
+
+
+def _each(
+    jids: Sequence[str],
+    place: Place,
+    as_json: bool,
+    change: Callable[[Console, str], Any],
+    done: Callable[[str, Any], str],
+) -> int:
+    """Change each recurring job, and return the exit code."""
+    results: dict[str, Any] = {}
+    with place.console() as console:
+        for jid in dict.fromkeys(jids):
+            results[jid] = _one(console, jid, change)
+            if not as_json and results[jid] is not None:
+                echo_text(done(jid, results[jid]))
+    if as_json:
+        print_json(results)
+    return 1 if None in results.values() else 0
+
+
+def _one(console: Console, jid: str, change: Callable[[Console, str], Any]) -> Any:
+    """Change one recurring job. None if it does not exist."""
+    try:
+        return change(console, jid)
+    except JobNotFound:
+        try:
+            console.recurring_job(jid)
+        except HoldfastError as error:
+            echo_text(f"holdfast: {error}", err=True)
+        return None
+
+
+@examples(
+    "holdfast recurring edit nightly-report --interval 1d --priority 5",
+    """holdfast recurring edit nightly-report --data '{"format": "pdf"}' --tag slow --untag fast""",
+)
+@recurring.command()
+@JID
+@click.option("--interval", type=length, metavar="LENGTH", help="Time between two jobs, such as 10m.")
+@click.option("--data", metavar="JSON", help="Data of its jobs.")
+@click.option("--priority", type=int, help="Priority of its jobs.")
+@click.option("--retries", type=int, help="Retries of its jobs.")
+@click.option("--queue", shell_complete=names_of("queues"), help="Queue of its jobs.")
+@click.option("--klass", help="Name of the code of its jobs.")
+@click.option("--backlog", type=int, help="How many missed occurrences are put later, 0 for all.")
+@click.option("--tag", "tags", multiple=True, help="Tag to add to its jobs; can be repeated.")
+@click.option("--untag", "untags", multiple=True, help="Tag to remove; can be repeated.")
+@store_options
+@json_option
+def edit(
+    jid: str, tags: Sequence[str], untags: Sequence[str], place: Place, as_json: bool, **given: Any
+) -> None:
+    """Change a recurring job; jobs that were put stay as they are.
+
+    A new interval counts from the last occurrence. Exit code 1 if it does not exist. JSON: as `show`.
+    """
+    changes = {name: value for name, value in given.items() if value is not None}
+    if "data" in changes:
+        changes["data"] = _json(changes["data"])
+    if not changes and not tags and not untags:
+        raise UsageError(
+            "nothing to change: give at least one of --interval, --data, --priority, --retries, --queue, --klass, --backlog, --tag, --untag"
+        )
+    with place.console() as console:
+        console.recurring_job(jid)
+        if changes:
+            console.update_recurring(jid, **cast("Changes", changes))
+        if untags:
+            console.tag_recurring(jid, *untags, remove=True)
+        if tags:
+            console.tag_recurring(jid, *tags)
+        found = console.recurring_job(jid)
+    if as_json:
+        print_json(plain(found))
+    else:
+        named = [*changes, *(["tags"] if tags or untags else [])]
+        echo_text(f"changed {', '.join(named)} of {jid}")
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"--data is not JSON: {error}") from None
+
+
+@examples("holdfast recurring delete nightly-report", "holdfast recurring delete old-1 old-2 --yes")
+@recurring.command()
+@JIDS
+@yes_option
+@store_options
+@json_option
+def delete(jids: Sequence[str], yes: bool, place: Place, as_json: bool) -> int:
+    """Delete recurring jobs; jobs that were put stay. It asks before.
+
+    Exit code 1 if one of them does not exist. JSON: for each whether it existed.
+    """
+    names = list(dict.fromkeys(jids))
+    with place.console() as console:
+        confirm(f"Delete {counted(len(names), 'recurring job')}: {', '.join(names[:5])}?", yes)
+        existed = dict(zip(names, console.delete_recurring(*names), strict=True))
+    if as_json:
+        print_json(existed)
+    else:
+        for jid, was_there in existed.items():
+            if was_there:
+                echo_text(f"deleted {jid}")
+            else:
+                echo_text(f'holdfast: there is no recurring job "{jid}"', err=True)
+    return 0 if all(existed.values()) else 1
