@@ -316,12 +316,11 @@ def failed_queues(ask: Planner, groups: Sequence[str]) -> Plan[dict[str, tuple[s
 
 
 def failure(ask: Planner, name: str, sample: int = SAMPLE) -> Plan[FailureDetail]:
-    """Return one failure group. Raises HoldfastError if it has no jobs."""
+    """Return one failure group. Raises UsageError if it has no jobs."""
     check_name("group", name)
-    groups = {group.name: group for group in (yield from all_failure_groups(ask))}
-    found = groups.get(name)
+    found = next((group for group in (yield from all_failure_groups(ask)) if group.name == name), None)
     if found is None:
-        raise unknown("failure group", name, groups)
+        raise UsageError(f"there is no failure group {name!r}")
     page = yield from ask(Scan("group", name, None, check_whole("sample", sample, 1, MAX_BATCH), "dte"))
     messages = Counter(last_line(row.message) for row in page.jobs)
     return FailureDetail(found, tuple(messages.most_common(5)), shares_of(page.jobs), page.jobs[:10])
