@@ -29,6 +29,7 @@ _COLUMNS: Final = 60
 @click.argument("name", shell_complete=names_of("queues"))
 @click.option(
     "--day",
+    "date",
     type=day,
     default="today",
     metavar="DAY",
