@@ -27,6 +27,7 @@ COMMANDS = {
     "stats": "Show figures of queues and of today, or send them to a statsd.",
     "top": "Show queues, workers and failures live.",
     "metrics": "Serve the figures of a namespace for Prometheus and OpenTelemetry.",
+    "events": "Follow what happens to jobs, queues and workers.",
     "notify": "Send notices of tracked jobs to chats, webhooks or the desktop.",
     "acl": "Print the rules for a user of the store.",
     "lua": "Print the Lua scripts for clients in other languages.",
