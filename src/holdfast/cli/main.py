@@ -24,6 +24,7 @@ COMMANDS = {
     "store": "Start, stop and show the embedded store.",
     "config": "Read and write the settings kept in the store.",
     "put": "Put jobs by the name of their code.",
+    "doctor": "Check the store and the namespace, and print what to do.",
     "stats": "Show figures of queues and of today, or send them to a statsd.",
     "top": "Show queues, workers and failures live.",
     "metrics": "Serve the figures of a namespace for Prometheus and OpenTelemetry.",
