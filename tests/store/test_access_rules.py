@@ -16,6 +16,7 @@ from holdfast import Client, StoreUnsupported
 from holdfast.commands.leases import Pop
 from holdfast.commands.operations import Act, Audited, OperationGet, Operations, OperationSet, Progress, Scan
 from holdfast.commands.queues import Pause
+from holdfast.console.access import ROLES
 from holdfast.core.library import library
 from holdfast.testing.store import Engine, ScratchStore, find_engine
 from holdfast.wire.meeting import READS, WRITES
@@ -23,7 +24,6 @@ from waiting import until
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "security.md").read_text(encoding="utf-8")
 LOAD, RULES, LOGIN = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-ROLES = ("producer", "worker", "viewer", "operator")
 CONNECT = {"info", "ping", "subscribe", "unsubscribe"}
 ANYBODY = {"auth", "hello", "quit", "reset"}
 """Commands that every store grants to everyone."""
@@ -32,12 +32,13 @@ BEFORE = ("hget", "hmget", "time", "hgetall", "exists")
 """What the core runs before it can say what is lacking."""
 
 REDIS_CLI = f"""#!{sys.executable}
-import os, sys
+import os, shlex, sys
 from holdfast.store import resp
 words = sys.argv[1:]
-if words[0] == "-x":
+if words[:1] == ["-x"]:
     words = [*words[1:], sys.stdin.read()]
-print(resp.call(os.environ["SOCKET"], *words, timeout=30.0))
+for call in [words] if words else map(shlex.split, sys.stdin.read().splitlines()):
+    print(resp.call(os.environ["SOCKET"], *call, timeout=30.0))
 """
 
 TASKS = """
