@@ -8,7 +8,7 @@ from benchmarks.report import Row, Say, at_least, at_most, shown
 from holdfast import Client
 from holdfast.commands.jobs import PutMany
 from holdfast.console.handles import Console
-from holdfast.console.operations import Spec
+from holdfast.console.operation_spec import Spec
 from holdfast.ids import mint_jid
 from holdfast.testing.store import ScratchStore
 

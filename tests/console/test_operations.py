@@ -7,7 +7,8 @@ import pytest
 
 from holdfast import AsyncClient, Client
 from holdfast.console.handles import AsyncConsole, Console
-from holdfast.console.operations import DryRun, Running, Spec, merged
+from holdfast.console.operation_spec import Spec, merged
+from holdfast.console.operations import DryRun, Running
 from holdfast.errors import OperationNotFound, UsageError, WrongState
 
 

@@ -22,7 +22,8 @@ from holdfast.cli.tables import Listing, cut_line
 from holdfast.commands.operations import Action
 from holdfast.console.filter_values import Exact
 from holdfast.console.handles import Console
-from holdfast.console.operations import APPLIES, DryRun, Operation, Running, Spec
+from holdfast.console.operation_spec import APPLIES, Spec
+from holdfast.console.operations import DryRun, Operation, Running
 from holdfast.console.plain import plain
 from holdfast.errors import HoldfastError, Refused, TransportError, UsageError
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import click
 
@@ -68,7 +68,7 @@ def names_of(kind: str) -> Complete:
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         found = _in_time(lambda: _read(context, find, incomplete))
         given = context.params.get(parameter.name or "")
-        taken: Sequence[str] = given if isinstance(given, tuple) else ()
+        taken: Sequence[str] = cast("tuple[str, ...]", given) if isinstance(given, tuple) else ()
         chosen = (name for name in found if name.startswith(incomplete) and name not in taken)
         return list(islice((name for name in chosen if _can_be_typed(name)), _MOST))
 

@@ -26,9 +26,9 @@ from holdfast.cli.times import ago, moment
 from holdfast.client.reasons import argument
 from holdfast.commands.failures import FailureGroup
 from holdfast.console.handles import Console
-from holdfast.console.operations import Spec
+from holdfast.console.job_queries import FailureDetail, last_line
+from holdfast.console.operation_spec import Spec
 from holdfast.console.plain import plain
-from holdfast.console.queries import FailureDetail, last_line
 from holdfast.errors import Refused, UsageError
 
 _LIMIT: Final = 25

@@ -13,7 +13,7 @@ from holdfast.cli.options import length
 from holdfast.cli.output import duration, echo_text, json_option, print_json, progress, yes_option
 from holdfast.console.filter_values import Exact
 from holdfast.console.handles import Console
-from holdfast.console.operations import Spec
+from holdfast.console.operation_spec import Spec
 from holdfast.models import Counts
 
 _STATES: Final = ("waiting", "running", "stalled", "throttled")
@@ -103,9 +103,9 @@ def _wait(console: Console, name: str, until: float | None) -> list[int]:
     left = _numbers(counts)
     if counts.paused and sum(left):
         echo_text(f"{name} is paused: no worker takes its jobs until it is resumed", err=True)
-    with progress(name, sum(left)) as step:
-        seen = sum(left)
-        while any(left) and (until is None or time.monotonic() < until):
+    seen = sum(left)
+    with progress(name, seen) as step:
+        while seen and (until is None or time.monotonic() < until):
             time.sleep(_PAUSE if until is None else max(min(_PAUSE, until - time.monotonic()), 0))
             [counts] = console.counts(name)
             left = _numbers(counts)

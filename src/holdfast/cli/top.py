@@ -17,7 +17,7 @@ import msgspec
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.output import duration
 from holdfast.console.handles import Console
-from holdfast.console.operations import Spec
+from holdfast.console.operation_spec import Spec
 from holdfast.console.overview import Overview
 from holdfast.console.queries import queues_of
 from holdfast.errors import HoldfastError, UsageError

@@ -79,7 +79,8 @@ _unpack = msgspec.msgpack.Decoder().decode
 def _row(
     jid: bytes, facts: bytes, data: bytes, tags: bytes, group: bytes, message: bytes, failed: int
 ) -> JobRow:
-    state, flags, priority, attempts, retries, remaining, losses, *times = _ROW.unpack_from(facts)
+    numbers: tuple[Any, ...] = _ROW.unpack_from(facts)
+    state, flags, priority, attempts, retries, remaining, losses, *times = numbers
     klass_at = _NAMES_AT + 1 + facts[_NAMES_AT]
     worker_at = klass_at + 1 + facts[klass_at]
     created, queued, popped, ended, due = map(int, times)

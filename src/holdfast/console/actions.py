@@ -23,7 +23,7 @@ from holdfast.commands.queues import (
 )
 from holdfast.commands.recurring import RecurCancel, RecurPause, RecurRun, RecurUpdate
 from holdfast.commands.workers import WorkerForget, WorkerQuiet
-from holdfast.console.operations import Spec, check_value, merged, patch_of
+from holdfast.console.operation_spec import Spec, check_value, merged, patch_of
 from holdfast.console.queries import all_workers
 from holdfast.errors import JobNotFound, Refused, UsageError, WrongState
 from holdfast.settings import (

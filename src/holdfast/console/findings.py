@@ -33,7 +33,8 @@ class Report(msgspec.Struct, frozen=True):
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of all."""
-        return max((finding.verdict for finding in self.findings), key=WORST.index, default="ok")
+        verdicts: list[Verdict] = [finding.verdict for finding in self.findings]
+        return max(verdicts, key=WORST.index) if verdicts else "ok"
 
     def count(self, verdict: Verdict) -> int:
         """Return how many findings have a verdict."""

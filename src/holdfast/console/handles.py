@@ -33,13 +33,15 @@ from holdfast.commands.queues import QueueOption
 from holdfast.commands.recurring import RecurringFacts, RecurUpdate
 from holdfast.commands.topics import TopicCounts
 from holdfast.commands.workers import HeldJob, WorkerFacts
-from holdfast.console import actions, operations, queries
+from holdfast.console import actions, job_queries, namespace_queries, operations, queries
 from holdfast.console.filters import parse
+from holdfast.console.job_queries import FailureDetail, JobDetail
 from holdfast.console.metrics import MOST_QUEUES, Metric, figures, metrics
 from holdfast.console.named import NamedVerbs
-from holdfast.console.operations import DryRun, Operation, Running, Spec
+from holdfast.console.operation_spec import Spec
+from holdfast.console.operations import DryRun, Operation, Running
 from holdfast.console.overview import Overview, overview
-from holdfast.console.queries import FailureDetail, JobDetail, Page, QueueDetail, Throttle, WorkerDetail
+from holdfast.console.queries import Page, QueueDetail, Throttle, WorkerDetail
 from holdfast.console.search import SearchPage, search
 from holdfast.console.transfer import TransferVerbs
 from holdfast.errors import Refused, WrongState
@@ -48,8 +50,7 @@ from holdfast.settings import MAX_BATCH, check_whole
 from holdfast.wire.plans import Plan, Planner
 
 MOST_LOOKED: Final = 1_000_000_000
-LONGEST_PAUSE: Final = 10.0
-"""Seconds between two signs of life of an operation that is run slowly."""
+LONGEST_PAUSE: Final = 10.0  # seconds between two signs of life of an operation that is run slowly
 THREE_HOURS_MS: Final = 3 * queries.HOUR_MS
 
 
@@ -58,8 +59,7 @@ def _now(ask: Planner) -> Plan[int]:
     return info.now_ms
 
 
-def _ignore(_: object) -> None:
-    """Take a report of progress that nobody wants."""
+def _ignore(_: object) -> None: ...
 
 
 class ConsoleVerbs(TransferVerbs, NamedVerbs):
@@ -132,12 +132,12 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs):
     @PlanMethod
     def job(self, ask: Planner, jid: str) -> Plan[JobDetail | RecurringFacts]:
         """One job with its runs, relatives and explanation, or the recurring job of that jid. Raises JobNotFound."""
-        return queries.job(ask, jid, self._client.settings.flags)
+        return job_queries.job(ask, jid, self._client.settings.flags)
 
     @PlanMethod
     def outcome(self, ask: Planner, jid: str) -> Plan[Outcome]:
         """How a job ended, with its result as long as that is kept. Its status is `open` before, and `gone` if nothing is known."""
-        return queries.outcome(ask, jid)
+        return job_queries.outcome(ask, jid)
 
     @StepMethod
     def wait_for(self, jid: str, seconds: float) -> Steps[Outcome]:
@@ -149,29 +149,29 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs):
     @PlanMethod
     def failures(self, ask: Planner, pattern: str = "*") -> Plan[list[FailureGroup]]:
         """The failure groups, the one with the latest failure first."""
-        return queries.failures(ask, pattern)
+        return job_queries.failures(ask, pattern)
 
     @PlanMethod
     def failed_queues(self, ask: Planner, *groups: str) -> Plan[dict[str, tuple[str, ...]]]:
         """The queues of the newest jobs of failure groups, by group."""
-        return queries.failed_queues(ask, groups)
+        return job_queries.failed_queues(ask, groups)
 
     @PlanMethod
-    def failure(self, ask: Planner, group: str, sample: int = queries.SAMPLE) -> Plan[FailureDetail]:
+    def failure(self, ask: Planner, group: str, sample: int = job_queries.SAMPLE) -> Plan[FailureDetail]:
         """One failure group, and what its newest `sample` jobs have in common."""
-        return queries.failure(ask, group, sample)
+        return job_queries.failure(ask, group, sample)
 
     @PlanMethod
     def recurring(
         self, ask: Planner, pattern: str = "*", *, after: str = "", limit: int = 100
     ) -> Plan[Page[RecurringFacts]]:
         """A page of recurring jobs, by queue, the next due one first."""
-        return queries.recurring(ask, pattern, after, limit)
+        return namespace_queries.recurring(ask, pattern, after, limit)
 
     @PlanMethod
     def topics(self, ask: Planner, *, after: str = "", limit: int = 100) -> Plan[Page[TopicCounts]]:
         """A page of topics with their counts."""
-        return queries.topics(ask, after, limit)
+        return namespace_queries.topics(ask, after, limit)
 
     @PlanMethod
     def workers(self, ask: Planner, *, after: str = "", limit: int = 64) -> Plan[Page[WorkerFacts]]:
@@ -201,12 +201,12 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs):
     @PlanMethod
     def tags(self, ask: Planner, *, after: str = "", limit: int = 100) -> Plan[Page[tuple[str, int]]]:
         """A page of tags with the number of their jobs, most used first."""
-        return queries.tags(ask, after, limit)
+        return namespace_queries.tags(ask, after, limit)
 
     @PlanMethod
-    def settings(self, ask: Planner) -> Plan[queries.Settings]:
+    def settings(self, ask: Planner) -> Plan[namespace_queries.Settings]:
         """Every setting with its value, default and meaning."""
-        return queries.settings(ask)
+        return namespace_queries.settings(ask)
 
     @CommandMethod
     def patterns(self) -> Command[PatternFacts]:
@@ -216,7 +216,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs):
     @PlanMethod
     def audit(self, ask: Planner, *, before: str = "", limit: int = 25) -> Plan[Page[AuditLine]]:
         """A page of the audit log, newest first."""
-        return queries.audit(ask, before, limit)
+        return namespace_queries.audit(ask, before, limit)
 
     # What is done to single things.
 
@@ -370,7 +370,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs):
         return operations.step(ask, running, count)
 
     def _operation(self, ask: Planner, id: str) -> Plan[Operation]:
-        return (yield from queries.operation(ask, id, (yield from _now(ask))))
+        return (yield from namespace_queries.operation(ask, id, (yield from _now(ask))))
 
     def _pause(self, seconds: float) -> Any:
         raise NotImplementedError
@@ -378,7 +378,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs):
     @PlanMethod
     def operations(self, ask: Planner, *, offset: int = 0, limit: int = 25) -> Plan[list[Operation]]:
         """The operations on many jobs, the newest first."""
-        return (yield from queries.operations(ask, offset, limit, (yield from _now(ask))))
+        return (yield from namespace_queries.operations(ask, offset, limit, (yield from _now(ask))))
 
     @PlanMethod
     def operation(self, ask: Planner, id: str) -> Plan[Operation]:

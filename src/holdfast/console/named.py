@@ -28,7 +28,8 @@ from holdfast.commands.views import ListSet
 from holdfast.commands.workers import WorkerFacts
 from holdfast.console.actions import by, edit_recurring
 from holdfast.console.filters import glob
-from holdfast.console.queries import all_workers, recurring
+from holdfast.console.namespace_queries import recurring
+from holdfast.console.queries import all_workers
 from holdfast.console.unknown import unknown
 from holdfast.errors import HoldfastError
 from holdfast.models import Counts

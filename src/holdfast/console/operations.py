@@ -5,17 +5,15 @@ matches in the same call that notes how far it got. Whoever takes over continues
 """
 
 import hashlib
-import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, get_args
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 
 from holdfast.commands.operations import (
     MAX_CHANGED,
     Act,
-    Action,
     Audited,
     JobRow,
     OperationDetail,
@@ -24,80 +22,17 @@ from holdfast.commands.operations import (
     OperationSet,
     Progress,
 )
-from holdfast.console.filters import Filter, parse
+from holdfast.console.filters import Filter
+from holdfast.console.operation_spec import APPLIES, INVERSE, Spec, check_spec, merged, patch_of
 from holdfast.console.search import STATES, Chunk, Position, SearchPlan, by_jid, chunk, planned, wants_of
-from holdfast.errors import Refused, UsageError, WrongState, refusal
+from holdfast.errors import Refused, WrongState, refusal
 from holdfast.ids import mint_jid
-from holdfast.settings import MAX_BATCH, check_name, check_whole
+from holdfast.settings import MAX_BATCH, check_name
 from holdfast.wire.plans import Plan, Planner
 
-ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 LEASE_MS: Final = 30_000
 """How long an operation is somebody's without a sign of progress."""
 EXAMPLES: Final = 10
-_OPEN: Final = tuple(state for state in STATES if state != "complete")
-_FAMILY: Final = ("depends", *(state for state in _OPEN if state != "depends"))
-"""Children before their parents."""
-_WAITING: Final = ("scheduled", "waiting")
-APPLIES: Final[Mapping[str, Sequence[str]]] = {
-    "retry": ("failed",),
-    "fail": ("waiting",),
-    "expire": ("running", "stalled"),
-    "run": ("scheduled",),
-    "delay": _WAITING,
-    "cancel": _FAMILY,
-    "delete": tuple(state for state in _FAMILY if state not in ("running", "stalled")),
-    "priority": _OPEN,
-    "retries": _OPEN,
-    "data": tuple(state for state in _OPEN if state != "running"),
-}
-"""The states whose jobs an action can change; all states for the others."""
-INVERSE: Final[Mapping[str, Action]] = {
-    "retry": "fail",
-    "fail": "retry",
-    "move": "move",
-    "priority": "priority",
-    "retries": "retries",
-    "tag": "untag",
-    "untag": "tag",
-    "track": "untrack",
-    "untrack": "track",
-    "delay": "run",
-}
-"""The action that undoes each one that can be undone, with the value that the core noted."""
-_NEEDS_VALUE: Final = frozenset(("delay", "priority", "retries", "data", "tag", "untag"))
-
-
-class Spec(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operation does: `action` with `value` for each job that `filter` matches.
-
-    `value` is a queue for move and retry ("": that of the job), a number for priority and retries, seconds for delay, tags
-    separated by commas for tag and untag, and a JSON merge patch (RFC 7396) for data. `rate` is the largest number of
-    changes a second, 0 for any. `undoes` is the id of the operation that this one undoes.
-    """
-
-    action: Action
-    filter: str = ""
-    value: str = ""
-    who: str = ""
-    rate: float = 0.0
-    candidates: int = 0
-    undoes: str = ""
-    planned_ms: int = 0
-
-    @property
-    def query(self) -> Filter:
-        """The parsed filter."""
-        return parse(self.filter)
-
-    @property
-    def common(self) -> str:
-        """The value as the core takes it, for all jobs together."""
-        if self.action == "delay":
-            return str(round(float(self.value) * 1000))
-        if self.action in ("tag", "untag"):
-            return "\n".join(name.strip() for name in self.value.split(","))
-        return "" if self.action == "data" else self.value
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -171,9 +106,9 @@ class DryRun(msgspec.Struct):
     index: str = ""
     complete: bool = False
     refused: int = 0
-    by_state: Counter[str] = msgspec.field(default_factory=Counter)
-    by_queue: Counter[str] = msgspec.field(default_factory=Counter)
-    examples: list[JobRow] = msgspec.field(default_factory=list)
+    by_state: Counter[str] = msgspec.field(default_factory=Counter[str])
+    by_queue: Counter[str] = msgspec.field(default_factory=Counter[str])
+    examples: list[JobRow] = msgspec.field(default_factory=list[JobRow])
 
     def add(self, rows: Sequence[JobRow], applies: Sequence[str] = STATES) -> None:
         """Count some jobs; those in one of the states `applies` can be changed."""
@@ -182,73 +117,6 @@ class DryRun(msgspec.Struct):
         self.by_state.update(row.state for row in rows)
         self.by_queue.update(row.queue for row in rows)
         self.examples += rows[: EXAMPLES - len(self.examples)]
-
-
-def check_spec(spec: Spec) -> Spec:
-    """Return a spec whose action, value and filter are possible. Raises UsageError."""
-    check_value(spec)
-    query = spec.query
-    if not str(query):
-        raise UsageError("the filter is empty, so it matches every job; to mean that, write jid:*")
-    return msgspec.structs.replace(spec, filter=str(query))
-
-
-def check_value(spec: Spec) -> None:
-    """Raise UsageError unless there is such an action, and it takes such a value."""
-    if spec.action not in ACTIONS:
-        raise UsageError(f"there is no action {spec.action!r:.80}: expected one of {', '.join(ACTIONS)}")
-    if spec.action in _NEEDS_VALUE and not spec.value:
-        raise UsageError(f"{spec.action} needs a value")
-    if spec.action in ("move", "retry", "fail"):
-        if spec.value:
-            check_name("queue", spec.value)
-    elif spec.action in ("tag", "untag"):
-        for name in spec.common.split("\n"):
-            check_name("tag", name)
-    elif spec.action == "data":
-        patch_of(spec.value)
-    elif spec.action in _NEEDS_VALUE:
-        _check_number(spec)
-    elif spec.value:
-        raise UsageError(f"{spec.action} takes no value, got {spec.value!r:.80}")
-
-
-_LIMITS: Final = {"priority": (-4095, 4095), "retries": (0, 1000)}
-
-
-def _check_number(spec: Spec) -> None:
-    try:
-        number = float(spec.value)
-    except ValueError:
-        raise UsageError(f"{spec.action}: expected a number, got {spec.value!r:.80}") from None
-    if spec.action in _LIMITS:
-        check_whole(spec.action, int(number) if number.is_integer() else number, *_LIMITS[spec.action])
-    elif not 0 <= number <= 3_162_240_000:
-        raise UsageError(f"delay: expected seconds from 0 to a hundred years, got {spec.value!r:.80}")
-
-
-def patch_of(text: str) -> dict[str, Any]:
-    """Return a JSON merge patch. Raises UsageError for what is no JSON object."""
-    try:
-        found: object = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"the patch is no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise UsageError(f"the patch is a JSON object, not {text!r:.80}")
-    return found
-
-
-def merged(value: object, patch: object) -> object:
-    """Return a JSON value changed by a merge patch (RFC 7396): null removes a member, objects are merged."""
-    if not isinstance(patch, dict):
-        return patch
-    result: dict[str, Any] = dict(value) if isinstance(value, dict) else {}
-    for name, change in patch.items():
-        if change is None:
-            result.pop(name, None)
-        else:
-            result[name] = merged(result.get(name), change)
-    return result
 
 
 Match = Callable[[JobRow], bool]
@@ -358,7 +226,7 @@ def step(ask: Planner, running: Running, count: int = MAX_CHANGED) -> Plan[int]:
 
 def _is_done(spec: Spec, row: JobRow) -> bool:
     """Return whether this operation has moved the job before: it came into its queue after the beginning."""
-    return spec.action == "move" and row.queued_ms >= spec.planned_ms > 0
+    return spec.action == "move" and row.queued_ms > spec.planned_ms > 0
 
 
 def change_all(ask: Planner, command: Act) -> Plan[list[bool | Refused]]:
