@@ -102,7 +102,7 @@ def list_jobs(
 def _all(console: Console, text: str, limit: int | None, wants: str) -> Iterator[SearchPage]:
     """Yield pages until all jobs were looked at, or `limit` were found."""
     cursor, left = "", limit or sys.maxsize
-    with progress("looking", 0) as step:
+    with progress("looking", 0, is_alone=False) as step:
         while True:
             page = console.jobs(text, after=cursor, limit=min(left, MAX_BATCH), wants=wants)
             step(page.looked, page.candidates)

@@ -47,7 +47,7 @@ def export_jobs(words: Sequence[str], limit: int | None, place: Place) -> int:
 
 def _export(console: Console, text: str, limit: int) -> tuple[int, list[str]]:
     cursor, done, unreadable, is_shown = "", 0, list[str](), sys.stdout.isatty()
-    with progress("exporting", 0) as step:
+    with progress("exporting", 0, is_alone=False) as step:
         while True:
             page = console.export(text, after=cursor, limit=min(_PAGE, limit - done))
             for line in page.lines:

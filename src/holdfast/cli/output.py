@@ -111,12 +111,12 @@ def _show_nothing(steps: int, total: int | None = None) -> None:
 
 
 @contextmanager
-def progress(what: str, total: int) -> Generator[Advance, None, None]:
-    """Show a bar on a terminal, nothing elsewhere.
+def progress(what: str, total: int, *, is_alone: bool = True) -> Generator[Advance, None, None]:
+    """Show a bar on a terminal, nothing elsewhere; none where output goes to the same terminal meanwhile (not `is_alone`).
 
     Yields a function that advances it by a number of steps of `total`, or of the total that it is given.
     """
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or (sys.stdout.isatty() and not is_alone):
         yield _show_nothing
         return
     from rich.console import Console
