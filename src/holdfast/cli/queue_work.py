@@ -101,7 +101,7 @@ def _wait(console: Console, name: str, until: float | None) -> list[int]:
     """Wait until a queue is empty or the time is up, and return how many jobs it has in each state."""
     [counts] = console.counts(name)
     left = _numbers(counts)
-    if counts.paused and sum(left):
+    if counts.paused and any(left):
         echo_text(f"{name} is paused: no worker takes its jobs until it is resumed", err=True)
     seen = sum(left)
     with progress(name, seen) as step:

@@ -80,10 +80,10 @@ def _row(
     jid: bytes, facts: bytes, data: bytes, tags: bytes, group: bytes, message: bytes, failed: int
 ) -> JobRow:
     numbers: tuple[Any, ...] = _ROW.unpack_from(facts)
-    state, flags, priority, attempts, retries, remaining, losses, *times = numbers
+    state, flags, priority, attempts, retries, remaining, losses = numbers[:7]
     klass_at = _NAMES_AT + 1 + facts[_NAMES_AT]
     worker_at = klass_at + 1 + facts[klass_at]
-    created, queued, popped, ended, due = map(int, times)
+    created, queued, popped, ended, due = [int(time) for time in numbers[7:]]
     return JobRow(
         text(jid),
         text(facts[klass_at + 1 : worker_at]),
