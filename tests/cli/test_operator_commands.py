@@ -511,7 +511,7 @@ def completed(line: str, **environment: str) -> list[str]:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    return [one.partition(",")[2] for one in done.stdout.splitlines()]
+    return [one.partition(",")[2] for one in done.stdout.splitlines() if one]
 
 
 def test_a_shell_completes_commands_and_options_without_a_store() -> None:
