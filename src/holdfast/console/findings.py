@@ -33,7 +33,7 @@ class Report(msgspec.Struct, frozen=True):
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of all."""
-        return max((finding.verdict for finding in self.findings), key=WORST.index, default="ok")
+        return WORST[max((WORST.index(finding.verdict) for finding in self.findings), default=0)]
 
     def count(self, verdict: Verdict) -> int:
         """Return how many findings have a verdict."""

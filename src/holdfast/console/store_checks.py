@@ -172,8 +172,8 @@ def replication(facts: StoreFacts) -> Finding:
 
 
 def _lag(line: str) -> int:
-    facts = dict(part.partition("=")[::2] for part in line.split(","))
-    return int(facts["lag"]) if facts.get("lag", "").isdecimal() else 0
+    lags = [part.removeprefix("lag=") for part in line.split(",") if part.startswith("lag=")]
+    return int(lags[0]) if lags and lags[0].isdecimal() else 0
 
 
 def latency(calls: Calls) -> Plan[Finding]:
