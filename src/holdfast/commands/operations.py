@@ -83,7 +83,8 @@ def _row(
     state, flags, priority, attempts, retries, remaining, losses = numbers[:7]
     klass_at = _NAMES_AT + 1 + facts[_NAMES_AT]
     worker_at = klass_at + 1 + facts[klass_at]
-    created, queued, popped, ended, due = [int(time) for time in numbers[7:]]
+    times: list[int] = [int(numbers[at]) for at in range(7, 12)]
+    created, queued, popped, ended, due = times
     return JobRow(
         text(jid),
         text(facts[klass_at + 1 : worker_at]),

@@ -26,8 +26,8 @@ from holdfast.wire.plans import Plan
 from holdfast.work.queues.patterns import resolve_queue_names
 
 MOST_QUEUES: Final = 5_000
-_COUNTED: Final = 50
-_MOST_WORKERS, _MOST_LEASES, _LEASES_A_CALL = 1_024, 5_000, 250
+_COUNTED: Final = 25
+_MOST_WORKERS, _MOST_LEASES, _LEASES_A_CALL = 1_024, 5_000, 100
 _MOST_THROTTLES, _THROTTLES_A_CALL, _MOST_FULL, _MOST_HOLDERS = 1_000, 50, 10, 64
 _MOST_GROUPS, _GROUPS_A_CALL = 2_000, 100
 _MOST_LOOKED_AT: Final = 20
