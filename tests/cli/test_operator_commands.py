@@ -535,6 +535,7 @@ def test_a_shell_completes_names_of_the_store(busy: Client, url: str, namespace:
         ("holdfast queues pause mail ma", ["mail-eu"]),
         ("holdfast workers show box", ["box-7-0"]),
         ("holdfast recurring run ", ["nightly"]),
+        ("holdfast failed show mail", ["mail-ValueError"]),
         ("holdfast config get grace", ["grace-period"]),
     ):  # half a second can be too short on a machine that is full of work
         until(lambda line=line, names=names: offered(line, names), line, 60)

@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from holdfast.cli.bulk import quoted, report_each, run_bulk
+from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import DefaultGroup
@@ -109,7 +110,7 @@ def _print_sum(groups: Sequence[FailureGroup], shown: int) -> None:
 
 @examples("holdfast failed show mail-ValueError")
 @failed.command()
-@click.argument("group")
+@click.argument("group", shell_complete=names_of("groups"))
 @click.option("--full", is_flag=True, help="Show all of the traceback.")
 @store_options
 @json_option
@@ -159,7 +160,7 @@ def _print_group(found: FailureDetail, now: int, full: bool) -> None:
     "holdfast failed retry --all --rate 100 --yes",
 )
 @failed.command()
-@click.argument("group", required=False)
+@click.argument("group", required=False, shell_complete=names_of("groups"))
 @click.option("--all", "is_all", is_flag=True, help="Those of all groups.")
 @click.option("--count", type=click.IntRange(1, 10_000), metavar="N", help="Only the N newest.")
 @click.option(
@@ -243,7 +244,7 @@ def _probe(console: Console, filter: str, timeout: float, yes: bool) -> bool:
 
 @examples("holdfast failed cancel mail-ValueError --dry-run")
 @failed.command()
-@click.argument("group")
+@click.argument("group", shell_complete=names_of("groups"))
 @click.option(
     "--rate", type=click.FloatRange(0.0, 1_000_000, min_open=True), metavar="N", help="At most N a second."
 )

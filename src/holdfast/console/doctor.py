@@ -5,11 +5,7 @@ is small, so it may run on a store in trouble. What its user may not look at is 
 """
 
 from collections.abc import Sequence
-<<<<<<< HEAD
-from typing import Any, Final, cast
-=======
 from typing import Final, cast
->>>>>>> s9tools
 
 from holdfast.commands.admin import Info
 from holdfast.console import store_checks
@@ -85,12 +81,7 @@ def _libraries(listed: object) -> list[str]:
     """Return the names of our libraries in a reply of FUNCTION LIST, none if it is barred."""
     if not isinstance(listed, list):
         return []
-<<<<<<< HEAD
-    rows: list[Any] = cast("Any", listed)
-    return [text(row[1]) for row in rows]
-=======
     return [text(row[1]) for row in cast("Sequence[Sequence[object]]", listed)]
->>>>>>> s9tools
 
 
 def _version_of(found: CoreInfo, libraries: Sequence[str]) -> Finding:

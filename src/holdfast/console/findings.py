@@ -33,12 +33,7 @@ class Report(msgspec.Struct, frozen=True):
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of all."""
-<<<<<<< HEAD
-        verdicts: list[Verdict] = [finding.verdict for finding in self.findings]
-        return max(verdicts, key=WORST.index) if verdicts else "ok"
-=======
         return WORST[max((WORST.index(finding.verdict) for finding in self.findings), default=0)]
->>>>>>> s9tools
 
     def count(self, verdict: Verdict) -> int:
         """Return how many findings have a verdict."""

@@ -172,13 +172,8 @@ def replication(facts: StoreFacts) -> Finding:
 
 
 def _lag(line: str) -> int:
-<<<<<<< HEAD
-    found = next((part for part in line.split(",") if part.startswith("lag=")), "").removeprefix("lag=")
-    return int(found) if found.isdecimal() else 0
-=======
     lags = [part.removeprefix("lag=") for part in line.split(",") if part.startswith("lag=")]
     return int(lags[0]) if lags and lags[0].isdecimal() else 0
->>>>>>> s9tools
 
 
 def latency(calls: Calls) -> Plan[Finding]:
