@@ -80,7 +80,8 @@ def _row(
     jid: bytes, facts: bytes, data: bytes, tags: bytes, group: bytes, message: bytes, failed: int
 ) -> JobRow:
     numbers: tuple[Any, ...] = _ROW.unpack_from(facts)
-    state, flags, priority, attempts, retries, remaining, losses = numbers[:7]
+    state: int = numbers[0]
+    flags, priority, attempts, retries, remaining, losses = numbers[1:7]
     klass_at = _NAMES_AT + 1 + facts[_NAMES_AT]
     worker_at = klass_at + 1 + facts[klass_at]
     times: list[int] = [int(numbers[at]) for at in range(7, 12)]
