@@ -95,6 +95,15 @@ def test_a_preempted_job_goes_before_those_whose_priority_became_its_own(core, d
     assert [one.jid for one in core(Pop("w", ["q"], limit=3))] == ["j", "five", "other"]
 
 
+def test_a_preempted_job_goes_before_older_ones_of_the_class_to_which_it_fell(core, door: Door):
+    door.put("q", "old")
+    door.put("q", "j", priority=5)
+    job = popped(core)
+    core(SetPriority(0, ["j"]))
+    core(back("preempted", job))
+    assert [one.jid for one in core(Pop("w", ["q"], limit=2))] == ["j", "old"]
+
+
 def test_a_job_is_preempted_again_and_stays_the_first(core, door: Door):
     door.put("q", "a", "b")
     for _ in range(3):

@@ -45,6 +45,17 @@ def test_an_empty_pop_is_not_kept(door: Door):
     assert len(rows(pop(door, "l", 1))) == 1
 
 
+def test_a_call_that_comes_after_the_question_about_it_takes_nothing(door: Door):
+    door.put("q", "a", "b")
+    [a] = rows(pop(door, "other", 1, n=1))
+    assert rows(pop(door, "l", 7, n=0)) == []
+    assert rows(pop(door, "l", 7)) == []
+    late = door("complete_pop", "w", "l", 7, 1, 0, 1, "q", 0, a.jid, a.token, "", 0, "")
+    assert (late[0], len(late)) == (0, 2)
+    assert (door.state("a"), door.state("b")) == ("complete", "waiting")
+    assert len(rows(pop(door, "l", 8))) == 1
+
+
 def test_a_lower_number_is_a_straggler(door: Door):
     door.put("q", *"abcd")
     pop(door, "l", 5)

@@ -73,6 +73,10 @@ MISTAKES_IN_PYTHON = [FileMistake(name, "py", right, wrong, test) for name, righ
 )]  # fmt: skip
 
 MISTAKES_IN_LUA = [FileMistake(name, "lua", right, wrong, test) for name, right, wrong, test in (
+    ("a preempted job has to queue again", "  if r.ended >= START then r.ended = r.ended - START end\n", "",
+     "lua/test_release_story.py::test_a_preempted_job_goes_before_older_ones_of_the_class_to_which_it_fell"),
+    ("a call that comes after the question about it takes jobs", 'if line == "" or (got == 0 and want > 0) then', 'if line == "" or got == 0 then',
+     "lua/test_replay_story.py::test_a_call_that_comes_after_the_question_about_it_takes_nothing"),
     ("a message takes the place of one with its id", "  if M.place(topic, id) then return false end\n", "",
      TOPIC + "an_id_that_is_queued_or_reserved_is_not_put_again"),
     ("what is reserved stays queued", 'call("ZADD", topic.reserved, deadline, id)\n  call("ZREM", topic.queued, id)', 'call("ZADD", topic.reserved, deadline, id)',

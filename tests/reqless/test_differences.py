@@ -8,6 +8,7 @@ import pytest
 from chooser import Chooser
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import FlakyStrategyDefinition
 from names import KIND, STATES
 from older_words import OlderSpeech
 from pair import Pair
@@ -42,6 +43,14 @@ def search(doors: Doors, sequences: int, **more: Any) -> None:
     compare()
 
 
+def search_through_time(doors: Doors) -> None:
+    """A round. It begins anew, once, if the reference did not do twice the same: some of its keys end by the true time."""
+    try:
+        search(doors, ROUND)
+    except FlakyStrategyDefinition:
+        search(doors, ROUND)
+
+
 def opened(store: ScratchStore, speech: Speech) -> Doors:
     text = speech.text()
     if text is None:
@@ -65,7 +74,7 @@ def test_both_cores_answer_alike_for_long(
     doors: Doors, engine_store: ScratchStore, record_property: Callable[[str, object], None]
 ) -> None:
     for _ in range(6 * LONGER if engine_store.engine == "valkey" else 1):
-        search(doors, ROUND)
+        search_through_time(doors)
     record_property("told", f"{doors.speech.door} on {engine_store.engine}: {doors.tally.told()}")
     assert doors.tally.median() >= 25
     if engine_store.engine == "valkey":

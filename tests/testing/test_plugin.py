@@ -71,7 +71,7 @@ USUAL = """
         sign_up(7)
         before = holdfast_clock.now
         performed = holdfast_worker.run_for(hours=1)
-        assert [each.klass for each in performed] == ["shop.welcome", "shop.Report"]
+        assert [each.klass for each in performed] == ["plugin.welcome24", "shop.Report"]
         assert holdfast_clock.now == before + 3600
 
     def test_the_clock_may_be_moved_by_hand(holdfast_clock, holdfast_worker):

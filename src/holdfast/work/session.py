@@ -52,9 +52,9 @@ MOST_DONE: Final = 100
 
 
 def granted(shard: Shard, worker: str, queues: Sequence[str], asked: tuple[str, int]) -> Plan[Popped]:
-    """Return what the call with this name and number was granted, which nobody read; if the store has not seen it, it takes nothing.
+    """Return what the call with this name and number was granted, which nobody read.
 
-    Raises Refused if a later call of the same sequence had a reply.
+    If the store has not seen it, it takes nothing, also when it comes later. Raises Refused if a later call of the same sequence had a reply.
     """
     sequence = RequestSequence()
     sequence.name, sequence.number = asked[0], asked[1] - 1

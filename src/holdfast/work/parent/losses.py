@@ -1,7 +1,7 @@
 """Leases that are lost while a child still works on them, and leases of dead children that are to be released.
 
 What a dead child held is in its lease table. If it died in the middle of a call, the reply with its grants was lost; the call is
-then sent again under its own number, which returns the same grants and takes none.
+then sent again under its own number, which returns the same grants and takes none; if it comes first, the call itself takes none.
 """
 
 import logging
@@ -191,10 +191,6 @@ def _holds(child: Supervised, lease: Held) -> bool:
     return holding is not None and (holding.jid, holding.token) == (lease.jid, lease.token)
 
 
-LATE: Final = 0.1
-"""Seconds after which a call is sent again: its bytes may have reached the store after the first question."""
-
-
 PARTING: Final = 2.0
 """Seconds for which a process that is about to end tries to release leases."""
 
@@ -227,12 +223,13 @@ class _PendingRelease:
         held = lease_table.read_all()
         self.worker = worker
         self.cause = cause
+        # A child that was killed because its job was lost has been logged already.
+        self.is_logged = verdict is not None and not verdict.jobs
         self.leases: dict[tuple[HowReleased, str], list[Lease]] = {}
         for jid, token in ((holding.jid, holding.token) for holding in held):
             like = verdict.on(jid, token) if verdict is not None else (how, cause)
             self.leases.setdefault(like, []).append(Lease(jid, token, worker))
         self.asked = lease_table.asked()
-        self.questions = 2 if self.asked else 0
         self.at = now
         # Later than this the leases have ended by themselves.
         self.until = now + max([holding.lease for holding in held], default=60.0)
@@ -258,11 +255,6 @@ class PendingReleases:
         """Read and clear the lease table of a process that died; its leases are released as `how`, or by the `verdict`."""
         pending = _PendingRelease(worker, lease_table, how, cause, verdict, monotonic())
         lease_table.wipe()
-        # A child that was killed because its job was lost has been logged already.
-        if verdict is None or verdict.jobs:
-            for like, leases in pending.leases.items():
-                for lease in leases:
-                    log_release(lease.jid, *like)
         if pending.leases or pending.asked:
             self._pending.append(pending)
 
@@ -282,10 +274,7 @@ class PendingReleases:
                     self._pending.remove(pending)
                 return
             self._outage.over()
-            if pending.questions:
-                pending.at = now + LATE
-            else:
-                self._pending.remove(pending)
+            self._pending.remove(pending)
 
     def finish(self, patience: float = PARTING) -> None:
         """Release what is left; if the store is unavailable, try for at most `patience` seconds."""
@@ -301,18 +290,19 @@ class PendingReleases:
         if pending.leases:
             # First: these are known, whatever the repeated call adds.
             for like in list(pending.leases):
-                self._release(pending.leases[like], *like)
+                self._release(pending.leases[like], *like, pending.is_logged)
                 del pending.leases[like]
-        if pending.questions and pending.asked:
-            granted = self._granted(pending.worker, *pending.asked)
-            if granted:
-                # They never started, so the process cannot have died of them.
-                self._release(granted, "preempted", pending.cause)
-            pending.questions = 0 if granted else pending.questions - 1
+        if pending.asked and (granted := self._granted(pending.worker, *pending.asked)):
+            # They never started, so the process cannot have died of them.
+            self._release(granted, "preempted", pending.cause, is_logged=True)
 
-    def _release(self, leases: list[Lease], how: HowReleased, cause: str) -> None:
+    def _release(self, leases: list[Lease], how: HowReleased, cause: str, is_logged: bool) -> None:
         for at in range(0, len(leases), MAX_OUTCOMES):
-            self._client.run(Release(leases[at : at + MAX_OUTCOMES], how, cause))
+            some = leases[at : at + MAX_OUTCOMES]
+            # 0: they had ended, and the process died before it could note it.
+            if self._client.run(Release(some, how, cause)) and not is_logged:
+                for lease in some:
+                    log_release(lease.jid, how, cause)
 
     def _granted(self, worker: str, name: str, number: int) -> list[Lease]:
         asked = name, number

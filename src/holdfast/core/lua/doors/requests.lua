@@ -69,7 +69,9 @@ local function pop_once(ctx, grant, line, number, want, args, first, last, kept)
   end
   local got, due = pop.run(ctx, grant, want, args, first, last)
   out[start] = due
-  if got == 0 or line == "" then return end
+  -- A call for no job is kept too: a parent asks so for a child that died in this call, whose bytes
+  -- may still be on their way.
+  if line == "" or (got == 0 and want > 0) then return end
   local is_single = got == 1 and not grant.odd
   replay.keep_grants(ctx, line, number, is_single and out[start + 1] or to_keep(ctx, grant, start, got))
 end
