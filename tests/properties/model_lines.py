@@ -33,7 +33,7 @@ class NumberedModel(PeopleModel):
             held = [self.held(worker, jid, token) for jid, token in grants]
             return [self.row(job) for job in held if job is not None]
         rows = self.pop(worker, *args)
-        if rows:
+        if rows or args[0] == 0:
             self.lines[line] = number, [(row[0], row[4]) for row in rows]
         return rows
 
