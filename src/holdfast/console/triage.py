@@ -241,8 +241,10 @@ def stalled(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
         if page.entries:
             age = facts.now - float(page.entries[0].score)
             text = f"{quantity(one.stalled, 'lease')} ended, the first {span(age)} ago, and no worker took the job again"
-            severity: Severity = "warning" if age > _LONG_ENDED else "note"
-            command = f"holdfast jobs list{facts.flags} {quote(f'queue:{Exact(one.name)} state:stalled')}"
+            is_late = age > _LONG_ENDED
+            severity: Severity = "warning" if is_late else "note"
+            jobs = f"holdfast jobs list{facts.flags} {quote(f'queue:{Exact(one.name)} state:stalled')}"
+            command = f"holdfast worker -q {quote(one.name)}{facts.flags}" if is_late else jobs
             found.append(Attention(severity, "stalled", one.name, text, command))
     return Found("No lease ended without another worker for the job.", found)
 
