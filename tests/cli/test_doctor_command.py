@@ -128,7 +128,10 @@ def test_what_is_stuck_is_found_and_named(
         ("worker versions", "Workers of 2 versions: 0.1.0 (1), 0.2.0 (2)."),
         ("leases", "Queue slow: 1 lease ended, the first 60 min ago, and no worker took the job again."),
         ("silent workers", "Worker "),
-        ("idle queues", "Queue batch: 1 job waits, the first for 60 min, and no worker takes from this queue."),
+        (
+            "idle queues",
+            "Queue batch: 1 job waits, the first for 60 min, and no worker takes from this queue.",
+        ),
         ("pauses", "Queue a?b: paused 26 h ago by ada: for now?; 1 job waits."),
         ("throttles", "Throttle smtp: jobs that do not run hold 1 of its 1 slots, such as ghost."),
         ("recurrences", "Recurring job "),
@@ -139,9 +142,9 @@ def test_what_is_stuck_is_found_and_named(
         assert found[name]["remedy"]
     flags = f" --url {place[1]} --namespace {place[3]}"
     assert found["leases"]["remedy"] == f"holdfast worker -q slow{flags}"
-    assert found["worker versions"]["remedy"] == f"holdfast workers quiet{flags} -- w-0"
+    assert found["worker versions"]["remedy"] == f"holdfast workers quiet{flags} w-0"
     assert found["pauses"]["remedy"] == f"holdfast queues resume{flags} '{evil}'"
-    assert found["throttles"]["remedy"] == f"holdfast throttles release{flags} -- smtp ghost"
+    assert found["throttles"]["remedy"] == f"holdfast throttles release{flags} smtp ghost"
 
     ended = holdfast("doctor", *place)
     assert ended.returncode == 1

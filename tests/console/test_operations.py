@@ -9,8 +9,8 @@ from holdfast import AsyncClient, Client
 from holdfast.console.handles import AsyncConsole, Console
 from holdfast.console.operation_spec import Spec, merged
 from holdfast.console.operations import DryRun, Running
-from holdfast.testing.clock import StoppedClock
 from holdfast.errors import OperationNotFound, UsageError, WrongState
+from holdfast.testing.clock import StoppedClock
 
 
 @pytest.fixture

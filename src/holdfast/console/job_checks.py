@@ -5,7 +5,6 @@ Lists are read in bounded pages; what is beyond them is not looked at, and the f
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from shlex import quote
 from typing import Any, Final
 
 from holdfast.client.reasons import argument
@@ -114,8 +113,9 @@ def versions(facts: DoctorFacts) -> Finding:
     newest = max(found, key=lambda version: (release_of(version), version))
     older = sorted(name for name, version in by_name.items() if version not in ("", newest))
     text = f"Workers of {len(found)} versions: {shown}. Let the older ones finish, and restart them with {newest}."
-    names = " ".join(map(quote, older[:_NAMED]))
-    return Finding("worker versions", "warn", text, f"holdfast workers quiet{facts.flags} -- {names}")
+    return Finding(
+        "worker versions", "warn", text, f"holdfast workers quiet{facts.flags} {argument(*older[:_NAMED])}"
+    )
 
 
 def preemptions(calls: Calls, facts: DoctorFacts) -> Plan[Finding]:

@@ -303,8 +303,7 @@ def _full_throttle(ask: Planner, facts: NamespaceFacts, name: str, one: Throttle
         text = (
             f"jobs that do not run hold {len(gone)} of its {one.maximum} slots, such as {one_line(gone[0])}"
         )
-        words = " ".join(quote(word) for word in (name, *gone[:_RELEASED]))
-        command = f"holdfast throttles release{facts.flags} -- {words}"
+        command = f"holdfast throttles release{facts.flags} {argument(name, *gone[:_RELEASED])}"
         return Attention("urgent", "throttle-left", name, text, command)
     text = f"{one.used} of {one.maximum} slots are taken, and {quantity(one.pending, 'job')} wait for one"
     if page.entries:
