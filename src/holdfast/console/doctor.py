@@ -34,7 +34,7 @@ def examine(shard: Shard, patience: float = 3.0, keys: int = MOST_KEYS) -> Plan[
         findings += [
             store_checks.persistence(facts),
             store_checks.eviction(facts),
-            store_checks.memory(facts),
+            store_checks.memory(facts, shard.settings.flags),
             store_checks.replication(facts),
         ]
     findings.append((yield from store_checks.clock(calls)))
