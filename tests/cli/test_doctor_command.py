@@ -152,7 +152,7 @@ def test_what_is_stuck_is_found_and_named(
     *rows, last = ended.stdout.splitlines()
     assert rows[0] == "check\tverdict\tfinding\twhat to do"
     assert [row.split("\t")[0] for row in rows[1:]] == OF_STORE + OF_NAMESPACE
-    assert last.endswith(", 1 bad")
+    assert last.endswith(", 3 bad")
     code, shown = on_a_terminal("doctor", *place)
     assert code == 1
     assert "\u202e" not in shown
