@@ -87,8 +87,8 @@ def overview(ask: Planner, now_ms: int, flags: str = "", most: int = 12) -> Plan
 
 _TOGETHER: Final = 3
 """Findings of one kind that are shown one by one; more of them become one line."""
-_MOST_SILENT: Final = 10
-"""Silent workers whose jobs are counted."""
+_MOST_SILENT: Final = 20
+"""Silent workers whose jobs are counted, the most recently seen ones."""
 
 
 def _gathered(found: Sequence[Attention]) -> list[Attention]:
@@ -116,7 +116,7 @@ def number_of(worker: WorkerFacts, name: str) -> int:
 
 def _lost(ask: Planner, workers: Sequence[WorkerFacts], now_ms: int) -> Plan[Counter[str]]:
     """Count the jobs that silent workers hold."""
-    gone = [worker for worker in workers if is_silent(worker, now_ms) and number_of(worker, "busy")]
+    gone = [worker for worker in workers if is_silent(worker, now_ms)]
     found = Counter[str]()
     for worker in gone[:_MOST_SILENT]:
         found[worker.name] = len((yield from held(ask, worker.name)))

@@ -40,6 +40,8 @@ _MANY_FAILURES: Final = 10_000
 _QUEUES: Final = 50
 """Queues of which a rule reads more than their counts."""
 _MOST_THROTTLES, _MOST_FULL, _HOLDERS, _RELEASED = 200, 10, 64, 5
+_NEXT: Final = 64
+"""Waiting jobs that are looked at for who put them."""
 
 Severity = Literal["urgent", "warning", "note"]
 ORDER: Final[Sequence[Severity]] = ("urgent", "warning", "note")
@@ -317,35 +319,35 @@ def _full_throttle(ask: Planner, facts: NamespaceFacts, name: str, one: Throttle
 
 
 def recurring(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
-    """Look for recurring jobs that are late, and for those that put more than runs."""
+    """Look for recurring jobs that put more than runs, and for those that are late."""
     having = [one for one in facts.queues if one.recurring and not one.paused][:_QUEUES]
+    serving = yield from _serving(ask, facts)
     found: list[Attention] = []
     for one in having:
+        if one.waiting > MANY and one.name in serving.names:
+            found += yield from _flood(ask, facts, one)
         page = yield from ask(ListSet("recurring", one.name, None, 1))
         for jid, late in ((entry.member, facts.now - float(entry.score)) for entry in page.entries):
-            if late > _MINUTE:
+            if late > _MINUTE and all(other.subject != jid for other in found):
                 text = f"its next job is {span(late)} late: a worker that takes from queue {one_line(one.name)} puts it"
                 command = f"holdfast worker -q {quote(one.name)}{facts.flags}"
                 found.append(Attention("warning", "recurring-late", jid, text, command))
-        if one.waiting > MANY:
-            found += yield from _floods(ask, facts, one)
     return Found(f"{quantity(sum(one.recurring for one in having), 'recurring job')}, none is late.", found)
 
 
-def _floods(ask: Planner, facts: NamespaceFacts, one: Counts) -> Plan[list[Attention]]:
-    """Return the recurring job that put most of what waits in a queue: as many as it puts in the time of the wait."""
-    page = yield from ask(ListSet("recurring", one.name, None, _HOLDERS))
-    known = yield from ask(RecurGet(page.names))
-    age = facts.now - _oldest(one)
-    for job in sorted((job for job in known if job and not job.paused), key=lambda job: job.interval_ms):
-        if 2 * age / max(job.interval_ms, 1) > one.waiting and job.count > MANY:
-            every = span(job.interval_ms)
-            text = (
-                f"puts a job every {every} into queue {one_line(one.name)}, where {one.waiting} wait by now"
-            )
-            command = f"holdfast recurring pause{facts.flags} {argument(job.jid)}"
-            return [Attention("warning", "recurring-flood", job.jid, text, command)]
-    return []
+def _flood(ask: Planner, facts: NamespaceFacts, one: Counts) -> Plan[list[Attention]]:
+    """Return the recurring job that put at least half of the next jobs of a queue: their jids are its own and a number."""
+    page = yield from ask(ListSet("waiting", one.name, None, _NEXT))
+    [(jid, count)] = Counter(name.rpartition("-")[0] for name in page.names).most_common(1) or [("", 0)]
+    if not jid or 2 * count < len(page.names):
+        return []
+    [job] = yield from ask(RecurGet((jid,)))
+    if job is None or job.paused:
+        return []
+    every = span(job.interval_ms)
+    text = f"puts a job every {every} into queue {one_line(one.name)}, where {one.waiting} wait by now"
+    command = f"holdfast recurring pause{facts.flags} {argument(jid)}"
+    return [Attention("warning", "recurring-flood", jid, text, command)]
 
 
 # Failures, operations.
