@@ -327,9 +327,12 @@ def test_a_full_store_is_purged(tmp_path: Path) -> None:
         with pytest.raises(Refused):
             for _ in range(2000):
                 client.queues["dumps"].put("shop.Dump", data)
-        words = ("put", "shop.Send", "--klass", "-q", "mail", "--data", data)
-        until(lambda: holdfast(*words, *night.place).returncode == 1, "puts are refused")
-        assert "memory" in holdfast(*words, *night.place).stderr
+
+        def refused() -> str:
+            said = holdfast("put", "shop.Send", "--klass", "-q", "mail", "--data", data, *night.place)
+            return said.stderr if said.returncode == 1 else ""
+
+        assert "memory" in until(refused, "puts are refused")
         verdict, text, command = night.finding("memory")
         assert verdict == "bad"
         assert "of maxmemory 16" in text
