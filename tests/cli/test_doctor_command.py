@@ -15,7 +15,7 @@ from holdfast import AsyncClient, Client
 from holdfast.commands.leases import Lease
 from holdfast.commands.outcomes import Release
 from holdfast.commands.workers import WorkerSeen
-from holdfast.console import job_checks
+from holdfast.console import job_checks, triage
 from holdfast.console.access import rules_of
 from holdfast.console.doctor import examine
 from holdfast.console.findings import Report
@@ -120,30 +120,31 @@ def test_what_is_stuck_is_found_and_named(
 
     found = findings_of(*place)
     assert {name: found[name]["verdict"] for name in OF_NAMESPACE} == {
-        "queues": "ok", "worker versions": "warn", "leases": "warn", "silent workers": "warn", "idle queues": "warn",
-        "pauses": "warn", "throttles": "bad", "recurrences": "warn", "preemptions": "warn", "failures": "ok",
-        "leftovers": "note",
+        "queues": "ok", "worker versions": "warn", "leases": "warn", "silent workers": "bad", "idle queues": "bad",
+        "backlogs": "ok", "pauses": "warn", "throttles": "bad", "recurrences": "warn", "failures": "ok",
+        "operations": "ok", "preemptions": "warn", "leftovers": "note",
     }  # fmt: skip
     for name, text in (
         ("worker versions", "Workers of 2 versions: 0.1.0 (1), 0.2.0 (2)."),
-        ("leases", "1 lease ended without another worker for the job, the oldest 60 min ago in queue slow."),
-        ("silent workers", "1 worker without heartbeats holds 1 lease"),
+        ("leases", "Queue slow: 1 lease ended, the first 60 min ago, and no worker took the job again."),
+        ("silent workers", "Worker "),
         (
             "idle queues",
-            "1 queue with 1 waiting job and no worker, such as batch: 1 wait, the first for 60 min.",
+            "Queue batch: 1 job waits, the first for 60 min, and no worker takes from this queue.",
         ),
-        (
-            "pauses",
-            "1 queue paused for more than a day, the longest a?b for 26 h by ada: for now?; 1 job waiting there.",
-        ),
-        ("throttles", "Throttle smtp is full, and jobs that do not run hold 1 of its slots, such as ghost."),
-        ("recurrences", "Recurrences of 1 queue are late, the most "),
+        ("pauses", "Queue a?b: paused 26 h ago by ada: for now?; 1 job waits."),
+        ("throttles", "Throttle smtp: jobs that do not run hold 1 of its 1 slots, such as ghost."),
+        ("recurrences", "Recurring job "),
         ("preemptions", "1 job preempted again and again, the most often, 6 times."),
         ("leftovers", "2 keys of 2 unknown queues in the store"),
     ):
         assert found[name]["text"].startswith(text), found[name]
         assert found[name]["remedy"]
-    assert f"holdfast worker -q slow --url {place[1]} --namespace {place[3]}" == found["leases"]["remedy"]
+    flags = f" --url {place[1]} --namespace {place[3]}"
+    assert found["leases"]["remedy"] == f"holdfast worker -q slow{flags}"
+    assert found["worker versions"]["remedy"] == f"holdfast workers quiet{flags} w-0"
+    assert found["pauses"]["remedy"] == f"holdfast queues resume{flags} '{evil}'"
+    assert found["throttles"]["remedy"] == f"holdfast throttles release{flags} smtp ghost"
 
     ended = holdfast("doctor", *place)
     assert ended.returncode == 1
@@ -151,7 +152,7 @@ def test_what_is_stuck_is_found_and_named(
     *rows, last = ended.stdout.splitlines()
     assert rows[0] == "check\tverdict\tfinding\twhat to do"
     assert [row.split("\t")[0] for row in rows[1:]] == OF_STORE + OF_NAMESPACE
-    assert last.endswith(", 1 bad")
+    assert last.endswith(", 3 bad")
     code, shown = on_a_terminal("doctor", *place)
     assert code == 1
     assert "\u202e" not in shown
@@ -171,9 +172,10 @@ def test_failures_and_queues_beyond_the_bounds_are_noted(
         job = client.queues["mail"].pop()
         assert job is not None
         job.fail("group-a" if n else "group-b", "no")
-    monkeypatch.setattr(job_checks, "_MANY_FAILURES", 1)
+    monkeypatch.setattr(triage, "_MANY_FAILURES", 1)
     found = {one.check: one for one in client.runner.run(examine(client.shard)).findings}
-    assert found["failures"].text == "3 failed jobs in 2 groups; group-a alone has 2."
+    text = "Failure group group-a: 2 failed jobs are there until they are retried or cancelled."
+    assert found["failures"].text == text
     assert found["failures"].verdict == "warn"
     monkeypatch.setattr(job_checks, "MOST_QUEUES", 0)
     found = {one.check: one for one in client.runner.run(examine(client.shard)).findings}

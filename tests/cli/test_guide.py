@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from holdfast import store as embedded
+from holdfast.cli.groups import DefaultGroup
 from holdfast.cli.main import COMMANDS, run
+from holdfast.cli.main import holdfast as program
 
 TESTS = Path(__file__).parents[1]
 TOP = TESTS.parent
@@ -89,6 +92,34 @@ def test_the_commands_that_a_page_names_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     named = re.findall(r"(?:`|^ {4}|^\$ |^\{ )holdfast ([a-z]+)", text, re.MULTILINE)
     assert set(named) <= set(COMMANDS)
+
+
+def mistake(line: str) -> str:
+    """What is wrong with a command line: a sub-command or an option that there is not."""
+    command: click.Command = program
+    context = click.Context(command)
+    for word in line.split()[1:]:
+        name = word.split("=")[0].strip("`,;.:)")
+        if isinstance(command, click.Group) and re.fullmatch(r"[a-z][a-z-]*", name):
+            found = command.get_command(context, name)
+            if found is None and not command.invoke_without_command and command.list_commands(context):
+                return f"{line}: there is no {name}"
+            command = found or command
+        elif re.fullmatch(r"--[a-z][a-z-]*", name):
+            if isinstance(command, DefaultGroup):
+                command = command.commands["list"]
+            options = {one for param in command.params for one in (*param.opts, *param.secondary_opts)}
+            if name not in {*options, "--help", "--version"}:
+                return f"{line}: there is no option {name}"
+    return ""
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.stem)
+def test_the_sub_commands_and_options_that_a_page_shows_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    lines = re.findall(r"`(holdfast [a-z][^`\n]*)`", text)
+    lines += re.findall(r"^(?:\$ |\{ | {4})?(holdfast [a-z][^\n#|>&]*)", text, re.MULTILINE)
+    assert [wrong for line in lines if (wrong := mistake(line))] == []
 
 
 @pytest.mark.parametrize("first", [README, START], ids=lambda page: page.stem)

@@ -405,11 +405,11 @@ def test_the_audit_log_is_paged_filtered_and_followed(
 def test_stats_begin_with_what_needs_attention(client: Client, run: Any, read: Any) -> None:
     client.queues["o.t:h er"].put("jobs.send")
     first, finding, command, *_ = run("stats").stdout.splitlines()
-    assert first == "One thing wants a look; the first is urgent."
-    assert finding.startswith("urgent: o.t:h er: 1 waiting")
-    assert command == "  holdfast worker -q 'o.t:h er'"
+    assert first == "One thing wants a look."
+    assert finding.startswith("note: queue o.t:h er: 1 job waits, the first for ")
+    assert command.startswith("  holdfast worker -q 'o.t:h er' --url ")
     [found] = read("stats")["attention"]
-    assert (found["severity"], found["kind"], found["subject"]) == ("urgent", "no-worker", "o.t:h er")
+    assert (found["severity"], found["kind"], found["subject"]) == ("note", "no-worker", "o.t:h er")
 
 
 # All of them.

@@ -10,6 +10,7 @@ from holdfast.console.handles import AsyncConsole, Console
 from holdfast.console.operation_spec import Spec, merged
 from holdfast.console.operations import DryRun, Running
 from holdfast.errors import OperationNotFound, UsageError, WrongState
+from holdfast.testing.clock import StoppedClock
 
 
 @pytest.fixture
@@ -103,6 +104,49 @@ def test_a_move_moves_each_job_once(console: Console, client: Client) -> None:
     done = run(console, action="move", filter="queue:a,b,c", value="c")
     assert done.changed == 600
     assert client.queues["c"].counts["waiting"] == 600
+
+
+def test_a_move_takes_jobs_that_were_queued_since_and_leaves_those_that_wait_there(
+    console: Console, client: Client
+) -> None:
+    clock = StoppedClock(client)
+    clock.advance(seconds=0)
+    put(client, 3, "a")
+    put(client, 2, "b")
+    running = console.start_operation(Spec(action="move", filter="queue:a,b", value="b"))
+    clock.advance(seconds=5)
+    [job] = client.queues["a"].pop(1)
+    job.requeue("a")
+    assert console.run_operation(running).changed == 3
+    assert client.queues["b"].counts["waiting"] == 5
+    assert console.dry_run(Spec(action="move", filter="queue:b", value="b")).matched == 0
+
+
+def test_a_move_ends_where_the_clock_steps_back(console: Console, client: Client) -> None:
+    clock = StoppedClock(client)
+    clock.advance(seconds=0)
+    put(client, 300, "a")
+    put(client, 10, "b")
+    running = console.start_operation(Spec(action="move", filter="queue:a,b", value="b"))
+    clock.advance(seconds=-3600)
+    done = console.run_operation(running)
+    assert (done.state, done.changed) == ("done", 300)
+    undone = console.run_operation(console.undo_operation(done.id))
+    assert (undone.changed, undone.refused) == (300, 0)
+    assert client.queues["a"].counts["waiting"] == 300
+
+
+def test_a_job_that_was_changed_after_a_move_is_not_moved_back(console: Console, client: Client) -> None:
+    jids = put(client, 4, "a")
+    done = run(console, action="move", filter="queue:a", value="b")
+    ended, held = client.queues["b"].pop(2)
+    ended.complete()
+    console.act("move", jids[2], value="c")
+    undone = console.run_operation(console.undo_operation(done.id))
+    assert (undone.changed, undone.refused) == (1, 3)
+    assert [client.jobs[jid].queue_name for jid in jids] == ["b", "b", "c", "a"]
+    assert held.heartbeat()
+    assert client.jobs[jids[0]].state == "complete"
 
 
 def test_cancel_takes_children_before_their_parents(console: Console, client: Client) -> None:

@@ -79,6 +79,7 @@ TABLE: dict[Action, tuple[str, str, str]] = {
     "untag": ("vip", "========", ""),
     "track": ("", "++++++++", ""),
     "untrack": ("", "========", ""),
+    "move-back": ("1 0 r", "!!!!!!!!", ""),
 }
 MOVED = dict.fromkeys(STATES, "waiting") | {"depends": "depends", "throttled": "throttled"}
 

@@ -230,7 +230,7 @@ def test_a_job_that_failed(why, core, clock, door: Door):
         "The last that it logged: it is user 7",
         ["looking", "it is user 7"],
     )
-    assert check(found, "failure").fix == "client.unfail('G', 'q')"
+    assert check(found, "failure").fix == "holdfast jobs retry a"
     door("unfail", "", 0, "q", "G", 1)
     assert check(why("a"), "failure").verdict == "note"
 
@@ -303,7 +303,7 @@ def test_a_job_whose_place_among_those_who_wait_was_taken(why, core, clock, door
     assert check(why("c"), "throttles").text.endswith(", and 1 job waits before it.")
     door("throttle_release", "", 0, "t", "b")
     found = check(why("b"), "throttles")
-    assert (found.verdict, found.fix) == ("blocks", "client.jobs['b'].move('q')")
+    assert (found.verdict, found.fix) == ("blocks", "holdfast jobs move q b")
     assert "stays throttled" in found.text
     clock.advance(seconds=60)
     assert check(why("c"), "throttles").verdict == "fine"

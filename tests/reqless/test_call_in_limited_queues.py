@@ -16,7 +16,7 @@ def test_a_full_queue_takes_no_more_and_counts_none_of_them(url: str, namespace:
         for jid in ("a", "b"):
             assert put(client, jid) == jid
         for more in ((), ("tags", '["x"]'), ("depends", '["a"]')):
-            with pytest.raises(Refused, match="c finds no room in q"):
+            with pytest.raises(Refused, match="c has no room: queue q is full"):
                 put(client, "c", *more)
         assert put(client, "a", "tags", '["x"]') == "a"
         assert client("jobs.tagged", "x") == '{"total":1,"jobs":["a"]}'

@@ -34,7 +34,7 @@ MANY: Final = 1000
 DONE: Final = {
     "retry": "retried", "fail": "put back to the failed jobs", "move": "moved", "cancel": "cancelled", "delete": "deleted",
     "expire": "expired", "run": "started", "delay": "delayed", "priority": "changed", "retries": "changed",
-    "data": "changed", "tag": "tagged", "untag": "untagged", "track": "tracked", "untrack": "untracked",
+    "data": "changed", "tag": "tagged", "untag": "untagged", "track": "tracked", "untrack": "untracked", "move-back": "moved back",
 }  # fmt: skip
 _VERB: Final = {
     "fail": "put back to the failed jobs",

@@ -13,6 +13,7 @@ from holdfast.cli.examples import examples
 from holdfast.cli.groups import DefaultGroup
 from holdfast.cli.job_show import cut_line_indented
 from holdfast.cli.output import (
+    confirm,
     counted,
     duration,
     echo_text,
@@ -189,17 +190,17 @@ def retry(
 ) -> int:
     """Put the jobs of a failure group into their queues again, with all their retries.
 
-    With --probe and --yes, the others are retried if the one has completed. Exit code 1 if the one failed or did not end, or
-    if a job was refused.
+    With --probe and --yes, the others are retried if the one has completed; with --count too, N others. Exit code 1 if the one
+    failed or did not end, or if a job was refused.
     """
     filter = _filter(group, is_all)
-    if count and (rate or probe or dry_run):
-        raise UsageError("--count goes without --rate, --probe and --dry-run")
+    if count and (rate or dry_run):
+        raise UsageError("--count goes without --rate and --dry-run")
     with place.console() as console:
-        if count:
-            return report_each("retry", console.act("retry", *_newest(console, filter, count)), as_json)
         if probe and not dry_run and not _probe(console, filter, timeout, yes):
             return 1
+        if count:
+            return _retry_newest(console, _newest(console, filter, count), probe and not yes, as_json)
         spec = Spec(action="retry", filter=filter, rate=rate or 0.0)
         return run_bulk(console, spec, yes=yes, dry_run=dry_run, as_json=as_json)
 
@@ -208,6 +209,14 @@ def _filter(group: str | None, is_all: bool) -> str:
     if is_all == (group is not None):
         raise UsageError("name a GROUP, or give --all" + (", not both" if is_all else ""))
     return f"state:failed group:{quoted(group)}" if group is not None else "state:failed"
+
+
+def _retry_newest(console: Console, jids: Sequence[str], asks: bool, as_json: bool) -> int:
+    """Retry these jobs, and return the exit code."""
+    if not jids:
+        raise UsageError("there is no failed job to retry")
+    confirm(f"Retry {counted(len(jids), 'job')}?", yes=not asks)
+    return report_each("retry", console.act("retry", *jids), as_json)
 
 
 def _newest(console: Console, filter: str, count: int) -> list[str]:

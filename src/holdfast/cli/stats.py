@@ -184,7 +184,7 @@ def stats(context: click.Context, watch: float | None, place: Place, as_json: bo
     What needs attention comes first, the most urgent thing on top, with a command that helps. The second table counts runs:
     popped, completed, failures, retried (after an exception), lost (the lease). Failed are the jobs that failed today and
     still are. Run and wait are averages. JSON: also `attention`, a list of `severity` (urgent, warning, note), `kind`,
-    `subject`, `text` and `command`.
+    `subject`, `text`, `command` and `count` (how many things it stands for).
     """
     if context.invoked_subcommand is not None:
         names = ("url", "namespace", "wait", "as_json", "watch")
@@ -203,9 +203,9 @@ def _show(client: Client, as_json: bool) -> None:
         return
     echo_text(seen.sentence)
     for one in seen.attention[:MOST_SHOWN]:
-        echo_text(cut_line(f"{one.severity}: {one.subject}: {one.text}"))
+        echo_text(cut_line(f"{one.severity}: {one.sentence}"))
         if one.command:
-            echo_text(f"  {cut_line(one.command)}")
+            echo_text(f"  {one.command}")
     if len(seen.attention) > MOST_SHOWN:
         click.echo(f"and {counted(len(seen.attention) - MOST_SHOWN, 'more finding')}; --json shows all")
     _print_text(found)

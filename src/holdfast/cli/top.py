@@ -251,9 +251,7 @@ class Top:
         attention = self.view.overview.attention[: max(0, min(3, height // 8))]
         for one in attention:
             style = {"urgent": "bold red", "warning": "yellow", "note": "dim"}[one.severity]
-            parts.append(
-                Text(one_line(f"! {one.subject}: {one.text}"), style=style, no_wrap=True, overflow="ellipsis")
-            )
+            parts.append(Text(one_line(f"! {one.sentence}"), style=style, no_wrap=True, overflow="ellipsis"))
         parts.append(self._table(width, max(height - len(parts) - 6, 1)))
         foot = self.view.question + " (y/n)" if self.view.question else self.view.message
         keys = KEYS if width >= 100 else _SHORT_KEYS

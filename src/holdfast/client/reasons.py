@@ -34,9 +34,10 @@ def whole(value: Any) -> int:
     return int(value) if str(value).isdecimal() else 0
 
 
-def argument(jid: str) -> str:
-    """Return a jid as one argument of a command line, whatever it begins with."""
-    return quote(jid) if not jid.startswith("-") else f"-- {quote(jid)}"
+def argument(*names: str) -> str:
+    """Return names as the last arguments of a command line, whatever they begin with."""
+    words = " ".join(map(quote, names))
+    return f"-- {words}" if any(name.startswith("-") for name in names) else words
 
 
 def times(count: int) -> str:
@@ -58,6 +59,11 @@ def _flags(facts: Facts) -> str:
     return str(facts.get("flags", ""))
 
 
+def _command(facts: Facts, words: str, *names: str) -> str:
+    """Return the command line that helps."""
+    return f"holdfast {words}{_flags(facts)} {argument(*names)}"
+
+
 Verdict = Literal["fine", "blocks", "note"]
 
 
@@ -65,7 +71,7 @@ _MANY_PREEMPTIONS: Final = 5
 
 
 class Check(msgspec.Struct, frozen=True, gc=False):
-    """One check: a sentence, the facts behind it, and a fix, as a command line or code."""
+    """One check: a sentence, the facts behind it, and a fix, as a command line."""
 
     check: str
     verdict: Verdict
@@ -118,7 +124,7 @@ def _failure(facts: Facts) -> Check | None:
     if facts["state"] != "failed":
         return Check("failure", "note", f"It failed before, {ago} ago, in group {group}: {line}", shown)
     text = f"It failed {ago} ago in group {group} and stays there until it is put again: {line}"
-    return Check("failure", "blocks", text, shown, f"client.unfail({group!r}, {facts['queue']!r})")
+    return Check("failure", "blocks", text, shown, _command(facts, "jobs retry", facts["jid"]))
 
 
 def _log(facts: Facts) -> Check | None:
@@ -179,11 +185,8 @@ def _unknown(facts: Facts) -> Check | None:
     shown["unknown_for"] = window
     text = f"Worker {worker} tried it {span(now - when)} ago and does not have its code: {last_line(error)}."
     text += f" It waits for a worker that has it, and fails in {span(first + window - now)} if there is none."
-    return Check("unknown", "blocks", text, shown)
-
-
-def _move(facts: Facts) -> str:
-    return f"client.jobs[{facts['jid']!r}].move({facts['queue']!r})"
+    fix = f"holdfast worker -q {quote(facts['queue'])}{_flags(facts)} --path DIR"
+    return Check("unknown", "blocks", text, shown, fix)
 
 
 def _due(facts: Facts) -> Check | None:
@@ -192,7 +195,9 @@ def _due(facts: Facts) -> Check | None:
     wait, shown = facts["due"] - facts["now"], {"due": facts["due"]}
     if wait <= 0:
         return Check("due", "fine", f"It was due {span(-wait)} ago; the next pop makes it ready.", shown)
-    return Check("due", "blocks", f"It is due in {span(wait)}.", shown, _move(facts))
+    return Check(
+        "due", "blocks", f"It is due in {span(wait)}.", shown, _command(facts, "jobs run", facts["jid"])
+    )
 
 
 def _expires(facts: Facts) -> Check | None:
@@ -216,7 +221,7 @@ def _dependencies(facts: Facts) -> Check | None:
     if failed:
         text += f" {failed[0]} has failed, so it waits until that job is put again."
     first = failed[0] if failed else parents[0]["jid"] if parents else ""
-    fix = f"holdfast jobs why{_flags(facts)} {argument(first)}" if first else ""
+    fix = _command(facts, "jobs why", first) if first else ""
     return Check("dependencies", "blocks", text, {"open": count, "parents": parents, "failed": failed}, fix)
 
 
@@ -230,13 +235,7 @@ def _pause(facts: Facts) -> Check | None:
     text = f"Queue {facts['queue']} was paused {span(facts['now'] - since)} ago"
     text += (f" by {who}" if who else "") + (f": {last_line(why)}" if why else "")
     text += f"; the pause ends in {span(until - facts['now'])}." if until else "."
-    return Check("pause", "blocks", text, shown, f"client.queues[{facts['queue']!r}].unpause()")
-
-
-def _wider(queue: str, throttle: str) -> str:
-    if throttle == f"ql:q:{queue}":
-        return f"client.queues[{queue!r}].throttle.set_maximum(…)"
-    return f"client.throttles[{throttle!r}].set_maximum(…)"
+    return Check("pause", "blocks", text, shown, _command(facts, "queues resume", facts["queue"]))
 
 
 def _throttles(facts: Facts) -> Check | None:
@@ -250,7 +249,8 @@ def _throttles(facts: Facts) -> Check | None:
     ]  # fmt: skip
     if state == "throttled" and "rank" not in facts and not any(row["place"] for row in rows):
         text = "It was released from a throttle, and stays throttled until it is moved or put again."
-        return Check("throttles", "blocks", text, {"throttles": rows}, _move(facts))
+        fix = _command(facts, "jobs move", facts["queue"], facts["jid"])
+        return Check("throttles", "blocks", text, {"throttles": rows}, fix)
     full = [row for row in rows if row["used"] >= row["maximum"] > 0]
     if not full:
         return Check("throttles", "fine", "Its throttles have slots free.", {"throttles": rows})
@@ -259,7 +259,8 @@ def _throttles(facts: Facts) -> Check | None:
     before = first["place"] - 1
     if before > 0:
         text += f", and {before} {'job waits' if before == 1 else 'jobs wait'} before it"
-    return Check("throttles", "blocks", text + ".", {"throttles": rows}, _wider(facts["queue"], first["id"]))
+    fix = _command(facts, "throttles show", first["id"])
+    return Check("throttles", "blocks", text + ".", {"throttles": rows}, fix)
 
 
 def _workers(facts: Facts) -> Check | None:
@@ -286,7 +287,7 @@ def _workers(facts: Facts) -> Check | None:
             "blocks",
             f"All workers of queue {queue} are quiet: they take no jobs until they are resumed.",
             shown,
-            f"holdfast workers resume{_flags(facts)} {' '.join(quote(row['name']) for row in rows)}",
+            _command(facts, "workers resume", *(row["name"] for row in rows)),
         )
     free = sum(max(whole(row["slots"]) - whole(row["busy"]), 0) for row in taking)
     text = f"{count} {'worker works' if count == 1 else 'workers work'} for queue {queue}, with {free} slots free"
@@ -323,7 +324,7 @@ def _lease(facts: Facts) -> Check | None:
         return Check("lease", "blocks", text, shown)
     if end <= now:
         text = f"{running}{seen}; its lease ended {span(now - end)} ago, which the next pop notices."
-        return Check("lease", "blocks", text, shown, f"client.jobs[{facts['jid']!r}].timeout()")
+        return Check("lease", "blocks", text, shown, _command(facts, "jobs expire", facts["jid"]))
     return Check("lease", "fine", f"{running}{seen}; its lease has {span(end - now)} left.", shown)
 
 

@@ -24,7 +24,7 @@ MAX_CHANGED: Final = 256
 
 Action = Literal[
     "retry", "fail", "move", "cancel", "delete", "expire", "run", "delay", "priority", "retries", "data", "tag", "untag",
-    "track", "untrack",
+    "track", "untrack", "move-back",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from typing import Final, cast
 from holdfast.commands.admin import Info
 from holdfast.console import store_checks
 from holdfast.console.findings import Calls, Finding, NotChecked, Report, refusal_text
-from holdfast.console.job_checks import CHECKS, NamespaceFacts, namespace_facts
+from holdfast.console.job_checks import CHECKS, DoctorFacts, namespace_facts
 from holdfast.console.leftovers import leftovers
 from holdfast.core.library import library
 from holdfast.models import CoreInfo, text
@@ -34,7 +34,7 @@ def examine(shard: Shard, patience: float = 3.0, keys: int = MOST_KEYS) -> Plan[
         findings += [
             store_checks.persistence(facts),
             store_checks.eviction(facts),
-            store_checks.memory(facts),
+            store_checks.memory(facts, shard.settings.flags),
             store_checks.replication(facts),
         ]
     findings.append((yield from store_checks.clock(calls)))
@@ -122,5 +122,5 @@ def _of_namespace(calls: Calls, info: CoreInfo, keys: int) -> Plan[list[Finding]
     return findings
 
 
-def _leftovers(calls: Calls, facts: NamespaceFacts, keys: int) -> Plan[Finding]:
+def _leftovers(calls: Calls, facts: DoctorFacts, keys: int) -> Plan[Finding]:
     return leftovers(calls, {counts.name for counts in facts.queues}, facts.is_whole, keys)

@@ -88,7 +88,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs):
     def overview(self, ask: Planner, most: int = 12) -> Plan[Overview]:
         """Counts of everything, what needs attention, most urgent first, and the `most` busiest queues and latest groups."""
         size = check_whole("most", most, 0, 10_000)
-        return (yield from overview(ask, (yield from _now(ask)), size))
+        return (yield from overview(ask, (yield from _now(ask)), self.flags, size))
 
     @PlanMethod
     def metrics(self, ask: Planner, most_queues: int = MOST_QUEUES) -> Plan[list[Metric]]:

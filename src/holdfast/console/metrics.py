@@ -13,8 +13,9 @@ from holdfast.commands.failures import FailureGroup
 from holdfast.commands.queues import GetStats
 from holdfast.commands.views import Minutes, Tallies
 from holdfast.commands.workers import WorkerFacts
-from holdfast.console.overview import SILENT_MS, number_of
+from holdfast.console.overview import number_of
 from holdfast.console.queries import Throttle, all_workers, throttles
+from holdfast.console.triage import is_silent
 from holdfast.models import Counts, Stats
 from holdfast.wire.plans import Plan, Planner, all_counts, all_failure_groups
 
@@ -177,9 +178,9 @@ def _of_workers(workers: Sequence[WorkerFacts], now_ms: int) -> Iterator[Metric]
     for state in ("busy", "free"):
         slots.add((state,), 0)
     for worker in workers:
-        is_silent = now_ms - worker.seen_ms > SILENT_MS
-        count.add(("silent" if is_silent else "quiet" if worker.quiet else "alive",), 1)
-        if not is_silent:
+        silent = is_silent(worker, now_ms)
+        count.add(("silent" if silent else "quiet" if worker.quiet else "alive",), 1)
+        if not silent:
             busy, all_slots = number_of(worker, "busy"), number_of(worker, "slots")
             slots.add(("busy",), busy)
             slots.add(("free",), max(all_slots - busy, 0))

@@ -35,7 +35,7 @@ APPLIES: Final[Mapping[str, Sequence[str]]] = {
 INVERSE: Final[Mapping[str, Action]] = {
     "retry": "fail",
     "fail": "retry",
-    "move": "move",
+    "move": "move-back",
     "priority": "priority",
     "retries": "retries",
     "tag": "untag",

@@ -166,7 +166,8 @@ def dry_run(ask: Planner, spec: Spec, now_ms: int, most: int, note: Callable[[Dr
         some = yield from chunk(ask, plan, at, MAX_BATCH if "d" not in wants else MAX_CHANGED, wants)
         if some is not None:
             found.looked += some.page.looked
-            found.add([row for row in some.page.jobs if matches(row)], applies)
+            rows = [row for row in some.page.jobs if matches(row) and not _is_done(spec, row)]
+            found.add(rows, applies)
             note(found)
             at = some.following
         if some is None or not at.set:
@@ -225,8 +226,13 @@ def step(ask: Planner, running: Running, count: int = MAX_CHANGED) -> Plan[int]:
 
 
 def _is_done(spec: Spec, row: JobRow) -> bool:
-    """Return whether this operation has moved the job before: it came into its queue after the beginning."""
-    return spec.action == "move" and row.queued_ms > spec.planned_ms > 0
+    """Return whether a move leaves a job alone: it waits in that queue already, or came into it since the beginning.
+
+    So a job that was moved is not moved again where the filter matches that queue too.
+    """
+    if spec.action != "move" or row.queue != spec.value:
+        return False
+    return row.state in ("waiting", "depends") or row.queued_ms >= spec.planned_ms > 0
 
 
 def change_all(ask: Planner, command: Act) -> Plan[list[bool | Refused]]:

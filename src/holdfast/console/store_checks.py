@@ -86,7 +86,7 @@ def persistence(facts: StoreFacts) -> Finding:
         return _appending(policy, int(facts.number("aof_delayed_fsync")))
     lost = int(facts.number("rdb_changes_since_last_save"))
     age = span(1000 * max(0.0, time() - facts.number("rdb_last_save_time")))
-    remedy = "set appendonly yes and appendfsync everysec in the store"
+    remedy = "redis-cli CONFIG SET appendonly yes"
     if facts.config is not None and not facts.config.get("save"):
         return Finding(
             "persistence", "warn", "No file is written: a crash or restart loses everything.", remedy
@@ -102,7 +102,7 @@ def persistence(facts: StoreFacts) -> Finding:
 def _appending(policy: str | None, delayed: int) -> Finding:
     if policy is None:
         text_ = "The append-only file is on; when it is flushed is not known, because CONFIG GET is barred."
-        return Finding("persistence", "note", text_, "look at appendfsync in the store's configuration")
+        return Finding("persistence", "note", text_, "redis-cli CONFIG GET appendfsync")
     loses = {
         "always": "a crash loses nothing that was acknowledged",
         "everysec": "a crash of the machine loses up to 2 s, of the process nothing",
@@ -111,7 +111,9 @@ def _appending(policy: str | None, delayed: int) -> Finding:
     if delayed:
         return Finding("persistence", "note", f"{text_} {delayed} flushes were late.", "use a faster disk")
     verdict: Verdict = "ok" if policy in ("always", "everysec") else "warn"
-    return Finding("persistence", verdict, text_, "" if verdict == "ok" else "set appendfsync everysec")
+    return Finding(
+        "persistence", verdict, text_, "" if verdict == "ok" else "redis-cli CONFIG SET appendfsync everysec"
+    )
 
 
 def eviction(facts: StoreFacts) -> Finding:
@@ -125,24 +127,30 @@ def eviction(facts: StoreFacts) -> Finding:
     verdict: Verdict = "bad" if is_bad else "warn"
     what = "jobs" if is_bad else "results and replay records"
     text_ = f"maxmemory-policy {policy} deletes {what} when memory is short."
-    return Finding("eviction", verdict, text_, "set maxmemory-policy noeviction in the store")
+    return Finding("eviction", verdict, text_, "redis-cli CONFIG SET maxmemory-policy noeviction")
 
 
-def memory(facts: StoreFacts) -> Finding:
-    """Check how much of the store's memory is used."""
+def memory(facts: StoreFacts, flags: str = "") -> Finding:
+    """Check how much of the store's memory is used. `flags` complete a command line."""
     used, limit = facts.number("used_memory"), facts.number("maxmemory")
     whole = facts.number("total_system_memory")
     ratio = facts.number("mem_fragmentation_ratio")
     share = used / (limit or whole or used or 1)
     of_what = f"maxmemory {_size(limit)}" if limit else f"the machine's {_size(whole)}, without maxmemory"
     shown = f"{_size(used)} used, {share:.0%} of {of_what}; fragmentation {ratio:.2f}"
-    remedy = "let workers drain the queues, raise maxmemory, or shorten jobs-history and result_keep"
     if share >= 0.75:
-        return Finding("memory", "bad" if share >= 0.9 else "warn", f"{shown}.", remedy)
+        text_ = f"{shown}. A full store refuses puts: purge what nobody needs, or raise maxmemory."
+        command = f"holdfast queues list --sort waiting{flags}"
+        return Finding("memory", "bad" if share >= 0.9 else "warn", text_, command)
     if ratio > 1.5 and used > 100 * _MEGABYTE:
-        return Finding("memory", "note", f"{shown}.", "set activedefrag yes in the store, or restart it")
+        return Finding("memory", "note", f"{shown}.", "redis-cli CONFIG SET activedefrag yes")
     if not limit:
-        return Finding("memory", "note", f"{shown}: the system may kill a store that grows.", "set maxmemory")
+        return Finding(
+            "memory",
+            "note",
+            f"{shown}: the system may kill a store that grows.",
+            "redis-cli CONFIG SET maxmemory SIZE",
+        )
     return Finding("memory", "ok", f"{shown}.")
 
 
@@ -232,8 +240,8 @@ def slow_log(calls: Calls) -> Plan[Finding]:
         return Finding("slow log", "ok", f"No call of ours among the last {len(entries)} slow ones.")
     longest, name = max(ours)
     text_ = f"{len(ours)} slow calls of ours in a day; the longest is {name} with {longest:.1f} ms."
-    remedy = "look for large bulks, data or lists in SLOWLOG GET, and at the load of the store's machine"
-    return Finding("slow log", "warn" if longest >= 100 else "note", text_, remedy)
+    verdict: Verdict = "warn" if longest >= 100 else "note"
+    return Finding("slow log", verdict, text_, "redis-cli SLOWLOG GET 10")
 
 
 def _entry(row: Sequence[Any]) -> tuple[float, float, str]:

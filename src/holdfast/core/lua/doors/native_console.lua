@@ -39,6 +39,11 @@ local VALUES = {
   end,
 }
 VALUES.untag = VALUES.tag
+VALUES["move-back"] = function(value)
+  local queue = value and match(value, "^%d+ %d+ (.*)$")
+  if not queue then bad("what the job was before is missing") end
+  name({ queue }, 1, "queue")
+end
 
 -- Checks the value of each job; "" stands for the common one.
 local function values(action, common, args, first, last)

@@ -44,7 +44,8 @@ end
 function M.refusal(target, jid, r)
   if r and r.queue == target.queue.name and WAITS[r.state] then return nil end
   target.room = (target.room or room(target.queue)) - 1
-  if target.room < 0 then return refuse.job("QUEUE_FULL", jid .. " finds no room in " .. target.queue.name) end
+  if target.room >= 0 then return nil end
+  return refuse.job("QUEUE_FULL", jid .. " has no room: queue " .. target.queue.name .. " is full (max-waiting)")
 end
 
 -- How often a job of it may be lost, nil: no bound.

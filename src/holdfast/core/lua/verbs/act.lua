@@ -60,10 +60,23 @@ local function fail(ctx, jid, r, name)
   return ""
 end
 
+-- What a job has until it is popped, moved or put to work again.
+local function life(r) return format("%.0f %.0f ", r.queued, r.attempts) end
+
+-- What undoes it is the new life of the job, and the queue it was in.
 local function to_queue(ctx, jid, r, name)
   local from = r.queue
   move.run(ctx, name ~= "" and name or from, 0, jid, AS_IT_IS)
-  return from
+  return life(job.read(ctx, jid)) .. from
+end
+
+-- A job that was moved goes back, unless anything happened to it since.
+local function move_back(ctx, jid, r, given)
+  local was = life(r)
+  check_state(jid, r, state.WAITING, state.THROTTLED, state.DEPENDS)
+  if sub(given, 1, #was) ~= was then refuse.call("WRONG_STATE", jid .. " was changed after it was moved") end
+  move.run(ctx, sub(given, #was + 1), 0, jid, AS_IT_IS)
+  return ""
 end
 
 local function delete(ctx, jid, r, _, who)
@@ -159,14 +172,14 @@ end
 M.ACTIONS = {
   retry = retry, fail = fail, move = to_queue, cancel = delete, delete = delete_idle, expire = expire, run = run,
   delay = delay, priority = set_priority, retries = set_retries, data = set_data,
-  tag = tagging(true), untag = tagging(false),
+  tag = tagging(true), untag = tagging(false), ["move-back"] = move_back,
   track = function(ctx, jid) return track.run(ctx, jid, true) == 1 and "" end,
   untrack = function(ctx, jid) return track.run(ctx, jid, false) == 1 and "" end,
 }
 
 -- What one call may take, and what a job takes, in the time that a dependency does; histories are added. A completed
 -- job is looked for in the list of these.
-local MOST, PLAIN, HEAVY = 768, 3, { move = 5, fail = 6, cancel = 6, delete = 6 }
+local MOST, PLAIN, HEAVY = 768, 3, { move = 5, ["move-back"] = 5, fail = 6, cancel = 6, delete = 6 }
 local COMPLETED, BYTES = 250, 600 -- completed jobs, bytes of history that take as long
 local LOOKED_FOR = { move = true, tag = true }
 local CANCELS = { cancel = true, delete = true }

@@ -1,0 +1,415 @@
+"""The rules for what a person should look at, written once: the overview lists what they find, the doctor sums it up.
+
+Each rule reads a bounded number of things beside the facts that both have.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from shlex import quote
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from holdfast.client.reasons import argument, span
+from holdfast.commands.admin import Patterns
+from holdfast.commands.failures import FailureGroup
+from holdfast.commands.jobs import JobGet
+from holdfast.commands.operations import Operations
+from holdfast.commands.queues import ThrottleFacts, ThrottleGet, ThrottleNames
+from holdfast.commands.recurring import RecurGet
+from holdfast.commands.views import ListSet
+from holdfast.commands.workers import WorkerFacts
+from holdfast.console.filter_values import Exact
+from holdfast.console.operations import operation_of
+from holdfast.console.queries import queues_of
+from holdfast.models import Counts
+from holdfast.printable import one_line
+from holdfast.wire.plans import Plan, Planner, all_failure_groups
+from holdfast.work.queues.patterns import resolve_queue_names
+
+SILENT_MS: Final = 30_000
+"""A worker sends a heartbeat every ten seconds; one silent for longer than this counts as gone."""
+_SILENT_PROGRAM: Final = 120_000
+"""A program that pops by itself sends one a minute."""
+_MINUTE, _DAY = 60_000, 86_400_000
+_LONG_ENDED: Final = 5 * _MINUTE
+MANY: Final = 20
+"""Fewer jobs than this make no surge, and no flood."""
+SURGE: Final = 3.0
+_MANY_FAILURES: Final = 10_000
+_QUEUES: Final = 50
+"""Queues of which a rule reads more than their counts."""
+_MOST_THROTTLES, _MOST_FULL, _HOLDERS, _RELEASED = 200, 10, 64, 5
+_NEXT: Final = 64
+"""Waiting jobs that are looked at for who put them."""
+
+Severity = Literal["urgent", "warning", "note"]
+ORDER: Final[Sequence[Severity]] = ("urgent", "warning", "note")
+
+
+class Attention(msgspec.Struct, frozen=True):
+    """Something that a person should look at: what, about which thing, the evidence, and the command that helps.
+
+    `kind` is one of KINDS. One that stands for more of its kind (`count`) has the first subject, and their names as text.
+    """
+
+    severity: Severity
+    kind: str
+    subject: str
+    text: str
+    command: str = ""
+    count: int = 1
+
+    @property
+    def sentence(self) -> str:
+        """All of it on one line: `queue mail: 3 jobs wait …`."""
+        kind = KINDS[self.kind]
+        what = f"{self.count} {kind.together}" if self.count > 1 else f"{kind.noun} {one_line(self.subject)}"
+        return f"{what}: {self.text}"
+
+
+class Kind(NamedTuple):
+    """What a kind of finding is about, and how many of them are named together."""
+
+    noun: str
+    together: str
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "surge": Kind("failure group", "groups with many more failures than usual"),
+    "many-failures": Kind("failure group", "groups with very many failed jobs"),
+    "not-allowed": Kind("failure group", "groups of jobs whose code is not allowed"),
+    "no-worker": Kind("queue", "queues with waiting jobs and no worker"),
+    "waiting-long": Kind("queue", "queues whose next job has waited long"),
+    "paused": Kind("queue", "paused queues"),
+    "stalled": Kind("queue", "queues with leases that have ended"),
+    "worker-gone": Kind("worker", "silent workers that hold jobs"),
+    "throttle-left": Kind("throttle", "throttles full of jobs that do not run"),
+    "throttle-full": Kind("throttle", "throttles that are full"),
+    "recurring-late": Kind("recurring job", "recurring jobs that are late"),
+    "recurring-flood": Kind("recurring job", "recurring jobs that put more than runs"),
+    "operation": Kind("operation", "operations whose program is gone"),
+}
+
+
+def is_silent(worker: WorkerFacts, now_ms: int) -> bool:
+    """Return whether a worker has sent no heartbeat for longer than it should."""
+    return now_ms - worker.seen_ms > (SILENT_MS if "queues" in worker.facts else _SILENT_PROGRAM)
+
+
+class NamespaceFacts(msgspec.Struct, frozen=True):
+    """What the rules start from. Times in ms; `flags` complete a command line.
+
+    `lost` counts the leases that silent or unknown workers hold, by worker. `groups` is None where they were not read.
+    """
+
+    now: int
+    flags: str
+    queues: Sequence[Counts]
+    workers: Sequence[WorkerFacts]
+    lost: Counter[str]
+    groups: Sequence[FailureGroup] | None = None
+
+
+class Found(NamedTuple):
+    """What a rule found, and a sentence for the case that this is nothing."""
+
+    fine: str
+    attention: Sequence[Attention]
+
+
+# Queues.
+
+
+def no_worker(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+    """Look for queues in which jobs wait and from which no worker takes jobs."""
+    serving = yield from _serving(ask, facts)
+    programs = sum("queues" not in worker.facts for worker in _alive(facts))
+    found = [
+        _unserved(facts, one, serving.quiet.get(one.name, ""), programs)
+        for one in facts.queues
+        if one.waiting and not one.paused and one.name not in serving.names
+    ]
+    return Found("Every queue in which jobs wait has a worker.", found)
+
+
+def _unserved(facts: NamespaceFacts, one: Counts, quiet: str, programs: int) -> Attention:
+    age = facts.now - _oldest(one)
+    text = f"{_waits(one.waiting)}, the first for {span(age)}, and "
+    if quiet:
+        text += "its workers are quiet: they take no jobs until they are resumed"
+        command = f"holdfast workers resume{facts.flags} {argument(quiet)}"
+    else:
+        text += "no worker takes from this queue"
+        command = f"holdfast worker -q {quote(one.name)}{facts.flags}"
+    if programs:
+        text += f"; programs that pop jobs by themselves ({programs}) may serve it"
+    severity: Severity = "note" if programs or age < _MINUTE else "urgent"
+    return Attention(severity, "no-worker", one.name, text, command)
+
+
+def _oldest(one: Counts) -> int:
+    """Return since when the next job waits: it was queued, or became due and no pop has made it ready."""
+    return one.oldest_ms or one.next_ms
+
+
+def waiting_long(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+    """Look for queues whose next job has waited for a minute although workers take from them."""
+    serving = yield from _serving(ask, facts)
+    return Found("No job waits long where workers take jobs.", list(_backlogs(facts, serving.names)))
+
+
+def _backlogs(facts: NamespaceFacts, served: set[str]) -> Iterator[Attention]:
+    for one in facts.queues:
+        age = facts.now - _oldest(one)
+        is_full = one.limit and one.running >= one.limit
+        if one.waiting and not one.paused and age > _MINUTE and one.name in served and not is_full:
+            text = f"the next job has waited for {span(age)}, {one.waiting} waiting and {one.running} running"
+            command = f"holdfast queues show{facts.flags} {argument(one.name)}"
+            yield Attention("warning", "waiting-long", one.name, text, command)
+
+
+class _Serving(NamedTuple):
+    """The queues from which living workers take jobs, and a quiet one for each queue that has quiet ones alone."""
+
+    names: set[str]
+    quiet: Mapping[str, str]
+
+
+def _alive(facts: NamespaceFacts) -> list[WorkerFacts]:
+    return [worker for worker in facts.workers if not worker.quiet and not is_silent(worker, facts.now)]
+
+
+def _serving(ask: Planner, facts: NamespaceFacts) -> Plan[_Serving]:
+    waiting = [one.name for one in facts.queues if one.waiting]
+    known = [worker for worker in facts.workers if not is_silent(worker, facts.now)]
+    mapping: dict[str, list[str]] = {}
+    if waiting and any("@" in worker.facts.get("queues", "") for worker in known):
+        patterns = yield from ask(Patterns())
+        mapping = {name: _names(raw) for name, raw in patterns.identifiers.items()}
+    takes = {tuple(queues_of(worker)) for worker in known if not worker.quiet}
+    names = set(_resolved(mapping, waiting, takes))
+    quiet = {
+        queue: worker.name
+        for worker in known
+        if worker.quiet
+        for queue in _resolved(mapping, waiting, [queues_of(worker)])
+        if queue not in names
+    }
+    return _Serving(names, quiet)
+
+
+def _resolved(
+    mapping: dict[str, list[str]], names: Sequence[str], lists: Iterable[Sequence[str]]
+) -> Iterator[str]:
+    for patterns in lists:
+        yield from resolve_queue_names(mapping, names, patterns)
+
+
+def _names(raw: str) -> list[str]:
+    """Return a list of names that was stored as JSON, an empty one for anything else."""
+    try:
+        return msgspec.json.decode(raw.encode(), type=list[str])
+    except (msgspec.MsgspecError, UnicodeEncodeError):
+        return []
+
+
+def paused(_: Planner, facts: NamespaceFacts) -> Plan[Found]:
+    """Look for paused queues in which jobs wait, and for those that were paused long ago."""
+    yield from ()
+    found: list[Attention] = []
+    for one in facts.queues:
+        age = facts.now - one.paused_since_ms if one.paused_since_ms else 0
+        if one.paused and (one.waiting or age > _DAY):
+            command = f"holdfast queues resume{facts.flags} {argument(one.name)}"
+            text = f"paused {span(age)} ago by {_pause(facts, one)}; {_waits(one.waiting)}"
+            found.append(Attention("warning" if age > _DAY else "note", "paused", one.name, text, command))
+    count = sum(one.paused for one in facts.queues)
+    return Found(f"{quantity(count, 'queue')} paused, no job waits there.", found)
+
+
+def _pause(facts: NamespaceFacts, one: Counts) -> str:
+    why = f": {one_line(one.paused_why)}" if one.paused_why else ""
+    left = one.paused_until_ms - facts.now
+    ends = f", until {span(left)} from now" if one.paused_until_ms else ""
+    return f"{one_line(one.paused_by) or 'somebody'}{why}{ends}"
+
+
+def stalled(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+    """Look for leases that ended, and whose jobs no worker took again."""
+    found: list[Attention] = []
+    for one in [one for one in facts.queues if one.stalled][:_QUEUES]:
+        page = yield from ask(ListSet("stalled", one.name, None, 1))
+        if page.entries:
+            age = facts.now - float(page.entries[0].score)
+            text = f"{quantity(one.stalled, 'lease')} ended, the first {span(age)} ago, and no worker took the job again"
+            is_late = age > _LONG_ENDED
+            severity: Severity = "warning" if is_late else "note"
+            jobs = f"holdfast jobs list{facts.flags} {quote(f'queue:{Exact(one.name)} state:stalled')}"
+            command = f"holdfast worker -q {quote(one.name)}{facts.flags}" if is_late else jobs
+            found.append(Attention(severity, "stalled", one.name, text, command))
+    return Found("No lease ended without another worker for the job.", found)
+
+
+# Workers.
+
+
+def worker_gone(_: Planner, facts: NamespaceFacts) -> Plan[Found]:
+    """Look for workers that hold leases and send no heartbeats."""
+    yield from ()
+    seen = {worker.name: span(facts.now - worker.seen_ms) for worker in facts.workers}
+    found: list[Attention] = []
+    for name, count in facts.lost.most_common():
+        silence = f"silent for {seen[name]}" if name in seen else "not on the list of workers"
+        text = f"{silence}, and holds {quantity(count, 'job')}; others take a job when its lease ends, or after this command"
+        command = f"holdfast jobs expire{facts.flags} --filter {quote(f'worker:{Exact(name)}')}"
+        found.append(Attention("urgent", "worker-gone", name, text, command))
+    return Found("Every worker that holds jobs sends heartbeats.", found)
+
+
+# Throttles.
+
+
+def throttles(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+    """Look for full throttles that jobs wait for, and among these for slots of jobs that do not run any more."""
+    full: dict[str, ThrottleFacts] = {}
+    if any(one.throttled for one in facts.queues):
+        full = yield from _full_throttles(ask)
+    found: list[Attention] = []
+    for name, one in full.items():
+        found.append((yield from _full_throttle(ask, facts, name, one)))
+    return Found("No job waits for a slot of a full throttle.", found)
+
+
+def _full_throttles(ask: Planner) -> Plan[dict[str, ThrottleFacts]]:
+    full: dict[str, ThrottleFacts] = {}
+    cursor, names = "0", list[str]()
+    while len(names) < _MOST_THROTTLES and len(full) < _MOST_FULL:
+        cursor, some = yield from ask(ThrottleNames(cursor))
+        names += some
+        for name in some:
+            one = yield from ask(ThrottleGet(name))
+            if one.used >= one.maximum > 0 and one.pending:
+                full[name] = one
+        if cursor == "0":
+            break
+    return full
+
+
+def _full_throttle(ask: Planner, facts: NamespaceFacts, name: str, one: ThrottleFacts) -> Plan[Attention]:
+    page = yield from ask(ListSet("holders", name, None, _HOLDERS))
+    jobs = (yield from ask(JobGet(page.names))) if page.names else []
+    pairs = zip(page.names, jobs, strict=True)
+    gone = [jid for jid, job in pairs if job is None or job.state in ("complete", "failed")]
+    if gone:
+        text = (
+            f"jobs that do not run hold {len(gone)} of its {one.maximum} slots, such as {one_line(gone[0])}"
+        )
+        command = f"holdfast throttles release{facts.flags} {argument(name, *gone[:_RELEASED])}"
+        return Attention("urgent", "throttle-left", name, text, command)
+    text = f"{one.used} of {one.maximum} slots are taken, and {quantity(one.pending, 'job')} wait for one"
+    if page.entries:
+        since = span(facts.now - float(page.entries[0].score))
+        text += f"; {one_line(page.names[0])} has held one for {since}"
+    command = f"holdfast throttles show{facts.flags} {argument(name)}"
+    return Attention("note", "throttle-full", name, text, command)
+
+
+# Recurring jobs.
+
+
+def recurring(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+    """Look for recurring jobs that put more than runs, and for those that are late."""
+    having = [one for one in facts.queues if one.recurring and not one.paused][:_QUEUES]
+    serving = yield from _serving(ask, facts)
+    found: list[Attention] = []
+    for one in having:
+        if one.waiting > MANY and one.name in serving.names:
+            found += yield from _flood(ask, facts, one)
+        page = yield from ask(ListSet("recurring", one.name, None, 1))
+        for jid, late in ((entry.member, facts.now - float(entry.score)) for entry in page.entries):
+            if late > _MINUTE and all(other.subject != jid for other in found):
+                text = f"its next job is {span(late)} late: a worker that takes from queue {one_line(one.name)} puts it"
+                command = f"holdfast worker -q {quote(one.name)}{facts.flags}"
+                found.append(Attention("warning", "recurring-late", jid, text, command))
+    return Found(f"{quantity(sum(one.recurring for one in having), 'recurring job')}, none is late.", found)
+
+
+def _flood(ask: Planner, facts: NamespaceFacts, one: Counts) -> Plan[list[Attention]]:
+    """Return the recurring job that put at least half of the next jobs of a queue: their jids are its own and a number."""
+    page = yield from ask(ListSet("waiting", one.name, None, _NEXT))
+    [(jid, count)] = Counter(name.rpartition("-")[0] for name in page.names).most_common(1) or [("", 0)]
+    if not jid or 2 * count < len(page.names):
+        return []
+    [job] = yield from ask(RecurGet((jid,)))
+    if job is None or job.paused:
+        return []
+    every = span(job.interval_ms)
+    text = f"puts a job every {every} into queue {one_line(one.name)}, where {one.waiting} wait by now"
+    command = f"holdfast recurring pause{facts.flags} {argument(jid)}"
+    return [Attention("warning", "recurring-flood", jid, text, command)]
+
+
+# Failures, operations.
+
+
+def failures(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+    """Look for failure groups that grow fast, are very large, or hold jobs whose code is not allowed."""
+    groups = facts.groups
+    if groups is None:
+        groups = yield from all_failure_groups(ask)
+    total = quantity(sum(group.count for group in groups), "failed job")
+    found = [one for group in groups for one in _failing(facts, group)]
+    return Found(f"{total} in {quantity(len(groups), 'group')}.", found)
+
+
+def _failing(facts: NamespaceFacts, group: FailureGroup) -> Iterator[Attention]:
+    last, before = group.trend[-1], group.trend[:-1]
+    average = sum(before) / max(len(before), 1)
+    command = f"holdfast failed show{facts.flags} {argument(group.name)}"
+    if last > MANY and last > SURGE * average:
+        text = f"{last} jobs failed in this hour, {average:.0f} an hour before; {group.count} are there"
+        yield Attention("urgent", "surge", group.name, text, command)
+    elif group.name.endswith("-NotAllowed") and group.count:
+        text = f"{quantity(group.count, 'job')} name code that their workers may not run"
+        yield Attention("warning", "not-allowed", group.name, text, command)
+    elif group.count > _MANY_FAILURES:
+        text = f"{group.count} failed jobs are there until they are retried or cancelled"
+        yield Attention("warning", "many-failures", group.name, text, command)
+
+
+def operations(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+    """Look for changes of many jobs whose program is gone."""
+    rows = yield from ask(Operations())
+    found: list[Attention] = []
+    for one in (operation_of(row, facts.now) for row in rows):
+        if one.is_orphaned:
+            done = f"{quantity(one.changed, 'job')} changed"
+            text = f"{one.spec.action} of {one_line(one.spec.filter)}: its program is gone, {one.share:.0%} done, {done}"
+            command = f"holdfast operations resume{facts.flags} {argument(one.id)}"
+            found.append(Attention("warning", "operation", one.id, text, command))
+    return Found("No change of many jobs was left halfway.", found)
+
+
+def quantity(count: int, thing: str) -> str:
+    """Return a number with its noun."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def _waits(count: int) -> str:
+    return f"{count} job waits" if count == 1 else f"{count} jobs wait"
+
+
+Rule = Callable[[Planner, NamespaceFacts], Plan[Found]]
+RULES: Final[Mapping[str, Rule]] = {
+    "leases": stalled,
+    "silent workers": worker_gone,
+    "idle queues": no_worker,
+    "backlogs": waiting_long,
+    "pauses": paused,
+    "throttles": throttles,
+    "recurrences": recurring,
+    "failures": failures,
+    "operations": operations,
+}
+"""The rules by the name under which the doctor shows them."""
