@@ -75,6 +75,9 @@ MISTAKES_IN_PYTHON = [FileMistake(name, "py", right, wrong, test) for name, righ
 MISTAKES_IN_LUA = [FileMistake(name, "lua", right, wrong, test) for name, right, wrong, test in (
     ("a preempted job has to queue again", "  if r.ended >= START then r.ended = r.ended - START end\n", "",
      "lua/test_release_story.py::test_a_preempted_job_goes_before_older_ones_of_the_class_to_which_it_fell"),
+    ("a resumed template makes up what it missed",
+     "  if when < ctx.now then when = when + ceil((ctx.now - when) / t.interval) * t.interval end\n", "",
+     "lua/test_recurring_pause_story.py::test_a_paused_template_puts_nothing_and_leaves_out_what_it_missed"),
     ("a call that comes after the question about it takes jobs", 'if line == "" or (got == 0 and want > 0) then', 'if line == "" or got == 0 then',
      "lua/test_replay_story.py::test_a_call_that_comes_after_the_question_about_it_takes_nothing"),
     ("a message takes the place of one with its id", "  if M.place(topic, id) then return false end\n", "",

@@ -39,7 +39,6 @@ MISTAKES_OF_FEATURES = [
     Mistake("a template takes over a job", 'if call("EXISTS", ctx.keys.job .. name) == 0 then return name end', "return name"),
     Mistake("a new interval does not count from the last occurrence", "when = when + changes.interval - t.interval", "when = ctx.now + changes.interval"),
     Mistake("a template that is put again is not paused any more", "ctx.now, old and old.paused", "ctx.now, nil"),
-    Mistake("a resumed template makes up what it missed", "if when < ctx.now then when = when + ceil((ctx.now - when) / t.interval) * t.interval end", ""),
     Mistake("a job that is run now is not counted", "  recurrence.write_count(ctx, jid, t)\n  if idle then", "  if idle then"),
     Mistake("unfail forgets the counter of the day", 'stats.uncount(queue, noted[3], "failed")', 'stats.uncount(queue, ctx.now, "failed")'),
     Mistake("unfail takes the newest", 'call("ZRANGE", ctx.keys.group .. group, 0, count - 1)', 'call("ZRANGE", ctx.keys.group .. group, 0, count - 1, "REV")'),
