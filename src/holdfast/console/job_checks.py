@@ -11,8 +11,9 @@ from holdfast.client.reasons import argument
 from holdfast.commands.queues import CountQueues
 from holdfast.commands.views import Cursor, Explain, ListSet
 from holdfast.commands.workers import MAX_ROWS, HeldJob, WorkerFacts, WorkerJobs, Workers
+from holdfast.console.attention import KINDS, ORDER, NamespaceFacts, Severity, is_silent, quantity
 from holdfast.console.findings import Calls, Finding, Verdict
-from holdfast.console.triage import KINDS, ORDER, RULES, NamespaceFacts, Rule, Severity, is_silent, quantity
+from holdfast.console.triage import RULES, Rule
 from holdfast.models import Counts
 from holdfast.printable import one_line
 from holdfast.wire.meeting import release_of

@@ -13,9 +13,9 @@ from holdfast.commands.failures import FailureGroup
 from holdfast.commands.queues import GetStats
 from holdfast.commands.views import Minutes, Tallies
 from holdfast.commands.workers import WorkerFacts
+from holdfast.console.attention import is_silent
 from holdfast.console.overview import number_of
 from holdfast.console.queries import Throttle, all_workers, throttles
-from holdfast.console.triage import is_silent
 from holdfast.models import Counts, Stats
 from holdfast.wire.plans import Plan, Planner, all_counts, all_failure_groups
 

@@ -9,8 +9,9 @@ import msgspec
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.views import ListSet
 from holdfast.commands.workers import WorkerFacts
+from holdfast.console.attention import ORDER, Attention, NamespaceFacts, is_silent
 from holdfast.console.queries import all_workers, held
-from holdfast.console.triage import ORDER, RULES, Attention, NamespaceFacts, is_silent
+from holdfast.console.triage import RULES
 from holdfast.models import Counts
 from holdfast.wire.plans import Plan, Planner, all_counts, all_failure_groups
 

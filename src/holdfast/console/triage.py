@@ -6,7 +6,7 @@ Each rule reads a bounded number of things beside the facts that both have.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from shlex import quote
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,7 @@ from holdfast.commands.queues import ThrottleFacts, ThrottleGet, ThrottleNames
 from holdfast.commands.recurring import RecurGet
 from holdfast.commands.views import ListSet
 from holdfast.commands.workers import WorkerFacts
+from holdfast.console.attention import Attention, Found, NamespaceFacts, Severity, is_silent, quantity
 from holdfast.console.filter_values import Exact
 from holdfast.console.operations import operation_of
 from holdfast.console.queries import queues_of
@@ -27,10 +28,6 @@ from holdfast.printable import one_line
 from holdfast.wire.plans import Plan, Planner, all_failure_groups
 from holdfast.work.queues.patterns import resolve_queue_names
 
-SILENT_MS: Final = 30_000
-"""A worker sends a heartbeat every ten seconds; one silent for longer than this counts as gone."""
-_SILENT_PROGRAM: Final = 120_000
-"""A program that pops by itself sends one a minute."""
 _MINUTE, _DAY = 60_000, 86_400_000
 _LONG_ENDED: Final = 5 * _MINUTE
 MANY: Final = 20
@@ -42,81 +39,6 @@ _QUEUES: Final = 50
 _MOST_THROTTLES, _MOST_FULL, _HOLDERS, _RELEASED = 200, 10, 64, 5
 _NEXT: Final = 64
 """Waiting jobs that are looked at for who put them."""
-
-Severity = Literal["urgent", "warning", "note"]
-ORDER: Final[Sequence[Severity]] = ("urgent", "warning", "note")
-
-
-class Attention(msgspec.Struct, frozen=True):
-    """Something that a person should look at: what, about which thing, the evidence, and the command that helps.
-
-    `kind` is one of KINDS. One that stands for more of its kind (`count`) has the first subject, and their names as text.
-    """
-
-    severity: Severity
-    kind: str
-    subject: str
-    text: str
-    command: str = ""
-    count: int = 1
-
-    @property
-    def sentence(self) -> str:
-        """All of it on one line: `queue mail: 3 jobs wait …`."""
-        kind = KINDS[self.kind]
-        what = f"{self.count} {kind.together}" if self.count > 1 else f"{kind.noun} {one_line(self.subject)}"
-        return f"{what}: {self.text}"
-
-
-class Kind(NamedTuple):
-    """What a kind of finding is about, and how many of them are named together."""
-
-    noun: str
-    together: str
-
-
-KINDS: Final[Mapping[str, Kind]] = {
-    "surge": Kind("failure group", "groups with many more failures than usual"),
-    "many-failures": Kind("failure group", "groups with very many failed jobs"),
-    "not-allowed": Kind("failure group", "groups of jobs whose code is not allowed"),
-    "no-worker": Kind("queue", "queues with waiting jobs and no worker"),
-    "waiting-long": Kind("queue", "queues whose next job has waited long"),
-    "paused": Kind("queue", "paused queues"),
-    "stalled": Kind("queue", "queues with leases that have ended"),
-    "worker-gone": Kind("worker", "silent workers that hold jobs"),
-    "throttle-left": Kind("throttle", "throttles full of jobs that do not run"),
-    "throttle-full": Kind("throttle", "throttles that are full"),
-    "recurring-late": Kind("recurring job", "recurring jobs that are late"),
-    "recurring-flood": Kind("recurring job", "recurring jobs that put more than runs"),
-    "operation": Kind("operation", "operations whose program is gone"),
-}
-
-
-def is_silent(worker: WorkerFacts, now_ms: int) -> bool:
-    """Return whether a worker has sent no heartbeat for longer than it should."""
-    return now_ms - worker.seen_ms > (SILENT_MS if "queues" in worker.facts else _SILENT_PROGRAM)
-
-
-class NamespaceFacts(msgspec.Struct, frozen=True):
-    """What the rules start from. Times in ms; `flags` complete a command line.
-
-    `lost` counts the leases that silent or unknown workers hold, by worker. `groups` is None where they were not read.
-    """
-
-    now: int
-    flags: str
-    queues: Sequence[Counts]
-    workers: Sequence[WorkerFacts]
-    lost: Counter[str]
-    groups: Sequence[FailureGroup] | None = None
-
-
-class Found(NamedTuple):
-    """What a rule found, and a sentence for the case that this is nothing."""
-
-    fine: str
-    attention: Sequence[Attention]
-
 
 # Queues.
 
@@ -389,11 +311,6 @@ def operations(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
             command = f"holdfast operations resume{facts.flags} {argument(one.id)}"
             found.append(Attention("warning", "operation", one.id, text, command))
     return Found("No change of many jobs was left halfway.", found)
-
-
-def quantity(count: int, thing: str) -> str:
-    """Return a number with its noun."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def _waits(count: int) -> str:
