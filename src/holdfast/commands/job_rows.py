@@ -74,7 +74,9 @@ def _time(record: bytes, at: int) -> int:
     return int.from_bytes(record[at : at + _TIME], "little")
 
 
-def _row(jid: bytes, record: bytes, state: str, due: int, more: Sequence[Any], has_data: bool) -> JobRow:
+def _row(
+    jid: bytes, record: bytes, state: str, due: int, more: Sequence[Any], group_name: str, has_data: bool
+) -> JobRow:
     """Read a record. `state` is "" where it is that of the record; `more` has what lies beside it. Raises struct.error."""
     code, flags, priority, attempts, retries, remaining, losses, low, high, length = _HEAD.unpack_from(record)
     created = queued = low + (high << 32)
@@ -112,7 +114,7 @@ def _row(jid: bytes, record: bytes, state: str, due: int, more: Sequence[Any], h
         worker.decode("utf-8", "replace"),
         bool(flags & TRACKED),
         _tags(tags) if tags else (),
-        text(group) if group else "",
+        text(group) if group else group_name,
         text(message) if message else "",
         failed,
         (data if flags & _SPILLED else record[end:]) if has_data else b"",
@@ -142,16 +144,18 @@ def rows_of(
     records: Sequence[bytes | None],
     placed: Iterable[tuple[str, int]],
     more: Sequence[Any],
+    group: str,
     has_data: bool,
 ) -> Iterator[JobRow | None]:
     """Read the records of a page, None for one that is gone or cannot be read.
 
-    `more` has the place from 1, data, tags, group, message and time of those jobs that have such beside their record.
+    `more` has the place from 1, data, tags, group, message and time of those jobs that have such beside their record;
+    `group` is that of all jobs if it is known.
     """
     beside = {more[at]: more[at + 1 : at + _WIDTH] for at in range(0, len(more), _WIDTH)}
     for at, (jid, record, (state, due)) in enumerate(zip(jids, records, placed, strict=False), 1):
         try:
-            yield _row(jid, record, state, due, beside.get(at, _NOTHING), has_data) if record else None
+            yield _row(jid, record, state, due, beside.get(at, _NOTHING), group, has_data) if record else None
         except (struct.error, IndexError):
             yield None  # written by another program than the core
 

@@ -63,7 +63,9 @@ class Scan(CommandBase, frozen=True, gc=False):
         is_last, size, page, records, states, more = reply
         jids, scores = page[::2], page[1::2]
         placed = states_of(states) if states else placed_by(self.set, scores)
-        found = rows_of(jids, records, placed, more, "d" in self.wants)
+        found = rows_of(
+            jids, records, placed, more, self.name if self.set == "group" else "", "d" in self.wants
+        )
         rows = [(row, score) for row, score in zip(found, scores, strict=True) if row]
         after = None if is_last or not jids else (text(scores[-1]), text(jids[-1]))
         return ScanPage(
