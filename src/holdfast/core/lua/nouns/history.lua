@@ -104,7 +104,7 @@ local function trimmed(ctx, text)
   return newest(unpacked(text), found.most, found.bytes)
 end
 
--- Appends a line. The first one of a plain job raises HISTORY. `had`: the packed lines, if they were read (false: none).
+-- Appends a line. The first one of a plain job raises HISTORY. `had` (nil: not read, false: none): its packed lines.
 local function append(ctx, jid, r, line, had)
   if record.has(r.flags, HISTORY) then
     local key = ctx.keys.extra .. jid

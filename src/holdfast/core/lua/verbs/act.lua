@@ -272,7 +272,7 @@ function M.run(ctx, action, common, who, op, args, first, last)
     reply[n], undo[n] = one(ctx, action, jid, r, value ~= "" and value or common, who, later)
     if #later >= PIECE then
       revive(ctx, later, reply)
-      later = { known = later.known }
+      later = { known = {} }
     end
   end
   revive(ctx, later, reply)
