@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.commands.operations import JobRow
+from holdfast.commands.job_rows import JobRow
 from holdfast.console import filter_terms
 from holdfast.console.filter_parser import MAX_DEPTH, MAX_LENGTH
 from holdfast.console.filter_terms import All, AnyOf, Node, Not, Term, Word, all_of, any_of, negation

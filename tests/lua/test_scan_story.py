@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.commands.attributes import Tag, Track
+from holdfast.commands.job_rows import JobRow
 from holdfast.commands.leases import Complete
-from holdfast.commands.operations import SCANNED, JobRow, Scan
+from holdfast.commands.operations import SCANNED, Scan
 from holdfast.commands.outcomes import Fail, Timeout
 from holdfast.commands.queues import CountQueues
 from native_door import Door, StoreMessage

@@ -70,31 +70,28 @@ _WIDTH: Final = 6
 _unpack = msgspec.msgpack.Decoder().decode
 
 
-def _time(record: bytes, at: int) -> int:
-    return int.from_bytes(record[at : at + _TIME], "little")
+def _run_of(record: bytes, at: int, code: int) -> tuple[int, int, bytes, int]:
+    """Return when the last run began, when it ended (0 if it has not), its worker, and where the data begin."""
+    run: tuple[int, ...] = _RUN.unpack_from(record, at)
+    low, high, last, last_high, length = run
+    end = at + _RUN.size + length
+    ended = last + (last_high << 32) if code % _SHORT in _OVER else 0
+    return low + (high << 32), ended, record[end - length : end], end if code > _SHORT else end + _TIME
 
 
 def _row(
     jid: bytes, record: bytes, state: str, due: int, more: Sequence[Any], group_name: str, has_data: bool
 ) -> JobRow:
     """Read a record. `state` is "" where it is that of the record; `more` has what lies beside it. Raises struct.error."""
-    code, flags, priority, attempts, retries, remaining, losses, low, high, length = _HEAD.unpack_from(record)
+    head: tuple[int, ...] = _HEAD.unpack_from(record)
+    code, flags, priority, attempts, retries, remaining, losses, low, high, length = head
     created = queued = low + (high << 32)
     klass_at = _HEAD.size + length + 1
     end = klass_at + record[klass_at - 1]
     queue, klass = record[_HEAD.size : klass_at - 1], record[klass_at:end]
-    is_short = code > _SHORT
-    if not is_short:
-        queued, end = _time(record, end), end + _TIME
-    popped = ended = 0
-    worker = b""
-    if attempts:
-        low, high, last, last_high, length = _RUN.unpack_from(record, end)
-        worker_at = end + _RUN.size
-        end = worker_at + length
-        popped, worker = low + (high << 32), record[worker_at:end]
-        ended = last + (last_high << 32) if code % _SHORT in _OVER else 0
-        end += 0 if is_short else _TIME
+    if code < _SHORT:
+        queued, end = int.from_bytes(record[end : end + _TIME], "little"), end + _TIME
+    popped, ended, worker, end = _run_of(record, end, code) if attempts else (0, 0, b"", end)
     data, tags, group, message, failed = more
     return JobRow(
         jid.decode("utf-8", "replace"),

@@ -11,11 +11,11 @@ from typing import Final
 
 import msgspec
 
+from holdfast.commands.job_rows import JobRow
 from holdfast.commands.operations import (
     MAX_CHANGED,
     Act,
     Audited,
-    JobRow,
     OperationDetail,
     OperationFacts,
     OperationGet,

@@ -6,8 +6,9 @@ from typing import Final
 
 import msgspec
 
+from holdfast.commands.job_rows import JobRow
 from holdfast.commands.jobs import JobGet
-from holdfast.commands.operations import JobRow, Scan, ScanPage
+from holdfast.commands.operations import Scan, ScanPage
 from holdfast.commands.views import Cursor
 from holdfast.console.filters import Filter, glob
 from holdfast.errors import UsageError

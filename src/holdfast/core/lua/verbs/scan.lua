@@ -11,7 +11,7 @@ local M = {}
 
 -- The sets whose jobs can be in different states.
 local MIXED = { tagged = true, tracked = true, holders = true, pending = true }
--- The states of a record in which other sets tell how it is counted.
+-- The states of a record in which it depends on other sets how the job is counted.
 local UNSURE = { [state.RUNNING] = true, [state.SCHEDULED] = true, [state.THROTTLED] = true }
 local CODE = {}
 for code = 1, #state.NAME do CODE[state.NAME[code]] = code end
