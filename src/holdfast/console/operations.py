@@ -43,6 +43,8 @@ from holdfast.wire.plans import Plan, Planner
 LEASE_MS: Final = 30_000
 """How long an operation is somebody's without a sign of progress."""
 EXAMPLES: Final = 10
+AT_ONCE: Final = 128
+"""Jobs that a chunk looks at: as many as one call changes."""
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -219,7 +221,7 @@ def resume(ask: Planner, id: str, runner: str, now_ms: int) -> Plan[Running]:
     return Running(id, runner, spec, place, at, _wants(spec, query, plan), query.matcher(now_ms))
 
 
-def step(ask: Planner, running: Running, count: int = MAX_CHANGED) -> Plan[int]:
+def step(ask: Planner, running: Running, count: int = AT_ONCE) -> Plan[int]:
     """Go forward by one chunk: look at up to `count` jobs, and change those that match. Returns how many changed.
 
     Raises WrongState when the operation was stopped or taken over meanwhile.
