@@ -4,6 +4,7 @@ import pytest
 
 from command_line import holdfast
 from holdfast import Client
+from holdfast.cli.top import pause_after
 from terminal import Terminal
 
 SIZES = [(24, 80), (50, 200)]
@@ -85,6 +86,13 @@ def test_ctrl_c_ends_it(busy: Client, url: str, namespace: str) -> None:
         seen.shows("mail")
         seen.press("\x03")
         assert seen.code() == 0
+
+
+def test_a_look_that_takes_long_is_taken_less_often() -> None:
+    assert pause_after(took=0.001, interval=2.0) == 2.0
+    assert pause_after(took=0.05, interval=2.0) == 5.0
+    assert pause_after(took=3.0, interval=2.0) == 10.0
+    assert pause_after(took=3.0, interval=60.0) == 60.0
 
 
 def test_it_needs_a_terminal(url: str, namespace: str) -> None:

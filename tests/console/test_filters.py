@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.commands.operations import JobRow
+from holdfast.commands.job_rows import JobRow
 from holdfast.console import filter_terms
 from holdfast.console.filter_parser import MAX_DEPTH, MAX_LENGTH
 from holdfast.console.filter_terms import All, AnyOf, Node, Not, Term, Word, all_of, any_of, negation
@@ -319,7 +319,8 @@ def test_a_deep_alternation_prints_and_parses_within_its_limits() -> None:
         ("", set()),
         ("state:failed queue:x created<2h is:tracked", set()),
         ("tag:x", {"tags"}),
-        ("group:x or -message~x or failed<2h", {"failure"}),
+        ("group:x", {"group"}),
+        ("group:x or -message~x or failed<2h", {"group", "failure"}),
         ("due<2h", {"due"}),
         ("is:late", {"due"}),
         ("size>3", {"data"}),
@@ -673,7 +674,7 @@ def test_a_filter_does_not_read_what_it_does_not_need(found: Filter, row: JobRow
         row,
         data=row.data if "data" in needs else b"",
         tags=row.tags if "tags" in needs else (),
-        group=row.group if "failure" in needs else "",
+        group=row.group if "group" in needs else "",
         message=row.message if "failure" in needs else "",
         failed_ms=row.failed_ms if "failure" in needs else 0,
         due_ms=row.due_ms if "due" in needs else 0,

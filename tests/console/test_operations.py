@@ -162,7 +162,7 @@ def test_an_operation_stopped_by_somebody_else_is_gone_on_with(console: Console,
     running = console.start_operation(Spec(action="retry", filter="state:failed"))
     console.run_operation(running, lambda _: console.stop_operation(running.id))
     stopped = console.operation(running.id)
-    assert (stopped.state, stopped.changed) == ("stopped", 256)
+    assert (stopped.state, stopped.changed) == ("stopped", 128)
     done = console.run_operation(console.resume_operation(running.id))
     assert (done.state, done.changed) == ("done", 600)
     assert client.queues["q"].counts["waiting"] == 600

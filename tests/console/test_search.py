@@ -86,6 +86,17 @@ def test_what_is_found_and_where_it_is_looked_for(
     assert index in console.jobs(text).index
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("group:mail-*", 4), ("group:mail-* tag:v*", 1), ("tag:vip group:mail-*", 1), ('group:mail-* "no luck"', 4),
+     ("group:mail-* -group:mail-ValueError", 0)],
+)  # fmt: skip
+def test_jobs_of_a_group_are_of_that_group_whatever_else_is_read(
+    console: Console, text: str, count: int
+) -> None:
+    assert len(console.jobs(text).jobs) == count
+
+
 def test_a_job_found_by_jid_is_read_alone(console: Console, client: Client) -> None:
     jid = client.queues["mail"].put("jobs.send", {})
     page = console.jobs(f"jid:{jid},nowhere")

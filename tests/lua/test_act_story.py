@@ -140,6 +140,15 @@ def test_a_jid_that_comes_twice_is_changed_once(core, door: Door):
     assert core(CountQueues(["q"]))[0].waiting == 1
 
 
+def test_a_jid_that_comes_again_far_behind_is_refused(core, door: Door):
+    jids = [f"j{n:03}" for n in range(200)]
+    door.put("q", *jids)
+    for job in door.pop("w", "q", n=200):
+        core(Fail("w", job, "G", "why"))
+    assert brief(act(core, "retry", *jids, jids[0], "nobody")) == 200 * "+" + "!!"
+    assert core(CountQueues(["q"]))[0].waiting == 200
+
+
 def test_no_jobs_are_no_change(core, eight: Door):
     before = held(eight)
     assert core(Act("retry", [])) == []

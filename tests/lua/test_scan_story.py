@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.commands.attributes import Tag, Track
+from holdfast.commands.job_rows import JobRow
 from holdfast.commands.leases import Complete
-from holdfast.commands.operations import SCANNED, JobRow, Scan
+from holdfast.commands.operations import SCANNED, Scan
 from holdfast.commands.outcomes import Fail, Timeout
 from holdfast.commands.queues import CountQueues
 from native_door import Door, StoreMessage
@@ -122,7 +123,7 @@ def test_a_row_has_what_a_search_compares(core, clock, varied: Door):
         shown.ended_ms, 0, "w", True, ("vip",), "G", "because of bad1", shown.ended_ms, b"{}",
     )  # fmt: skip
     [plain] = [row for row in walk(core, "group", "G") if row.jid == "bad1"]
-    assert (plain.tags, plain.group, plain.message, plain.failed_ms, plain.data) == ((), "", "", 0, b"")
+    assert (plain.tags, plain.group, plain.message, plain.failed_ms, plain.data) == ((), "G", "", 0, b"")
 
 
 def test_due_times_and_ends_of_leases_are_there(core, clock, varied: Door):
@@ -156,6 +157,13 @@ def test_entries_whose_job_is_gone_are_looked_at_and_left_out(core, door: Door):
     door.ask("DEL", door.key("j:a"), door.key("j:c"))
     page = core(Scan("waiting", "q", None, 9))
     assert (page.jobs, page.looked, page.size, page.next) == ((), 3, 3, None)
+
+
+def test_records_that_cannot_be_read_are_left_out(core, door: Door):
+    door.put("q", *[f"j{n}" for n in range(6)])
+    for n, broken in enumerate(["", "x", "x" * 18, "A" + "\xff" * 30]):
+        door.ask("SET", door.key(f"j:j{n}"), broken.encode("latin-1"))
+    assert scanned(core, "waiting", "q") == ["j4", "j5"]
 
 
 def test_much_data_ends_a_page_early(core, door: Door):

@@ -14,7 +14,7 @@ from holdfast.cli.examples import examples
 from holdfast.cli.output import counted, echo_text, json_option, print_json, progress, repeat, watch_option
 from holdfast.cli.tables import Listing
 from holdfast.cli.times import ago
-from holdfast.commands.operations import JobRow
+from holdfast.commands.job_rows import JobRow
 from holdfast.console.filters import parse
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain, stored

@@ -12,7 +12,7 @@ from holdfast.cli.examples import examples
 from holdfast.cli.output import echo_text, json_option, print_facts, print_json
 from holdfast.cli.tables import Listing, cut_line
 from holdfast.cli.times import ago, moment
-from holdfast.commands.operations import JobRow
+from holdfast.commands.job_rows import JobRow
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.handles import Console
 from holdfast.console.job_queries import JobDetail, logged

@@ -28,6 +28,9 @@ SORTS: Final = ("waiting", "running", "failed", "name")
 KEYS: Final = "↑↓ select · tab pane · s sort · p pause/resume · u quiet/resume · r retry group · q quit"
 _SHORT_KEYS: Final = "↑↓ tab · s sort · p pause · u quiet · r retry · q quit"
 _KEY: Final = re.compile(r"\x1b[\[O].|.", re.DOTALL)
+SPARED: Final = 100
+"""A look takes at most the hundredth part of the time, so that the store has no more than one percent of a core to do for it."""
+LONGEST_PAUSE: Final = 10.0
 MOST: Final = 200
 """Queues and failure groups that can be reached."""
 _SEQUENCES: Final = {
@@ -126,6 +129,11 @@ _NUMERIC: Final = {
 }
 
 
+def pause_after(took: float, interval: float) -> float:
+    """Return the seconds from one look to the next: a look that takes long is taken less often."""
+    return max(interval, min(took * SPARED, LONGEST_PAUSE))
+
+
 class Top:
     """The live view: reads the figures, draws them, and does what keys ask for."""
 
@@ -136,15 +144,15 @@ class Top:
 
     def refresh(self) -> None:
         """Read the figures if it is time; an error is shown, and the last figures stay."""
-        now = time.monotonic()
-        if now < self._due:
+        begun = time.monotonic()
+        if begun < self._due:
             return
-        self._due = now + self._interval
         try:
             self.view.overview = self._console.overview(MOST)
             self.view.workers = self._worker_rows(self.view.overview.now_ms)
         except HoldfastError as error:
             self.view.message = one_line(f"the store cannot be read: {error}")
+        self._due = begun + pause_after(time.monotonic() - begun, self._interval)
 
     def _worker_rows(self, now_ms: int) -> tuple[Row, ...]:
         rows: list[Row] = []
@@ -336,7 +344,7 @@ def _raw_keys() -> Generator[Callable[[float], str]]:
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time between two looks at the store.",
+    help="Time between two looks at the store; up to 10 seconds if a look takes long.",
 )
 @click.option("--read-only", is_flag=True, help="Show, and change nothing.")
 @store_options

@@ -1,16 +1,15 @@
 """Commands of operators: search for jobs, change many of them, and keep track of that."""
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
 from holdfast.commands.base import Command, CommandBase, Reply, Word
+from holdfast.commands.job_rows import JobRow, placed_by, rows_of, states_of
 from holdfast.commands.views import Cursor
 from holdfast.errors import Refused, refusal
-from holdfast.models import text, texts
-from holdfast.models.job import TRACKED
+from holdfast.models import text
 
 SCANNED: Final = frozenset(
     (
@@ -26,97 +25,6 @@ Action = Literal[
     "retry", "fail", "move", "cancel", "delete", "expire", "run", "delay", "priority", "retries", "data", "tag", "untag",
     "track", "untrack", "move-back",
 ]  # fmt: skip
-
-
-class JobRow(msgspec.Struct, frozen=True, gc=False):
-    """What a search compares of one job; times are 0 where there is none.
-
-    `state` is that of the queue's counts: a job whose lease was lost and which waits again is waiting. `due_ms`: when a
-    scheduled job is due, or a lease ends. Tags, failure and data are there if the scan asked for them.
-    """
-
-    jid: str
-    klass: str = ""
-    queue: str = ""
-    state: str = ""
-    priority: int = 0
-    retries: int = 0
-    remaining: int = 0
-    attempts: int = 0
-    losses: int = 0
-    created_ms: int = 0
-    queued_ms: int = 0
-    popped_ms: int = 0
-    ended_ms: int = 0
-    due_ms: int = 0
-    worker: str = ""
-    tracked: bool = False
-    tags: tuple[str, ...] = ()
-    group: str = ""
-    message: str = ""
-    failed_ms: int = 0
-    data: bytes = b""
-
-
-_STATES: Final = (
-    "",
-    "waiting",
-    "running",
-    "complete",
-    "failed",
-    "scheduled",
-    "depends",
-    "throttled",
-    "stalled",
-)
-_ROW: Final = struct.Struct("<BHhHhhBddddd")
-_NAMES_AT: Final = _ROW.size
-_FIRST: Final = 2
-_WIDTH: Final = 8
-_unpack = msgspec.msgpack.Decoder().decode
-
-
-def _row(
-    jid: bytes, facts: bytes, data: bytes, tags: bytes, group: bytes, message: bytes, failed: int
-) -> JobRow:
-    numbers: tuple[Any, ...] = _ROW.unpack_from(facts)
-    state: int = numbers[0]
-    flags, priority, attempts, retries, remaining, losses = numbers[1:7]
-    klass_at = _NAMES_AT + 1 + facts[_NAMES_AT]
-    worker_at = klass_at + 1 + facts[klass_at]
-    times: list[int] = [int(numbers[at]) for at in range(7, 12)]
-    created, queued, popped, ended, due = times
-    return JobRow(
-        text(jid),
-        text(facts[klass_at + 1 : worker_at]),
-        text(facts[_NAMES_AT + 1 : klass_at]),
-        _STATES[state],
-        priority,
-        retries,
-        remaining,
-        attempts,
-        losses,
-        created,
-        queued,
-        popped,
-        ended,
-        due,
-        text(facts[worker_at + 1 :]),
-        bool(flags & TRACKED),
-        _tags(tags) if tags else (),
-        text(group) if group else "",
-        text(message) if message else "",
-        failed,
-        data,
-    )
-
-
-def _tags(packed: bytes) -> tuple[str, ...]:
-    try:
-        found: Any = _unpack(packed)
-        return texts([name for name in found if isinstance(name, str | bytes)])
-    except (msgspec.MsgspecError, TypeError):
-        return ()  # written by another program than the core
 
 
 class ScanPage(msgspec.Struct, frozen=True, gc=False):
@@ -152,12 +60,17 @@ class Scan(CommandBase, frozen=True, gc=False):
         return (self.set, self.name, *(self.after or ("", "")), self.count, self.wants)
 
     def read(self, reply: Reply) -> ScanPage:
-        found = [at for at in range(_FIRST, len(reply), _WIDTH) if reply[at + 2]]
-        rows = [_row(reply[at], *reply[at + 2 : at + _WIDTH]) for at in found]
-        scores = [reply[at + 1] for at in found]
-        looked = (len(reply) - _FIRST) // _WIDTH
-        after = None if reply[0] or not looked else (text(reply[-_WIDTH + 1]), text(reply[-_WIDTH]))
-        return ScanPage(tuple(rows), tuple(scores), looked, reply[1], after)
+        is_last, size, page, records, states, more = reply
+        jids, scores = page[::2], page[1::2]
+        placed = states_of(states) if states else placed_by(self.set, scores)
+        found = rows_of(
+            jids, records, placed, more, self.name if self.set == "group" else "", "d" in self.wants
+        )
+        rows = [(row, score) for row, score in zip(found, scores, strict=True) if row]
+        after = None if is_last or not jids else (text(scores[-1]), text(jids[-1]))
+        return ScanPage(
+            tuple([row for row, _ in rows]), tuple([score for _, score in rows]), len(jids), size, after
+        )
 
 
 class Progress(msgspec.Struct, frozen=True, gc=False):

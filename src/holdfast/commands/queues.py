@@ -8,9 +8,6 @@ import msgspec
 from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.models import Counts, JobFacts, Stats, text
 
-MAX_COUNTED = 256
-"""How many queues one `counts` covers if it names none."""
-
 
 class CountQueues(CommandBase, frozen=True, gc=False):
     """Count the jobs of `queues` by state, of the first 256 known ones if empty. Core: verbs/counts.lua."""

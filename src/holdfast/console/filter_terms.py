@@ -7,7 +7,7 @@ from typing import Final, cast
 import msgspec
 
 from holdfast.codecs import decode
-from holdfast.commands.operations import JobRow
+from holdfast.commands.job_rows import JobRow
 from holdfast.console.filter_values import (
     FIELDS,
     SAFE_SEGMENT,

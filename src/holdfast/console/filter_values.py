@@ -13,7 +13,7 @@ from holdfast.codecs import decode
 from holdfast.errors import CodecError
 from holdfast.models import State
 
-Need = Literal["data", "tags", "failure", "due"]
+Need = Literal["data", "tags", "group", "failure", "due"]
 Operator = Literal[":", "!=", "~", "<", "<=", ">", ">="]
 Kind = Literal["text", "flag", "number", "time", "data"]
 TextTest = Callable[[str], bool]
@@ -38,7 +38,7 @@ FIELDS: Final[Mapping[str, Field]] = {
     "jid": Field("text", "name of the job", "jid"),
     "worker": Field("text", "worker that holds the job", "worker"),
     "tag": Field("text", "one of the tags", "tags", "tags"),
-    "group": Field("text", "failure group", "group", "failure"),
+    "group": Field("text", "failure group", "group", "group"),
     "message": Field("text", "message of the failure", "message", "failure"),
     "data": Field("data", "value at a path in the data: data.order.id", "data", "data"),
     "is": Field("flag", "tracked, or late: past due, or the lease has ended", choices=("tracked", "late")),

@@ -28,7 +28,7 @@ from holdfast.commands import Command
 from holdfast.commands.admin import AuditLine, Info, PatternFacts, Patterns
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.jobs import Outcome
-from holdfast.commands.operations import MAX_CHANGED, Action
+from holdfast.commands.operations import Action
 from holdfast.commands.queues import QueueOption
 from holdfast.commands.recurring import RecurringFacts, RecurUpdate
 from holdfast.commands.topics import TopicCounts
@@ -366,7 +366,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs):
 
     def _step(self, ask: Planner, running: Running) -> Plan[int]:
         rate = running.spec.rate
-        count = min(max(int(rate), 1), MAX_CHANGED) if rate else MAX_CHANGED
+        count = min(max(int(rate), 1), operations.AT_ONCE) if rate else operations.AT_ONCE
         return operations.step(ask, running, count)
 
     def _operation(self, ask: Planner, id: str) -> Plan[Operation]:

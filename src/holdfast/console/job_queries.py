@@ -8,8 +8,9 @@ import msgspec
 
 from holdfast.client.explanation import Explanation, explained
 from holdfast.commands.failures import FailureGroup
+from holdfast.commands.job_rows import JobRow
 from holdfast.commands.jobs import Await, JobGet, Outcome
-from holdfast.commands.operations import JobRow, Scan
+from holdfast.commands.operations import Scan
 from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.console.filters import glob
 from holdfast.console.search import row_of

@@ -13,7 +13,7 @@ from holdfast.client.workers import is_meant
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.base import then
-from holdfast.commands.queues import MAX_COUNTED, CountQueues, QueueNames
+from holdfast.commands.queues import QueueNames
 from holdfast.commands.recurring import RecurGet, RecurringFacts, RecurTag
 from holdfast.commands.topics import (
     CountTopics,
@@ -34,7 +34,7 @@ from holdfast.console.unknown import unknown
 from holdfast.errors import HoldfastError
 from holdfast.models import Counts
 from holdfast.settings import MAX_BATCH, check_each, check_name, check_names, check_whole
-from holdfast.wire.plans import Plan, Planner, in_slices
+from holdfast.wire.plans import Plan, Planner, counts_of, in_slices
 
 
 class TopicDetail(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class NamedVerbs:
     @PlanMethod
     def counts(self, ask: Planner, *queues: str) -> Plan[list[Counts]]:
         """The counts of these queues, also of unknown ones."""
-        return counts(ask, check_names("queue", queues, 1 << 40))
+        return counts_of(ask, check_names("queue", queues, 1 << 40))
 
     @PlanMethod
     def workers_of(self, ask: Planner, *names: str) -> Plan[list[WorkerFacts]]:
@@ -149,14 +149,6 @@ def known_queue(ask: Planner, name: str) -> Plan[str]:
     if check_name("queue", name) not in known:
         raise unknown("queue", name, known)
     return name
-
-
-def counts(ask: Planner, names: Sequence[str]) -> Plan[list[Counts]]:
-    """Return the counts of queues."""
-    rows: list[Counts] = []
-    for at in range(0, len(names), MAX_COUNTED):
-        rows += yield from ask(CountQueues(names[at : at + MAX_COUNTED]))
-    return rows
 
 
 def workers_of(ask: Planner, given: Sequence[str]) -> Plan[list[WorkerFacts]]:

@@ -11,11 +11,11 @@ from typing import Final
 
 import msgspec
 
+from holdfast.commands.job_rows import JobRow
 from holdfast.commands.operations import (
     MAX_CHANGED,
     Act,
     Audited,
-    JobRow,
     OperationDetail,
     OperationFacts,
     OperationGet,
@@ -24,15 +24,27 @@ from holdfast.commands.operations import (
 )
 from holdfast.console.filters import Filter
 from holdfast.console.operation_spec import APPLIES, INVERSE, Spec, check_spec, merged, patch_of
-from holdfast.console.search import STATES, Chunk, Position, SearchPlan, by_jid, chunk, planned, wants_of
+from holdfast.console.search import (
+    STATES,
+    Chunk,
+    Position,
+    SearchPlan,
+    by_jid,
+    chunk,
+    page_size,
+    planned,
+    wants_of,
+)
 from holdfast.errors import Refused, WrongState, refusal
 from holdfast.ids import mint_jid
-from holdfast.settings import MAX_BATCH, check_name
+from holdfast.settings import check_name
 from holdfast.wire.plans import Plan, Planner
 
 LEASE_MS: Final = 30_000
 """How long an operation is somebody's without a sign of progress."""
 EXAMPLES: Final = 10
+AT_ONCE: Final = 128
+"""Jobs that a chunk looks at: as many as one call changes."""
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -161,9 +173,9 @@ def dry_run(ask: Planner, spec: Spec, now_ms: int, most: int, note: Callable[[Dr
         found.looked, found.complete = page.looked, True
         found.add(page.jobs, applies)
         return found
-    at, wants = Position(), wants_of(query)
+    at, wants = Position(), wants_of(query, plan)
     while found.looked < most:
-        some = yield from chunk(ask, plan, at, MAX_BATCH if "d" not in wants else MAX_CHANGED, wants)
+        some = yield from chunk(ask, plan, at, page_size(wants), wants)
         if some is not None:
             found.looked += some.page.looked
             rows = [row for row in some.page.jobs if matches(row) and not _is_done(spec, row)]
@@ -186,11 +198,11 @@ def start(ask: Planner, spec: Spec, runner: str, now_ms: int) -> Plan[Running]:
     command = OperationSet("start", id, runner, LEASE_MS, msgspec.json.encode(spec).decode())
     line = f"{spec.filter}" + (f" → {spec.value}" if spec.value else "")
     yield from ask(Audited(spec.who or "unnamed", f"bulk {spec.action}", id, line[:4000], command))
-    return Running(id, runner, spec, plan, Position(), _wants(spec, query), query.matcher(now_ms))
+    return Running(id, runner, spec, plan, Position(), _wants(spec, query, plan), query.matcher(now_ms))
 
 
-def _wants(spec: Spec, query: Filter) -> str:
-    return "".join(sorted({*wants_of(query), *("d" if spec.action == "data" else "")}))
+def _wants(spec: Spec, query: Filter, plan: SearchPlan) -> str:
+    return "".join(sorted({*wants_of(query, plan), *("d" if spec.action == "data" else "")}))
 
 
 def resume(ask: Planner, id: str, runner: str, now_ms: int) -> Plan[Running]:
@@ -206,10 +218,10 @@ def resume(ask: Planner, id: str, runner: str, now_ms: int) -> Plan[Running]:
     query = spec.query
     plan = yield from planned(ask, query, APPLIES.get(spec.action, STATES))
     place = _NOWHERE if at == _END else plan
-    return Running(id, runner, spec, place, at, _wants(spec, query), query.matcher(now_ms))
+    return Running(id, runner, spec, place, at, _wants(spec, query, plan), query.matcher(now_ms))
 
 
-def step(ask: Planner, running: Running, count: int = MAX_CHANGED) -> Plan[int]:
+def step(ask: Planner, running: Running, count: int = AT_ONCE) -> Plan[int]:
     """Go forward by one chunk: look at up to `count` jobs, and change those that match. Returns how many changed.
 
     Raises WrongState when the operation was stopped or taken over meanwhile.

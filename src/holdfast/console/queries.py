@@ -28,7 +28,7 @@ from holdfast.console.unknown import unknown
 from holdfast.errors import UsageError
 from holdfast.models import Counts, Stats
 from holdfast.settings import MAX_BATCH, OWN_THROTTLE, check_name, check_throttle, check_whole
-from holdfast.wire.plans import Plan, Planner, all_counts
+from holdfast.wire.plans import Plan, Planner, all_counts, counts_of
 
 T = TypeVar("T")
 HOUR_MS: Final = 3_600_000
@@ -74,7 +74,7 @@ def queues(ask: Planner, pattern: str, sort: str, after: str, limit: int) -> Pla
     if sort == "name":
         names = sorted(name for name in (yield from ask(QueueNames())) if matches(name))
         chosen = [name for name in names if name > after][: size + 1]
-        rows = (yield from ask(CountQueues(chosen[:size]))) if chosen else []
+        rows = yield from counts_of(ask, chosen[:size])
         return Page(tuple(rows), chosen[size - 1] if len(chosen) > size else "", len(names))
     found = [one for one in (yield from all_counts(ask)) if matches(one.name)]
     found.sort(key=lambda one: (-_rank(one, sort), one.name))

@@ -6,8 +6,9 @@ from typing import Final
 
 import msgspec
 
+from holdfast.commands.job_rows import JobRow
 from holdfast.commands.jobs import JobGet
-from holdfast.commands.operations import JobRow, Scan, ScanPage
+from holdfast.commands.operations import Scan, ScanPage
 from holdfast.commands.views import Cursor
 from holdfast.console.filters import Filter, glob
 from holdfast.errors import UsageError
@@ -21,8 +22,8 @@ STATES: Final = (*QUEUE_STATES, "complete")
 MOST_LOOKED: Final = 5000
 """Jobs that one page of a search looks at."""
 _FIRST: Final = 64
-_WITH_DATA: Final = 256
-_WANTS: Final = {"data": "d", "tags": "t", "failure": "e"}
+_WITH_MORE: Final = 256
+_WANTS: Final = {"data": "d", "tags": "t", "group": "e", "failure": "e"}
 
 
 class Source(msgspec.Struct, frozen=True, gc=False):
@@ -199,9 +200,15 @@ def _index_of(plan: SearchPlan, at: Position) -> int:
     return places[0] if places else len(plan.sources)
 
 
-def wants_of(query: Filter) -> str:
-    """Return what a scan has to read for a filter, as letters."""
-    return "".join(letter for name, letter in _WANTS.items() if name in query.needs)
+def wants_of(query: Filter, plan: SearchPlan) -> str:
+    """Return what scans have to read for a filter, as letters; the jobs of a group come with its name."""
+    needs = query.needs - {"group"} if all(source.set == "group" for source in plan.sources) else query.needs
+    return "".join(sorted({_WANTS[need] for need in needs if need in _WANTS}))
+
+
+def page_size(wants: str) -> int:
+    """Return how many jobs a call may read so that it is a short one."""
+    return _WITH_MORE if wants else MAX_BATCH
 
 
 def search(
@@ -214,7 +221,7 @@ def search(
     plan = yield from planned(ask, query)
     if plan.jids:
         return (yield from by_jid(ask, plan, query.matcher(now_ms)))
-    letters = "".join(sorted({*wants, *wants_of(query)}))
+    letters = "".join(sorted({*wants, *wants_of(query, plan)}))
     found, looked, at = yield from _matches(
         ask, plan, query.matcher(now_ms), limit, Position.parse(cursor), letters
     )
@@ -225,7 +232,7 @@ def _matches(
     ask: Planner, plan: SearchPlan, matches: Callable[[JobRow], bool], limit: int, at: Position, wants: str
 ) -> Plan[tuple[list[JobRow], int, Position]]:
     found: list[JobRow] = []
-    looked, size, most = 0, min(_FIRST, limit), _WITH_DATA if "d" in wants else MAX_BATCH
+    looked, size, most = 0, min(_FIRST, limit), page_size(wants)
     while looked < MOST_LOOKED:
         some = yield from chunk(ask, plan, at, size, wants)
         if some is None:

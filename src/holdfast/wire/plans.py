@@ -42,7 +42,7 @@ from holdfast.commands.failures import (
 )
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.outcomes import MAX_OUTCOMES, Timeout
-from holdfast.commands.queues import MAX_COUNTED, CountQueues, Peek, QueueNames
+from holdfast.commands.queues import CountQueues, Peek, QueueNames
 from holdfast.commands.views import ListSet
 from holdfast.errors import JobNotFound, Refused, WrongState
 from holdfast.models import Counts, JobFacts
@@ -52,6 +52,7 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 TOO_MANY: Final = "HF_TOO_MANY"
+COUNTED_AT_ONCE: Final = 64
 _THROWN = re.compile(r"(?:[\w.]+:\d+: )?(.*) script: (?:\w+, )?on @[\w.]+:\d+\.", re.DOTALL)
 """The text of an error thrown in a script: the store adds the line before and the script after it."""
 
@@ -179,13 +180,16 @@ def failed_jobs(ask: Planner, group: str, offset: int, count: int) -> Plan[tuple
 
 
 def all_counts(ask: Planner) -> Plan[list[Counts]]:
-    """Return the counts of every known queue, in order of first use: one call, more for more than 256 queues."""
-    rows = yield from ask(CountQueues())
-    if len(rows) < MAX_COUNTED:
-        return rows
+    """Return the counts of every known queue, in order of first use."""
     names = yield from ask(QueueNames())
-    for at in range(MAX_COUNTED, len(names), MAX_COUNTED):
-        rows += yield from ask(CountQueues(names[at : at + MAX_COUNTED]))
+    return (yield from counts_of(ask, names))
+
+
+def counts_of(ask: Planner, names: Sequence[str]) -> Plan[list[Counts]]:
+    """Return the counts of these queues, in calls that are short even if all of them are busy."""
+    rows: list[Counts] = []
+    for at in range(0, len(names), COUNTED_AT_ONCE):
+        rows += yield from ask(CountQueues(names[at : at + COUNTED_AT_ONCE]))
     return rows
 
 

@@ -39,6 +39,8 @@ function M.flags_of(bytes) return bytes and byte(bytes, 2) + 256 * byte(bytes, 3
 
 M.native = {}
 
+function M.native.state_of(bytes) return byte(bytes) % SHORT end
+
 function M.native.read(bytes)
   local short = byte(bytes) > SHORT
   local start

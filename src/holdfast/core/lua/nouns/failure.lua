@@ -93,11 +93,11 @@ local function gather(lists, key, value)
   lists[key], list[#list + 1] = list, value
 end
 
--- The same for many failed jobs, each set and each day in one go.
-function M.remove_many(ctx, jids, records)
+-- The same for many failed jobs, each set and each day in one go; `packed` has what was noted of each.
+function M.remove_many(ctx, jids, records, packed)
   local groups, queues, days = {}, {}, {}
   for i = 1, #jids do
-    local queue, noted = keys.of_queue(ctx, records[i].queue), M.read(ctx, jids[i], records[i])
+    local queue, noted = keys.of_queue(ctx, records[i].queue), packed[i] and mp_unpack(packed[i])
     if noted then
       gather(groups, noted[1], jids[i])
       gather(queues, queue, jids[i])

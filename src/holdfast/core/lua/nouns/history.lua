@@ -104,11 +104,12 @@ local function trimmed(ctx, text)
   return newest(unpacked(text), found.most, found.bytes)
 end
 
--- Appends a line. The first one of a plain job raises HISTORY.
-local function append(ctx, jid, r, line)
+-- Appends a line. The first one of a plain job raises HISTORY. `had` (nil: not read, false: none): its packed lines.
+local function append(ctx, jid, r, line, had)
   if record.has(r.flags, HISTORY) then
     local key = ctx.keys.extra .. jid
-    call("HSET", key, "h", trimmed(ctx, (call("HGET", key, "h") or "") .. mp_pack(line)))
+    if had == nil then had = call("HGET", key, "h") end
+    call("HSET", key, "h", trimmed(ctx, (had or "") .. mp_pack(line)))
   else
     extra.set(ctx, jid, r, "h", trimmed(ctx, packed_lines(implied(r)) .. mp_pack(line)))
     r.flags = r.flags + HISTORY
@@ -117,15 +118,15 @@ end
 
 -- Appends a line, unless this root has no such lines. `left`, the
 -- retries left, is for repeats of that call.
-function M.note(ctx, jid, r, what, name, reason, left)
+function M.note(ctx, jid, r, what, name, reason, left, had)
   if ctx.omitted_lines[what] then return end
-  append(ctx, jid, r, { what, ctx.now, r.attempts, r.token, r.worker, name or "", reason or "", left })
+  append(ctx, jid, r, { what, ctx.now, r.attempts, r.token, r.worker, name or "", reason or "", left }, had)
 end
 
 -- The same, and raises HISTORY in any case. Call it while the record still shows what was
 -- before.
-function M.add(ctx, jid, r, what, name, reason, left)
-  M.note(ctx, jid, r, what, name, reason, left)
+function M.add(ctx, jid, r, what, name, reason, left, had)
+  M.note(ctx, jid, r, what, name, reason, left, had)
   if record.has(r.flags, HISTORY) then return end -- this root has no such line, but all that come
   extra.set(ctx, jid, r, "h", packed_lines(implied(r)))
   r.flags = r.flags + HISTORY

@@ -19,6 +19,20 @@ function M.read(ctx, jid)
   return ctx.record.read(bytes)
 end
 
+-- The records of many jobs by jid, without those that are gone.
+function M.read_many(ctx, jids)
+  local names, found = {}, {}
+  for i = 1, #jids do names[i] = ctx.keys.job .. jids[i] end
+  local records = names[1] and call("MGET", unpack_(names)) or {}
+  for i = 1, #names do
+    if records[i] then
+      touched_jobs.note(jids[i])
+      found[jids[i]] = ctx.record.read(records[i])
+    end
+  end
+  return found
+end
+
 function M.write(ctx, jid, r)
   call("SET", ctx.keys.job .. jid, ctx.record.write(r))
   if ctx.watched then event.changed_job(ctx, jid, r.queue) end

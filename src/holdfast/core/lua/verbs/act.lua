@@ -245,15 +245,24 @@ local function note(ctx, op, args, first, reply, undo)
   operation.note(ctx, op, changed, same, refused)
 end
 
+-- The records of all jobs named: of an action that changes no job but its own, and later.
+local function all_read(ctx, args, first, last)
+  local jids = {}
+  for i = first, last, 2 do jids[#jids + 1] = args[i] end
+  return job.read_many(ctx, jids)
+end
+
 -- `args` from `first` on are (jid, value) pairs, where "" stands for `common`. `op` (nil: none) has the id of an
 -- operation, its runner, and what `operation.note` takes. Returns for each job 1 (changed), 0 (nothing to change) or
 -- a refusal; for fewer jobs than were given if these take long: then the operation keeps its cursor.
 function M.run(ctx, action, common, who, op, args, first, last)
   if op then operation.check(ctx, op.id, op.runner) end
   local reply, undo, later, left = {}, {}, { known = {} }, MOST
+  local read = action == "retry" and all_read(ctx, args, first, last)
   for i = first, last, 2 do
     local jid, value, n = args[i], args[i + 1], #reply + 1
-    local r = job.read(ctx, jid)
+    local r
+    if read then r = read[jid] else r = job.read(ctx, jid) end
     left = left - (r and weight_of(ctx, action, jid, r) or 1)
     if left < history.written(ctx) / BYTES and i > first then
       if op then op.cursor = nil end

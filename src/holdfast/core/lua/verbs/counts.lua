@@ -10,18 +10,6 @@ local M = {}
 local PAGE = 256
 local NOBODY = { "", "", 0, 0 }
 
--- The ten numbers, how many scheduled jobs are due, and the queue's pause.
-local function sizes(ctx, queue, flags)
-  local due = call("ZCOUNT", queue.scheduled, "-inf", ctx.now)
-  local stalled = call("ZCOUNT", queue.leases, "-inf", ctx.now)
-  local pause = pauses.record(ctx, queue, flags)
-  return {
-    queue.name, call("ZCARD", queue.waiting) + due, call("ZCARD", queue.leases) - stalled, stalled,
-    call("ZCARD", queue.throttled), call("ZCARD", queue.scheduled) - due, call("ZCARD", queue.depends),
-    call("ZCARD", queue.recurring), pause and 1 or 0, call("ZCARD", queue.failed),
-  }, due, pause
-end
-
 local function due_at(queue, rank)
   return tonumber(call("ZRANGE", queue.scheduled, rank, rank, "WITHSCORES")[2] or nil)
 end
@@ -35,11 +23,39 @@ local function waits_since(ctx, queue, due)
   return due > 0 and due_at(queue, 0) or 0
 end
 
+-- Whether it has no keys but those of waiting jobs, as most of many queues.
+local function is_plain(queue)
+  return call("EXISTS", queue.leases, queue.scheduled, queue.throttled, queue.depends, queue.recurring, queue.failed,
+    queue.control, queue.options) == 0
+end
+
+-- Its row.
+local function plain_row(ctx, queue)
+  local waiting = call("ZCARD", queue.waiting)
+  return {
+    queue.name, waiting, 0, 0, 0, 0, 0, 0, 0, 0, waiting > 0 and waits_since(ctx, queue, 0) or 0, 0, 0,
+    root.heartbeat(ctx), "", "", 0, 0, 0,
+  }
+end
+
+-- The ten numbers, how many scheduled jobs are due, and the queue's pause.
+local function sizes(ctx, queue, flags)
+  local due = call("ZCOUNT", queue.scheduled, "-inf", ctx.now)
+  local stalled = call("ZCOUNT", queue.leases, "-inf", ctx.now)
+  local pause = pauses.record(ctx, queue, flags)
+  return {
+    queue.name, call("ZCARD", queue.waiting) + due, call("ZCARD", queue.leases) - stalled, stalled,
+    call("ZCARD", queue.throttled), call("ZCARD", queue.scheduled) - due, call("ZCARD", queue.depends),
+    call("ZCARD", queue.recurring), pause and 1 or 0, call("ZCARD", queue.failed),
+  }, due, pause
+end
+
 -- A row with what people want to see beside the numbers: since when the next job waits,
 -- when the next scheduled one is due (0: none), limit, heartbeat (times in ms); who
 -- paused, why, since, until; how many may wait.
 local function row(ctx, name)
   local queue = keys.of_queue(ctx, name)
+  if is_plain(queue) then return plain_row(ctx, queue) end
   local _, flags, limit, heartbeat = queues.control(queue)
   local found, due, pause = sizes(ctx, queue, flags)
   found[11] = found[2] > 0 and waits_since(ctx, queue, due) or 0

@@ -1,7 +1,9 @@
 -- unfail: failed jobs of a group go back to work, those first that failed first.
 local keys = require("base.keys")
+local record = require("base.record")
 local failure = require("nouns.failure")
 local event = require("nouns.event")
+local extra = require("nouns.extra")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local queues = require("nouns.queue")
@@ -10,16 +12,29 @@ local state = require("nouns.state")
 local M = {}
 
 local PIECE = 512 -- jobs that go back at once
+local NONE = {}
+
+-- What is kept beside the record of each: the failures alone, and the fields that a new life changes.
+local function noted(ctx, jids, records)
+  local failures, beside = {}, {}
+  for i = 1, #jids do
+    local has_any = record.has(records[i].flags, record.FLAG.EXTRA)
+    beside[i] = has_any and extra.many(ctx, jids[i], "e", "h", "p", "g", "c", "u") or NONE
+    failures[i] = beside[i][1] or false
+  end
+  return failures, beside
+end
 
 -- Failed jobs get a new life in this queue, in that order: their retries are renewed, their
 -- priority and what was noted of the failure are kept.
 function M.revive(ctx, queue, jids, records)
   local first, idle = queues.enter(ctx, queue, #jids)
-  failure.remove_many(ctx, jids, records)
+  local failures, beside = noted(ctx, jids, records)
+  failure.remove_many(ctx, jids, records, failures)
   for i = 1, #jids do
-    local jid, r = jids[i], records[i]
-    history.add(ctx, jid, r, history.PUT, queue.name)
-    report.clear(ctx, jid, r)
+    local jid, r, had = jids[i], records[i], beside[i]
+    history.add(ctx, jid, r, history.PUT, queue.name, nil, nil, had[2])
+    if had[3] or had[4] or had[5] or had[6] then report.clear(ctx, jid, r) end
     r.queue, r.remaining, r.losses = queue.name, r.retries, 0
   end
   job.make_many_ready(ctx, queue, jids, records, first, idle)
