@@ -294,7 +294,7 @@ def test_an_undo_that_was_stopped_within_a_part_undoes_each_job_once(
     first = client.run(OperationGet(done.id, 0, 1))
     assert first is not None
     partly = Progress(undo.id, undo.runner, LEASE_MS, "", 5, 5)
-    moved = client.run(Act("move", first.changed[:5], operation=partly))
+    moved = client.run(Act("move-back", first.changed[:5], operation=partly))
     assert moved == [True] * 5
     client.run(Act("move", (), operation=Progress(undo.id, undo.runner, LEASE_MS, "")))
     console.stop_operation(undo.id)

@@ -58,7 +58,7 @@ class OperatorModel(PeopleModel):
 
     def act_one(self, action: str, jid: str, value: Any) -> Result:
         try:
-            undo = getattr(self, f"act_{action}")(self.job(jid), value)
+            undo = getattr(self, f"act_{action.replace('-', '_')}")(self.job(jid), value)
         except No as no:
             return str(no), ""
         return (0, "") if undo is None else (1, undo)
@@ -109,7 +109,16 @@ class OperatorModel(PeopleModel):
     def act_move(self, job: Job, queue: str) -> str:
         before = job.queue
         self.move(queue or job.queue, 0, job.jid, b"", None)
-        return before
+        return f"{job.queued} {job.attempts} {before}"
+
+    def act_move_back(self, job: Job, value: str) -> str:
+        """A job goes back to the queue it was in, unless anything happened to it since it was moved."""
+        queued, attempts, queue = value.split(" ", 2)
+        self.expect(job, "waiting", "throttled", "depends")
+        if (str(job.queued), str(job.attempts)) != (queued, attempts):
+            raise No("HF_WRONG_STATE")
+        self.move(queue, 0, job.jid, b"", None)
+        return ""
 
     def act_cancel(self, job: Job, _: str) -> str:
         self.expect_open(job)

@@ -148,7 +148,7 @@ class Ledger:
         for (jid, _), result in zip(jobs, answer, strict=True):
             if result != 1:
                 continue
-            if action in ("retry", "move", "cancel", "delete"):
+            if action in ("retry", "move", "move-back", "cancel", "delete"):
                 self.lives(jid)
             if action == "expire":
                 self.open.pop(jid, None)
