@@ -122,13 +122,13 @@ def adds_up(done: Operation, count: int) -> None:
 def story(fire: Fire, count: int, kills: int, trouble: Callable[[int], None]) -> None:
     jids = fire.fail(count)
     worker = fire.start("work")
-    fire.kill_at("retry", fire.random.randrange(1, count // 3), fire.start("run", "retry|group:G||0"))
+    fire.kill_at("retry", fire.random.randrange(1, count // kills), fire.start("run", "retry|group:G||0"))
     found = fire.operation("retry")
     assert found is not None
     for turn in range(kills - 1):
         both = fire.take_over(found.id)
         trouble(turn)
-        fire.kill_at("retry", fire.random.randrange(fire.changed("retry"), count), *both)
+        fire.kill_at("retry", fire.changed("retry") + fire.random.randrange(1, count // kills), *both)
     done = fire.finish("retry")
     adds_up(done, count)
     assert (done.changed, done.refused) == (count, 0)
