@@ -6,9 +6,10 @@ import json
 import pytest
 
 from holdfast import AsyncClient, Client
+from holdfast.commands.operations import Act, OperationGet, OperationSet, Progress
 from holdfast.console.handles import AsyncConsole, Console
 from holdfast.console.operation_spec import Spec, merged
-from holdfast.console.operations import DryRun, Running
+from holdfast.console.operations import LEASE_MS, DryRun, Running
 from holdfast.errors import OperationNotFound, UsageError, WrongState
 from holdfast.testing.clock import StoppedClock
 
@@ -144,7 +145,7 @@ def test_a_job_that_was_changed_after_a_move_is_not_moved_back(console: Console,
     console.act("move", jids[2], value="c")
     undone = console.run_operation(console.undo_operation(done.id))
     assert (undone.changed, undone.refused) == (1, 3)
-    assert [client.jobs[jid].queue_name for jid in jids] == ["b", "b", "c", "a"]
+    assert [client.jobs[jid].queue_name for jid in jids[1:]] == ["b", "c", "a"]
     assert held.heartbeat()
     assert client.jobs[jids[0]].state == "complete"
 
@@ -254,3 +255,68 @@ def test_a_merge_patch_is_that_of_the_rfc() -> None:
     assert merged({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": None, "e": {"f": None, "g": 1}}, "d": [1]}) == {
         "a": {"c": 2, "e": {"g": 1}}, "d": [1]
     }  # fmt: skip
+
+
+def test_an_operation_over_hundreds_of_named_jobs_is_continued_where_it_was(
+    console: Console, client: Client
+) -> None:
+    names = [f"j{n}" for n in range(600)]
+    for name in names:
+        client.queues["q"].put("k.K", {}, jid=name)
+    running = console.start_operation(Spec(action="delay", filter=f"jid:{','.join(names)}", value="60"))
+    console.run_operation(running, lambda _: console.stop_operation(running.id))
+    assert console.operation(running.id).changed == 128
+    done = console.run_operation(console.resume_operation(running.id))
+    assert (done.looked, done.matched, done.changed, done.refused) == (600, 600, 600, 0)
+    assert client.queues["q"].counts["scheduled"] == 600
+
+
+def test_an_operation_is_continued_behind_a_queue_that_was_emptied_meanwhile(
+    console: Console, client: Client
+) -> None:
+    for name in ("a", "b", "c"):
+        put(client, 256, name)
+    running = console.start_operation(Spec(action="tag", filter="queue:a,b,c state:waiting", value="t"))
+    console.run_operation(running, lambda _: console.stop_operation(running.id))
+    for name in ("a", "b"):
+        console.act("cancel", *[row.jid for row in console.jobs(f"queue:{name}", limit=512).jobs])
+    done = console.run_operation(console.resume_operation(running.id))
+    assert done.changed == 128 + 256
+    assert len(console.jobs("tag:t", limit=512).jobs) == 256
+
+
+def test_an_undo_that_was_stopped_within_a_part_undoes_each_job_once(
+    console: Console, client: Client
+) -> None:
+    jids = put(client, 300)
+    done = run(console, action="move", filter="queue:q", value="other")
+    undo = console.undo_operation(done.id)
+    first = client.run(OperationGet(done.id, 0, 1))
+    assert first is not None
+    partly = Progress(undo.id, undo.runner, LEASE_MS, "", 5, 5)
+    moved = client.run(Act("move-back", first.changed[:5], operation=partly))
+    assert moved == [True] * 5
+    client.run(Act("move", (), operation=Progress(undo.id, undo.runner, LEASE_MS, "")))
+    console.stop_operation(undo.id)
+    after = console.run_operation(console.resume_operation(undo.id))
+    assert (after.looked, after.changed, after.refused) == (300, 300, 0)
+    assert {client.jobs[jid].queue_name for jid in jids} == {"q"}
+
+
+def test_the_undo_of_an_undo_puts_a_job_back_into_the_queue_it_waited_in(
+    console: Console, client: Client
+) -> None:
+    [jid] = failed(client, 1)
+    done = run(console, action="retry", filter="state:failed", value="other")
+    undone = console.run_operation(console.undo_operation(done.id))
+    assert (client.jobs[jid].state, client.jobs[jid].queue_name) == ("failed", "q")
+    console.run_operation(console.undo_operation(undone.id))
+    assert (client.jobs[jid].state, client.jobs[jid].queue_name) == ("waiting", "other")
+
+
+def test_the_record_of_an_operation_that_cannot_be_read_is_refused(console: Console, client: Client) -> None:
+    client.run(OperationSet("start", "o", "bee", 1000, '{"action":5}'))
+    console.stop_operation("o")
+    with pytest.raises(WrongState, match="cannot be read"):
+        console.resume_operation("o")
+    assert console.operation("o").id == "o"

@@ -1,8 +1,14 @@
 """Searching: which sets are looked through, page by page, by both clients, and what is found."""
 
 import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from holdfast import AsyncClient, Client
 from holdfast.commands.jobs import JobGet
@@ -156,3 +162,221 @@ def test_an_async_console_finds_the_same(console: Console, aclient: AsyncClient)
         return [row.jid for row in page.jobs]
 
     assert asyncio.run(search()) == found(console, "queue:mail*")
+
+
+def test_a_page_continues_behind_a_queue_that_was_emptied_meanwhile(client: Client) -> None:
+    console = Console(client)
+    for name in ("a", "b", "c"):
+        client.queues[name].put_many([("k.K", {}) for _ in range(5)])
+    first = console.jobs("state:waiting", limit=5)
+    assert {row.queue for row in first.jobs} == {"a"}
+    for job in client.queues["b"].pop(5):
+        job.complete()
+    rest = console.jobs("state:waiting", limit=100, after=first.cursor)
+    assert [row.queue for row in rest.jobs] == ["c"] * 5
+    client.queues["forgotten"].put("k.K", {})
+    for name in ("a", "c", "forgotten"):
+        for job in client.queues[name].pop(9):
+            job.fail(f"{name}-Error", "no luck")
+    first = console.jobs("group:*-Error", limit=5)
+    assert {row.group for row in first.jobs} == {"a-Error"}
+    console.act("cancel", *[row.jid for row in console.jobs("group:a-Error,c-Error").jobs])
+    assert [row.queue for row in console.jobs("group:*-Error", after=first.cursor).jobs] == ["forgotten"]
+
+
+def test_a_job_is_found_by_the_worker_that_ran_it_last(console: Console) -> None:
+    [failed, *_] = [row for row in everything(console, "") if row.state == "failed"]
+    assert failed.worker
+    assert failed.jid in found(console, f"state:failed worker:{failed.worker}")
+    assert found(console, f"jid:{failed.jid} worker:{failed.worker}") == [failed.jid]
+
+
+# ---- random names and data, and jobs that change while they are listed ----
+
+HOSTILE = [
+    "é",
+    "漢字",
+    "a b",
+    '"',
+    "\\",
+    "'",
+    "{",
+    "}",
+    "[*]",
+    "?",
+    "*",
+    "a,b",
+    "(x)",
+    "and",
+    "-x",
+    "..",
+    "x" * 150,
+    "\u202e",
+    "\U0001f600",
+    "%s",
+    "$1",
+]
+NAMES = st.sampled_from(HOSTILE) | st.text(
+    st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=20
+).filter(str.strip)
+DATA_TEXTS = st.sampled_from(
+    [
+        *HOSTILE,
+        "",
+        "\x00",
+        "\x1b[31m",
+        "a\nb",
+        "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"),
+    ]
+) | st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+NUMBERS = st.sampled_from(
+    [0, -1, 2**53, 2**53 + 1, -(2**63), 10**30, 1.5, -0.5, 1e300, 5e-324]
+) | st.integers(-5, 5)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | DATA_TEXTS,
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(DATA_TEXTS, values, max_size=3),
+    max_leaves=6,
+)
+
+
+def quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{"".join(f"{chr(92)}u{ord(one):04x}" if one < " " else one for one in escaped)}"'
+
+
+class Put(NamedTuple):
+    queue: str
+    klass: str
+    tag: str
+    data: Any
+    priority: int
+
+
+PUTS = st.lists(
+    st.builds(Put, NAMES, NAMES, NAMES.map(lambda name: name.replace(",", "")).filter(str.strip), VALUES.map(lambda value: {"in": value}), st.sampled_from([-4095, -1, 0, 4095])),
+    min_size=1,
+    max_size=6,
+)  # fmt: skip
+
+
+def paths(value: Any) -> Iterator[tuple[str, Any]]:
+    """Each scalar of a value with its path, as a filter names it."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from ((f".{quoted(key)}{rest}", leaf) for rest, leaf in paths(one))
+    elif isinstance(value, list):
+        for at, one in enumerate(value):
+            yield from ((f".{at}{rest}", leaf) for rest, leaf in paths(one))
+    else:
+        yield "", value
+
+
+def literal(value: Any) -> str:
+    return quoted(value) if isinstance(value, str) else json.dumps(value)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(PUTS, st.integers(1, 4))
+def test_hostile_names_and_data_are_found_by_what_they_are(
+    client: Client, puts: list[Put], limit: int
+) -> None:
+    empty(client)
+    console = Console(client)
+    put: dict[str, Put] = {}
+    for one in puts:
+        jid = client.queues[one.queue].put(one.klass, one.data, tags=[one.tag], priority=one.priority)
+        put[jid] = one
+    for one in puts:
+        asked: list[tuple[str, Callable[[Put], bool]]] = [
+            (f"queue:{quoted(one.queue)}", lambda other, one=one: other.queue == one.queue),
+            (f"klass:{quoted(one.klass)}", lambda other, one=one: other.klass == one.klass),
+            (f"tag:{quoted(one.tag)}", lambda other, one=one: other.tag == one.tag),
+            (
+                f"queue~{quoted(one.queue)}",
+                lambda other, one=one: one.queue.casefold() in other.queue.casefold(),
+            ),
+            (f"priority>={one.priority}", lambda other, one=one: other.priority >= one.priority),
+        ]
+        for path, value in paths(one.data):
+            same = dict(paths(one.data))
+            asked.append(
+                (
+                    f"data{path}:{literal(value)}",
+                    lambda other, same=same, path=path: (
+                        dict(paths(other.data)).get(path, NOWHERE) == same[path]
+                    ),
+                )
+            )
+        for text, matches in asked:
+            shown = found(console, text, limit)
+            assert len(shown) == len(set(shown)), text
+            expected = {jid for jid, other in put.items() if matches(other)}
+            if text.startswith("data"):
+                assert {jid for jid, other in put.items() if other is one} <= set(shown), text
+            else:
+                assert set(shown) == expected, text
+
+
+NOWHERE = object()
+
+
+def empty(client: Client) -> None:
+    console = Console(client)
+    jids = found(console, "", 512)
+    if jids:
+        console.act("cancel", *jids)
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["put", "high", "complete", "fail", "retry", "cancel", "delay", "move", "pop"]), st.integers(0, 3)),
+    max_size=5,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["state:waiting", "queue:a,b,c", "state:waiting,scheduled queue:*", "tag:t"])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(limit=st.integers(1, 7), changes=st.lists(CHANGES, min_size=1, max_size=8))
+def test_pages_show_each_job_that_nobody_touches_once(
+    client: Client, text: str, limit: int, changes: list[list[tuple[str, int]]]
+) -> None:
+    empty(client)
+    console, queues = Console(client), ("a", "b", "c")
+    still = {
+        client.queues[name].put("k.Still", {}, tags=["t"], priority=-1) for name in queues for _ in range(4)
+    }
+    for name in queues:
+        client.queues[name].put_many([("k.Moving", {}) for _ in range(3)], priority=1, tags=["t"])
+    shown: Counter[str] = Counter()
+    after, turns = "", iter(changes)
+    while True:
+        page = console.jobs(text, limit=limit, after=after)
+        shown.update(row.jid for row in page.jobs)
+        after = page.cursor
+        if not after:
+            break
+        for what, at in next(turns, []):
+            disturb(client, console, what, queues[at % 3])
+    assert {jid: shown[jid] for jid in still} == dict.fromkeys(still, 1)
+
+
+def disturb(client: Client, console: Console, what: str, name: str) -> None:
+    """Change jobs of a queue, but those of the klass k.Still."""
+    queue = client.queues[name]
+    if what in ("put", "high"):
+        queue.put("k.Moving", {}, priority=9 if what == "high" else 0, tags=["t"])
+        return
+    if what == "retry":
+        console.act("retry", *[row.jid for row in console.jobs(f"state:failed queue:{name}", limit=9).jobs])
+        return
+    if what in ("cancel", "delay", "move"):
+        moving = [row.jid for row in console.jobs(f"queue:{name} state:waiting klass:k.Moving", limit=2).jobs]
+        value = {"delay": "60", "move": "c", "cancel": ""}[what]
+        console.act(what, *moving, value=value)  # type: ignore[arg-type]
+        return
+    if not console.jobs(f"queue:{name} state:waiting klass:k.Moving", limit=1).jobs:
+        return
+    job = queue.pop()
+    if job is not None and what == "complete":
+        job.complete()
+    elif job is not None and what == "fail":
+        job.fail(f"{name}-Error", "no luck")

@@ -18,6 +18,7 @@ def full(engine: Engine, namespace: str) -> Iterator[Door]:
         door = Door(client)
         door.put("q", *[f"j{n}" for n in range(9)])
         door.pop("w", "q", n=3)
+        door("recur", "", 0, "set", "q", "daily", "k", "{}", 60_000, 60_000, 0, 0, 0, 0)
         door.ask("CONFIG", "SET", "maxmemory", "1")
         yield door
 
@@ -26,6 +27,7 @@ ADDING = [
     ("put", "", 0, "new", "q", 0, 5, 0, "new", "k", "{}"), ("move", "", 0, "q", 0, "j0", "", ""), ("priority", 5, "j5"),
     ("config_set", "heartbeat", "5"), ("config_unset", "", 0, "heartbeat"), ("throttle_set", "", 0, "ql:q:q", 1, 0),
     ("recur", "", 0, "set", "q", "r", "k", "{}", 1000, 0, 0, 0, 0, 0), ("clock", 5),
+    ("recur_run", "", 0, "daily"),
 ]  # fmt: skip
 
 
@@ -68,3 +70,28 @@ def test_what_looks_works_in_any_case(full: Door):
         ("failures", 0, 10),
     ):
         assert full.look(*look) is not None
+
+
+def test_operators_change_many_jobs_and_are_noted(full: Door):
+    """What they do makes room, or frees what waits: it needs a little memory, and gets it."""
+    _, size, *row = full.look("scan", "waiting", "q", "", "", 5, "dte")
+    assert (size, row[0][0]) == (6, b"j3")
+    start = ("o", "bee", 5000, "{}", "start")
+    assert full("audited", "", 0, "ann", "bulk delete", "o", "", "operation_set", "", 0, *start) == 1
+    step = ("", "ann", "o", "bee", 5000, "here", 6, 6)
+    assert (
+        full("act", "", 0, "delete", *step, *[word for n in range(3, 7) for word in (f"j{n}", "")]) == [1] * 4
+    )
+    assert full("act", "", 0, "delay", "5000", "ann", "o", "bee", 5000, "there", 1, 1, "j7", "") == [1]
+    assert full("act", "", 0, "run", *step, "j7", "") == [1]
+    assert full("act", "", 0, "expire", *step, "j0", "") == [1]
+    assert full("operation_set", "", 0, "o", "bee", 0, "done", "finish") == 1
+    [[id, facts]] = full.look("operations", 0, 9)
+    assert (id, dict(zip(facts[::2], facts[1::2], strict=True))[b"changed"]) == (b"o", b"7")
+    assert [name for name, *_ in full.look("operation_get", "o", 0, 9)[3]] == [b"j3", b"j7", b"j7", b"j0"]
+    assert full("recur_pause", "", 0, 1, "daily") == 1
+    assert (
+        full("audited", "", 0, "ann", "resume recurring", "daily", "", "recur_pause", "", 0, 0, "daily") == 1
+    )
+    assert [line[3] for line in full.look("audit_list", "", 9)] == [b"resume recurring", b"bulk delete"]
+    assert full.state("j3") == "absent"

@@ -4,7 +4,16 @@ from typing import Any
 
 from calls import Core, flat, wished, word
 
+from holdfast.commands.operations import OperationFacts, OperationGet, Operations
 from holdfast.models import text, texts
+
+
+def facts_of(facts: OperationFacts) -> tuple[Any, ...]:
+    """What the model knows of an operation."""
+    return (
+        *(facts.spec, facts.state, facts.runner, facts.lease_ms, facts.created_ms, facts.updated_ms),
+        *(facts.cursor, facts.looked, facts.matched, facts.changed, facts.same, facts.refused),
+    )
 
 
 class WholeCore(Core):
@@ -87,8 +96,48 @@ class WholeCore(Core):
         reply = self.door("act", line, number, action, common, "", "", "", 0, "", 0, 0, *flat(jobs))
         return [word(one) if isinstance(one, bytes) else one for one in reply]
 
+    def act_in(
+        self, progress: Any, action: str, common: str, jobs: Any, line: str = "", number: int = 0
+    ) -> Any:
+        reply = self.door("act", line, number, action, common, "", *progress, *flat(jobs))
+        return [word(one) if isinstance(one, bytes) else one for one in reply]
+
     def depend(self, mode: str, jid: str, parents: tuple[str, ...], line: str = "", number: int = 0) -> Any:
         return self.door("depend", line, number, mode, jid, *parents)
+
+    # --- operations, the audit log -----------------------------------------------------------------------------
+
+    def operation_start(self, id: str, runner: str, length: int, spec: str) -> Any:
+        return self.door("operation_set", "", 0, id, runner, length, spec, "start")
+
+    def operation_take(self, id: str, runner: str, length: int) -> Any:
+        return self.door("operation_set", "", 0, id, runner, length, "", "take")
+
+    def operation_finish(self, id: str, runner: str, state: str, line: str = "", number: int = 0) -> Any:
+        return self.door("operation_set", line, number, id, runner, 0, state, "finish")
+
+    def operation_get(self, id: str, offset: int, count: int) -> Any:
+        reply = self.door.look("operation_get", id, offset, count)
+        found = OperationGet(id).read(reply)
+        if found is None:
+            return None
+        refusals = [(text(jid), word(code)) for jid, code in reply[2]]
+        return facts_of(found.facts), refusals, list(found.changed), found.chunks
+
+    def operations(self, offset: int, count: int) -> Any:
+        found = Operations(offset, count).read(self.door.look("operations", offset, count))
+        return [(facts.id, facts_of(facts)) for facts in found]
+
+    def audited(
+        self, who: str, what: str, target: str, verb: str, *args: Any, line: str = "", number: int = 0
+    ) -> Any:
+        plain = self.door
+        within: Any = lambda verb, *words: plain("audited", line, number, who, what, target, "", verb, *words)  # noqa: E731
+        self.door = within
+        try:
+            return getattr(self, verb)(*args)
+        finally:
+            self.door = plain
 
     # --- throttles ---------------------------------------------------------------------------------------------
 

@@ -7,10 +7,14 @@ from calls import Core, failure_of
 from model_lines import NumberedModel
 from model_throttles import NEVER
 
+from holdfast.commands.admin import AuditList
+from holdfast.commands.operations import JobRow, Scan
 from holdfast.models import Counts, JobFacts, Sample, Stats
 
 LONGEST_IN_RECORD = 512
 """Bytes; longer data live in a key of their own."""
+PAGE = 2
+"""Jobs of a page of a scan: so few that every set of some jobs has several."""
 
 NUMBERS = (*Counts.__struct_fields__[:10], "limit", "heartbeat_ms", "paused_until_ms")
 """What the model knows of a queue; the sizes of sets before all."""
@@ -37,6 +41,8 @@ def compare(model: NumberedModel, core: Core, jids: list[str], queues: list[str]
     same_tags(model, core)
     for name in model.limits:
         assert tuple(look("throttle_get", name)) == model.throttle_get(name), name
+    same_operations(model, core)
+    same_scans(model, core, queues)
     add_up(model, counts, core)
     nothing_leaks(model, core)
 
@@ -95,6 +101,50 @@ def same_tags(model: NumberedModel, core: Core) -> None:
     for tag in counts:
         members = pairs(ask("ZRANGE", key(f"g:{tag}"), 0, -1, "WITHSCORES"))
         assert [(jid.decode(), int(when)) for jid, when in members] == model.tagged(tag), tag
+
+
+def same_operations(model: NumberedModel, core: Core) -> None:
+    """Operations, newest first, all that is kept of each, and the audit log."""
+    later: Any = core
+    assert later.operations(0, 64) == model.operations(0, 64)
+    for id in model.operations_by_id:
+        assert later.operation_get(id, 0, 64) == model.operation_get(id, 0, 64), id
+        assert later.operation_get(id, 1, 1) == model.operation_get(id, 1, 1), id
+    lines = AuditList("", 100).read(core.door.look("audit_list", "", 100))
+    shown = [(line.when_ms, line.who, line.what, line.target, line.detail) for line in lines]
+    assert shown == model.audit[::-1][:100]
+
+
+def same_scans(model: NumberedModel, core: Core, queues: list[str]) -> None:
+    """Every set of jobs, read in pages, with all that a search compares."""
+    for kind, name in model.sets(queues):
+        expected = model.members(kind, name)
+        found, size = scanned(core, kind, name)
+        assert size == len(expected), (kind, name)
+        if not model.is_ordered(kind):
+            found = sorted(found, key=lambda row: row.jid)
+        assert [row.jid for row in found] == [jid for jid in expected if jid in model.jobs], (kind, name)
+        for row in found:
+            shown = {field: getattr(row, field) for field in row.__struct_fields__ if field != "tracked"}
+            if row.state not in (
+                "running",
+                "stalled",
+            ):  # then it is that of the last run, which the model forgets
+                shown["worker"] = ""
+            assert shown == model.scanned(row.jid), (kind, name)
+
+
+def scanned(core: Core, kind: str, name: str) -> tuple[list[JobRow], int]:
+    """All rows of a set, and its size."""
+    rows: list[JobRow] = []
+    after: Any = None
+    while True:
+        command = Scan(kind, name, after, PAGE, "dte")
+        page = command.read(core.door.look("scan", *command.words()))
+        rows += page.jobs
+        after = page.next
+        if after is None:
+            return rows, page.size
 
 
 def pairs(reply: Any) -> list[tuple[Any, Any]]:
@@ -168,6 +218,10 @@ def owned_keys(model: NumberedModel) -> set[str]:
         f"h:{name}" for job in jobs for name in job.holds
     }
     keys |= {f"hx:ql:q:{job.queue}" for job in jobs if job.freed}
+    operations = model.operations_by_id
+    keys |= {"O"} if operations else set()
+    keys |= {f"O:{id}" for id in operations} | {f"Ou:{id}" for id, one in operations.items() if one.parts}
+    keys |= {f"Or:{id}" for id, one in operations.items() if one.refusals}
     keys |= {"U"} if any(ends < NEVER for _, ends in model.limits.values()) else set()
     keys |= {f"r:{jid}" for jid in model.templates} | {f"y:{t.queue}" for t in model.templates.values()}
     return keys | {f"f:{group}" for group in model.failures()}

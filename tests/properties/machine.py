@@ -20,7 +20,7 @@ WORKERS: Final = ["w", "v"]
 LINES: Final = ["l", "m"]
 DATA: Final = [b"{}", b'{"n":1}', b'"' + b"x" * 600 + b'"']
 
-READS: Final = {"clock", "recur_get", "tags", "tracked", "throttle_get"}
+READS: Final = {"clock", "recur_get", "tags", "tracked", "throttle_get", "operation_get"}
 """What changes nothing; `clock` is no call of the core's callers."""
 
 queues = st.sampled_from(QUEUES)

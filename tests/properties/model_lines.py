@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from model_people import PeopleModel
 from model_putting import No
+from model_scans import ScannedModel
 
 
-class NumberedModel(PeopleModel):
+class NumberedModel(ScannedModel):
     """Verbs that carry a line and a number go through `once` and `pop_once`."""
 
     def __init__(self, now: int) -> None:

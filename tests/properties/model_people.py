@@ -3,7 +3,7 @@ put others when they are done."""
 
 from typing import Any
 
-from model_parts import DAY, Job
+from model_parts import Job
 from model_putting import No
 from model_recurring import RecurringModel
 from model_wishes import beyond, parents_first
@@ -88,87 +88,6 @@ class PeopleModel(RecurringModel):
         self.begin_life(job, queue)
         job.queued, job.progress, job.tail = queued, None, []
         self.place(job, 0)
-
-    # --- what an operator does with many jobs ------------------------------------------------------------------
-
-    def act(self, action: str, common: str, jobs: tuple[tuple[str, str], ...]) -> list[int | str]:
-        """Each job is changed (1), stays the same (0), or is refused by itself."""
-        return [self.act_one(action, jid, value or common) for jid, value in jobs]
-
-    def act_one(self, action: str, jid: str, value: str) -> int | str:
-        try:
-            return int(getattr(self, f"act_{action}")(self.job(jid), value))
-        except No as no:
-            return str(no)
-
-    @staticmethod
-    def expect(job: Job, *states: str) -> None:
-        if job.state not in states:
-            raise No("HF_WRONG_STATE")
-
-    def act_retry(self, job: Job, queue: str) -> bool:
-        self.expect(job, "failed")
-        self.revive(job, queue or job.queue)
-        return True
-
-    def act_fail(self, job: Job, queue: str) -> bool:
-        """A job that was put to work again and did not run fails as it did before, and counts for that day."""
-        self.expect(job, "waiting", "throttled")
-        if job.failure is None or not self.failed_last(job):
-            raise No("HF_WRONG_STATE")
-        group, _, when, _ = job.failure
-        self.queue(queue or job.queue)
-        self.withdraw(job)
-        job.queue = queue or job.queue
-        job.history.append(("failed", self.now, group))
-        job.state, job.ended, job.awaited = "failed", when, False
-        self.groups.setdefault(group, []).append(job.jid)
-        day = self.days.get((job.queue, when // DAY))
-        if day and (day.retries or day.failures or day.retried):
-            day.failed += 1
-        return True
-
-    @staticmethod
-    def failed_last(job: Job) -> bool:
-        for what, _, _ in reversed(job.history):
-            if what in ("failed", "failed-retries"):
-                return True
-            if what not in ("put", "throttled", "looked at it"):
-                return False
-        return False
-
-    def act_move(self, job: Job, queue: str) -> bool:
-        self.move(queue or job.queue, 0, job.jid, b"", None)
-        return True
-
-    def act_cancel(self, job: Job, _: str) -> bool:
-        if job.state == "complete":
-            raise No("HF_WRONG_STATE")
-        self.cancel((job.jid,))
-        return True
-
-    def act_expire(self, job: Job, _: str) -> bool:
-        self.timeout((job.jid,))
-        return True
-
-    def act_run(self, job: Job, _: str) -> bool:
-        self.expect(job, "scheduled")
-        self.place(job, 0)
-        return True
-
-    def act_delay(self, job: Job, length: str) -> bool:
-        self.expect(job, "waiting", "scheduled", "stalled")
-        self.withdraw(job)
-        self.place(job, int(length))
-        return True
-
-    def act_priority(self, job: Job, priority: str) -> bool:
-        if job.priority == int(priority):
-            return False
-        if job.state == "complete":
-            raise No("HF_WRONG_STATE")
-        self.priority(int(priority), (job.jid,))
-        return True
 
     # --- dependencies ------------------------------------------------------------------------------------------
 

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 from machine import JIDS, QUEUES, pick, steps_of_time
 from rules import UsualRules
-from rules_people import DependencyRules, FailureRules, FollowRules, LabelRules, OperatorRules
+from rules_operators import OperatorRules
+from rules_people import DependencyRules, FailureRules, FollowRules, LabelRules
 from rules_rare import RareRules
 from rules_recurring import TEMPLATES, RecurringRules
 from rules_throttles import ALL, ThrottleRules
 from rules_wishes import WishRules
-from step_laws import index_holds, slots_hold, states_agree
+from step_laws import index_holds, operations_add_up, slots_hold, states_agree
 
 MOST_SPAWNED = 20
 
@@ -89,7 +90,9 @@ class CoreAndModel(
 
     @rule()
     def look_at_everything(self) -> None:
+        operations_add_up(self.door)
         compare(self.model, self.core, JIDS, QUEUES)
 
     def teardown(self) -> None:
+        operations_add_up(self.door)
         compare(self.model, self.core, JIDS, QUEUES)

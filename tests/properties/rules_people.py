@@ -63,41 +63,6 @@ class FailureRules(Machine):
         same_day(self.model, self.core, QUEUES, failed_at)
 
 
-ACTIONS = {
-    "retry": ["", "", *QUEUES], "fail": ["", "", *QUEUES], "move": ["", *QUEUES], "cancel": [""], "expire": [""], "run": [""],
-    "delay": ["0", "5000", "60000"], "priority": ["0", "3", "-7"],
-}  # fmt: skip
-chosen = st.lists(jids, min_size=1, max_size=4).map(tuple)
-
-
-class OperatorRules(Machine):
-    @rule(pick=pick, action=st.sampled_from(sorted(ACTIONS)), jids=chosen)
-    def act(self, pick: Any, action: str, jids: Any) -> None:
-        values = st.sampled_from(ACTIONS[action])
-        self.do("act", action, pick.draw(values), tuple([(jid, pick.draw(values)) for jid in jids]))
-
-    @rule(line=lines, action=st.sampled_from(["retry", "cancel", "expire", "run"]), jids=chosen)
-    def act_numbered(self, line: str, action: str, jids: Any) -> None:
-        self.do("once", line, self.next_number(line), "act", action, "", tuple([(jid, "") for jid in jids]))
-
-    @rule(pick=pick, queue=queues, jids=chosen, runs=st.booleans())
-    def some_fail_and_their_retry_is_undone(self, pick: Any, queue: str, jids: Any, runs: bool) -> None:
-        self.do("pop", "w", 3, 0, (queue,))
-        running = [job for job in self.model.jobs.values() if job.state == "running"]
-        for job in running:
-            self.do("fail", job.worker, "g", "because", ((job.jid, job.token, b""),))
-        failed_at, failed = self.model.now, tuple([(job.jid, "") for job in running])
-        if pick.draw(st.booleans()):
-            self.apply(("clock", (failed_at + DAY,)))
-        self.do("act", "retry", pick.draw(st.sampled_from(["", *QUEUES])), failed)
-        if runs:
-            self.do("pop", "w", 1, 0, (queue,))
-        self.do(
-            "act", "fail", pick.draw(st.sampled_from(["", queue])), (*failed, *[(jid, "") for jid in jids])
-        )
-        same_day(self.model, self.core, QUEUES, failed_at)
-
-
 class DependencyRules(Machine):
     @rule(mode=st.sampled_from(["add", "remove"]), jid=jids, parents=several)
     def depend(self, mode: str, jid: str, parents: Any) -> None:

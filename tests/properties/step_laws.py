@@ -8,6 +8,7 @@ from typing import Any
 
 from calls import Call
 
+from holdfast.commands.operations import OperationFacts
 from native_door import Door
 
 INDEXED = 1 << 48
@@ -147,12 +148,20 @@ class Ledger:
         for (jid, _), result in zip(jobs, answer, strict=True):
             if result != 1:
                 continue
-            if action in ("retry", "move", "cancel"):
+            if action in ("retry", "move", "move-back", "cancel", "delete"):
                 self.lives(jid)
             if action == "expire":
                 self.open.pop(jid, None)
-            if action == "cancel":
+            if action in ("cancel", "delete"):
                 self.tokens.pop(jid, None)
+
+    def on_act_in(self, args: Any, answer: Any, now: int) -> None:
+        self.on_act(args[1:], answer, now)
+
+    def on_audited(self, args: Any, answer: Any, now: int) -> None:
+        booked = getattr(self, f"on_{args[3]}", None)
+        if booked is not None:
+            booked(args[4:], answer, now)
 
     def forget(self, alive: set[str]) -> None:
         """A job that is gone takes its tokens along: the next one of its name is another job."""
@@ -220,6 +229,16 @@ def index_holds(door: Door) -> None:
         is_found = queue in ready or timer <= now
         assert is_found or not has_ready, f"{queue} has ready jobs and is not in the index"
         assert is_found or timer <= due, f"{queue} has something due at {due}, and the timer says {timer}"
+
+
+def operations_add_up(door: Door) -> None:
+    """The counts of an operation are those of the jobs that are kept beside it, which no hour has taken yet."""
+    for row in door.look("operations", 0, 64):
+        id, _, refused, parts, count = door.look("operation_get", row[0], 0, 64)
+        facts = OperationFacts.from_row(row[0], row[1])
+        assert facts.changed == sum(len(part) // 2 for part in parts), id
+        assert count == len(parts), id
+        assert len(refused) == min(facts.refused, 100), id
 
 
 def slots_hold(door: Door, names: list[str], before: dict[str, int]) -> None:

@@ -15,7 +15,8 @@ class JobRow(msgspec.Struct, frozen=True, gc=False):
     """What a search compares of one job; times are 0 where there is none.
 
     `state` is that of the queue's counts: a job whose lease was lost and which waits again is waiting. `due_ms`: when a
-    scheduled job is due, or a lease ends. Tags, failure and data are there if the scan asked for them.
+    scheduled job is due, or a lease ends. `worker` is that of the last run. Tags, failure and data are there if the scan
+    asked for them.
     """
 
     jid: str

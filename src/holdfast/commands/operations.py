@@ -83,6 +83,11 @@ class Progress(msgspec.Struct, frozen=True, gc=False):
     looked: int = 0
     matched: int = 0
 
+    def without(self, count: int) -> "Progress":
+        """Return what is left to note when a call has done and noted the first `count` jobs of several."""
+        looked, matched = max(self.looked - count, 0), max(self.matched - count, 0)
+        return msgspec.structs.replace(self, looked=looked, matched=matched)
+
 
 _NO_OPERATION: Final = Progress()
 
@@ -90,8 +95,8 @@ _NO_OPERATION: Final = Progress()
 class Act(CommandBase, frozen=True, gc=False):
     """Change up to 256 jobs. Returns for each True (changed), False (nothing to change) or the Refused.
 
-    A call does a limited amount of work: if there are fewer results than jobs, send the others in another call, with the
-    same progress. (Only the call that reaches the last job notes cursor, looked and matched.)
+    A call does a limited amount of work: if there are fewer results than jobs, send the others in another call, with what
+    is left of the progress. (The call that reaches the last job notes the cursor; others count their jobs.)
     `jobs` are pairs of a jid and the value of the action for that job, "" for the `common` one. Values: a queue ("" for
     that of the job) for retry, fail and move; a number for priority and retries; milliseconds for delay; tags, one a line,
     for tag and untag; the SHA-1 of the present data in hex and the new data for data. With an operation its progress is

@@ -27,6 +27,7 @@ from holdfast.console.filter_values import (
     point,
 )
 from holdfast.errors import FilterError
+from holdfast.printable import one_line
 
 MAX_LENGTH: Final = 4096
 MAX_DEPTH: Final = 50
@@ -168,7 +169,7 @@ class Parser:
         term = self._comparison() or self._word()
         if self._next().strip() not in ("", ")"):
             self._fail(
-                f"expected a blank before {self._next()}; put a text with blanks, quotes or parentheses in double quotes"
+                f"expected a blank before {one_line(self._next())}; put a text with blanks, quotes or parentheses in double quotes"
             )
         self._skip_blanks()
         return term

@@ -36,7 +36,7 @@ FIELDS: Final[Mapping[str, Field]] = {
     "queue": Field("text", "name of the queue", "queue"),
     "klass": Field("text", "name of the code that performs the job", "klass"),
     "jid": Field("text", "name of the job", "jid"),
-    "worker": Field("text", "worker that holds the job", "worker"),
+    "worker": Field("text", "worker that holds the job, or ran it last", "worker"),
     "tag": Field("text", "one of the tags", "tags", "tags"),
     "group": Field("text", "failure group", "group", "group"),
     "message": Field("text", "message of the failure", "message", "failure"),

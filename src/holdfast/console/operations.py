@@ -13,7 +13,6 @@ import msgspec
 
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.operations import (
-    MAX_CHANGED,
     Act,
     Audited,
     OperationDetail,
@@ -26,7 +25,6 @@ from holdfast.console.filters import Filter
 from holdfast.console.operation_spec import APPLIES, INVERSE, Spec, check_spec, merged, patch_of
 from holdfast.console.search import (
     STATES,
-    Chunk,
     Position,
     SearchPlan,
     by_jid,
@@ -80,11 +78,18 @@ _END: Final = Position("end")
 _NOWHERE: Final = SearchPlan((), "")
 
 
+def _spec_of(facts: OperationFacts) -> Spec:
+    try:
+        return msgspec.json.decode(facts.spec.encode(), type=Spec)
+    except msgspec.MsgspecError as error:
+        raise WrongState(f"the record of operation {facts.id} cannot be read: {error}") from None
+
+
 def operation_of(facts: OperationFacts, now_ms: int, detail: OperationDetail | None = None) -> Operation:
     """Return an operation as people want to see it. A record that cannot be read has an empty spec."""
     try:
-        spec = msgspec.json.decode(facts.spec.encode(), type=Spec)
-    except msgspec.MsgspecError:
+        spec = _spec_of(facts)
+    except WrongState:
         spec = Spec(action="move", filter="jid:unreadable")
     can_undo = spec.action in INVERSE and facts.changed > 0 and facts.state in ("done", "stopped", "failed")
     until = facts.updated_ms + UNDO_MS if can_undo and facts.updated_ms + UNDO_MS > now_ms else 0
@@ -134,6 +139,11 @@ class DryRun(msgspec.Struct):
 Match = Callable[[JobRow], bool]
 
 
+def _one_run_of(runner: str) -> str:
+    """Return a name for one run of an operation: two of one program are two."""
+    return f"{runner}-{mint_jid()[-6:]}"
+
+
 def _all(_: JobRow) -> bool:
     return True
 
@@ -153,6 +163,8 @@ class Running(msgspec.Struct):
     matched: int = 0
     changed: int = 0
     refused: int = 0
+    skip: int = 0
+    """Jobs of the next part of an undo that an earlier run has done."""
 
     def note(self, looked: int, results: Sequence[bool | Refused]) -> int:
         """Count what one call did. Returns how many jobs it changed."""
@@ -194,7 +206,7 @@ def start(ask: Planner, spec: Spec, runner: str, now_ms: int) -> Plan[Running]:
     query = spec.query
     plan = yield from planned(ask, query, APPLIES.get(spec.action, STATES))
     spec = msgspec.structs.replace(spec, candidates=plan.candidates, planned_ms=now_ms)
-    id = mint_jid()
+    id, runner = mint_jid(), _one_run_of(runner)
     command = OperationSet("start", id, runner, LEASE_MS, msgspec.json.encode(spec).decode())
     line = f"{spec.filter}" + (f" → {spec.value}" if spec.value else "")
     yield from ask(Audited(spec.who or "unnamed", f"bulk {spec.action}", id, line[:4000], command))
@@ -207,14 +219,16 @@ def _wants(spec: Spec, query: Filter, plan: SearchPlan) -> str:
 
 def resume(ask: Planner, id: str, runner: str, now_ms: int) -> Plan[Running]:
     """Take over an operation that was stopped or that nobody runs. Raises OperationNotFound, WrongState."""
-    detail = yield from ask(OperationGet(check_name("operation", id)))
+    runner = _one_run_of(runner)
+    yield from ask(OperationSet("take", check_name("operation", id), runner, LEASE_MS))
+    detail = yield from ask(OperationGet(id))
     if detail is None:
         raise refusal(f"HF_OPERATION_NOT_FOUND {id}")
-    spec = msgspec.json.decode(detail.facts.spec.encode(), type=Spec)
-    yield from ask(OperationSet("take", id, runner, LEASE_MS))
+    spec = _spec_of(detail.facts)
     at = Position.parse(detail.facts.cursor)
     if spec.undoes:
-        return Running(id, runner, spec, _NOWHERE, at, "", _all)
+        skip = detail.facts.looked - _undone_before(at)
+        return Running(id, runner, spec, _NOWHERE, at, "", _all, skip=skip)
     query = spec.query
     plan = yield from planned(ask, query, APPLIES.get(spec.action, STATES))
     place = _NOWHERE if at == _END else plan
@@ -229,12 +243,12 @@ def step(ask: Planner, running: Running, count: int = AT_ONCE) -> Plan[int]:
     if running.spec.undoes:
         return (yield from _undo_step(ask, running))
     if running.plan.jids:
-        return (yield from _jid_step(ask, running))
+        return (yield from _jid_step(ask, running, count))
     some = yield from chunk(ask, running.plan, running.at, count, running.wants)
     if some is None:
         return (yield from _finish(ask, running))
     rows = [row for row in some.page.jobs if running.matches(row) and not _is_done(running.spec, row)]
-    return (yield from _act(ask, running, some, rows))
+    return (yield from _act(ask, running, some.page.looked, rows, some.following))
 
 
 def _is_done(spec: Spec, row: JobRow) -> bool:
@@ -251,24 +265,23 @@ def change_all(ask: Planner, command: Act) -> Plan[list[bool | Refused]]:
     """Run a change in as many calls as it takes: one call does a limited amount of work."""
     results: list[bool | Refused] = yield from ask(command)
     while len(results) < len(command.jobs):
-        left = msgspec.structs.replace(command, jobs=command.jobs[len(results) :])
+        done = len(results)
+        left = msgspec.structs.replace(
+            command, jobs=command.jobs[done:], operation=command.operation.without(done)
+        )
         results += yield from ask(left)
     return results
 
 
-def _act(ask: Planner, running: Running, some: Chunk, rows: Sequence[JobRow]) -> Plan[int]:
+def _act(
+    ask: Planner, running: Running, looked: int, rows: Sequence[JobRow], following: Position
+) -> Plan[int]:
     pairs = _pairs(running.spec, rows)
-    progress = Progress(
-        running.id,
-        running.runner,
-        LEASE_MS,
-        str(some.following if some.following.set else _END),
-        some.page.looked,
-        len(rows),
-    )
+    cursor = str(following if following.set else _END)
+    progress = Progress(running.id, running.runner, LEASE_MS, cursor, looked, len(pairs))
     command = Act(running.spec.action, pairs, running.spec.common, running.spec.who, progress)
-    changed = running.note(some.page.looked, (yield from change_all(ask, command)))
-    running.at = some.following
+    changed = running.note(looked, (yield from change_all(ask, command)))
+    running.at = following
     if not running.at.set:
         yield from _finish(ask, running)
     return changed
@@ -300,24 +313,21 @@ def _pairs(spec: Spec, rows: Sequence[JobRow]) -> list[tuple[str, str | bytes]]:
     return pairs
 
 
-def _jid_step(ask: Planner, running: Running) -> Plan[int]:
-    """Change jobs that the filter names by jid, all of which are looked at now."""
-    page = yield from by_jid(ask, running.plan, running.matches)
-    for at in range(0, len(page.jobs), MAX_CHANGED):
-        rows = page.jobs[at : at + MAX_CHANGED]
-        pairs = _pairs(running.spec, rows)
-        progress = Progress(running.id, running.runner, LEASE_MS, str(_END), len(rows), len(rows))
-        command = Act(running.spec.action, pairs, running.spec.common, running.spec.who, progress)
-        running.note(len(rows), (yield from change_all(ask, command)))
-    yield from _finish(ask, running)
-    return running.changed
+def _jid_step(ask: Planner, running: Running, count: int) -> Plan[int]:
+    """Change jobs that the filter names by jid; the cursor counts the jids."""
+    first = int(running.at.name or 0)
+    some = SearchPlan((), "", running.plan.jids[first : first + count])
+    page = yield from by_jid(ask, some, running.matches)
+    is_last = first + count >= len(running.plan.jids)
+    following = Position() if is_last else Position("jid", str(first + count))
+    return (yield from _act(ask, running, page.looked, page.jobs, following))
 
 
 def _finish(ask: Planner, running: Running, state: str = "done") -> Plan[int]:
     running.is_over = True
-    yield from ask(OperationSet("finish", running.id, running.runner, 0, state))
     if running.spec.undoes:
         yield from ask(OperationSet("finish", running.spec.undoes, detail="undone"))
+    yield from ask(OperationSet("finish", running.id, running.runner, 0, state))
     return 0
 
 
@@ -347,20 +357,26 @@ def undo(ask: Planner, id: str, who: str, runner: str, now_ms: int) -> Plan[Runn
         candidates=found.changed,
         filter=found.spec.filter,
     )
-    new = mint_jid()
+    new, runner = mint_jid(), _one_run_of(runner)
     command = OperationSet("start", new, runner, LEASE_MS, msgspec.json.encode(spec).decode())
     yield from ask(Audited(who or "unnamed", f"undo {found.spec.action}", id, "", command))
     return Running(new, runner, spec, _NOWHERE, Position(), "", _all)
 
 
+def _undone_before(at: Position) -> int:
+    """Return how many jobs the parts before a position of an undo have."""
+    return int(at.after[0]) if at.after else 0
+
+
 def _undo_step(ask: Planner, running: Running) -> Plan[int]:
-    """Undo one part of the changes; the cursor of an undo counts the parts."""
+    """Undo one part of the changes. The cursor of an undo counts the parts, and the jobs of these."""
     offset = int(running.at.name or 0)
+    before = _undone_before(running.at)
     detail = yield from ask(OperationGet(running.spec.undoes, offset, 1))
     if detail is None or not detail.changed:
         return (yield from _finish(ask, running))
-    running.at = Position("undo", str(offset + 1))
-    count = len(detail.changed)
-    progress = Progress(running.id, running.runner, LEASE_MS, str(running.at), count, count)
-    command = Act(running.spec.action, detail.changed, "", running.spec.who, progress)
-    return running.note(count, (yield from change_all(ask, command)))
+    pairs, running.skip = detail.changed[max(running.skip, 0) :], 0
+    running.at = Position("undo", str(offset + 1), (str(before + len(detail.changed)), ""))
+    progress = Progress(running.id, running.runner, LEASE_MS, str(running.at), len(pairs), len(pairs))
+    command = Act(running.spec.action, pairs, "", running.spec.who, progress)
+    return running.note(len(pairs), (yield from change_all(ask, command)))

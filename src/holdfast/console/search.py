@@ -38,11 +38,15 @@ class Source(msgspec.Struct, frozen=True, gc=False):
 
 
 class SearchPlan(msgspec.Struct, frozen=True, gc=False):
-    """Where a search looks: sets, or jids where the filter names them; `index` says in one sentence why."""
+    """Where a search looks: sets, or jids where the filter names them; `index` says in one sentence why.
+
+    Sources are in the order of `kinds`, and of their names, so that a search continues behind one that is empty now.
+    """
 
     sources: tuple[Source, ...]
     index: str
     jids: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
 
     @property
     def candidates(self) -> int:
@@ -96,7 +100,8 @@ def _of_groups(ask: Planner, groups: Sequence[str]) -> Plan[SearchPlan]:
     chosen = [name for name in known if any(glob(pattern)(name) for pattern in groups)]
     sources = tuple(Source("group", name, known[name]) for name in sorted(chosen))
     total = sum(source.size for source in sources)
-    return SearchPlan(sources, f"{_counted(total, 'failed job')} of {_counted(len(sources), 'group')}")
+    index = f"{_counted(total, 'failed job')} of {_counted(len(sources), 'group')}"
+    return SearchPlan(sources, index, kinds=("group",))
 
 
 def _of_queues(ask: Planner, query: Filter, states: Sequence[str]) -> Plan[SearchPlan]:
@@ -106,11 +111,12 @@ def _of_queues(ask: Planner, query: Filter, states: Sequence[str]) -> Plan[Searc
     if set(wanted) - {"complete"}:
         counts = yield from all_counts(ask)
         chosen = [one for one in counts if queues is None or any(glob(name)(one.name) for name in queues)]
-        sources += _sets_of(chosen, wanted)
+        sources += _sets_of(sorted(chosen, key=lambda one: one.name), wanted)
     if "complete" in wanted:
         page = yield from ask(Scan("completed", "", None, 0))
         sources.append(Source("completed", "", page.size))
-    return SearchPlan(tuple(sources), _sentence(sources, wanted, queues is not None))
+    kinds = (*[state for state in wanted if state != "complete"], "completed")
+    return SearchPlan(tuple(sources), _sentence(sources, wanted, queues is not None), kinds=kinds)
 
 
 def _allowed(names: Sequence[str] | None, known: Sequence[str]) -> list[str]:
@@ -167,11 +173,11 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     source: Source
     following: Position
 
-    def behind(self, row: JobRow, score: bytes) -> Position:
+    def behind(self, row: JobRow, score: bytes | int) -> Position:
         """Return the position behind one of its jobs."""
         if row is self.page.jobs[-1]:
             return self.following
-        return Position(self.source.set, self.source.name, (score.decode(), row.jid))
+        return Position(self.source.set, self.source.name, (score.decode() if isinstance(score, bytes) else str(score), row.jid))
 
 
 def chunk(ask: Planner, plan: SearchPlan, at: Position, count: int, wants: str) -> Plan[Chunk | None]:
@@ -179,7 +185,8 @@ def chunk(ask: Planner, plan: SearchPlan, at: Position, count: int, wants: str) 
     index = _index_of(plan, at)
     while index < len(plan.sources):
         source = plan.sources[index]
-        page = yield from ask(Scan(source.set, source.name, at.after, count, wants))
+        after = at.after if (source.set, source.name) == (at.set, at.name) else None
+        page = yield from ask(Scan(source.set, source.name, after, count, wants))
         if page.next is not None:
             return Chunk(page, source, Position(source.set, source.name, page.next))
         index += 1
@@ -191,13 +198,20 @@ def chunk(ask: Planner, plan: SearchPlan, at: Position, count: int, wants: str) 
 
 
 def _index_of(plan: SearchPlan, at: Position) -> int:
-    """Return the place of the source under way; the end if it is gone, so that nothing is read twice."""
+    """Return the place of the source under way. If it is gone, of the next one, so that nothing is left out or read twice."""
     if not at.set:
         return 0
-    places = [
-        index for index, source in enumerate(plan.sources) if (source.set, source.name) == (at.set, at.name)
-    ]
-    return places[0] if places else len(plan.sources)
+    for index, source in enumerate(plan.sources):
+        if (source.set, source.name) == (at.set, at.name):
+            return index
+    behind = [index for index, source in enumerate(plan.sources) if _comes_before(plan, at, source)]
+    return behind[0] if behind else len(plan.sources)
+
+
+def _comes_before(plan: SearchPlan, at: Position, source: Source) -> bool:
+    if at.set not in plan.kinds:
+        return False
+    return (plan.kinds.index(at.set), at.name) < (plan.kinds.index(source.set), source.name)
 
 
 def wants_of(query: Filter, plan: SearchPlan) -> str:
@@ -276,7 +290,7 @@ def row_of(facts: JobFacts) -> JobRow:
         facts.popped_ms,
         facts.ended_ms,
         facts.due_ms or facts.expires_ms,
-        facts.worker,
+        facts.worker or next((line.worker for line in reversed(facts.history) if line.worker), ""),
         facts.tracked,
         facts.tags,
         failure.group if failure else "",

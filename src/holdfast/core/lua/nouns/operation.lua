@@ -71,12 +71,10 @@ function M.finish(ctx, id, state)
   return 1
 end
 
--- How far it got: a cursor, and how many jobs were looked at and matched since the last time; nothing of it without
--- a cursor (nil).
+-- How far it got: a cursor (nil: the same), and how many jobs were looked at and matched since the last time.
 local function advance(ctx, key, length, cursor, looked, matched)
   call("HSET", key, "lease", ctx.now + length, "updated", ctx.now)
-  if not cursor then return end
-  call("HSET", key, "cursor", cursor)
+  if cursor then call("HSET", key, "cursor", cursor) end
   if looked > 0 then call("HINCRBY", key, "looked", looked) end
   if matched > 0 then call("HINCRBY", key, "matched", matched) end
 end

@@ -51,13 +51,13 @@ local function fail(ctx, jid, r, name)
   check_state(jid, r, state.WAITING, state.THROTTLED)
   local noted = history.failed_last(ctx, jid, r) and failure.read(ctx, jid, r)
   if not noted then refuse.call("WRONG_STATE", jid .. " did not fail, or ran since it was put to work again") end
-  local queue = keys.of_queue(ctx, name ~= "" and name or r.queue)
+  local from, queue = r.queue, keys.of_queue(ctx, name ~= "" and name or r.queue)
   queues.know(ctx, queue)
   job.withdraw(ctx, jid, r)
   r.queue = queue.name
   history.add(ctx, jid, r, history.FAILED, noted[1])
   failure.restore(ctx, queue, jid, r, noted)
-  return ""
+  return from
 end
 
 -- What a job has until it is popped, moved or put to work again.
@@ -254,7 +254,7 @@ end
 
 -- `args` from `first` on are (jid, value) pairs, where "" stands for `common`. `op` (nil: none) has the id of an
 -- operation, its runner, and what `operation.note` takes. Returns for each job 1 (changed), 0 (nothing to change) or
--- a refusal; for fewer jobs than were given if these take long: then the operation keeps its cursor.
+-- a refusal; for fewer jobs than were given if these take long: then the operation keeps its cursor, and counts them.
 function M.run(ctx, action, common, who, op, args, first, last)
   if op then operation.check(ctx, op.id, op.runner) end
   local reply, undo, later, left = {}, {}, { known = {} }, MOST
@@ -265,7 +265,7 @@ function M.run(ctx, action, common, who, op, args, first, last)
     if read then r = read[jid] else r = job.read(ctx, jid) end
     left = left - (r and weight_of(ctx, action, jid, r) or 1)
     if left < history.written(ctx) / BYTES and i > first then
-      if op then op.cursor = nil end
+      if op then op.cursor, op.looked, op.matched = nil, #reply, #reply end
       break
     end
     later.place = n
