@@ -47,7 +47,9 @@ def _workers(client: Client, clock: StoppedClock) -> None:
         }  # fmt: skip
         client.run(WorkerSeen(f"{HOST}-4710-{number}", facts))
     client.run(
-        WorkerSeen("old", {"host": "old", "pool": "asyncio", "slots": "20", "queues": '["import"]', "pid": "9"})
+        WorkerSeen(
+            "old", {"host": "old", "pool": "asyncio", "slots": "20", "queues": '["import"]', "pid": "9"}
+        )
     )
     client.workers.quiet("old")
 
@@ -92,7 +94,7 @@ def _failures(client: Client, clock: StoppedClock) -> None:
 def _others(client: Client, clock: StoppedClock) -> None:
     client.queues["reports"].recur("shop.reports.Nightly", {"format": "pdf"}, 86_400, jid="nightly-report", offset=3600, tags=["slow"])  # fmt: skip
     client.queues["import"].recur("shop.imports.Poll", {}, 600, jid="poll", offset=60)
-    client.recurring.pause("poll")
+    client.recurring["poll"].pause()
     client.topics["reminders"].put("order-17", '{"order": 17}', delay=7200)
     client.topics["reminders"].put("order-18", "hello")
     client.throttles["ql:q:import"].maximum = 5
@@ -103,9 +105,10 @@ def _operators(client: Client, clock: StoppedClock) -> None:
     console = Console(client, "ada@box")
     console.pause("import", why="the supplier's server is down", seconds=3600)
     client.run(Audit("bob@laptop", "set config", "heartbeat", "3600"))
-    numbers = count(900)
-    with mock.patch("holdfast.console.operations.mint_jid", lambda: jid(next(numbers))):
-        done = console.start_operation(Spec(action="tag", filter="queue:mail state:waiting,failed", value="seen"))
+    with mock.patch("holdfast.console.operations.mint_jid", side_effect=map(jid, count(900))):
+        done = console.start_operation(
+            Spec(action="tag", filter="queue:mail state:waiting,failed", value="seen")
+        )
         console.run_operation(done)
         clock.advance(seconds=30)
         stopped = console.start_operation(Spec(action="move", filter="queue:import klass:shop.imports.*", value="import-slow"))  # fmt: skip

@@ -14,7 +14,7 @@ from holdfast.cli.connection import Place, actor, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import print_list
-from holdfast.cli.output import echo_text, json_option, print_json
+from holdfast.cli.output import counted, echo_text, json_option, print_json
 from holdfast.console.handles import Console
 from holdfast.errors import UsageError
 from holdfast.logs import logger
@@ -65,7 +65,9 @@ def list_settings(place: Place, as_json: bool) -> None:
         for one in found.known
     ]
     rows += [(name, value, "set", "", "", "") for name, value in found.others.items()]
-    print_list(("name", "value", "", "default", "unit", "meaning"), rows, whole=("name",))
+    print_list(
+        ("name", "value", "", "default", "unit", "meaning"), rows, whole=("name",), drops=(), wraps=True
+    )
 
 
 @config.command()
@@ -99,7 +101,7 @@ def load(file: IO[str], clear: bool, place: Place, as_json: bool) -> None:
     if as_json:
         print_json({"set": sorted(settings), "cleared": cleared})
         return
-    click.echo(f"set {len(settings)}" + (f", cleared {len(cleared)}" if clear else ""))
+    click.echo(f"set {counted(len(settings), 'setting')}" + (f", cleared {len(cleared)}" if clear else ""))
 
 
 @config.command()

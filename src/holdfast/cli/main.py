@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 
 from holdfast import __version__
 from holdfast.cli.output import echo_text
+from holdfast.cli.tables import echo_wrapped
 from holdfast.errors import HoldfastError, TransportError, UsageError
 
 COMMANDS = {
@@ -111,7 +112,7 @@ def run(words: Sequence[str] | None = None) -> int:
         click.echo("interrupted", err=True)
         return 130
     except HoldfastError as error:
-        echo_text(f"holdfast: {error}", err=True)
+        echo_wrapped(f"holdfast: {error}", err=True)
         return _code_of(error)
     except OSError as error:
         if not isinstance(error, BrokenPipeError):  # the reader of the output closed it

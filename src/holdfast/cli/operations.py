@@ -1,5 +1,6 @@
 """`holdfast operations`: changes of many jobs: what runs and what was done; continue, stop and undo them."""
 
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,7 +22,7 @@ from holdfast.cli.output import (
     yes_option,
 )
 from holdfast.cli.tables import Listing
-from holdfast.cli.times import ago, moment
+from holdfast.cli.times import brief, moment
 from holdfast.console.operations import Operation
 from holdfast.console.plain import plain
 
@@ -60,7 +61,11 @@ def list_operations(limit: int, watch: float | None, place: Place, as_json: bool
 
 
 def _print(rows: Sequence[Operation], now: int) -> None:
-    listing = Listing(_COLUMNS, ("operation",), least=12, drops=True)
+    if not rows and sys.stdout.isatty():
+        click.echo(
+            "No change of many jobs is known. Commands with --filter make them: holdfast jobs retry --help"
+        )
+    listing = Listing(_COLUMNS, ("operation",), least=12, drops=_COLUMNS[4:])
     listing.add(
         [
             (
@@ -70,7 +75,7 @@ def _print(rows: Sequence[Operation], now: int) -> None:
                 row.changed,
                 row.spec.filter,
                 row.refused,
-                ago(row.created_ms, now),
+                brief(row.created_ms, now),
                 f"{row.share:.0%}",
                 row.spec.who,
             )

@@ -2,6 +2,7 @@
 
 import re
 import socket
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -257,11 +258,18 @@ def _print_text(found: Figures) -> None:
         for state in (*STATES, "paused")
         if state in _ALWAYS or any(facts[state] for facts in found.queues.values())
     ]
+    if not found.queues and sys.stdout.isatty():
+        click.echo(f"{counted(found.failed, 'failed job')}, {counted(found.workers, 'worker')}")
+        return
     rows = [[name, *(facts[state] for state in now)] for name, facts in found.queues.items()]
+    if sys.stdout.isatty():
+        click.echo()
     print_list(("queue", *now), rows, whole=())
     times = [[_time(facts[what]["avg"]) for what in SAMPLES] for facts in found.queues.values()]
     counts = [[name, *(facts[column] for column in _TODAY)] for name, facts in found.queues.items()]
     cells = [row + more for row, more in zip(counts, times, strict=True)]
+    if sys.stdout.isatty():
+        click.echo()
     print_list(("today", *_TODAY, *SAMPLES), cells, whole=())
     click.echo(f"{counted(found.failed, 'failed job')}, {counted(found.workers, 'worker')}")
 

@@ -13,10 +13,14 @@ from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import print_list
 from holdfast.cli.output import duration, echo_text, json_option, print_json, repeat, watch_option
 from holdfast.cli.worker_show import facts_of, show, stack
+from holdfast.client.reasons import span
 from holdfast.client.workers import is_meant
 
 MAX_AGE: Final = 30.0  # seconds; a worker sends a heartbeat every ten
 
+_EMPTY: Final = "No workers are known. To start one: holdfast worker --queue QUEUE --import MODULE"
+_DROPS: Final = ("pool", "slots", "busy", "up", "pid", "host")
+"""Columns that a narrow terminal does not show, the last one first."""
 _COLUMNS: Final = ("worker", "host", "pid", "pool", "queues", "busy", "slots", "up", "seen", "quiet", "stuck")
 
 
@@ -45,7 +49,14 @@ def list_workers(watch: float | None, place: Place, as_json: bool) -> None:
             if as_json:
                 print_json(rows)
             else:
-                print_list(_COLUMNS, [_cells(row) for row in rows], whole=(), optional=("quiet", "stuck"))
+                print_list(
+                    _COLUMNS,
+                    [_cells(row) for row in rows],
+                    whole=("worker", "seen"),
+                    optional=("quiet", "stuck"),
+                    empty=_EMPTY,
+                    drops=_DROPS,
+                )
 
         repeat(watch, show)
 
@@ -147,8 +158,8 @@ def forget(names: Sequence[str], place: Place, as_json: bool) -> int:
 
 
 def _cells(row: dict[str, Any]) -> Sequence[object]:
-    up = "" if row["up"] is None else duration(row["up"])
-    seen, quiet = duration(row["silent"]) + " ago", "yes" if row["quiet"] else ""
+    up = "" if row["up"] is None else span(1000 * row["up"])
+    seen, quiet = span(1000 * row["silent"]) + " ago", "yes" if row["quiet"] else ""
     queues = ", ".join(row["queues"])
     return (
         row["name"],
@@ -161,7 +172,7 @@ def _cells(row: dict[str, Any]) -> Sequence[object]:
         up,
         seen,
         quiet,
-        duration(row["stuck"]) if row["stuck"] else "",
+        span(1000 * row["stuck"]) if row["stuck"] else "",
     )
 
 
