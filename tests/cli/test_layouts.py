@@ -196,6 +196,39 @@ def test_each_command_has_a_layout_or_a_test_of_its_own() -> None:
         assert known or any(line[: len(named)] == named for line in shown), f"holdfast {' '.join(words)}"
 
 
+PRINTS_JSON_ANYWAY = {"jobs export", "top", "metrics serve"}
+"""Commands without --json: their output is lines of JSON, or nothing that a program reads."""
+
+
+def test_each_command_has_json_and_examples() -> None:
+    for words in commands(holdfast):
+        name, command = " ".join(words), command_of(words)
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert name in PRINTS_JSON_ANYWAY or "--json" in options, name
+        text = f"{command.epilog}{command.help}"
+        assert name in WITHOUT_EXAMPLES or "holdfast " in text, name
+
+
+WITHOUT_EXAMPLES = {"demo", "worker", "top", "lua", "bench"}
+
+
+def command_of(words: list[str]) -> click.Command:
+    command: click.Command = holdfast
+    for word in words:
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word) or command
+    return command
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {}])
+def test_no_list_is_coloured(client: Client, url: str, namespace: str, environment: dict[str, str]) -> None:
+    client.queues["mail"].put("K", jid="j")
+    env = {**os.environ, "HOLDFAST_URL": url, "HOLDFAST_NAMESPACE": namespace, **environment}
+    for line in ("stats", "queues list", "jobs why j", "doctor"):
+        words = [sys.executable, "-m", "holdfast.cli.main", *line.split()]
+        assert b"\x1b" not in written(words, 80, Path.cwd(), env)[1]
+
+
 def commands(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[list[str]]:
     """The words of each command below a group; a group that runs by itself is one too."""
     context = click.Context(group)
@@ -236,19 +269,29 @@ def in_pipe(words: list[str], columns: int, directory: Path, environment: dict[s
 def on_terminal(
     words: list[str], columns: int, directory: Path, environment: dict[str, str]
 ) -> tuple[int, str]:
+    """The exit code, and what stands on the screen."""
+    screen = pyte.Screen(columns, ROWS)
+    code, text = written(words, columns, directory, environment)
+    pyte.ByteStream(screen).feed(text)
+    return code, "\n".join(line.rstrip() for line in screen.display).rstrip()
+
+
+def written(
+    words: list[str], columns: int, directory: Path, environment: dict[str, str]
+) -> tuple[int, bytes]:
+    """The exit code, and everything that was written to the terminal."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
-    screen = pyte.Screen(columns, ROWS)
-    stream = pyte.ByteStream(screen)
     program = programs.popen(
         words, cwd=directory, env=environment, stdin=theirs, stdout=theirs, stderr=subprocess.STDOUT
     )
     os.close(theirs)
+    text = b""
     try:
         while piece := os.read(ours, 65_536):
-            stream.feed(piece)
+            text += piece
     except OSError:  # the program has closed the terminal
         pass
     finally:
         os.close(ours)
-    return program.wait(60), "\n".join(line.rstrip() for line in screen.display).rstrip()
+    return program.wait(60), text

@@ -232,8 +232,9 @@ def added(before: Sequence[str], now: Sequence[str]) -> list[str]:
 @click.command()
 @click.argument("jid")
 @store_options
-def result(jid: str, place: Place) -> int:
-    """Print the result of a job as JSON.
+@json_option
+def result(jid: str, place: Place, as_json: bool) -> int:
+    """Print the result of a job as JSON; with --json an object with `jid` and `result`.
 
     Exit code 1, with a sentence, if the job has not ended, has failed or was cancelled, or if its result is not kept any more.
     """
@@ -247,5 +248,5 @@ def result(jid: str, place: Place) -> int:
     if value is None:
         echo_text(f"holdfast: job {jid} has ended without a result, or it is not kept any more", err=True)
         return 1
-    print_json(stored(value))
+    print_json({"jid": jid, "result": stored(value)} if as_json else stored(value))
     return 0

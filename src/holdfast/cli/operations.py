@@ -21,7 +21,7 @@ from holdfast.cli.output import (
     watch_option,
     yes_option,
 )
-from holdfast.cli.tables import Listing
+from holdfast.cli.tables import Listing, new_line
 from holdfast.cli.times import brief, moment
 from holdfast.console.operations import Operation
 from holdfast.console.plain import plain
@@ -146,10 +146,11 @@ def resume(id: str, place: Place, as_json: bool) -> int:
 @operations.command()
 @click.argument("id", metavar="OPERATION")
 @store_options
-def stop(id: str, place: Place) -> int:
+@json_option
+def stop(id: str, place: Place, as_json: bool) -> int:
     """Stop an operation, whoever runs it. Jobs that it has changed stay so.
 
-    Exit code 1 if it does not run.
+    Exit code 1 if it does not run. With --json: as `show`.
     """
     with place.console() as console:
         if not console.stop_operation(id):
@@ -158,7 +159,12 @@ def stop(id: str, place: Place) -> int:
                 err=True,
             )
             return 1
-        echo_text(f"{id} was stopped. To continue: holdfast operations resume{console.flags} {id}")
+        if as_json:
+            print_json(plain(console.operation(id)))
+        else:
+            echo_text(
+                f"{id} was stopped. To continue:{new_line(sys.stdout)}holdfast operations resume{console.flags} {id}"
+            )
         return 0
 
 

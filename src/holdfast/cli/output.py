@@ -81,7 +81,11 @@ def print_facts(facts: Mapping[str, object]) -> None:
     width = max(map(len, shown), default=0)
     room = shutil.get_terminal_size().columns - width - 2 if sys.stdout.isatty() else sys.maxsize
     for name, value in shown.items():
-        first, *others = textwrap.wrap(value, max(room, 20)) or [""] if len(value) > room else [value]
+        first, *others = (
+            textwrap.wrap(value, max(room, 20), break_on_hyphens=False) or [""]
+            if len(value) > room
+            else [value]
+        )
         click.echo(f"{name:<{width}}  {first}")
         for line in others:
             click.echo(" " * (width + 2) + line)

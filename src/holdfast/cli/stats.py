@@ -13,10 +13,11 @@ import click
 import msgspec
 from click.core import ParameterSource
 
+from holdfast.cli.charts import short
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import print_list
-from holdfast.cli.output import counted, duration, echo_text, json_option, print_json, repeat, watch_option
+from holdfast.cli.output import counted, echo_text, json_option, print_json, repeat, watch_option
 from holdfast.cli.tables import cut_line
 from holdfast.client.sync import Client
 from holdfast.console.handles import Console
@@ -212,6 +213,7 @@ def _show(client: Client, as_json: bool) -> None:
     _print_text(found)
 
 
+@examples("holdfast stats statsd --host metrics.local --prefix shop")
 @stats.command()
 @click.option("--host", default="localhost", show_default=True, help="Host of the statsd.")
 @click.option(
@@ -275,4 +277,4 @@ def _print_text(found: Figures) -> None:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds * 1000:.0f} ms" if seconds < 1 else duration(seconds)
+    return short(seconds)

@@ -59,7 +59,10 @@ class Listing:
         cells = [[_text(cell) for cell in row] for row in given]
         if not self._widths:
             self._measure(given, cells)
-            self._print(list(self._columns))
+            head = list(self._columns)
+            self._print(
+                [*head[:-1], ""] if self._wraps and self._is_terminal and not self._widths[-1] else head
+            )
         for row, note in zip_longest(cells, notes, fillvalue=""):
             self._print(list(row))
             if note:
@@ -79,7 +82,8 @@ class Listing:
             widths[-1] = max(room - _total(widths[:-1]) - len(_GAP), 0)
             widths[-1] = widths[-1] if widths[-1] >= _WRAPPED else 0
         least = [
-            wide if index in self._whole else min(wide, self._least) for index, wide in enumerate(widths)
+            wide if index in self._whole or self._right[index] else min(wide, self._least)
+            for index, wide in enumerate(widths)
         ]
         for index in reversed(self._drops):
             if _total(least) > room:
@@ -93,7 +97,11 @@ class Listing:
         if not self._is_terminal:
             click.echo("\t".join(row))
             return
-        below = textwrap.wrap(row[-1], self._widths[-1] or _room() - 4) if self._wraps else []
+        below = (
+            textwrap.wrap(row[-1], self._widths[-1] or max(_room() - 4, 20), break_on_hyphens=False)
+            if self._wraps
+            else []
+        )
         first = [*row[:-1], below.pop(0) if below and self._widths[-1] else ""] if self._wraps else row
         cells = [
             fitted(first[at], wide, self._right[at], self._columns[at] in _TAILS)
@@ -172,7 +180,10 @@ def echo_wrapped(text: str, err: bool = False) -> None:
     is_terminal = (sys.stderr if err else sys.stdout).isatty()
     for line in printable(text).split("\n"):
         whole = not is_terminal or "holdfast " in line or line.startswith(" ")
-        click.echo(line if whole else textwrap.fill(line, _room(), break_long_words=False), err=err)
+        click.echo(
+            line if whole else textwrap.fill(line, _room(), break_long_words=False, break_on_hyphens=False),
+            err=err,
+        )
 
 
 def new_line(stream: TextIO) -> str:

@@ -104,32 +104,36 @@ def check(names: Sequence[str], host: str, max_age: float, place: Place, as_json
 @workers.command()
 @NAMES
 @store_options
-def quiet(names: Sequence[str], place: Place) -> int:
+@json_option
+def quiet(names: Sequence[str], place: Place, as_json: bool) -> int:
     """Have workers finish their jobs and take no more.
 
-    Exit code 1 if one of them is not known.
+    Exit code 1 if one of them is not known. JSON: for each NAME the workers that it stands for.
     """
     with place.console() as console:
-        return _report(console.quiet(*names), "is quiet now")
+        return _report(console.quiet(*names), "is quiet now", as_json)
 
 
 @examples("holdfast workers resume mail-host-7")
 @workers.command()
 @NAMES
 @store_options
-def resume(names: Sequence[str], place: Place) -> int:
+@json_option
+def resume(names: Sequence[str], place: Place, as_json: bool) -> int:
     """Have quiet workers take jobs again.
 
-    Exit code 1 if one of them is not known.
+    Exit code 1 if one of them is not known. JSON: for each NAME the workers that it stands for.
     """
     with place.console() as console:
-        return _report(console.resume_workers(*names), "takes jobs again")
+        return _report(console.resume_workers(*names), "takes jobs again", as_json)
 
 
-def _report(found: Mapping[str, Sequence[str]], done: str) -> int:
+def _report(found: Mapping[str, Sequence[str]], done: str, as_json: bool) -> int:
     """Print which workers each name stood for, and return the exit code."""
+    if as_json:
+        print_json({name: list(meant) for name, meant in found.items()})
     for name, meant in found.items():
-        for worker in meant:
+        for worker in () if as_json else meant:
             echo_text(f"{worker} {done}")
         if not meant:
             echo_text(f"holdfast: no worker {name} is known", err=True)
