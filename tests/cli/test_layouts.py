@@ -28,7 +28,7 @@ from holdfast.testing import ScratchStore
 
 LAYOUTS = Path(__file__).with_name("layouts")
 COLUMNS = {"80": 80, "200": 200, "pipe": 0}
-ROWS = 400
+ROWS = 130
 
 READS = f"""
 stats

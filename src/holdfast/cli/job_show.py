@@ -246,7 +246,7 @@ def result(jid: str, place: Place, as_json: bool) -> int:
         return 1
     value: Any = outcome.result_of(jid, flags)
     if value is None:
-        echo_text(f"holdfast: job {jid} has ended without a result, or it is not kept any more", err=True)
+        echo_wrapped(f"holdfast: job {jid} has ended without a result, or it is not kept any more", err=True)
         return 1
     print_json({"jid": jid, "result": stored(value)} if as_json else stored(value))
     return 0

@@ -21,7 +21,7 @@ from holdfast.cli.output import (
     watch_option,
     yes_option,
 )
-from holdfast.cli.tables import Listing, new_line
+from holdfast.cli.tables import Listing, echo_wrapped, new_line
 from holdfast.cli.times import brief, moment
 from holdfast.console.operations import Operation
 from holdfast.console.plain import plain
@@ -63,7 +63,7 @@ def list_operations(limit: int, watch: float | None, place: Place, as_json: bool
 def _print(rows: Sequence[Operation], now: int) -> None:
     if not rows and sys.stdout.isatty():
         click.echo(
-            "No change of many jobs is known. Commands with --filter make them: holdfast jobs retry --help"
+            "No change of many jobs is known. Commands with --filter make them:\n  holdfast jobs retry --help"
         )
     listing = Listing(_COLUMNS, ("operation",), least=12, drops=_COLUMNS[4:])
     listing.add(
@@ -154,7 +154,7 @@ def stop(id: str, place: Place, as_json: bool) -> int:
     """
     with place.console() as console:
         if not console.stop_operation(id):
-            echo_text(
+            echo_wrapped(
                 f"holdfast: operation {id} is {console.operation(id).state}, so there is nothing to stop",
                 err=True,
             )

@@ -32,9 +32,7 @@ from holdfast.settings import MAX_BATCH
 
 _ALWAYS: Final = ("waiting", "running", "failed")
 _OTHERS: Final = ("scheduled", "stalled", "throttled", "depends", "recurring")
-_EMPTY: Final = (
-    "There are no queues yet: a queue begins with its first job, such as by holdfast put NAME --queue QUEUE."
-)
+_EMPTY: Final = "There are no queues yet. To put a first job:\n  holdfast put NAME --queue QUEUE"
 _LIMITS: Final = ("max-waiting", "max-losses")
 
 

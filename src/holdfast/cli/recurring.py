@@ -31,7 +31,7 @@ from holdfast.console.handles import Console
 from holdfast.console.plain import plain, stored
 from holdfast.errors import HoldfastError, JobNotFound, UsageError
 
-_EMPTY = "There are no recurring jobs. A program makes them: client.queues[QUEUE].recur(...)"
+_EMPTY = "There are no recurring jobs. A program makes them:\n  client.queues[QUEUE].recur(...)"
 JIDS = click.argument("jids", metavar="JID…", nargs=-1, required=True, shell_complete=names_of("recurring"))
 JID = click.argument("jid", shell_complete=names_of("recurring"))
 

@@ -76,7 +76,7 @@ class Listing:
 
     def _fitted(self, widths: list[int], room: int) -> list[int]:
         """Return widths that fit, 0 for what is left out; the widest columns give first."""
-        for index in self._whole:
+        for index in self._whole if _total(widths) > room else ():
             widths[index] = min(widths[index], _WHOLE)
         if self._wraps:
             widths[-1] = max(room - _total(widths[:-1]) - len(_GAP), 0)

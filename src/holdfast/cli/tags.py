@@ -31,7 +31,7 @@ def tags(part: Part, watch: float | None, place: Place, as_json: bool) -> None:
                 ("tag", "jobs"),
                 page.rows,
                 whole=(),
-                empty="No job has a tag. To add one: holdfast jobs edit JID --tag TAG",
+                empty="No job has a tag. To add one:\n  holdfast jobs edit JID --tag TAG",
             )
             print_rest(len(page.rows), page, "tag")
 

@@ -27,7 +27,7 @@ from holdfast.console.handles import Console
 from holdfast.console.queries import Throttle
 
 ID: Final = click.argument("id", shell_complete=names_of("throttles"))
-_EMPTY: Final = "No throttle has a limit. To set one: holdfast throttles set ID MAXIMUM"
+_EMPTY: Final = "No throttle has a limit. To set one:\n  holdfast throttles set ID MAXIMUM"
 _SHOWN: Final = 25
 
 

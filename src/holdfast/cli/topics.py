@@ -25,7 +25,7 @@ from holdfast.cli.times import brief
 from holdfast.commands.topics import Message, TopicCounts
 from holdfast.console.handles import Console
 
-_EMPTY: Final = "No topic holds messages. To put one: holdfast topics put TOPIC ID BODY"
+_EMPTY: Final = "No topic holds messages. To put one:\n  holdfast topics put TOPIC ID BODY"
 TOPIC: Final = click.argument("topic", shell_complete=names_of("topics"))
 
 

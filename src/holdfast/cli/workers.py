@@ -18,7 +18,7 @@ from holdfast.client.workers import is_meant
 
 MAX_AGE: Final = 30.0  # seconds; a worker sends a heartbeat every ten
 
-_EMPTY: Final = "No workers are known. To start one: holdfast worker --queue QUEUE --import MODULE"
+_EMPTY: Final = "No workers are known. To start one:\n  holdfast worker --queue QUEUE --import MODULE"
 _DROPS: Final = ("pool", "slots", "busy", "up", "pid", "host")
 """Columns that a narrow terminal does not show, the last one first."""
 _COLUMNS: Final = ("worker", "host", "pid", "pool", "queues", "busy", "slots", "up", "seen", "quiet", "stuck")
