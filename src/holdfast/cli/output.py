@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import click
 
+from holdfast.cli.tables import wrapped
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.printable import one_line, printable, printable_json
 
@@ -81,11 +81,7 @@ def print_facts(facts: Mapping[str, object]) -> None:
     width = max(map(len, shown), default=0)
     room = shutil.get_terminal_size().columns - width - 2 if sys.stdout.isatty() else sys.maxsize
     for name, value in shown.items():
-        first, *others = (
-            textwrap.wrap(value, max(room, 20), break_on_hyphens=False) or [""]
-            if len(value) > room
-            else [value]
-        )
+        first, *others = wrapped(value, room)
         click.echo(f"{name:<{width}}  {first}")
         for line in others:
             click.echo(" " * (width + 2) + line)

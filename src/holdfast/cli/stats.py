@@ -18,11 +18,12 @@ from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import print_list
 from holdfast.cli.output import counted, echo_text, json_option, print_json, repeat, watch_option
-from holdfast.cli.tables import cut_line
+from holdfast.cli.tables import echo_wrapped
 from holdfast.client.sync import Client
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.printable import one_line
 from holdfast.settings import check_host
 
 STATES: Final = ("waiting", "running", "stalled", "throttled", "scheduled", "depends", "recurring")
@@ -205,7 +206,7 @@ def _show(client: Client, as_json: bool) -> None:
         return
     echo_text(seen.sentence)
     for one in seen.attention[:MOST_SHOWN]:
-        echo_text(cut_line(f"{one.severity}: {one.sentence}"))
+        echo_wrapped(one_line(f"{one.severity}: {one.sentence}"))
         if one.command:
             echo_text(f"  {one.command}")
     if len(seen.attention) > MOST_SHOWN:

@@ -97,11 +97,7 @@ class Listing:
         if not self._is_terminal:
             click.echo("\t".join(row))
             return
-        below = (
-            textwrap.wrap(row[-1], self._widths[-1] or max(_room() - 4, 20), break_on_hyphens=False)
-            if self._wraps
-            else []
-        )
+        below = wrapped(row[-1], self._widths[-1] or _room() - 4) if self._wraps else []
         first = [*row[:-1], below.pop(0) if below and self._widths[-1] else ""] if self._wraps else row
         cells = [
             fitted(first[at], wide, self._right[at], self._columns[at] in _TAILS)
@@ -175,13 +171,19 @@ def cut_line(text: str, before: str = "") -> str:
     return cut(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line
 
 
+def wrapped(text: str, room: int) -> list[str]:
+    """Return the lines of a text that is at most `room` columns wide (20 at least), broken between words where there are any."""
+    wide = width(text) - len(text)  # letters of two columns: as if all of them stood in one line
+    return textwrap.wrap(text, max(room - wide, 20), break_on_hyphens=False) or [""]
+
+
 def echo_wrapped(text: str, err: bool = False) -> None:
     """Print printable text; on a terminal, lines that are too long end between words, but those with a command stay whole."""
     is_terminal = (sys.stderr if err else sys.stdout).isatty()
     for line in printable(text).split("\n"):
         whole = not is_terminal or "holdfast " in line or line.startswith(" ")
         click.echo(
-            line if whole else textwrap.fill(line, _room(), break_long_words=False, break_on_hyphens=False),
+            line if whole else "\n".join(wrapped(line, _room())),
             err=err,
         )
 
