@@ -4,15 +4,10 @@ After a change that is meant, `HOLDFAST_LAYOUTS=write pytest tests/cli/test_layo
 """
 
 import difflib
-import fcntl
 import os
-import pty
 import re
 import shlex
-import struct
-import subprocess
 import sys
-import termios
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +20,7 @@ import programs
 from holdfast import Client
 from holdfast.cli.main import holdfast
 from holdfast.testing import ScratchStore
+from terminal import written
 
 LAYOUTS = Path(__file__).with_name("layouts")
 COLUMNS = {"80": 80, "200": 200, "pipe": 0}
@@ -274,24 +270,3 @@ def on_terminal(
     code, text = written(words, columns, directory, environment)
     pyte.ByteStream(screen).feed(text)
     return code, "\n".join(line.rstrip() for line in screen.display).rstrip()
-
-
-def written(
-    words: list[str], columns: int, directory: Path, environment: dict[str, str]
-) -> tuple[int, bytes]:
-    """The exit code, and everything that was written to the terminal."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
-    program = programs.popen(
-        words, cwd=directory, env=environment, stdin=theirs, stdout=theirs, stderr=subprocess.STDOUT
-    )
-    os.close(theirs)
-    text = b""
-    try:
-        while piece := os.read(ours, 65_536):
-            text += piece
-    except OSError:  # the program has closed the terminal
-        pass
-    finally:
-        os.close(ours)
-    return program.wait(60), text

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import programs
-from command_line import holdfast, on_terminal
+from command_line import holdfast
 from holdfast import Client
 from holdfast.cli.tables import width
 from holdfast.commands.admin import Audit
 from holdfast.commands.queues import Pause
 from holdfast.commands.workers import WorkerSeen
-from terminal import Terminal
+from terminal import Terminal, written
 from waiting import until
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\u202e"
@@ -465,9 +465,11 @@ def test_a_terminal_of_80_columns_is_enough(
     hostile: Client, place: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     """Only a command is not cut, so that it can be copied."""
-    code, text = on_terminal(*words, *place, columns=80)
+    code, text = written([sys.executable, "-m", "holdfast.cli.main", *words, *place], 80)
     assert code == 0
-    assert not [line for line in text.splitlines() if width(line) > 80 and not line.startswith("  holdfast ")]
+    assert not [
+        line for line in text.decode().splitlines() if width(line) > 80 and not line.startswith("  holdfast ")
+    ]
 
 
 def test_a_list_is_shown_again_and_again_and_ends_with_the_reader(
