@@ -14,7 +14,7 @@ from holdfast.cli.connection import Place, actor, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import print_list
-from holdfast.cli.output import counted, echo_text, json_option, print_json
+from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.console.handles import Console
 from holdfast.errors import UsageError
 from holdfast.logs import logger
@@ -105,7 +105,7 @@ def load(file: IO[str], clear: bool, place: Place, as_json: bool) -> None:
     if as_json:
         print_json({"set": sorted(settings), "cleared": cleared})
         return
-    click.echo(f"set {counted(len(settings), 'setting')}" + (f", cleared {len(cleared)}" if clear else ""))
+    click.echo(f"set {len(settings)}" + (f", cleared {len(cleared)}" if clear else ""))
 
 
 @examples("holdfast config get heartbeat")
