@@ -6,14 +6,17 @@ import pty
 import select
 import signal
 import struct
+import subprocess
 import sys
 import termios
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pyte
 
+import programs
 from waiting import until
 
 
@@ -87,3 +90,24 @@ class Terminal:
         until(ended, "the program has ended", within)
         assert self._status is not None
         return self._status
+
+
+def written(
+    words: Sequence[str], columns: int, directory: Path | None = None, env: Mapping[str, str] | None = None
+) -> tuple[int, bytes]:
+    """Run a Python program on a terminal; returns its exit code, and everything that it wrote."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 130, columns, 0, 0))
+    program = programs.popen(
+        words, cwd=directory, env=env, stdin=theirs, stdout=theirs, stderr=subprocess.STDOUT
+    )
+    os.close(theirs)
+    text = b""
+    try:
+        while piece := os.read(ours, 65_536):
+            text += piece
+    except OSError:  # the program has closed the terminal
+        pass
+    finally:
+        os.close(ours)
+    return program.wait(60), text

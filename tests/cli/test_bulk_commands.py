@@ -117,7 +117,7 @@ def test_an_operation_is_stopped_by_ctrl_c_and_continued(client: Client, place: 
     ) as screen:
         until(lambda: client.queues["mail"].counts["waiting"], "the first was retried")
         screen.press("\x03")
-        screen.shows("It was stopped. To continue: holdfast operations resume")
+        screen.shows("It was stopped. To continue:\n  holdfast operations resume")
         assert screen.code() == 130
     assert 0 < client.queues["mail"].counts["waiting"] < 6
     found = last_operation(place)

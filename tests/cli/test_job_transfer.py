@@ -30,6 +30,19 @@ def at(client: Client) -> tuple[str, ...]:
     return ("--url", client.settings.url, "--namespace", client.settings.namespace)
 
 
+def test_more_jobs_than_one_page_are_exported_by_the_same_filter(
+    client: Client, place: tuple[str, ...]
+) -> None:
+    for number in range(600):
+        client.queues["a"].put("K", {"text": 'a "quoted" (text)'}, jid=f"j{number}")
+    client.queues["b"].put("K")
+    said = holdfast("jobs", "export", "queue:a", *place)
+    assert (said.returncode, said.stderr) == (0, "600 jobs exported\n")
+    assert {json.loads(line)["jid"] for line in said.stdout.splitlines()} == {
+        f"j{number}" for number in range(600)
+    }
+
+
 def test_jobs_are_put_again_with_everything_that_they_had(
     client: Client, other: Client, place: tuple[str, ...], tmp_path: Path
 ) -> None:

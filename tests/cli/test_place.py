@@ -51,6 +51,27 @@ def test_the_namespace_and_the_store_of_the_environment_are_used_unless_flags_na
 
 
 @pytest.mark.parametrize(
+    "words", [("{}", "queues", "list"), ("queues", "{}", "list"), ("queues", "list", "{}"), ("{}", "tags")]
+)
+def test_the_store_and_the_namespace_may_be_named_before_and_behind_the_command(
+    client: Client, url: str, namespace: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    client.queues["mail"].put("K", tags=["mail"])
+    place = ["--url", url, "--namespace", namespace]
+    assert run([part for word in words for part in (place if word == "{}" else [word])]) == 0
+    assert "mail\t1" in capsys.readouterr().out
+
+
+def test_what_stands_behind_the_command_wins(
+    client: Client, url: str, namespace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client.queues["mail"].put("K")
+    before = ["--url", "redis://127.0.0.1:1", "--namespace", "elsewhere"]
+    assert run([*before, "queues", "list", "--url", url, "--namespace", namespace]) == 0
+    assert "mail\t1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("stats",),

@@ -19,6 +19,7 @@ from holdfast.console.filters import glob
 from holdfast.console.handles import Console
 from holdfast.console.queries import Page
 
+_EMPTY: Final = "The audit log is empty: no operator has changed anything yet."
 _PAGE: Final = 128
 _PAUSE: Final = 1.0
 
@@ -57,7 +58,12 @@ def audit(limit: int, before: str, who: str, follow: bool, place: Place, as_json
                 (moment(line.when_ms)[:19], line.who, line.what, line.target, line.detail)
                 for line in found.rows
             ]
-            print_list(("when (UTC)", "who", "what", "target", "detail"), rows, whole=("when (UTC)",))
+            print_list(
+                ("when (UTC)", "who", "what", "target", "detail"),
+                rows,
+                whole=("when (UTC)",),
+                empty=_EMPTY if who == "*" else f"No line of {who!r}.",
+            )
 
 
 def _read(console: Console, limit: int, before: str, who: str) -> Page[AuditLine]:

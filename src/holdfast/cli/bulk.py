@@ -18,7 +18,7 @@ from holdfast.cli.output import (
     progress,
     yes_option,
 )
-from holdfast.cli.tables import Listing, cut_line
+from holdfast.cli.tables import Listing, cut_line, echo_wrapped, new_line
 from holdfast.commands.operations import Action
 from holdfast.console.filter_values import Exact
 from holdfast.console.handles import Console
@@ -88,7 +88,9 @@ def show_dry_run(spec: Spec, found: DryRun, err: bool = False) -> None:
             shown = [f"{key} {count:,}" for key, count in counts.most_common(_SHOWN)]
             echo(f"{name}: {', '.join(shown)}{', …' if len(counts) > _SHOWN else ''}")
     if applies := APPLIES.get(spec.action):
-        echo(f"Only jobs that are {listed(applies)} can be {DONE[spec.action]}; others are left out.")
+        echo_wrapped(
+            f"Only jobs that are {listed(applies)} can be {DONE[spec.action]}; others are left out.", err=err
+        )
     if not err and found.examples:
         listing = Listing(("jid", "state", "queue", "klass"))
         listing.add([(row.jid, row.state, row.queue, row.klass) for row in found.examples])
@@ -156,7 +158,7 @@ def _print_operation(console: Console, done: Operation, as_json: bool, took_ms: 
         return
     took = f" in {duration(round(took_ms / 1000, 1))}" if took_ms else ""
     counts = f"{counted(done.changed, 'job')} {DONE[done.spec.action]}, {done.same:,} the same, {done.refused:,} refused"
-    click.echo(f"{counts}{took} (operation {done.id})")
+    click.echo(f"{counts}{took}{new_line(sys.stdout)}(operation {done.id})")
     print_refusals(done.refusals, done.refused)
     for line in what_next(done, console.flags):
         echo_text(line)
@@ -165,21 +167,21 @@ def _print_operation(console: Console, done: Operation, as_json: bool, took_ms: 
 def print_refusals(refusals: Sequence[tuple[str, str]], count: int) -> None:
     """Print the first refusals with their reasons."""
     if refusals:
-        Listing(("jid", "refused because")).add(refusals[:_SHOWN])
+        Listing(("jid", "refused because"), wraps=True).add(refusals[:_SHOWN])
     if count > min(len(refusals), _SHOWN):
         click.echo(f"… and {counted(count - min(len(refusals), _SHOWN), 'more refusal')}")
 
 
 def what_next(done: Operation, flags: str) -> list[str]:
     """Return how to continue an operation, and how to undo it."""
-    lines: list[str] = []
+    lines, new = list[str](), new_line(sys.stdout)
     if done.state == "running" and not done.is_orphaned:
-        lines.append(f"It is run by {done.runner}. To stop it: holdfast operations stop{flags} {done.id}")
+        lines.append(f"It is run by {done.runner}. To stop it:{new}holdfast operations stop{flags} {done.id}")
     elif done.state in ("running", "stopped"):
         what = "It was stopped" if done.state == "stopped" else f"{done.runner}, which ran it, is gone"
-        lines.append(f"{what}. To continue: holdfast operations resume{flags} {done.id}")
+        lines.append(f"{what}. To continue:{new}holdfast operations resume{flags} {done.id}")
     if done.undo_until_ms:
-        lines.append(f"To undo it within an hour: holdfast operations undo{flags} {done.id}")
+        lines.append(f"To undo it within an hour:{new}holdfast operations undo{flags} {done.id}")
     return lines
 
 

@@ -65,9 +65,12 @@ def list_settings(place: Place, as_json: bool) -> None:
         for one in found.known
     ]
     rows += [(name, value, "set", "", "", "") for name, value in found.others.items()]
-    print_list(("name", "value", "", "default", "unit", "meaning"), rows, whole=("name",))
+    print_list(
+        ("name", "value", "", "default", "unit", "meaning"), rows, whole=("name",), drops=(), wraps=True
+    )
 
 
+@examples("holdfast config dump > settings.json")
 @config.command()
 @store_options
 @json_option
@@ -81,6 +84,9 @@ def dump(place: Place, as_json: bool) -> None:
     click.echo(printable_json(json.dumps(found, ensure_ascii=False, indent=None if as_json else 2)))
 
 
+@examples(
+    "holdfast config load settings.json", "holdfast config dump | holdfast config load - --namespace other"
+)
 @config.command()
 @click.argument("file", type=click.File(encoding="utf-8"))
 @click.option("--clear", is_flag=True, help="Reset settings that are not in the file to their defaults.")
@@ -102,6 +108,7 @@ def load(file: IO[str], clear: bool, place: Place, as_json: bool) -> None:
     click.echo(f"set {len(settings)}" + (f", cleared {len(cleared)}" if clear else ""))
 
 
+@examples("holdfast config get heartbeat")
 @config.command()
 @click.argument("key", shell_complete=names_of("settings"))
 @store_options
@@ -119,6 +126,7 @@ def get(key: str, place: Place, as_json: bool) -> int:
     return 1 if raw is None else 0
 
 
+@examples("holdfast config set heartbeat 60")
 @config.command(name="set")
 @click.argument("key", shell_complete=names_of("settings"))
 @click.argument("value")
@@ -131,6 +139,7 @@ def set_(key: str, value: str, place: Place, as_json: bool) -> None:
     _print(as_json, f"{key} is {value}", {"key": key, "value": _shown(value)})
 
 
+@examples("holdfast config unset heartbeat")
 @config.command()
 @click.argument("key", shell_complete=names_of("settings"))
 @store_options

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import click
 
-from holdfast.cli.place import DEFAULT, namespace_option
+from holdfast.cli.place import DEFAULT, inherited, namespace_option
 from holdfast.client.sync import Client
 from holdfast.console.handles import Console
 from holdfast.errors import ConnectionLost, HoldfastError, StoreTimeout
@@ -118,4 +118,7 @@ def with_place(command: F) -> F:
     def placed(*args: Any, url: str | None, namespace: str, wait: float, **others: Any) -> Any:
         return command(*args, place=Place(url, namespace, wait), **others)
 
-    return cast("F", click.option("--url", "--redis", "url", help=_URL_HELP)(namespace_option(placed)))
+    return cast(
+        "F",
+        click.option("--url", "--redis", "url", callback=inherited, help=_URL_HELP)(namespace_option(placed)),
+    )

@@ -3,10 +3,13 @@
 import click
 
 from holdfast.cli.connection import Place, look, store_options
-from holdfast.cli.output import counted, echo_text, json_option, print_json, print_table
+from holdfast.cli.examples import examples
+from holdfast.cli.output import counted, echo_text, json_option, print_json
+from holdfast.cli.tables import print_findings
 from holdfast.console.doctor import MOST_KEYS, examine
 
 
+@examples("holdfast doctor", "holdfast doctor --json")
 @click.command()
 @click.option(
     "--keys",
@@ -32,7 +35,7 @@ def doctor(keys: int, place: Place, as_json: bool) -> int:
         print_json(report.as_dict())
     else:
         rows = [(one.check, one.verdict, one.text, one.remedy) for one in report.findings]
-        print_table(("check", "verdict", "finding", "what to do"), rows)
+        print_findings(("check", "verdict", "finding", "what to do"), rows)
         echo_text(", ".join(
             (f"{report.count('ok')} ok", counted(report.count("note"), "note"), counted(report.count("warn"), "warning"),
              f"{report.count('bad')} bad")

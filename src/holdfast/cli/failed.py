@@ -24,7 +24,7 @@ from holdfast.cli.output import (
     yes_option,
 )
 from holdfast.cli.tables import Listing, cut_line, sparkline
-from holdfast.cli.times import ago, moment
+from holdfast.cli.times import brief, moment
 from holdfast.client.reasons import argument
 from holdfast.commands.failures import FailureGroup
 from holdfast.console.handles import Console
@@ -86,17 +86,17 @@ def _columns() -> tuple[str, ...]:
 
 
 def _print_groups(groups: Sequence[FailureGroup], queues: dict[str, tuple[str, ...]], now: int) -> None:
-    listing = Listing(_columns(), ("group", "trend"), drops=True)
+    listing = Listing(_columns(), ("group", "trend"), drops=("queues", "first", "trend"))
     listing.add(
         [
             (
                 group.name,
                 group.count,
                 group.trend[-1],
-                ago(group.last_ms, now),
+                brief(group.last_ms, now),
                 *((sparkline(group.trend[-_TREND:]),) if sys.stdout.isatty() else ()),
                 ", ".join(queues[group.name]),
-                ago(group.first_ms, now),
+                brief(group.first_ms, now),
             )
             for group in groups
         ]
@@ -128,14 +128,15 @@ def show(group: str, full: bool, place: Place, as_json: bool) -> None:
         return
     _print_group(found, now, full)
     echo_text(
-        f"\nTo retry one of them first, then the others: holdfast failed retry{flags} {argument(group)} --probe"
+        f"\nTo retry one of them first, then the others:\n  holdfast failed retry{flags} {argument(group)} --probe"
     )
 
 
 def _print_group(found: FailureDetail, now: int, full: bool) -> None:
     group = found.group
     echo_text(cut_line(f"{group.name}: {counted(group.count, 'failed job')}, {group.trend[-1]} in this hour"))
-    echo_text(cut_line(f"first {moment(group.first_ms, now)}, last {moment(group.last_ms, now)}"))
+    echo_text(f"first {moment(group.first_ms, now)}")
+    echo_text(f"last  {moment(group.last_ms, now)}")
     click.echo("\nmessages")
     for text, count in found.messages:
         echo_text(cut_line(text, f"{count:>7,}  "))
@@ -146,7 +147,7 @@ def _print_group(found: FailureDetail, now: int, full: bool) -> None:
     click.echo("\nnewest")
     listing = Listing(("jid", "queue", "failed", "message"))
     listing.add(
-        [(row.jid, row.queue, ago(row.failed_ms, now), last_line(row.message)) for row in found.newest]
+        [(row.jid, row.queue, brief(row.failed_ms, now), last_line(row.message)) for row in found.newest]
     )
     if found.newest:
         click.echo("\ntraceback of the newest")

@@ -1,10 +1,18 @@
 """Groups of commands."""
 
+from typing import Any
+
 import click
+
+from holdfast.cli.place import options_before
 
 
 class OrderedGroup(click.Group):
-    """A group that lists its commands in the order in which they were added."""
+    """A group that lists its commands in the order in which they were added, and takes --url and --namespace for them."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.params += options_before()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)

@@ -12,8 +12,8 @@ import click
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.output import counted, echo_text, json_option, print_json, progress, repeat, watch_option
-from holdfast.cli.tables import Listing
-from holdfast.cli.times import ago
+from holdfast.cli.tables import Listing, new_line
+from holdfast.cli.times import age, brief
 from holdfast.commands.job_rows import JobRow
 from holdfast.console.filters import parse
 from holdfast.console.handles import Console
@@ -139,16 +139,17 @@ def _print_text(console: Console, pages: Iterator[SearchPage], columns: Sequence
     if last.cursor:
         words = f" {quote(text)}" if text else ""
         echo_text(
-            f"To continue: holdfast jobs list{console.flags}{words} --after {quote(last.cursor)}", err=True
+            f"To continue:{new_line(sys.stderr)}holdfast jobs list{console.flags}{words} --after {quote(last.cursor)}",
+            err=True,
         )
 
 
 def cell(row: JobRow, name: str, now_ms: int) -> object:
     """Return what a column shows of a job."""
     if name == "age":
-        return ago(row.queued_ms or row.created_ms, now_ms)
+        return age(row.queued_ms or row.created_ms, now_ms)
     if name in _TIMES:
-        return ago(getattr(row, _TIMES[name]), now_ms)
+        return brief(getattr(row, _TIMES[name]), now_ms)
     value: Any = getattr(row, name)
     if name == "data":
         return json.dumps(stored(value), ensure_ascii=False) if value else ""

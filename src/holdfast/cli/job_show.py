@@ -10,8 +10,8 @@ import click
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.output import echo_text, json_option, print_facts, print_json
-from holdfast.cli.tables import Listing, cut_line
-from holdfast.cli.times import ago, moment
+from holdfast.cli.tables import Listing, cut_line, echo_wrapped
+from holdfast.cli.times import brief, moment
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.handles import Console
@@ -54,7 +54,7 @@ def show(jid: str, full: bool, place: Place, as_json: bool) -> None:
 def _show(found: JobDetail, now: int, full: bool) -> None:
     print_facts(_facts(found.facts, now))
     click.echo()
-    echo_text(found.explanation.text)
+    echo_wrapped(found.explanation.text)
     _text("data", json.dumps(stored(found.facts.data), indent=2, ensure_ascii=False), full)
     if found.facts.failure:
         failure = found.facts.failure
@@ -130,7 +130,7 @@ def _attempts(found: JobDetail, now: int) -> None:
             (
                 one.number,
                 one.worker,
-                ago(one.start_ms, now),
+                brief(one.start_ms, now),
                 f"{(one.end_ms - one.start_ms) / 1000:.3f} s" if one.end_ms else "",
                 one.outcome or "running",
                 " ".join(filter(None, (one.name, one.reason))),
@@ -232,8 +232,9 @@ def added(before: Sequence[str], now: Sequence[str]) -> list[str]:
 @click.command()
 @click.argument("jid")
 @store_options
-def result(jid: str, place: Place) -> int:
-    """Print the result of a job as JSON.
+@json_option
+def result(jid: str, place: Place, as_json: bool) -> int:
+    """Print the result of a job as JSON; with --json an object with `jid` and `result`.
 
     Exit code 1, with a sentence, if the job has not ended, has failed or was cancelled, or if its result is not kept any more.
     """
@@ -245,7 +246,7 @@ def result(jid: str, place: Place) -> int:
         return 1
     value: Any = outcome.result_of(jid, flags)
     if value is None:
-        echo_text(f"holdfast: job {jid} has ended without a result, or it is not kept any more", err=True)
+        echo_wrapped(f"holdfast: job {jid} has ended without a result, or it is not kept any more", err=True)
         return 1
-    print_json(stored(value))
+    print_json({"jid": jid, "result": stored(value)} if as_json else stored(value))
     return 0

@@ -51,8 +51,8 @@ def _export(console: Console, text: str, limit: int) -> tuple[int, list[str]]:
         while True:
             page = console.export(text, after=cursor, limit=min(_PAGE, limit - done))
             for line in page.lines:
-                text = line.encode().decode()
-                click.echo(printable_json(text) if is_shown else text)  # a file keeps the data byte for byte
+                json = line.encode().decode()
+                click.echo(printable_json(json) if is_shown else json)  # a file keeps the data byte for byte
             step(page.looked, page.candidates)
             done, cursor = done + len(page.lines), page.cursor
             unreadable += page.unreadable

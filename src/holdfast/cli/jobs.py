@@ -10,7 +10,8 @@ from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.job_list import list_jobs
 from holdfast.cli.job_show import log, result, show
 from holdfast.cli.job_transfer import export_jobs, import_jobs
-from holdfast.cli.output import echo_text, json_option, print_json, print_table
+from holdfast.cli.output import echo_text, json_option, print_json
+from holdfast.cli.tables import echo_wrapped, print_findings
 from holdfast.client.stacks import PATIENCE
 from holdfast.errors import HoldfastError
 
@@ -68,9 +69,9 @@ def why(jid: str, place: Place, as_json: bool) -> int:
     if as_json:
         print_json(found.as_dict())
     else:
-        echo_text(found.text)
+        echo_wrapped(found.text)
         rows = [(check.check, check.verdict, check.text, check.fix) for check in found.checks]
-        print_table(("check", "verdict", "finding", "remedy"), rows)
+        print_findings(("check", "verdict", "finding", "remedy"), rows)
         for line in found.facts.get("log", ()):
             echo_text(line)
     return 0 if found.exists else 1

@@ -8,13 +8,15 @@ import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
 
 from holdfast import __version__
 from holdfast.cli.output import echo_text
+from holdfast.cli.place import options_before
+from holdfast.cli.tables import echo_wrapped
 from holdfast.errors import HoldfastError, TransportError, UsageError
 
 COMMANDS = {
@@ -47,7 +49,11 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A group that imports only the command that is used, so that it starts fast."""
+    """A group that imports only the command that is used, so that it starts fast; it takes --url and --namespace for it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.params += options_before()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -111,7 +117,7 @@ def run(words: Sequence[str] | None = None) -> int:
         click.echo("interrupted", err=True)
         return 130
     except HoldfastError as error:
-        echo_text(f"holdfast: {error}", err=True)
+        echo_wrapped(f"holdfast: {error}", err=True)
         return _code_of(error)
     except OSError as error:
         if not isinstance(error, BrokenPipeError):  # the reader of the output closed it

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from holdfast.cli.connection import Place, store_options
+from holdfast.cli.examples import examples
 from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.console.handles import Console
 from holdfast.console.metrics import MOST_QUEUES, Metric
@@ -117,6 +118,7 @@ _MOST = click.option(
 )
 
 
+@examples("holdfast metrics show --queues 10")
 @metrics.command()
 @_MOST
 @store_options
@@ -154,6 +156,7 @@ def _registry(scraper: Scraper) -> Any:
     return registry
 
 
+@examples("holdfast metrics serve --host 0.0.0.0 --port 7172")
 @metrics.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(

@@ -8,12 +8,14 @@ from functools import partial
 import click
 
 from holdfast.cli.connection import Place, store_options
+from holdfast.cli.examples import examples
 from holdfast.cli.notices import Chat, Delivery, Desktop, Lines, Notice, Sink, Webhook, notice_of
 from holdfast.cli.output import json_option
 from holdfast.client.events import EVENTS
 from holdfast.client.sync import Client
 
 
+@examples("holdfast notify", "holdfast notify --chat https://chat.example.org/hook --event failed")
 @click.command()
 @click.option(
     "--webhook",

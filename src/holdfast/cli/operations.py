@@ -1,5 +1,6 @@
 """`holdfast operations`: changes of many jobs: what runs and what was done; continue, stop and undo them."""
 
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,8 +21,8 @@ from holdfast.cli.output import (
     watch_option,
     yes_option,
 )
-from holdfast.cli.tables import Listing
-from holdfast.cli.times import ago, moment
+from holdfast.cli.tables import Listing, echo_wrapped, new_line
+from holdfast.cli.times import brief, moment
 from holdfast.console.operations import Operation
 from holdfast.console.plain import plain
 
@@ -60,7 +61,11 @@ def list_operations(limit: int, watch: float | None, place: Place, as_json: bool
 
 
 def _print(rows: Sequence[Operation], now: int) -> None:
-    listing = Listing(_COLUMNS, ("operation",), least=12, drops=True)
+    if not rows and sys.stdout.isatty():
+        click.echo(
+            "No change of many jobs is known. Commands with --filter make them:\n  holdfast jobs retry --help"
+        )
+    listing = Listing(_COLUMNS, ("operation",), least=12, drops=_COLUMNS[4:])
     listing.add(
         [
             (
@@ -70,7 +75,7 @@ def _print(rows: Sequence[Operation], now: int) -> None:
                 row.changed,
                 row.spec.filter,
                 row.refused,
-                ago(row.created_ms, now),
+                brief(row.created_ms, now),
                 f"{row.share:.0%}",
                 row.spec.who,
             )
@@ -141,19 +146,25 @@ def resume(id: str, place: Place, as_json: bool) -> int:
 @operations.command()
 @click.argument("id", metavar="OPERATION")
 @store_options
-def stop(id: str, place: Place) -> int:
+@json_option
+def stop(id: str, place: Place, as_json: bool) -> int:
     """Stop an operation, whoever runs it. Jobs that it has changed stay so.
 
-    Exit code 1 if it does not run.
+    Exit code 1 if it does not run. With --json: as `show`.
     """
     with place.console() as console:
         if not console.stop_operation(id):
-            echo_text(
+            echo_wrapped(
                 f"holdfast: operation {id} is {console.operation(id).state}, so there is nothing to stop",
                 err=True,
             )
             return 1
-        echo_text(f"{id} was stopped. To continue: holdfast operations resume{console.flags} {id}")
+        if as_json:
+            print_json(plain(console.operation(id)))
+        else:
+            echo_text(
+                f"{id} was stopped. To continue:{new_line(sys.stdout)}holdfast operations resume{console.flags} {id}"
+            )
         return 0
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import click
 
 from holdfast.cli.output import counted
-from holdfast.cli.tables import Listing
+from holdfast.cli.tables import Listing, echo_wrapped
 from holdfast.console.queries import Page
 from holdfast.settings import MAX_BATCH, MAX_DELAY
 
@@ -109,13 +109,25 @@ def print_list(
     rows: Sequence[Sequence[object]],
     whole: Collection[str] = ("jid",),
     optional: Collection[str] = (),
+    *,
+    empty: str = "",
+    drops: Collection[str] | None = None,
+    wraps: bool = False,
 ) -> None:
-    """Print a list, each row on one line. On a terminal, columns without any text are left out, and `optional` ones with 0 only."""
-    empty = {name: ("", None, 0) if name in optional else ("", None) for name in columns}
+    """Print a list, each row on one line, or without rows on a terminal the sentence `empty`.
+
+    On a terminal, columns without any text are left out, and `optional` ones with 0 only; if there is no room, those in
+    `drops` (all but the first), the last one first.
+    """
+    if empty and not rows and sys.stdout.isatty():
+        echo_wrapped(empty)
+        return
+    nothing = {name: ("", None, 0) if name in optional else ("", None) for name in columns}
     chosen = [
         index
         for index, name in enumerate(columns)
-        if not sys.stdout.isatty() or not rows or any(row[index] not in empty[name] for row in rows)
+        if not sys.stdout.isatty() or not rows or any(row[index] not in nothing[name] for row in rows)
     ]
-    listing = Listing([columns[index] for index in chosen], whole, drops=True)
+    names = [columns[index] for index in chosen]
+    listing = Listing(names, whole, drops=names[1:] if drops is None else drops, wraps=wraps)
     listing.add([[row[index] for index in chosen] for row in rows])

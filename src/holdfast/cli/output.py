@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import click
 
+from holdfast.cli.tables import wrapped
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.printable import one_line, printable, printable_json
 
@@ -77,8 +79,12 @@ def print_facts(facts: Mapping[str, object]) -> None:
     """Print names and values in two columns; empty values are left out."""
     shown = {name: _text(value) for name, value in facts.items() if value not in ("", None)}
     width = max(map(len, shown), default=0)
+    room = shutil.get_terminal_size().columns - width - 2 if sys.stdout.isatty() else sys.maxsize
     for name, value in shown.items():
-        click.echo(f"{name:<{width}}  {value}")
+        first, *others = wrapped(value, room)
+        click.echo(f"{name:<{width}}  {first}")
+        for line in others:
+            click.echo(" " * (width + 2) + line)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -3,13 +3,39 @@
 from typing import Final
 
 import click
+from click.core import ParameterSource
 
 from holdfast.errors import UsageError
 
 DEFAULT: Final = "default"
 
+
+def _remember(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    """Keep what was given before the name of a command for that command."""
+    if value is not None:
+        context.meta[f"holdfast.{parameter.name}"] = value
+
+
+def inherited(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Return what was given before the name of the command, unless something was given behind it."""
+    is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+    before: str | None = context.meta.get(f"holdfast.{parameter.name}")
+    return value if is_given or before is None else before
+
+
+def options_before() -> list[click.Parameter]:
+    """Return the options that may stand before the name of a command as well as behind it."""
+    return [
+        click.Option(
+            ["--url", "--redis", "url"], expose_value=False, callback=_remember, help="URL of the store."
+        ),
+        click.Option(["--namespace"], expose_value=False, callback=_remember, help="Namespace of the jobs."),
+    ]
+
+
 namespace_option: Final = click.option(
     "--namespace",
+    callback=inherited,
     envvar="HOLDFAST_NAMESPACE",
     default=DEFAULT,
     help="Namespace of the jobs [default: HOLDFAST_NAMESPACE, or default].",

@@ -22,7 +22,7 @@ from holdfast.cli.output import (
 )
 from holdfast.cli.queue_stats import percentiles, print_throughput, stats
 from holdfast.cli.queue_work import drain, purge
-from holdfast.cli.times import ago, moment
+from holdfast.cli.times import age, ago, moment
 from holdfast.commands.queues import QueueOption
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain
@@ -32,6 +32,7 @@ from holdfast.settings import MAX_BATCH
 
 _ALWAYS: Final = ("waiting", "running", "failed")
 _OTHERS: Final = ("scheduled", "stalled", "throttled", "depends", "recurring")
+_EMPTY: Final = "There are no queues yet. To put a first job:\n  holdfast put NAME --queue QUEUE"
 _LIMITS: Final = ("max-waiting", "max-losses")
 
 
@@ -78,7 +79,13 @@ def list_queues(
                 )
                 return
             columns = ("queue", *_ALWAYS, "oldest", "paused", *_OTHERS)
-            print_list(columns, [_cells(row, now) for row in page.rows], whole=(), optional=_OTHERS)
+            print_list(
+                columns,
+                [_cells(row, now) for row in page.rows],
+                whole=(),
+                optional=_OTHERS,
+                empty=_EMPTY if pattern == "*" else f"No queue matches {pattern!r}.",
+            )
             print_rest(len(page.rows), page, "queue")
 
         repeat(watch, show)
@@ -88,7 +95,7 @@ def _cells(row: Counts, now: int) -> Sequence[object]:
     return (
         row.name,
         *(getattr(row, state) for state in _ALWAYS),
-        ago(row.oldest_ms, now).removesuffix(" ago"),
+        age(row.oldest_ms, now),
         _pause(row, now),
         *(getattr(row, state) for state in _OTHERS),
     )

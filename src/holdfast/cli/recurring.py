@@ -24,13 +24,14 @@ from holdfast.cli.output import (
     yes_option,
 )
 from holdfast.cli.tables import cut_line
-from holdfast.cli.times import ago, moment
+from holdfast.cli.times import brief, moment
 from holdfast.client.recur_options import Changes
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain, stored
 from holdfast.errors import HoldfastError, JobNotFound, UsageError
 
+_EMPTY = "There are no recurring jobs. A program makes them:\n  client.queues[QUEUE].recur(...)"
 JIDS = click.argument("jids", metavar="JID…", nargs=-1, required=True, shell_complete=names_of("recurring"))
 JID = click.argument("jid", shell_complete=names_of("recurring"))
 
@@ -63,14 +64,18 @@ def list_recurring(pattern: str, part: Part, watch: float | None, place: Place, 
                 print_json({"recurring": rows, "next": page.next, "total": page.total})
                 return
             columns = ("jid", "queue", "klass", "every", "next", "put", "paused")
-            print_list(columns, [_cells(row, now) for row in page.rows])
+            print_list(
+                columns,
+                [_cells(row, now) for row in page.rows],
+                empty=f"No recurring job of a queue {pattern!r}." if pattern != "*" else _EMPTY,
+            )
             print_rest(len(page.rows), page, "recurring job")
 
         repeat(watch, show)
 
 
 def _cells(row: RecurringFacts, now: int) -> Sequence[object]:
-    due = "" if row.paused else ago(row.next_ms, now)
+    due = "" if row.paused else brief(row.next_ms, now)
     paused = "yes" if row.paused else ""
     return row.jid, row.queue, row.klass, duration(row.interval_ms / 1000), due, row.count, paused
 

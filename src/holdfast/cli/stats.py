@@ -2,6 +2,7 @@
 
 import re
 import socket
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -12,15 +13,17 @@ import click
 import msgspec
 from click.core import ParameterSource
 
+from holdfast.cli.charts import short
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import print_list
-from holdfast.cli.output import counted, duration, echo_text, json_option, print_json, repeat, watch_option
-from holdfast.cli.tables import cut_line
+from holdfast.cli.output import counted, echo_text, json_option, print_json, repeat, watch_option
+from holdfast.cli.tables import echo_wrapped
 from holdfast.client.sync import Client
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.printable import one_line
 from holdfast.settings import check_host
 
 STATES: Final = ("waiting", "running", "stalled", "throttled", "scheduled", "depends", "recurring")
@@ -203,7 +206,7 @@ def _show(client: Client, as_json: bool) -> None:
         return
     echo_text(seen.sentence)
     for one in seen.attention[:MOST_SHOWN]:
-        echo_text(cut_line(f"{one.severity}: {one.sentence}"))
+        echo_wrapped(one_line(f"{one.severity}: {one.sentence}"))
         if one.command:
             echo_text(f"  {one.command}")
     if len(seen.attention) > MOST_SHOWN:
@@ -211,6 +214,7 @@ def _show(client: Client, as_json: bool) -> None:
     _print_text(found)
 
 
+@examples("holdfast stats statsd --host metrics.local --prefix shop")
 @stats.command()
 @click.option("--host", default="localhost", show_default=True, help="Host of the statsd.")
 @click.option(
@@ -257,14 +261,21 @@ def _print_text(found: Figures) -> None:
         for state in (*STATES, "paused")
         if state in _ALWAYS or any(facts[state] for facts in found.queues.values())
     ]
+    if not found.queues and sys.stdout.isatty():
+        click.echo(f"{counted(found.failed, 'failed job')}, {counted(found.workers, 'worker')}")
+        return
     rows = [[name, *(facts[state] for state in now)] for name, facts in found.queues.items()]
+    if sys.stdout.isatty():
+        click.echo()
     print_list(("queue", *now), rows, whole=())
     times = [[_time(facts[what]["avg"]) for what in SAMPLES] for facts in found.queues.values()]
     counts = [[name, *(facts[column] for column in _TODAY)] for name, facts in found.queues.items()]
     cells = [row + more for row, more in zip(counts, times, strict=True)]
+    if sys.stdout.isatty():
+        click.echo()
     print_list(("today", *_TODAY, *SAMPLES), cells, whole=())
     click.echo(f"{counted(found.failed, 'failed job')}, {counted(found.workers, 'worker')}")
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds * 1000:.0f} ms" if seconds < 1 else duration(seconds)
+    return short(seconds)

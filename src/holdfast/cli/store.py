@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from holdfast import store as embedded
+from holdfast.cli.examples import examples
 from holdfast.cli.output import counted, duration, json_option, print_facts, print_json, size
 from holdfast.core.library import library
 from holdfast.store.files import LEVELS
@@ -26,6 +27,7 @@ def store() -> None:
     """
 
 
+@examples("holdfast store start --linger 60")
 @store.command()
 @directory_option
 @click.option(
@@ -55,6 +57,7 @@ def start(directory: Path | None, linger: float, durability: str, as_json: bool)
     click.echo(f"{address.engine} {address.version} {what}, pid {address.pid}: {address.url}")
 
 
+@examples("holdfast store stop")
 @store.command()
 @directory_option
 @json_option
@@ -73,6 +76,7 @@ def stop(directory: Path | None, as_json: bool) -> None:
         )
 
 
+@examples("holdfast store status --json")
 @store.command()
 @directory_option
 @json_option
@@ -90,6 +94,7 @@ def status(context: click.Context, directory: Path | None, as_json: bool) -> Non
     context.exit(0 if found.state == "running" else 1)
 
 
+@examples("holdfast store path")
 @store.command()
 @directory_option
 @json_option

@@ -27,7 +27,12 @@ def tags(part: Part, watch: float | None, place: Place, as_json: bool) -> None:
                 rows = [{"tag": tag, "jobs": count} for tag, count in page.rows]
                 print_json({"tags": rows, "next": page.next})
                 return
-            print_list(("tag", "jobs"), page.rows, whole=())
+            print_list(
+                ("tag", "jobs"),
+                page.rows,
+                whole=(),
+                empty="No job has a tag. To add one:\n  holdfast jobs edit JID --tag TAG",
+            )
             print_rest(len(page.rows), page, "tag")
 
         repeat(watch, show)

@@ -22,11 +22,12 @@ from holdfast.cli.output import (
     watch_option,
     yes_option,
 )
-from holdfast.cli.times import ago
+from holdfast.cli.times import brief
 from holdfast.console.handles import Console
 from holdfast.console.queries import Throttle
 
 ID: Final = click.argument("id", shell_complete=names_of("throttles"))
+_EMPTY: Final = "No throttle has a limit. To set one:\n  holdfast throttles set ID MAXIMUM"
 _SHOWN: Final = 25
 
 
@@ -61,7 +62,7 @@ def list_throttles(part: Part, watch: float | None, place: Place, as_json: bool)
                 (one.id, one.facts.used, one.facts.maximum, one.facts.pending, _ends(one))
                 for one in page.rows
             ]
-            print_list(("throttle", "used", "maximum", "pending", "ends in"), rows, whole=())
+            print_list(("throttle", "used", "maximum", "pending", "ends in"), rows, whole=(), empty=_EMPTY)
             print_rest(len(page.rows), page, "throttle")
 
         repeat(watch, show)
@@ -121,8 +122,8 @@ def _show(console: Console, id: str, limit: int, as_json: bool) -> None:
             "ends in": _ends(found),
         }
     )
-    rows = [("holds", jid, ago(round(since), now)) for jid, since in found.holders]
-    rows += [("waits", jid, ago(round(since), now)) for jid, since in found.waiters]
+    rows = [("holds", jid, brief(round(since), now)) for jid, since in found.holders]
+    rows += [("waits", jid, brief(round(since), now)) for jid, since in found.waiters]
     if rows:
         click.echo()
         print_list(("", "jid", "since"), rows)

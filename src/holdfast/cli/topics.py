@@ -21,10 +21,11 @@ from holdfast.cli.output import (
     watch_option,
     yes_option,
 )
-from holdfast.cli.times import ago
+from holdfast.cli.times import brief
 from holdfast.commands.topics import Message, TopicCounts
 from holdfast.console.handles import Console
 
+_EMPTY: Final = "No topic holds messages. To put one:\n  holdfast topics put TOPIC ID BODY"
 TOPIC: Final = click.argument("topic", shell_complete=names_of("topics"))
 
 
@@ -54,10 +55,10 @@ def list_topics(part: Part, watch: float | None, place: Place, as_json: bool) ->
                 print_json({"topics": [_counts(row) for row in page.rows], "next": page.next})
                 return
             rows = [
-                (row.name, row.queued, row.ready, row.reserved, ago(max(row.first_ready_ms, 0), now))
+                (row.name, row.queued, row.ready, row.reserved, brief(max(row.first_ready_ms, 0), now))
                 for row in page.rows
             ]
-            print_list(("topic", "queued", "ready", "reserved", "first ready"), rows, whole=())
+            print_list(("topic", "queued", "ready", "reserved", "first ready"), rows, whole=(), empty=_EMPTY)
             print_rest(len(page.rows), page, "topic")
 
         repeat(watch, show)
@@ -112,7 +113,7 @@ def _show(console: Console, topic: str, limit: int, as_json: bool) -> None:
         }
     )
     click.echo()
-    rows = [(one.id, one.state, ago(one.when_ms, now), one.body[:1000]) for one in messages]
+    rows = [(one.id, one.state, brief(one.when_ms, now), one.body[:1000]) for one in messages]
     print_list(("id", "state", "when", "body"), rows, whole=("state", "when"))
     left = counts.queued + counts.reserved - len(rows)
     if left > 0:

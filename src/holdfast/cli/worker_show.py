@@ -20,7 +20,8 @@ from holdfast.cli.output import (
     repeat,
     watch_option,
 )
-from holdfast.cli.times import ago
+from holdfast.cli.times import age
+from holdfast.client.reasons import span
 from holdfast.client.stacks import PATIENCE
 from holdfast.commands.workers import HeldJob, WorkerFacts
 from holdfast.console.handles import Console
@@ -102,12 +103,12 @@ def _print_worker(one: WorkerDetail, now: int) -> None:
 
 
 def _slot(held: HeldJob, one: WorkerDetail, now: int) -> Sequence[object]:
-    left = "ended" if held.stalled else duration(max(held.expires_ms - now, 0) // 1000)
+    left = "ended" if held.stalled else span(max(held.expires_ms - now, 0))
     return (
         held.jid,
         one.klasses.get(held.jid, ""),
         held.queue,
-        ago(held.since_ms, now).removesuffix(" ago"),
+        age(held.since_ms, now),
         left,
     )
 

@@ -13,10 +13,14 @@ from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import print_list
 from holdfast.cli.output import duration, echo_text, json_option, print_json, repeat, watch_option
 from holdfast.cli.worker_show import facts_of, show, stack
+from holdfast.client.reasons import span
 from holdfast.client.workers import is_meant
 
 MAX_AGE: Final = 30.0  # seconds; a worker sends a heartbeat every ten
 
+_EMPTY: Final = "No workers are known. To start one:\n  holdfast worker --queue QUEUE --import MODULE"
+_DROPS: Final = ("pool", "slots", "busy", "up", "pid", "host")
+"""Columns that a narrow terminal does not show, the last one first."""
 _COLUMNS: Final = ("worker", "host", "pid", "pool", "queues", "busy", "slots", "up", "seen", "quiet", "stuck")
 
 
@@ -45,7 +49,14 @@ def list_workers(watch: float | None, place: Place, as_json: bool) -> None:
             if as_json:
                 print_json(rows)
             else:
-                print_list(_COLUMNS, [_cells(row) for row in rows], whole=(), optional=("quiet", "stuck"))
+                print_list(
+                    _COLUMNS,
+                    [_cells(row) for row in rows],
+                    whole=("worker", "seen"),
+                    optional=("quiet", "stuck"),
+                    empty=_EMPTY,
+                    drops=_DROPS,
+                )
 
         repeat(watch, show)
 
@@ -93,32 +104,36 @@ def check(names: Sequence[str], host: str, max_age: float, place: Place, as_json
 @workers.command()
 @NAMES
 @store_options
-def quiet(names: Sequence[str], place: Place) -> int:
+@json_option
+def quiet(names: Sequence[str], place: Place, as_json: bool) -> int:
     """Have workers finish their jobs and take no more.
 
-    Exit code 1 if one of them is not known.
+    Exit code 1 if one of them is not known. JSON: for each NAME the workers that it stands for.
     """
     with place.console() as console:
-        return _report(console.quiet(*names), "is quiet now")
+        return _report(console.quiet(*names), "is quiet now", as_json)
 
 
 @examples("holdfast workers resume mail-host-7")
 @workers.command()
 @NAMES
 @store_options
-def resume(names: Sequence[str], place: Place) -> int:
+@json_option
+def resume(names: Sequence[str], place: Place, as_json: bool) -> int:
     """Have quiet workers take jobs again.
 
-    Exit code 1 if one of them is not known.
+    Exit code 1 if one of them is not known. JSON: for each NAME the workers that it stands for.
     """
     with place.console() as console:
-        return _report(console.resume_workers(*names), "takes jobs again")
+        return _report(console.resume_workers(*names), "takes jobs again", as_json)
 
 
-def _report(found: Mapping[str, Sequence[str]], done: str) -> int:
+def _report(found: Mapping[str, Sequence[str]], done: str, as_json: bool) -> int:
     """Print which workers each name stood for, and return the exit code."""
+    if as_json:
+        print_json({name: list(meant) for name, meant in found.items()})
     for name, meant in found.items():
-        for worker in meant:
+        for worker in () if as_json else meant:
             echo_text(f"{worker} {done}")
         if not meant:
             echo_text(f"holdfast: no worker {name} is known", err=True)
@@ -147,8 +162,8 @@ def forget(names: Sequence[str], place: Place, as_json: bool) -> int:
 
 
 def _cells(row: dict[str, Any]) -> Sequence[object]:
-    up = "" if row["up"] is None else duration(row["up"])
-    seen, quiet = duration(row["silent"]) + " ago", "yes" if row["quiet"] else ""
+    up = "" if row["up"] is None else span(1000 * row["up"])
+    seen, quiet = span(1000 * row["silent"]) + " ago", "yes" if row["quiet"] else ""
     queues = ", ".join(row["queues"])
     return (
         row["name"],
@@ -161,7 +176,7 @@ def _cells(row: dict[str, Any]) -> Sequence[object]:
         up,
         seen,
         quiet,
-        duration(row["stuck"]) if row["stuck"] else "",
+        span(1000 * row["stuck"]) if row["stuck"] else "",
     )
 
 
