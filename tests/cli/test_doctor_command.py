@@ -136,7 +136,7 @@ def test_what_is_stuck_is_found_and_named(
         ("throttles", "Throttle smtp: jobs that do not run hold 1 of its 1 slots, such as ghost."),
         ("recurrences", "Recurring job "),
         ("preemptions", "1 job preempted again and again, the most often, 6 times."),
-        ("leftovers", "2 keys of 2 unknown queues in the store"),
+        ("leftovers", "2 keys of 2 unknown queues"),
     ):
         assert found[name]["text"].startswith(text), found[name]
         assert found[name]["remedy"]
@@ -156,7 +156,9 @@ def test_what_is_stuck_is_found_and_named(
     code, shown = on_a_terminal("doctor", *place)
     assert code == 1
     assert "\u202e" not in shown
-    assert all(len(line) <= 80 for line in plain(shown).splitlines())
+    assert all(
+        len(line) <= 80 for line in plain(shown).splitlines() if not line.lstrip().startswith("holdfast ")
+    )
 
 
 def plain(shown: str) -> str:

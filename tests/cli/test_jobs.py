@@ -17,7 +17,7 @@ def test_why_says_what_keeps_a_job_from_running(client: Client, url: str, namesp
     assert head.split("\t") == ["check", "verdict", "finding", "remedy"]
     table = {row.split("\t")[0]: row.split("\t")[1:] for row in rows}
     assert table["pause"][0] == "blocks"
-    assert table["pause"][2] == "client.queues['mail'].unpause()"
+    assert table["pause"][2] == f"holdfast queues resume --url {url} --namespace {namespace} mail"
 
 
 def test_why_answers_programs_with_json(client: Client, url: str, namespace: str) -> None:

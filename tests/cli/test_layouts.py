@@ -61,7 +61,7 @@ failed list nothing-*
 failed show mail-ValueError
 operations
 operations show {layout_store.jid(900)}
-operations show {layout_store.jid(901)}
+operations show {layout_store.jid(902)}
 workers list
 workers show {layout_store.HOST}-4710-0
 workers show old
@@ -105,9 +105,9 @@ jobs untrack row-5 row-6
 jobs import jobs.jsonl --keep-jids
 failed retry import-shop.errors.ARatherLongNameOfAnErrorThatGoesOnAndOn --yes
 failed cancel mail-ValueError --yes
-operations resume {layout_store.jid(901)}
-operations stop {layout_store.jid(901)}
-operations undo {layout_store.jid(901)} --yes
+operations resume {layout_store.jid(902)}
+operations stop {layout_store.jid(902)}
+operations undo {layout_store.jid(902)} --yes
 workers quiet {layout_store.HOST}-4710
 workers resume {layout_store.HOST}-4710 nobody
 workers forget old

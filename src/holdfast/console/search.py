@@ -177,7 +177,11 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
         """Return the position behind one of its jobs."""
         if row is self.page.jobs[-1]:
             return self.following
-        return Position(self.source.set, self.source.name, (score.decode() if isinstance(score, bytes) else str(score), row.jid))
+        return Position(
+            self.source.set,
+            self.source.name,
+            (score.decode() if isinstance(score, bytes) else str(score), row.jid),
+        )
 
 
 def chunk(ask: Planner, plan: SearchPlan, at: Position, count: int, wants: str) -> Plan[Chunk | None]:
