@@ -93,7 +93,7 @@ class OperatorModel(PeopleModel):
         job.state, job.ended, job.awaited = "failed", when, False
         self.groups.setdefault(group, []).append(job.jid)
         day = self.days.get((job.queue, when // DAY))
-        if day and (day.retries or day.failures or day.retried):
+        if day and day.failures:
             day.failed += 1
         return before
 

@@ -64,7 +64,7 @@ function M.restore(ctx, queue, jid, r, noted)
   state.move(r, state.FAILED)
   r.ended = noted[3]
   M.enter(ctx, queue, jid, noted[1], noted[3])
-  stats.recount(queue, noted[3], "failed")
+  stats.recount(queue, noted[3])
   event.changed(ctx, "failed")
   job.announce_end(ctx, jid, r)
   job.write(ctx, jid, r)

@@ -50,10 +50,10 @@ function M.uncount(queue, when, what, some)
   if by >= 1 then call("HINCRBY", key, what, -by) end
 end
 
--- Counts that one again, if the day is still kept.
-function M.recount(queue, when, what)
+-- Counts a job as failed again, if the failures of that day are still kept.
+function M.recount(queue, when)
   local key = queue.stats .. day_of(when)
-  if call("EXISTS", key) == 1 then call("HINCRBY", key, what, 1) end
+  if tonumber(call("HGET", key, "failures") or 0) > 0 then call("HINCRBY", key, "failed", 1) end
 end
 
 function M.of_day(queue, when)
