@@ -4,6 +4,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 from holdfast import Client
 from holdfast.cli.main import holdfast
 from holdfast.testing import ScratchStore
+from holdfast.testing.store import Engine
 from holdfast.wire.plans import ErrorReply, Step
 
 
@@ -26,8 +28,10 @@ def ask(client: Client, *words: str | int) -> Any:
 
 
 @pytest.fixture
-def at_store(engine_store: ScratchStore, namespace: str) -> Client:
-    return Client(engine_store.url, namespace=namespace)
+def at_store(engine: Engine, namespace: str) -> Iterator[Client]:
+    """The scripts of the older protocols use keys without a namespace: this store is theirs alone."""
+    with ScratchStore(engine) as store, Client(store.url, namespace=namespace) as client:
+        yield client
 
 
 def test_the_script_of_the_reqless_protocol_runs_as_it_is_printed(at_store: Client) -> None:

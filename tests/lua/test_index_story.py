@@ -3,6 +3,7 @@
 import pytest
 
 from holdfast.commands.admin import SettingSet
+from holdfast.commands.jobs import Cancel, Move
 from holdfast.commands.leases import FOUND, WILL_NOT_WAIT, WILL_WAIT, WOKEN, Complete, FindWork, Lease, Pop
 from holdfast.commands.outcomes import Release
 from holdfast.commands.queues import Pause, ThrottleSet
@@ -53,6 +54,26 @@ def test_a_queue_is_left_out_by_the_pop_that_takes_its_last_job_and_comes_back_w
     assert work(core) == ["q"]
     take(core, "q", n=5)
     assert work(core) == []
+
+
+@pytest.mark.parametrize("leave", [lambda jid: Cancel([jid]), lambda jid: Move("elsewhere", jid)])
+def test_a_queue_is_left_out_when_its_last_job_leaves_without_a_pop(core, door: Door, leave):
+    door.put("q", "a", "b")
+    core(leave("a"))
+    assert "q" in work(core)
+    core(leave("b"))
+    assert "q" not in work(core)
+    door.put("q", "c")
+    assert "q" in work(core)
+
+
+def test_a_queue_stays_when_one_of_its_jobs_that_does_not_wait_leaves(core, door: Door):
+    door.put("q", "a", "b")
+    take(core, "q")
+    core(Cancel(["a"]))
+    assert work(core) == ["q"]
+    core(Move("q", "b"))
+    assert work(core) == ["q"]
 
 
 def test_a_pop_that_is_full_looks_into_no_more_queues(core, door: Door):

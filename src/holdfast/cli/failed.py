@@ -86,7 +86,7 @@ def _columns() -> tuple[str, ...]:
 
 
 def _print_groups(groups: Sequence[FailureGroup], queues: dict[str, tuple[str, ...]], now: int) -> None:
-    listing = Listing(_columns(), ("group", "trend"), drops=("queues", "first", "trend"))
+    listing = Listing(_columns(), ("group", "trend"), drops=("trend", "queues", "first"))
     listing.add(
         [
             (

@@ -108,6 +108,13 @@ function M.settle(ctx, queue, is_done, due)
   M.due(ctx, queue, due)
 end
 
+-- A job left the queue without a pop. Workers that do not serve it never pop there, so nobody else would take it out.
+function M.left(ctx, queue)
+  if call("EXISTS", queue.waiting) == 1 or not queues.is_entered(queue) then return end
+  run(ctx, "ZREM", ctx.keys.ready, queue.name)
+  call("DECRBY", queue.sequence, INDEXED)
+end
+
 -- A pop found the queue paused until `ends`.
 function M.leave_out(ctx, queue, ends)
   run(ctx, "ZREM", ctx.keys.ready, queue.name)

@@ -70,17 +70,18 @@ end
 
 -- Returns whether a mark of its end is kept.
 local function delete(ctx, jid, r, given, who)
-  local running = r.state == state.RUNNING
+  local running, queue = r.state == state.RUNNING, keys.of_queue(ctx, r.queue)
   local marked = ctx.ended and ctx.ended.note(ctx, jid, r, who)
   ctx.events.canceled(ctx, jid, r.queue, running and r.worker or "")
   lease.evict(ctx, jid, r)
-  if not running then ctx.throttles.release(ctx, keys.of_queue(ctx, r.queue), jid, r) end
+  if not running then ctx.throttles.release(ctx, queue, jid, r) end
   if ctx.events.tracked then ctx.events.tracked(ctx, "canceled", jid, r) end
   job.announce_end(ctx, jid, r)
   tag.forget(ctx, jid, r)
   dependency.leave(ctx, jid, r, given)
   job.delete(ctx, jid, r)
-  tally.count(ctx, keys.of_queue(ctx, r.queue), "cancelled", 1)
+  tally.count(ctx, queue, "cancelled", 1)
+  if ctx.index and not running then ctx.index.left(ctx, queue) end
   return marked
 end
 

@@ -38,10 +38,11 @@ function M.run(ctx, name, delay, jid, change)
   if not r then refuse.call("JOB_NOT_FOUND", jid) end
   local refused = opts and opts.depends and cycle.refusal(ctx, {}, jid, r, opts.depends)
   if refused then refuse.for_all(refused) end
-  local queue = keys.of_queue(ctx, name)
+  local queue, from = keys.of_queue(ctx, name), keys.of_queue(ctx, r.queue)
   local limited = queues.know(ctx, queue)
   if r.state == state.RUNNING then ctx.events.lock_lost(ctx, jid, r.worker) end
   lease.evict(ctx, jid, r)
+  if ctx.index and from.name ~= name then ctx.index.left(ctx, from) end
   history.add(ctx, jid, r, history.PUT, name)
   if opts then apply_options(ctx, queue, jid, r, opts) end
   write(r, change)
