@@ -29,7 +29,8 @@ class Listing:
     """A list that is printed page by page; the columns have the widths of its first page.
 
     Cells that are too long end with an ellipsis; those of the columns in `whole` only beyond 40 characters, others keep
-    `least`. If that is too much, the columns that it `drops` are left out, the last one of these names first, then the row is cut.
+    `least`. If that is too much, of the columns that it `drops` only those stay that fit, the first of these names first, then the
+    row is cut.
     Where the last column `wraps`, it has as many lines as it needs; it stands below the row if there is little room beside it.
     """
 
@@ -85,7 +86,11 @@ class Listing:
             wide if index in self._whole or self._right[index] else min(wide, self._least)
             for index, wide in enumerate(widths)
         ]
-        for index in reversed(self._drops):
+        wanted = [(index, least[index]) for index in self._drops]
+        for index, _ in wanted:
+            least[index] = 0
+        for index, wide in wanted:
+            least[index] = wide
             if _total(least) > room:
                 widths[index] = least[index] = 0
         while _total(widths) > room and any(wide > low for wide, low in zip(widths, least, strict=True)):
