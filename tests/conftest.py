@@ -1,5 +1,6 @@
 """Fixtures every part shares: one scratch store per run and engine, one namespace per test; and what a run is."""
 
+import logging
 import os
 import signal
 import threading
@@ -42,6 +43,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = sampling.sample(items)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
+
+
+@pytest.fixture(autouse=True)
+def root_log() -> Iterator[None]:
+    """Commands that run in this process log to standard error as it is during the test: their handlers go with it."""
+    before = list(logging.root.handlers)
+    yield
+    for handler in [one for one in logging.root.handlers if one not in before]:
+        if type(handler) in (logging.StreamHandler, logging.FileHandler):
+            logging.root.removeHandler(handler)
 
 
 def skip_without(engine: Engine) -> None:
