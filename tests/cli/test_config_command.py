@@ -137,6 +137,12 @@ def test_one_setting_is_set_shown_and_unset(config: StoreMessage) -> None:
     assert config.out == "30\n"
 
 
+def test_a_negative_value_is_refused_with_its_limits_and_not_taken_for_an_option(config: StoreMessage) -> None:
+    assert config("set", "heartbeat", "-1") == 2
+    assert "No such option" not in config.err
+    assert "heartbeat" in config.err
+
+
 def test_older_programs_say_redis(url: str, namespace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "get", "heartbeat", "--redis", url, "--namespace", namespace]) == 0
     assert capsys.readouterr().out == "30\n"

@@ -309,6 +309,7 @@ def test_a_throttle_is_shown_with_its_holders_and_changed(client: Client, run: A
     assert {found["holders"][0]["jid"], found["waiters"][0]["jid"]} == set(jids)
     assert abs(found["holders"][0]["since"] - time.time()) < 600
     assert lines(run("throttles", "list").stdout)[1][:4] == ["printer", "1", "1", "1"]
+    assert "-1 is not in the range" in run("throttles", "set", "printer", "-1").stderr
     assert run("throttles", "set", "printer", "3", "--for", "2h").stdout == (
         "the limit of printer is 3 for 2 h\n"
     )

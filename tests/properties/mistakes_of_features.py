@@ -53,7 +53,7 @@ MISTAKES_OF_FEATURES = [
     Mistake("a queue that is empty stays entered in the index", "if is_empty and queues.is_entered(queue) then", "if false then"),
     Mistake("a queue that a cancel empties stays in the index", "if ctx.index and not running then ctx.index.left(ctx, queue) end", ""),
     Mistake("a queue that a move empties stays in the index", "if ctx.index and from.name ~= name then ctx.index.left(ctx, from) end", ""),
-    Mistake("a queue that a cancel does not empty leaves the index", "if call(\"EXISTS\", queue.waiting) == 1 or not queues.is_entered(queue) then return end", ""),
+    Mistake("a queue that a cancel does not empty leaves the index", "if call(\"EXISTS\", queue.waiting) == 1 then return end\n", ""),
     Mistake("a queue that still has jobs leaves the index", "if is_empty or is_done then", "if true then"),
     Mistake("an operator's retries give back what was used up", "max(r.remaining + retries - before, 0)", "retries"),
     Mistake("data are replaced whatever the operator saw", "if digest(before) ~= sub(given, 1, DIGEST) then", "if false then"),

@@ -13,7 +13,7 @@ from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, actor, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
-from holdfast.cli.options import print_list
+from holdfast.cli.options import NEGATIVE, print_list
 from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.console.handles import Console
 from holdfast.errors import UsageError
@@ -127,7 +127,7 @@ def get(key: str, place: Place, as_json: bool) -> int:
 
 
 @examples("holdfast config set heartbeat 60")
-@config.command(name="set")
+@config.command(name="set", context_settings=NEGATIVE)
 @click.argument("key", shell_complete=names_of("settings"))
 @click.argument("value")
 @store_options

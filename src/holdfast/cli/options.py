@@ -17,6 +17,8 @@ from holdfast.settings import MAX_BATCH, MAX_DELAY
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
+NEGATIVE: Final = {"ignore_unknown_options": True}
+"""The context settings of a command that takes a number: `-1` is then a value, whose limits are told, not an option."""
 _UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[smhdw])")
 

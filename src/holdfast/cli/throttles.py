@@ -9,7 +9,7 @@ from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
-from holdfast.cli.options import Part, length, list_options, print_list, print_rest
+from holdfast.cli.options import NEGATIVE, Part, length, list_options, print_list, print_rest
 from holdfast.cli.output import (
     confirm,
     counted,
@@ -137,7 +137,7 @@ def _since(rows: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
 
 
 @examples("holdfast throttles set printer 2", "holdfast throttles set ql:q:mail 10 --for 1h")
-@throttles.command("set")
+@throttles.command("set", context_settings=NEGATIVE)
 @ID
 @click.argument("maximum", type=click.IntRange(0, 1_000_000))
 @click.option(

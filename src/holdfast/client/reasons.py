@@ -290,7 +290,7 @@ def _workers(facts: Facts) -> Check | None:
             _command(facts, "workers resume", *(row["name"] for row in rows)),
         )
     free = sum(max(whole(row["slots"]) - whole(row["busy"]), 0) for row in taking)
-    text = f"{count} {'worker works' if count == 1 else 'workers work'} for queue {queue}, with {free} slots free"
+    text = f"{count} {'worker works' if count == 1 else 'workers work'} for queue {queue}, with {free} {'slot' if free == 1 else 'slots'} free"
     if patterns:
         text += f"; {patterns} more work by patterns that may match it"
     busy = bool(count) and not patterns and free == 0

@@ -109,8 +109,11 @@ function M.settle(ctx, queue, is_done, due)
 end
 
 -- A job left the queue without a pop. Workers that do not serve it never pop there, so nobody else would take it out.
+-- The caller has written already: a counter that is none must not end it halfway.
 function M.left(ctx, queue)
-  if call("EXISTS", queue.waiting) == 1 or not queues.is_entered(queue) then return end
+  if call("EXISTS", queue.waiting) == 1 then return end
+  local done, entered = pcall(queues.is_entered, queue)
+  if not (done and entered) then return end
   run(ctx, "ZREM", ctx.keys.ready, queue.name)
   call("DECRBY", queue.sequence, INDEXED)
 end
