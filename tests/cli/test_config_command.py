@@ -137,7 +137,9 @@ def test_one_setting_is_set_shown_and_unset(config: StoreMessage) -> None:
     assert config.out == "30\n"
 
 
-def test_a_negative_value_is_refused_with_its_limits_and_not_taken_for_an_option(config: StoreMessage) -> None:
+def test_a_negative_value_is_refused_with_its_limits_and_not_taken_for_an_option(
+    config: StoreMessage,
+) -> None:
     assert config("set", "heartbeat", "-1") == 2
     assert "No such option" not in config.err
     assert "heartbeat" in config.err

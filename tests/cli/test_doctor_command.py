@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -36,6 +37,13 @@ OF_STORE = [
     "slow log",
 ]
 OF_NAMESPACE = [*job_checks.CHECKS, "leftovers"]
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ScratchStore]:
+    """A store for these tests alone: what is left over is looked for among the first keys of the whole store."""
+    with ScratchStore("valkey") as running:
+        yield running
 
 
 @pytest.fixture
